@@ -23,6 +23,7 @@ from bench.results import Results, read, write
 from bench.rows import ALL
 from bench.rows.backlog import APART_MS, marker_times
 from bench.rows.kernel import MIXES, evaluations_per_s, flatness
+from bench.rows.late_rows import us_per_late_row
 from bench.rows.soak import KINDS, summary
 from bench.rows.state import retained
 from bench.rulesets import FIRE_ALL, RULES_1, RULES_10, encoded, groupings, many
@@ -168,6 +169,11 @@ def test_names_are_unique_and_pages_have_all_places(project: Project) -> None:
 def test_the_kernel_is_driven_with_every_mix() -> None:
     for mix in MIXES:
         assert evaluations_per_s(mix, content=100, measured=2_000) > 0
+
+
+@pytest.mark.parametrize("alternating", [False, True])
+def test_late_rows_are_measured(*, alternating: bool) -> None:
+    assert us_per_late_row(3_000, 10, alternating=alternating) > 0
 
 
 def test_retained_events_are_counted_once_a_grouping() -> None:

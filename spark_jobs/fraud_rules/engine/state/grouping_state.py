@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fraud_rules.engine.state.arrays import Arrays
+from fraud_rules.engine.state.displaced_rows import DisplacedRows
 from fraud_rules.engine.state.strings import StringTable
 from fraud_rules.engine.state.view import View
 from fraud_rules.engine.task_progress import UNREPORTED, TaskProgress
@@ -155,15 +156,18 @@ class GroupingState:
         n = len(batch)
         rows, passes = self._rows_of(batch), _evaluate_filters(plan.measures, batch.columns, n)
         outcomes, lateness_ms = np.zeros(n, dtype=np.int8), np.zeros(n, dtype=np.int64)
-        lefts, ahead = np.empty(len(plan.measures.windows_ms), dtype=np.int64), np.empty(n, dtype=np.int64)
+        lefts, ahead = np.empty(2 * len(plan.measures.windows_ms), dtype=np.int64), np.empty(n, dtype=np.int64)
         shared = np.full((plan.rules.shared, 2), -1, dtype=np.int64)
         self.header[at.H_OUT] = 0
+        displaced = DisplacedRows(self._view)
         start, done, end = 0, 0, min(n, _ROWS_PER_CALL)
         while True:
             arrivals = Arrivals(rows[:end], passes[:end], versions[:end])
             results = ResultArrays(outcomes, lateness_ms, self._output, lefts, shared, ahead, self._limbs)
             start, need = advance(
                 self._view.state,
+                displaced.arrays,
+                displaced.runs,
                 self._view.measure_arrays,
                 plan.rules,
                 arrivals,
@@ -172,12 +176,18 @@ class GroupingState:
                 int(explain),
                 start,
             )
+            if need == at.NEED_RUNS:
+                displaced.provide()
+                continue
             if need != at.DONE:
+                displaced.merge()
                 self._grow(need, horizon)
+                displaced = DisplacedRows(self._view)
                 continue
             progress.evaluated(end - done)
             done = end
             if end == n:
+                displaced.merge()
                 return AcceptResult(outcomes, lateness_ms, self._output[: self.header[at.H_OUT]].copy())
             end = min(n, end + _ROWS_PER_CALL)
 

@@ -35,6 +35,19 @@ class StateArrays(NamedTuple):
     distinct_table: Table
 
 
+class DisplacedRuns(NamedTuple):
+    """The displaced runs in use. Their rows are in arrays of their own (see `displaced`)."""
+
+    of_slot: Table
+    """Per slot, the number of its run plus one; 0: none. Empty while the runs have no memory."""
+    owners: Ints
+    """The slot of each run. Empty while the runs have no memory."""
+    used: Ints
+    """One word: the number of runs in use."""
+    far: int
+    """A row enters a run if it belongs at least this many rows before the newest row of its key."""
+
+
 class MeasureArrays(NamedTuple):
     """The measures kept beside the rows, and the positions of the key, time and id columns."""
 
@@ -94,7 +107,8 @@ class ResultArrays(NamedTuple):
     output: Ints
     """O_* rows, from header[H_OUT] on."""
     lefts: Ints
-    """Scratch, one word per window class: the first offset of the window at the present row, or -1."""
+    """Scratch, two words per window class: the first offset of the window at the present row among the key rows, or -1;
+    then, for all classes, its first offset in the displaced run."""
     shared: Ints
     """Scratch, [R_SHARED, 2]: the last row for which an aggregate was computed, and the aggregate."""
     ahead: Ints

@@ -6,14 +6,14 @@ layout (`key_rows`) makes it fast. The aggregate over a window is the difference
 number of rows in between. The left end of each window is stored per key and moves forward with time. So the cost of a
 transaction does not depend on the size of its window. Minimum and maximum read blocks of 16, 256 and 4,096 rows
 (`extremes`), COUNT_DISTINCT keeps a multiset of the current window (`multiset`), and COUNT_WITH_RESET counts from a
-mark (`resets`).
+mark (`resets`). Rows far out of order wait in a run of their own until they are merged (`displaced`).
 
 The kernel never allocates memory. If an array is full, it returns before it changes any array, and names the array.
 """
 
 from __future__ import annotations
 
-from fraud_rules.engine.window import extremes, multiset, resets
+from fraud_rules.engine.window import extremes, multiset, resets, two_runs
 from fraud_rules.engine.window.aggregates import (
     KIND_AVG,
     KIND_DISTINCT,
@@ -22,27 +22,32 @@ from fraud_rules.engine.window.aggregates import (
     KIND_STDDEV,
     KIND_SUM,
 )
-from fraud_rules.engine.window.bundles import Arrivals, Ints, MeasureArrays, ResultArrays, RuleArrays, StateArrays
+from fraud_rules.engine.window.bundles import (
+    Arrivals,
+    DisplacedRuns,
+    Ints,
+    MeasureArrays,
+    ResultArrays,
+    RuleArrays,
+    StateArrays,
+)
 from fraud_rules.engine.window.compiler import compiled, inlined
-from fraud_rules.engine.window.condition import is_met
+from fraud_rules.engine.window.displaced import FULL, NO_RUN, find_run, insert_displaced, run_of
+from fraud_rules.engine.window.firing import conclude
 from fraud_rules.engine.window.hash_tables import (
     AHEAD,
-    ensure_mark,
     find_event,
     find_mark,
     find_slot,
     id_place,
     make_slot,
 )
-from fraud_rules.engine.window.key_rows import LOW_MASK, insert, make_room, seek
+from fraud_rules.engine.window.key_rows import LOW_MASK, insert, insert_offset, make_room, seek
 from fraud_rules.engine.window.layout import (
     DONE,
     E_APPEND,
     E_SEQ,
     E_SLOT,
-    FIRED_NO,
-    FIRED_SUPPRESSED,
-    FIRED_YES,
     H_BOUND,
     H_EVENTS,
     H_FIRST,
@@ -51,30 +56,15 @@ from fraud_rules.engine.window.layout import (
     H_SEQ,
     H_SLOTS,
     H_WATERMARK,
-    M_LAST_TIME,
     M_RESET_SEQ,
-    M_RESET_TIME,
-    M_REVIVED,
-    M_SUPPRESSED,
     NEED_EVENTS,
     NEED_MARKS,
     NEED_OUTPUT,
     NEED_POOL,
+    NEED_RUNS,
     NEED_SLOTS,
     NONE,
-    O_COMPLETE,
-    O_COUNT,
-    O_FIRED,
-    O_HIGH,
-    O_LOW,
-    O_ROW,
-    O_RULE,
-    O_SQUARE,
-    O_SUPPRESSED,
-    O_VALUES,
-    P_TIME,
     R_ACTIVE,
-    R_COOLDOWN,
     R_COUNT,
     R_DISTINCT,
     R_FILTER,
@@ -103,6 +93,8 @@ NEAR = 4
 @compiled
 def advance(
     state: StateArrays,
+    side: StateArrays,
+    runs: DisplacedRuns,
     measures: MeasureArrays,
     rules: RuleArrays,
     arrivals: Arrivals,
@@ -113,7 +105,9 @@ def advance(
 ) -> tuple[int, int]:
     """Accept arrivals from row `start` on. Returns (next row, DONE or the NEED_* of the array that must grow first).
 
-    With `explain` 1, the output has every evaluation, otherwise only alerts and suppressed alerts.
+    `side` and `runs` hold the displaced runs (see `displaced`). After NEED_RUNS, the caller must merge the runs and
+    provide their memory. With `explain` 1, the output has every evaluation, otherwise only alerts and suppressed
+    alerts.
     """
     header = state.header
     end = arrivals.rows.shape[0]
@@ -140,14 +134,19 @@ def advance(
         else:
             if slot < 0:
                 slot = make_slot(state, measures, arrivals.rows, i, -slot - 1)
-            if state.slots[slot, S_TAIL] == state.slots[slot, S_CAP] and not make_room(state, measures, slot):
+            if state.slots[slot, S_TAIL] == state.slots[slot, S_CAP] and not make_room(state, measures, slot, 1):
                 return i, NEED_POOL
-            at = _store_event(state, measures, rules, arrivals, slot, i, time)
+            at = insert_offset(state, slot, time)
+            run = find_run(state, side, runs, measures, slot, at)
+            if run == FULL:
+                return i, NEED_RUNS
+            _store_row(state, side, measures, rules, arrivals, slot, run, at, i, time)
             if late:
                 results.outcomes[i] = ROW_LATE_KEPT
             else:
                 results.outcomes[i] = ROW_ACCEPTED
-                _evaluate_all(state, measures, rules, arrivals, results, explain, i, slot, at, time)
+                run = run_of(runs, slot)
+                _evaluate_row(state, side, measures, rules, arrivals, results, explain, i, slot, run, at, time)
         _move_clock(header, min(time, arrivals.rows[i, E_APPEND]) - max_out_of_orderness_ms, rules.widest[version])
     return end, DONE
 
@@ -213,10 +212,19 @@ def _array_to_grow(state: StateArrays, results: ResultArrays, n_rules: int) -> i
 
 
 @inlined
-def _store_event(
-    state: StateArrays, measures: MeasureArrays, rules: RuleArrays, arrivals: Arrivals, slot: int, i: int, time: int
-) -> int:
-    """Store row i as an event. Returns its offset among the rows of its key."""
+def _store_row(
+    state: StateArrays,
+    side: StateArrays,
+    measures: MeasureArrays,
+    rules: RuleArrays,
+    arrivals: Arrivals,
+    slot: int,
+    run: int,
+    at: int,
+    i: int,
+    time: int,
+) -> None:
+    """Store row i as an event. Insert it into the displaced run, or with NO_RUN at offset `at` of its key's rows."""
     header = state.header
     event = header[H_EVENTS]
     for c in range(state.events.shape[1]):
@@ -230,10 +238,34 @@ def _store_event(
     header[H_SEQ] += 1
     if header[H_FIRST] == NONE:
         header[H_FIRST] = time
-    at = insert(state, measures, slot, event, time)
-    if rules.resets.shape[0] > 0 and at < state.slots[slot, S_TAIL] - 1:
+    if rules.resets.shape[0] > 0 and at < state.slots[slot, S_TAIL]:
         resets.revive(state, rules.resets, slot, time)
-    return at
+    if run == NO_RUN:
+        insert(state, measures, slot, at, event, time)
+    else:
+        insert_displaced(side, measures, run, event, time)
+
+
+@inlined
+def _evaluate_row(
+    state: StateArrays,
+    side: StateArrays,
+    measures: MeasureArrays,
+    rules: RuleArrays,
+    arrivals: Arrivals,
+    results: ResultArrays,
+    explain: int,
+    i: int,
+    slot: int,
+    run: int,
+    at: int,
+    time: int,
+) -> None:
+    """Evaluate row i, which is at offset `at` of its key's rows if the key has no displaced run."""
+    if run == NO_RUN:
+        _evaluate_all(state, measures, rules, arrivals, results, explain, i, slot, at, time)
+    else:
+        two_runs.evaluate_all(state, side, measures, rules, arrivals, results, explain, i, slot, run, time)
 
 
 @inlined
@@ -324,28 +356,7 @@ def _evaluate(
         s1 = _sum_between(pool, base, first, last, column + 3)
         s2 = _sum_between(pool, base, first, last, column + 4)
         s3 = _sum_between(pool, base, first, last, column + 5)
-    fired = FIRED_NO
-    suppressed = 0
-    if is_met(rules, r, results.limbs, high, low, values, s0, s1, s2, s3):
-        fired, suppressed = _fire(state, rules.rows, r, slot, time)
-    if fired != FIRED_NO or explain != 0:
-        opens = time - measures.windows[rules.rows[r, R_WINDOW]]
-        at = state.header[H_OUT]
-        state.header[H_OUT] = at + 1
-        results.output[at, O_ROW] = i
-        results.output[at, O_RULE] = r
-        results.output[at, O_COUNT] = count
-        results.output[at, O_VALUES] = values
-        results.output[at, O_HIGH] = high
-        results.output[at, O_LOW] = low
-        results.output[at, O_SUPPRESSED] = suppressed
-        results.output[at, O_COMPLETE] = opens >= max(state.header[H_FIRST], state.header[H_BOUND])
-        results.output[at, O_FIRED] = fired
-        if kind == KIND_STDDEV:
-            results.output[at, O_SQUARE] = s0
-            results.output[at, O_SQUARE + 1] = s1
-            results.output[at, O_SQUARE + 2] = s2
-            results.output[at, O_SQUARE + 3] = s3
+    conclude(state, measures, rules, results, explain, i, r, slot, time, count, values, high, low, s0, s1, s2, s3)
 
 
 @inlined
@@ -382,25 +393,3 @@ def _count_since_reset(
     if entry < 0 or state.marks[entry, M_RESET_SEQ] == NONE:
         return count
     return resets.count_after(state, entry, slot, rules.rows, r, first, last)
-
-
-@compiled
-def _fire(state: StateArrays, rows: Ints, r: int, slot: int, time: int) -> tuple[int, int]:
-    """Alert or suppress, because rule r's condition holds, and update the marks. Returns (FIRED_*, alerts suppressed
-    since the previous alert)."""
-    marks = state.marks
-    entry = ensure_mark(state, rows[r, R_RULE], slot)
-    last_time = marks[entry, M_LAST_TIME]
-    if rows[r, R_COOLDOWN] > 0 and last_time != NONE and time < last_time + rows[r, R_COOLDOWN]:
-        marks[entry, M_SUPPRESSED] += 1
-        return FIRED_SUPPRESSED, 0
-    suppressed = marks[entry, M_SUPPRESSED]
-    marks[entry, M_SUPPRESSED] = 0
-    if last_time == NONE or time > last_time:
-        marks[entry, M_LAST_TIME] = time
-    if rows[r, R_KIND] == KIND_RESET:
-        youngest = state.slots[slot, S_BASE] + state.slots[slot, S_TAIL] - 1
-        marks[entry, M_RESET_SEQ] = state.header[H_SEQ] - 1
-        marks[entry, M_RESET_TIME] = state.pool[youngest, P_TIME]
-        marks[entry, M_REVIVED] = 0
-    return FIRED_YES, suppressed

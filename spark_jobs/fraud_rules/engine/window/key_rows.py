@@ -2,6 +2,7 @@
 
 The rows of a key occupy one contiguous range of the pool. The aggregate over a run of rows is the difference of two
 rows of totals. The insertion of a row d places before the newest row costs O(d), because the rows after it shift.
+During a batch, rows far before the newest row stay in a run of their own (see `displaced`).
 """
 
 from __future__ import annotations
@@ -74,8 +75,9 @@ def seek(pool: Ints, base: int, tail: int, start: int, time: int) -> int:
 
 
 @inlined
-def insert_offset(pool: Ints, base: int, tail: int, time: int) -> int:
+def insert_offset(state: StateArrays, slot: int, time: int) -> int:
     """The offset at which to insert a row of this time: after all rows with the same or an earlier time."""
+    pool, base, tail = state.pool, state.slots[slot, S_BASE], state.slots[slot, S_TAIL]
     if tail == 0 or pool[base + tail - 1, P_TIME] <= time:
         return tail
     return seek(pool, base, tail, tail, time + 1)
@@ -98,8 +100,8 @@ def capacity_for(rows: int) -> int:
 
 
 @compiled
-def make_room(state: StateArrays, measures: MeasureArrays, slot: int) -> bool:
-    """Make room for one more row: drop the rows before the retention bound, or move to a larger range.
+def make_room(state: StateArrays, measures: MeasureArrays, slot: int, rows: int) -> bool:
+    """Make room for `rows` more rows: drop the rows before the retention bound, or move to a larger range.
 
     Returns False and changes nothing if the pool itself is full.
     """
@@ -108,7 +110,7 @@ def make_room(state: StateArrays, measures: MeasureArrays, slot: int) -> bool:
     tail = state.slots[slot, S_TAIL]
     bound = state.header[H_BOUND]
     expired = first_at_or_after(state.pool, base, 0, tail, bound) if bound != NONE else 0
-    new_cap = max(capacity_for(tail - expired), cap)
+    new_cap = max(capacity_for(tail - expired + rows - 1), cap)
     target = base
     if new_cap > cap:
         target = align(state.header[H_POOL], new_cap)
@@ -198,12 +200,11 @@ def _shift(state: StateArrays, measures: MeasureArrays, slot: int, at: int, tail
 
 
 @inlined
-def insert(state: StateArrays, measures: MeasureArrays, slot: int, event: int, time: int) -> int:
-    """Insert an event into the rows of its key, which must have room. Returns its offset among them."""
+def insert(state: StateArrays, measures: MeasureArrays, slot: int, at: int, event: int, time: int) -> None:
+    """Insert an event at its `insert_offset` into the rows of its key, which must have room."""
     base = state.slots[slot, S_BASE]
     tail = state.slots[slot, S_TAIL]
     pool = state.pool
-    at = insert_offset(pool, base, tail, time)
     if at < tail:
         _shift(state, measures, slot, at, tail)
     state.slots[slot, S_TAIL] = tail + 1
@@ -226,7 +227,6 @@ def insert(state: StateArrays, measures: MeasureArrays, slot: int, event: int, t
                 pool[base + k, P_SUMS + c] += add
     if measures.trees.shape[0] > 0:
         _set_leaves(state, measures, slot, event, at, tail)
-    return at
 
 
 @compiled
@@ -312,4 +312,5 @@ def insert_all(state: StateArrays, measures: MeasureArrays, order: Ints) -> None
         event = order[k]
         slot = state.events[event, E_SLOT]
         state.id_table[find_event(state, measures, slot, state.events[event, measures.id_column])] = event + 1
-        insert(state, measures, slot, event, state.events[event, measures.time_column])
+        time = state.events[event, measures.time_column]
+        insert(state, measures, slot, insert_offset(state, slot, time), event, time)

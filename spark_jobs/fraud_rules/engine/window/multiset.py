@@ -18,6 +18,7 @@ from fraud_rules.engine.window.layout import (
     D_SLOT,
     E_FIELDS,
     E_NULLS,
+    E_SLOT,
     H_DISTINCT,
     P_EVENT,
     S_BASE,
@@ -50,10 +51,11 @@ def _counts(state: StateArrays, measures: MeasureArrays, measure: int, event: in
 
 
 @compiled
-def _find_or_add(state: StateArrays, measures: MeasureArrays, measure: int, slot: int, event: int) -> int:
+def _find_or_add(state: StateArrays, measures: MeasureArrays, measure: int, event: int) -> int:
     """The entry of the event's value plus one, created if missing; _COUNTS_NOT for an event that does not count."""
     if not _counts(state, measures, measure, event):
         return _COUNTS_NOT
+    slot = state.events[event, E_SLOT]
     at = find_distinct(state, measures, measure, slot, event)
     if state.distinct_table[at] == 0:
         entry = state.header[H_DISTINCT]
@@ -67,11 +69,11 @@ def _find_or_add(state: StateArrays, measures: MeasureArrays, measure: int, slot
 
 
 @inlined
-def _change(state: StateArrays, measures: MeasureArrays, measure: int, slot: int, row: int, delta: int) -> int:
+def change(state: StateArrays, measures: MeasureArrays, measure: int, row: int, delta: int) -> int:
     """Add (1) or remove (-1) one row of the pool. Returns the change of the number of distinct values."""
     member = state.members[row, measure]
     if member == _UNKNOWN:
-        member = _find_or_add(state, measures, measure, slot, state.pool[row, P_EVENT])
+        member = _find_or_add(state, measures, measure, state.pool[row, P_EVENT])
         state.members[row, measure] = member
     if member == _COUNTS_NOT:
         return 0
@@ -98,7 +100,7 @@ def shift_windows(state: StateArrays, measures: MeasureArrays, slot: int, at: in
             state.slots[slot, word + 1] += 1
         elif at < state.slots[slot, word + 1]:
             state.slots[slot, word + 1] += 1
-            state.slots[slot, word + 2] += _change(state, measures, measure, slot, row, 1)
+            state.slots[slot, word + 2] += change(state, measures, measure, row, 1)
 
 
 @compiled
@@ -110,7 +112,7 @@ def remove_expired(state: StateArrays, measures: MeasureArrays, slot: int, expir
         low = state.slots[slot, word]
         high = state.slots[slot, word + 1]
         while low < expired and low < high:
-            state.slots[slot, word + 2] += _change(state, measures, measure, slot, base + low, -1)
+            state.slots[slot, word + 2] += change(state, measures, measure, base + low, -1)
             low += 1
         state.slots[slot, word] = max(low - expired, 0)
         state.slots[slot, word + 1] = max(high - expired, 0)
@@ -139,16 +141,16 @@ def count(state: StateArrays, measures: MeasureArrays, slot: int, measure: int, 
     n = state.slots[slot, word + 2]
     end = last + 1
     while high < end:
-        n += _change(state, measures, measure, slot, base + high, 1)
+        n += change(state, measures, measure, base + high, 1)
         high += 1
     while low > first:
         low -= 1
-        n += _change(state, measures, measure, slot, base + low, 1)
+        n += change(state, measures, measure, base + low, 1)
     while high > end:
         high -= 1
-        n += _change(state, measures, measure, slot, base + high, -1)
+        n += change(state, measures, measure, base + high, -1)
     while low < first:
-        n += _change(state, measures, measure, slot, base + low, -1)
+        n += change(state, measures, measure, base + low, -1)
         low += 1
     state.slots[slot, word] = low
     state.slots[slot, word + 1] = high

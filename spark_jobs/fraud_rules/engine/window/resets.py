@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fraud_rules.engine.window.bundles import Ints, StateArrays
-from fraud_rules.engine.window.compiler import compiled
+from fraud_rules.engine.window.compiler import compiled, inlined
 from fraud_rules.engine.window.hash_tables import find_mark
 from fraud_rules.engine.window.key_rows import first_at_or_after
 from fraud_rules.engine.window.layout import (
@@ -31,32 +31,77 @@ def count_after(state: StateArrays, entry: int, slot: int, rules: Ints, r: int, 
     boundary. Few rows arrived later but sort before it. Their number is stored, and a backward search from the
     boundary finds them.
     """
+    boundary = _boundary(state, entry, slot)
+    n = _count_from(state, slot, rules[r, R_COUNT], max(first, boundary), last)
+    return n + _count_revived(
+        state, entry, slot, rules[r, R_FILTER], first, min(last, boundary - 1), state.marks[entry, M_REVIVED]
+    )
+
+
+@compiled
+def count_after_in_both(
+    state: StateArrays,
+    side: StateArrays,
+    entry: int,
+    slot: int,
+    run: int,
+    rules: Ints,
+    r: int,
+    first: int,
+    last: int,
+    side_first: int,
+    side_last: int,
+) -> int:
+    """`count_after` over the key rows [first, last] and the rows [side_first, side_last] of the displaced run."""
+    n = count_after(side, entry, run, rules, r, side_first, side_last)
+    # Each displaced row that arrived after the mark and sorts before its boundary is one of the revived rows.
+    base = side.slots[run, S_BASE]
+    revived = state.marks[entry, M_REVIVED]
+    for k in range(_boundary(side, entry, run)):
+        revived -= side.events[side.pool[base + k, P_EVENT], E_SEQ] > state.marks[entry, M_RESET_SEQ]
+    boundary = _boundary(state, entry, slot)
+    n += _count_from(state, slot, rules[r, R_COUNT], max(first, boundary), last)
+    return n + _count_revived(state, entry, slot, rules[r, R_FILTER], first, min(last, boundary - 1), revived)
+
+
+@compiled
+def _boundary(state: StateArrays, entry: int, slot: int) -> int:
+    """The offset of the first row that was not present at the mark and does not sort before its time."""
     base = state.slots[slot, S_BASE]
     tail = state.slots[slot, S_TAIL]
-    reset_seq = state.marks[entry, M_RESET_SEQ]
     reset_time = state.marks[entry, M_RESET_TIME]
     boundary = first_at_or_after(state.pool, base, 0, tail, reset_time)
     while (
         boundary < tail
         and state.pool[base + boundary, P_TIME] == reset_time
-        and state.events[state.pool[base + boundary, P_EVENT], E_SEQ] <= reset_seq
+        and state.events[state.pool[base + boundary, P_EVENT], E_SEQ] <= state.marks[entry, M_RESET_SEQ]
     ):
         boundary += 1
+    return boundary
+
+
+@inlined
+def _count_from(state: StateArrays, slot: int, column: int, start: int, last: int) -> int:
+    """Count the rows at offsets [start, last] by a running total, or all of them if `column` is negative."""
+    if last < start:
+        return 0
+    if column < 0:
+        return last - start + 1
+    base = state.slots[slot, S_BASE]
+    return state.pool[base + last, column] - (state.pool[base + start - 1, column] if start > 0 else 0)
+
+
+@inlined
+def _count_revived(state: StateArrays, entry: int, slot: int, number: int, first: int, last: int, revived: int) -> int:
+    """Count the rows at offsets [first, last] that arrived after the mark and pass a filter, of `revived` such rows."""
+    base = state.slots[slot, S_BASE]
     n = 0
-    start = max(first, boundary)
-    if last >= start:
-        column = rules[r, R_COUNT]
-        if column < 0:
-            n = last - start + 1
-        else:
-            n = state.pool[base + last, column] - (state.pool[base + start - 1, column] if start > 0 else 0)
-    revived = state.marks[entry, M_REVIVED]
-    k = min(last, boundary - 1)
+    k = last
     while revived > 0 and k >= first:
         event = state.pool[base + k, P_EVENT]
-        if state.events[event, E_SEQ] > reset_seq:
+        if state.events[event, E_SEQ] > state.marks[entry, M_RESET_SEQ]:
             revived -= 1
-            if state.passes[event, rules[r, R_FILTER]] != 0:
+            if state.passes[event, number] != 0:
                 n += 1
         k -= 1
     return n

@@ -1,0 +1,110 @@
+"""Concludes the evaluation of a rule: compares the aggregate with the limit, updates marks, and writes the output."""
+
+from __future__ import annotations
+
+from fraud_rules.engine.window.aggregates import KIND_RESET, KIND_STDDEV
+from fraud_rules.engine.window.bundles import Ints, MeasureArrays, ResultArrays, RuleArrays, StateArrays
+from fraud_rules.engine.window.compiler import compiled, inlined
+from fraud_rules.engine.window.condition import is_met
+from fraud_rules.engine.window.hash_tables import ensure_mark
+from fraud_rules.engine.window.layout import (
+    FIRED_NO,
+    FIRED_SUPPRESSED,
+    FIRED_YES,
+    H_BOUND,
+    H_FIRST,
+    H_OUT,
+    H_SEQ,
+    M_LAST_TIME,
+    M_RESET_SEQ,
+    M_RESET_TIME,
+    M_REVIVED,
+    M_SUPPRESSED,
+    NONE,
+    O_COMPLETE,
+    O_COUNT,
+    O_FIRED,
+    O_HIGH,
+    O_LOW,
+    O_ROW,
+    O_RULE,
+    O_SQUARE,
+    O_SUPPRESSED,
+    O_VALUES,
+    P_TIME,
+    R_COOLDOWN,
+    R_KIND,
+    R_RULE,
+    R_WINDOW,
+    S_BASE,
+    S_TAIL,
+)
+
+
+@inlined
+def conclude(
+    state: StateArrays,
+    measures: MeasureArrays,
+    rules: RuleArrays,
+    results: ResultArrays,
+    explain: int,
+    i: int,
+    r: int,
+    slot: int,
+    time: int,
+    count: int,
+    values: int,
+    high: int,
+    low: int,
+    s0: int,
+    s1: int,
+    s2: int,
+    s3: int,
+) -> None:
+    """Conclude the evaluation of rule r for row i: `count` rows and `values` values in the window, the aggregate
+    (high << 32) + low, and the limbs of a sum of squares."""
+    kind = rules.rows[r, R_KIND]
+    fired = FIRED_NO
+    suppressed = 0
+    if is_met(rules, r, results.limbs, high, low, values, s0, s1, s2, s3):
+        fired, suppressed = _fire(state, rules.rows, r, slot, time)
+    if fired != FIRED_NO or explain != 0:
+        opens = time - measures.windows[rules.rows[r, R_WINDOW]]
+        at = state.header[H_OUT]
+        state.header[H_OUT] = at + 1
+        results.output[at, O_ROW] = i
+        results.output[at, O_RULE] = r
+        results.output[at, O_COUNT] = count
+        results.output[at, O_VALUES] = values
+        results.output[at, O_HIGH] = high
+        results.output[at, O_LOW] = low
+        results.output[at, O_SUPPRESSED] = suppressed
+        results.output[at, O_COMPLETE] = opens >= max(state.header[H_FIRST], state.header[H_BOUND])
+        results.output[at, O_FIRED] = fired
+        if kind == KIND_STDDEV:
+            results.output[at, O_SQUARE] = s0
+            results.output[at, O_SQUARE + 1] = s1
+            results.output[at, O_SQUARE + 2] = s2
+            results.output[at, O_SQUARE + 3] = s3
+
+
+@compiled
+def _fire(state: StateArrays, rows: Ints, r: int, slot: int, time: int) -> tuple[int, int]:
+    """Alert or suppress, because rule r's condition holds, and update the marks. Returns (FIRED_*, alerts suppressed
+    since the previous alert)."""
+    marks = state.marks
+    entry = ensure_mark(state, rows[r, R_RULE], slot)
+    last_time = marks[entry, M_LAST_TIME]
+    if rows[r, R_COOLDOWN] > 0 and last_time != NONE and time < last_time + rows[r, R_COOLDOWN]:
+        marks[entry, M_SUPPRESSED] += 1
+        return FIRED_SUPPRESSED, 0
+    suppressed = marks[entry, M_SUPPRESSED]
+    marks[entry, M_SUPPRESSED] = 0
+    if last_time == NONE or time > last_time:
+        marks[entry, M_LAST_TIME] = time
+    if rows[r, R_KIND] == KIND_RESET:
+        youngest = state.slots[slot, S_BASE] + state.slots[slot, S_TAIL] - 1
+        marks[entry, M_RESET_SEQ] = state.header[H_SEQ] - 1
+        marks[entry, M_RESET_TIME] = state.pool[youngest, P_TIME]
+        marks[entry, M_REVIVED] = 0
+    return FIRED_YES, suppressed

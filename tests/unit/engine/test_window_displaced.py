@@ -1,0 +1,153 @@
+"""Rows far out of order, which a batch keeps in displaced runs until it merges them: the results stay the same.
+
+The tests lower the distance from which a row is displaced, so that short streams use the runs too.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fraud_rules.codec.rules.codec import read_entry
+from fraud_rules.configuration.settings import DetectorSettings
+from fraud_rules.engine.state.arrays import HeapArrays
+from fraud_rules.engine.state.grouping_state import GroupingState
+from fraud_rules.engine.window import displaced
+from fraud_rules.engine.window import layout as at
+from fraud_rules.engine.window.aggregates import KIND_STDDEV
+from fraud_rules.model.ruleset import GroupingInForce, RuleTimeline
+from fraud_rules.model.schema import TransactionSchema
+from fraud_rules.model.transaction import Column, TransactionBatch
+from fraud_rules.replay.replay import replay
+from tests.support import oracle
+from tests.support.conformance import Case, differences, load_cases, load_schema, same_answer
+from tests.support.places import ROOT
+from tests.support.streams.generated import documents
+from tests.support.streams.long import long_document
+from tests.support.streams.runs import SHRINKS, STREAMS, check_long, check_stream, described, stream_seeds
+
+SCHEMA = TransactionSchema.load(ROOT / "config" / "schema.yaml")
+NULLABLE = load_schema("nullable")
+SETTINGS = DetectorSettings()
+START_MS = 1_700_000_000_000
+NEVER = 1 << 60
+SQUARES = slice(at.O_SQUARE, at.O_SQUARE + 4)
+"""The columns of the output that only STDDEV sets."""
+AGGREGATORS = ("SUM", "COUNT", "MIN", "MAX", "AVG", "STDDEV", "COUNT_DISTINCT", "COUNT_WITH_RESET")
+
+
+@pytest.fixture
+def displace_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every row that is not the newest of its key enters the run."""
+    monkeypatch.setattr(displaced, "FAR", 1)
+
+
+@pytest.mark.usefixtures("displace_all")
+@pytest.mark.parametrize("case", load_cases(), ids=str)
+def test_engine_answers_every_case(case: Case) -> None:
+    answer = replay(case.document, load_schema(case.schema), SETTINGS)
+    assert not differences(case.expect, answer), case.shows
+
+
+def _assert_same(document: Mapping[str, Any]) -> None:
+    found = same_answer(oracle.evaluate(document, NULLABLE), replay(document, NULLABLE, SETTINGS))
+    assert not found, described(found, document)
+
+
+@SHRINKS
+@pytest.mark.usefixtures("displace_all")
+@stream_seeds(STREAMS // 2)
+def test_engine_agrees_with_the_oracle(stream_seed: int) -> None:
+    check_stream(stream_seed, documents(), _assert_same)
+
+
+@SHRINKS
+@pytest.mark.usefixtures("displace_all")
+@stream_seeds(STREAMS // 20)
+def test_engine_agrees_with_the_oracle_for_long(stream_seed: int) -> None:
+    check_long(long_document(stream_seed, transactions=100 + 200 * (stream_seed % 4)), _assert_same)
+
+
+def rules_that_alert(window_seconds: int) -> GroupingInForce:
+    """Two rules for each aggregator, one with a filter; most conditions hold now and then."""
+    limits = {"SUM": 10**9, "COUNT": 900, "COUNT_DISTINCT": 48, "COUNT_WITH_RESET": 300, "STDDEV": 5 * 10**9}
+    records = [
+        {
+            "ruleId": number,
+            "ruleState": "ACTIVE",
+            "groupingKeyNames": ["payeeId"],
+            "aggregateFieldName": "paymentAmount",
+            "aggregatorFunctionType": aggregator,
+            "unique": ["beneficiaryId"] if aggregator == "COUNT_DISTINCT" else [],
+            "limitOperatorType": ">=",
+            "limit": limits.get(aggregator, 0),
+            "windowSeconds": window_seconds * (1 + number % 2),
+            **({"filter": "paymentType = 'CSH'", "cooldownSeconds": 3} if number > len(AGGREGATORS) else {}),
+        }
+        for number, aggregator in enumerate((*AGGREGATORS, *AGGREGATORS), start=1)
+    ]
+    entries = [
+        read_entry(i, 1, json.dumps(record).encode(), SCHEMA, SETTINGS.limits) for i, record in enumerate(records)
+    ]
+    assert all(entry.change is not None for entry in entries)
+    return RuleTimeline(entries).latest.groupings["payeeId",]
+
+
+def hot_stream(n: int, keys: int, delay_ms: int, seed: int) -> TransactionBatch:
+    """Half of the rows are out of order, by up to `delay_ms`. Many rows share their event time."""
+    random = np.random.default_rng(seed)
+    arrival = START_MS + np.arange(n) * 10
+    late = random.random(n) < 0.5
+    event = (arrival - np.where(late, random.integers(0, delay_ms, n), 0)) // 50 * 50
+    zeros = np.zeros(n, dtype=np.int64)
+    whole = {
+        "transactionId": np.arange(n),
+        "eventTime": event,
+        "payeeId": random.integers(0, keys, n),
+        "beneficiaryId": random.integers(0, 50, n),
+        "paymentAmount": random.integers(-(10**17), 10**17, n),
+        "ingestionTimestamp": arrival,
+    }
+    columns = {name: Column(values.astype(np.int64), None, None) for name, values in whole.items()}
+    columns["paymentType"] = Column(random.integers(0, 2, n), None, ("CSH", "CRD"))
+    return TransactionBatch(arrival, zeros.astype(np.int32), np.arange(n), columns)
+
+
+@pytest.mark.parametrize(
+    ("n", "keys", "delay_ms", "out_of_order_ms", "batch", "far"),
+    [
+        (20_000, 1, 60_000, 5_000, 2_500, displaced.FAR),
+        (20_000, 1, 60_000, 120_000, 5_000, displaced.FAR),
+        (12_000, 1, 30_000, 10_000, 997, 1),
+        (12_000, 3, 30_000, 60_000, 3_000, 40),
+        (12_000, 200, 30_000, 10_000, 4_000, 2),
+    ],
+    ids=["late", "out of order", "far 1", "three keys", "more keys than runs"],
+)
+def test_displaced_rows_change_no_evaluation(
+    n: int, keys: int, delay_ms: int, out_of_order_ms: int, batch: int, far: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    grouping, rows = rules_that_alert(20), hot_stream(n, keys, delay_ms, seed=n + keys + far)
+
+    def answers(distance: int) -> tuple[list[Any], set[int], list[Any]]:
+        monkeypatch.setattr(displaced, "FAR", distance)
+        state = GroupingState.create(SCHEMA, ("payeeId",), HeapArrays())
+        output, outcomes = [], []
+        for start in range(0, n, batch):
+            part = rows.take(np.arange(start, min(start + batch, n)))
+            plan = state.plan([grouping])
+            result = state.accept(part, np.zeros(len(part), dtype=np.int64), plan, out_of_order_ms, explain=True)
+            result.output[plan.rules.rows[result.output[:, at.O_RULE], at.R_KIND] != KIND_STDDEV, SQUARES] = 0
+            output.append(result.output.tolist())
+            outcomes.extend(result.outcomes.tolist())
+        return output, set(outcomes), sorted(state.marks().rows.tolist())
+
+    in_turn, outcomes, marks = answers(NEVER)
+    assert answers(far) == (in_turn, outcomes, marks)
+    fired = {(row[at.O_RULE], row[at.O_FIRED]) for rows_of in in_turn for row in rows_of}
+    assert len(fired) > 2 * len(AGGREGATORS)
+    assert out_of_order_ms > delay_ms or at.ROW_LATE_KEPT in outcomes
