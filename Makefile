@@ -34,7 +34,7 @@ stop: setup ## stop the processes of a demo, and the local broker of `fraud brok
 test: export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: test
-test: browser check ui-check ## format, lint, types, then all tests but the long ones; ARGS="-k name" passes options to pytest
+test: browser check ui-check ## format, lint, types, then all tests except the long ones; ARGS="-k name" passes options to pytest
 	$(BIN)/pytest -n $(WORKERS) --dist loadscope --no-loadscope-reorder $(ARGS)
 
 .PHONY: check

@@ -13,7 +13,7 @@ from typing import Self
 
 
 class FraudError(Exception):
-    """The base of all errors that end a command on purpose."""
+    """An error without a class of its own, or a negative result. All errors of the product derive from this class."""
 
     exit_code: int = 1
 

@@ -46,7 +46,7 @@ class CheckCheckpointOperator(DetectorOperator):
         with airflow_errors():
             observation = hook.observe()
             if observation.fault is None and not observation.intents.valid:
-                self.log.info("no checkpoint to check: the detector never ran here")
+                self.log.info("no checkpoint to check: the detector has never run in this installation")
                 publish_links(context, observation, Health.STOPPED)
                 return {}
             # The check needs no broker. Without one, the last release is unknown, so the declared release is checked.

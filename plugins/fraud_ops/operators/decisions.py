@@ -62,7 +62,7 @@ def last_release(observation: DetectorObservation) -> Release:
     for record in reversed(observation.intents.valid):
         if record.intent.release is not None:
             return record.intent.release
-    raise ConfigError("the detector never ran here: start it first")
+    raise ConfigError("the detector has never run in this installation: start it first")
 
 
 def release_before(observation: DetectorObservation) -> Release:

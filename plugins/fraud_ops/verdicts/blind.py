@@ -58,5 +58,5 @@ def _silence(arrived_ms: int | None, silent_ms: int, now_ms: int) -> str | None:
     if arrived_ms is None or silent_ms == 0 or now_ms - arrived_ms < silent_ms:
         return None
     if arrived_ms == 0:
-        return "the topic of transactions is empty: retention has removed the last one"
+        return "the topic of transactions is empty: retention has removed the last transaction"
     return f"no transaction has arrived for {(now_ms - arrived_ms) / 3_600_000:.1f} h"

@@ -57,7 +57,7 @@ class DetectorOptions:
     jars: Path | None = field(default=None, metadata=_option("--jars", "Folder of the connector's jars."))
     master: str = field(
         default="local[2,4]",
-        metadata=_option("--master", "Spark's master; local[2,4]: two tasks at once, four tries each."),
+        metadata=_option("--master", "Spark's master; local[2,4]: two tasks at once, at most four failures each."),
     )
     shuffle_partitions: int = field(
         default=2,
@@ -76,13 +76,11 @@ class DetectorOptions:
     resume: bool = field(default=False, metadata=_option("--resume", "Lift a stop that the rule log requested."))
     adopt: bool = field(
         default=False,
-        metadata=_option("--adopt", "Start a new checkpoint, without state, after the last written output."),
+        metadata=_option("--adopt", "Start a new checkpoint after the last written output. Its windows start empty."),
     )
     rebuild: str | None = field(
         default=None,
-        metadata=_option(
-            "--rebuild", "Set the checkpoint aside and recompute it from the topics, once per ORDER.", "ORDER"
-        ),
+        metadata=_option("--rebuild", "Set the checkpoint aside and recompute it from the topics, once per ID.", "ID"),
     )
     partial: bool = field(
         default=False,
@@ -90,11 +88,11 @@ class DetectorOptions:
     )
     accept_loss: bool = field(
         default=False,
-        metadata=_option("--accept-loss", "Continue without transactions that were removed before they were read."),
+        metadata=_option("--accept-loss", "Skip transactions that retention removed before the detector read them."),
     )
     hold: Path | None = field(
         default=None,
-        metadata=_option("--hold", "Prepare the start, then wait for FILE before changing anything.", "FILE"),
+        metadata=_option("--hold", "Prepare the start, then wait until FILE exists. Change nothing before.", "FILE"),
     )
     check: bool = field(
         default=False, metadata=_option("--check", "Report whether a start would be refused, and change nothing.")

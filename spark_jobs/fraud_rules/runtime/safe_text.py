@@ -11,7 +11,7 @@ _SHOWN_BITS = 512
 
 
 def is_unprintable(text: str) -> bool:
-    """Whether the text holds a NUL or half of a surrogate pair, which stores and messages cannot carry unchanged."""
+    """Whether the text contains a NUL or half of a surrogate pair, which stores and messages cannot carry unchanged."""
     return _UNPRINTABLE.search(text) is not None
 
 

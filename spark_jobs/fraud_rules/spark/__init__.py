@@ -1,1 +1,1 @@
-"""The parts that all Spark jobs share: the session, the master, folders beside a checkpoint, and the shutdown."""
+"""The parts that all Spark jobs share: the session, the master, folders of small files, and the shutdown."""

@@ -1,4 +1,4 @@
-"""Reads and writes small files beside a checkpoint, on this host's disk or on another file system through Hadoop.
+"""Reads and writes small files in a checkpoint's folder, on this host's disk or on another file system through Hadoop.
 
 `pyarrow.fs` has the same file systems, but not the guarantees that pins and markers need. None of its file systems can
 create a file only if it is absent. Its local file system syncs nothing to disk, and its S3 file system copies instead

@@ -111,7 +111,7 @@ def _refusal(text: str, limits: RuleLimits) -> str | None:
     if len(text) > limits.max_filter_chars:
         return f"has {len(text)} characters, at most {limits.max_filter_chars} are allowed"
     if is_unprintable(text):
-        return "holds a NUL or half of a surrogate pair"
+        return "contains a NUL or half of a surrogate pair"
     tokens = _TOKEN.findall(text)
     if len(tokens) > limits.max_filter_tokens:
         return f"has {len(tokens)} words and signs, at most {limits.max_filter_tokens} are allowed"
@@ -124,7 +124,7 @@ def _refusal(text: str, limits: RuleLimits) -> str | None:
 
 def _where(error: UnexpectedInput, text: str) -> str:
     if isinstance(error, UnexpectedEOF) or (isinstance(error, UnexpectedToken) and error.token.type == "$END"):
-        return "ends too early"
+        return "is incomplete"
     position = error.pos_in_stream or 0
     return f"cannot be read from character {position + 1} on: {quote(text[position:])}"
 

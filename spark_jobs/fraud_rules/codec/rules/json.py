@@ -81,7 +81,7 @@ def _problems(name: str, value: object, depth_left: int, most: int) -> Iterator[
         yield value.why
     elif isinstance(value, str):
         if is_unprintable(value):
-            yield "holds a NUL or half of a surrogate pair"
+            yield "contains a NUL or half of a surrogate pair"
     elif isinstance(value, dict | list):
         if len(value) > most:
             yield f"has {len(value)} items, at most {most} are allowed"
