@@ -9,11 +9,14 @@ import sys
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Literal, TypeAlias
 
 import psutil
 
 from fraud_rules.configuration.project import Project
 from fraud_rules.runtime.process import kill_processes, start_detached
+
+ProcessKind: TypeAlias = Literal["driver", "jvm", "workers"]
 
 READY = "detector: running"
 _READY_S = 180.0
@@ -57,6 +60,15 @@ class Detector:
         found = [root, *root.children(recursive=True)]
         self._known |= {each.pid: each for each in found}
         return found
+
+    def kind_of(self, process: psutil.Process) -> ProcessKind:
+        """The kind of one of `processes()`. A process that has ended counts as a worker."""
+        with contextlib.suppress(psutil.NoSuchProcess):
+            if process.pid == self.pid:
+                return "driver"
+            if process.name() == "java":
+                return "jvm"
+        return "workers"
 
     def stop(self) -> None:
         """Stop it cleanly, then kill the remaining processes."""

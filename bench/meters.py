@@ -47,7 +47,8 @@ class Meters:
 def metered(session: Session) -> Iterator[Meters]:
     """Meter the detector of a session while the block runs."""
     meters, detector = Meters(), session.running
-    last = session.progress()[-1]["batchId"] if session.progress() else -1
+    progress = session.progress()
+    last = progress[-1]["batchId"] if progress else -1
     paused = len(pauses_in(session.pause_log))
     cpu, started_s = _cpu_s(detector), _uptime_s(detector)
     yield meters
@@ -84,7 +85,7 @@ def _since(session: Session, batch_id: int) -> list[dict[str, Any]]:
 
 def _uptime_s(detector: Detector) -> float:
     """The age of the JVM, the clock of its log of pauses."""
-    ages = [time.time() - each.create_time() for each in detector.processes() if _kind(each, detector) == "jvm"]
+    ages = [time.time() - each.create_time() for each in detector.processes() if detector.kind_of(each) == "jvm"]
     return max(ages, default=0.0)
 
 
@@ -94,14 +95,5 @@ def _cpu_s(detector: Detector) -> dict[str, float]:
     for process in detector.processes():
         with contextlib.suppress(psutil.NoSuchProcess):
             times = process.cpu_times()
-            used[_kind(process, detector)] += times.user + times.system
+            used[detector.kind_of(process)] += times.user + times.system
     return used
-
-
-def _kind(process: psutil.Process, detector: Detector) -> str:
-    with contextlib.suppress(psutil.NoSuchProcess):
-        if process.pid == detector.pid:
-            return "driver"
-        if process.name() == "java":
-            return "jvm"
-    return "workers"

@@ -53,7 +53,7 @@ def _sizes(session: Session) -> dict[str, float]:
     resident = {"jvm_mib": 0.0, "python_mib": 0.0}
     for process in session.running.processes():
         with contextlib.suppress(psutil.NoSuchProcess):
-            kind = "jvm_mib" if process.name() == "java" else "python_mib"
+            kind = "jvm_mib" if session.running.kind_of(process) == "jvm" else "python_mib"
             resident[kind] += process.memory_info().rss / _MIB
     last = session.progress()
     return {

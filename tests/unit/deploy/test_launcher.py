@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -21,6 +22,9 @@ from fraud_rules.errors import AttemptUnreachable, ReleaseInvalid
 from tests.support.deployments import RELEASE, run
 from tests.support.processes.running_agent import stand_in
 from tests.support.waiting import until
+
+ONE, TWO = (f"{name}-{uuid.uuid4().hex[:8]}" for name in ("one", "two"))
+"""Attempt ids. Processes are found by these ids, so another checkout that runs this test has others."""
 
 LOUD = """
 import sys
@@ -43,12 +47,12 @@ def launcher(tmp_path: Path) -> Iterator[ProcessLauncher]:
         kill_members(folder.path.name)
 
 
-def record(wheel: Path, attempt_id: str = "one", epoch: int = 0) -> IntentRecord:
+def record(wheel: Path, attempt_id: str = ONE, epoch: int = 0) -> IntentRecord:
     release = msgspec.structs.replace(RELEASE, wheel=str(wheel), code=code_digest_of_wheel(wheel))
     return IntentRecord(epoch, 0, run(-1, attempt_id, release=release), void=False)
 
 
-def running(launcher: ProcessLauncher, wheel: Path, attempt_id: str = "one", epoch: int = 0) -> ProcessAttempt:
+def running(launcher: ProcessLauncher, wheel: Path, attempt_id: str = ONE, epoch: int = 0) -> ProcessAttempt:
     attempt = launcher.start(record(wheel, attempt_id, epoch), 0)
     until(lambda: attempt.folder.running, "it runs", 120.0)
     return attempt
@@ -66,13 +70,13 @@ def assert_nothing_left(attempt_id: str) -> None:
 def test_an_attempt_starts_drains_and_leaves_no_process(launcher: ProcessLauncher, tmp_path: Path) -> None:
     attempt = running(launcher, stand_in(tmp_path / "a.whl"))
     assert attempt.end() is None
-    driver = next(process for process in members("one") if "detector" in process.cmdline())
+    driver = next(process for process in members(ONE) if "detector" in process.cmdline())
     inherited = {name: value for name, value in driver.environ().items() if name.startswith("FRAUD_")}
-    own = {"FRAUD_ATTEMPT": "one", "FRAUD_WORK": str(attempt.folder.work), "FRAUD_KAFKA_SASL_USERNAME": "me"}
+    own = {"FRAUD_ATTEMPT": ONE, "FRAUD_WORK": str(attempt.folder.work), "FRAUD_KAFKA_SASL_USERNAME": "me"}
     assert inherited == own, "a release's settings are its own"
     attempt.drain()
     assert ended(attempt).exit_code == 0
-    assert_nothing_left("one")
+    assert_nothing_left(ONE)
 
 
 def test_an_attempt_outlives_its_launcher_and_is_found_again(launcher: ProcessLauncher, tmp_path: Path) -> None:
@@ -86,20 +90,20 @@ def test_an_attempt_outlives_its_launcher_and_is_found_again(launcher: ProcessLa
 
 def test_a_suspended_attempt_is_killed_at_once(launcher: ProcessLauncher, tmp_path: Path) -> None:
     attempt = running(launcher, stand_in(tmp_path / "a.whl", obeys=False))
-    for process in members("one"):
+    for process in members(ONE):
         process.send_signal(signal.SIGSTOP)
     until(attempt.is_stopped, "it stands still", 120.0)
     attempt.kill()
-    assert (members("one"), ended(attempt).exit_code) == ([], -signal.SIGKILL)
+    assert (members(ONE), ended(attempt).exit_code) == ([], -signal.SIGKILL)
 
 
 def test_an_attempt_without_its_starter_is_still_drained(launcher: ProcessLauncher, tmp_path: Path) -> None:
     attempt = running(launcher, stand_in(tmp_path / "a.whl"))
-    next(process for process in members("one") if "fraud_rules.deploy.agent.starter" in process.cmdline()).kill()
+    next(process for process in members(ONE) if "fraud_rules.deploy.agent.starter" in process.cmdline()).kill()
     assert attempt.end() is None, "the driver lives, and holds the attempt"
     attempt.drain()
     assert ended(attempt).exit_code is None
-    assert_nothing_left("one")
+    assert_nothing_left(ONE)
 
 
 def test_the_log_is_bounded_and_keeps_its_last_line(launcher: ProcessLauncher, tmp_path: Path) -> None:
@@ -119,7 +123,7 @@ def test_an_order_without_a_start_is_executed_once(launcher: ProcessLauncher, tm
     found = launcher.newest()
     assert found is not None
     until(lambda: found.folder.running, "it runs", 120.0)
-    second = subprocess.run(_starter_of("one"), check=False, timeout=20, cwd=tmp_path)
+    second = subprocess.run(_starter_of(ONE), check=False, timeout=20, cwd=tmp_path)
     assert second.returncode == 1, "another starter finds the attempt held"
 
 
@@ -130,17 +134,17 @@ def _starter_of(attempt_id: str) -> list[str]:
 def test_an_earlier_attempt_that_still_runs_is_ended(launcher: ProcessLauncher, tmp_path: Path) -> None:
     wheel = stand_in(tmp_path / "a.whl")
     running(launcher, wheel)
-    running(launcher, wheel, "two", epoch=1)
+    running(launcher, wheel, TWO, epoch=1)
     found = launcher.newest()
     assert found is not None
-    assert (found.order.epoch, members("one"), found.end()) == (1, [], None)
+    assert (found.order.epoch, members(ONE), found.end()) == (1, [], None)
 
 
 def test_an_invisible_attempt_that_holds_its_folder_is_not_doubled(launcher: ProcessLauncher, tmp_path: Path) -> None:
     attempt = running(launcher, stand_in(tmp_path / "a.whl"))
     attempt.kill()
     (attempt.folder.path / "end.json").unlink()
-    with attempt.folder.lock() or pytest.fail("nobody holds it"), pytest.raises(AttemptUnreachable, match="one"):
+    with attempt.folder.lock() or pytest.fail("nobody holds it"), pytest.raises(AttemptUnreachable, match=ONE):
         launcher.newest()
 
 
@@ -157,12 +161,12 @@ def test_a_held_driver_continues_when_it_is_released(launcher: ProcessLauncher, 
 def test_an_agent_drops_held_drivers_and_adopts_running_ones(launcher: ProcessLauncher, tmp_path: Path) -> None:
     wheel = stand_in(tmp_path / "a.whl")
     ran = running(launcher, wheel)
-    held = launcher.start(record(wheel, "two", 1), 5, held=True)
+    held = launcher.start(record(wheel, TWO, 1), 5, held=True)
     until(lambda: held.folder.ready, "it is ready", 120.0)
     assert launcher.newest() == ran
     assert ran.end() is None
-    assert_nothing_left("two")
-    again = launcher.start(record(wheel, "two", 1), 6, held=True)
+    assert_nothing_left(TWO)
+    again = launcher.start(record(wheel, TWO, 1), 6, held=True)
     until(lambda: again.folder.ready, "it is ready once more", 120.0)
 
 
@@ -194,4 +198,4 @@ def test_the_oldest_ended_attempts_are_removed(launcher: ProcessLauncher, tmp_pa
         folder.write_end(AttemptEnd(0, 0))
     launcher.home.prune()
     kept = [folder.path.name for folder in launcher.home.attempts()]
-    assert kept == ["one", *[f"old-{epoch}" for epoch in range(10, 30)]], "and never one that runs"
+    assert kept == [ONE, *[f"old-{epoch}" for epoch in range(10, 30)]], "and never one that runs"
