@@ -1,4 +1,4 @@
-"""A detector's current work: the phase of a start, a batch or an end, and its progress. Pure."""
+"""A detector's current work: the phase of a start, a batch or a shutdown, and its progress. Pure."""
 
 from __future__ import annotations
 

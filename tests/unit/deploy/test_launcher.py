@@ -13,8 +13,8 @@ import msgspec
 import pytest
 
 from fraud_rules.deploy.agent.home import AgentHome, AttemptEnd
-from fraud_rules.deploy.agent.launcher import ProcessAttempt, ProcessLauncher
 from fraud_rules.deploy.agent.members import kill_members, members
+from fraud_rules.deploy.agent.process_launcher import ProcessAttempt, ProcessLauncher
 from fraud_rules.deploy.agent.starter import LOG_BYTES
 from fraud_rules.deploy.code import code_digest_of_wheel
 from fraud_rules.deploy.intent import IntentRecord

@@ -18,17 +18,15 @@ import msgspec
 from fraud_rules.configuration.settings import AgentSettings
 from fraud_rules.deploy.agent.launcher import Launcher, LocalAttempt, ReleaseCheck
 from fraud_rules.deploy.agent.patience import Patience
+from fraud_rules.deploy.agent.reporter import Reporter, Write
 from fraud_rules.deploy.agent.watch import AgentIdentity, AttemptWatch
-from fraud_rules.deploy.attempt import AgentStatus, AttemptPhase, AttemptStatus, DeploymentReports
+from fraud_rules.deploy.attempt import AttemptPhase, AttemptStatus, DeploymentReports
 from fraud_rules.deploy.intent import NO_EPOCH, SUPERVISOR, IntentKind, IntentLog, IntentRecord
 from fraud_rules.deploy.work import Work, WorkPhase
 from fraud_rules.errors import FraudError, ReleaseInvalid, Stalled, error_name
 from fraud_rules.logs.detector_status import BatchProgress
 
-__all__ = ["Agent", "AgentLimits", "Write"]
-
-Write = Callable[[AgentStatus, list[AttemptStatus]], None]
-"""Writes the status of the agent and its attempts. Raises Fenced if another agent has taken over, BrokerUnavailable."""
+__all__ = ["Agent", "AgentLimits"]
 
 _PREFIX: Final = "detector: "
 _MESSAGE_CHARS = 2_000
@@ -71,14 +69,11 @@ class Agent:
     def __init__(self, me: AgentIdentity, launcher: Launcher, write: Write, limits: AgentLimits) -> None:
         self._me = me
         self._launcher = launcher
-        self._write = write
+        self._reporter = Reporter(me, write, limits.heartbeat_ms)
         self._limits = limits
         self._current: AttemptWatch | None = None
         self._execution: _Execution | None = None
         self._executed = NO_EPOCH
-        self._pending: dict[str, AttemptStatus] = {}
-        self._reported: dict[str, AttemptStatus] = {}
-        self._last_heartbeat_ms = 0
         self._stalls: tuple[str | None, int] = (None, 0)
 
     @property
@@ -108,7 +103,7 @@ class Agent:
             previous = f"agent {known.status.agent} on {known.status.host}"
             message = f"{previous} started this attempt, and agent {self._me.agent} replaced that agent"
             lost = msgspec.structs.replace(known.status, phase=AttemptPhase.LOST, message=message, ended_ms=now_ms)
-            self._pending[newest.intent.attempt_id] = lost
+            self._reporter.queue(lost)
             self._executed = newest.epoch
 
     def record_batch(self, progress: BatchProgress) -> None:
@@ -131,7 +126,7 @@ class Agent:
 
     def report(self, now_ms: int) -> None:
         """Write a heartbeat with all changes. Raises the errors of `Write`."""
-        self._last_heartbeat_ms = 0
+        self._reporter.make_due()
         self._report(now_ms)
 
     def _forget_another_log(self, intents: IntentLog) -> None:
@@ -321,38 +316,16 @@ class Agent:
             me.detector, record.intent.attempt_id, record.epoch, phase, now_ms, me.agent, me.host, name, message,
             ended_ms=now_ms if phase.is_terminal else None, work=work,
         )  # fmt: skip
-        self._queue(status)
+        self._reporter.queue(status)
 
     def _observe(self, watch: AttemptWatch, now_ms: int) -> AttemptStatus:
         status = watch.status(now_ms)
-        self._queue(status)
+        self._reporter.queue(status)
         return status
-
-    def _queue(self, status: AttemptStatus) -> None:
-        """Report the status with the next heartbeat if it has changed."""
-        known = self._pending.get(status.attempt_id) or self._reported.get(status.attempt_id)
-        if known is None or msgspec.structs.replace(known, at_ms=status.at_ms) != status:
-            self._pending[status.attempt_id] = status
 
     def _report(self, now_ms: int) -> None:
         current = None if self._current is None else self._observe(self._current, now_ms)
-        urgent = [each for each in self._pending.values() if not _can_wait(each, self._reported)]
-        if not urgent and now_ms < self._last_heartbeat_ms + self._limits.heartbeat_ms:
-            return
-        me, pending = self._me, list(self._pending.values())
-        self._write(AgentStatus(me.detector, me.agent, me.host, me.code, now_ms, self._executed, current), pending)
-        self._reported |= self._pending
-        self._pending.clear()
-        self._last_heartbeat_ms = now_ms
-
-
-def _can_wait(status: AttemptStatus, reported: dict[str, AttemptStatus]) -> bool:
-    """Whether the status can wait for the next heartbeat, because only its batches and its work have changed."""
-    known = reported.get(status.attempt_id)
-    if known is None:
-        return False
-    changed = {"at_ms": status.at_ms, "batches_committed": status.batches_committed, "work": status.work}
-    return msgspec.structs.replace(known, **changed) == status
+        self._reporter.report(self._executed, current, now_ms)
 
 
 def _last_line(output: str) -> str:

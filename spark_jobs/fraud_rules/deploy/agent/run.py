@@ -15,8 +15,8 @@ from pathlib import Path
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.deploy.agent.agent import Agent, AgentLimits
 from fraud_rules.deploy.agent.home import AgentHome
-from fraud_rules.deploy.agent.launcher import ProcessLauncher
 from fraud_rules.deploy.agent.metrics import AgentMetrics
+from fraud_rules.deploy.agent.process_launcher import ProcessLauncher
 from fraud_rules.deploy.agent.watch import AgentIdentity
 from fraud_rules.deploy.attempt import AgentStatus, AttemptPhase, AttemptStatus
 from fraud_rules.deploy.code import code_digest
