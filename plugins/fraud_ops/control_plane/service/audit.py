@@ -17,10 +17,10 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from fraud_ops.control_plane.domain.canonical import canonical
-from fraud_ops.control_plane.domain.read_models import AuditVerdict
+from fraud_ops.control_plane.domain.read_models import AuditRow, AuditVerdict, Page
 from fraud_ops.control_plane.store.models import AuditEntry
 
-__all__ = ["FIRST", "AuditChain", "AuditRecord", "verify"]
+__all__ = ["FIRST", "AuditChain", "AuditRecord", "rows", "verify"]
 
 FIRST: Final = "0" * 64
 _AT_ONCE: Final = 1_000
@@ -48,18 +48,18 @@ class AuditChain:
         self._session = session
         self.end: tuple[int, str] | None = None
 
-    def append(self, deed: AuditRecord, at_ms: int) -> AuditEntry:
+    def append(self, record: AuditRecord, at_ms: int) -> AuditEntry:
         """Append a row, in the writer's transaction."""
         seq, previous = self.end or self._read()
         entry = AuditEntry(
             seq=seq + 1,
             at_ms=at_ms,
-            who=deed.who,
-            action=deed.action,
-            subject=deed.subject,
-            rule_id=deed.rule_id,
-            before=canonical(deed.before).decode(),
-            after=canonical(deed.after).decode(),
+            who=record.who,
+            action=record.action,
+            subject=record.subject,
+            rule_id=record.rule_id,
+            before=canonical(record.before).decode(),
+            after=canonical(record.after).decode(),
             previous_hash=previous,
             hash="",
         )
@@ -88,6 +88,16 @@ def hash_of(entry: AuditEntry) -> str:
         "previousHash": entry.previous_hash,
     }
     return hashlib.sha256(canonical(members)).hexdigest()
+
+
+def rows(session: Session, *, before: int, limit: int, rule_id: int | None) -> Page[AuditRow]:
+    """List the rows below `before`, newest first; with `rule_id`, only the rows of this rule."""
+    wanted = [AuditEntry.seq < before]
+    if rule_id is not None:
+        wanted.append(AuditEntry.rule_id == rule_id)
+    found = session.scalars(select(AuditEntry).where(*wanted).order_by(AuditEntry.seq.desc()).limit(limit + 1)).all()
+    shown = found[:limit]
+    return Page(tuple(map(AuditRow.model_validate, shown)), str(shown[-1].seq) if len(found) > limit else None)
 
 
 def verify(session: Session) -> AuditVerdict:

@@ -16,7 +16,6 @@ from typing import Final
 
 from sqlalchemy import func, select
 
-from fraud_ops.control_plane.domain.canonical import document_of
 from fraud_ops.control_plane.domain.errors import Invalid
 from fraud_ops.control_plane.domain.lifecycle import StateName
 from fraud_ops.control_plane.domain.read_models import (
@@ -33,7 +32,6 @@ from fraud_ops.control_plane.domain.read_models import (
     MarkVerdict,
     OutboxState,
     Page,
-    ProblemReason,
     Revision,
     RuleChanged,
     RuleInput,
@@ -43,12 +41,13 @@ from fraud_ops.control_plane.domain.read_models import (
     Validation,
 )
 from fraud_ops.control_plane.domain.roles import Actor, Role
-from fraud_ops.control_plane.domain.rule_input import ManagedMembers, RuleReader, differences, encode_rule
-from fraud_ops.control_plane.service import audit, bindings, imports, quality, rule_queries, transitions
+from fraud_ops.control_plane.domain.rule_input import RuleReader
+from fraud_ops.control_plane.service import audit, bindings, imports, quality, rule_queries, transitions, validation
 from fraud_ops.control_plane.service.changes import UnitOfWork
+from fraud_ops.control_plane.service.ids import MAX_ID, parse_cursor, storable_bound, storable_id
 from fraud_ops.control_plane.settings import ControlPlaneSettings
 from fraud_ops.control_plane.store.database import Database
-from fraud_ops.control_plane.store.models import AuditEntry, OutboxRow, RuleHead
+from fraud_ops.control_plane.store.models import OutboxRow
 from fraud_rules.codec.rules.export import RuleFormat
 from fraud_rules.errors import Reason
 from fraud_rules.model.limits import RuleLimits
@@ -58,7 +57,6 @@ from fraud_rules.runtime.safe_text import is_unprintable
 __all__ = ["ControlService"]
 
 _MAX_QUERY_CHARS: Final = 200
-_MAX_ID: Final = 2**63 - 1
 _IN_LOG: Final = tuple(state for state in StateName if state.in_log)
 
 _log = logging.getLogger(__name__)
@@ -100,51 +98,32 @@ class ControlService:
         Raises Invalid for a malformed cursor or a limit out of bounds.
         """
         self._check_page(limit, query)
-        after = None if cursor is None else _parse_cursor(cursor)
+        after = None if cursor is None else parse_cursor(cursor)
         with self._database.reading() as session:
             return rule_queries.rows(session, state=state, query=query.strip(), limit=limit, after=after)
 
     def rule(self, rule_id: int) -> RuleWithForms:
         """Read a rule, which may be deleted. Raises NotFound."""
         with self._database.reading() as session:
-            return rule_queries.detail(session, self._reader, _storable_id(rule_id))
+            return rule_queries.detail(session, self._reader, storable_id(rule_id))
 
     def revisions(self, rule_id: int, *, limit: int = 200, before: int | None = None) -> Page[Revision]:
         """List the revisions of a rule that are below `before`, newest first. Raises NotFound."""
         self._check_page(limit)
         with self._database.reading() as session:
-            return rule_queries.revisions(session, _storable_id(rule_id), limit=limit, before=_storable_bound(before))
+            return rule_queries.revisions(session, storable_id(rule_id), limit=limit, before=storable_bound(before))
 
     def diff(self, rule_id: int, before: int, after: int) -> list[Change]:
         """Compare two revisions, including the state (as `ruleState`). Raises NotFound."""
         with self._database.reading() as session:
-            return rule_queries.diff(session, _storable_id(rule_id), _storable_id(before), _storable_id(after))
+            return rule_queries.diff(session, storable_id(rule_id), storable_id(before), storable_id(after))
 
     def validate(self, rule_input: RuleInput, rule_id: int | None = None) -> Validation:
         """Validate a rule without saving it. `changes` compares it with the stored rule `rule_id`; without
         `rule_id`, with the stored rule that has the id of the input.
         """
-        known = None if rule_id is None else self._stored_rule(rule_id)
-        managed = ManagedMembers(None, StateName.DRAFT, free_id=1)
-        if known is not None:
-            managed = ManagedMembers(known.rule_id, StateName(known.state), known=document_of(known.document))
-        try:
-            rule = self._reader.rule(rule_input, managed, strict=known is not None)
-        except Invalid as error:
-            reasons = [ProblemReason.model_validate(reason) for reason in error.reasons]
-            return Validation(valid=False, reasons=reasons, document=None, yaml=None, text=None, says=None, changes=[])
-        known = known or self._stored_rule(rule.rule_id)
-        yaml, text, says = rule_queries.forms(self._reader, encode_rule(rule))
-        before: Document = {} if known is None else document_of(known.document)
-        return Validation(
-            valid=True,
-            reasons=[],
-            document=dict(rule.document),
-            yaml=yaml,
-            text=text,
-            says=says,
-            changes=differences(before, rule.document),
-        )
+        with self._database.reading() as session:
+            return validation.validate(session, self._reader, rule_input, rule_id)
 
     def export(self, form: RuleFormat, *, states: Iterable[StateName] | None = None) -> str:
         """Write the rules in these states (default: all but drafts and deleted rules) as the text of a file.
@@ -173,7 +152,7 @@ class ControlService:
         Raises NotFound, Conflict, RequestRefused, Invalid.
         """
         with self._unit_of_work(actor, comment) as work:
-            transitions.edit(work, actor, _storable_id(rule_id), revision, rule_input, comment.strip())
+            transitions.edit(work, actor, storable_id(rule_id), revision, rule_input, comment.strip())
             return rule_queries.detail(work.session, self._reader, rule_id)
 
     def change_state(
@@ -181,7 +160,7 @@ class ControlService:
     ) -> RuleWithForms:
         """Change the state of a rule, or request the change (`pending`). Raises NotFound, Conflict, RequestRefused."""
         with self._unit_of_work(actor, comment) as work:
-            transitions.change_state(work, actor, _storable_id(rule_id), revision, state, comment.strip())
+            transitions.change_state(work, actor, storable_id(rule_id), revision, state, comment.strip())
             return rule_queries.detail(work.session, self._reader, rule_id)
 
     def rollback(self, actor: Actor, rule_id: int, revision: int, to: int, comment: str = "") -> RuleWithForms:
@@ -190,7 +169,7 @@ class ControlService:
         Raises NotFound, Conflict, RequestRefused, and Invalid if schema or limits have made the old document invalid.
         """
         with self._unit_of_work(actor, comment) as work:
-            transitions.rollback(work, actor, _storable_id(rule_id), revision, _storable_id(to), comment.strip())
+            transitions.rollback(work, actor, storable_id(rule_id), revision, storable_id(to), comment.strip())
             return rule_queries.detail(work.session, self._reader, rule_id)
 
     def control(self, actor: Actor, control: str, confirm: str = "", comment: str = "") -> ControlResult:
@@ -225,7 +204,7 @@ class ControlService:
         """List requests for approval with ids below `before`, newest first."""
         self._check_page(limit)
         with self._database.reading() as session:
-            return rule_queries.approvals(session, open_only=open_only, limit=limit, before=_storable_bound(before))
+            return rule_queries.approvals(session, open_only=open_only, limit=limit, before=storable_bound(before))
 
     def decide(self, actor: Actor, approval_id: int, *, approve: bool, comment: str = "") -> Approval:
         """Approve or reject a request. Users withdraw their own requests by rejecting them.
@@ -233,7 +212,7 @@ class ControlService:
         Raises NotFound, RequestRefused, and Conflict if the request has been decided or the rule has changed since.
         """
         with self._unit_of_work(actor, comment) as work:
-            decided = transitions.decide(work, actor, _storable_id(approval_id), comment.strip(), approve=approve)
+            decided = transitions.decide(work, actor, storable_id(approval_id), comment.strip(), approve=approve)
             return Approval.model_validate(decided)
 
     # Alerts: marks and snoozes.
@@ -268,12 +247,12 @@ class ControlService:
         past or too far ahead.
         """
         with self._unit_of_work(actor, reason, "reason") as work:
-            return quality.snooze(work, actor, _storable_id(rule_id), key, until_ms, reason.strip())
+            return quality.snooze(work, actor, storable_id(rule_id), key, until_ms, reason.strip())
 
     def unsnooze(self, actor: Actor, snooze_id: int) -> None:
         """End a snooze now. Raises NotFound, RequestRefused."""
         with self._unit_of_work(actor) as work:
-            quality.unsnooze(work, actor, _storable_id(snooze_id))
+            quality.unsnooze(work, actor, storable_id(snooze_id))
 
     # Roles and the audit log.
 
@@ -300,14 +279,10 @@ class ControlService:
     def audit_rows(self, *, before: int | None = None, limit: int = 200, rule_id: int | None = None) -> Page[AuditRow]:
         """List the rows of the audit log below `before`, newest first."""
         self._check_page(limit)
-        wanted = [AuditEntry.seq < (_MAX_ID if before is None else _storable_id(before))]
-        if rule_id is not None:
-            wanted.append(AuditEntry.rule_id == _storable_id(rule_id))
+        end = MAX_ID if before is None else storable_id(before)
+        wanted_rule = None if rule_id is None else storable_id(rule_id)
         with self._database.reading() as session:
-            query = select(AuditEntry).where(*wanted).order_by(AuditEntry.seq.desc()).limit(limit + 1)
-            found = session.scalars(query).all()
-        shown = found[:limit]
-        return Page(tuple(map(AuditRow.model_validate, shown)), str(shown[-1].seq) if len(found) > limit else None)
+            return audit.rows(session, before=end, limit=limit, rule_id=wanted_rule)
 
     def verify_audit(self) -> AuditVerdict:
         """Check the hash of every row of the audit log."""
@@ -341,28 +316,9 @@ class ControlService:
             except Exception:  # noqa: BLE001 -- the change is saved, so a failing listener must not fail the request
                 _log.exception("a listener of the control plane failed")
 
-    def _stored_rule(self, rule_id: int) -> RuleHead | None:
-        with self._database.reading() as session:
-            return session.get(RuleHead, _storable_id(rule_id))
-
     def _check_page(self, limit: int, query: str = "") -> None:
         maximum = self._settings.bounds.page
         if not 1 <= limit <= maximum:
             raise Invalid([Reason("limit", f"must be from 1 to {maximum}")])
         if len(query) > _MAX_QUERY_CHARS or is_unprintable(query):
             raise Invalid([Reason("q", f"must be text of at most {_MAX_QUERY_CHARS} characters")])
-
-
-def _parse_cursor(cursor: str) -> int:
-    if not (cursor.isascii() and cursor.isdigit() and len(cursor) < 20):
-        raise Invalid([Reason("cursor", "is not a cursor of this list")])
-    return _storable_id(int(cursor))
-
-
-def _storable_bound(before: int | None) -> int | None:
-    return None if before is None else _storable_id(before)
-
-
-def _storable_id(number: int) -> int:
-    """The number if the database can hold it; otherwise -1, which no object has as its id."""
-    return number if 0 <= number <= _MAX_ID else -1

@@ -1,0 +1,43 @@
+"""Validates a rule without saving it, and compares it with the stored rule."""
+
+from __future__ import annotations
+
+from sqlalchemy.orm import Session
+
+from fraud_ops.control_plane.domain.canonical import document_of
+from fraud_ops.control_plane.domain.errors import Invalid
+from fraud_ops.control_plane.domain.lifecycle import StateName
+from fraud_ops.control_plane.domain.read_models import Document, ProblemReason, RuleInput, Validation
+from fraud_ops.control_plane.domain.rule_input import ManagedMembers, RuleReader, differences, encode_rule
+from fraud_ops.control_plane.service import rule_queries
+from fraud_ops.control_plane.service.ids import storable_id
+from fraud_ops.control_plane.store.models import RuleHead
+
+__all__ = ["validate"]
+
+
+def validate(session: Session, reader: RuleReader, rule_input: RuleInput, rule_id: int | None) -> Validation:
+    """Validate a rule. `changes` compares it with the stored rule `rule_id`; without `rule_id`, with the stored rule
+    that has the id of the input.
+    """
+    known = None if rule_id is None else session.get(RuleHead, storable_id(rule_id))
+    managed = ManagedMembers(None, StateName.DRAFT, free_id=1)
+    if known is not None:
+        managed = ManagedMembers(known.rule_id, StateName(known.state), known=document_of(known.document))
+    try:
+        rule = reader.rule(rule_input, managed, strict=known is not None)
+    except Invalid as error:
+        reasons = [ProblemReason.model_validate(reason) for reason in error.reasons]
+        return Validation(valid=False, reasons=reasons, document=None, yaml=None, text=None, says=None, changes=[])
+    known = known or session.get(RuleHead, storable_id(rule.rule_id))
+    yaml, text, says = rule_queries.forms(reader, encode_rule(rule))
+    before: Document = {} if known is None else document_of(known.document)
+    return Validation(
+        valid=True,
+        reasons=[],
+        document=dict(rule.document),
+        yaml=yaml,
+        text=text,
+        says=says,
+        changes=differences(before, rule.document),
+    )
