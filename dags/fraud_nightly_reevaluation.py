@@ -17,7 +17,7 @@ A run evaluates one day of event time (UTC): its **partition**, the previous day
 *reevaluate* replays the day in event-time order, compares the result with the published alerts, and writes the
 differences to `alert-corrections` in one transaction. Its summary is the task's XCom; the button **Report** opens its
 page. A day that still receives data is only reported. *due* finds published days that have received data since, and
-reported days that are complete now. *requeue* starts a run for each.
+reported days that are complete now. *requeue* starts a run for each of these days.
 
 A manual run evaluates the day in the parameter `day`, or yesterday. Airflow's backfill takes any range of days. A
 second run of a day publishes nothing new. A day without data is skipped. See docs/nightly.md.

@@ -37,7 +37,7 @@ from fraud_rules.replay.replay import replay, replay_recording
 INTERRUPTED = 130
 
 _START_S = 600.0
-_DRAIN_S = 120.0
+_EVALUATION_S = 120.0
 _FRAME_S = 0.25
 _LATE_AFTER_S = 20.0  # by then, every key group has a watermark, and the frauds are late
 
@@ -65,7 +65,7 @@ def run_demo(options: DemoOptions, context: CommandContext) -> int:
     stop = threading.Event()
     with interrupts_set(stop), ExitStack() as stack:
         demo = _Demo(options, context, stop, stack)
-        if not demo.bring_up():
+        if not demo.start():
             return INTERRUPTED
         demo.run()
         if stop.is_set():
@@ -88,7 +88,7 @@ class _Demo:
         self._sender = Sender(self._kafka, topic, options.traffic, Steering(self._site.places.steering))
         self._watch = OutputWatch(self._kafka, context.settings, self._sender.planted)
 
-    def bring_up(self) -> bool:
+    def start(self) -> bool:
         """Start all components and wait until the seed rules are live. Return False if interrupted.
 
         Raises DetectorFailed if the rules are not live in time.
@@ -102,7 +102,7 @@ class _Demo:
         self._watch.start()
         self._stack.callback(self._watch.stop)
         rules = sum(1 for _ in rule_files([self._context.project.config / "rules"]))
-        live = self._watch.await_seen(lambda seen: seen.rules_live >= rules, _START_S, self._continues)
+        live = self._watch.await_seen(lambda outputs: outputs.rules_live >= rules, _START_S, self._continues)
         if not live and not self._stop.is_set():
             raise DetectorFailed(f"the seed rules were not live within {_START_S:g} s (logs: {self._site.places.logs})")
         if live:
@@ -120,11 +120,12 @@ class _Demo:
         with open_screen(f"Airflow: {self._address}") as screen:
             while self._continues() and not self._sender.ended():
                 if not planted and self._sending().elapsed_s > _LATE_AFTER_S:
-                    planted = self._plant_late_frauds()
+                    self._plant_late_frauds()
+                    planted = True
                 screen.show(self._watch.snapshot(), self._sending())
                 self._stop.wait(_FRAME_S)
             if not self._stop.is_set():
-                self._drain(screen)
+                self._wait_for_evaluation(screen)
 
     def check_run(self) -> RunVerdict:
         """Drain the detector, recompute the run from its recording, and show the verdict."""
@@ -140,11 +141,10 @@ class _Demo:
         self._report(f"recording: {places.recording} (fraud replay recomputes it)")
         return verdict
 
-    def _plant_late_frauds(self) -> bool:
+    def _plant_late_frauds(self) -> None:
         """Send frauds of yesterday, which arrive too late for alerts. The nightly re-evaluation adds their alerts."""
         records = [(b"late", text) for _, text in late_frauds(Day.today().plus(-1))]
         append_records(self._kafka, self._context.settings.topics.transactions, records)
-        return True
 
     def show_summary(self) -> None:
         """Show a summary after an interrupt."""
@@ -167,7 +167,7 @@ class _Demo:
         self._site.check()
         return not self._stop.is_set()
 
-    def _drain(self, screen: Screen) -> None:
+    def _wait_for_evaluation(self, screen: Screen) -> None:
         """Wait until the detector has evaluated all sent records."""
         self._sender.stop()
         ends = topic_ends(self._kafka, self._context.settings.topics.transactions)
@@ -177,10 +177,12 @@ class _Demo:
             return self._continues()
 
         evaluated_all = self._watch.await_seen(
-            lambda seen: all(seen.evaluated.get(part, 0) >= end for part, end in ends.items()), _DRAIN_S, check
+            lambda outputs: all(outputs.evaluated.get(part, 0) >= end for part, end in ends.items()),
+            _EVALUATION_S,
+            check,
         )
         if not evaluated_all and not self._stop.is_set():
-            raise DetectorFailed(f"the detector has not evaluated all traffic within {_DRAIN_S:g} s after its end")
+            raise DetectorFailed(f"the detector has not evaluated all traffic within {_EVALUATION_S:g} s after its end")
 
     def _sending(self) -> Sending:
         return self._sender.sending()

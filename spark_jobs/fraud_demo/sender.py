@@ -98,9 +98,9 @@ class Sender:
             steering.write_state(TrafficState(per_s))
             now_ms = clock.now_ms()
             ordinary = generate(replace(self._settings, rate_per_s=per_s), now_ms) if per_s else iter(())
-            wished = per_s
-            while wished == per_s and not self._stop.is_set():
-                planted += self._wishes(steering)
+            requested = per_s
+            while requested == per_s and not self._stop.is_set():
+                planted += self._requested_frauds(steering)
                 now_ms += int(_POLL_S * 1_000)
                 due = [record for record in planted if record.due_ms < now_ms]
                 planted = [record for record in planted if record.due_ms >= now_ms]
@@ -108,13 +108,13 @@ class Sender:
                 if not per_s:
                     self._stop.wait(_POLL_S)
                 found = steering.speed()
-                wished = per_s if found is None else found
-            per_s = wished
+                requested = per_s if found is None else found
+            per_s = requested
 
-    def _wishes(self, steering: Steering) -> Iterator[TrafficRecord]:
-        for wish in steering.wishes():
+    def _requested_frauds(self, steering: Steering) -> Iterator[TrafficRecord]:
+        for request in steering.requests():
             now_ms = clock.now_ms()
-            yield from planted_fraud(wish.pattern, wish.label, now_ms, seed=now_ms)
+            yield from planted_fraud(request.pattern, request.label, now_ms, seed=now_ms)
 
     def _record(self, record: TrafficRecord) -> None:
         if record.planted is not None and record.transaction_id is not None:

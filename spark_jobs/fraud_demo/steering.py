@@ -38,7 +38,7 @@ class FraudRequest(msgspec.Struct, frozen=True, rename="camel"):
 
 
 _state = msgspec.json.Decoder(TrafficState).decode
-_wish = msgspec.json.Decoder(FraudRequest).decode
+_decode_request = msgspec.json.Decoder(FraudRequest).decode
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,21 +77,21 @@ class Steering:
         """Request a fraud. Raises KeyError for an unknown pattern."""
         FRAUDS[pattern]
         name = uuid.uuid4().hex[:8]
-        wish = FraudRequest(pattern, f"{pattern}-{name}")
-        _put(self.folder / f"{name}.wish", msgspec.json.encode(wish))
-        return wish
+        request = FraudRequest(pattern, f"{pattern}-{name}")
+        _put(self.folder / f"{name}.request", msgspec.json.encode(request))
+        return request
 
-    def wishes(self) -> Iterator[FraudRequest]:
+    def requests(self) -> Iterator[FraudRequest]:
         """Yield the frauds that were requested since the last call."""
-        for path in sorted(self.folder.glob("*.wish")):
+        for path in sorted(self.folder.glob("*.request")):
             try:
-                wish = _wish(path.read_bytes())
+                request = _decode_request(path.read_bytes())
             except (OSError, msgspec.MsgspecError):
                 continue
             finally:
                 path.unlink(missing_ok=True)
-            if wish.pattern in FRAUDS:
-                yield wish
+            if request.pattern in FRAUDS:
+                yield request
 
 
 def _put(path: Path, content: bytes) -> None:

@@ -79,8 +79,8 @@ def plant_fraud(body: DemoFraud) -> Response:
     steering, _ = _steered()
     if body.pattern not in FRAUDS:
         raise WebError(422, f"pattern must be one of {', '.join(FRAUDS)}")
-    wish = steering.plant(body.pattern)
-    return answer(PlantedFraud(pattern=wish.pattern, label=wish.label), 202)
+    request = steering.plant(body.pattern)
+    return answer(PlantedFraud(pattern=request.pattern, label=request.label), 202)
 
 
 def _steering() -> Steering | None:

@@ -186,7 +186,7 @@ def test_status_of_a_dead_detector_shows_the_time_of_its_end_and_the_waiting_pay
     assert "figures   of the last batch (out of date)" in ended.out
     assert "lag" not in ended.out
     assert "p50 1 min 42 s, p99 2 min 10 s, batch 175 ms (backlog: payments waited before they were read)" in ended.out
-    assert "refused   rule 3 at offset 7: limit: must be a number" in ended.out
+    assert "rejected  rule 3 at offset 7: limit: must be a number" in ended.out
     seen = json.loads(fraud("status", "--json", env=env).out)
     assert (seen["liveness"]["severity"], seen["liveness"]["sinceMs"]) == ("RED", since_ms)
     assert seen["liveness"]["waiting"] == 12

@@ -18,16 +18,16 @@ from tests.support.waiting import until
 
 def test_requests_are_read_once_and_invalid_ones_are_ignored(tmp_path: Path) -> None:
     steering = Steering(tmp_path / "steering")
-    assert steering.state() is None and steering.speed() is None and not list(steering.wishes())
+    assert steering.state() is None and steering.speed() is None and not list(steering.requests())
     steering.write_state(TrafficState(100))
     steering.set_speed(7)
-    wish = steering.plant("huge-payment")
-    (steering.folder / "x.wish").write_bytes(b"nonsense")
-    (steering.folder / "y.wish").write_bytes(b'{"pattern": "nonsense", "label": "y"}')
+    request = steering.plant("huge-payment")
+    (steering.folder / "x.request").write_bytes(b"nonsense")
+    (steering.folder / "y.request").write_bytes(b'{"pattern": "nonsense", "label": "y"}')
     assert steering.state() == TrafficState(100)
     assert steering.speed() == 7
-    assert list(steering.wishes()) == [wish]
-    assert not list(steering.wishes())
+    assert list(steering.requests()) == [request]
+    assert not list(steering.requests())
     steering.end()
     assert steering.state() is None
 

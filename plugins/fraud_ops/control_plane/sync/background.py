@@ -78,6 +78,6 @@ class Background:
         ]
 
     def failures(self) -> dict[str, str]:
-        """The reason of each thread that waits, by name."""
-        said = {"publisher": self._publisher.failure, "mirror": self._mirror.failure, "cdc": self._cdc.failure}
-        return {name: failure for name, failure in said.items() if failure is not None}
+        """The reasons why threads fail at the moment, by name."""
+        reasons = {"publisher": self._publisher.failure, "mirror": self._mirror.failure, "cdc": self._cdc.failure}
+        return {name: failure for name, failure in reasons.items() if failure is not None}

@@ -23,7 +23,7 @@ STUCK_MS: Final = 30_000
 
 _EVERY_MS: Final = {"outbox": 5_000, "drift": 60_000, "audit": 3_600_000}
 _POLL_INTERVAL_S: Final = 1.0
-_NAMED: Final = 5
+_MOST_NAMED: Final = 5
 
 _log = logging.getLogger(__name__)
 
@@ -46,7 +46,7 @@ class Checks:
 
 
 class StoreWatch(BackgroundThread):
-    """`lead` returns whether this process is the one that checks. `detector` names the installation in alarms."""
+    """Checks the store while this process leads. `lead` opens the leadership. Alarms name the `detector`."""
 
     def __init__(
         self,
@@ -66,10 +66,10 @@ class StoreWatch(BackgroundThread):
         self._raised: set[StoreAlarm] = set()
         self._drifted: frozenset[int] = frozenset()
         self.leads = False
-        """Whether this process is the one that checks."""
+        """Whether this process leads, and so runs the checks."""
 
     def check(self) -> None:
-        """Run the checks that are due. A check that fails runs again at its next turn."""
+        """Run the checks that are due. A check that raises FraudError runs again after its interval."""
         now_ms = self._clock_ms()
         checks = {"outbox": self._check_outbox, "drift": self._check_drift, "audit": self._check_audit}
         for name, check in checks.items():
@@ -90,7 +90,7 @@ class StoreWatch(BackgroundThread):
         """Report rules that differ in two checks in a row, because a change in progress can differ for a moment."""
         found = frozenset(each.rule_id for each in self._checks.drift().differences)
         lasting, self._drifted = sorted(found & self._drifted), found
-        named = ", ".join(map(str, lasting[:_NAMED])) + (", ..." if len(lasting) > _NAMED else "")
+        named = ", ".join(map(str, lasting[:_MOST_NAMED])) + (", ..." if len(lasting) > _MOST_NAMED else "")
         message = f"store and rule log differ in {len(lasting)} rules" + (f": {named}" if lasting else "")
         self._update_alarm(StoreAlarm.DRIFT, message, holds=bool(lasting))
 

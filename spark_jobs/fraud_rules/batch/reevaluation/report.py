@@ -17,7 +17,7 @@ MOST_LISTED = 1_000
 
 
 class RuleCounts(msgspec.Struct, frozen=True, rename="camel"):
-    """The counts of one rule: published alerts and their verdicts. This run published `new` of the corrections."""
+    """The counts of one rule: its published and confirmed alerts, and its corrections (`added`, `retracted`)."""
 
     rule_id: int
     name: str
@@ -29,7 +29,7 @@ class RuleCounts(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class CorrectedAlert(msgspec.Struct, frozen=True, rename="camel"):
-    """An added or retracted alert. `value` and `count` are those of its window."""
+    """An alert with its correction: `verdict` is ADDED or RETRACTED. `value` and `count` are those of its window."""
 
     verdict: str
     alert_id: str
@@ -44,12 +44,13 @@ class CorrectedAlert(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class DayResult(msgspec.Struct, frozen=True, rename="camel"):
-    """The result of a day. `provisional` is the reason not to publish yet, if any. `report_only`: do not publish.
+    """The result of a day. `provisional` is the reason not to publish yet, if any. A run with `report_only`
+    publishes nothing.
 
     `hours` has the published, added and retracted alerts of each hour. `lateness` counts transactions by the time from
     event to arrival. `corrections` is cut at MOST_LISTED; the counts are complete. `new_corrections` counts the
-    corrections that this run published. `basis` is the basis of the result, `settled` that of the last run that
-    published, None if there is none.
+    corrections that this run published. `basis` is the basis of this result. `settled` is the basis of the last run
+    that published; None without such a run.
     """
 
     day: str

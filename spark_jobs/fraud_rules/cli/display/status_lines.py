@@ -36,7 +36,7 @@ def status_lines(
         style = "" if live.severity is Severity.NONE else "dim"
         yield from (Text(line, style) for line in _figures(detector))
     for report in refused:
-        yield _refused(report)
+        yield _rejected(report)
 
 
 def _payments(live: Liveness) -> Text:
@@ -76,10 +76,10 @@ def _percent(share: float | None) -> str:
     return f"{share or 0:.1%}"
 
 
-def _refused(report: RuleOperation) -> Text:
+def _rejected(report: RuleOperation) -> Text:
     rule = "unreadable rule" if report.rule_id is None else f"rule {report.rule_id}"
     why = "; ".join(f"{reason.field}: {reason.message}" for reason in report.reasons)
-    return Text(f"refused   {rule} at offset {report.rule_version}: {why}", "yellow")
+    return Text(f"rejected  {rule} at offset {report.rule_version}: {why}", "yellow")
 
 
 def duration(span_ms: int) -> str:
