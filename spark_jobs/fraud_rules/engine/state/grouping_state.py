@@ -181,7 +181,7 @@ class GroupingState:
                 continue
             if need != at.DONE:
                 displaced.merge()
-                self._grow(need, horizon)
+                self._grow(need, horizon, n - start)
                 displaced = DisplacedRows(self._view)
                 continue
             progress.evaluated(end - done)
@@ -191,9 +191,9 @@ class GroupingState:
                 return AcceptResult(outcomes, lateness_ms, self._output[: self.header[at.H_OUT]].copy())
             end = min(n, end + _ROWS_PER_CALL)
 
-    def _grow(self, need: int, horizon: Horizon) -> None:
-        """Make room in the array that the kernel needs: free the space of expired rows and of the marks that are spent
-        by the horizon, or grow the array."""
+    def _grow(self, need: int, horizon: Horizon, rows: int) -> None:
+        """Make room in the array that the kernel needs for the remaining `rows` of the batch: free the space of expired
+        rows and of the marks that are spent by the horizon, or grow the array."""
         if need == at.NEED_OUTPUT:
             used = int(self.header[at.H_OUT])
             grown = np.empty((2 * len(self._output), at.O_WIDTH), dtype=np.int64)
@@ -210,7 +210,7 @@ class GroupingState:
         elif need == at.NEED_EVENTS and 2 * int(np.count_nonzero(self._live_mask())) <= self.retained_rows:
             key_rows.trim(self._view.state, self._view.measure_arrays, np.empty(self.retained_rows, dtype=np.int64))
         else:
-            self._view.grow(need)
+            self._view.grow(need, rows)
 
     def _is_scattered(self) -> bool:
         """Whether most keys have no rows left, or most of the pool is unused because key rows have moved."""
@@ -325,7 +325,7 @@ class GroupingState:
     def _rebuild(self, rows: Ints, marks: Sequence[Marks], measures: Measures) -> None:
         """Rebuild all arrays from the rows (in the layout of `events`, in arrival order) and the marks."""
         n, n_marks, header, view = len(rows), sum(len(each.rows) for each in marks), self.header, self._view
-        view.clear(measures, n + (n >> 1), n + n_marks, 2 * n_marks)
+        view.clear(measures, n + (n >> 3), n + n_marks, 2 * n_marks)
         for each in marks:
             self._load_marks(each)
         rows[:, at.E_SLOT] = self._slots_for(rows)
@@ -334,7 +334,7 @@ class GroupingState:
         view.state.passes[:n] = _evaluate_filters(measures, self._batch_of(rows).columns, n)
         counts = np.bincount(rows[:, at.E_SLOT], minlength=int(header[at.H_SLOTS]))
         needed = int(key_rows.assign_ranges(view.state, counts))
-        view.open_pool(needed + (needed >> 2))
+        view.open_pool(needed + (needed >> 3))
         key_rows.insert_all(view.state, view.measure_arrays, np.argsort(rows[:, self._time_column], kind="stable"))
         resets.recount_revived(view.state)
 

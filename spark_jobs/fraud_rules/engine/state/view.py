@@ -17,6 +17,9 @@ from fraud_rules.engine.window.bundles import Ints, MeasureArrays, StateArrays, 
 from fraud_rules.engine.window.plan import NO_MEASURES, Measures
 
 _MIN_ROWS = 64
+_DOUBLED_BELOW = 65_536
+"""Shorter arrays double when they are full. Longer arrays grow by an eighth, so that no batch waits for a doubling and
+little memory is unused."""
 _DERIVED = (*(name for name in StateArrays._fields if name != "header"), "measures")
 
 
@@ -64,15 +67,18 @@ class View:
         self._generation = self.header[at.H_GENERATION] = generation
         return True
 
-    def grow(self, need: int) -> None:
-        """Double the array that the kernel has filled. `need` is the NEED_* code that the kernel returned."""
-        events, slots = len(self.state.events), len(self.state.slots)
-        pool, marks = len(self.state.pool), len(self.state.marks)
+    def grow(self, need: int, rows: int = 1) -> None:
+        """Grow the array that the kernel has filled. `need` is the NEED_* code that the kernel returned.
+
+        `events` gets room for at least `rows` more rows, so that a batch grows it at most once.
+        """
+        state, header = self.state, self.header
+        events, slots, pool, marks = len(state.events), len(state.slots), len(state.pool), len(state.marks)
         self._open(
-            events * (2 if need == at.NEED_EVENTS else 1),
-            slots * (2 if need == at.NEED_SLOTS else 1),
-            pool * (2 if need == at.NEED_POOL else 1),
-            marks * (2 if need == at.NEED_MARKS else 1),
+            _grown(events, int(header[at.H_EVENTS]) + rows) if need == at.NEED_EVENTS else events,
+            _grown(slots) if need == at.NEED_SLOTS else slots,
+            _grown(pool) if need == at.NEED_POOL else pool,
+            _grown(marks) if need == at.NEED_MARKS else marks,
         )
 
     def open_pool(self, rows: int) -> None:
@@ -162,3 +168,8 @@ class View:
         larger.add(name)
         grown: Table = self._arrays.open(name, np.int32, size, 0)
         return grown
+
+
+def _grown(rows: int, needed: int = 0) -> int:
+    """The size of an array that is full at this size, and needs room for `needed` rows."""
+    return max(rows + (rows if rows < _DOUBLED_BELOW else rows >> 3), needed)
