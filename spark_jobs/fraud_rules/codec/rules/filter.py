@@ -16,6 +16,7 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from functools import lru_cache
 from itertools import accumulate
 from typing import TypeAlias
 
@@ -80,16 +81,18 @@ _MIRRORED = {">": "<", "<": ">", ">=": "<=", "<=": ">="}
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
 _NUMBERS = (FieldType.LONG, FieldType.DECIMAL)
+_REMEMBERED_FILTERS = 512
 
 Operand: TypeAlias = FieldRef | Decimal | str | None
 """One side of a comparison; None for a name that is no declared field, after its problem was recorded."""
 
 
+@lru_cache(_REMEMBERED_FILTERS)
 def parse_filter(text: str, schema: TransactionSchema, limits: RuleLimits) -> Predicate:
     """Parse a filter into its typed tree.
 
     Raises RuleRejected with reasons for the member `filter`: the first broken bound, or the syntax error, or all
-    problems with names and types.
+    problems with names and types. The last trees stay in memory, because most revisions of a rule keep its filter.
     """
     refusal = _refusal(text, limits)
     if refusal is not None:

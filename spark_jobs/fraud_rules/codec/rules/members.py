@@ -50,6 +50,8 @@ REMARKS = ("name", "description", "severity", "owner")
 
 _KNOWN = frozenset(MEMBERS)
 _OPERATORS = {key: operator for operator in Operator for key in (operator.value, operator.name)}
+_FUNCTIONS = {function.value: function for function in AggregateFunction}
+_ACTIONS = {action.value: action for action in RuleAction}
 _COUNT_FIELDS = {"COUNT_FLINK": AggregateFunction.COUNT, "COUNT_WITH_RESET_FLINK": AggregateFunction.COUNT_WITH_RESET}
 _FUNCTIONS_OF_ONES = frozenset({AggregateFunction.AVG, AggregateFunction.MIN, AggregateFunction.MAX})
 _SOURCE = re.compile(r"[a-z][a-z0-9_-]{0,31}", re.ASCII)
@@ -100,7 +102,7 @@ class MemberReader:
         AVG, MIN and MAX treat COUNT_FLINK as a field that is 1 in every row.
         """
         field = self._document.get("aggregateFieldName")
-        named = self.choice("aggregatorFunctionType", {a.value: a for a in AggregateFunction}, required=True)
+        named = self.choice("aggregatorFunctionType", _FUNCTIONS, required=True)
         counted = _COUNT_FIELDS.get(field) if isinstance(field, str) else None
         if counted is None or named is None or not named.needs_field:
             return named
@@ -179,7 +181,7 @@ class MemberReader:
 
     def action(self) -> RuleAction:
         """`action`; the default is `ALERT`."""
-        return self.choice("action", {action.value: action for action in RuleAction}) or RuleAction.ALERT
+        return self.choice("action", _ACTIONS) or RuleAction.ALERT
 
     def filter(self) -> Predicate | None:
         """`filter` as a typed tree; None for a rule without a filter."""
