@@ -20,7 +20,8 @@ from fraud_rules.codec.rules.lazy import EntryReader
 from fraud_rules.errors import ConfigError, Reason, TopicUnsuitable
 from fraud_rules.kafka.reader import Record, TopicReader
 from fraud_rules.model.limits import RuleLimits
-from fraud_rules.model.ruleset import LogEntry, RuleTimeline
+from fraud_rules.model.log_entry import LogEntry
+from fraud_rules.model.ruleset import RuleTimeline
 from fraud_rules.model.schema import TransactionSchema
 
 __all__ = ["Refusals", "RuleLog", "check_rule_log"]

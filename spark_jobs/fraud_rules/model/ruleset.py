@@ -11,29 +11,17 @@ at its end decodes the last ones of each rule, back to the last valid one. All o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fraud_rules.errors import Reason
-from fraud_rules.model.rule import Control, ControlType, Rule, RuleChange, RuleDeletion
+from fraud_rules.model.log_entry import Grouping, LogEntry, LogPrefix, UndecodedRule
+from fraud_rules.model.rule import Control, ControlType, Rule, RuleDeletion
 from fraud_rules.model.transaction import TransactionBatch
 
-__all__ = [
-    "Grouping",
-    "GroupingInForce",
-    "LogEntry",
-    "Outcome",
-    "RuleInForce",
-    "RuleSet",
-    "RuleTimeline",
-    "UndecodedRule",
-]
-
-Grouping = tuple[str, ...]
-"""The sorted names of the fields by which rules group transactions."""
+__all__ = ["Grouping", "GroupingInForce", "LogEntry", "RuleInForce", "RuleSet", "RuleTimeline"]
 
 _CACHED_RULE_SETS = 64
 
@@ -76,84 +64,6 @@ class RuleSet:
     rules: Mapping[int, RuleInForce] = field(default_factory=dict)
     groupings: Mapping[Grouping, GroupingInForce] = field(default_factory=dict)
     stopped_at: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """The outcome of a record's validation: its change, or the reasons for its rejection.
-
-    `rejected_id` is the rule id in a rejected record, if the record has one.
-    """
-
-    change: RuleChange | None
-    reasons: tuple[Reason, ...] = ()
-    rejected_id: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class UndecodedRule:
-    """The content of a record that is a rule with this id and grouping, or invalid. `decode` finds out."""
-
-    rule_id: int
-    grouping: Grouping
-    value: bytes
-    decode: Callable[[bytes], Outcome] = field(repr=False, compare=False)
-
-    @property
-    def outcome(self) -> Outcome:
-        """The outcome of the validation."""
-        return self.decode(self.value)
-
-
-@dataclass(frozen=True, slots=True)
-class LogEntry:
-    """One record of the rule log. `version` is the record's offset, and `time_ms` is its rule time."""
-
-    version: int
-    append_ms: int
-    time_ms: int
-    content: Outcome | UndecodedRule
-
-    @classmethod
-    def accepted(cls, version: int, append_ms: int, change: RuleChange) -> LogEntry:
-        """Create an entry for an accepted change. `RuleTimeline.extended` sets its rule time."""
-        return cls(version, append_ms, append_ms, Outcome(change))
-
-    @classmethod
-    def rejected(cls, version: int, append_ms: int, reasons: Iterable[Reason], rule_id: int | None = None) -> LogEntry:
-        """Create an entry for an invalid record. `RuleTimeline.extended` sets its rule time."""
-        return cls(version, append_ms, append_ms, Outcome(None, tuple(reasons), rule_id))
-
-    def refused(self, reasons: Iterable[Reason]) -> LogEntry:
-        """The entry of the same record, refused because the state of its rule would exceed the state budget."""
-        return replace(self, content=Outcome(None, (*self.reasons, *reasons), self.rule_id))
-
-    @property
-    def outcome(self) -> Outcome:
-        """The outcome of the record's validation. Decodes the record if necessary."""
-        return self.content if isinstance(self.content, Outcome) else self.content.outcome
-
-    @property
-    def change(self) -> RuleChange | None:
-        """The change of an accepted record; None for a rejected record."""
-        return self.outcome.change
-
-    @property
-    def reasons(self) -> tuple[Reason, ...]:
-        """The reasons for a rejection; empty for an accepted record."""
-        return self.outcome.reasons
-
-    @property
-    def rejected_id(self) -> int | None:
-        """The rule id in a rejected record, if the record has one."""
-        return self.outcome.rejected_id
-
-    @property
-    def rule_id(self) -> int | None:
-        """The rule id in the record; None for a control, and for a rejected record without id."""
-        outcome = self.outcome
-        change = outcome.change
-        return change.rule_id if isinstance(change, Rule | RuleDeletion) else outcome.rejected_id
 
 
 class _Fold:
@@ -259,8 +169,8 @@ class RuleTimeline:
     __slots__ = ("_cache", "_times_ms", "end", "entries")
 
     def __init__(self, entries: Iterable[LogEntry] = (), end: int | None = None) -> None:
-        self.entries: tuple[LogEntry, ...] = _with_rule_times((), entries)
-        self._times_ms = np.array([entry.time_ms for entry in self.entries], dtype=np.int64)
+        self.entries = LogPrefix.empty().extended(_with_rule_times(None, entries))
+        self._times_ms: NDArray[np.int64] = np.zeros(0, dtype=np.int64)  # of the first entries
         self.end = _end_after(self.entries, 0, end)
         self._cache: dict[int, RuleSet] = {0: RuleSet()}
 
@@ -271,16 +181,19 @@ class RuleTimeline:
         """
         self.rule_set(len(self.entries))  # cache it now, so that the longer log folds only the new entries
         longer = RuleTimeline.__new__(RuleTimeline)
-        longer.entries = _with_rule_times(self.entries, entries)
-        added = [entry.time_ms for entry in longer.entries[len(self.entries) :]]
-        longer._times_ms = np.concatenate([self._times_ms, np.array(added, dtype=np.int64)])
+        longer.entries = self.entries.extended(_with_rule_times(self.entries[-1] if self.entries else None, entries))
+        longer._times_ms = self._times_ms
         longer.end = _end_after(longer.entries, self.end, end)
         longer._cache = dict(self._cache)
         return longer
 
     def entry_counts_at(self, append_ms: NDArray[np.int64]) -> NDArray[np.int64]:
         """For each append time, the number of log entries that apply: those whose rule time is not later."""
-        return np.searchsorted(self._times_ms, append_ms, side="right").astype(np.int64)
+        times_ms = self._times_ms
+        if len(times_ms) < len(self.entries):
+            added = [entry.time_ms for entry in self.entries[len(times_ms) :]]
+            self._times_ms = times_ms = np.concatenate([times_ms, np.array(added, dtype=np.int64)])
+        return np.searchsorted(times_ms, append_ms, side="right").astype(np.int64)
 
     def entry_counts_of(self, rows: TransactionBatch) -> NDArray[np.int64]:
         """For each row, the number of log entries that apply to it. `rule_set` returns the rules after so many
@@ -327,19 +240,19 @@ class RuleTimeline:
         self._cache[count] = rule_set
 
 
-def _with_rule_times(known: tuple[LogEntry, ...], entries: Iterable[LogEntry]) -> tuple[LogEntry, ...]:
-    """Append entries to the known entries, each with its rule time: the running maximum of append times."""
-    timed = list(known)
-    version, time_ms = (known[-1].version, known[-1].time_ms) if known else (-1, 0)
+def _with_rule_times(last: LogEntry | None, entries: Iterable[LogEntry]) -> list[LogEntry]:
+    """The entries after the last known entry with their rule times: the running maximum of append times."""
+    timed = []
+    version, time_ms = (-1, 0) if last is None else (last.version, last.time_ms)
     for entry in entries:
         if entry.version <= version:
             raise ValueError(f"rule log entry {entry.version} does not come after {version}")
         version, time_ms = entry.version, max(time_ms, entry.append_ms)
         timed.append(entry if entry.time_ms == time_ms else replace(entry, time_ms=time_ms))
-    return tuple(timed)
+    return timed
 
 
-def _end_after(entries: tuple[LogEntry, ...], known_end: int, end: int | None) -> int:
+def _end_after(entries: Sequence[LogEntry], known_end: int, end: int | None) -> int:
     """The end of a log: `end`, or by default the lowest possible end. Raises ValueError if `end` is lower."""
     lowest = max(known_end, entries[-1].version + 1 if entries else 0)
     if end is None:

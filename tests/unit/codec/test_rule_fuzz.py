@@ -18,8 +18,8 @@ from fraud_rules.codec.rules.codec import encode_document, parse_rule_record, re
 from fraud_rules.codec.rules.lazy import EntryReader
 from fraud_rules.errors import RuleRejected
 from fraud_rules.model.limits import RuleLimits
+from fraud_rules.model.log_entry import UndecodedRule
 from fraud_rules.model.rule import Rule
-from fraud_rules.model.ruleset import UndecodedRule
 from fraud_rules.model.schema import TransactionSchema
 from tests.support.places import ROOT
 from tests.support.rules import DEMO_RULE

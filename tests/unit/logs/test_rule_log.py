@@ -15,7 +15,8 @@ from fraud_rules.errors import BrokerUnavailable, Reason, TopicUnsuitable
 from fraud_rules.kafka.reader import Record
 from fraud_rules.logs.rule_log import RuleLog
 from fraud_rules.model.limits import RuleLimits
-from fraud_rules.model.ruleset import LogEntry, RuleTimeline, UndecodedRule
+from fraud_rules.model.log_entry import LogEntry, UndecodedRule
+from fraud_rules.model.ruleset import RuleTimeline
 from tests.support.rules import DEMO_RULE, LIMITS, SCHEMA, record
 
 LIMITS_OF_RELEASES = (

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fraud_rules.errors import Reason
+from fraud_rules.model.log_entry import LogEntry, LogPrefix, Outcome, UndecodedRule
 from fraud_rules.model.rule import (
     AggregateFunction,
     Control,
@@ -24,15 +25,7 @@ from fraud_rules.model.rule import (
     RuleDeletion,
     RuleState,
 )
-from fraud_rules.model.ruleset import (
-    GroupingInForce,
-    LogEntry,
-    Outcome,
-    RuleInForce,
-    RuleSet,
-    RuleTimeline,
-    UndecodedRule,
-)
+from fraud_rules.model.ruleset import GroupingInForce, RuleInForce, RuleSet, RuleTimeline
 
 A, B = ("payeeId",), ("beneficiaryId", "payeeId")
 MINUTE = 60_000
@@ -154,6 +147,9 @@ def test_rule_time_is_the_running_maximum_by_offset() -> None:
     assert [(entry.append_ms, entry.time_ms) for entry in log.entries] == [(50, 50), (40, 50), (60, 60)]
     longer = log.extended([LogEntry.accepted(7, 10, rule(3, B))])
     assert longer.entries[-1].time_ms == 60
+    times_ms = np.array([49, 50, 60], dtype=np.int64)
+    assert (log.entry_counts_at(times_ms).tolist(), longer.entry_counts_at(times_ms).tolist()) == ([0, 2, 3], [0, 2, 4])
+    assert longer.extended([LogEntry.accepted(8, 70, CLEAR)]).entry_counts_at(times_ms + 10).tolist() == [2, 4, 5]
     assert longer.latest.groupings[B].epoch_ms == 60
 
 
@@ -265,6 +261,22 @@ def test_any_prefix_equals_the_naive_fold(
     rng.shuffle(counts)
     for count in counts:
         assert timeline.rule_set(count) == folded_naively(timeline.entries[:count])
+
+
+def test_prefixes_of_one_log_share_its_entries_until_they_differ() -> None:
+    first = LogPrefix.empty().extended(entries([rule(1), rule(2)]))
+    left, right = first.extended(entries([rule(3)], first=2)), first.extended(entries([rule(4), rule(5)], first=2))
+    assert [[entry.rule_id for entry in prefix] for prefix in (first, left, right)] == [[1, 2], [1, 2, 3], [1, 2, 4, 5]]
+    assert (len(first), len(left), len(right)) == (2, 3, 4)
+    assert (first[0], first[-1], list(first[1:]), list(first[::-1])) == (
+        right[0],
+        left[1],
+        [left[1]],
+        [left[1], left[0]],
+    )
+    assert 3 not in [entry.rule_id for entry in first]
+    with pytest.raises(IndexError):
+        first[2]
 
 
 def test_a_fold_decodes_only_the_records_that_decide_its_result() -> None:

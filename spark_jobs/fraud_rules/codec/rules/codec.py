@@ -19,13 +19,14 @@ from fraud_rules.codec.rules.numbers import readable_id, with_whole_numbers
 from fraud_rules.codec.rules.text import read_text_form
 from fraud_rules.errors import Reason, RuleRejected
 from fraud_rules.model.limits import RuleLimits
+from fraud_rules.model.log_entry import LogEntry, Outcome
 from fraud_rules.model.rule import Control, ControlType, Rule, RuleChange, RuleDeletion, RuleState
-from fraud_rules.model.ruleset import LogEntry, Outcome
 from fraud_rules.model.schema import TransactionSchema
 
 __all__ = ["RuleLimits", "encode_document", "parse_rule_document", "parse_rule_record", "read_entry", "read_outcome"]
 
 _STATES = {state: state for state in (*RuleState, "DELETE", "CONTROL")}
+_CONTROLS = {control.value: control for control in ControlType}
 _ENCODER = msgspec.json.Encoder(decimal_format="number")
 
 
@@ -94,7 +95,7 @@ def _read(reader: MemberReader, document: Mapping[str, object]) -> RuleChange | 
     if state == "DELETE":
         return _read_deletion(reader)
     if state == "CONTROL":
-        control = reader.choice("controlType", {control: control for control in ControlType}, required=True)
+        control = reader.choice("controlType", _CONTROLS, required=True)
         return None if control is None else Control(ControlType(control))
     return _read_rule(reader, None if state is None else RuleState(state), document)
 

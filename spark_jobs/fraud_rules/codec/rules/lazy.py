@@ -16,7 +16,7 @@ import msgspec
 from fraud_rules.codec.rules.codec import read_outcome
 from fraud_rules.codec.rules.numbers import MAX_RULE_ID
 from fraud_rules.model.limits import RuleLimits
-from fraud_rules.model.ruleset import Grouping, LogEntry, Outcome, UndecodedRule
+from fraud_rules.model.log_entry import Grouping, LogEntry, Outcome, UndecodedRule
 from fraud_rules.model.schema import TransactionSchema
 
 __all__ = ["EntryReader"]

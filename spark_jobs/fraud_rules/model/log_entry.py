@@ -1,0 +1,135 @@
+"""The entries of the rule log: decoded records, and records whose content nothing has needed yet."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from typing import overload
+
+from fraud_rules.errors import Reason
+from fraud_rules.model.rule import Rule, RuleChange, RuleDeletion
+
+__all__ = ["Grouping", "LogEntry", "LogPrefix", "Outcome", "UndecodedRule"]
+
+Grouping = tuple[str, ...]
+"""The sorted names of the fields by which rules group transactions."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The outcome of a record's validation: its change, or the reasons for its rejection.
+
+    `rejected_id` is the rule id in a rejected record, if the record has one.
+    """
+
+    change: RuleChange | None
+    reasons: tuple[Reason, ...] = ()
+    rejected_id: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class UndecodedRule:
+    """The content of a record that is a rule with this id and grouping, or invalid. `decode` finds out."""
+
+    rule_id: int
+    grouping: Grouping
+    value: bytes
+    decode: Callable[[bytes], Outcome] = field(repr=False, compare=False)
+
+    @property
+    def outcome(self) -> Outcome:
+        """The outcome of the validation."""
+        return self.decode(self.value)
+
+
+@dataclass(frozen=True, slots=True)
+class LogEntry:
+    """One record of the rule log. `version` is the record's offset, and `time_ms` is its rule time."""
+
+    version: int
+    append_ms: int
+    time_ms: int
+    content: Outcome | UndecodedRule
+
+    @classmethod
+    def accepted(cls, version: int, append_ms: int, change: RuleChange) -> LogEntry:
+        """Create an entry for an accepted change. `RuleTimeline.extended` sets its rule time."""
+        return cls(version, append_ms, append_ms, Outcome(change))
+
+    @classmethod
+    def rejected(cls, version: int, append_ms: int, reasons: Iterable[Reason], rule_id: int | None = None) -> LogEntry:
+        """Create an entry for an invalid record. `RuleTimeline.extended` sets its rule time."""
+        return cls(version, append_ms, append_ms, Outcome(None, tuple(reasons), rule_id))
+
+    def refused(self, reasons: Iterable[Reason]) -> LogEntry:
+        """The entry of the same record, refused because the state of its rule would exceed the state budget."""
+        return replace(self, content=Outcome(None, (*self.reasons, *reasons), self.rule_id))
+
+    @property
+    def outcome(self) -> Outcome:
+        """The outcome of the record's validation. Decodes the record if necessary."""
+        return self.content if isinstance(self.content, Outcome) else self.content.outcome
+
+    @property
+    def change(self) -> RuleChange | None:
+        """The change of an accepted record; None for a rejected record."""
+        return self.outcome.change
+
+    @property
+    def reasons(self) -> tuple[Reason, ...]:
+        """The reasons for a rejection; empty for an accepted record."""
+        return self.outcome.reasons
+
+    @property
+    def rejected_id(self) -> int | None:
+        """The rule id in a rejected record, if the record has one."""
+        return self.outcome.rejected_id
+
+    @property
+    def rule_id(self) -> int | None:
+        """The rule id in the record; None for a control, and for a rejected record without id."""
+        outcome = self.outcome
+        change = outcome.change
+        return change.rule_id if isinstance(change, Rule | RuleDeletion) else outcome.rejected_id
+
+
+class LogPrefix(Sequence[LogEntry]):
+    """The first entries of a list that only grows. Logs of different lengths share the list, so that a log of any
+    length is extended without a copy."""
+
+    __slots__ = ("_count", "_lock", "_shared")
+
+    def __init__(self, shared: list[LogEntry], lock: threading.Lock) -> None:
+        self._shared, self._lock, self._count = shared, lock, len(shared)
+
+    @classmethod
+    def empty(cls) -> LogPrefix:
+        """A prefix without entries."""
+        return cls([], threading.Lock())
+
+    def extended(self, entries: Sequence[LogEntry]) -> LogPrefix:
+        """This prefix and these entries. Copies the list only if another prefix has extended it before."""
+        with self._lock:
+            if len(self._shared) == self._count:
+                self._shared.extend(entries)
+                return LogPrefix(self._shared, self._lock)
+        return LogPrefix([*self, *entries], threading.Lock())
+
+    @overload
+    def __getitem__(self, index: int) -> LogEntry: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[LogEntry]: ...
+
+    def __getitem__(self, index: int | slice) -> LogEntry | Sequence[LogEntry]:
+        if isinstance(index, slice):
+            return [self._shared[i] for i in range(self._count)[index]]
+        return self._shared[range(self._count)[index]]
+
+    def __iter__(self) -> Iterator[LogEntry]:
+        return islice(self._shared, self._count)
+
+    def __len__(self) -> int:
+        return self._count
