@@ -32,7 +32,7 @@ def generate(
 ) -> None:
     """Send generated transactions at a steady rate.
 
-    Event times are the wall clock. The planted frauds are not part of the rate.
+    Event times follow the wall clock. The planted frauds are not part of the rate.
 
     \b
     Examples:

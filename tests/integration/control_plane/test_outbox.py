@@ -17,6 +17,7 @@ from sqlalchemy import select, text
 from fraud_ops.control_plane.domain.lifecycle import StateName
 from fraud_ops.control_plane.domain.read_models import RuleChanged
 from fraud_ops.control_plane.domain.rule_input import RuleReader
+from fraud_ops.control_plane.service.store_access import StoreAccess
 from fraud_ops.control_plane.store.facts import store_id
 from fraud_ops.control_plane.store.models import OutboxRow
 from fraud_ops.control_plane.sync.background import Background
@@ -39,12 +40,14 @@ from tests.support.kafka.own_topics import OwnTopics
 from tests.support.waiting import until
 
 
+def access(scene: Scene) -> StoreAccess:
+    return StoreAccess(scene.database, scene.settings, RuleReader(SCHEMA, LIMITS), scene.clock)
+
+
 def publisher(scene: Scene, topics: OwnTopics) -> Publisher:
-    reader, rules = RuleReader(SCHEMA, LIMITS), topics.names.rules
-    mirror = log_mirror(scene.database, topics.kafka, rules, reader, scene.settings, scene.clock)
-    return Publisher(
-        scene.database, topics.kafka, rules, scene.settings, mirror, reader, scene.clock, scene.notified.append
-    )
+    rules = topics.names.rules
+    mirror = log_mirror(access(scene), topics.kafka, rules)
+    return Publisher(access(scene), topics.kafka, rules, mirror, scene.notified.append)
 
 
 @contextmanager
@@ -152,9 +155,7 @@ def test_two_publishers_send_each_record_once(scene: Scene, topics: OwnTopics) -
 
 
 def test_store_and_log_agree_and_drift_is_reported(scene: Scene, topics: OwnTopics) -> None:
-    mirror = log_mirror(
-        scene.database, topics.kafka, topics.names.rules, RuleReader(SCHEMA, LIMITS), scene.settings, scene.clock
-    )
+    mirror = log_mirror(access(scene), topics.kafka, topics.names.rules)
     check = DriftCheck(scene.database, topics.kafka, topics.names.rules, SCHEMA, LIMITS)
     others = json.dumps({**RULE, "ruleId": 7, "ruleState": "ACTIVE", "source": "cli"}).encode()
     append_records(topics.kafka, topics.names.rules, [(b"7", others)])
@@ -231,17 +232,13 @@ def _snake(name: str) -> str:
 
 def test_another_rule_log_is_refused(scene: Scene, topics: OwnTopics) -> None:
     changes(scene, 2)
-    first = log_mirror(
-        scene.database, topics.kafka, topics.names.rules, RuleReader(SCHEMA, LIMITS), scene.settings, scene.clock
-    )
+    first = log_mirror(access(scene), topics.kafka, topics.names.rules)
     with running(publisher(scene, topics), first):
         until(lambda: all_published(scene) and first.position() > 1, "the outbox is empty, and the store knows the log")
     rules = [each for each in topics.declared if each.name == topics.names.rules]
     topic_admin.delete(topics.kafka, rules)
     topic_admin.apply(topics.kafka, rules)
-    mirror = log_mirror(
-        scene.database, topics.kafka, topics.names.rules, RuleReader(SCHEMA, LIMITS), scene.settings, scene.clock
-    )
+    mirror = log_mirror(access(scene), topics.kafka, topics.names.rules)
     with pytest.raises(RuleLogForeign, match="drift"):
         mirror.catch_up()
 

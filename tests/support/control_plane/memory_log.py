@@ -10,6 +10,7 @@ from typing import Any
 from sqlalchemy import select
 
 from fraud_ops.control_plane.domain.rule_input import RuleReader
+from fraud_ops.control_plane.service.store_access import StoreAccess
 from fraud_ops.control_plane.store.facts import store_id
 from fraud_ops.control_plane.store.models import OutboxRow
 from fraud_ops.control_plane.sync.mirror import SEQ_HEADER, STORE_HEADER, log_mirror
@@ -32,9 +33,11 @@ class MemoryLog:
 
     def __post_init__(self) -> None:
         self.mirror: TopicConsumer = log_mirror(
-            self.scene.database, KafkaConnection("nowhere:1"), "rules", RuleReader(SCHEMA, LIMITS), self.scene.settings,
-            self.scene.clock, self.scene.notified.append,
-        )  # fmt: skip
+            StoreAccess(self.scene.database, self.scene.settings, RuleReader(SCHEMA, LIMITS), self.scene.clock),
+            KafkaConnection("nowhere:1"),
+            "rules",
+            self.scene.notified.append,
+        )
         self.store = store_id(self.scene.database).encode()
 
     @property

@@ -10,6 +10,7 @@ from sqlalchemy import select
 
 from fraud_ops.control_plane.domain.lifecycle import StateName
 from fraud_ops.control_plane.domain.rule_input import RuleReader
+from fraud_ops.control_plane.service.store_access import StoreAccess
 from fraud_ops.control_plane.store.models import OutboxRow
 from fraud_ops.control_plane.sync.cdc import cdc_intake, members_of
 from fraud_rules.errors import RuleRejected
@@ -22,12 +23,9 @@ from tests.support.control_plane.scene import ANN, LIMITS, PAT, SCHEMA, Scene, r
 
 def apply_record(scene: Scene, *values: bytes | None, start: int = 0) -> None:
     follower = cdc_intake(
-        scene.database,
+        StoreAccess(scene.database, scene.settings, RuleReader(SCHEMA, LIMITS), scene.clock),
         KafkaConnection("nowhere:1"),
         "rules-cdc",
-        RuleReader(SCHEMA, LIMITS),
-        scene.settings,
-        scene.clock,
     )
     records = [Record(start + place, 1, b"key", value) for place, value in enumerate(values)]
     follower.apply_records(records, start + len(records))

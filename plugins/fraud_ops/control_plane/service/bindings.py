@@ -87,7 +87,7 @@ def _write(work: UnitOfWork, who: Actor, user: str, role: Role | None, before: R
         work.session.add(row)
     row.role, row.by, row.at_ms = role and role.value, who.user, work.now_ms
     action = "role.bind" if role is not None else "role.unbind"
-    deed = AuditRecord(
+    record = AuditRecord(
         who.user, action, f"user {user}", before and {"role": before.value}, role and {"role": role.value}
     )
-    work.append_audit(deed)
+    work.append_audit(record)

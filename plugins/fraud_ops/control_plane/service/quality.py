@@ -49,8 +49,8 @@ def mark(work: UnitOfWork, who: Actor, alert_id: str, rule_id: int, rule_version
         work.session.add(known)
     known.rule_id, known.rule_version = rule_id, rule_version
     known.verdict, known.who, known.at_ms = verdict, who.user, work.now_ms
-    deed = AuditRecord(who.user, "alert.mark", f"alert {alert_id}", before, {"verdict": verdict}, rule_id)
-    work.append_audit(deed)
+    record = AuditRecord(who.user, "alert.mark", f"alert {alert_id}", before, {"verdict": verdict}, rule_id)
+    work.append_audit(record)
     return Mark.model_validate(known)
 
 
@@ -63,8 +63,8 @@ def unmark(work: UnitOfWork, who: Actor, alert_id: str) -> None:
         raise NotFound(f"alert {alert_id} has no mark")
     before = {"verdict": known.verdict, "who": known.who}
     work.session.delete(known)
-    deed = AuditRecord(who.user, "alert.unmark", f"alert {alert_id}", before, None, known.rule_id)
-    work.append_audit(deed)
+    record = AuditRecord(who.user, "alert.unmark", f"alert {alert_id}", before, None, known.rule_id)
+    work.append_audit(record)
 
 
 def marks(session: Session, alert_ids: Iterable[str]) -> Mapping[str, Mark]:
@@ -102,8 +102,8 @@ def snooze(work: UnitOfWork, who: Actor, rule_id: int, key: Document | None, unt
     )
     work.session.add(row)
     work.session.flush()
-    deed = AuditRecord(who.user, "snooze", f"rule {rule_id}", None, _snooze_facts(row), rule_id)
-    work.append_audit(deed)
+    record = AuditRecord(who.user, "snooze", f"rule {rule_id}", None, _snooze_facts(row), rule_id)
+    work.append_audit(record)
     return Snooze.model_validate(row)
 
 
@@ -115,8 +115,8 @@ def unsnooze(work: UnitOfWork, who: Actor, snooze_id: int) -> None:
         raise NotFound(f"snooze {snooze_id} does not exist or has ended")
     before = _snooze_facts(row)
     row.until_ms = work.now_ms
-    deed = AuditRecord(who.user, "unsnooze", f"rule {row.rule_id}", before, _snooze_facts(row), row.rule_id)
-    work.append_audit(deed)
+    record = AuditRecord(who.user, "unsnooze", f"rule {row.rule_id}", before, _snooze_facts(row), row.rule_id)
+    work.append_audit(record)
 
 
 def snoozes(session: Session, now_ms: int) -> tuple[Snooze, ...]:

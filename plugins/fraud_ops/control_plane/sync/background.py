@@ -13,6 +13,7 @@ from typing import Final
 from fraud_ops.control_plane.domain.read_models import RuleChanged
 from fraud_ops.control_plane.domain.rule_input import RuleReader
 from fraud_ops.control_plane.service.service import ControlService
+from fraud_ops.control_plane.service.store_access import StoreAccess
 from fraud_ops.control_plane.settings import ControlPlaneSettings
 from fraud_ops.control_plane.store.database import Database
 from fraud_ops.control_plane.sync.cdc import cdc_intake
@@ -42,14 +43,15 @@ class Background:
         report: Callable[[RuleChanged], None] = lambda changed: None,
     ) -> None:
         reader, topic = RuleReader(schema, detector.limits), detector.topics.rules
-        self._mirror = log_mirror(database, kafka, topic, reader, settings, clock_ms, report)
-        self._publisher = Publisher(database, kafka, topic, settings, self._mirror, reader, clock_ms, report)
+        store = StoreAccess(database, settings, reader, clock_ms)
+        self._mirror = log_mirror(store, kafka, topic, report)
+        self._publisher = Publisher(store, kafka, topic, self._mirror, report)
 
         def arrived(changed: RuleChanged) -> None:
             report(changed)
             self._publisher.wake()
 
-        self._cdc = cdc_intake(database, kafka, detector.topics.rules_cdc, reader, settings, clock_ms, arrived)
+        self._cdc = cdc_intake(store, kafka, detector.topics.rules_cdc, arrived)
         self._stop = threading.Event()
         self._threads = [
             threading.Thread(target=each.run, args=(self._stop,), name=f"control-plane-{name}", daemon=True)

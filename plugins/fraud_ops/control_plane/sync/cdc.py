@@ -17,10 +17,8 @@ from typing import Any, Final
 from fraud_ops.control_plane.domain.canonical import decoded
 from fraud_ops.control_plane.domain.lifecycle import StateName
 from fraud_ops.control_plane.domain.read_models import RuleChanged
-from fraud_ops.control_plane.domain.rule_input import RuleReader
 from fraud_ops.control_plane.service.changes import NewRevision, UnitOfWork, same, save
-from fraud_ops.control_plane.settings import ControlPlaneSettings
-from fraud_ops.control_plane.store.database import Database
+from fraud_ops.control_plane.service.store_access import StoreAccess
 from fraud_ops.control_plane.store.models import RuleHead
 from fraud_ops.control_plane.sync.topic_consumer import ConsumedTopic, TopicConsumer
 from fraud_rules.codec.rules.codec import encode_document, parse_rule_document
@@ -47,16 +45,13 @@ _EMPTY_MEANS_ABSENT: Final = frozenset(
 
 
 def cdc_intake(
-    database: Database,
+    store: StoreAccess,
     kafka: KafkaConnection,
     topic: str,
-    reader: RuleReader,
-    settings: ControlPlaneSettings,
-    clock_ms: Callable[[], int],
     report: Callable[[RuleChanged], None] = lambda changed: None,
 ) -> TopicConsumer:
     """Create the consumer that applies the table's topic to the store. `report` gets the changes after the commit."""
-    return TopicConsumer(database, ConsumedTopic(kafka, topic, NAME), settings, reader, clock_ms, apply_record, report)
+    return TopicConsumer(store, ConsumedTopic(kafka, topic, NAME), apply_record, report)
 
 
 def members_of(value: bytes) -> Mapping[str, Any] | None:

@@ -16,12 +16,10 @@ from sqlalchemy import or_, select, update
 from fraud_ops.control_plane.domain.canonical import decoded, document_of
 from fraud_ops.control_plane.domain.lifecycle import StateName
 from fraud_ops.control_plane.domain.read_models import RuleChanged
-from fraud_ops.control_plane.domain.rule_input import RuleReader
 from fraud_ops.control_plane.service.audit import AuditRecord
 from fraud_ops.control_plane.service.changes import NewRevision, UnitOfWork, save
+from fraud_ops.control_plane.service.store_access import StoreAccess
 from fraud_ops.control_plane.service.transitions import delete_all
-from fraud_ops.control_plane.settings import ControlPlaneSettings
-from fraud_ops.control_plane.store.database import Database
 from fraud_ops.control_plane.store.facts import store_id
 from fraud_ops.control_plane.store.models import OutboxRow, RevisionRow, RuleHead
 from fraud_ops.control_plane.sync.topic_consumer import ConsumedTopic, TopicConsumer
@@ -45,21 +43,18 @@ _FROM_LOG: Final = "from the rule log"
 
 
 def log_mirror(
-    database: Database,
+    store: StoreAccess,
     kafka: KafkaConnection,
     topic: str,
-    reader: RuleReader,
-    settings: ControlPlaneSettings,
-    clock_ms: Callable[[], int],
     report: Callable[[RuleChanged], None] = lambda changed: None,
 ) -> TopicConsumer:
     """Create the consumer that copies the rule log into this store."""
-    own_store = store_id(database).encode()
+    own_store = store_id(store.database).encode()
 
     def apply_record(work: UnitOfWork, record: Record) -> None:
         _apply_record(work, record, own_store)
 
-    return TopicConsumer(database, ConsumedTopic(kafka, topic, NAME), settings, reader, clock_ms, apply_record, report)
+    return TopicConsumer(store, ConsumedTopic(kafka, topic, NAME), apply_record, report)
 
 
 def mark_published(work: UnitOfWork, seq: int, offset: int) -> None:

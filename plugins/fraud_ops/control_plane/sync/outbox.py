@@ -17,10 +17,7 @@ from typing import Final
 from sqlalchemy import select
 
 from fraud_ops.control_plane.domain.read_models import RuleChanged
-from fraud_ops.control_plane.domain.rule_input import RuleReader
-from fraud_ops.control_plane.service.changes import UnitOfWork
-from fraud_ops.control_plane.settings import ControlPlaneSettings
-from fraud_ops.control_plane.store.database import Database
+from fraud_ops.control_plane.service.store_access import StoreAccess
 from fraud_ops.control_plane.store.facts import store_id
 from fraud_ops.control_plane.store.locks import Leadership
 from fraud_ops.control_plane.store.models import OutboxRow
@@ -44,25 +41,20 @@ class Publisher:
 
     def __init__(
         self,
-        database: Database,
+        store: StoreAccess,
         kafka: KafkaConnection,
         topic: str,
-        settings: ControlPlaneSettings,
         mirror: TopicConsumer,
-        reader: RuleReader,
-        clock_ms: Callable[[], int],
         report: Callable[[RuleChanged], None] = lambda changed: None,
     ) -> None:
         """`mirror` consumes the same topic into the same database. `report` gets the changes that reached the log."""
-        self._database = database
+        self._store = store
+        self._database = store.database
         self._kafka = kafka
         self._topic = topic
-        self._settings = settings
         self._mirror = mirror
-        self._reader = reader
-        self._clock_ms = clock_ms
         self._report = report
-        self._store = store_id(database).encode()
+        self._store_id = store_id(store.database).encode()
         self._woken = threading.Event()
         self._attempts = RepeatedWork("the outbox")
 
@@ -87,9 +79,9 @@ class Publisher:
                 attempt.record_standby()
 
     def _publish(self, stop: threading.Event, attempt: RepeatedWork, lead: Leadership) -> None:
-        writer = BatchWriter(self._kafka, self._settings.name, timeout_s=_TRANSACTION_TIMEOUT_S)
+        writer = BatchWriter(self._kafka, self._store.settings.name, timeout_s=_TRANSACTION_TIMEOUT_S)
         writer.open()
-        self._mirror.each_unread(lambda work, record: mark_arrived(work, record, self._store))
+        self._mirror.each_unread(lambda work, record: mark_arrived(work, record, self._store_id))
         attempt.record_success()
         while not stop.is_set():
             lead.check()
@@ -107,13 +99,12 @@ class Publisher:
 
     def _record(self, row: OutboxRow) -> OutRecord:
         headers = [
-            (STORE_HEADER, self._store), (SEQ_HEADER, str(row.seq).encode()), (AUDIT_HEADER, row.audit.encode()),
+            (STORE_HEADER, self._store_id), (SEQ_HEADER, str(row.seq).encode()), (AUDIT_HEADER, row.audit.encode()),
         ]  # fmt: skip
         return OutRecord(self._topic, row.value, row.key, headers)
 
     def _mark_published(self, rows: Sequence[OutboxRow], offsets: Sequence[int]) -> None:
-        with self._database.writing() as session:
-            work = UnitOfWork(session, self._settings, self._reader, self._clock_ms())
+        with self._store.unit_of_work() as work:
             for row, offset in zip(rows, offsets, strict=True):
                 mark_published(work, row.seq, offset)
         for changed in work.changed:

@@ -15,11 +15,9 @@ from typing import Final
 from sqlalchemy.exc import DataError
 
 from fraud_ops.control_plane.domain.read_models import RuleChanged
-from fraud_ops.control_plane.domain.rule_input import RuleReader
 from fraud_ops.control_plane.service.audit import AuditRecord
 from fraud_ops.control_plane.service.changes import UnitOfWork
-from fraud_ops.control_plane.settings import ControlPlaneSettings
-from fraud_ops.control_plane.store.database import Database
+from fraud_ops.control_plane.service.store_access import StoreAccess
 from fraud_ops.control_plane.store.locks import Leadership
 from fraud_ops.control_plane.store.models import PositionRow
 from fraud_rules.errors import RuleLogForeign, RuleRejected
@@ -63,20 +61,15 @@ class TopicConsumer:
 
     def __init__(
         self,
-        database: Database,
+        store: StoreAccess,
         source: ConsumedTopic,
-        settings: ControlPlaneSettings,
-        reader: RuleReader,
-        clock_ms: Callable[[], int],
         apply_record: Callable[[UnitOfWork, Record], None],
         report: Callable[[RuleChanged], None] = lambda changed: None,
     ) -> None:
         """`report` gets the events of the changes after the commit."""
-        self._database = database
+        self._store = store
+        self._database = store.database
         self._source = source
-        self._settings = settings
-        self._reader = reader
-        self._clock_ms = clock_ms
         self._apply_record = apply_record
         self._report = report
         self._attempts = RepeatedWork(source.name)
@@ -201,8 +194,7 @@ class TopicConsumer:
     @contextmanager
     def _working(self) -> Iterator[UnitOfWork]:
         """Open a writer's transaction, and report its changes after the commit."""
-        with self._database.writing() as session:
-            work = UnitOfWork(session, self._settings, self._reader, self._clock_ms())
+        with self._store.unit_of_work() as work:
             yield work
         for changed in work.changed:
             self._report(changed)

@@ -35,7 +35,10 @@ _decode = msgspec.msgpack.Decoder(list[AlertRecord]).decode
 
 @dataclass(frozen=True, slots=True)
 class DayWork:
-    """The parameters of every task of a day's evaluation. `start` is the start state, and the day of which it is."""
+    """The parameters of every task of a day's evaluation.
+
+    `start` is an earlier day with its saved state, from which the evaluation continues; None for an empty state.
+    """
 
     archive: ArchiveStore
     day: Day
