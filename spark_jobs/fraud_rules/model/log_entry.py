@@ -11,14 +11,14 @@ from typing import overload
 from fraud_rules.errors import Reason
 from fraud_rules.model.rule import Rule, RuleChange, RuleDeletion
 
-__all__ = ["Grouping", "LogEntry", "LogPrefix", "Outcome", "UndecodedRule"]
+__all__ = ["Grouping", "LogEntry", "LogPrefix", "RecordOutcome", "UndecodedRule"]
 
 Grouping = tuple[str, ...]
 """The sorted names of the fields by which rules group transactions."""
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class RecordOutcome:
     """The outcome of a record's validation: its change, or the reasons for its rejection.
 
     `rejected_id` is the rule id in a rejected record, if the record has one.
@@ -36,10 +36,10 @@ class UndecodedRule:
     rule_id: int
     grouping: Grouping
     value: bytes
-    decode: Callable[[bytes], Outcome] = field(repr=False, compare=False)
+    decode: Callable[[bytes], RecordOutcome] = field(repr=False, compare=False)
 
     @property
-    def outcome(self) -> Outcome:
+    def outcome(self) -> RecordOutcome:
         """The outcome of the validation."""
         return self.decode(self.value)
 
@@ -51,26 +51,26 @@ class LogEntry:
     version: int
     append_ms: int
     time_ms: int
-    content: Outcome | UndecodedRule
+    content: RecordOutcome | UndecodedRule
 
     @classmethod
     def accepted(cls, version: int, append_ms: int, change: RuleChange) -> LogEntry:
         """Create an entry for an accepted change. `RuleTimeline.extended` sets its rule time."""
-        return cls(version, append_ms, append_ms, Outcome(change))
+        return cls(version, append_ms, append_ms, RecordOutcome(change))
 
     @classmethod
     def rejected(cls, version: int, append_ms: int, reasons: Iterable[Reason], rule_id: int | None = None) -> LogEntry:
         """Create an entry for an invalid record. `RuleTimeline.extended` sets its rule time."""
-        return cls(version, append_ms, append_ms, Outcome(None, tuple(reasons), rule_id))
+        return cls(version, append_ms, append_ms, RecordOutcome(None, tuple(reasons), rule_id))
 
     def refused(self, reasons: Iterable[Reason]) -> LogEntry:
         """The entry of the same record, refused because the state of its rule would exceed the state budget."""
-        return replace(self, content=Outcome(None, (*self.reasons, *reasons), self.rule_id))
+        return replace(self, content=RecordOutcome(None, (*self.reasons, *reasons), self.rule_id))
 
     @property
-    def outcome(self) -> Outcome:
+    def outcome(self) -> RecordOutcome:
         """The outcome of the record's validation. Decodes the record if necessary."""
-        return self.content if isinstance(self.content, Outcome) else self.content.outcome
+        return self.content if isinstance(self.content, RecordOutcome) else self.content.outcome
 
     @property
     def change(self) -> RuleChange | None:

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fraud_rules.errors import Reason
-from fraud_rules.model.log_entry import LogEntry, LogPrefix, Outcome, UndecodedRule
+from fraud_rules.model.log_entry import LogEntry, LogPrefix, RecordOutcome, UndecodedRule
 from fraud_rules.model.rule import (
     AggregateFunction,
     Control,
@@ -283,9 +283,9 @@ def test_a_fold_decodes_only_the_records_that_decide_its_result() -> None:
     decoded: list[int] = []
 
     def entry(version: int, outcome: RuleChange | None, rule_id: int, grouping: tuple[str, ...] = A) -> LogEntry:
-        def decode(value: bytes) -> Outcome:
+        def decode(value: bytes) -> RecordOutcome:
             decoded.append(version)
-            return Outcome(outcome)
+            return RecordOutcome(outcome)
 
         return LogEntry(version, version, version, UndecodedRule(rule_id, grouping, b"", decode))
 

@@ -19,7 +19,7 @@ from fraud_rules.codec.rules.numbers import readable_id, with_whole_numbers
 from fraud_rules.codec.rules.text import read_text_form
 from fraud_rules.errors import Reason, RuleRejected
 from fraud_rules.model.limits import RuleLimits
-from fraud_rules.model.log_entry import LogEntry, Outcome
+from fraud_rules.model.log_entry import LogEntry, RecordOutcome
 from fraud_rules.model.rule import Control, ControlType, Rule, RuleChange, RuleDeletion, RuleState
 from fraud_rules.model.schema import TransactionSchema
 
@@ -59,12 +59,12 @@ def read_entry(
     return LogEntry(version, append_ms, append_ms, read_outcome(value, schema, limits))
 
 
-def read_outcome(value: bytes | None, schema: TransactionSchema, limits: RuleLimits) -> Outcome:
+def read_outcome(value: bytes | None, schema: TransactionSchema, limits: RuleLimits) -> RecordOutcome:
     """Decode and validate a record. Never raises."""
     try:
-        return Outcome(parse_rule_record(value, schema, limits))
+        return RecordOutcome(parse_rule_record(value, schema, limits))
     except RuleRejected as rejected:
-        return Outcome(None, tuple(rejected.reasons), rejected.rule_id)
+        return RecordOutcome(None, tuple(rejected.reasons), rejected.rule_id)
 
 
 def encode_document(document: Mapping[str, object]) -> bytes:

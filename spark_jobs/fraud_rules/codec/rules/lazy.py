@@ -16,7 +16,7 @@ import msgspec
 from fraud_rules.codec.rules.codec import read_outcome
 from fraud_rules.codec.rules.numbers import MAX_RULE_ID
 from fraud_rules.model.limits import RuleLimits
-from fraud_rules.model.log_entry import Grouping, LogEntry, Outcome, UndecodedRule
+from fraud_rules.model.log_entry import Grouping, LogEntry, RecordOutcome, UndecodedRule
 from fraud_rules.model.schema import TransactionSchema
 
 __all__ = ["EntryReader"]
@@ -47,7 +47,7 @@ class EntryReader:
         self._grouping: Callable[[tuple[str, ...]], Grouping | None] = lru_cache(_REMEMBERED_GROUPINGS)(
             partial(_canonical, schema)
         )
-        self._decode: Callable[[bytes], Outcome] = lru_cache(_REMEMBERED_OUTCOMES)(
+        self._decode: Callable[[bytes], RecordOutcome] = lru_cache(_REMEMBERED_OUTCOMES)(
             lambda value: read_outcome(value, schema, limits)
         )
 
@@ -55,7 +55,7 @@ class EntryReader:
         """Build the log entry of a record at offset `version`. Its outcome is the outcome of `read_entry`."""
         return LogEntry(version, append_ms, append_ms, self._content(value or b""))
 
-    def _content(self, value: bytes) -> Outcome | UndecodedRule:
+    def _content(self, value: bytes) -> RecordOutcome | UndecodedRule:
         if len(value) > self._max_bytes:
             return self._decode(value)
         try:
