@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 
 from fraud_rules.codec.rules.codec import read_entry
 from fraud_rules.configuration.settings import DetectorSettings
-from fraud_rules.engine.state.arrays import HeapArrays
+from fraud_rules.engine.state.arrays import HeapArrays, MappedArrays
 from fraud_rules.engine.state.grouping_state import GroupingState
 from fraud_rules.engine.window import layout as at
 from fraud_rules.model.ruleset import RuleTimeline
@@ -66,10 +67,11 @@ class Growing:
 
 
 def test_a_long_array_grows_by_an_eighth() -> None:
-    growing = Growing()
+    growing, rows = Growing(), 2_500
     for _ in range(60):
-        growing.accept(np.arange(5_000))
-    steps = [(before, after) for before, after in pairwise(growing.events) if before >= 65_536]
+        growing.accept(np.arange(rows))
+    steps = [(before, after) for before, after in pairwise(growing.events) if before >= 8 * rows]
+    assert steps[-1][0] > 100_000
     assert max(after / before for before, after in steps) <= 1.125
 
 
@@ -78,3 +80,17 @@ def test_a_batch_grows_the_events_once() -> None:
     for n in (70_000, 40_000):
         growing.accept(np.arange(n))
     assert growing.events == [70_000, 110_000]
+
+
+def test_a_mapped_array_is_mapped_again_only_when_its_file_changes(tmp_path: Path) -> None:
+    arrays, others = MappedArrays(tmp_path), MappedArrays(tmp_path)
+    first = arrays.open("events", np.int64, 10, 2)
+    assert arrays.open("events", np.int64, 5, 2) is first
+    others.open("events", np.int64, 20, 2)[15] = 7
+    grown = arrays.open("events", np.int64, 10, 2)
+    assert grown.shape == (20, 2)
+    assert grown[15].tolist() == [7, 7]
+    others.drop("events")
+    others.open("events", np.int64, 20, 2)[15] = 8
+    assert arrays.open("events", np.int64, 20, 2)[15].tolist() == [8, 8]
+    assert grown[15].tolist() == [7, 7]

@@ -65,18 +65,25 @@ class MappedArrays:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
+        self._mapped: dict[str, tuple[tuple[int, int], AnyArray]] = {}
         folder.mkdir(parents=True, exist_ok=True)
 
     def open(self, name: str, dtype: type[np.generic], rows: int, columns: int) -> AnyArray:
         row_bytes = np.dtype(dtype).itemsize * (columns or 1)
         with os.fdopen(os.open(self._folder / name, os.O_RDWR | os.O_CREAT, 0o600), "r+b") as file:
-            size = os.fstat(file.fileno()).st_size
-            wanted = max(rows * row_bytes, row_bytes)
+            found = os.fstat(file.fileno())
+            size, wanted = found.st_size, max(rows * row_bytes, row_bytes)
             if size < wanted:
                 self._allocate(file.fileno(), size, wanted)
                 size = wanted
-            mapped = mmap.mmap(file.fileno(), size)
-        return np.frombuffer(mapped, dtype=dtype).reshape(_shape(size // row_bytes, columns))
+            # A new mapping faults on each page again. The inode of a mapped file is not reused, so an equal inode and
+            # size mean the same file.
+            known, array = self._mapped.get(name, (None, None))
+            if array is None or known != (found.st_ino, size):
+                mapped = mmap.mmap(file.fileno(), size)
+                array = np.frombuffer(mapped, dtype=dtype).reshape(_shape(size // row_bytes, columns))
+                self._mapped[name] = (found.st_ino, size), array
+        return array
 
     def _allocate(self, file: int, size: int, wanted: int) -> None:
         """Allocate disk blocks before the file is mapped: a write to a mapped hole on a full disk causes a SIGBUS."""
@@ -91,5 +98,6 @@ class MappedArrays:
             ) from error
 
     def drop(self, name: str) -> None:
+        self._mapped.pop(name, None)
         # Other workers may still map the old file. The system frees its space when their mappings end.
         (self._folder / name).unlink(missing_ok=True)

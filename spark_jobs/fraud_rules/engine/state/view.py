@@ -17,7 +17,7 @@ from fraud_rules.engine.window.bundles import Ints, MeasureArrays, StateArrays, 
 from fraud_rules.engine.window.plan import NO_MEASURES, Measures
 
 _MIN_ROWS = 64
-_DOUBLED_BELOW = 65_536
+_DOUBLED_BELOW = 8_192
 """Shorter arrays double when they are full. Longer arrays grow by an eighth, so that no batch waits for a doubling and
 little memory is unused."""
 _DERIVED = (*(name for name in StateArrays._fields if name != "header"), "measures")
