@@ -9,6 +9,7 @@ import type { Bindings, ControlName } from "../api/types";
 import { ErrorAlert } from "../components/ErrorAlert";
 import { PageHeader, usePageTitle } from "../components/PageHeader";
 import { QueryResult } from "../components/QueryResult";
+import { RowTable } from "../components/RowTable";
 import { Timestamp } from "../components/Timestamp";
 
 const ROLES = [
@@ -80,61 +81,47 @@ function Roles() {
       </Text>
       <QueryResult query={bindings}>
         {({ items }) => (
-          <div className="wide">
-            <Table className="rows" aria-label="Roles">
-              <Table.Thead>
-                <Table.Tr>
-                  <Table.Th>User</Table.Th>
-                  <Table.Th>Role</Table.Th>
-                  <Table.Th>Assigned by</Table.Th>
-                  <Table.Th>
-                    <span style={{ position: "absolute", width: 1, height: 1, overflow: "hidden" }}>Actions</span>
-                  </Table.Th>
-                </Table.Tr>
-              </Table.Thead>
-              <Table.Tbody>
-                {items.map(({ user, role, by, at }) => (
-                  <Table.Tr key={user}>
-                    <Table.Td className="wrap" style={{ minWidth: "6rem" }}>
-                      {user}
-                    </Table.Td>
-                    <Table.Td>
-                      <Select
-                        aria-label={`Role of ${user}`}
-                        data={ROLES}
-                        value={role}
-                        allowDeselect={false}
-                        disabled={user === me.data?.user}
-                        onChange={(value) => {
-                          if (value && value !== role) assign.mutate({ user, role: value });
-                        }}
-                        miw="12rem"
-                      />
-                    </Table.Td>
-                    <Table.Td className="wrap" style={{ minWidth: "10rem" }}>
-                      {by ?? "settings file"}
-                      {at !== null && (
-                        <>
-                          , <Timestamp ms={at} />
-                        </>
-                      )}
-                    </Table.Td>
-                    <Table.Td>
-                      <ActionIcon
-                        variant="subtle"
-                        color="red"
-                        aria-label={`Remove role of ${user}`}
-                        disabled={user === me.data?.user}
-                        onClick={() => remove.mutate(user)}
-                      >
-                        <IconTrash size={16} aria-hidden />
-                      </ActionIcon>
-                    </Table.Td>
-                  </Table.Tr>
-                ))}
-              </Table.Tbody>
-            </Table>
-          </div>
+          <RowTable label="Roles" columns={["User", "Role", "Assigned by"]} actions>
+            {items.map(({ user, role, by, at }) => (
+              <Table.Tr key={user}>
+                <Table.Td className="wrap" style={{ minWidth: "6rem" }}>
+                  {user}
+                </Table.Td>
+                <Table.Td>
+                  <Select
+                    aria-label={`Role of ${user}`}
+                    data={ROLES}
+                    value={role}
+                    allowDeselect={false}
+                    disabled={user === me.data?.user}
+                    onChange={(value) => {
+                      if (value && value !== role) assign.mutate({ user, role: value });
+                    }}
+                    miw="12rem"
+                  />
+                </Table.Td>
+                <Table.Td className="wrap" style={{ minWidth: "10rem" }}>
+                  {by ?? "settings file"}
+                  {at !== null && (
+                    <>
+                      , <Timestamp ms={at} />
+                    </>
+                  )}
+                </Table.Td>
+                <Table.Td>
+                  <ActionIcon
+                    variant="subtle"
+                    color="red"
+                    aria-label={`Remove role of ${user}`}
+                    disabled={user === me.data?.user}
+                    onClick={() => remove.mutate(user)}
+                  >
+                    <IconTrash size={16} aria-hidden />
+                  </ActionIcon>
+                </Table.Td>
+              </Table.Tr>
+            ))}
+          </RowTable>
         )}
       </QueryResult>
       <RoleForm assign={(user, role) => assign.mutate({ user, role })} />

@@ -14,6 +14,7 @@ import { EmptyState } from "../components/EmptyState";
 import { LoadMore } from "../components/LoadMore";
 import { PageHeader, usePageTitle } from "../components/PageHeader";
 import { QueryResult } from "../components/QueryResult";
+import { RowTable } from "../components/RowTable";
 import { Timestamp } from "../components/Timestamp";
 import { formatNumber } from "../format";
 import { changesBetween } from "../rules/changes";
@@ -70,40 +71,27 @@ export default function AuditPage() {
             <EmptyState>No audit entries</EmptyState>
           ) : (
             <>
-              <div className="wide">
-                <Table className="rows" aria-label="Audit log">
-                  <Table.Thead>
-                    <Table.Tr>
-                      <Table.Th>Row</Table.Th>
-                      <Table.Th>Time</Table.Th>
-                      <Table.Th>User</Table.Th>
-                      <Table.Th>Action</Table.Th>
-                      <Table.Th>Change</Table.Th>
-                    </Table.Tr>
-                  </Table.Thead>
-                  <Table.Tbody>
-                    {rows.map((row) => (
-                      <Table.Tr key={row.seq}>
-                        <Table.Td className="number" title={`Hash ${row.hash}`}>
-                          {row.seq}
-                        </Table.Td>
-                        <Table.Td style={{ whiteSpace: "nowrap" }}>
-                          <Timestamp ms={row.at} />
-                        </Table.Td>
-                        <Table.Td className="wrap" style={{ minWidth: "6rem" }}>
-                          {row.who}
-                        </Table.Td>
-                        <Table.Td className="wrap" style={{ minWidth: "15rem" }}>
-                          {row.action} <span className="code">{row.subject}</span>
-                        </Table.Td>
-                        <Table.Td style={{ minWidth: "14rem" }}>
-                          <AuditChanges row={row} />
-                        </Table.Td>
-                      </Table.Tr>
-                    ))}
-                  </Table.Tbody>
-                </Table>
-              </div>
+              <RowTable label="Audit log" columns={["Row", "Time", "User", "Action", "Change"]}>
+                {rows.map((row) => (
+                  <Table.Tr key={row.seq}>
+                    <Table.Td className="number" title={`Hash ${row.hash}`}>
+                      {row.seq}
+                    </Table.Td>
+                    <Table.Td style={{ whiteSpace: "nowrap" }}>
+                      <Timestamp ms={row.at} />
+                    </Table.Td>
+                    <Table.Td className="wrap" style={{ minWidth: "6rem" }}>
+                      {row.who}
+                    </Table.Td>
+                    <Table.Td className="wrap" style={{ minWidth: "15rem" }}>
+                      {row.action} <span className="code">{row.subject}</span>
+                    </Table.Td>
+                    <Table.Td style={{ minWidth: "14rem" }}>
+                      <AuditChanges row={row} />
+                    </Table.Td>
+                  </Table.Tr>
+                ))}
+              </RowTable>
               <LoadMore query={audit} label="Load older entries" />
             </>
           );

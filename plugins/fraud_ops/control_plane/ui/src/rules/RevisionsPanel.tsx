@@ -11,6 +11,7 @@ import { ActivationChip, Chip, StateChip, stateName } from "../components/Chip";
 import { ErrorAlert } from "../components/ErrorAlert";
 import { LoadMore } from "../components/LoadMore";
 import { QueryResult } from "../components/QueryResult";
+import { RowTable } from "../components/RowTable";
 import { Timestamp } from "../components/Timestamp";
 import { ruleFormula } from "../format";
 import { editNeedsApproval } from "./lifecycle";
@@ -66,81 +67,60 @@ function RevisionTable({ rule, me, items, fired, children }: TableProps) {
   const choices = items.map((each) => ({ value: String(each.revision), label: `revision ${each.revision}` }));
   return (
     <>
-      <div className="wide">
-        <Table className="rows" aria-label="Revisions">
-          <Table.Thead>
-            <Table.Tr>
-              <Table.Th>Revision</Table.Th>
-              <Table.Th>State</Table.Th>
-              <Table.Th>Rule</Table.Th>
-              <Table.Th>Author</Table.Th>
-              <Table.Th>Comment</Table.Th>
-              <Table.Th>
-                <span style={{ position: "absolute", width: 1, height: 1, overflow: "hidden" }}>Actions</span>
-              </Table.Th>
-            </Table.Tr>
-          </Table.Thead>
-          <Table.Tbody>
-            {items.map((each, i) => (
-              <Table.Tr key={each.revision} {...(each === fired ? { bg: "var(--warn-soft)" } : {})}>
-                <Table.Td className="number" style={{ whiteSpace: "nowrap" }}>
-                  {each.revision}
-                  {each === fired && (
-                    <>
-                      {" "}
-                      <Chip tone="warn">Fired</Chip>
-                    </>
-                  )}
-                  <div style={{ color: "var(--mantine-color-dimmed)", fontSize: "0.75rem" }}>
-                    {each.logVersion === null ? "not in the rule log" : `rule version ${each.logVersion}`}
-                  </div>
-                </Table.Td>
-                <Table.Td>
-                  <Group gap={4}>
-                    <StateChip state={each.state} />
-                    <RevisionStatus version={each} newest={i === 0} />
-                  </Group>
-                </Table.Td>
-                <Table.Td className="code" style={{ minWidth: "12rem" }}>
-                  {ruleFormula(each.document)}
-                </Table.Td>
-                <Table.Td style={{ whiteSpace: "nowrap" }}>
-                  <span className="wrap">{each.author}</span>
-                  {each.source !== "ui" && (
-                    <>
-                      {" "}
-                      <Chip>{each.source}</Chip>
-                    </>
-                  )}
-                  <div style={{ fontSize: "0.75rem", color: "var(--mantine-color-dimmed)" }}>
-                    <Timestamp ms={each.at} />
-                  </div>
-                </Table.Td>
-                <Table.Td className="wrap">{each.comment}</Table.Td>
-                <Table.Td style={{ whiteSpace: "nowrap" }}>
-                  <Group gap="xs" wrap="nowrap" justify="flex-end">
-                    {i < items.length - 1 && (
-                      <Anchor
-                        component="button"
-                        type="button"
-                        size="sm"
-                        onClick={() => setChosen({ to: each.revision })}
-                      >
-                        Compare
-                      </Anchor>
-                    )}
-                    {i > 0 && canRollBack && (
-                      <Anchor component="button" type="button" size="sm" onClick={() => setRollbackTo(each)}>
-                        Roll back to {each.revision}
-                      </Anchor>
-                    )}
-                  </Group>
-                </Table.Td>
-              </Table.Tr>
-            ))}
-          </Table.Tbody>
-        </Table>
-      </div>
+      <RowTable label="Revisions" columns={["Revision", "State", "Rule", "Author", "Comment"]} actions>
+        {items.map((each, i) => (
+          <Table.Tr key={each.revision} {...(each === fired ? { bg: "var(--warn-soft)" } : {})}>
+            <Table.Td className="number" style={{ whiteSpace: "nowrap" }}>
+              {each.revision}
+              {each === fired && (
+                <>
+                  {" "}
+                  <Chip tone="warn">Fired</Chip>
+                </>
+              )}
+              <div style={{ color: "var(--mantine-color-dimmed)", fontSize: "0.75rem" }}>
+                {each.logVersion === null ? "not in the rule log" : `rule version ${each.logVersion}`}
+              </div>
+            </Table.Td>
+            <Table.Td>
+              <Group gap={4}>
+                <StateChip state={each.state} />
+                <RevisionStatus version={each} newest={i === 0} />
+              </Group>
+            </Table.Td>
+            <Table.Td className="code" style={{ minWidth: "12rem" }}>
+              {ruleFormula(each.document)}
+            </Table.Td>
+            <Table.Td style={{ whiteSpace: "nowrap" }}>
+              <span className="wrap">{each.author}</span>
+              {each.source !== "ui" && (
+                <>
+                  {" "}
+                  <Chip>{each.source}</Chip>
+                </>
+              )}
+              <div style={{ fontSize: "0.75rem", color: "var(--mantine-color-dimmed)" }}>
+                <Timestamp ms={each.at} />
+              </div>
+            </Table.Td>
+            <Table.Td className="wrap">{each.comment}</Table.Td>
+            <Table.Td style={{ whiteSpace: "nowrap" }}>
+              <Group gap="xs" wrap="nowrap" justify="flex-end">
+                {i < items.length - 1 && (
+                  <Anchor component="button" type="button" size="sm" onClick={() => setChosen({ to: each.revision })}>
+                    Compare
+                  </Anchor>
+                )}
+                {i > 0 && canRollBack && (
+                  <Anchor component="button" type="button" size="sm" onClick={() => setRollbackTo(each)}>
+                    Roll back to {each.revision}
+                  </Anchor>
+                )}
+              </Group>
+            </Table.Td>
+          </Table.Tr>
+        ))}
+      </RowTable>
       {children}
       {items.length > 1 && (
         <section className="panel" aria-label="Comparison" style={{ marginTop: "1rem" }}>

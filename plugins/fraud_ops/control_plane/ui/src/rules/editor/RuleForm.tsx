@@ -8,6 +8,7 @@ import {
   Select,
   Textarea,
   TextInput,
+  VisuallyHidden,
 } from "@mantine/core";
 import { isNumeric, parseNumber, toText } from "../../api/exactJson";
 import type { Reason, RuleDocument, Schema } from "../../api/types";
@@ -53,12 +54,7 @@ export function RuleForm({ document, schema, reasons, readOnly, change }: Props)
 
   return (
     <fieldset style={{ border: 0, margin: 0, padding: 0, minWidth: 0, display: "grid", gap: "0.625rem" }}>
-      <legend
-        className="mantine-visually-hidden"
-        style={{ position: "absolute", width: 1, height: 1, overflow: "hidden" }}
-      >
-        Rule form
-      </legend>
+      <VisuallyHidden component="legend">Rule form</VisuallyHidden>
       <Group grow gap="sm" align="flex-start" preventGrowOverflow={false}>
         <TextInput label="Name" style={{ flexBasis: "14rem" }} {...text("name")} />
         <Autocomplete
