@@ -22,7 +22,7 @@ from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.engine.engine import KeyGroupEngine
 from fraud_rules.engine.fanout import EMPTY_BLOB, fan_out
 from fraud_rules.engine.state.store import HeapViews
-from fraud_rules.engine.statelog import MemoryStateLog
+from fraud_rules.engine.statelog import MemoryStateLog, StateVersion
 from fraud_rules.model.ruleset import RuleTimeline
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.model.transaction import TransactionBatch
@@ -37,24 +37,24 @@ class SizedLog(MemoryStateLog):
 
     def __init__(self) -> None:
         super().__init__()
-        self._sizes: dict[int, int] = {}
+        self._sizes: dict[str, int] = {}
         self._head_bytes = 0
 
     @property
     def nbytes(self) -> int:
         return self._head_bytes + sum(self._sizes.values())
 
-    def put_head(self, head: bytes) -> None:
-        super().put_head(head)
+    def put_head(self, head: bytes, version: StateVersion) -> None:
+        super().put_head(head, version)
         self._head_bytes = len(head)
 
-    def put_chunk(self, chunk_id: int, blob: bytes) -> None:
-        super().put_chunk(chunk_id, blob)
-        self._sizes[chunk_id] = len(blob)
+    def put_chunk(self, name: str, blob: bytes) -> None:
+        super().put_chunk(name, blob)
+        self._sizes[name] = len(blob)
 
-    def delete_chunk(self, chunk_id: int) -> None:
-        super().delete_chunk(chunk_id)
-        del self._sizes[chunk_id]
+    def delete_chunk(self, name: str) -> None:
+        super().delete_chunk(name)
+        del self._sizes[name]
 
 
 def retained(rules: tuple[Document, ...], count: int) -> dict[str, float]:

@@ -49,6 +49,7 @@ class TopicNames:
     latency: str = _topic("latency")
     evaluations: str = _topic("evaluations")
     detector_marker: str = _topic("detector-marker")
+    detector_state: str = _topic("detector-state")
     detector_ticks: str = _topic("detector-ticks")
     detector_intents: str = _topic("detector-intents")
     detector_attempts: str = _topic("detector-attempts")

@@ -1,32 +1,57 @@
 """A key group's durable log: the interface between the engine and the store of its state.
 
-The state of a key group is an append-only log of chunks (one per batch, with the accepted rows) and a small head. The
-Spark job stores it in the state store, replays and tests in memory.
+The state of a key group is an append-only log of chunks (the accepted rows of each batch, merged as they age) and a
+small head. The detector stores it in the topic `detector-state`, replays and tests store it in memory.
+
+A chunk's name contains the digest of its content, so a name never means two contents: a repeated task writes the same
+chunk under the same name, and a task that another one has superseded cannot replace a chunk.
 """
 
 from __future__ import annotations
 
-from typing import Protocol
+import hashlib
+from typing import Final, NamedTuple, Protocol
 
 import msgspec
 
+__all__ = ["EMPTY_LOG", "MemoryStateLog", "StateLog", "StateVersion", "chunk_name", "read_image", "restore_image"]
+
+
+class StateVersion(NamedTuple):
+    """The version of a key group's log and the digest of the log up to it. They identify the content of the log."""
+
+    version: int
+    digest: int
+
+
+EMPTY_LOG: Final = StateVersion(0, 0)
+"""The version of a log without batches."""
+
+
+def chunk_name(number: int, blob: bytes) -> str:
+    """The name of a chunk. `number` is the log's version at which the chunk's first rows were added."""
+    return f"{number}-{hashlib.blake2b(blob, digest_size=12).hexdigest()}"
+
 
 class StateLog(Protocol):
-    """Chunks by id, and a head. All changes of a batch become durable together or not at all."""
+    """Chunks by name, and a head. All changes of a batch become durable together or not at all.
+
+    The engine changes the chunks first and replaces the head last, while it holds the key group's view.
+    """
 
     def head(self) -> bytes | None:
         """The head; None for an empty log."""
 
-    def put_head(self, head: bytes) -> None:
+    def put_head(self, head: bytes, version: StateVersion) -> None:
         """Replace the head."""
 
-    def chunk(self, chunk_id: int) -> bytes:
-        """The chunk with this id, which must exist."""
+    def chunk(self, name: str) -> bytes:
+        """The chunk with this name, which must exist."""
 
-    def put_chunk(self, chunk_id: int, blob: bytes) -> None:
+    def put_chunk(self, name: str, blob: bytes) -> None:
         """Add a chunk."""
 
-    def delete_chunk(self, chunk_id: int) -> None:
+    def delete_chunk(self, name: str) -> None:
         """Remove a chunk, which must exist."""
 
 
@@ -35,22 +60,22 @@ class MemoryStateLog:
 
     def __init__(self) -> None:
         self._head: bytes | None = None
-        self._chunks: dict[int, bytes] = {}
+        self._chunks: dict[str, bytes] = {}
 
     def head(self) -> bytes | None:
         return self._head
 
-    def put_head(self, head: bytes) -> None:
+    def put_head(self, head: bytes, version: StateVersion) -> None:
         self._head = head
 
-    def chunk(self, chunk_id: int) -> bytes:
-        return self._chunks[chunk_id]
+    def chunk(self, name: str) -> bytes:
+        return self._chunks[name]
 
-    def put_chunk(self, chunk_id: int, blob: bytes) -> None:
-        self._chunks[chunk_id] = blob
+    def put_chunk(self, name: str, blob: bytes) -> None:
+        self._chunks[name] = blob
 
-    def delete_chunk(self, chunk_id: int) -> None:
-        del self._chunks[chunk_id]
+    def delete_chunk(self, name: str) -> None:
+        self._chunks.pop(name)
 
     def image(self) -> bytes | None:
         """The whole log as bytes for `restore_image`; None for an empty log."""
@@ -59,15 +84,21 @@ class MemoryStateLog:
 
 class _Image(msgspec.Struct, array_like=True):
     head: bytes
-    chunks: dict[int, bytes]
+    chunks: dict[str, bytes]
 
 
 _decode_image = msgspec.msgpack.Decoder(_Image).decode
 
 
-def restore_image(log: StateLog, image: bytes) -> None:
-    """Fill an empty log with the content of an image."""
+def read_image(image: bytes) -> tuple[bytes, dict[str, bytes]]:
+    """The head and the chunks in an image."""
     taken = _decode_image(image)
-    for chunk_id, blob in taken.chunks.items():
-        log.put_chunk(chunk_id, blob)
-    log.put_head(taken.head)
+    return taken.head, taken.chunks
+
+
+def restore_image(log: MemoryStateLog, image: bytes) -> None:
+    """Fill an empty log with the content of an image."""
+    head, chunks = read_image(image)
+    for name, blob in chunks.items():
+        log.put_chunk(name, blob)
+    log.put_head(head, EMPTY_LOG)

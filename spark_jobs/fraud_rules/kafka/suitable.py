@@ -1,7 +1,8 @@
-"""Checks whether the configuration of the detector's input topics allows correct results.
+"""Checks whether the configuration of the detector's topics allows correct results.
 
 The detector needs the broker's timestamps: rules apply by them, and a wrong producer clock could move the watermark. A
-compacted topic loses records that the detector has read or has yet to read.
+compacted topic loses records that the detector has read or has yet to read. The topic of the state, on the other hand,
+must be compacted: with any other policy, Kafka would remove state that is in use.
 """
 
 from __future__ import annotations
@@ -14,17 +15,23 @@ from confluent_kafka.admin import AdminClient, ConfigResource  # type: ignore[at
 from fraud_rules.configuration.topic_names import TopicNames
 from fraud_rules.errors import BrokerUnavailable, TopicUnsuitable
 from fraud_rules.kafka.connection import KafkaConnection
-from fraud_rules.kafka.reader import describe
+from fraud_rules.kafka.reader import describe, has_topic
 
-__all__ = ["check_topics", "faults_of"]
+__all__ = ["MAX_STATE_RECORD_BYTES", "check_topics", "faults_of", "faults_of_state"]
 
 _TIMEOUT_S = 15.0
-_TIMESTAMP, _CLEANUP = "message.timestamp.type", "cleanup.policy"
+_TIMESTAMP, _CLEANUP, _MAX_BYTES = "message.timestamp.type", "cleanup.policy", "max.message.bytes"
+
+MAX_STATE_RECORD_BYTES = 16_777_216
+"""The largest record that the detector may write to the topic of the state."""
 
 
 def check_topics(kafka: KafkaConnection, names: TopicNames) -> None:
-    """Raise TopicUnsuitable for a wrong setting of the transactions or the rule log. Raises BrokerUnavailable."""
+    """Raise TopicUnsuitable for a wrong setting of the transactions, the rule log or the state. Raises
+    BrokerUnavailable."""
     faults = [fault for name in (names.transactions, names.rules) for fault in faults_of(name, _settings(kafka, name))]
+    if has_topic(kafka, names.detector_state):
+        faults += faults_of_state(names.detector_state, _settings(kafka, names.detector_state))
     if faults:
         raise TopicUnsuitable("; ".join(faults))
 
@@ -40,6 +47,20 @@ def faults_of(topic: str, settings: Mapping[str, str | None]) -> Iterator[str]:
         yield (
             f"{topic} has {_CLEANUP}={actual}, so Kafka removes older records of a key; set delete "
             f"(kafka-configs.sh --alter --entity-type topics --entity-name {topic} --add-config {_CLEANUP}=delete)"
+        )
+
+
+def faults_of_state(topic: str, settings: Mapping[str, str | None]) -> Iterator[str]:
+    """The faults of the settings of the state's topic, each with a command that corrects it. Pure."""
+    if (actual := settings.get(_CLEANUP)) != "compact":
+        yield (
+            f"{topic} has {_CLEANUP}={actual}, so Kafka removes state that is in use; set compact "
+            f"(kafka-configs.sh --alter --entity-type topics --entity-name {topic} --add-config {_CLEANUP}=compact)"
+        )
+    if int((actual := settings.get(_MAX_BYTES)) or 0) < MAX_STATE_RECORD_BYTES:
+        yield (
+            f"{topic} has {_MAX_BYTES}={actual}, too little for a chunk of the state; set {MAX_STATE_RECORD_BYTES} "
+            "(fraud topics apply)"
         )
 
 

@@ -29,6 +29,8 @@ class OutRecord:
     value: bytes | None
     key: bytes | None = None
     headers: Sequence[tuple[str, bytes]] = ()
+    partition: int = -1
+    """The partition; -1 for the partition of the key."""
 
 
 class BatchWriter:
@@ -41,6 +43,8 @@ class BatchWriter:
         self._id = transactional_id
         self._failed: KafkaError | None = None
         self._offsets: list[int] = []
+        self.ends: dict[str, dict[int, int]] = {}
+        """The offset after the last record that this writer has written, by topic and partition."""
         self._producer = Producer(
             kafka.confluent(
                 {
@@ -96,7 +100,12 @@ class BatchWriter:
         while True:
             try:
                 self._producer.produce(
-                    record.topic, record.value, record.key, headers=list(record.headers), on_delivery=self._delivered
+                    record.topic,
+                    record.value,
+                    record.key,
+                    record.partition,
+                    headers=list(record.headers),
+                    on_delivery=self._delivered,
                 )
             except BufferError:
                 self._producer.poll(0.1)
@@ -107,7 +116,9 @@ class BatchWriter:
         if error is not None:
             self._failed = error
         else:
-            self._offsets.append(int(message.offset() or 0))
+            offset = int(message.offset() or 0)
+            self._offsets.append(offset)
+            self.ends.setdefault(str(message.topic()), {})[int(message.partition() or 0)] = offset + 1
 
     def _fatal(self, error: KafkaException) -> KafkaException:
         """The cause of a fatal error. The error of `produce` itself does not contain it."""

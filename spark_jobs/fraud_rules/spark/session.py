@@ -31,7 +31,6 @@ _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _STREAMING: Final = "spark.sql.streaming."
 _HADOOP: Final = "spark.hadoop."
 _CHECKPOINTING: Final = "org.apache.spark.sql.execution.streaming.checkpointing."
-_STATE: Final = "org.apache.spark.sql.execution.streaming.state."
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +146,7 @@ def _nothing(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def _settings(options: SparkOptions, jars: list[Path]) -> dict[str, str]:
-    settings = {**_placement(options, jars), **STATE_STORE, **_LOW_LATENCY, **_HISTORY, **_WORKERS}
+    settings = {**_placement(options, jars), **_CHECKPOINT, **_LOW_LATENCY, **_HISTORY, **_WORKERS}
     settings |= {f"spark.executorEnv.{name}": value for name, value in _MALLOC.items()}
     settings["spark.sql.shuffle.partitions"] = str(options.shuffle_partitions)
     if options.checkpoints_to_disk:
@@ -177,20 +176,8 @@ def _placement(options: SparkOptions, jars: list[Path]) -> dict[str, str]:
     return settings
 
 
-STATE_STORE: Final = {  # a reader of the state also needs these settings
-    _STREAMING + "stateStore.providerClass": _STATE + "RocksDBStateStoreProvider",
-    # A batch uploads only its changes, not whole files.
-    _STREAMING + "stateStore.rocksdb.changelogCheckpointing.enabled": "true",
-    # Each attempt of a batch writes separate files, so a repeated task cannot mix with the first one.
-    _STREAMING + "stateStore.checkpointFormatVersion": "2",
-    # A snapshot flushes RocksDB within the commit. Chunks are few, so a replay of a hundred changelogs is fast.
-    _STREAMING + "stateStore.minDeltasForSnapshot": "100",
-    _STREAMING + "stateStore.rowChecksum.enabled": "true",
-    _STREAMING + "checkpoint.fileChecksum.enabled": "true",
-    _STREAMING + "stateStore.rocksdb.boundedMemoryUsage": "true",
-    # The state is only read to build a view again, so a cache has no benefit.
-    _STREAMING + "stateStore.rocksdb.maxMemoryUsageMB": "64",
-}
+# Spark verifies the files of its checkpoint.
+_CHECKPOINT: Final = {_STREAMING + "checkpoint.fileChecksum.enabled": "true"}
 
 # By default Spark keeps the data of its UI for a thousand batches. These objects survive the young generation and would
 # fill the heap. With these settings the UI shows only the newest batches.

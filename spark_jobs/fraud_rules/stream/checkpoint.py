@@ -22,7 +22,7 @@ MANIFEST: Final = "detector.json"
 RESUMED: Final = "resumed"
 """A file in the checkpoint's folder, beside Spark's files: the offset of the last lifted stop in the rule log."""
 
-FORMAT: Final = 2
+FORMAT: Final = 3
 """The version of the checkpoint's format. It increases when the meaning of the content changes."""
 
 _INITIAL = "sources/0/0"
@@ -44,9 +44,7 @@ class CheckpointProgress:
     pins: Mapping[int, Pin]
 
 
-def manifest(
-    settings: DetectorSettings, schema: TransactionSchema, topic_ids: Mapping[str, str], shuffle_partitions: int
-) -> dict[str, Any]:
+def manifest(settings: DetectorSettings, schema: TransactionSchema, topic_ids: Mapping[str, str]) -> dict[str, Any]:
     """The values that are fixed for the life of a checkpoint, as a JSON document.
 
     `topic_ids` are Kafka's ids of the input topics, by name.
@@ -56,7 +54,6 @@ def manifest(
         "format": FORMAT,
         "detector": settings.detector,
         "keyGroups": settings.key_groups,
-        "shufflePartitions": shuffle_partitions,
         "fields": fields,
         "topics": dict(topic_ids),
     }
@@ -177,7 +174,7 @@ def known_query(folder: Folder) -> str | None:
     """The id of the query, None in an unused checkpoint. Raises CheckpointDamaged."""
     metadata = folder.read("metadata")
     if metadata is None:
-        if any(folder.names(part) for part in ("offsets", "commits", "state")):
+        if any(folder.names(part) for part in ("offsets", "commits")):
             raise CheckpointDamaged(f"{folder.root}/metadata is missing: restore the checkpoint")
         return None
     known = _parse(folder, "metadata", metadata.decode("utf-8", "replace")).get("id")
@@ -192,7 +189,7 @@ def is_committed(folder: Folder, batch_id: int) -> bool:
 
 
 def _check_manifest(folder: Folder, known: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
-    for name in ("format", "detector", "keyGroups", "shufflePartitions"):
+    for name in ("format", "detector", "keyGroups"):
         if known.get(name) != wanted[name]:
             raise CheckpointForeign(
                 f"{folder.root} was made with {name} {known.get(name)!r}, not {wanted[name]!r}: "
@@ -248,8 +245,6 @@ def _check_sequence(folder: Folder, offsets: list[int], commits: list[int]) -> N
         raise CheckpointDamaged(
             f"{folder.root} plans up to batch {last_planned}, but finished {last_committed}: restore the checkpoint"
         )
-    if commits and not folder.names("state"):
-        raise CheckpointDamaged(f"{folder.root}/state is missing: restore the checkpoint")
 
 
 def _end_offsets(folder: Folder, batch_id: int) -> dict[str, dict[str, int]]:

@@ -20,7 +20,7 @@ from fraud_rules.engine.fanout import fan_out
 from fraud_rules.engine.state.chunks import MERGE_WIDTH
 from fraud_rules.engine.state.journal import Head, _decode_head
 from fraud_rules.engine.state.store import HeapViews, MappedViews, ViewStore
-from fraud_rules.engine.statelog import MemoryStateLog
+from fraud_rules.engine.statelog import MemoryStateLog, StateVersion
 from fraud_rules.errors import StorageFull
 from fraud_rules.model.limits import RuleLimits
 from fraud_rules.model.output import KeyGroupOutput
@@ -173,10 +173,10 @@ def test_a_view_torn_by_a_death_is_not_used(
     class DyingLog(MemoryStateLog):
         dies = False
 
-        def put_head(self, head: bytes) -> None:
+        def put_head(self, head: bytes, version: StateVersion) -> None:
             if self.dies:
                 raise Died
-            super().put_head(head)
+            super().put_head(head, version)
 
     log, rules, found = DyingLog(), timeline(), []
     for batch, blob in enumerate(packed):
@@ -257,7 +257,7 @@ def test_the_log_stays_small() -> None:
     log = MemoryStateLog()
     run(blobs(batches=300, rows=10, seed=4), log, [HeapViews()])
     head = head_of(log)
-    assert set(log._chunks) == {info.id for info in head.chunks}
+    assert set(log._chunks) == {info.name for info in head.chunks}
     assert len(head.chunks) <= 4 * MERGE_WIDTH
     rows_a_second, retained_s = 50, 12
     assert sum(map(len, log._chunks.values())) < 60 * 2 * 3 * rows_a_second * retained_s * 8

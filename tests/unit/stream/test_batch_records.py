@@ -19,6 +19,7 @@ from fraud_rules.model.limits import RuleLimits
 from fraud_rules.model.output import AlertRecord, KeyGroupOutput, LateRecord
 from fraud_rules.model.ruleset import RuleTimeline
 from fraud_rules.model.schema import TransactionSchema
+from fraud_rules.runtime.compression import compress, decompress
 from fraud_rules.spark.shutdown import query_error
 from fraud_rules.stream.driver.progress import BatchOutputs, BatchPosition, RunTotals, progress_record
 from fraud_rules.stream.driver.records import (
@@ -30,7 +31,6 @@ from fraud_rules.stream.driver.records import (
     rule_operation_records,
 )
 from fraud_rules.stream.pins import Pin
-from fraud_rules.stream.worker.compression import compress, decompress
 from fraud_rules.stream.worker.spill import Spill, is_file
 from fraud_rules.stream.worker.wire import RefusedRecord, SideOutput, quantiles_ms
 

@@ -47,7 +47,7 @@ def write_batches(folder: DiskFolder, planned: range, committed: range) -> None:
 
 
 def test_an_empty_checkpoint_becomes_ours_and_stays_so(folder: DiskFolder, schema: TransactionSchema) -> None:
-    ours = manifest(SETTINGS, schema, TOPIC_IDS, 2)
+    ours = manifest(SETTINGS, schema, TOPIC_IDS)
     claim(folder, ours)
     claim(folder, ours)
     assert read_progress(folder) == CheckpointProgress(None, None, {}, {})
@@ -70,7 +70,6 @@ def changed(**members: Any) -> Callable[[dict[str, Any]], dict[str, Any]]:
     [
         (changed(detector="other"), "detector"),
         (changed(keyGroups=9), "keyGroups"),
-        (changed(shufflePartitions=4), "shufflePartitions"),
         (changed(format=0), "format"),
         (changed(topics={"transactions": "z", "rules": "b"}), "another topic transactions"),
     ],
@@ -78,7 +77,7 @@ def changed(**members: Any) -> Callable[[dict[str, Any]], dict[str, Any]]:
 def test_another_detectors_checkpoint_is_foreign(
     change: Callable[[dict[str, Any]], dict[str, Any]], says: str, folder: DiskFolder, schema: TransactionSchema
 ) -> None:
-    ours = manifest(SETTINGS, schema, TOPIC_IDS, 2)
+    ours = manifest(SETTINGS, schema, TOPIC_IDS)
     claim(folder, change(ours))
     with pytest.raises(CheckpointForeign, match=says):
         claim(folder, ours)
@@ -87,21 +86,21 @@ def test_another_detectors_checkpoint_is_foreign(
 def test_a_schema_may_grow_by_nullable_fields_and_change_nothing_else(
     folder: DiskFolder, schema: TransactionSchema
 ) -> None:
-    claim(folder, manifest(SETTINGS, schema, TOPIC_IDS, 2))
+    claim(folder, manifest(SETTINGS, schema, TOPIC_IDS))
     grown = replace(schema, fields=(*schema.fields, Field("channel", FieldType.STRING, nullable=True)))
-    claim(folder, manifest(SETTINGS, grown, TOPIC_IDS, 2))
+    claim(folder, manifest(SETTINGS, grown, TOPIC_IDS))
 
     demanding = replace(grown, fields=(*grown.fields, Field("branch", FieldType.LONG)))
     with pytest.raises(CheckpointForeign, match="branch"):
-        claim(folder, manifest(SETTINGS, demanding, TOPIC_IDS, 2))
+        claim(folder, manifest(SETTINGS, demanding, TOPIC_IDS))
 
 
 def test_the_release_before_a_new_field_can_continue(folder: DiskFolder, schema: TransactionSchema) -> None:
     def with_channel(kind: FieldType) -> dict[str, Any]:
         grown = replace(schema, fields=(*schema.fields, Field("channel", kind, nullable=True)))
-        return manifest(SETTINGS, grown, TOPIC_IDS, 2)
+        return manifest(SETTINGS, grown, TOPIC_IDS)
 
-    before = manifest(SETTINGS, schema, TOPIC_IDS, 2)
+    before = manifest(SETTINGS, schema, TOPIC_IDS)
     claim(folder, before)
     claim(folder, with_channel(FieldType.STRING))
     claim(folder, before)
@@ -111,7 +110,7 @@ def test_the_release_before_a_new_field_can_continue(folder: DiskFolder, schema:
 
     fewer = replace(schema, fields=tuple(field for field in schema.fields if field.name != "ingestionTimestamp"))
     with pytest.raises(CheckpointForeign, match="ingestionTimestamp"):
-        claim(folder, manifest(SETTINGS, fewer, TOPIC_IDS, 2))
+        claim(folder, manifest(SETTINGS, fewer, TOPIC_IDS))
 
 
 @pytest.mark.parametrize(
@@ -133,7 +132,7 @@ def test_the_release_before_a_new_field_can_continue(folder: DiskFolder, schema:
     ],
 )
 def test_damage_is_named(name: str, content: bytes | None, folder: DiskFolder, schema: TransactionSchema) -> None:
-    ours = manifest(SETTINGS, schema, TOPIC_IDS, 2)
+    ours = manifest(SETTINGS, schema, TOPIC_IDS)
     claim(folder, ours)
     write_batches(folder, range(3, 6), range(3, 6))
     if content is None:

@@ -13,7 +13,7 @@ from fraud_rules.model.day import Day, days_between
 
 __all__ = ["Basis", "SavedState"]
 
-FORMAT = 1
+FORMAT = 2
 
 
 class Basis(msgspec.Struct, frozen=True, rename="camel"):

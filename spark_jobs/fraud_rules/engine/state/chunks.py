@@ -1,7 +1,9 @@
 """The chunks of a key group's state log: the rows and marks that each batch added, merged as they age.
 
 Chunks merge as in a log-structured merge tree, so that a restore reads few chunks: `MERGE_WIDTH` chunks of one level
-become one chunk of the next level. A merge drops the rows below the retention bound, and spent marks.
+become one chunk of the next level. A merge drops the rows below the retention bound, and spent marks. No chunk grows
+beyond `MAX_CHUNK_BYTES`, so that the cost of a merge and the size of a record in Kafka stay bounded whatever the length
+of the windows.
 
 Several chunks can have a mark of the same rule and key, and only the latest mark counts. If a merge drops the latest
 mark, a mark in an older chunk counts again. This is harmless if the older mark is spent too. The older mark can be
@@ -18,7 +20,7 @@ import msgspec
 import numpy as np
 
 from fraud_rules.engine.state.grouping_state import Marks
-from fraud_rules.engine.statelog import StateLog
+from fraud_rules.engine.statelog import StateLog, chunk_name
 from fraud_rules.engine.window.layout import M_LAST_TIME, M_RESET_TIME, M_RULE, M_WIDTH
 from fraud_rules.engine.window.spent import Horizon, find_spent
 from fraud_rules.model.schema import TIME_FIELD
@@ -26,6 +28,9 @@ from fraud_rules.model.transaction import Column, TransactionBatch
 
 MERGE_WIDTH = 16
 """The number of chunks of one level that become one chunk of the next level."""
+
+MAX_CHUNK_BYTES = 4_194_304
+"""The size above which a chunk is not merged any more. A chunk that is larger has a single row."""
 
 
 class ChunkPart(msgspec.Struct, array_like=True, gc=False):
@@ -40,13 +45,14 @@ class ChunkPart(msgspec.Struct, array_like=True, gc=False):
 class ChunkInfo(msgspec.Struct, array_like=True):
     """The head's entry of a chunk.
 
-    `newest_ms` is the newest event time of the rows, by the id of the grouping state. `marks_ms` holds, by the same id,
-    the event times of the newest alert and of the newest reset in the marks. It is None if time alone does not decide
-    when all marks are spent.
+    `name`: see `statelog`. `newest_ms` is the newest event time of the rows, by the id of the grouping state.
+    `marks_ms` holds, by the same id, the event times of the newest alert and of the newest reset in the marks. It is
+    None if time alone does not decide when all marks are spent.
     """
 
-    id: int
+    name: str
     level: int
+    size_bytes: int
     newest_ms: dict[int, int]
     has_marks: bool
     marks_ms: dict[int, tuple[int, int]] | None = None
@@ -131,41 +137,91 @@ def drop_expired(log: StateLog, chunks: Sequence[ChunkInfo], horizons: Mapping[i
         if live or not info.marks_are_spent(horizons):
             kept.append(info)
         else:
-            log.delete_chunk(info.id)
+            log.delete_chunk(info.name)
     return kept
 
 
 def merge_aged(
     log: StateLog, chunks: Sequence[ChunkInfo], horizons: Mapping[int, Horizon], rules: MarkRules
 ) -> list[ChunkInfo]:
-    """On each level that has twice MERGE_WIDTH chunks, merge the oldest MERGE_WIDTH chunks. Returns the new list of
-    chunks."""
+    """Merge the oldest chunks of the lowest level that has twice MERGE_WIDTH chunks. Returns the new list of chunks.
+
+    A call merges on one level only, so that the merges of several levels do not fall on the same batch. Without such a
+    level, it removes the expired rows of a chunk whose marks are still needed.
+    """
     chunks = list(chunks)
     for level in range(max((info.level for info in chunks), default=0) + 1):
         run = [info for info in chunks if info.level == level]
-        if len(run) < 2 * MERGE_WIDTH:
-            continue
-        oldest = run[:MERGE_WIDTH]
-        first = chunks.index(oldest[0])
-        has_older_marks = any(info.has_marks for info in chunks[:first])
-        merged = _merge(log, oldest, horizons, rules, has_older_marks=has_older_marks)
-        chunks[first : first + MERGE_WIDTH] = [merged] if merged else []
+        if len(run) >= 2 * MERGE_WIDTH:
+            return _promote(log, chunks, _mergeable(run), horizons, rules)
+    for info in chunks:
+        if info.newest_ms and _has_only_marks(info, horizons):
+            return _replace(log, chunks, [info], info.level, horizons, rules)
+    return chunks
+
+
+def _mergeable(run: Sequence[ChunkInfo]) -> Sequence[ChunkInfo]:
+    """The oldest chunks of a level that fit into one chunk: one at least, and at most MERGE_WIDTH."""
+    size_bytes = 0
+    for count, info in enumerate(run[:MERGE_WIDTH]):
+        size_bytes += info.size_bytes
+        if count and size_bytes > MAX_CHUNK_BYTES:
+            return run[:count]
+    return run[:MERGE_WIDTH]
+
+
+def _has_only_marks(info: ChunkInfo, horizons: Mapping[int, Horizon]) -> bool:
+    return all(
+        state_id not in horizons or newest_ms < horizons[state_id].bound_ms
+        for state_id, newest_ms in info.newest_ms.items()
+    )
+
+
+def _promote(
+    log: StateLog,
+    chunks: list[ChunkInfo],
+    run: Sequence[ChunkInfo],
+    horizons: Mapping[int, Horizon],
+    rules: MarkRules,
+) -> list[ChunkInfo]:
+    """Replace the oldest chunks of a level by one chunk of the next level. A single large chunk keeps its content."""
+    level = run[0].level + 1
+    if len(run) > 1:
+        return _replace(log, chunks, run, level, horizons, rules)
+    chunks[chunks.index(run[0])] = msgspec.structs.replace(run[0], level=level)
+    return chunks
+
+
+def _replace(
+    log: StateLog,
+    chunks: list[ChunkInfo],
+    run: Sequence[ChunkInfo],
+    level: int,
+    horizons: Mapping[int, Horizon],
+    rules: MarkRules,
+) -> list[ChunkInfo]:
+    """Replace consecutive chunks by their merged content, if any is live."""
+    first = chunks.index(run[0])
+    has_older_marks = any(info.has_marks for info in chunks[:first])
+    merged = _merge(log, run, level, horizons, rules, has_older_marks=has_older_marks)
+    chunks[first : first + len(run)] = [merged] if merged else []
     return chunks
 
 
 def _merge(
     log: StateLog,
     run: Sequence[ChunkInfo],
+    level: int,
     horizons: Mapping[int, Horizon],
     rules: MarkRules,
     *,
     has_older_marks: bool,
 ) -> ChunkInfo | None:
-    """Merge consecutive chunks into one chunk that has the id of the first. Returns None if no row and no mark is
+    """Merge consecutive chunks into one chunk with the number of the first. Returns None if no row and no mark is
     live."""
-    parts = [part for info in run for part in decode_parts(log.chunk(info.id))]
+    parts = [part for info in run for part in decode_parts(log.chunk(info.name))]
     for info in run:
-        log.delete_chunk(info.id)
+        log.delete_chunk(info.name)
     merged: list[ChunkPart] = []
     newest: dict[int, int] = {}
     marks_by_state: dict[int, list[Marks]] = {}
@@ -183,8 +239,24 @@ def _merge(
             merged.append(ChunkPart(state_id, rows.pack(), None if marks is None else pack_marks(marks)))
     if not merged:
         return None
-    log.put_chunk(run[0].id, encode_parts(merged))
-    return ChunkInfo(run[0].id, run[0].level + 1, newest, bool(marks_by_state), marks_ms_of(marks_by_state, rules))
+    number = run[0].name.partition("-")[0]
+    return put_chunk(log, int(number), level, merged, newest, marks_ms_of(marks_by_state, rules))
+
+
+def put_chunk(
+    log: StateLog,
+    number: int,
+    level: int,
+    parts: Sequence[ChunkPart],
+    newest: dict[int, int],
+    marks_ms: dict[int, tuple[int, int]] | None,
+) -> ChunkInfo:
+    """Add a chunk of these parts to the log. `newest` and `marks_ms`: see `ChunkInfo`."""
+    blob = encode_parts(parts)
+    name = chunk_name(number, blob)
+    log.put_chunk(name, blob)
+    has_marks = any(part.marks is not None for part in parts)
+    return ChunkInfo(name, level, len(blob), newest, has_marks, marks_ms)
 
 
 def marks_ms_of(marks: Mapping[int, Sequence[Marks]], rules: MarkRules) -> dict[int, tuple[int, int]] | None:

@@ -1,42 +1,48 @@
 """Keeps a key group's view consistent with its state log.
 
-The state log is the source of truth, and the view is a cache of it. Each batch adds at most one chunk and replaces the
-head. The head's version and digest identify the log's content. The journal rebuilds a view that has another version or
-digest.
+The state log is the source of truth, and the view is a cache of it. Each batch adds its rows as chunks and replaces
+the head. The head's version and digest identify the log's content, because the digest covers the head before it and the
+head has the digests of all chunks. The journal rebuilds a view that has another version or digest.
+
+A batch that changes nothing leaves the log as it is.
 """
 
 from __future__ import annotations
 
 import hashlib
-import struct
-import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import msgspec
+import numpy as np
 
 from fraud_rules.engine.state.chunks import (
+    MAX_CHUNK_BYTES,
     ChunkInfo,
     ChunkPart,
     MarkRules,
     decode_parts,
     drop_expired,
-    encode_parts,
     live_rows,
     marks_ms_of,
     merge_aged,
     newest_ms,
     pack_marks,
+    put_chunk,
     unpack_marks,
 )
 from fraud_rules.engine.state.grouping_state import GroupingState, Marks
 from fraud_rules.engine.state.store import KeyGroupView
-from fraud_rules.engine.statelog import StateLog
+from fraud_rules.engine.statelog import StateLog, StateVersion
 from fraud_rules.engine.task_progress import UNREPORTED, TaskProgress
 from fraud_rules.engine.window import layout as at
 from fraud_rules.engine.window.spent import FOREVER_MS
 from fraud_rules.model.ruleset import Grouping
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.model.transaction import TransactionBatch
+
+_LEAST_ROW_BYTES = 36
+_MARKS_PER_PART = 16_384
 
 
 class GroupingStateHead(msgspec.Struct, array_like=True):
@@ -77,6 +83,23 @@ _encode_head = msgspec.msgpack.Encoder().encode
 _decode_head = msgspec.msgpack.Decoder(Head).decode
 
 
+class _RecordedPart(NamedTuple):
+    """A part of this batch's chunks. `newest_ms` is None without rows, `marks` is None without marks."""
+
+    part: ChunkPart
+    newest_ms: int | None
+    marks: Marks | None
+
+    @property
+    def size_bytes(self) -> int:
+        return len(self.part.rows) + len(self.part.marks or b"")
+
+
+def decode_head(encoded: bytes) -> Head:
+    """Decode a head. Raises msgspec.DecodeError."""
+    return _decode_head(encoded)
+
+
 class Journal:
     """One batch's access to a key group's state. `open` returns grouping states. `commit` makes their changes
     durable."""
@@ -94,11 +117,10 @@ class Journal:
         self._view = view
         self._progress = progress
         self._longest_cooldown_ms = longest_cooldown_ms
-        self._parts: list[ChunkPart] = []
-        self._newest_ms: dict[int, int] = {}
-        self._marks: dict[int, list[Marks]] = {}
+        self._parts: list[_RecordedPart] = []
         encoded = log.head()
         self.head = Head(suppressing=[]) if encoded is None else _decode_head(encoded)
+        self._encoded = encoded or _encode_head(self.head)
         # The schema of an older release can have more fields. Groupings by such fields have ended.
         self.head.states = [state for state in self.head.states if set(state.fields) <= set(schema.names)]
         is_current = view.shows(self.head.version, self.head.digest)
@@ -141,22 +163,21 @@ class Journal:
     def record(self, state_head: GroupingStateHead, rows: TransactionBatch, marks: Marks | None) -> None:
         """Record the accepted rows and the changed marks of a grouping state. The `offset` of a row is its arrival
         number."""
-        if not len(rows) and marks is None:
-            return
-        if len(rows):
-            self._newest_ms[state_head.id] = max(self._newest_ms.get(state_head.id, at.NONE), newest_ms(rows))
+        for piece in _split_rows(rows):
+            self._parts.append(_RecordedPart(ChunkPart(state_head.id, piece.pack(), None), newest_ms(piece), None))
         if marks is not None:
-            self._marks.setdefault(state_head.id, []).append(marks)
-        self._parts.append(ChunkPart(state_head.id, rows.pack(), None if marks is None else pack_marks(marks)))
+            empty = rows.take(np.arange(0)).pack()
+            for portion in _split_marks(marks):
+                part = ChunkPart(state_head.id, empty, pack_marks(portion))
+                self._parts.append(_RecordedPart(part, None, portion))
 
     def commit(self, rules: frozenset[int]) -> None:
-        """Add the batch's chunk to the state log, delete and merge old chunks, replace the head, and mark the view as
+        """Add the batch's chunks to the state log, delete and merge old chunks, replace the head, and mark the view as
         valid.
 
         `rules` are the incarnations of the rules whose marks are kept.
         """
         head = self.head
-        head.version += 1
         for state_head in head.states:
             header = self.open(state_head).header
             state_head.watermark_ms, state_head.bound_ms = int(header[at.H_WATERMARK]), int(header[at.H_BOUND])
@@ -164,20 +185,30 @@ class Journal:
         horizons = {state_head.id: self.open(state_head).horizon for state_head in head.states}
         mark_rules = self._mark_rules(rules)
         head.chunks = merge_aged(self._log, drop_expired(self._log, head.chunks, horizons), horizons, mark_rules)
-        chunk = encode_parts(self._parts)
-        if self._parts:
-            self._log.put_chunk(head.version, chunk)
-            marks_ms = marks_ms_of(self._marks, mark_rules)
-            head.chunks.append(ChunkInfo(head.version, 0, self._newest_ms, bool(self._marks), marks_ms))
-        head.digest = _digest(head.digest, head.version, chunk)
-        self._log.put_head(_encode_head(head))
+        if self._parts or _encode_head(head) != self._encoded:
+            head.version += 1
+            head.chunks += [self._put_chunk(parts, mark_rules) for parts in _chunks_of(self._parts)]
+            head.digest = _digest(_encode_head(head))
+            self._log.put_head(_encode_head(head), StateVersion(head.version, head.digest))
         self._view.commit(head.version, head.digest)
+
+    def _put_chunk(self, parts: Sequence[_RecordedPart], mark_rules: MarkRules) -> ChunkInfo:
+        newest: dict[int, int] = {}
+        marks: dict[int, list[Marks]] = {}
+        for each in parts:
+            state_id = each.part.state_id
+            if each.newest_ms is not None:
+                newest[state_id] = max(newest.get(state_id, at.NONE), each.newest_ms)
+            if each.marks is not None:
+                marks.setdefault(state_id, []).append(each.marks)
+        marks_ms = marks_ms_of(marks, mark_rules)
+        return put_chunk(self._log, self.head.version, 0, [each.part for each in parts], newest, marks_ms)
 
     def _mark_rules(self, rules: frozenset[int]) -> MarkRules:
         """The rules whose marks are kept, and those among them that have suppressed alerts in this batch or before."""
         head = self.head
         if head.suppressing is not None:
-            rows = [each.rows for marks in self._marks.values() for each in marks]
+            rows = [each.marks.rows for each in self._parts if each.marks is not None]
             new = {int(rule) for each in rows for rule in each[each[:, at.M_SUPPRESSED] > 0, at.M_RULE]}
             head.suppressing = sorted(new.union(head.suppressing) & rules)
         return MarkRules(rules, None if head.suppressing is None else frozenset(head.suppressing))
@@ -188,7 +219,7 @@ class Journal:
         rows: dict[int, list[TransactionBatch]] = {state_head.id: [] for state_head in self.head.states}
         marks: dict[int, list[Marks]] = {state_head.id: [] for state_head in self.head.states}
         for chunk in self.head.chunks:
-            for part in decode_parts(self._log.chunk(chunk.id)):
+            for part in decode_parts(self._log.chunk(chunk.name)):
                 if part.state_id in rows:
                     unpacked = TransactionBatch.unpack(part.rows)
                     rows[part.state_id].append(unpacked)
@@ -210,7 +241,39 @@ class Journal:
             state.load(live, live.offset, marks)
 
 
-def _digest(previous: int, version: int, chunk: bytes) -> int:
-    """The 63-bit digest of the log up to this version. It covers the previous digest and the chunk's checksum."""
-    link = struct.pack("<QQQI", previous, version, len(chunk), zlib.crc32(chunk))
-    return int.from_bytes(hashlib.blake2b(link, digest_size=8).digest(), "little") >> 1
+def _digest(head: bytes) -> int:
+    """The 63-bit digest of the log, from the encoded head with the digest of the version before."""
+    return int.from_bytes(hashlib.blake2b(head, digest_size=8).digest(), "little") >> 1
+
+
+def _split_rows(rows: TransactionBatch) -> Iterator[TransactionBatch]:
+    """The rows in pieces that fit into a chunk."""
+    if not len(rows):
+        return
+    if len(rows) == 1 or (len(rows) * _LEAST_ROW_BYTES <= MAX_CHUNK_BYTES and len(rows.pack()) <= MAX_CHUNK_BYTES):
+        yield rows
+        return
+    half = len(rows) // 2
+    yield from _split_rows(rows.take(np.arange(half)))
+    yield from _split_rows(rows.take(np.arange(half, len(rows))))
+
+
+def _split_marks(marks: Marks) -> Iterator[Marks]:
+    """The marks in portions that fit into a chunk, unless their keys are unusually long."""
+    for start in range(0, len(marks.rows), _MARKS_PER_PART):
+        chosen = np.arange(start, min(start + _MARKS_PER_PART, len(marks.rows)))
+        yield Marks(marks.rows[chosen], tuple(key.take(chosen) for key in marks.keys))
+
+
+def _chunks_of(parts: Sequence[_RecordedPart]) -> Iterator[list[_RecordedPart]]:
+    """The parts in order, in groups that fit into a chunk."""
+    group: list[_RecordedPart] = []
+    size_bytes = 0
+    for part in parts:
+        if group and size_bytes + part.size_bytes > MAX_CHUNK_BYTES:
+            yield group
+            group, size_bytes = [], 0
+        group.append(part)
+        size_bytes += part.size_bytes
+    if group:
+        yield group

@@ -24,9 +24,17 @@ from fraud_rules.stream import checkpoint
 from fraud_rules.stream.driver import losses
 from fraud_rules.stream.driver.job import DetectorJob
 from fraud_rules.stream.driver.marker import Beginning, Marker, adopt, beginning_of, check_fits, check_query
-from fraud_rules.stream.driver.rebuild import begin_rebuild, check_history, finish_rebuild, is_executed
+from fraud_rules.stream.driver.rebuild import (
+    begin_rebuild,
+    check_history,
+    finish_rebuild,
+    is_executed,
+    replace_state,
+)
 from fraud_rules.stream.driver.rule_pinning import RulePinner
+from fraud_rules.stream.driver.state_guard import check_state, state_at
 from fraud_rules.stream.pins import PinStore
+from fraud_rules.stream.state_position import StatePosition
 from fraud_rules.stream.work import WorkReport
 
 __all__ = ["Admission", "admit", "check", "stopped_message"]
@@ -36,17 +44,17 @@ __all__ = ["Admission", "admit", "check", "stopped_message"]
 class Admission:
     """The resources and the state of an admitted start.
 
-    `marker` is None if no output of this checkpoint is written. `restores` means that the first batch must load the
-    recomputed state. `topics` are Kafka's ids of the input topics. `loss` is the last accepted loss of the checkpoint.
-    `new_losses` are the losses that this start has accepted.
+    `marker` is None if no output of this checkpoint is written. `state` is the state with which the next batch starts.
+    `topics` are Kafka's ids of the input topics. `loss` is the last accepted loss of the checkpoint. `new_losses` are
+    the losses that this start has accepted.
     """
 
     pinner: RulePinner
     writer: BatchWriter
     marker: Marker | None
+    state: StatePosition
     resumed_at: int | None
     beginning: Beginning | None
-    restores: bool
     topics: Mapping[str, str]
     loss: losses.AcceptedLoss | None
     new_losses: Sequence[LostRecords]
@@ -71,6 +79,7 @@ def check(job: DetectorJob, folder: Folder) -> None:
             check_history(job, order, recreated=_recreated(job, known, topics))
         return
     checkpoint.check_claim(folder, _manifest(job, _known_topics(job, folder, marker, topics)))
+    check_state(job.kafka, job.settings, marker)
     _check_owner(job, folder)
     progress = checkpoint.read_live_progress(folder)
     _require_accepted(job, _losses(job, folder, progress, _beginning(job, folder, marker, progress), topics))
@@ -88,14 +97,19 @@ def admit(job: DetectorJob, folder: Folder, rules: TopicReader, work: WorkReport
     losses.complete(folder, writer, settings)
     marker = _read_marker(job)
     if order is not None:
+        if marker is not None:
+            recreated = _recreated(job, {**checkpoint.topics_of(folder), **marker.topics}, topics)
+            read_again = settings.topics.transactions in recreated
+            marker = replace_state(job, order, marker, writer, work, recreated=read_again)
         begin_rebuild(folder, order, marker, _manifest(job, topics))
         _lock_folder(folder, exclusive=False)
     checkpoint.claim(folder, _manifest(job, _known_topics(job, folder, marker, topics)))
     progress = checkpoint.read_progress(folder)
     work.begin(WorkPhase.RULES, "records")
     log = RuleLog.of(rules, job.schema, settings.limits, work.reached)
-    pinner = RulePinner(settings, log, rules, PinStore(folder))
+    pinner = RulePinner(settings, log, rules, PinStore(folder), None if marker is None else marker.rate)
     resumed_at = _check_stop(folder, pinner.stopped_at(), resume=job.resume)
+    state = state_at(job.kafka, settings, marker)
     beginning = adopt(folder, marker, progress, wanted=job.adopt)
     if beginning is not None and marker == beginning.marker:
         marker = None
@@ -106,10 +120,7 @@ def admit(job: DetectorJob, folder: Folder, rules: TopicReader, work: WorkReport
         losses.accept(folder, progress, marker, lost, topics)
         losses.complete(folder, writer, settings)
         marker = None if marker is None else _read_marker(job)
-    restores = beginning is not None and beginning.rebuild is not None and progress.committed is None
-    return Admission(
-        pinner, writer, marker, resumed_at, beginning, restores, topics, losses.accepted_loss(folder), lost
-    )
+    return Admission(pinner, writer, marker, state, resumed_at, beginning, topics, losses.accepted_loss(folder), lost)
 
 
 def _topic_ids(job: DetectorJob) -> Mapping[str, str]:
@@ -118,7 +129,7 @@ def _topic_ids(job: DetectorJob) -> Mapping[str, str]:
 
 
 def _manifest(job: DetectorJob, topics: Mapping[str, str]) -> Mapping[str, Any]:
-    return checkpoint.manifest(job.settings, job.schema, topics, job.spark.shuffle_partitions)
+    return checkpoint.manifest(job.settings, job.schema, topics)
 
 
 def _known_topics(

@@ -22,12 +22,13 @@ from fraud_rules.model.lost_records import LostRecords
 from fraud_rules.model.output import KeyGroupOutput
 from fraud_rules.runtime import clock
 from fraud_rules.spark.storage import Folder
-from fraud_rules.stream.checkpoint import end_offsets, is_committed, query_id
+from fraud_rules.stream.checkpoint import end_offsets, initial_offsets, is_committed, query_id
 from fraud_rules.stream.driver.latency_meter import LatencyMeter
 from fraud_rules.stream.driver.losses import AcceptedLoss
 from fraud_rules.stream.driver.marker import Marker
 from fraud_rules.stream.driver.metrics import DetectorMetrics
 from fraud_rules.stream.driver.progress import BatchOutputs, BatchPosition, BatchTimings, RunTotals, progress_record
+from fraud_rules.stream.driver.query import LARGE_BATCH_RECORDS, large_batch, record_count
 from fraud_rules.stream.driver.records import (
     BatchTime,
     alert_records,
@@ -36,17 +37,22 @@ from fraud_rules.stream.driver.records import (
     latency_records,
     quarantine_records,
     rule_operation_records,
+    state_records,
 )
 from fraud_rules.stream.driver.rule_pinning import BatchRules, RulePinner
 from fraud_rules.stream.driver.ticker import Ticker
+from fraud_rules.stream.state_position import StatePosition, tell
 from fraud_rules.stream.work import BatchWatch
-from fraud_rules.stream.worker.context import PIN_PROPERTY
+from fraud_rules.stream.worker.context import PIN_PROPERTY, STATE_PROPERTY, WorkerContext
 from fraud_rules.stream.worker.spill import Spill, is_file
+from fraud_rules.stream.worker.state_log import StateDelta
 from fraud_rules.stream.worker.wire import SIDE_OUTPUT, SideOutput
 
 MAX_QUARANTINED_BYTES = 10_485_760
 
 _MS_A_S = 1_000
+
+Offsets = dict[str, dict[str, int]]
 
 
 class Draining(Exception):
@@ -58,6 +64,7 @@ class BatchParts:
     """The objects that a batch runner uses."""
 
     spark: SparkSession
+    context: WorkerContext
     settings: DetectorSettings
     folder: Folder
     pinner: RulePinner
@@ -91,14 +98,22 @@ class BatchOrigin:
 class BatchRunner:
     """Runs the batches of one start of the detector."""
 
-    def __init__(self, parts: BatchParts, marker: Marker | None, resumed_at: int | None, origin: BatchOrigin) -> None:
-        """`resumed_at` is the offset of the last lifted stop in the rule log.
+    def __init__(
+        self,
+        parts: BatchParts,
+        marker: Marker | None,
+        state: StatePosition,
+        resumed_at: int | None,
+        origin: BatchOrigin,
+    ) -> None:
+        """`state` is the state at the marker. `resumed_at` is the offset of the last lifted stop in the rule log.
 
         `draining` makes the runner refuse further batches. `stopped_at` is the offset of the stop that set
         `draining`, if any. `failure` is the error of a failed batch.
         """
         self._parts = parts
         self._marker = marker
+        self._state = state
         self._resumed_at = resumed_at
         self._origin = origin
         self._totals = RunTotals(TrafficCounts(clock.now_ms(), 0, 0, 0))
@@ -135,19 +150,27 @@ class BatchRunner:
         return not self._busy and (self._last_batch < 0 or is_committed(self._parts.folder, self._last_batch))
 
     def _run(self, frame: DataFrame, batch_id: int) -> None:
+        """Run a batch, unless its outputs and its state are written already."""
         started = time.monotonic()
         rules = self._parts.pinner.rules_of(batch_id)
+        if self._marker is not None and self._marker.covers(batch_id):
+            self._parts.watch.batch_ended()
+            self._last_batch = batch_id
+            self._check_stop(rules)
+            return
         pinned = time.monotonic()
-        self._parts.spark.sparkContext.setLocalProperty(PIN_PROPERTY, rules.pin.encode().decode())
-        outputs, spilled = _collect(frame, self._parts.spill)
+        spark = self._parts.spark.sparkContext
+        spark.setLocalProperty(PIN_PROPERTY, rules.pin.encode().decode())
+        spark.setLocalProperty(STATE_PROPERTY, tell(self._state.versions))
+        ends = end_offsets(self._parts.folder, batch_id)
+        outputs, spilled = _collect(self._plan(frame, batch_id, ends), self._parts.spill)
         evaluated = time.monotonic()
         self._totals.add(outputs)
         totals = self._totals
         self._parts.pinner.record_batch(
             outputs.rows, outputs.event_span_ms, totals.retained_events, totals.retained_marks
         )
-        if self._marker is None or not self._marker.covers(batch_id):
-            self._write(batch_id, rules, outputs)
+        self._write(batch_id, ends, rules, outputs)
         if self._parts.watch.batch_ended() or spilled:
             self._parts.spill.clean()
         written = time.monotonic()
@@ -158,13 +181,25 @@ class BatchRunner:
         self._last_batch = batch_id
         self._check_stop(rules)
 
-    def _write(self, batch_id: int, rules: BatchRules, outputs: BatchOutputs) -> None:
+    def _plan(self, frame: DataFrame, batch_id: int, ends: Offsets) -> DataFrame:
+        """The plan of a batch: for a small batch, the query's own. The outputs do not depend on the plan."""
+        folder = self._parts.folder
+        starts = end_offsets(folder, batch_id - 1) if batch_id else initial_offsets(folder) or {}
+        if record_count(starts, ends) < LARGE_BATCH_RECORDS:
+            return frame
+        return large_batch(self._parts.spark, self._parts.context, starts, ends)
+
+    def _write(self, batch_id: int, ends: Offsets, rules: BatchRules, outputs: BatchOutputs) -> None:
         if self._query_id is None:
             self._query_id = query_id(self._parts.folder)
-        ends, origin = end_offsets(self._parts.folder, batch_id), self._origin
+        origin, topic = self._origin, self._parts.settings.topics.detector_state
         lost = origin.lost_before(batch_id)
         position = BatchPosition(self._query_id, batch_id, ends, rules.pin, origin.rebuilt, origin.attempt, lost)
-        marker = Marker(position.query_id, batch_id, ends, rules.pin, self._parts.pinner.rate, dict(origin.topics))
+        changed = {delta.key_group: delta.version for delta in outputs.states}
+        self._state = self._state.after(changed, self._parts.writer.ends.get(topic, {}))
+        marker = Marker(
+            position.query_id, batch_id, ends, rules.pin, self._parts.pinner.rate, dict(origin.topics), self._state
+        )
         progress = self._progress(position, rules, outputs)
         self._parts.writer.write(self._records(position, rules, outputs, progress, marker))
         self._marker = marker
@@ -192,6 +227,7 @@ class BatchRunner:
         yield from export_records(rules.new, rules.timeline, topics)
         if self._parts.meter is not None:
             yield from latency_records(self._parts.meter.due_average(at.time_ms), topics)
+        yield from state_records(outputs.states, self._parts.context.state_topic)
         detector = self._parts.settings.detector.encode()
         yield OutRecord(topics.detector_progress, progress, detector)
         yield OutRecord(topics.detector_marker, marker.encode(), detector)
@@ -211,17 +247,20 @@ def _collect(frame: DataFrame, spill: Spill) -> tuple[BatchOutputs, bool]:
     table = frame.toArrow()
     groups: list[KeyGroupOutput] = []
     side_outputs: list[SideOutput] = []
+    states: list[StateDelta] = []
     spilled = False
-    for key_group, blob in zip(table.column(0).to_pylist(), table.column(1).to_pylist(), strict=True):
+    for key_group, blob, state in zip(*(column.to_pylist() for column in table.columns), strict=True):
         if key_group == SIDE_OUTPUT:
             side_outputs.append(SideOutput.decode(blob))
         else:
             spilled |= is_file(blob)
             groups.append(KeyGroupOutput.decode(spill.unpack(blob)))
+            if state is not None:
+                states.append(StateDelta.decode(state))
     if len({group.key_group for group in groups}) != len(groups):
         raise CheckpointDamaged("a key group was evaluated twice in one batch: this is a defect, please report it")
     groups.sort(key=lambda group: group.key_group)
-    return BatchOutputs(groups, side_outputs), spilled
+    return BatchOutputs(groups, side_outputs, states), spilled
 
 
 def _timings(batch_id: int, outputs: BatchOutputs, at: tuple[float, float, float, float]) -> BatchTimings:

@@ -1,161 +1,125 @@
-"""A restore drill: tests on a copy whether the state of a checkpoint can be restored, while the detector works.
+"""A restore drill: tests whether the state of a detector can be restored, while the detector works.
 
-The drill copies the files of the last finished batch, reads the copy through Spark's state reader, and builds each key
-group's view from it, as a start does. It compares the digest of the copy with that of the original. The drill writes
-nothing to the original and opens no producer, so it fences nothing.
+The drill reads the topic `detector-state` from outside, as a host without views does, and builds each key group's view
+from its chunks. Each chunk must have the digest in its name, and each head must fit the markers before and after the
+read. The drill writes nothing and opens no producer, so it fences nothing.
 """
 
 from __future__ import annotations
 
-import hashlib
-import re
-import shutil
-import tempfile
 import time
-from collections.abc import Mapping
-from contextlib import suppress
-from pathlib import Path
+from collections.abc import Iterator, Mapping
 
 import msgspec
-from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
 
-from fraud_rules.engine.statelog import MemoryStateLog
-from fraud_rules.errors import CheckpointDamaged
+from fraud_rules.configuration.settings import DetectorSettings
+from fraud_rules.engine.state.journal import Head, decode_head
+from fraud_rules.engine.statelog import EMPTY_LOG, MemoryStateLog, StateVersion, chunk_name
+from fraud_rules.errors import StateDamaged
+from fraud_rules.kafka.connection import KafkaConnection
+from fraud_rules.kafka.writer import last_record
+from fraud_rules.logs.state_topic import HEAD, StateTopic
 from fraud_rules.model.schema import TransactionSchema
-from fraud_rules.spark.storage import DiskFolder
-from fraud_rules.stream.checkpoint import is_committed, read_live_progress
-from fraud_rules.stream.worker.compression import decompress
-from fraud_rules.stream.worker.state import HEAD, LOG
+from fraud_rules.stream.driver.marker import Marker
 
-__all__ = ["DrillReport", "copy_batch", "drill"]
+__all__ = ["DrillReport", "drill"]
 
-_VERSION = re.compile(r"\.?(\d+)_.*")
 _TRIES = 3
 
 
 class DrillReport(msgspec.Struct, frozen=True, rename="camel"):
-    """The result of a drill. `chunks` and `key_groups` were read from the copy. `cells` are the grouping states that
-    were built from them."""
+    """The result of a drill. `batch_id` is the last written batch before the read. `faults` is empty if the state can
+    be restored."""
 
     batch_id: int
     key_groups: int
     chunks: int
-    cells: int
-    digest: str
-    original_digest: str
-    bytes_copied: int
+    grouping_states: int
+    events: int
+    bytes_read: int
     took_ms: int
+    faults: list[str]
 
     @property
     def right(self) -> bool:
-        """Whether the copy equals the original."""
-        return self.digest == self.original_digest
+        """Whether the state can be restored."""
+        return not self.faults
 
 
-def drill(spark: SparkSession, checkpoint: Path, schema: TransactionSchema) -> DrillReport:
-    """Copy, restore and compare the last finished batch, or a newer one if the detector purges it meanwhile.
+def drill(kafka: KafkaConnection, settings: DetectorSettings, schema: TransactionSchema) -> DrillReport:
+    """Restore the newest state. A fault counts only if three reads in a row find one, because the detector replaces
+    chunks meanwhile.
 
-    Raises CheckpointDamaged, StateDamaged.
+    Raises StateDamaged if there is no state, and BrokerUnavailable.
     """
-    folder, overtaken = DiskFolder(checkpoint), 0
-    while True:
-        batch = read_live_progress(folder).committed
-        if batch is None:
-            raise CheckpointDamaged(f"{checkpoint} has not finished a batch yet: there is nothing to restore")
-        try:
-            return _drill_batch(spark, checkpoint, batch, schema)
-        except CheckpointDamaged:
-            overtaken += 1
-            if is_committed(folder, batch) or overtaken == _TRIES:
-                raise
+    for _ in range(_TRIES - 1):
+        report = _drill(kafka, settings, schema)
+        if report.right:
+            return report
+    return _drill(kafka, settings, schema)
 
 
-def _drill_batch(spark: SparkSession, checkpoint: Path, batch: int, schema: TransactionSchema) -> DrillReport:
+def _drill(kafka: KafkaConnection, settings: DetectorSettings, schema: TransactionSchema) -> DrillReport:
     began_s = time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="fraud-drill-") as folder:
-        copy = Path(folder) / "checkpoint"
-        copied = copy_batch(checkpoint, copy, batch)
-        original = _read_logs(spark, checkpoint, batch)  # read first, because the detector purges it soon
-        restored = _read_logs(spark, copy, batch)
-        return DrillReport(
-            batch_id=batch,
-            key_groups=len(restored),
-            chunks=sum(len(log) for log in restored.values()) - len(restored),
-            cells=sum(_restore(log, schema) for log in restored.values()),
-            digest=_digest(restored),
-            original_digest=_digest(original),
-            bytes_copied=copied,
-            took_ms=round((time.monotonic() - began_s) * 1_000),
-        )
+    before = _marker(kafka, settings)
+    assert before.state is not None
+    topic = StateTopic(kafka, settings.topics.detector_state, settings.detector, before.state.partitions)
+    logs = topic.read_all()
+    after = _marker(kafka, settings)
+    assert after.state is not None
+    faults: list[str] = []
+    chunks = states = events = 0
+    for key_group, (first, last) in enumerate(zip(before.state.versions, after.state.versions, strict=True)):
+        try:
+            head, restored = _restore(logs.get(key_group, {}), schema)
+            _check_version(head, first, last)
+        except StateDamaged as error:
+            faults.append(f"key group {key_group}: {error}")
+            continue
+        chunks, states, events = chunks + len(head.chunks), states + len(head.states), events + restored
+    size_bytes = sum(len(blob) for log in logs.values() for blob in log.values())
+    took_ms = round((time.monotonic() - began_s) * 1_000)
+    return DrillReport(before.batch_id, len(before.state.versions), chunks, states, events, size_bytes, took_ms, faults)
 
 
-def copy_batch(checkpoint: Path, copy: Path, batch: int) -> int:
-    """Copy the files of one finished batch: its logs, and the state up to its version. Return the copied bytes."""
-
-    def unneeded(folder: str, names: list[str]) -> set[str]:
-        unfinished = {name for name in names if ".tmp" in name}
-        if Path(folder).parent.parent.name != "state":
-            return unfinished
-        versions = ((name, _VERSION.fullmatch(name)) for name in names)
-        return unfinished | {name for name, version in versions if version is not None and int(version[1]) > batch + 1}
-
-    try:
-        shutil.copytree(checkpoint / "state", copy / "state", ignore=unneeded, copy_function=_copy_if_there)
-        for name in ("metadata", f"offsets/{batch}", f"commits/{batch}"):
-            (copy / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(checkpoint / name, copy / name)
-    except (OSError, shutil.Error) as error:
-        raise CheckpointDamaged(f"{checkpoint} cannot be copied: {' '.join(str(error).split())[:300]}") from error
-    return sum(path.stat().st_size for path in copy.rglob("*") if path.is_file())
+def _marker(kafka: KafkaConnection, settings: DetectorSettings) -> Marker:
+    text = last_record(kafka, settings.topics.detector_marker, settings.detector.encode())
+    marker = None if text is None else Marker.decode(text)
+    if marker is None or marker.state is None:
+        raise StateDamaged(f"the detector {settings.detector} has written no state yet: there is nothing to restore")
+    return marker
 
 
-def _copy_if_there(source: str, target: str) -> None:
-    """Copy a file that the detector may purge meanwhile. If the file was needed, reading the copy fails."""
-    with suppress(FileNotFoundError):
-        shutil.copyfile(source, target)
-
-
-def _read_logs(spark: SparkSession, checkpoint: Path, batch: int) -> Mapping[int, Mapping[int, bytes]]:
-    """Read each key group's log at a batch: the blobs of chunks and head, by id."""
-    _ = spark.streams.active  # creates the coordinator that state stores need to open
-    try:
-        rows = (
-            spark.read.format("statestore")
-            .option("path", str(checkpoint))
-            .option("batchId", batch)
-            .option("stateVarName", LOG)
-            .load()
-            .selectExpr("key.key_group AS key_group", "user_map_key.id AS id", "user_map_value.blob AS blob")
-            .collect()
-        )
-    except PySparkException as error:
-        raise CheckpointDamaged(f"the state of batch {batch} in {checkpoint} cannot be read: {error}") from error
-    logs: dict[int, dict[int, bytes]] = {}
-    for row in rows:
-        logs.setdefault(row["key_group"], {})[row["id"]] = decompress(bytes(row["blob"]))
-    return logs
-
-
-def _restore(blobs: Mapping[int, bytes], schema: TransactionSchema) -> int:
-    """Build a key group's view from its log, as a start does. Return the number of its grouping states."""
+def _restore(log: Mapping[str, bytes], schema: TransactionSchema) -> tuple[Head, int]:
+    """Build a key group's view from its records, as a start does. Return its head and the number of its events."""
     from fraud_rules.engine.state.journal import Journal
     from fraud_rules.engine.state.store import HeapViews
 
-    log = MemoryStateLog()
-    for identity, blob in blobs.items():
-        if identity == HEAD:
-            log.put_head(blob)
-        else:
-            log.put_chunk(identity, blob)
+    if HEAD not in log:
+        return Head(), 0
+    memory = MemoryStateLog()
+    memory.put_head(log[HEAD], EMPTY_LOG)
+    for name, blob in _named_chunks(log):
+        memory.put_chunk(name, blob)
     with HeapViews().hold(0) as view:
-        return len(Journal(schema, log, view).head.states)
+        journal = Journal(schema, memory, view)
+        return journal.head, sum(journal.open(state).retained_rows for state in journal.head.states)
 
 
-def _digest(logs: Mapping[int, Mapping[int, bytes]]) -> str:
-    digest = hashlib.sha256()
-    for key_group in sorted(logs):
-        for identity, blob in sorted(logs[key_group].items()):
-            digest.update(f"{key_group} {identity} {len(blob)}\n".encode())
-            digest.update(blob)
-    return digest.hexdigest()
+def _named_chunks(log: Mapping[str, bytes]) -> Iterator[tuple[str, bytes]]:
+    for info in decode_head(log[HEAD]).chunks:
+        blob = log.get(info.name)
+        if blob is None:
+            raise StateDamaged(f"chunk {info.name} is missing")
+        if chunk_name(int(info.name.partition("-")[0]), blob) != info.name:
+            raise StateDamaged(f"chunk {info.name} has another content")
+        yield info.name, blob
+
+
+def _check_version(head: Head, first: StateVersion, last: StateVersion) -> None:
+    found = StateVersion(head.version, head.digest)
+    if not first.version <= found.version <= last.version:
+        raise StateDamaged(f"the head has version {found.version}, the markers {first.version} to {last.version}")
+    for known in (first, last):
+        if known.version == found.version and known != found:
+            raise StateDamaged(f"version {found.version} has digest {found.digest:x}, the marker {known.digest:x}")

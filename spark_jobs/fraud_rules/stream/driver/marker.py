@@ -15,6 +15,7 @@ from fraud_rules.errors import CheckpointDamaged, CheckpointForeign
 from fraud_rules.spark.storage import Folder
 from fraud_rules.stream.checkpoint import CheckpointProgress
 from fraud_rules.stream.pins import NO_PIN, Pin, PinStore
+from fraud_rules.stream.state_position import StatePosition
 
 
 class Marker(msgspec.Struct, frozen=True, rename="camel"):
@@ -22,7 +23,8 @@ class Marker(msgspec.Struct, frozen=True, rename="camel"):
 
     `end_offsets` are by topic and partition (as text). `rate` is the traffic up to that batch, from which the next
     start continues to estimate the cost of rules. `topics` are Kafka's ids of the topics of the offsets, by name. They
-    are empty if an earlier version wrote the marker.
+    are empty if an earlier version wrote the marker. `state` is the state after that batch, None if an earlier version
+    keeps it in the checkpoint. `rebuild` is the id of the order that has recomputed this state, if any.
     """
 
     query_id: str
@@ -31,6 +33,8 @@ class Marker(msgspec.Struct, frozen=True, rename="camel"):
     pin: Pin
     rate: EventRate | None = None
     topics: dict[str, str] = {}
+    state: StatePosition | None = None
+    rebuild: str | None = None
 
     def encode(self) -> bytes:
         """Encode as JSON for `decode`."""
@@ -59,14 +63,12 @@ BEGINNING: Final = "beginning"
 class Beginning(msgspec.Struct, frozen=True, rename="camel"):
     """The outputs and the state with which a checkpoint started.
 
-    `marker` names the last written batch at that time, None without outputs. `rebuild` is the id of the order that
-    recomputes the earlier state, None for a checkpoint that started without state. `partial` accepts that retention
-    has removed a part of the input of that state.
+    `marker` names the last written batch at that time and its state, None without outputs. `rebuild` is the id of the
+    order that has recomputed this state, None for a checkpoint that adopted it.
     """
 
     marker: Marker | None
     rebuild: str | None = None
-    partial: bool = False
 
 
 _decode_beginning = msgspec.json.Decoder(Beginning).decode
@@ -75,7 +77,7 @@ _decode_beginning = msgspec.json.Decoder(Beginning).decode
 def adopt(folder: Folder, marker: Marker | None, checkpoint: CheckpointProgress, *, wanted: bool) -> Beginning | None:
     """The beginning of this checkpoint, None if it begins with the first records of the topics.
 
-    With `wanted`, an empty checkpoint starts after the last written output, without state.
+    With `wanted`, an empty checkpoint starts after the last written output, with the state at that output.
     """
     known = beginning_of(folder)
     if known is not None:
@@ -128,8 +130,7 @@ def check_query(marker: Marker, query_id: str | None, where: str) -> None:
     if query_id is None:
         raise CheckpointForeign(
             f"{where} is empty, but batch {marker.batch_id} of this detector is written: restore its checkpoint "
-            f"(query {marker.query_id}), recompute it from the topics (fraud rebuild), or start without state after "
-            "the last written output (--adopt)"
+            f"(query {marker.query_id}), or start after the last written output, with its state (--adopt)"
         )
     if marker.query_id != query_id:
         raise CheckpointForeign(

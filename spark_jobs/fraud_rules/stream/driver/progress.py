@@ -11,6 +11,7 @@ from fraud_rules.logs.detector_status import TrafficCounts
 from fraud_rules.model.lost_records import LostRecords
 from fraud_rules.model.output import KeyGroupOutput
 from fraud_rules.stream.pins import Pin
+from fraud_rules.stream.worker.state_log import StateDelta
 from fraud_rules.stream.worker.wire import SideOutput, merged_quantile_ms
 
 _encode = msgspec.json.Encoder().encode
@@ -22,6 +23,7 @@ class BatchOutputs:
 
     groups: Sequence[KeyGroupOutput]
     side_outputs: Sequence[SideOutput]
+    states: Sequence[StateDelta] = ()
 
     @property
     def rows(self) -> int:

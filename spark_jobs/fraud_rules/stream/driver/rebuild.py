@@ -1,7 +1,9 @@
-"""Builds a new checkpoint from the topics, to replace a damaged one or to change the number of key groups.
+"""Recomputes the state from the topics, to replace a damaged one or to change the number of key groups.
 
-The old folder is renamed. The new checkpoint starts after the last written batch, and its first batch loads the
-recomputed state. Until that batch is finished, every start recomputes the state, because no other copy exists.
+A rebuild first evaluates the history in memory. One Kafka transaction then replaces the state and the marker: the new
+marker has the same batch, with the recomputed state. At last a new checkpoint that starts after this batch takes the
+place of the old one, which is renamed. A start that dies before the transaction repeats the rebuild. A start that dies
+after it only puts the new checkpoint in its place.
 """
 
 from __future__ import annotations
@@ -11,17 +13,23 @@ from collections.abc import Collection, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
+import msgspec
+
 from fraud_rules.deploy.work import WorkPhase
+from fraud_rules.engine.state.journal import decode_head
+from fraud_rules.engine.statelog import StateVersion, read_image
 from fraud_rules.errors import CheckpointDamaged
 from fraud_rules.kafka.reader import TopicReader
+from fraud_rules.kafka.writer import BatchWriter, OutRecord
 from fraud_rules.logs.batch_history import read_batches, read_history
 from fraud_rules.logs.rule_log import RuleLog
-from fraud_rules.model.lost_records import LossReason
+from fraud_rules.logs.state_topic import HEAD, StateTopic
+from fraud_rules.runtime.compression import compress
 from fraud_rules.spark.storage import Folder
 from fraud_rules.stream.checkpoint import RESUMED, claim
 from fraud_rules.stream.driver.job import DetectorJob, RebuildOrder
-from fraud_rules.stream.driver.losses import AcceptedLoss
 from fraud_rules.stream.driver.marker import Beginning, Marker, begin, beginning_of
+from fraud_rules.stream.driver.state_guard import new_position
 from fraud_rules.stream.work import WorkReport
 
 __all__ = [
@@ -29,14 +37,14 @@ __all__ = [
     "check_history",
     "finish_rebuild",
     "is_executed",
-    "recompute",
+    "replace_state",
 ]
 
 _FRESH: Final = ".fresh"
 
 
 def is_executed(folder: Folder, order: RebuildOrder) -> bool:
-    """Whether this order has already created the folder. The rebuild itself may be unfinished."""
+    """Whether this order has already created the folder."""
     try:
         beginning = beginning_of(folder)
     except CheckpointDamaged:
@@ -67,7 +75,7 @@ def begin_rebuild(
     resumed = folder.read(RESUMED)
     if resumed is not None:
         fresh.create(RESUMED, resumed)
-    begin(fresh, Beginning(marker, order.order, order.partial))
+    begin(fresh, Beginning(marker, order.order))
     aside = f"{folder.root}.aside-{datetime.now(UTC):%Y%m%dT%H%M%S}-{uuid.uuid4().hex[:4]}"
     moved = folder.move(aside)
     fresh.move(folder.root)
@@ -82,27 +90,50 @@ def finish_rebuild(folder: Folder) -> None:
         fresh.move(folder.root)
 
 
-def recompute(
-    job: DetectorJob, beginning: Beginning, loss: AcceptedLoss | None, work: WorkReport
-) -> Mapping[int, bytes]:
-    """Recompute the state at the marker, as an image per key group. `loss` is the accepted loss of this checkpoint.
+def replace_state(
+    job: DetectorJob, order: RebuildOrder, marker: Marker, writer: BatchWriter, work: WorkReport, *, recreated: bool
+) -> Marker:
+    """Recompute the state at the marker, and write it with a new marker, unless this order has done so already.
 
-    Raises HistoryLost, BrokerUnavailable.
+    `recreated` means that the topic of transactions was created again. Raises HistoryLost, BrokerUnavailable.
     """
-    marker = beginning.marker
-    if marker is None:
-        return {}
+    if marker.rebuild == order.order:
+        return marker
+    images = _recompute(job, order, marker, work, recreated=recreated)
+    position = new_position(job.kafka, job.settings)
+    names = job.settings.topics
+    topic = StateTopic(job.kafka, names.detector_state, job.settings.detector, position.partitions)
+    old = {(group, name) for group, log in topic.read_all().items() for name in log}
+    heads: list[OutRecord] = []
+    versions: dict[int, StateVersion] = {}
+    for key_group, image in sorted(images.items()):
+        head, chunks = read_image(image)
+        topic.write_chunks(key_group, [(name, compress(blob)) for name, blob in chunks.items()])
+        old -= {(key_group, name) for name in (HEAD, *chunks)}
+        decoded = decode_head(head)
+        versions[key_group] = StateVersion(decoded.version, decoded.digest)
+        heads.append(_record(topic, key_group, HEAD, compress(head)))
+    gone = [_record(topic, key_group, name, None) for key_group, name in sorted(old)]
+    rebuilt = msgspec.structs.replace(marker, state=position.after(versions, {}), rebuild=order.order)
+    writer.write([*gone, *heads, OutRecord(names.detector_marker, rebuilt.encode(), job.settings.detector.encode())])
+    return rebuilt
+
+
+def _record(topic: StateTopic, key_group: int, name: str, value: bytes | None) -> OutRecord:
+    return OutRecord(topic.topic, value, topic.key_of(key_group, name), partition=topic.partition_of(key_group))
+
+
+def _recompute(
+    job: DetectorJob, order: RebuildOrder, marker: Marker, work: WorkReport, *, recreated: bool
+) -> Mapping[int, bytes]:
+    """The state at the marker, as an image per key group."""
     # Imported here, because loading the kernel takes seconds and only a rebuild needs it.
     from fraud_rules.replay.rebuild import rebuild_state
 
-    recreated = loss is not None and any(
-        each.reason is LossReason.RECREATED and each.topic == job.settings.topics.transactions for each in loss.lost
-    )
-    # The first batch of the new checkpoint may be written already, but the detector must still evaluate it again.
     until = (marker.query_id, marker.batch_id)
     work.begin(WorkPhase.HISTORY, "records")
     history = read_history(job.kafka, job.settings, until, work.reached, recreated=recreated)
-    history.require(partial=beginning.partial)
+    history.require(partial=order.partial)
     refused = marker.pin.reasons()
     batches = read_batches(history, job.kafka, job.settings)
     work.begin(WorkPhase.RECOMPUTE, "transactions", history.transactions)

@@ -12,9 +12,11 @@ import msgspec
 from fraud_rules.configuration.settings import TopicNames
 from fraud_rules.errors import Reason
 from fraud_rules.kafka.writer import OutRecord
+from fraud_rules.logs.state_topic import StateTopic
 from fraud_rules.model.output import AlertRecord, KeyGroupOutput, LateRecord
 from fraud_rules.model.rule import Control, ControlType, Rule, RuleDeletion
 from fraud_rules.model.ruleset import LogEntry, RuleTimeline
+from fraud_rules.stream.worker.state_log import StateDelta
 from fraud_rules.stream.worker.wire import RefusedRecord
 
 RULE_KEY_CONTROL: Final = b"control"
@@ -51,6 +53,14 @@ def late_records(outputs: Sequence[KeyGroupOutput], topics: TopicNames) -> Itera
             "appendTime": append_ms,
         }
         yield OutRecord(topics.late_transactions, _encode(document))
+
+
+def state_records(deltas: Iterable[StateDelta], topic: StateTopic) -> Iterator[OutRecord]:
+    """Yield the changes of the state, by key group."""
+    for delta in sorted(deltas, key=lambda delta: delta.key_group):
+        partition = topic.partition_of(delta.key_group)
+        for name, value in delta.records:
+            yield OutRecord(topic.topic, value, topic.key_of(delta.key_group, name), partition=partition)
 
 
 def quarantine_records(refused: Iterable[RefusedRecord], topics: TopicNames, max_bytes: int) -> Iterator[OutRecord]:

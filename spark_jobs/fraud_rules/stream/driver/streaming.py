@@ -36,9 +36,7 @@ from fraud_rules.stream.driver.job import DetectorJob
 from fraud_rules.stream.driver.latency_meter import LatencyMeter
 from fraud_rules.stream.driver.metrics import serve_metrics
 from fraud_rules.stream.driver.query import start_query
-from fraud_rules.stream.driver.rebuild import recompute
 from fraud_rules.stream.driver.ticker import Ticker
-from fraud_rules.stream.rebuilt_state import share_state
 from fraud_rules.stream.work import BatchWatch, WorkReport, default_report
 from fraud_rules.stream.worker.context import WorkerContext
 from fraud_rules.stream.worker.task_work import read_progress
@@ -136,19 +134,17 @@ def _start(
     transactions = stack.enter_context(TopicReader(job.kafka, topics.transactions))
     ticker = Ticker(TickWriter(job.kafka, topics.detector_ticks, settings.detector), transactions, settings.tick_ms)
     context = WorkerContext(
-        job.schema, settings, job.kafka, folder.root, options.shuffle_partitions, admission.restores
+        job.schema, settings, job.kafka, folder.root, options.shuffle_partitions, admission.state.partitions
     )
-    if admission.restores and admission.beginning is not None:
-        stack.enter_context(share_state(spark, recompute(job, admission.beginning, admission.loss, work)))
     metrics = stack.enter_context(serve_metrics(job))
     spill = context.spill()
     spill.clean()
     watch = BatchWatch(work, partial(read_progress, spill), partial(_retained_events, job), settings.key_groups)
     meter = LatencyMeter() if has_topic(job.kafka, topics.latency) else None
     parts = BatchParts(
-        spark, settings, folder, admission.pinner, admission.writer, ticker, watch, spill, metrics, meter
+        spark, context, settings, folder, admission.pinner, admission.writer, ticker, watch, spill, metrics, meter
     )
-    runner = BatchRunner(parts, admission.marker, admission.resumed_at, _origin(job, admission))
+    runner = BatchRunner(parts, admission.marker, admission.state, admission.resumed_at, _origin(job, admission))
     if warming is not None:
         # The query's Python worker must connect within ten seconds. The warm-up uses the same cores, so it ends first.
         work.begin(WorkPhase.WORKERS)

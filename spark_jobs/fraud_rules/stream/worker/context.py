@@ -9,6 +9,7 @@ from __future__ import annotations
 import gc
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 
 from pyspark import TaskContext
 
@@ -18,14 +19,19 @@ from fraud_rules.errors import FraudError
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.reader import TopicReader
 from fraud_rules.logs.rule_log import RuleLog
+from fraud_rules.logs.state_topic import StateTopic
 from fraud_rules.model.ruleset import RuleTimeline
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.stream.pins import Pin
+from fraud_rules.stream.state_position import told_version
+from fraud_rules.stream.worker.host_files import HostFiles
 from fraud_rules.stream.worker.spill import Spill
+from fraud_rules.stream.worker.state_log import TaskStateLog
 from fraud_rules.stream.worker.views import sweep_views, view_folder
 
 PIN_PROPERTY = "fraud.pin"
-BATCH_PROPERTY = "streaming.sql.batchId"
+STATE_PROPERTY = "fraud.state"
+"""The local property with the version of each key group's log at the batch's start, see `state_position`."""
 
 _SETTLED_AT = 2
 _tasks = 0
@@ -35,24 +41,24 @@ _tasks = 0
 class WorkerContext:
     """The values that every task needs. Spark sends them with the task.
 
-    `checkpoint` separates the views of different detectors. `restores` means that the first batch loads a recomputed
-    state.
+    `checkpoint` separates the views of different detectors. `tasks` is the number of tasks of a large batch's engine
+    stage, `state_partitions` the number of partitions of the topic `detector-state`.
     """
 
     schema: TransactionSchema
     settings: DetectorSettings
     kafka: KafkaConnection
     checkpoint: str
-    partitions: int
-    restores: bool = False
+    tasks: int
+    state_partitions: int
 
-    def restores_now(self) -> bool:
-        """Whether this task's batch loads a recomputed state. Then it must visit every key group."""
-        return self.restores and self.batch_id() == 0
+    def pin(self) -> Pin:
+        """The pin of this task's batch."""
+        return Pin.decode(_property(PIN_PROPERTY).encode())
 
     def timeline(self) -> RuleTimeline:
         """The rule log up to the pin of this task's batch."""
-        pin = Pin.decode(_property(PIN_PROPERTY).encode())
+        pin = self.pin()
         log = _rule_log(self.kafka, self.settings.topics.rules, self.schema, self.settings)
         return log.up_to(pin.rules_end, pin.reasons(), pin.digest)
 
@@ -60,9 +66,17 @@ class WorkerContext:
         """The spill for outputs that are too large for a row."""
         return Spill(self.checkpoint, self.settings.spill_output_bytes)
 
-    def batch_id(self) -> int:
-        """The id of this task's batch."""
-        return int(_property(BATCH_PROPERTY))
+    @property
+    def state_topic(self) -> StateTopic:
+        """The durable state of this detector."""
+        topic, detector = self.settings.topics.detector_state, self.settings.detector
+        return StateTopic(self.kafka, topic, detector, self.state_partitions)
+
+    def state_log(self, key_group: int) -> TaskStateLog:
+        """The log of a key group at the start of this task's batch."""
+        folder = _logs(self.checkpoint, self.settings.views_folder) / f"key-group-{key_group}"
+        told = told_version(_property(STATE_PROPERTY), key_group)
+        return TaskStateLog(key_group, told, lambda: HostFiles(folder), self.state_topic)
 
     def views(self) -> ViewStore:
         """The views of this host."""
@@ -72,7 +86,7 @@ class WorkerContext:
 def freeze_loaded() -> None:
     """Freeze the loaded objects, so that the garbage collector skips them.
 
-    A task of the fan-out calls this at its start, a task of the stateful stage at its end.
+    Each task calls this at its start.
 
     Spark's daemon collects garbage after every task. With the objects of numba, pyarrow and pyspark, a collection
     takes longer than the task itself. The objects that a worker has loaded by its second task live as long as the
@@ -96,6 +110,11 @@ def _property(name: str) -> str:
 @cache
 def _rule_log(kafka: KafkaConnection, topic: str, schema: TransactionSchema, settings: DetectorSettings) -> RuleLog:
     return RuleLog.of(TopicReader(kafka, topic), schema, settings.limits)
+
+
+@cache
+def _logs(checkpoint: str, root: str) -> Path:
+    return view_folder(checkpoint, root) / "log"
 
 
 @cache

@@ -21,10 +21,8 @@ _SINGLE_THREADED: Final = {
 }
 _PRELOADED: Final = (
     "pyspark.worker",
-    "pyspark.sql.streaming.proto.StateMessage_pb2",
     "pyspark.testing.utils",
-    "fraud_rules.stream.worker.fanout_stage",
-    "fraud_rules.stream.worker.stateful_stage",
+    "fraud_rules.stream.worker.whole_stage",
 )
 
 

@@ -1,4 +1,4 @@
-"""The first stage: raw records in, one packed row per key group out."""
+"""Decodes raw records and fans them out: one packed row per key group."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fraud_rules.codec.transactions.codec import DecodeResult, decode_transactio
 from fraud_rules.engine.fanout import EMPTY_BLOB, fan_out
 from fraud_rules.model.schema import TIME_FIELD
 from fraud_rules.model.transaction import TransactionBatch
-from fraud_rules.stream.worker.compression import compress
+from fraud_rules.runtime.compression import compress
 from fraud_rules.stream.worker.context import WorkerContext, freeze_loaded
 from fraud_rules.stream.worker.salting import salts
 from fraud_rules.stream.worker.wire import SIDE_OUTPUT, RefusedRecord, SideOutput, quantiles_ms
@@ -21,7 +21,7 @@ from fraud_rules.stream.worker.wire import SIDE_OUTPUT, RefusedRecord, SideOutpu
 MAX_REFUSED_BYTES = 4_194_304
 """The most quarantined bytes in one row. A single larger record gets a row of its own."""
 
-_OUT = pa.schema([("key_group", pa.int32()), ("lane", pa.int32()), ("blob", pa.binary())])
+_KEYED = pa.schema([("key_group", pa.int32()), ("salt", pa.int32()), ("blob", pa.binary())])
 _US_A_MS = 1_000
 
 Rows = list[tuple[int, bytes]]
@@ -44,13 +44,19 @@ class FanOutStage:
     context: WorkerContext
 
     def run(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Columns in: value, partition, offset, timestamp (us), is_transaction. Rows out: see `rows`.
+        """Columns in: see `pack`. Rows out: see `wire.KEYED_SCHEMA`."""
+        freeze_loaded()
+        rows = [(group, blob if group == SIDE_OUTPUT else compress(blob)) for group, blob in self.pack(batches)]
+        if rows:
+            yield self._keyed(rows)
+
+    def pack(self, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, bytes]]:
+        """Columns in: value, partition, offset, timestamp (us), is_transaction. Out: key groups with packed rows.
 
         Records of other topics carry no row. They only trigger a pass over all key groups.
         """
-        freeze_loaded()
         accepted: list[TransactionBatch] = []
-        ignored, visit_all = 0, self.context.restores_now()
+        ignored, visit_all = 0, False
         for batch in batches:
             mine = batch.filter(batch.column(4))
             visit_all |= mine.num_rows < batch.num_rows
@@ -61,12 +67,10 @@ class FanOutStage:
             accepted.append(decoded.batch)
             ignored += decoded.ignored
             for refused in _refused(records, decoded):
-                yield self._rows([(SIDE_OUTPUT, SideOutput(refused=refused).encode())])
-        rows = self._fan_out(accepted, ignored)
+                yield SIDE_OUTPUT, SideOutput(refused=refused).encode()
+        yield from self._fan_out(accepted, ignored)
         if visit_all:
-            rows += [(group, compress(EMPTY_BLOB)) for group in range(self.context.settings.key_groups)]
-        if rows:
-            yield self._rows(rows)
+            yield from ((group, EMPTY_BLOB) for group in range(self.context.settings.key_groups))
 
     def _decode(self, records: _Records) -> DecodeResult:
         settings = self.context.settings
@@ -85,7 +89,6 @@ class FanOutStage:
             return []
         batch = TransactionBatch.concat(accepted)
         blobs = fan_out(batch, self.context.timeline(), self.context.settings.key_groups)
-        rows = [(key_group, compress(blob)) for key_group, blob in blobs.items()]
         account = SideOutput(
             len(batch),
             ignored,
@@ -93,14 +96,14 @@ class FanOutStage:
             event_quantiles_ms=quantiles_ms(batch.columns[TIME_FIELD].values),
             append_total_ms=int(batch.append_ms.sum()),
         )
-        return [*rows, (SIDE_OUTPUT, account.encode())]
+        return [*blobs.items(), (SIDE_OUTPUT, account.encode())]
 
-    def _rows(self, rows: Rows) -> pa.RecordBatch:
+    def _keyed(self, rows: Rows) -> pa.RecordBatch:
         groups, blobs = zip(*rows, strict=True)
-        salt_of = salts(self.context.settings.key_groups, self.context.partitions)
-        keyed = [0 if group == SIDE_OUTPUT else salt_of[group] for group in groups]
-        columns = [pa.array(groups, pa.int32()), pa.array(keyed, pa.int32()), pa.array(blobs, pa.binary())]
-        return pa.RecordBatch.from_arrays(columns, schema=_OUT)
+        salt_of = salts(self.context.settings.key_groups, self.context.tasks)
+        salted = [0 if group == SIDE_OUTPUT else salt_of[group] for group in groups]
+        columns = [pa.array(groups, pa.int32()), pa.array(salted, pa.int32()), pa.array(blobs, pa.binary())]
+        return pa.RecordBatch.from_arrays(columns, schema=_KEYED)
 
 
 def _records(batch: pa.RecordBatch) -> _Records:

@@ -1,4 +1,4 @@
-"""Salting: distributes key groups evenly over the tasks of the stateful stage.
+"""Salting: distributes key groups evenly over the tasks of the engine stage.
 
 Spark assigns a row to a partition by the hash of its grouping key, and the hashes of a few small numbers are uneven: of
 8 key groups, 2 partitions would get 5 and 3, and a batch lasts as long as the larger share. So the key of a row has a

@@ -12,7 +12,7 @@ from typing import Final
 
 from pyarrow import fs
 
-from fraud_rules.stream.worker.compression import compress, decompress
+from fraud_rules.runtime.compression import compress, decompress
 
 FOLDER: Final = "outputs"
 

@@ -38,7 +38,7 @@ _decode = msgspec.json.Decoder(_TaskRecord).decode
 
 
 class TaskWork:
-    """The progress of one task of the second stage, a `TaskProgress`. A failed write is logged and ignored."""
+    """The progress of one task that runs the engine, a `TaskProgress`. A failed write is logged and ignored."""
 
     def __init__(self, spill: Spill, batch_id: int) -> None:
         """`spill` gives the folder of the files."""

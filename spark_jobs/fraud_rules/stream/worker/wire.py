@@ -1,24 +1,45 @@
-"""The wire format between the two Python stages and the driver. Each row has a number and a blob.
+"""The wire format between the Python stages and the driver. Each row has a number and a blob.
 
-The number is a key group. Its rows carry packed transactions to the stateful stage, and the outputs of that stage to
-the driver. Rows with the number `SIDE_OUTPUT` carry the side outputs of the fan-out tasks through the stateful stage.
+The number is a key group. Its rows carry packed transactions to the engine, and the outputs and the state delta of the
+engine to the driver. Rows with the number `SIDE_OUTPUT` carry the side outputs of the fan-out to the driver.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
-ROW_SCHEMA = "key_group int, blob binary"
-KEYED_SCHEMA = "key_group int, lane int, blob binary"
-"""Rows for the stateful stage. `lane` is the salt: checkpoints have this column name in the schema of their state."""
+OUTPUT_SCHEMA = "key_group int, blob binary, state binary"
+"""Rows for the driver. `state` is the encoded `StateDelta`, null if the key group's state has not changed."""
+
+KEYED_SCHEMA = "key_group int, salt int, blob binary"
+"""Rows between two stages. `salt`: see `salting`."""
 
 SIDE_OUTPUT = -1
 
+_OUTPUT = pa.schema([("key_group", pa.int32()), ("blob", pa.binary()), ("state", pa.binary())])
 _QUANTILES = np.linspace(0.0, 1.0, 101)
+
+
+class OutputRow(NamedTuple):
+    """A row for the driver, see `OUTPUT_SCHEMA`."""
+
+    key_group: int
+    blob: bytes
+    state: bytes | None = None
+
+
+def output_batch(rows: Sequence[OutputRow]) -> Iterator[pa.RecordBatch]:
+    """The rows for the driver as an Arrow batch. Nothing without rows."""
+    if rows:
+        groups, blobs, states = zip(*rows, strict=True)
+        columns = [pa.array(groups, pa.int32()), pa.array(blobs, pa.binary()), pa.array(states, pa.binary())]
+        yield pa.RecordBatch.from_arrays(columns, schema=_OUTPUT)
 
 
 class RefusedRecord(msgspec.Struct, array_like=True, frozen=True, gc=False):

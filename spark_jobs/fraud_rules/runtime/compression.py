@@ -1,4 +1,4 @@
-"""Compresses large blobs before they enter the JVM, which copies every byte several times.
+"""Compresses large blobs before they enter the JVM, which copies every byte several times, or Kafka.
 
 Packed columns shrink to a sixth, at half a gigabyte per second. For small blobs the call costs more than it saves.
 """
@@ -17,7 +17,7 @@ _codec = pa.Codec("zstd", compression_level=1)
 
 
 def compress(blob: bytes) -> bytes:
-    """Compress a blob for the JVM; `decompress` restores it."""
+    """Compress a blob; `decompress` restores it."""
     if len(blob) < _LEAST_BYTES:
         return _PLAIN + blob
     return b"".join([_ZSTD, len(blob).to_bytes(_LENGTH_BYTES, "little"), _codec.compress(blob, asbytes=True)])

@@ -1,0 +1,114 @@
+"""The topic `detector-state`: the durable state of all detectors, as records by key.
+
+A record is a head or a chunk of a key group's log (see `engine.statelog`), compressed. The topic is compacted: a
+tombstone removes a record. A key group has all records in one partition. The driver writes a head in the Kafka
+transaction of the batch's outputs, so that outputs and state change together. Large chunks are written by the tasks,
+outside the transaction: a chunk without a head that names it is an orphan, which no reader uses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Final
+
+from confluent_kafka import KafkaError, Message, Producer
+
+from fraud_rules.errors import BrokerUnavailable
+from fraud_rules.kafka.connection import KafkaConnection
+from fraud_rules.kafka.reader import TopicReader
+from fraud_rules.kafka.suitable import MAX_STATE_RECORD_BYTES
+from fraud_rules.runtime.compression import decompress
+
+__all__ = ["HEAD", "StateTopic"]
+
+HEAD: Final = "head"
+"""The name of a head among the names of chunks."""
+
+_TIMEOUT_S: Final = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class StateTopic:
+    """The records of one detector in the topic. `partitions` is the number of the topic's partitions."""
+
+    kafka: KafkaConnection
+    topic: str
+    detector: str
+    partitions: int
+
+    def partition_of(self, key_group: int) -> int:
+        """The partition of a key group's records."""
+        return key_group % self.partitions
+
+    def key_of(self, key_group: int, name: str) -> bytes:
+        """The key of a head or chunk."""
+        return f"{self.detector}/{key_group}/{name}".encode()
+
+    def read(self, key_group: int) -> dict[str, bytes]:
+        """The committed records of a key group, by name: the contents of the head and of all chunks, decompressed.
+
+        Reads the whole partition. Raises BrokerUnavailable, ValueError.
+        """
+        return self.read_all([key_group]).get(key_group, {})
+
+    def read_all(self, key_groups: list[int] | None = None) -> dict[int, dict[str, bytes]]:
+        """The committed records of these key groups, or of all key groups that have records. See `read`."""
+        found: dict[int, dict[str, bytes]] = {}
+        wanted = None if key_groups is None else {self.partition_of(group) for group in key_groups}
+        with TopicReader(self.kafka, self.topic) as reader:
+            for partition in range(self.partitions) if wanted is None else sorted(wanted):
+                for record in reader.read(*reader.ends(partition), partition):
+                    place = self._place(record.key)
+                    if place is None or (key_groups is not None and place[0] not in key_groups):
+                        continue
+                    group, name = place
+                    if record.value is None:
+                        found.get(group, {}).pop(name, None)
+                    else:
+                        found.setdefault(group, {})[name] = record.value
+        return {group: {name: decompress(value) for name, value in log.items()} for group, log in found.items()}
+
+    def write_chunks(self, key_group: int, chunks: Sequence[tuple[str, bytes]]) -> None:
+        """Write compressed chunks outside of any transaction, and wait until the brokers have them.
+
+        Raises BrokerUnavailable.
+        """
+        faults: list[KafkaError] = []
+
+        def delivered(error: KafkaError | None, message: Message) -> None:
+            if error is not None:
+                faults.append(error)
+
+        producer, partition = _producer(self.kafka), self.partition_of(key_group)
+        for name, value in chunks:
+            key = self.key_of(key_group, name)
+            producer.produce(self.topic, value, key, partition, on_delivery=delivered)
+        if producer.flush(_TIMEOUT_S) or faults:
+            said = faults[0].str() if faults else f"no answer within {_TIMEOUT_S:g} s"
+            raise BrokerUnavailable(f"a chunk was not written to {self.topic} at {self.kafka}: {said}")
+
+    def _place(self, key: bytes | None) -> tuple[int, str] | None:
+        """The key group and the name in a key. None for a record of another detector."""
+        detector, _, rest = (key or b"").decode("utf-8", "replace").partition("/")
+        group, _, name = rest.partition("/")
+        if detector != self.detector or not group.isdigit() or not name:
+            return None
+        return int(group), name
+
+
+@cache
+def _producer(kafka: KafkaConnection) -> Producer:
+    return Producer(
+        kafka.confluent(
+            {
+                "enable.idempotence": True,
+                "acks": "all",
+                "linger.ms": 0,
+                "message.max.bytes": MAX_STATE_RECORD_BYTES,
+                "delivery.timeout.ms": int(_TIMEOUT_S * 1_000),
+                "log_level": 2,
+            }
+        )
+    )

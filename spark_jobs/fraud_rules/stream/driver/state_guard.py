@@ -1,0 +1,71 @@
+"""Checks at a start that the topic `detector-state` still holds the state that the marker names.
+
+The check compares offsets and ids only. A task that restores a key group checks the content, see `worker.state_log`.
+"""
+
+from __future__ import annotations
+
+from fraud_rules.configuration.settings import DetectorSettings
+from fraud_rules.errors import CheckpointForeign, StateDamaged
+from fraud_rules.kafka.connection import KafkaConnection
+from fraud_rules.kafka.reader import TopicReader, has_topic, topic_ids
+from fraud_rules.stream.driver.marker import Marker
+from fraud_rules.stream.state_position import StatePosition, empty_position
+
+__all__ = ["check_state", "state_at"]
+
+_REMEDY = "restore the topic, or rebuild the state (fraud rebuild)"
+
+
+def state_at(kafka: KafkaConnection, settings: DetectorSettings, marker: Marker | None) -> StatePosition:
+    """The state at the marker, after the checks of `check_state`. Without a marker, the state is empty."""
+    check_state(kafka, settings, marker)
+    if marker is not None and marker.state is not None:
+        return marker.state
+    return new_position(kafka, settings)
+
+
+def new_position(kafka: KafkaConnection, settings: DetectorSettings) -> StatePosition:
+    """The position of an empty state at the current end of the topic."""
+    topic = settings.topics.detector_state
+    ends = _offsets(kafka, topic)
+    return empty_position(
+        topic_ids(kafka, [topic])[topic], [first for first, _ in ends], [end for _, end in ends], settings.key_groups
+    )
+
+
+def check_state(kafka: KafkaConnection, settings: DetectorSettings, marker: Marker | None) -> None:
+    """Raise StateDamaged if the topic was deleted, created again or truncated, or has another number of partitions.
+
+    Raises CheckpointForeign if the state has another number of key groups.
+    """
+    known = None if marker is None else marker.state
+    if known is None:
+        return
+    topic = settings.topics.detector_state
+    if len(known.versions) != settings.key_groups:
+        raise CheckpointForeign(
+            f"{topic} has the state of {len(known.versions)} key groups, but the settings say {settings.key_groups}: "
+            "use the original setting, or rebuild the state (fraud rebuild)"
+        )
+    if not has_topic(kafka, topic):
+        raise StateDamaged(f"the topic {topic} was deleted, and with it the detector's state: {_REMEDY}")
+    if topic_ids(kafka, [topic])[topic] != known.topic_id:
+        raise StateDamaged(f"the topic {topic} was created again and has lost the detector's state: {_REMEDY}")
+    now = _offsets(kafka, topic)
+    if len(now) != known.partitions:
+        raise StateDamaged(
+            f"the topic {topic} has {len(now)} partitions, but the state was written with {known.partitions}: "
+            "rebuild the state (fraud rebuild)"
+        )
+    for partition, (first, end) in enumerate(now):
+        if first > known.starts[partition] or end < known.ends[partition]:
+            raise StateDamaged(
+                f"{topic}-{partition} was truncated: it has the offsets {first} to {end}, but the state needs "
+                f"{known.starts[partition]} to {known.ends[partition]}: {_REMEDY}"
+            )
+
+
+def _offsets(kafka: KafkaConnection, topic: str) -> list[tuple[int, int]]:
+    with TopicReader(kafka, topic) as reader:
+        return [reader.ends(partition) for partition in reader.partitions()]

@@ -1,0 +1,53 @@
+"""Runs the engine on the packed rows of key groups. In a large batch, a shuffle precedes it, see `whole_stage`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from fraud_rules.runtime.clock import now_ms
+from fraud_rules.runtime.compression import decompress
+from fraud_rules.stream.worker.context import WorkerContext, freeze_loaded
+from fraud_rules.stream.worker.task_work import TaskWork
+from fraud_rules.stream.worker.wire import SIDE_OUTPUT, OutputRow, output_batch
+
+__all__ = ["EngineStage"]
+
+
+@dataclass(frozen=True, slots=True)
+class EngineStage:
+    """Runs in a worker on the rows of some key groups. `wire` describes the rows."""
+
+    context: WorkerContext
+
+    def run(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Evaluate the rows that `FanOutStage.run` has packed."""
+        freeze_loaded()
+        blobs: dict[int, list[bytes]] = {}
+        for batch in batches:
+            for key_group, blob in zip(batch.column(0).to_pylist(), batch.column(2).to_pylist(), strict=True):
+                blobs.setdefault(key_group, []).append(blob)
+        side_outputs = [OutputRow(SIDE_OUTPUT, blob) for blob in blobs.pop(SIDE_OUTPUT, [])]
+        packed = {key_group: [decompress(blob) for blob in each] for key_group, each in blobs.items()}
+        yield from output_batch([*side_outputs, *self.evaluate(packed)])
+
+    def evaluate(self, blobs: dict[int, list[bytes]]) -> Iterator[OutputRow]:
+        """Evaluate the rows of each key group."""
+        # Imported here, because Spark also loads this class on the driver, which never needs the engine.
+        from fraud_rules.engine.engine import KeyGroupEngine
+
+        context = self.context
+        if not blobs:
+            return
+        pin, spill, views, timeline = context.pin(), context.spill(), context.views(), context.timeline()
+        work = TaskWork(spill, pin.batch_id)
+        for key_group, rows in sorted(blobs.items()):
+            log = context.state_log(key_group)
+            engine = KeyGroupEngine(key_group, context.schema, context.settings, log, views, progress=work)
+            output = engine.process(rows, timeline, pin.batch_id, now_ms())
+            delta = log.delta()
+            state = None if delta is None else delta.encode()
+            yield OutputRow(key_group, spill.pack(output.encode(), pin.batch_id), state)
+            work.key_group_done()

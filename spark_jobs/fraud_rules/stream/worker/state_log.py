@@ -1,0 +1,174 @@
+"""One batch's access to a key group's log, whose durable copy is in the topic `detector-state`.
+
+The driver tells a task the version at which the batch starts. The task finds the head and the chunks of that version in
+this host's files or in the topic. It returns its changes as a `StateDelta`, and the driver writes them in the batch's
+Kafka transaction. So a task that is repeated, speculative or left over from a killed detector changes nothing but its
+host's files: these do not match the version that the next task is told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+import msgspec
+
+from fraud_rules.engine.state.journal import decode_head
+from fraud_rules.engine.statelog import EMPTY_LOG, StateVersion
+from fraud_rules.errors import StateDamaged
+from fraud_rules.logs.state_topic import HEAD, StateTopic
+from fraud_rules.runtime.compression import compress
+from fraud_rules.runtime.retry import wait_for
+from fraud_rules.stream.worker.host_files import HostFiles, head_file
+
+__all__ = ["StateDelta", "TaskStateLog"]
+
+LARGE_BYTES: Final = 65_536
+"""The compressed size from which a task writes a chunk itself."""
+
+_WAIT_S: Final = 30.0
+_POLL_S: Final = 0.2
+_SWEEP_EVERY: Final = 16
+
+
+class StateDelta(msgspec.Struct, array_like=True, frozen=True):
+    """The changes of a key group's log in one batch, as records of the topic.
+
+    `records` has compressed contents by name, None for a deletion, the head last.
+    """
+
+    key_group: int
+    version: StateVersion
+    records: list[tuple[str, bytes | None]]
+
+    def encode(self) -> bytes:
+        """Encode for `decode`."""
+        return _encode(self)
+
+    @staticmethod
+    def decode(blob: bytes) -> StateDelta:
+        """Decode the result of `encode`."""
+        return _decode(blob)
+
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(StateDelta).decode
+
+
+class TaskStateLog:
+    """A `StateLog` at the version that the driver told the task.
+
+    The engine calls it while it holds the key group's view, so one process at a time uses the host's files.
+    """
+
+    def __init__(self, key_group: int, told: StateVersion, files: Callable[[], HostFiles], topic: StateTopic) -> None:
+        self._key_group = key_group
+        self._told = told
+        self._open_files = files
+        self._topic = topic
+        self._files_: HostFiles | None = None
+        self._restored: dict[str, bytes] | None = None
+        self._head: bytes | None = None
+        self._added: dict[str, bytes] = {}
+        self._deleted: set[str] = set()
+        self._orphans: set[str] = set()
+        self._new: tuple[bytes, StateVersion] | None = None
+
+    def head(self) -> bytes | None:
+        if self._told == EMPTY_LOG:
+            return None
+        self._head = self._files.read(head_file(self._told))
+        if self._head is None:
+            self._restore()
+        return self._head
+
+    def put_head(self, head: bytes, version: StateVersion) -> None:
+        for name, blob in self._added.items():
+            self._files.write(name, blob)
+        self._files.write(head_file(version), head)
+        self._new = head, version
+        if self._deleted or version.version % _SWEEP_EVERY == 0:
+            self._sweep()
+
+    def chunk(self, name: str) -> bytes:
+        if name in self._added:
+            return self._added[name]
+        blob = self._files.read(name)
+        if blob is None:
+            if self._restored is None:
+                self._restore()
+            blob = (self._restored or {}).get(name)
+        if blob is None:
+            raise StateDamaged(
+                f"{self._topic.topic} has lost chunk {name} of key group {self._key_group}: restore the topic, or "
+                "rebuild the state (fraud rebuild)"
+            )
+        return blob
+
+    def put_chunk(self, name: str, blob: bytes) -> None:
+        self._added[name] = blob
+        self._deleted.discard(name)
+
+    def delete_chunk(self, name: str) -> None:
+        self._added.pop(name, None)
+        self._deleted.add(name)
+
+    def delta(self) -> StateDelta | None:
+        """The changes of this batch, without the large chunks, which this call writes. None if there is no change.
+
+        So the driver's part of a batch does not grow with its rows. If the batch fails, the large chunks are orphans,
+        and the next task that restores the key group deletes them. Raises BrokerUnavailable.
+        """
+        if self._new is None:
+            return None
+        head, version = self._new
+        deleted = self._deleted | (self._orphans - self._added.keys())
+        chunks = [(name, compress(blob)) for name, blob in self._added.items()]
+        large = [(name, value) for name, value in chunks if len(value) >= LARGE_BYTES]
+        if large:
+            self._topic.write_chunks(self._key_group, large)
+        records: list[tuple[str, bytes | None]] = [(name, value) for name, value in chunks if len(value) < LARGE_BYTES]
+        records += [(name, None) for name in sorted(deleted)]
+        return StateDelta(self._key_group, version, [*records, (HEAD, compress(head))])
+
+    @property
+    def _files(self) -> HostFiles:
+        if self._files_ is None:
+            self._files_ = self._open_files()
+        return self._files_
+
+    def _restore(self) -> None:
+        """Read the log from the topic into this host's files.
+
+        The transaction that has written the version may become readable a little later.
+        """
+        head, log = wait_for(self._committed, within_s=_WAIT_S, every_s=_POLL_S, late=self._not_found)
+        named = {info.name for info in decode_head(head).chunks}
+        self._orphans = log.keys() - named - {HEAD}
+        for name in named & log.keys():
+            self._files.write(name, log[name])
+        self._files.write(head_file(self._told), head)
+        self._head, self._restored = head, log
+
+    def _committed(self) -> tuple[bytes, dict[str, bytes]] | None:
+        log = self._topic.read(self._key_group)
+        head = log.get(HEAD)
+        if head is None:
+            return None
+        found = decode_head(head)
+        return (head, log) if (found.version, found.digest) == self._told else None
+
+    def _not_found(self) -> StateDamaged:
+        return StateDamaged(
+            f"{self._topic.topic} does not hold version {self._told.version} of key group {self._key_group}, which the "
+            "marker names: restore the topic, or rebuild the state (fraud rebuild)"
+        )
+
+    def _sweep(self) -> None:
+        """Delete the files that neither the version before this batch nor the one after it names."""
+        assert self._new is not None
+        head, version = self._new
+        names = {info.name for info in decode_head(head).chunks} | {head_file(version), head_file(self._told)}
+        if self._head is not None:
+            names |= {info.name for info in decode_head(self._head).chunks}
+        self._files.keep(names)
