@@ -5,6 +5,7 @@ Numbers are exact: the kernel returns integers, and this module converts them to
 
 from __future__ import annotations
 
+import hashlib
 import uuid
 from collections.abc import Sequence
 
@@ -21,13 +22,23 @@ from fraud_rules.model.transaction import TransactionBatch
 ALERT_NAMESPACE = uuid.UUID("6f0c9a52-2f5e-5b0c-9a53-8f6f7c1d2e40")
 """The namespace of alert ids (UUID version 5)."""
 
+_NAMESPACE = ALERT_NAMESPACE.bytes
 _encoder = msgspec.json.Encoder(decimal_format="number")
 
 
 def alert_id(rule_id: int, rule_version: int, key: dict[str, object], transaction_id: int | str) -> str:
     """Derive the id of an alert. The same alert has the same id in every evaluation."""
     name = _encoder.encode([rule_id, rule_version, sorted(key.items()), transaction_id])
-    return str(uuid.uuid5(ALERT_NAMESPACE, name.decode()))
+    return _uuid5_text(name)
+
+
+def _uuid5_text(name: bytes) -> str:
+    """`str(uuid.uuid5(ALERT_NAMESPACE, name))` in a third of the time (RFC 9562, section 5.5)."""
+    digest = bytearray(hashlib.sha1(_NAMESPACE + name, usedforsecurity=False).digest()[:16])
+    digest[6] = digest[6] & 0x0F | 0x50
+    digest[8] = digest[8] & 0x3F | 0x80
+    text = digest.hex()
+    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
 
 
 def triggering_value(in_force: RuleInForce, row: Sequence[int], schema: TransactionSchema) -> str:
@@ -46,11 +57,12 @@ class AlertBuilder:
         self._fields = fields
         self._detection_ms = detection_ms
         self._documents: dict[int, msgspec.Raw] = {}
+        self._last: tuple[int, dict[str, object], msgspec.Raw] | None = None
 
     def build(self, in_force: RuleInForce, row: Sequence[int]) -> AlertRecord:
         """Build the alert of an output row. Its O_ROW is the position of the transaction in the batch."""
         rule, i = in_force.rule, row[at.O_ROW]
-        event = self._batch.row(i, self._schema)
+        event, encoded = self._event(i)
         key = {name: event[name] for name in self._fields}
         identity = alert_id(rule.rule_id, in_force.version, key, event[ID_FIELD])  # type: ignore[arg-type]
         time_ms = int(self._batch.columns[TIME_FIELD].values[i])
@@ -62,7 +74,7 @@ class AlertBuilder:
             "violatedRule": self._document(in_force),
             "key": key,
             "triggeringValue": triggering_value(in_force, row, self._schema),
-            "triggeringEvent": event,
+            "triggeringEvent": encoded,
             "windowStart": time_ms - rule.window_ms,
             "windowEnd": time_ms,
             "windowCount": row[at.O_COUNT],
@@ -104,6 +116,13 @@ class AlertBuilder:
                 "outcome": outcome,
             }
         )
+
+    def _event(self, i: int) -> tuple[dict[str, object], msgspec.Raw]:
+        """A transaction of the batch, and its JSON. Several rules often fire on one transaction, one after another."""
+        if self._last is None or self._last[0] != i:
+            event = self._batch.row(i, self._schema)
+            self._last = i, event, msgspec.Raw(_encoder.encode(event))
+        return self._last[1:]
 
     def _document(self, in_force: RuleInForce) -> msgspec.Raw:
         document = self._documents.get(in_force.version)

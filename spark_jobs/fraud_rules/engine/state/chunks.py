@@ -13,6 +13,7 @@ if no older chunk has marks.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -128,17 +129,23 @@ def drop_expired(log: StateLog, chunks: Sequence[ChunkInfo], horizons: Mapping[i
     `horizons` has the horizon of each grouping state by its id. A removed grouping state has no horizon. Its rows and
     marks are not live.
     """
+    bounds_ms = {state_id: horizon.bound_ms for state_id, horizon in horizons.items()}
     kept = []
     for info in chunks:
-        live = any(
-            state_id in horizons and newest >= horizons[state_id].bound_ms
-            for state_id, newest in info.newest_ms.items()
-        )
-        if live or not info.marks_are_spent(horizons):
+        if _has_live_rows(info, bounds_ms) or not info.marks_are_spent(horizons):
             kept.append(info)
         else:
             log.delete_chunk(info.name)
     return kept
+
+
+def _has_live_rows(info: ChunkInfo, bounds_ms: Mapping[int, int]) -> bool:
+    """Whether a row of the chunk is at or after the retention bound of its grouping state."""
+    for state_id, newest_ms in info.newest_ms.items():  # a generator here would take a tenth of a small batch
+        bound_ms = bounds_ms.get(state_id)
+        if bound_ms is not None and newest_ms >= bound_ms:
+            return True
+    return False
 
 
 def merge_aged(
@@ -150,12 +157,14 @@ def merge_aged(
     level, it removes the expired rows of a chunk whose marks are still needed.
     """
     chunks = list(chunks)
-    for level in range(max((info.level for info in chunks), default=0) + 1):
-        run = [info for info in chunks if info.level == level]
-        if len(run) >= 2 * MERGE_WIDTH:
+    counts = Counter([info.level for info in chunks])
+    for level in sorted(counts):
+        if counts[level] >= 2 * MERGE_WIDTH:
+            run = [info for info in chunks if info.level == level]
             return _promote(log, chunks, _mergeable(run), horizons, rules)
+    bounds_ms = {state_id: horizon.bound_ms for state_id, horizon in horizons.items()}
     for info in chunks:
-        if info.newest_ms and _has_only_marks(info, horizons):
+        if info.newest_ms and not _has_live_rows(info, bounds_ms):
             return _replace(log, chunks, [info], info.level, horizons, rules)
     return chunks
 
@@ -168,13 +177,6 @@ def _mergeable(run: Sequence[ChunkInfo]) -> Sequence[ChunkInfo]:
         if count and size_bytes > MAX_CHUNK_BYTES:
             return run[:count]
     return run[:MERGE_WIDTH]
-
-
-def _has_only_marks(info: ChunkInfo, horizons: Mapping[int, Horizon]) -> bool:
-    return all(
-        state_id not in horizons or newest_ms < horizons[state_id].bound_ms
-        for state_id, newest_ms in info.newest_ms.items()
-    )
 
 
 def _promote(

@@ -182,8 +182,8 @@ class Journal:
             header = self.open(state_head).header
             state_head.watermark_ms, state_head.bound_ms = int(header[at.H_WATERMARK]), int(header[at.H_BOUND])
             state_head.first_ms, state_head.next_number = int(header[at.H_FIRST]), int(header[at.H_SEQ])
-        horizons = {state_head.id: self.open(state_head).horizon for state_head in head.states}
         mark_rules = self._mark_rules(rules)
+        horizons = {state_head.id: self.open(state_head).horizon for state_head in head.states}
         head.chunks = merge_aged(self._log, drop_expired(self._log, head.chunks, horizons), horizons, mark_rules)
         if self._parts or _encode_head(head) != self._encoded:
             head.version += 1
