@@ -1,4 +1,4 @@
-"""Checks the detector's checkpoint every five minutes, from outside."""
+"""Checks the detector's checkpoint and its state every five minutes, from outside."""
 
 from __future__ import annotations
 
@@ -12,8 +12,12 @@ from fraud_ops.operators.checkpoint import CheckCheckpointOperator
 DOC = """
 ### The checkpoint, checked from outside
 Reads the files of the checkpoint without Spark and without changes. It checks the age of the last commit, gaps in the
-logs of offsets and commits, the state files of the last batch, checksums, size and growth, free disk space, the lag,
-whether Kafka still has the first records of the next batch, and the rates of late and quarantined transactions.
+logs of offsets and commits, checksums, size and growth, free disk space, the lag, whether Kafka still has the first
+records of the next batch, and the rates of late and quarantined transactions.
+
+It also checks the topic `detector-state`: whether the topic was deleted, recreated or truncated, or has another number
+of partitions than the state, and whether its settings let Kafka remove state. The daily `fraud_checkpoint_drill` reads
+the content.
 
 The findings are a table in the task's log and an event of the asset `fraud_checkpoint`. A bad finding fails the task
 and raises an alarm with a runbook.
@@ -21,7 +25,7 @@ and raises an alarm with a runbook.
 
 with DAG(
     dag_id="fraud_checkpoint_health",
-    description="Checks the checkpoint without changing it",
+    description="Checks the checkpoint and the state without changing them",
     doc_md=DOC,
     schedule=timedelta(minutes=5),
     catchup=False,

@@ -1,4 +1,4 @@
-"""Reads a checkpoint's files without a JVM and without changing them."""
+"""Reads a checkpoint's files and the topic of the state, without a JVM and without changes."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ import shutil
 import struct
 import time
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 
-import crc32c
 from airflow.sdk import BaseHook
 
-from fraud_ops.verdicts.checkpoint import CheckpointFacts, TopicFacts
-from fraud_rules.errors import CheckpointDamaged, CheckpointForeign
+from fraud_ops.verdicts.checkpoint import CheckpointFacts, StateFacts, TopicFacts
+from fraud_rules.configuration.settings import DetectorSettings
+from fraud_rules.errors import CheckpointDamaged, CheckpointForeign, StateDamaged
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.consume import topic_ends, topic_starts
 from fraud_rules.kafka.reader import TopicReader
@@ -25,8 +25,6 @@ from fraud_rules.kafka.topics import retentions_ms
 
 __all__ = ["CheckpointHook"]
 
-_STATE_FILE = re.compile(r"(\d+)_[0-9a-f-]+\.(changelog|zip|delta|snapshot)")
-_HADOOP_MAGIC = b"crc\x00"
 _RECENT_S = 900.0
 
 
@@ -65,7 +63,6 @@ class CheckpointHook(BaseHook):
             committed=progress.committed,
             commit_age_ms=self._commit_age_ms(progress.committed),
             damaged=[str(path.relative_to(self.root)) for path in checked if not _matches(path)],
-            behind=list(self._behind(progress.committed)),
             checked_files=len(checked),
             size_bytes=sum(_size(path) for path in files),
             files=len(files),
@@ -83,6 +80,30 @@ class CheckpointHook(BaseHook):
             retentions_ms(kafka, names),
         )
 
+    def state(self, kafka: KafkaConnection, settings: DetectorSettings) -> StateFacts:
+        """The facts of the topic `detector-state`. Raises BrokerUnavailable."""
+        from fraud_rules.kafka.reader import has_topic
+        from fraud_rules.kafka.suitable import faults_of_state, settings_of_topic
+        from fraud_rules.kafka.writer import last_record
+        from fraud_rules.stream.driver.marker import Marker
+        from fraud_rules.stream.driver.state_guard import check_state
+
+        topics = settings.topics
+        try:
+            text = last_record(kafka, topics.detector_marker, settings.detector.encode())
+            marker = None if text is None else Marker.decode(text)
+            check_state(kafka, settings, marker)
+        except StateDamaged as error:
+            return StateFacts(fault=str(error))
+        except CheckpointForeign as error:
+            return StateFacts(fault=str(error), foreign=True)
+        unsuitable: Sequence[str] = ()
+        if has_topic(kafka, topics.detector_state):
+            found = settings_of_topic(kafka, topics.detector_state)
+            unsuitable = tuple(faults_of_state(topics.detector_state, found))
+        batch_id = None if marker is None or marker.state is None else marker.batch_id
+        return StateFacts(batch_id=batch_id, unsuitable=unsuitable)
+
     def _files(self) -> Iterator[Path]:
         """All files. A running detector creates and deletes files, so some may be gone when they are read."""
         for folder, _, names in os.walk(self.root):
@@ -92,16 +113,6 @@ class CheckpointHook(BaseHook):
         if committed is None:
             return None
         return int((time.time() - _mtime(self.root / "commits" / str(committed))) * 1_000)
-
-    def _behind(self, committed: int | None) -> Iterator[str]:
-        """State partitions that lack files of the last finished batch. Its state version is its number plus one."""
-        if committed is None:
-            return
-        for folder in sorted(self.root.glob("state/*/[0-9]*")):
-            names = [match for path in folder.iterdir() if (match := _STATE_FILE.fullmatch(path.name))]
-            newest = max((int(match[1]) for match in names), default=0)
-            if newest < committed + 1:
-                yield f"{folder.relative_to(self.root)} ends at version {newest}, not {committed + 1}"
 
 
 def _unread_ages_ms(
@@ -117,16 +128,12 @@ def _unread_ages_ms(
 
 
 def _checksum_of(path: Path) -> Path | None:
-    """The file with a file's checksum: Spark's own file for state, Hadoop's hidden file for logs; None without one.
+    """Hadoop's hidden file with a file's checksum; None without one.
 
     The checksums of hidden files are ignored, because a killed detector leaves half-written hidden files.
     """
-    if path.name.startswith("."):
-        return None
-    for beside in (path.with_name(f"{path.name}.crc"), path.with_name(f".{path.name}.crc")):
-        if path.suffix != ".crc" and beside.is_file():
-            return beside
-    return None
+    beside = path.with_name(f".{path.name}.crc")
+    return beside if not path.name.startswith(".") and beside.is_file() else None
 
 
 def _matches(path: Path) -> bool:
@@ -137,21 +144,15 @@ def _matches(path: Path) -> bool:
         checksum = beside.read_bytes() if beside is not None else b""
     except FileNotFoundError:
         return True
-    matches = _matches_hadoop if checksum.startswith(_HADOOP_MAGIC) else _matches_spark
-    return matches(content, checksum)
-
-
-def _matches_spark(content: bytes, checksum: bytes) -> bool:
-    try:
-        document: Mapping[str, int] = json.loads(checksum)
-        return document["mainFileSize"] == len(content) and document["value"] & 0xFFFFFFFF == crc32c.crc32c(content)
-    except (ValueError, KeyError, TypeError):
-        return False
+    return _matches_hadoop(content, checksum)
 
 
 def _matches_hadoop(content: bytes, checksum: bytes) -> bool:
-    (step,) = struct.unpack(">i", checksum[4:8])
-    sums = [zlib.crc32(content[at : at + step]) for at in range(0, len(content), step)]
+    try:
+        (step,) = struct.unpack(">i", checksum[4:8])
+        sums = [zlib.crc32(content[at : at + step]) for at in range(0, len(content), step)]
+    except (struct.error, ValueError):
+        return False
     return checksum[8:] == struct.pack(f">{len(sums)}I", *sums)
 
 

@@ -1,4 +1,4 @@
-"""The operator that checks the files of the detector's checkpoint, without Spark."""
+"""The operator that checks the detector's checkpoint and its state, without Spark."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ _SIZE = "size_bytes"
 
 
 class CheckCheckpointOperator(DetectorOperator):
-    """Checks the checkpoint of the last release. The results are a table in the task's log, an event of `CHECKPOINT`,
-    and alarms.
+    """Checks the checkpoint of the last release, and the topic of the state.
 
-    A bad finding fails the task without retries. The check starts no JVM and does not write to the checkpoint.
+    The results are a table in the task's log, an event of `CHECKPOINT`, and alarms. A bad finding fails the task
+    without retries. The check starts no JVM and writes neither to the checkpoint nor to Kafka.
     """
 
     def __init__(self, *, checkpoint_limits: CheckpointLimits | None = None, **kwargs: Any) -> None:
@@ -59,13 +59,15 @@ class CheckCheckpointOperator(DetectorOperator):
                 if observation.fault is None
                 else TopicFacts(fault=observation.fault)
             )
+            state = reader.state(hook.kafka, hook.settings) if observation.fault is None else None
         # Without `map_indexes`, Airflow returns a list if two earlier runs have pushed a size.
         before = context["ti"].xcom_pull(task_ids=self.task_id, key=_SIZE, include_prior_dates=True, map_indexes=-1)
         starting = (
             observation.progress is None
             or assess_detector(observation, self.health_limits(), observation.at_ms).health is Health.STARTING
         )
-        found = findings(facts, topics, observation.traffic, self.checkpoint_limits, before, starting=starting)
+        traffic, limits = observation.traffic, self.checkpoint_limits
+        found = findings(facts, topics, traffic, limits, before, starting=starting, state=state)
         grade, verdict = overall(found)
         self.log.info("%s\n%s", grade.name, table(found))
         publish_links(context, observation, verdict)

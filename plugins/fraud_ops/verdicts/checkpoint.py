@@ -1,4 +1,4 @@
-"""Assesses the facts of a checkpoint. Pure: `hooks.checkpoint` reads the files."""
+"""Assesses the facts of a checkpoint and of the detector's state. Pure: `hooks.checkpoint` reads files and topics."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ __all__ = [
     "CheckpointLimits",
     "Finding",
     "Grade",
+    "StateFacts",
     "TopicFacts",
     "findings",
     "overall",
@@ -26,6 +27,7 @@ HISTORY_AT_RISK = "HISTORY_AT_RISK"
 """The alarm for unread records that retention will soon remove."""
 
 _MS_A_DAY = 86_400_000
+_STATE_TOPIC = "state topic"
 
 Offsets = Mapping[str, Mapping[int, int]]
 """By topic and partition."""
@@ -44,8 +46,8 @@ class CheckpointFacts:
     """The facts of a checkpoint's files. If the checkpoint is unreadable, `fault` is the reason and the rest is empty.
 
     `next_offsets` are the start offsets of the batch after the last finished one. `commit_age_ms` is the age of the
-    last finished batch's file. `damaged` names files that do not match their checksums, and `behind` state partitions
-    without the files of the last finished batch. `absent` means that the folder has no manifest.
+    last finished batch's file. `damaged` names files that do not match their checksums. `absent` means that the folder
+    has no manifest.
     """
 
     root: str
@@ -56,7 +58,6 @@ class CheckpointFacts:
     committed: int | None = None
     commit_age_ms: int | None = None
     damaged: Sequence[str] = ()
-    behind: Sequence[str] = ()
     checked_files: int = 0
     size_bytes: int = 0
     files: int = 0
@@ -77,6 +78,21 @@ class TopicFacts:
     unread_ages_ms: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
     retentions_ms: Mapping[str, int | None] = field(default_factory=dict)
     fault: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StateFacts:
+    """The facts of the topic `detector-state`.
+
+    `fault` says why the topic does not hold the detector's state anymore, `foreign` that the state has another number
+    of key groups. `unsuitable` are wrong settings of the topic. `batch_id` is the last batch with state, None before
+    the first one.
+    """
+
+    fault: str | None = None
+    foreign: bool = False
+    unsuitable: Sequence[str] = ()
+    batch_id: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,13 +129,19 @@ def findings(
     size_before: int | None = None,
     *,
     starting: bool = False,
+    state: StateFacts | None = None,
 ) -> list[Finding]:
     """All findings, in the order of the report.
 
     `size_before` is the size at the previous check. `starting` means that the detector has not finished a batch since
-    its start. It creates the checkpoint only after a successful start.
+    its start. It creates the checkpoint only after a successful start. `state` is None if Kafka does not answer.
     """
-    return [*_of_files(facts, limits, size_before, starting=starting), *_of_kafka(facts, topics, traffic, limits)]
+    of_state = [] if state is None else [_state(state)]
+    return [
+        *_of_files(facts, limits, size_before, starting=starting),
+        *of_state,
+        *_of_kafka(facts, topics, traffic, limits),
+    ]
 
 
 def _of_files(
@@ -136,7 +158,6 @@ def _of_files(
         Finding("readable", facts.root, Grade.OK),
         _batches(facts),
         _commit_age(facts, limits),
-        _list("state files of the last batch", facts.behind, f"{facts.files} files"),
         _list("checksums", facts.damaged, f"{facts.checked_files} files agree"),
         _size(facts, limits, size_before),
         _free(facts, limits),
@@ -151,6 +172,17 @@ def _of_kafka(
     if facts.fault is not None:
         return []
     return [_lag(facts, topics, limits), _retention(facts, topics, limits), *_rates(traffic, limits)]
+
+
+def _state(state: StateFacts) -> Finding:
+    """Whether the topic holds the state of the last batch, with settings under which Kafka keeps it."""
+    if state.fault is not None:
+        health = Health.CHECKPOINT_FOREIGN if state.foreign else Health.CHECKPOINT_DAMAGED
+        return Finding(_STATE_TOPIC, state.fault, Grade.BAD, health)
+    if state.unsuitable:
+        return Finding(_STATE_TOPIC, "; ".join(state.unsuitable), Grade.BAD, Health.REFUSED)
+    written = "no state yet" if state.batch_id is None else f"holds the state of batch {state.batch_id}"
+    return Finding(_STATE_TOPIC, written, Grade.OK)
 
 
 def overall(found: Iterable[Finding]) -> tuple[Grade, Health]:

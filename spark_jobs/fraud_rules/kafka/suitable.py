@@ -17,7 +17,7 @@ from fraud_rules.errors import BrokerUnavailable, TopicUnsuitable
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.reader import describe, has_topic
 
-__all__ = ["MAX_STATE_RECORD_BYTES", "check_topics", "faults_of", "faults_of_state"]
+__all__ = ["MAX_STATE_RECORD_BYTES", "check_topics", "faults_of", "faults_of_state", "settings_of_topic"]
 
 _TIMEOUT_S = 15.0
 _TIMESTAMP, _CLEANUP, _MAX_BYTES = "message.timestamp.type", "cleanup.policy", "max.message.bytes"
@@ -29,9 +29,11 @@ MAX_STATE_RECORD_BYTES = 16_777_216
 def check_topics(kafka: KafkaConnection, names: TopicNames) -> None:
     """Raise TopicUnsuitable for a wrong setting of the transactions, the rule log or the state. Raises
     BrokerUnavailable."""
-    faults = [fault for name in (names.transactions, names.rules) for fault in faults_of(name, _settings(kafka, name))]
+    faults = [
+        fault for name in (names.transactions, names.rules) for fault in faults_of(name, settings_of_topic(kafka, name))
+    ]
     if has_topic(kafka, names.detector_state):
-        faults += faults_of_state(names.detector_state, _settings(kafka, names.detector_state))
+        faults += faults_of_state(names.detector_state, settings_of_topic(kafka, names.detector_state))
     if faults:
         raise TopicUnsuitable("; ".join(faults))
 
@@ -64,7 +66,8 @@ def faults_of_state(topic: str, settings: Mapping[str, str | None]) -> Iterator[
         )
 
 
-def _settings(kafka: KafkaConnection, topic: str) -> dict[str, str | None]:
+def settings_of_topic(kafka: KafkaConnection, topic: str) -> dict[str, str | None]:
+    """The settings of a topic that exists, by Kafka's names. Raises BrokerUnavailable."""
     resource = ConfigResource(ConfigResource.Type.TOPIC, topic)
     admin = AdminClient(kafka.confluent({"log_level": 2}))
     try:

@@ -136,7 +136,12 @@ def date_by_producer(bootstrap: str, topic: str) -> None:
 
 
 def _date_by(bootstrap: str, topic: str, clock: str) -> None:
-    entry = ConfigEntry("message.timestamp.type", clock, incremental_operation=AlterConfigOpType.SET)
+    set_topic(bootstrap, topic, "message.timestamp.type", clock)
+
+
+def set_topic(bootstrap: str, topic: str, setting: str, value: str) -> None:
+    """Change one setting of a topic."""
+    entry = ConfigEntry(setting, value, incremental_operation=AlterConfigOpType.SET)
     resource = ConfigResource(ConfigResource.Type.TOPIC, topic, incremental_configs=[entry])
     admin = AdminClient({"bootstrap.servers": bootstrap})
     for done in admin.incremental_alter_configs([resource]).values():

@@ -1,4 +1,4 @@
-"""The check of a checkpoint from outside: Spark's files, and the findings."""
+"""The check of a checkpoint and of the state from outside: Spark's files, the topic of the state, and the findings."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ import json
 import shutil
 import struct
 import zlib
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-import crc32c
 import pytest
+from confluent_kafka import TopicPartition
+from confluent_kafka.admin import AdminClient, NewPartitions
 
 from fraud_ops.hooks.checkpoint import CheckpointHook
 from fraud_ops.verdicts.checkpoint import (
@@ -19,15 +21,25 @@ from fraud_ops.verdicts.checkpoint import (
     CheckpointLimits,
     Finding,
     Grade,
+    StateFacts,
     TopicFacts,
     findings,
     overall,
     table,
 )
 from fraud_ops.verdicts.verdict import Health
+from fraud_rules.configuration.settings import DetectorSettings
+from fraud_rules.kafka import topics as topic_admin
+from fraud_rules.kafka.consume import await_settled
+from fraud_rules.kafka.suitable import settings_of_topic
 from fraud_rules.logs.detector_status import TrafficCounts
+from fraud_rules.stream.driver.marker import Marker
+from fraud_rules.stream.driver.state_guard import new_position
+from fraud_rules.stream.pins import Pin
 from tests.support.kafka.own_topics import OwnTopics
 from tests.support.kafka.records import produce, read_all
+from tests.support.kafka.timed_topics import set_topic
+from tests.support.waiting import until
 
 QUERY = "00000000-0000-4000-8000-000000000001"
 FACTS = CheckpointFacts(
@@ -46,7 +58,7 @@ TOPICS = TopicFacts({"transactions": {0: 0, 1: 0}}, {"transactions": {0: 55, 1: 
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    """A checkpoint after three batches, the third planned only, with one state partition."""
+    """A checkpoint after three batches, the third planned only."""
     root = tmp_path / "checkpoint"
     put(root / "detector.json", json.dumps({"detector": "detector", "format": 1}).encode())
     put(root / "metadata", json.dumps({"id": QUERY}).encode())
@@ -57,23 +69,17 @@ def root(tmp_path: Path) -> Path:
         put(root / "pins" / str(batch), pin.encode())
     for batch in range(2):
         put(root / "commits" / str(batch), b'v2\n{"nextBatchWatermarkMs":0}', hadoop=True)
-        name = f"{batch + 1}_{QUERY}.changelog"
-        put(root / "state" / "0" / "0" / name, f"changes of batch {batch}".encode() * 100, spark=True)
     return root
 
 
-def put(path: Path, content: bytes, *, hadoop: bool = False, spark: bool = False) -> None:
-    """A file, and its checksum as Hadoop or as Spark writes it."""
+def put(path: Path, content: bytes, *, hadoop: bool = False) -> None:
+    """A file, and its checksum as Hadoop writes it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(content)
     if hadoop:
         sums = [zlib.crc32(content[at : at + 512]) for at in range(0, len(content), 512)]
         beside = path.with_name(f".{path.name}.crc")
         beside.write_bytes(b"crc\x00" + struct.pack(f">i{len(sums)}I", 512, *sums))
-    if spark:
-        (value,) = struct.unpack(">i", struct.pack(">I", crc32c.crc32c(content)))
-        document = {"algorithm": "CRC32C", "value": value, "mainFileSize": len(content)}
-        path.with_name(f"{path.name}.crc").write_text(json.dumps(document))
 
 
 def facts(root: Path) -> CheckpointFacts:
@@ -85,10 +91,9 @@ def test_an_intact_checkpoint_has_no_finding(root: Path) -> None:
     assert seen.fault is None
     assert (seen.planned, seen.committed) == (2, 1)
     assert seen.next_offsets == {"transactions": {0: 10}}
-    assert seen.checked_files == 7
+    assert seen.checked_files == 5
     assert not seen.damaged
-    assert not seen.behind
-    assert seen.size_bytes > 3_000
+    assert seen.size_bytes > 300
 
 
 def test_a_check_changes_no_file(root: Path) -> None:
@@ -108,7 +113,6 @@ def test_a_check_changes_no_file(root: Path) -> None:
         ("offsets/1", Health.CHECKPOINT_DAMAGED, "has gaps"),
         ("commits/0", None, ""),
         ("pins/1", Health.CHECKPOINT_DAMAGED, "lacks pins"),
-        (f"state/0/0/2_{QUERY}.changelog", Health.CHECKPOINT_DAMAGED, "ends at version 1, not 2"),
     ],
 )
 def test_a_missing_file_is_found(root: Path, harm: str, health: Health | None, said: str) -> None:
@@ -120,19 +124,23 @@ def test_a_missing_file_is_found(root: Path, harm: str, health: Health | None, s
     assert said in table(found)
 
 
-@pytest.mark.parametrize("name", ["offsets/1", f"state/0/0/2_{QUERY}.changelog"])
-def test_a_changed_byte_is_found(root: Path, name: str) -> None:
-    path = root / name
+def test_a_changed_byte_is_found(root: Path) -> None:
+    path = root / "offsets" / "1"
     content = bytearray(path.read_bytes())
-    content[-1] ^= 1 if name.startswith("state") else 0
-    content[1] ^= 3 if name.startswith("offsets") else 0  # v1 becomes v2, which is read without complaint
+    content[1] ^= 3  # v1 becomes v2, which is read without complaint
     path.write_bytes(bytes(content))
-    assert list(facts(root).damaged) == [name]
+    assert list(facts(root).damaged) == ["offsets/1"]
+
+
+@pytest.mark.parametrize("checksum", [b"", b"crc", b"crc\x00\x00\x00", b"crc\x00\x00\x00\x00\x00", b"no checksum"])
+def test_a_damaged_checksum_is_found(root: Path, checksum: bytes) -> None:
+    (root / "offsets" / ".1.crc").write_bytes(checksum)
+    assert list(facts(root).damaged) == ["offsets/1"]
 
 
 def test_an_unfinished_file_of_a_killed_detector_is_no_damage(root: Path) -> None:
-    put(root / "state" / "0" / "0" / f".3_{QUERY}.changelog.7f.tmp", b"half a fi", spark=True)
-    (root / "state" / "0" / "0" / f".3_{QUERY}.changelog.7f.tmp").write_bytes(b"half")
+    put(root / "offsets" / ".3.7f.tmp", b"half a fi", hadoop=True)
+    (root / "offsets" / ".3.7f.tmp").write_bytes(b"half")
     assert not facts(root).damaged
 
 
@@ -191,6 +199,104 @@ def test_findings(harm: dict[str, object], topics: dict[str, object], grade: Gra
     traffic = TrafficCounts(0, rows=1_000, late=0, quarantined=0)
     found = findings(changed, replace(TOPICS, **topics), traffic, CheckpointLimits())  # type: ignore[arg-type]
     assert overall(found) == (grade, health), table(found)
+
+
+@pytest.mark.parametrize(
+    ("state", "grade", "health"),
+    [
+        (StateFacts(), Grade.OK, Health.HEALTHY),
+        (StateFacts(batch_id=7), Grade.OK, Health.HEALTHY),
+        (StateFacts(fault="was deleted"), Grade.BAD, Health.CHECKPOINT_DAMAGED),
+        (StateFacts(fault="other key groups", foreign=True), Grade.BAD, Health.CHECKPOINT_FOREIGN),
+        (StateFacts(batch_id=7, unsuitable=["cleanup.policy=delete"]), Grade.BAD, Health.REFUSED),
+    ],
+)
+def test_findings_about_the_state(state: StateFacts, grade: Grade, health: Health) -> None:
+    found = findings(FACTS, TOPICS, None, CheckpointLimits(), state=state)
+    assert overall(found) == (grade, health), table(found)
+
+
+def write_state(topics: OwnTopics) -> DetectorSettings:
+    """A topic with two records in each partition, and the marker of batch 7 with that state."""
+    settings, names = DetectorSettings("detector", topics=topics.names), topics.names
+    for partition in range(8):
+        produce(topics.bootstrap, names.detector_state, [b"a", b"b"], partition, b"other/0/head")
+    marker = Marker(QUERY, 7, {}, Pin(7, 0), state=new_position(topics.kafka, settings))
+    produce(topics.bootstrap, names.detector_marker, [marker.encode()], key=b"detector")
+    await_settled(topics.kafka, [names.detector_marker])
+    return settings
+
+
+def delete_topic(topics: OwnTopics) -> None:
+    topic_admin.delete(topics.kafka, [each for each in topics.declared if each.name == topics.names.detector_state])
+
+
+def recreate_topic(topics: OwnTopics) -> None:
+    delete_topic(topics)
+    topic_admin.apply(topics.kafka, topics.declared)
+
+
+def truncate_topic(topics: OwnTopics) -> None:
+    """The broker deletes records of a compacted topic only with another cleanup policy."""
+    name, admin = topics.names.detector_state, AdminClient({"bootstrap.servers": topics.bootstrap})
+    set_topic(topics.bootstrap, name, "cleanup.policy", "compact,delete")
+    until(lambda: settings_of_topic(topics.kafka, name)["cleanup.policy"] != "compact", "the policy is changed")
+    for done in admin.delete_records([TopicPartition(name, 3, 1)]).values():
+        done.result()
+    set_topic(topics.bootstrap, name, "cleanup.policy", "compact")
+
+
+def add_a_partition(topics: OwnTopics) -> None:
+    admin = AdminClient({"bootstrap.servers": topics.bootstrap})
+    for done in admin.create_partitions([NewPartitions(topics.names.detector_state, 9)]).values():
+        done.result()
+
+
+def stop_compaction(topics: OwnTopics) -> None:
+    set_topic(topics.bootstrap, topics.names.detector_state, "cleanup.policy", "delete")
+
+
+def limit_records(topics: OwnTopics) -> None:
+    set_topic(topics.bootstrap, topics.names.detector_state, "max.message.bytes", "1048576")
+
+
+@pytest.mark.parametrize(
+    ("harm", "health", "said"),
+    [
+        (delete_topic, Health.CHECKPOINT_DAMAGED, "was deleted"),
+        (recreate_topic, Health.CHECKPOINT_DAMAGED, "was created again"),
+        (truncate_topic, Health.CHECKPOINT_DAMAGED, "-3 was truncated"),
+        (add_a_partition, Health.CHECKPOINT_DAMAGED, "has 9 partitions"),
+        (stop_compaction, Health.REFUSED, "cleanup.policy=delete"),
+        (limit_records, Health.REFUSED, "max.message.bytes=1048576"),
+    ],
+)
+def test_harm_to_the_topic_of_the_state_is_found(
+    root: Path, topics: OwnTopics, harm: Callable[[OwnTopics], None], health: Health, said: str
+) -> None:
+    settings, hook = write_state(topics), CheckpointHook(str(root))
+    intact = findings(FACTS, TOPICS, None, CheckpointLimits(), state=hook.state(topics.kafka, settings))
+    assert "| state topic | holds the state of batch 7 | OK |" in table(intact)
+    harm(topics)
+
+    def verdict() -> Health | None:
+        found = findings(FACTS, TOPICS, None, CheckpointLimits(), state=hook.state(topics.kafka, settings))
+        grade, health = overall(found)
+        return health if grade is Grade.BAD and said in table(found) else None
+
+    assert until(verdict, f"the check finds that the topic {said}") is health
+
+
+def test_another_number_of_key_groups_is_foreign(root: Path, topics: OwnTopics) -> None:
+    settings = replace(write_state(topics), key_groups=4)
+    state = CheckpointHook(str(root)).state(topics.kafka, settings)
+    assert state.foreign
+    assert "the state of 8 key groups, but the settings say 4" in str(state.fault)
+
+
+def test_a_detector_without_state_has_no_finding(root: Path, topics: OwnTopics) -> None:
+    settings = DetectorSettings("detector", topics=topics.names)
+    assert CheckpointHook(str(root)).state(topics.kafka, settings) == StateFacts()
 
 
 def test_the_oldest_unread_record_is_read_from_kafka(root: Path, topics: OwnTopics) -> None:
