@@ -1,4 +1,4 @@
-"""Checks daily that the checkpoint can be restored."""
+"""Checks daily that the detector's state can be restored."""
 
 from __future__ import annotations
 
@@ -11,15 +11,18 @@ from fraud_ops.operators.drill import RestoreDrillOperator
 
 DOC = """
 ### The restore drill
-Only a restore proves that a checkpoint is usable. Each day the drill pins the last finished batch and copies its files.
-It reads the copy with Spark's state reader, restores the windows of each key group as a start does, and compares
-digests with the original. The detector continues. The drill writes nothing to its checkpoint and opens no producer,
-so it does not fence the detector.
+Only a restore proves that the state is usable. Each day the drill reads the topic `detector-state` from outside, as a
+host without views does. It checks each chunk against the digest in its name, restores the windows of each key group,
+and compares the versions with the markers before and after the read. The detector continues. The drill writes nothing
+and opens no producer, so it does not fence the detector.
+
+The task's log has the report as JSON: `batchId`, `keyGroups`, `chunks`, `groupingStates`, `events`, `bytesRead`,
+`tookMs` and `faults`. Any fault fails the task.
 """
 
 with DAG(
     dag_id="fraud_checkpoint_drill",
-    description="Restores a copy of the checkpoint and compares it",
+    description="Restores a copy of the state and compares it",
     doc_md=DOC,
     schedule="30 3 * * *",
     catchup=False,
@@ -31,6 +34,6 @@ with DAG(
 ):
     RestoreDrillOperator(
         task_id="restore",
-        doc_md="Copies the checkpoint, restores it, and compares digests.",
+        doc_md="Restores the state from its topic, and compares digests.",
         execution_timeout=timedelta(hours=1),
     )

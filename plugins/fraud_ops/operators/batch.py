@@ -83,8 +83,7 @@ class SparkJobOperator(SparkSubmitOperator):
         jars = sorted((project.jars / "connector").glob("*.jar"))
         self.application = str(found.origin)
         self.driver_class_path = os.pathsep.join(str(jar) for jar in jars)
-        here = ["--bootstrap", kafka.bootstrap, "--archive", str(archive_folder()), "--master", master]
-        self.application_args = [*here, *self.arguments]
+        self.application_args = [*self._places(kafka, master), *self.arguments]
         self.env_vars = {
             "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")]),
             "PYSPARK_PYTHON": sys.executable,
@@ -95,6 +94,10 @@ class SparkJobOperator(SparkSubmitOperator):
                 self.env_vars["FRAUD_KAFKA_" + name.upper().replace(".", "_")] = value
         elif properties := spark.extra_dejson.get("kafka_properties"):
             self.env_vars["FRAUD_KAFKA_PROPERTIES"] = str(properties)
+
+    def _places(self, kafka: KafkaConnection, master: str) -> list[str]:
+        """The arguments that say where the script reads and writes."""
+        return ["--bootstrap", kafka.bootstrap, "--archive", str(archive_folder()), "--master", master]
 
 
 class ArchiveOperator(SparkJobOperator):

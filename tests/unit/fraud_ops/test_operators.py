@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import shutil
+import subprocess
+import sys
 from collections import defaultdict
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,12 +16,14 @@ from typing import Any
 
 import pytest
 import yaml
-from airflow.sdk.exceptions import AirflowFailException, TaskDeferred
+from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException, TaskDeferred
 from airflow.triggers.base import TriggerEvent
 
+from fraud_ops.hooks.connections import SPARK, connection, master_of
 from fraud_ops.hooks.detector import FraudDetectorHook, supervisor_id
 from fraud_ops.operators.checkpoint import CheckCheckpointOperator
 from fraud_ops.operators.detector import DecisionOperator, DeployOperator
+from fraud_ops.operators.drill import RestoreDrillOperator
 from fraud_ops.operators.rules import SeedApplyOperator, SeedApprovalOperator, SeedDiffOperator
 from fraud_ops.operators.supervise import SuperviseOperator
 from fraud_ops.operators.supervision import CheckSupervisionOperator
@@ -31,7 +36,11 @@ from fraud_rules.deploy.attempt import AgentStatus, AttemptPhase, AttemptStatus
 from fraud_rules.deploy.deployment_log import DeploymentLog
 from fraud_rules.deploy.intent import IntentKind, IntentRecord
 from fraud_rules.kafka.consume import await_settled
+from fraud_rules.stream.driver.marker import Marker
+from fraud_rules.stream.driver.state_guard import new_position
+from fraud_rules.stream.pins import Pin
 from tests.support.kafka.own_topics import OwnTopics
+from tests.support.kafka.records import produce
 from tests.support.kafka.topic_files import name_topics
 
 DETECTOR = "detector"
@@ -131,6 +140,13 @@ def test_a_change_is_deployed_and_a_refused_one_is_not_deployed_again(home: Path
     assert newest().epoch > second.epoch
 
 
+@pytest.mark.parametrize("option", ["tasks", "shuffle_partitions"])
+def test_the_connection_sets_the_number_of_tasks(home: Path, monkeypatch: pytest.MonkeyPatch, option: str) -> None:
+    spark = {"conn_type": "spark", "host": "local[2,4]", "extra": {"checkpoint": str(home / "checkpoint"), option: 5}}
+    monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", json.dumps(spark))
+    assert FraudDetectorHook().declared_release().tasks == 5
+
+
 def test_a_drained_detector_is_not_deployed(home: Path, topics: OwnTopics) -> None:
     agent = Agent(topics)
     deferred(DeployOperator(task_id="deploy"))
@@ -211,6 +227,33 @@ def test_without_a_broker_the_files_of_the_checkpoint_are_checked_all_the_same(
     (home / "checkpoint" / "detector.json").write_text('{"detector": "another"}')
     with pytest.raises(AirflowFailException, match=r"CHECKPOINT_FOREIGN: readable: .* belongs to .* no Kafka answers"):
         CheckCheckpointOperator(task_id="check").execute(Run().context)
+
+
+def test_the_restore_drill_skips_a_new_detector(home: Path) -> None:
+    with pytest.raises(AirflowSkipException, match="fewer than 10 batches"):
+        RestoreDrillOperator(task_id="drill").execute(Run().context)
+
+
+def test_the_restore_drill_reads_the_topic_through_the_connections(home: Path, topics: OwnTopics) -> None:
+    def drill() -> subprocess.CompletedProcess[str]:
+        hook, spark = FraudDetectorHook(), connection(SPARK)
+        operator = RestoreDrillOperator(task_id="drill")
+        operator._prepare(spark, master_of(spark), hook.kafka)
+        command = [sys.executable, str(operator.application), *operator.application_args]
+        environ = {**os.environ, **operator.env_vars}
+        return subprocess.run(command, env=environ, capture_output=True, text=True, check=False)
+
+    before = drill()
+    assert before.returncode == 11, before.stderr
+    assert "has written no state yet" in before.stderr
+    state = new_position(topics.kafka, FraudDetectorHook().settings)
+    marker = Marker("query", 12, {}, Pin(12, 0), state=state)
+    produce(topics.bootstrap, topics.names.detector_marker, [marker.encode()], key=DETECTOR.encode())
+    await_settled(topics.kafka, [topics.names.detector_marker])
+    after = drill()
+    assert after.returncode == 0, after.stderr
+    report = json.loads(after.stdout)
+    assert (report["batchId"], report["keyGroups"], report["chunks"], report["faults"]) == (12, 8, 0, [])
 
 
 def test_a_missing_supervisor_is_an_alarm(home: Path) -> None:
