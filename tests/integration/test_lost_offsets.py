@@ -138,7 +138,7 @@ class Site:
         return Marker.decode(text)
 
 
-READ_AND_WRITTEN = ("transactions", "rules", "detector-ticks", "detector-marker", "detector-progress")
+READ_AND_WRITTEN = ("transactions", "rules", "detector-ticks", "detector-marker", "detector-progress", "detector-state")
 
 
 @pytest.fixture
@@ -150,6 +150,11 @@ def site(broker: Broker, project: Project, tmp_path: Path) -> Iterator[Site]:
     topic_admin.apply(broker.kafka, declared)
     yield Site(OwnTopics(broker.bootstrap, prefix, names, tuple(declared)), project, tmp_path)
     topic_admin.delete(broker.kafka, declared)
+
+
+def test_a_release_with_another_number_of_tasks_continues(site: Site) -> None:
+    admitted = site.start(spark=replace(site.job.spark, tasks=7))
+    assert admitted.marker == site.marker()
 
 
 def test_nothing_is_lost_while_the_next_record_is_there(site: Site) -> None:

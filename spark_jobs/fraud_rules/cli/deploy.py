@@ -21,7 +21,7 @@ from fraud_rules.cli.options import (
     Metrics,
     Partial,
     Resume,
-    ShufflePartitions,
+    Tasks,
 )
 from fraud_rules.configuration.detector_options import DEFAULTS
 from fraud_rules.errors import FraudError
@@ -51,7 +51,7 @@ def deploy(
         str, typer.Option(help="Path of a wheel on the agent's host.", show_default="the agent's code")
     ] = "",
     master: Master = DEFAULTS.master,
-    shuffle_partitions: ShufflePartitions = DEFAULTS.shuffle_partitions,
+    tasks: Tasks = DEFAULTS.tasks,
     driver_memory: DriverMemory = DEFAULTS.driver_memory,
     kafka_properties: Annotated[
         str, typer.Option(help="Path of a file with SASL and TLS properties on the agent's host.")
@@ -59,7 +59,7 @@ def deploy(
     metrics: Metrics = "",
     resume: Resume = False,
     rebuild: Annotated[
-        bool, typer.Option("--rebuild", help="Set the checkpoint aside and recompute it from the topics.")
+        bool, typer.Option("--rebuild", help="Recompute the state from the topics and begin a new checkpoint.")
     ] = False,
     partial: Partial = False,
     accept_loss: AcceptLoss = False,
@@ -87,7 +87,7 @@ def deploy(
         bootstrap=kafka.bootstrap,
         wheel=wheel,
         master=master,
-        shuffle_partitions=shuffle_partitions,
+        tasks=tasks,
         driver_memory=driver_memory,
         kafka_properties=kafka_properties,
         metrics=metrics,

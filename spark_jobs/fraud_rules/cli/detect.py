@@ -20,7 +20,7 @@ from fraud_rules.cli.options import (
     Metrics,
     Partial,
     Resume,
-    ShufflePartitions,
+    Tasks,
     UiPort,
 )
 from fraud_rules.configuration.detector_options import DEFAULTS, DetectorOptions
@@ -34,7 +34,7 @@ def detect(
     kafka: Kafka,
     checkpoint: Checkpoint = DEFAULTS.checkpoint,
     master: Master = DEFAULTS.master,
-    shuffle_partitions: ShufflePartitions = DEFAULTS.shuffle_partitions,
+    tasks: Tasks = DEFAULTS.tasks,
     driver_memory: DriverMemory = DEFAULTS.driver_memory,
     ui_port: UiPort = None,
     jars: Jars = None,
@@ -59,7 +59,7 @@ def detect(
                 checkpoint=checkpoint,
                 jars=jars,
                 master=master,
-                shuffle_partitions=shuffle_partitions,
+                tasks=tasks,
                 driver_memory=driver_memory,
                 ui_port=ui_port,
                 resume=resume,
@@ -75,7 +75,7 @@ def rebuild(
     kafka: Kafka,
     checkpoint: Checkpoint = DEFAULTS.checkpoint,
     master: Master = DEFAULTS.master,
-    shuffle_partitions: ShufflePartitions = DEFAULTS.shuffle_partitions,
+    tasks: Tasks = DEFAULTS.tasks,
     driver_memory: DriverMemory = DEFAULTS.driver_memory,
     jars: Jars = None,
     partial: Partial = False,
@@ -84,10 +84,11 @@ def rebuild(
         bool, typer.Option("--check", help="Only report whether a rebuild is possible, and change nothing.")
     ] = False,
 ) -> None:
-    """Recompute the checkpoint from the topics and run on it. Use it for a damaged checkpoint or new `key_groups`.
+    """Recompute the state from the topics and run on it. Use it for a damaged state, new `key_groups` or an upgrade.
 
-    The old checkpoint is set aside beside the new one, never deleted. The rebuild replays the batches and rules that
-    are recorded in detector-progress and writes no output twice. After a kill, `fraud detect` continues the rebuild.
+    One Kafka transaction replaces the state in detector-state. The old checkpoint is set aside beside the new one,
+    never deleted. The rebuild replays the batches and rules that are recorded in detector-progress and writes no output
+    twice.
     Under an agent, use `fraud deploy --rebuild`.
 
     \b
@@ -101,7 +102,7 @@ def rebuild(
         checkpoint=checkpoint,
         jars=jars,
         master=master,
-        shuffle_partitions=shuffle_partitions,
+        tasks=tasks,
         driver_memory=driver_memory,
         rebuild=uuid.uuid4().hex,
         partial=partial,

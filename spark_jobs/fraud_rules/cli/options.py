@@ -42,7 +42,7 @@ def declared(name: str, *, shown: str | bool = True) -> Any:
 
 Checkpoint = Annotated[str, declared("checkpoint", shown="var/checkpoint")]
 Master = Annotated[str, declared("master")]
-ShufflePartitions = Annotated[int, declared("shuffle_partitions")]
+Tasks = Annotated[int, declared("tasks")]
 DriverMemory = Annotated[str, declared("driver_memory")]
 UiPort = Annotated[int | None, declared("ui_port", shown="no UI")]
 Jars = Annotated[Path | None, declared("jars", shown="lib/connector")]

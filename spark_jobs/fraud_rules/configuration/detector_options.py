@@ -57,13 +57,11 @@ class DetectorOptions:
     jars: Path | None = field(default=None, metadata=_option("--jars", "Folder of the connector's jars."))
     master: str = field(
         default="local[2,4]",
-        metadata=_option("--master", "Spark's master; local[2,4]: two tasks at once, at most four failures each."),
+        metadata=_option("--master", "Spark's master; local[2,4]: two tasks at once, four tries each."),
     )
-    shuffle_partitions: int = field(
+    tasks: int = field(
         default=2,
-        metadata=_option(
-            "--shuffle-partitions", "Parallel tasks of the stateful stage; a checkpoint fixes it.", at_least=1
-        ),
+        metadata=_option("--tasks", "Number of tasks of a large batch.", at_least=1),
     )
     driver_memory: str = field(
         default="1536m", metadata=_option("--driver-memory", "Memory of the driver's JVM, 512m or more.")
@@ -76,11 +74,15 @@ class DetectorOptions:
     resume: bool = field(default=False, metadata=_option("--resume", "Lift a stop that the rule log requested."))
     adopt: bool = field(
         default=False,
-        metadata=_option("--adopt", "Start a new checkpoint after the last written output. Its windows start empty."),
+        metadata=_option(
+            "--adopt", "Start on an empty checkpoint folder after the last written output, with its state."
+        ),
     )
     rebuild: str | None = field(
         default=None,
-        metadata=_option("--rebuild", "Set the checkpoint aside and recompute it from the topics, once per ID.", "ID"),
+        metadata=_option(
+            "--rebuild", "Recompute the state from the topics and begin a new checkpoint, once per ORDER.", "ORDER"
+        ),
     )
     partial: bool = field(
         default=False,
@@ -88,11 +90,11 @@ class DetectorOptions:
     )
     accept_loss: bool = field(
         default=False,
-        metadata=_option("--accept-loss", "Skip transactions that retention removed before the detector read them."),
+        metadata=_option("--accept-loss", "Continue without transactions that were removed before they were read."),
     )
     hold: Path | None = field(
         default=None,
-        metadata=_option("--hold", "Prepare the start, then wait until FILE exists. Change nothing before.", "FILE"),
+        metadata=_option("--hold", "Prepare the start, then wait for FILE before changing anything.", "FILE"),
     )
     check: bool = field(
         default=False, metadata=_option("--check", "Report whether a start would be refused, and change nothing.")

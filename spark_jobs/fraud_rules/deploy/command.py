@@ -27,7 +27,7 @@ def detector_arguments(intent: Intent, epoch: int, *, settings: Path, schema: Pa
         schema=schema,
         jars=jars,
         master=release.master,
-        shuffle_partitions=release.shuffle_partitions,
+        tasks=release.tasks,
         driver_memory=release.driver_memory,
         spark_conf=release.spark,
         ui_port=release.ui_port,

@@ -43,7 +43,7 @@ class SparkOptions:
     checkpoint: str
     jars: Path
     master: str = DEFAULTS.master
-    shuffle_partitions: int = DEFAULTS.shuffle_partitions
+    tasks: int = DEFAULTS.tasks
     driver_memory: str = DEFAULTS.driver_memory
     ui_port: int | None = None
     name: str = "fraud-detector"
@@ -148,7 +148,7 @@ def _nothing(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 def _settings(options: SparkOptions, jars: list[Path]) -> dict[str, str]:
     settings = {**_placement(options, jars), **_CHECKPOINT, **_LOW_LATENCY, **_HISTORY, **_WORKERS}
     settings |= {f"spark.executorEnv.{name}": value for name, value in _MALLOC.items()}
-    settings["spark.sql.shuffle.partitions"] = str(options.shuffle_partitions)
+    settings["spark.sql.shuffle.partitions"] = str(options.tasks)
     if options.checkpoints_to_disk:
         settings |= _LOCAL_CHECKPOINT
     return settings | dict(options.further)

@@ -23,7 +23,7 @@ ALL = DetectorOptions(
     schema=Path("/schema.yaml"),
     jars=Path("/jars"),
     master="spark://master:7077",
-    shuffle_partitions=8,
+    tasks=8,
     driver_memory="2g",
     spark_conf={"spark.b": "x=y", "spark.a": "1"},
     ui_port=4040,
@@ -48,7 +48,7 @@ def test_a_command_line_has_every_option_once() -> None:
         "--schema=/schema.yaml",
         "--jars=/jars",
         "--master=spark://master:7077",
-        "--shuffle-partitions=8",
+        "--tasks=8",
         "--driver-memory=2g",
         "--spark-conf=spark.a=1",
         "--spark-conf=spark.b=x=y",
@@ -66,7 +66,7 @@ def test_a_command_line_has_every_option_once() -> None:
 
 def test_options_without_a_value_do_not_appear() -> None:
     assert DEFAULTS.arguments() == [
-        "--epoch=0", "--master=local[2,4]", "--shuffle-partitions=2", "--driver-memory=1536m",
+        "--epoch=0", "--master=local[2,4]", "--tasks=2", "--driver-memory=1536m",
     ]  # fmt: skip
 
 

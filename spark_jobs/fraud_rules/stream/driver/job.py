@@ -63,7 +63,7 @@ def job_of(
         checkpoint=options.checkpoint,
         jars=options.jars,
         master=options.master,
-        shuffle_partitions=options.shuffle_partitions,
+        tasks=options.tasks,
         driver_memory=options.driver_memory,
         ui_port=options.ui_port,
         further=options.spark_conf,

@@ -133,9 +133,7 @@ def _start(
         report(f"continues without lost records: {loss}")
     transactions = stack.enter_context(TopicReader(job.kafka, topics.transactions))
     ticker = Ticker(TickWriter(job.kafka, topics.detector_ticks, settings.detector), transactions, settings.tick_ms)
-    context = WorkerContext(
-        job.schema, settings, job.kafka, folder.root, options.shuffle_partitions, admission.state.partitions
-    )
+    context = WorkerContext(job.schema, settings, job.kafka, folder.root, options.tasks, admission.state.partitions)
     metrics = stack.enter_context(serve_metrics(job))
     spill = context.spill()
     spill.clean()
