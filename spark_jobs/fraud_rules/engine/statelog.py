@@ -14,7 +14,16 @@ from typing import Final, NamedTuple, Protocol
 
 import msgspec
 
-__all__ = ["EMPTY_LOG", "MemoryStateLog", "StateLog", "StateVersion", "chunk_name", "read_image", "restore_image"]
+__all__ = [
+    "EMPTY_LOG",
+    "MemoryStateLog",
+    "StateLog",
+    "StateVersion",
+    "chunk_name",
+    "is_content_of",
+    "read_image",
+    "restore_image",
+]
 
 
 class StateVersion(NamedTuple):
@@ -31,6 +40,11 @@ EMPTY_LOG: Final = StateVersion(0, 0)
 def chunk_name(number: int, blob: bytes) -> str:
     """The name of a chunk. `number` is the log's version at which the chunk's first rows were added."""
     return f"{number}-{hashlib.blake2b(blob, digest_size=12).hexdigest()}"
+
+
+def is_content_of(name: str, blob: bytes) -> bool:
+    """Whether a chunk with this name has this content."""
+    return chunk_name(int(name.partition("-")[0]), blob) == name
 
 
 class StateLog(Protocol):

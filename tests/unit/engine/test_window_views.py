@@ -14,86 +14,18 @@ import pytest
 
 from fraud_rules.codec.rules.codec import read_entry
 from fraud_rules.codec.transactions.codec import decode_transactions
-from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.engine.engine import KeyGroupEngine
 from fraud_rules.engine.fanout import fan_out
 from fraud_rules.engine.state.chunks import MERGE_WIDTH
 from fraud_rules.engine.state.journal import Head, _decode_head
-from fraud_rules.engine.state.store import HeapViews, MappedViews, ViewStore
+from fraud_rules.engine.state.store import HeapViews, MappedViews
 from fraud_rules.engine.statelog import MemoryStateLog, StateVersion
 from fraud_rules.errors import StorageFull
 from fraud_rules.model.limits import RuleLimits
-from fraud_rules.model.output import KeyGroupOutput
 from fraud_rules.model.ruleset import RuleTimeline
 from fraud_rules.model.schema import Field, FieldType, TransactionSchema
-from tests.support.places import ROOT
 from tests.support.small_disk import small_disk
-
-SCHEMA = TransactionSchema.load(ROOT / "config" / "schema.yaml")
-SETTINGS = DetectorSettings(key_groups=1, max_out_of_orderness_ms=2_000)
-START_MS = 1_700_000_000_000
-RULES = [
-    ["payeeId", "paymentType"], ["payeeId"], ["payeeId", "beneficiaryId"],
-]  # fmt: skip
-
-
-def timeline() -> RuleTimeline:
-    common = {
-        "ruleState": "ACTIVE",
-        "aggregateFieldName": "paymentAmount",
-        "limitOperatorType": ">",
-        "windowSeconds": 10,
-    }
-    records = [
-        {**common, "ruleId": 1, "groupingKeyNames": RULES[0], "aggregatorFunctionType": "SUM", "limit": 300},
-        {**common, "ruleId": 2, "groupingKeyNames": RULES[1], "aggregatorFunctionType": "COUNT_WITH_RESET", "limit": 7},
-        {**common, "ruleId": 3, "groupingKeyNames": RULES[2], "aggregatorFunctionType": "MAX", "limit": 90,
-         "cooldownSeconds": 5},
-    ]  # fmt: skip
-    entries = [
-        read_entry(i, 1, json.dumps(record).encode(), SCHEMA, SETTINGS.limits) for i, record in enumerate(records)
-    ]
-    return RuleTimeline(entries)
-
-
-def blobs(batches: int, rows: int, seed: int = 1, rules: RuleTimeline | None = None) -> list[bytes]:
-    """Packed batches of a stream in which keys, types and disorder vary."""
-    random, rules = np.random.default_rng(seed), rules or timeline()
-    packed = []
-    for batch in range(batches):
-        number = batch * rows + np.arange(rows)
-        append = START_MS + number * 20
-        event = append - np.where(random.random(rows) < 0.2, random.integers(0, 3_000, rows), 0)
-        values = [
-            json.dumps(
-                {
-                    "transactionId": int(number[i] - (7 if random.random() < 0.02 else 0)),
-                    "eventTime": int(event[i]),
-                    "payeeId": int(random.integers(0, 9)),
-                    "beneficiaryId": int(random.integers(0, 4)),
-                    "paymentType": ("CSH", "CRD", "a type of many letters")[int(random.integers(0, 3))],
-                    "paymentAmount": f"{int(random.integers(100, 10_000)) / 100:.2f}",
-                }
-            ).encode()
-            for i in range(rows)
-        ]
-        decoded = decode_transactions(values, np.zeros(rows), number, append, SCHEMA, 300_000)
-        packed.append(fan_out(decoded.batch, rules, 1)[0])
-    return packed
-
-
-def comparable(output: KeyGroupOutput) -> tuple[object, ...]:
-    return ([(alert.alert_id, alert.json) for alert in output.alerts], output.late, output.duplicates, output.rows)
-
-
-def run(packed: list[bytes], log: MemoryStateLog, views: list[ViewStore]) -> list[tuple[object, ...]]:
-    """Give the batches in turn to engines over these views; a fresh view store stands for another worker."""
-    rules = timeline()
-    answers = []
-    for batch, blob in enumerate(packed):
-        engine = KeyGroupEngine(0, SCHEMA, SETTINGS, log, views[batch % len(views)])
-        answers.append(comparable(engine.process([blob], rules, batch, 0)))
-    return answers
+from tests.support.streams.packed import RULES, SCHEMA, SETTINGS, START_MS, blobs, comparable, run, timeline
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ import msgspec
 
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.engine.state.journal import Head, decode_head
-from fraud_rules.engine.statelog import EMPTY_LOG, MemoryStateLog, StateVersion, chunk_name
+from fraud_rules.engine.statelog import EMPTY_LOG, MemoryStateLog, StateVersion, is_content_of
 from fraud_rules.errors import StateDamaged
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.writer import last_record
@@ -111,7 +111,7 @@ def _named_chunks(log: Mapping[str, bytes]) -> Iterator[tuple[str, bytes]]:
         blob = log.get(info.name)
         if blob is None:
             raise StateDamaged(f"chunk {info.name} is missing")
-        if chunk_name(int(info.name.partition("-")[0]), blob) != info.name:
+        if not is_content_of(info.name, blob):
             raise StateDamaged(f"chunk {info.name} has another content")
         yield info.name, blob
 

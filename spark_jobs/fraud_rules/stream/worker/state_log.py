@@ -14,7 +14,7 @@ from typing import Final
 import msgspec
 
 from fraud_rules.engine.state.journal import decode_head
-from fraud_rules.engine.statelog import EMPTY_LOG, StateVersion
+from fraud_rules.engine.statelog import EMPTY_LOG, StateVersion, is_content_of
 from fraud_rules.errors import StateDamaged
 from fraud_rules.logs.state_topic import HEAD, StateTopic
 from fraud_rules.runtime.compression import compress
@@ -26,6 +26,7 @@ __all__ = ["StateDelta", "TaskStateLog"]
 LARGE_BYTES: Final = 65_536
 """The compressed size from which a task writes a chunk itself."""
 
+_REMEDY: Final = "restore the topic, or rebuild the state (fraud rebuild)"
 _WAIT_S: Final = 30.0
 _POLL_S: Final = 0.2
 _SWEEP_EVERY: Final = 16
@@ -99,10 +100,7 @@ class TaskStateLog:
                 self._restore()
             blob = (self._restored or {}).get(name)
         if blob is None:
-            raise StateDamaged(
-                f"{self._topic.topic} has lost chunk {name} of key group {self._key_group}: restore the topic, or "
-                "rebuild the state (fraud rebuild)"
-            )
+            raise StateDamaged(f"{self._topic.topic} has lost chunk {name} of key group {self._key_group}: {_REMEDY}")
         return blob
 
     def put_chunk(self, name: str, blob: bytes) -> None:
@@ -140,12 +138,16 @@ class TaskStateLog:
     def _restore(self) -> None:
         """Read the log from the topic into this host's files.
 
-        The transaction that has written the version may become readable a little later.
+        The transaction that has written the version may become readable a little later. Raises StateDamaged.
         """
         head, log = wait_for(self._committed, within_s=_WAIT_S, every_s=_POLL_S, late=self._not_found)
         named = {info.name for info in decode_head(head).chunks}
         self._orphans = log.keys() - named - {HEAD}
         for name in named & log.keys():
+            if not is_content_of(name, log[name]):
+                raise StateDamaged(
+                    f"chunk {name} of key group {self._key_group} has another content in {self._topic.topic}: {_REMEDY}"
+                )
             self._files.write(name, log[name])
         self._files.write(head_file(self._told), head)
         self._head, self._restored = head, log
@@ -161,7 +163,7 @@ class TaskStateLog:
     def _not_found(self) -> StateDamaged:
         return StateDamaged(
             f"{self._topic.topic} does not hold version {self._told.version} of key group {self._key_group}, which the "
-            "marker names: restore the topic, or rebuild the state (fraud rebuild)"
+            f"marker names: {_REMEDY}"
         )
 
     def _sweep(self) -> None:
