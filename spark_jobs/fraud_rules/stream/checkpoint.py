@@ -25,6 +25,11 @@ RESUMED: Final = "resumed"
 FORMAT: Final = 3
 """The version of the checkpoint's format. It increases when the meaning of the content changes."""
 
+_REMEDIES: Final = {
+    "format": "use the version that made it, or rebuild the state (fraud rebuild)",
+    "detector": "use the original setting, or an empty folder",
+    "keyGroups": "use the original setting, or rebuild the state (fraud rebuild)",
+}
 _INITIAL = "sources/0/0"
 _LOG_VERSIONS = ("v1", "v2")
 _POLL_S = 0.3
@@ -189,11 +194,10 @@ def is_committed(folder: Folder, batch_id: int) -> bool:
 
 
 def _check_manifest(folder: Folder, known: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
-    for name in ("format", "detector", "keyGroups"):
+    for name, remedy in _REMEDIES.items():
         if known.get(name) != wanted[name]:
             raise CheckpointForeign(
-                f"{folder.root} was made with {name} {known.get(name)!r}, not {wanted[name]!r}: "
-                "use the original setting, or an empty folder"
+                f"{folder.root} was made with {name} {known.get(name)!r}, not {wanted[name]!r}: {remedy}"
             )
     topics = known.get("topics")
     for topic, identity in wanted["topics"].items():

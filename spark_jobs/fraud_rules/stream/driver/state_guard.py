@@ -35,14 +35,19 @@ def new_position(kafka: KafkaConnection, settings: DetectorSettings) -> StatePos
 
 
 def check_state(kafka: KafkaConnection, settings: DetectorSettings, marker: Marker | None) -> None:
-    """Raise StateDamaged if the topic was deleted, created again or truncated, or has another number of partitions.
+    """Raise StateDamaged if the topic was deleted, created again or truncated, or has another number of partitions, or
+    if an earlier version wrote the marker.
 
     Raises CheckpointForeign if the state has another number of key groups.
     """
-    known = None if marker is None else marker.state
-    if known is None:
+    if marker is None:
         return
-    topic = settings.topics.detector_state
+    topic, known = settings.topics.detector_state, marker.state
+    if known is None:
+        raise StateDamaged(
+            f"an earlier version wrote batch {marker.batch_id} and kept the state in the checkpoint, not in {topic}: "
+            "rebuild the state (fraud rebuild)"
+        )
     if len(known.versions) != settings.key_groups:
         raise CheckpointForeign(
             f"{topic} has the state of {len(known.versions)} key groups, but the settings say {settings.key_groups}: "
