@@ -11,14 +11,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from fraud_rules.configuration.project import Project
-from fraud_rules.errors import CheckpointDamaged, CheckpointForeign, DetectorStopped
+from fraud_rules.engine.state.journal import decode_head
+from fraud_rules.errors import CheckpointDamaged, CheckpointForeign, DetectorStopped, StateDamaged
 from fraud_rules.kafka.broker import Broker
 from fraud_rules.kafka.consume import await_settled
+from fraud_rules.logs.state_topic import HEAD
 from tests.support.conformance import SCHEMAS
 from tests.support.kafka.records import read_all
+from tests.support.kafka.state_damage import Change, damaged_state
 from tests.support.kafka.timed_topics import Logs, timed_topics
 from tests.support.processes.detectors_in_turn import DetectorsInTurn
 from tests.support.processes.running_detector import Installation, covers
@@ -187,19 +191,9 @@ def nothing(_: bytes) -> bytes:
     return b""
 
 
-def state_files(keep: Callable[[bytes], bytes | None]) -> Damage:
-    """The newest state of every partition is missing (None) or has other content."""
-
-    def damage(checkpoint: Path) -> None:
-        for store in [folder for folder in (checkpoint / "state").glob("*/*") if folder.name.isdigit()]:
-            files = [file for file in store.iterdir() if file.suffix in (".changelog", ".zip")]
-            last = max(int(file.name.split("_")[0]) for file in files)
-            for file in files:
-                if int(file.name.split("_")[0]) == last:
-                    content = keep(file.read_bytes())
-                    file.unlink() if content is None else file.write_bytes(content)
-
-    return damage
+def older(head: bytes) -> bytes:
+    decoded = decode_head(head)
+    return msgspec.msgpack.encode(msgspec.structs.replace(decoded, version=decoded.version - 1))
 
 
 def other_query(content: bytes) -> bytes:
@@ -226,10 +220,13 @@ DAMAGED = {
     "all pins missing": (gone("pins"), "pins lacks"),
     "last pin cut short": (rewritten("pins", half), "pins/"),
     "last pin of another batch": (rewritten("pins", lambda pin: pin.replace(b'"batchId":', b'"batchId":9')), "pins/"),
-    "state missing": (gone("state"), "state is missing"),
 }
 
-STATE = {"missing": state_files(lambda _: None), "cut short": state_files(half)}
+STATE: dict[str, tuple[Change, str]] = {
+    "heads missing": (lambda name, blob: None if name == HEAD else blob, "does not hold version"),
+    "heads of another version": (lambda name, blob: older(blob) if name == HEAD else blob, "does not hold version"),
+    "chunks missing": (lambda name, blob: blob if name == HEAD else None, "has lost chunk"),
+}
 
 FOREIGN = {
     "of another query": (rewritten("metadata", other_query), "belongs to query 00000000"),
@@ -256,8 +253,7 @@ def refused(site: Site, checkpoint: Path, code: int, says: str, installation: In
 
 def _files(checkpoint: Path) -> set[str]:
     """The files without those that an interrupted writer leaves."""
-    found = (str(path.relative_to(checkpoint)) for path in checkpoint.rglob("*") if not path.name.startswith("."))
-    return {name for name in found if not name.startswith("state/") or name.count("/") < 2}
+    return {str(path.relative_to(checkpoint)) for path in checkpoint.rglob("*") if not path.name.startswith(".")}
 
 
 @pytest.mark.parametrize("damage", DAMAGED)
@@ -270,13 +266,14 @@ def test_a_damaged_checkpoint_is_refused(damage: str, site: Site, tmp_path: Path
 
 @pytest.mark.parametrize("damage", STATE)
 def test_incomplete_state_is_refused(damage: str, site: Site, tmp_path: Path) -> None:
-    """Spark reads the state when it plans a batch. This batch ends without any effect."""
+    """The tasks of the first batch restore the state, because the copy has no views. The batch has no effect."""
+    change, says = STATE[damage]
     copy = Path(shutil.copytree(site.installation.checkpoint, tmp_path / "copy"))
-    STATE[damage](copy)
     finished, written = batches(copy / "commits"), site.written()
-    site.detectors.begin(site.installation, checkpoint=copy)
-    assert site.detectors.wait_end() == CheckpointDamaged.exit_code, site.detectors.said()
-    assert "state is incomplete" in site.detectors.said()
+    with damaged_state(site.installation.topics, site.installation.settings.detector, change):
+        site.detectors.begin(site.installation, checkpoint=copy)
+        assert site.detectors.wait_end() == StateDamaged.exit_code, site.detectors.said()
+        assert says in site.detectors.said()
     assert batches(copy / "commits") == finished
     assert site.written() == written
 

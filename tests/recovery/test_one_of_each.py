@@ -1,4 +1,4 @@
-"""A full disk, a zombie, a takeover, a damaged checkpoint and a rebuild, each once, in one run of one detector.
+"""A full disk, a zombie, a takeover, a lost state and a rebuild, each once, in one run of one detector.
 
 The variants of each are in test_takeover, test_checkpoint and test_rebuild, which are long tests.
 """
@@ -6,15 +6,15 @@ The variants of each are in test_takeover, test_checkpoint and test_rebuild, whi
 from __future__ import annotations
 
 import contextlib
-import shutil
 import signal
 from pathlib import Path
 
 import pytest
 
 from fraud_rules.configuration.project import Project
-from fraud_rules.errors import BrokerUnavailable, CheckpointDamaged, DetectorFailed, Fenced
+from fraud_rules.errors import BrokerUnavailable, CheckpointDamaged, DetectorFailed, Fenced, StateDamaged
 from tests.support.kafka.own_topics import OwnTopics
+from tests.support.kafka.state_damage import recreate_state
 from tests.support.recovery.site import Site
 from tests.support.recovery.verdict import differences
 from tests.support.small_disk import small_disk
@@ -56,11 +56,11 @@ class Story(Site):
         assert zombie.wait_end() in ends, zombie.said()[-2000:]
         zombie.kill()
 
-    def damage_and_rebuild(self, checkpoint: Path) -> None:
+    def lose_the_state_and_rebuild(self) -> None:
         assert self.starts[-1].stop() == 0, self.starts[-1].said()[-2000:]
-        shutil.rmtree(checkpoint / "state")
+        recreate_state(self.installation.topics)
         refused = self.start()
-        assert refused.wait_end() == CheckpointDamaged.exit_code, refused.said()[-2000:]
+        assert refused.wait_end() == StateDamaged.exit_code, refused.said()[-2000:]
         self.start("--rebuild=once")
         self.await_batches(3)
 
@@ -74,7 +74,7 @@ def test_every_alert_is_right_after_all_failures(project: Project, topics: OwnTo
         site.installation.checkpoint.symlink_to(checkpoint)
         site.fill_the_disk(disk)
         site.take_over()
-        site.damage_and_rebuild(checkpoint)
+        site.lose_the_state_and_rebuild()
         site.finish()
         assert len(list(disk.glob("checkpoint.aside-*"))) == 1
         found, counts = differences(site.installation, site.load.traffic.documents, rebuilds=1)

@@ -1,9 +1,8 @@
-"""A rebuild after damage to the checkpoint, or for another number of key groups: the state is recomputed from the
+"""A rebuild after the loss of the state, or for another number of key groups: the state is recomputed from the
 topics, and outputs are complete and without duplicates."""
 
 from __future__ import annotations
 
-import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,10 +11,11 @@ import pytest
 import yaml
 
 from fraud_rules.configuration.project import Project
-from fraud_rules.errors import CheckpointDamaged, CheckpointForeign
+from fraud_rules.errors import CheckpointForeign, StateDamaged
 from fraud_rules.model.schema import TransactionSchema
 from tests.support import oracle
 from tests.support.kafka.own_topics import OwnTopics
+from tests.support.kafka.state_damage import recreate_state
 from tests.support.processes.running_detector import Installation, RunningDetector
 from tests.support.recovery.site import Site
 from tests.support.recovery.verdict import Run, differences, recorded_stream
@@ -39,17 +39,17 @@ class RebuildSite(Site):
         return sorted(self.installation.home.glob("checkpoint.aside-*"))
 
 
-def test_a_damaged_checkpoint_is_rebuilt_also_after_a_kill(project: Project, topics: OwnTopics, tmp_path: Path) -> None:
+def test_a_lost_state_is_rebuilt_also_after_a_kill(project: Project, topics: OwnTopics, tmp_path: Path) -> None:
     with RebuildSite(tmp_path, project, topics, seed=5, key_groups=4).working(ROWS) as site:
         site.start()
         site.await_batches(20)
         assert RunningDetector(site.installation, "--rebuild=rushed").wait_end() == CheckpointForeign.exit_code
         assert site.starts[-1].stop() == 0
-        shutil.rmtree(site.installation.checkpoint / "state")
-        assert site.start().wait_end() == CheckpointDamaged.exit_code
+        recreate_state(topics)
+        assert site.start().wait_end() == StateDamaged.exit_code
         site.load.allow(ROWS)
         killed = site.start("--rebuild=once")
-        until(lambda: site.old_checkpoints, "the damaged checkpoint is set aside")
+        until(lambda: site.old_checkpoints, "the old checkpoint is set aside")
         killed.kill()
         again = site.start()
         site.await_batches(1)

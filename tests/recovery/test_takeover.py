@@ -73,7 +73,7 @@ def test_a_start_on_a_damaged_copy_does_not_affect_the_running_detector(
         copy = tmp_path / "copy"
         with contextlib.suppress(shutil.Error):  # files come and go while they are copied
             shutil.copytree(site.installation.checkpoint, copy)
-        shutil.rmtree(copy / "state")
+        shutil.rmtree(copy / "pins")
         mistaken = RunningDetector(site.installation, checkpoint=copy)
         assert mistaken.wait_end() == CheckpointDamaged.exit_code, mistaken.said()[-2000:]
         site.await_batches(3)
