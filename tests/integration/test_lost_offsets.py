@@ -32,10 +32,11 @@ from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.spark.session import SparkOptions
 from fraud_rules.spark.storage import DiskFolder
 from fraud_rules.stream import checkpoint
-from fraud_rules.stream.driver import losses
+from fraud_rules.stream.driver import admission, losses, rebuild
 from fraud_rules.stream.driver.admission import Admission, admit, check
 from fraud_rules.stream.driver.job import DetectorJob, RebuildOrder
 from fraud_rules.stream.driver.marker import Marker
+from fraud_rules.stream.driver.state_guard import new_position
 from fraud_rules.stream.pins import Pin, PinStore
 from fraud_rules.stream.work import WorkReport
 from tests.support.kafka.own_topics import OwnTopics
@@ -83,7 +84,8 @@ class Site:
     def write(self, batch: int, read: int) -> None:
         names, detector = self.topics.names, self.job.settings.detector.encode()
         ids = topic_ids(self.topics.kafka, [names.transactions, names.rules, names.detector_ticks])
-        marker = Marker(QUERY, batch, self.ends(read), Pin(batch, 0), topics=ids)
+        state = new_position(self.topics.kafka, self.job.settings)
+        marker = Marker(QUERY, batch, self.ends(read), Pin(batch, 0), topics=ids, state=state)
         progress = {"queryId": QUERY, "batchId": batch, "endOffsets": self.ends(read), "rulesEnd": 0}
         writer = BatchWriter(self.topics.kafka, self.topics.prefix + "test")
         writer.open()
@@ -221,7 +223,7 @@ def test_the_next_start_completes_an_interrupted_acceptance(site: Site) -> None:
 
 
 def test_the_first_batch_of_a_checkpoint_can_lose_records_too(site: Site) -> None:
-    for name in ("offsets/0", "offsets/1", "commits/0", "commits/1", "state/0/0/1.changelog"):
+    for name in ("offsets/0", "offsets/1", "commits/0", "commits/1"):
         site.folder.delete(name)
     site.folder.create("beginning", json.dumps({"marker": json.loads(site.marker().encode())}).encode())
     site.folder.create("sources/0/0", b"\0v1\n" + json.dumps(site.ends(READ)).encode(), replace=True)
@@ -296,3 +298,28 @@ def test_a_log_that_ends_before_the_read_offset_is_named(site: Site) -> None:
     assert f"from {THERE} to {THERE + 40}: the log ends before" in site.refusal()
     site.start(accept_loss=True)
     assert (site.next_offset(1), site.next_offset(2)) == (READ, THERE)
+
+
+def test_a_rebuild_that_died_after_its_transaction_only_replaces_the_folder(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Died(Exception):
+        pass
+
+    def die(*_: object, **__: object) -> None:
+        raise Died
+
+    before, order = site.marker(), RebuildOrder("order")
+    with monkeypatch.context() as patch:
+        patch.setattr(admission, "begin_rebuild", die)
+        with pytest.raises(Died):
+            site.start(rebuild=order)
+    rebuilt = site.marker()
+    assert (before.rebuild, rebuilt.rebuild) == (None, "order")
+    assert rebuilt.batch_id == before.batch_id
+    assert site.start().marker == rebuilt, "the old folder fits the recomputed state too"
+    monkeypatch.setattr(rebuild, "_recompute", die)
+    admitted = site.start(rebuild=order)
+    assert admitted.state == rebuilt.state
+    assert json.loads(admitted.starting_offsets) == site.ends(READ)
+    assert len(list(Path(site.folder.root).parent.glob("checkpoint.aside-*"))) == 1
