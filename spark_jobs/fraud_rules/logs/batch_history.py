@@ -1,7 +1,7 @@
 """The evaluated transactions of a detector and their batches, from which a rebuild recomputes the state.
 
-Each batch recorded its end offsets and its rules in `detector-progress`. A rebuilt checkpoint continues the batches of
-the previous checkpoint. A checkpoint that was started without state begins a new history.
+Each batch recorded its end offsets and its rules in `detector-progress`. A checkpoint that a rebuild
+or `--adopt` has created continues the batches of the previous one. A checkpoint without state begins a new history.
 """
 
 from __future__ import annotations

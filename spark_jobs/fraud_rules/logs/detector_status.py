@@ -77,11 +77,11 @@ class BatchProgress(msgspec.Struct, frozen=True, rename="camel"):
     """The record of one batch in `detector-progress`. `end_offsets` are by topic and partition (as text).
 
     `late` counts a transaction once for each grouping in which it was late; `late_transactions` counts it once.
-    `since_start` counts the records read since this start of the detector. `rebuilt`: a rebuild made the query's
-    state, which includes the batches of earlier queries. `attempt` is the id of the intent that the detector executes,
-    if it executes one. `lost` lists the records that the detector skips from this batch on, because a person has
-    accepted the loss. `retained_marks` counts the marks that alerts leave for cool-downs and resets, once per rule and
-    key.
+    `since_start` counts the records read since this start of the detector. `rebuilt`: the query's state includes the
+    batches of earlier queries, after a rebuild or `--adopt`. `attempt` is the id of the intent that the detector
+    executes, if it executes one. `lost` lists the records that the detector skips from this batch on, because a person
+    has accepted the loss. `retained_marks` counts the marks that alerts leave for cool-downs and resets, once per rule
+    and key.
     """
 
     query_id: str

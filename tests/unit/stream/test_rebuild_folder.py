@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from fraud_rules.spark.storage import DiskFolder
@@ -12,10 +13,28 @@ from fraud_rules.stream.driver.job import RebuildOrder
 from fraud_rules.stream.driver.marker import Beginning, Marker, beginning_of
 from fraud_rules.stream.driver.rebuild import begin_rebuild, finish_rebuild, is_executed
 from fraud_rules.stream.pins import Pin, PinStore
+from fraud_rules.stream.state_position import empty_position
 
 ORDER = RebuildOrder("one")
 MARKER = Marker("query", 7, {"transactions": {"0": 5}}, Pin(7, 3))
 MANIFEST = {"format": 1, "detector": "cards", "keyGroups": 4, "fields": {}, "topics": {}}
+
+
+STATE = empty_position("id", [0], [0], 4)
+
+
+@pytest.mark.parametrize(
+    ("beginning", "continues"),
+    [
+        (Beginning(msgspec.structs.replace(MARKER, state=STATE)), True),
+        (Beginning(MARKER), False),
+        (Beginning(MARKER, "one"), True),
+        (Beginning(None), False),
+    ],
+    ids=["adopted", "adopted without state", "rebuilt", "new"],
+)
+def test_adopted_and_rebuilt_state_continues_the_history(beginning: Beginning, *, continues: bool) -> None:
+    assert beginning.continues is continues
 
 
 class Died(Exception):

@@ -81,8 +81,9 @@ class BatchParts:
 class BatchOrigin:
     """Facts about a start. Its batches write them to the progress records and markers.
 
-    `rebuilt` means that a rebuild created the checkpoint. `attempt` is the id of the attempt, None without an agent.
-    `topics` are Kafka's ids of the input topics, by name. `loss` is the last accepted loss; one batch reports it.
+    `rebuilt` means that the state includes the batches of earlier queries (`--adopt`, rebuild). `attempt` is the id of
+    the attempt, None without an agent. `topics` are Kafka's ids of the input topics, by name. `loss` is the last
+    accepted loss; one batch reports it.
     """
 
     rebuilt: bool = False

@@ -70,6 +70,11 @@ class Beginning(msgspec.Struct, frozen=True, rename="camel"):
     marker: Marker | None
     rebuild: str | None = None
 
+    @property
+    def continues(self) -> bool:
+        """Whether the state includes the batches of earlier queries, so that their batches belong to its history."""
+        return self.rebuild is not None or (self.marker is not None and self.marker.state is not None)
+
 
 _decode_beginning = msgspec.json.Decoder(Beginning).decode
 

@@ -186,7 +186,7 @@ def _check_host(job: DetectorJob) -> None:
 
 
 def _origin(job: DetectorJob, admission: Admission) -> BatchOrigin:
-    rebuilt = admission.beginning is not None and admission.beginning.rebuild is not None
+    rebuilt = admission.beginning is not None and admission.beginning.continues
     attempt = None if job.attempt is None else job.attempt.attempt_id
     return BatchOrigin(rebuilt, attempt, admission.topics, admission.loss)
 
