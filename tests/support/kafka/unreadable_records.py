@@ -62,4 +62,6 @@ def _keys(role: str, detectors: tuple[str, ...]) -> list[bytes]:
         return [f"{name}/{part}".encode() for name in detectors for part in ("agent", "supervision", "attempt")]
     if role in ("detector_progress", "detector_marker", "detector_intents"):
         return [name.encode() for name in detectors]
+    if role == "detector_state":
+        return [f"{name}/{place}".encode() for name in detectors for place in ("0/0-00", "x/head", "")]
     return [b""]
