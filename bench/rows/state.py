@@ -1,4 +1,4 @@
-"""Measures the bytes of a retained transaction: in memory (the views) and in the durable log (the state store).
+"""Measures the bytes of a retained transaction: in memory (the views) and in the durable log (`detector-state`).
 
 The measurement runs the key groups' engines without Spark, over the same blobs, and adds up all key groups. A
 transaction counts once for each grouping that retains it.
