@@ -76,13 +76,13 @@ RUNS = (
     Run(r"fraud control (drift|outbox|audit verify.*)", codes=(0, 37, 39)),
     Run(r"fraud control publish", says="publishing"),
     Run(r"fraud record .*", codes=(0, 1)),
-    Run(r"fraud (replay|reevaluate|deploy --rebuild)", codes=(1, 2)),  # named without the words that they ask for
+    Run(r"fraud (replay|reevaluate|drain|deploy --rebuild)", codes=(1, 2)),  # named without the words that they ask for
     Run(r"fraud reevaluate 2.*", codes=(0, 25, 26, 27), long=True),
     Run(r"fraud archive", long=True),
     Run(r"fraud agent run", says=r"agent", long=True),
-    Run(r"fraud detect", says=r"detector", long=True),
+    Run(r"fraud detect( --adopt)?", says=r"detector", long=True),
     Run(r"python spark_jobs/detector\.py .*", says=r"detector: running", long=True),
-    Run(r"fraud rebuild", codes=(0, 1, 9, 18), long=True),
+    Run(r"fraud rebuild( --check)?", codes=(0, 1, 9, 11, 18), long=True),
     Run(r"make demo.*", says=r"broker", long=True),
     Run(r"make stop"),
     Run(r"make (clean|distclean)"),
