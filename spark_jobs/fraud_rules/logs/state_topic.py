@@ -64,6 +64,8 @@ class StateTopic:
                     if place is None or (key_groups is not None and place[0] not in key_groups):
                         continue
                     group, name = place
+                    if self.partition_of(group) != partition:
+                        continue  # written before the number of partitions changed
                     if record.value is None:
                         found.get(group, {}).pop(name, None)
                     else:
