@@ -101,8 +101,7 @@ class CheckpointHook(BaseHook):
         if has_topic(kafka, topics.detector_state):
             found = settings_of_topic(kafka, topics.detector_state)
             unsuitable = tuple(faults_of_state(topics.detector_state, found))
-        batch_id = None if marker is None or marker.state is None else marker.batch_id
-        return StateFacts(batch_id=batch_id, unsuitable=unsuitable)
+        return StateFacts(batch_id=None if marker is None else marker.batch_id, unsuitable=unsuitable)
 
     def _files(self) -> Iterator[Path]:
         """All files. A running detector creates and deletes files, so some may be gone when they are read."""

@@ -294,6 +294,14 @@ def test_another_number_of_key_groups_is_foreign(root: Path, topics: OwnTopics) 
     assert "the state of 8 key groups, but the settings say 4" in str(state.fault)
 
 
+def test_a_state_of_an_earlier_version_is_found(root: Path, topics: OwnTopics) -> None:
+    settings, marker = DetectorSettings("detector", topics=topics.names), Marker(QUERY, 7, {}, Pin(7, 0))
+    produce(topics.bootstrap, topics.names.detector_marker, [marker.encode()], key=b"detector")
+    await_settled(topics.kafka, [topics.names.detector_marker])
+    state = CheckpointHook(str(root)).state(topics.kafka, settings)
+    assert "rebuild the state" in str(state.fault)
+
+
 def test_a_detector_without_state_has_no_finding(root: Path, topics: OwnTopics) -> None:
     settings = DetectorSettings("detector", topics=topics.names)
     assert CheckpointHook(str(root)).state(topics.kafka, settings) == StateFacts()
