@@ -8,7 +8,7 @@ outside the transaction: a chunk without a head that names it is an orphan, whic
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Final
@@ -17,7 +17,8 @@ from confluent_kafka import KafkaError, Message, Producer
 
 from fraud_rules.errors import BrokerUnavailable
 from fraud_rules.kafka.connection import KafkaConnection
-from fraud_rules.kafka.reader import TopicReader
+from fraud_rules.kafka.decoding import decode_or_skip
+from fraud_rules.kafka.reader import Record, TopicReader
 from fraud_rules.kafka.suitable import MAX_STATE_RECORD_BYTES
 from fraud_rules.runtime.compression import decompress
 
@@ -49,13 +50,13 @@ class StateTopic:
     def read(self, key_group: int) -> dict[str, bytes]:
         """The committed records of a key group, by name: the contents of the head and of all chunks, decompressed.
 
-        Reads the whole partition. Raises BrokerUnavailable, ValueError.
+        Reads the whole partition. A record that this product did not write is skipped. Raises BrokerUnavailable.
         """
         return self.read_all([key_group]).get(key_group, {})
 
     def read_all(self, key_groups: list[int] | None = None) -> dict[int, dict[str, bytes]]:
         """The committed records of these key groups, or of all key groups that have records. See `read`."""
-        found: dict[int, dict[str, bytes]] = {}
+        found: dict[int, dict[str, Record]] = {}
         wanted = None if key_groups is None else {self.partition_of(group) for group in key_groups}
         with TopicReader(self.kafka, self.topic) as reader:
             for partition in range(self.partitions) if wanted is None else sorted(wanted):
@@ -69,8 +70,8 @@ class StateTopic:
                     if record.value is None:
                         found.get(group, {}).pop(name, None)
                     else:
-                        found.setdefault(group, {})[name] = record.value
-        return {group: {name: decompress(value) for name, value in log.items()} for group, log in found.items()}
+                        found.setdefault(group, {})[name] = record
+        return {group: dict(self._contents(group, log)) for group, log in found.items()}
 
     def write_chunks(self, key_group: int, chunks: Sequence[tuple[str, bytes]]) -> None:
         """Write compressed chunks outside of any transaction, and wait until the brokers have them.
@@ -91,11 +92,17 @@ class StateTopic:
             said = faults[0].str() if faults else f"no answer within {_TIMEOUT_S:g} s"
             raise BrokerUnavailable(f"a chunk was not written to {self.topic} at {self.kafka}: {said}")
 
+    def _contents(self, key_group: int, log: Mapping[str, Record]) -> Iterator[tuple[str, bytes]]:
+        for name, record in log.items():
+            content = decode_or_skip(self.topic, record, decompress, self.partition_of(key_group))
+            if content is not None:
+                yield name, content
+
     def _place(self, key: bytes | None) -> tuple[int, str] | None:
         """The key group and the name in a key. None for a record of another detector."""
         detector, _, rest = (key or b"").decode("utf-8", "replace").partition("/")
         group, _, name = rest.partition("/")
-        if detector != self.detector or not group.isdigit() or not name:
+        if detector != self.detector or not group.isdecimal() or not name:
             return None
         return int(group), name
 

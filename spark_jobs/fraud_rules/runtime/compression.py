@@ -32,5 +32,8 @@ def decompress(compressed: bytes) -> bytes:
         raise ValueError(f"a blob of unknown kind {kind!r}")
     start = 1 + _LENGTH_BYTES
     length = int.from_bytes(compressed[1:start], "little")
-    plain: bytes = _codec.decompress(memoryview(compressed)[start:], length, asbytes=True)
+    try:
+        plain: bytes = _codec.decompress(memoryview(compressed)[start:], length, asbytes=True)
+    except (OSError, OverflowError, MemoryError) as error:
+        raise ValueError(f"a blob of {len(compressed):,} bytes cannot be decompressed: {error}") from error
     return plain
