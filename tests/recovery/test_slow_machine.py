@@ -116,27 +116,3 @@ def read(path: Path) -> Work | None:
         return msgspec.json.decode(path.read_bytes(), type=Work)
     except (FileNotFoundError, msgspec.DecodeError):
         return None
-
-
-def test_a_late_python_worker_fails_a_query_and_not_the_start(
-    project: Project, topics: OwnTopics, tmp_path: Path
-) -> None:
-    late, python = tmp_path / "late", tmp_path / "python"
-    python.write_text(
-        f'#!/bin/sh\ncase "$*" in *driver_worker*) [ -e {late} ] || {{ touch {late}; sleep 12; }} ;; esac\n'
-        f'exec {sys.executable} "$@"\n'
-    )
-    python.chmod(0o755)
-    installation = replace(
-        Installation.make(tmp_path / "detector", project, topics), extra={"PYSPARK_PYTHON": str(python)}
-    )
-    detector = RunningDetector(installation)
-
-    def has_a_batch() -> bool:
-        assert detector.exit_code is None, detector.said()[-2_000:]
-        return bool(installation.progress())
-
-    until(has_a_batch, "the first batch", BUSY_S, every_s=0.5)
-    assert late.exists()
-    assert "the query is started again" in detector.said()
-    assert detector.stop() == 0

@@ -23,11 +23,8 @@ from fraud_rules.errors import CheckpointDamaged, DetectorFailed, FraudError, Me
 
 _NAMED = re.compile(r"fraud_rules\.errors\.(\w+): (.+)")
 _CAUSE = re.compile(r"^(?:Caused by: )?([\w.$]*(?:Error|Exception): .+)$", re.MULTILINE)
-_STATE_NOT_WHOLE = re.compile(
-    r"CANNOT_READ_STREAMING_STATE_FILE|CHECKSUM_VERIFICATION_FAILED|ROW_CHECKSUM|ChecksumException"
-    r"|FileNotFoundException: [^\n]*/state/"
-)
-"""Spark's messages for a missing or damaged file of the state."""
+_CHECKPOINT_DAMAGED = re.compile(r"CHECKSUM_VERIFICATION_FAILED|ChecksumException")
+"""Spark's messages for a damaged file of the checkpoint."""
 
 _RECORDS_GONE = re.compile(
     r"KAFKA_DATA_LOSS|OffsetOutOfRangeException|data may have been (?:lost|missed)", re.IGNORECASE
@@ -55,10 +52,8 @@ def query_error(error: BaseException) -> FraudError:
         return MemoryExhausted(
             "an executor has run out of memory: raise spark.executor.memory; the next start repeats the current batch"
         )
-    if _STATE_NOT_WHOLE.search(text):
-        return CheckpointDamaged(
-            f"the checkpoint's state is incomplete: {cause[:_MESSAGE_LENGTH]}; restore the checkpoint"
-        )
+    if _CHECKPOINT_DAMAGED.search(text):
+        return CheckpointDamaged(f"a file of the checkpoint is damaged: {cause[:_MESSAGE_LENGTH]}; restore it")
     if _RECORDS_GONE.search(text):
         return OffsetsLost(
             f"records are gone before they were read: {cause[:_MESSAGE_LENGTH]}; the next start names them"
@@ -78,11 +73,6 @@ def _jvm_ended() -> FraudError:
             "Spark's JVM has run out of memory: raise --driver-memory; the next start repeats the current batch"
         )
     return DetectorFailed("Spark's JVM has ended; the next start repeats the current batch")
-
-
-def is_late_worker(error: BaseException) -> bool:
-    """Whether a Python worker did not connect within ten seconds, a limit that Spark does not let us set."""
-    return "connect back" in str(error)
 
 
 def job_error(kind: type[FraudError], error: BaseException) -> FraudError:

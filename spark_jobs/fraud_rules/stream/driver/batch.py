@@ -141,11 +141,6 @@ class BatchRunner:
         finally:
             self._busy = False
 
-    @property
-    def has_started(self) -> bool:
-        """Whether a batch of this start has begun."""
-        return self._busy or self._last_batch >= 0 or self.failure is not None
-
     def is_settled(self) -> bool:
         """Whether no batch runs and Spark has committed the last one."""
         return not self._busy and (self._last_batch < 0 or is_committed(self._parts.folder, self._last_batch))

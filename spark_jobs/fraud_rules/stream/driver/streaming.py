@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from fraud_rules.deploy.work import WorkPhase
-from fraud_rules.errors import BrokerUnavailable, DetectorStopped, FraudError
+from fraud_rules.errors import BrokerUnavailable, DetectorStopped
 from fraud_rules.kafka.consume import tail_of
 from fraud_rules.kafka.decoding import decode_or_skip
 from fraud_rules.kafka.reachable import require_broker
@@ -27,7 +27,7 @@ from fraud_rules.logs.detector_status import decode_progress
 from fraud_rules.logs.rule_log import check_rule_log
 from fraud_rules.spark.master import check_master
 from fraud_rules.spark.session import SparkOptions, build_session, check_options, drop_hadoop_defaults, warm_up
-from fraud_rules.spark.shutdown import drain_on_signals, is_late_worker, query_error, stop_query, stop_spark
+from fraud_rules.spark.shutdown import drain_on_signals, query_error, stop_query, stop_spark
 from fraud_rules.spark.storage import DiskFolder, Folder, HadoopFolder
 from fraud_rules.stream.driver.admission import Admission, admit, check, stopped_message
 from fraud_rules.stream.driver.batch import BatchOrigin, BatchParts, BatchRunner
@@ -45,7 +45,6 @@ from fraud_rules.stream.worker.views import check_views_disk
 _POLL_S = 0.05
 _DRAIN_S = 60.0
 _PROGRESS_RECORDS = 200
-_LATE_WORKER_RESTARTS = 5
 
 _log = logging.getLogger(__name__)
 
@@ -102,7 +101,7 @@ def run(
             runner, launch_query = _start(job, stack, spark, work, report)
             query = launch_query()
             on_running()
-            _watch_with_restarts(query, launch_query, runner, drain)
+            _watch(query, runner, drain)
     if runner.stopped_at is not None:
         raise DetectorStopped(stopped_message(runner.stopped_at))
 
@@ -110,7 +109,7 @@ def run(
 def _start(
     job: DetectorJob, stack: ExitStack, spark: SparkSession | None, work: WorkReport, report: Callable[[str], None]
 ) -> tuple[BatchRunner, Callable[[], StreamingQuery]]:
-    """Prepare everything except the query. Return a function that starts the query and may be called again."""
+    """Prepare everything except the query. Return a function that starts the query."""
     topics, settings, options = job.settings.topics, job.settings, job.spark
     rules = stack.enter_context(TopicReader(job.kafka, topics.rules))
     check_rule_log(rules)
@@ -144,7 +143,7 @@ def _start(
     )
     runner = BatchRunner(parts, admission.marker, admission.state, admission.resumed_at, _origin(job, admission))
     if warming is not None:
-        # The query's Python worker must connect within ten seconds. The warm-up uses the same cores, so it ends first.
+        # The first batch needs the same workers and cores, so the warm-up ends before the query starts.
         work.begin(WorkPhase.WORKERS)
         warming.join()
     watch.start()
@@ -209,24 +208,6 @@ def _spark_session(options: SparkOptions, stack: ExitStack, work: WorkReport) ->
     if options.is_local and options.checkpoints_to_disk:
         drop_hadoop_defaults(spark)  # a cluster or another file system may need them
     return spark
-
-
-def _watch_with_restarts(
-    query: StreamingQuery, launch_query: Callable[[], StreamingQuery], runner: BatchRunner, drain: threading.Event
-) -> None:
-    """Watch the query. Restart it if its Python worker connected too late, before the first batch."""
-    for _ in range(_LATE_WORKER_RESTARTS):
-        try:
-            _watch(query, runner, drain)
-        except FraudError as error:
-            if not is_late_worker(error) or runner.has_started:
-                raise
-            _log.warning("%s; the query is started again", error)
-            stop_query(query)
-            query = launch_query()
-        else:
-            return
-    _watch(query, runner, drain)
 
 
 def _watch(query: StreamingQuery, runner: BatchRunner, drain: threading.Event) -> None:

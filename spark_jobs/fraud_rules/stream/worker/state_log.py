@@ -157,7 +157,15 @@ class TaskStateLog:
         head = log.get(HEAD)
         if head is None:
             return None
-        found = decode_head(head)
+        try:
+            found = decode_head(head)
+        except msgspec.DecodeError:
+            return None  # another program has written a record with the key of a head
+        if found.version > self._told.version:
+            raise StateDamaged(
+                f"{self._topic.topic} holds version {found.version} of key group {self._key_group}, newer than version "
+                f"{self._told.version}, which this task was told: the task was repeated or replaced"
+            )
         return (head, log) if (found.version, found.digest) == self._told else None
 
     def _not_found(self) -> StateDamaged:
