@@ -57,7 +57,7 @@ class DetectorOptions:
     jars: Path | None = field(default=None, metadata=_option("--jars", "Folder of the connector's jars."))
     master: str = field(
         default="local[2,4]",
-        metadata=_option("--master", "Spark's master; local[2,4]: two tasks at once, four tries each."),
+        metadata=_option("--master", "Spark's master; local[2,4]: two tasks at once, at most four failures each."),
     )
     tasks: int = field(
         default=2,
@@ -81,7 +81,7 @@ class DetectorOptions:
     rebuild: str | None = field(
         default=None,
         metadata=_option(
-            "--rebuild", "Recompute the state from the topics and begin a new checkpoint, once per ORDER.", "ORDER"
+            "--rebuild", "Recompute the state from the topics and begin a new checkpoint, once per ID.", "ID"
         ),
     )
     partial: bool = field(
@@ -90,11 +90,11 @@ class DetectorOptions:
     )
     accept_loss: bool = field(
         default=False,
-        metadata=_option("--accept-loss", "Continue without transactions that were removed before they were read."),
+        metadata=_option("--accept-loss", "Skip transactions that retention removed before the detector read them."),
     )
     hold: Path | None = field(
         default=None,
-        metadata=_option("--hold", "Prepare the start, then wait for FILE before changing anything.", "FILE"),
+        metadata=_option("--hold", "Prepare the start, then wait until FILE exists. Change nothing before.", "FILE"),
     )
     check: bool = field(
         default=False, metadata=_option("--check", "Report whether a start would be refused, and change nothing.")

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import TopicPartition
-from confluent_kafka.admin import AdminClient, NewPartitions
+from confluent_kafka.admin import AdminClient, NewPartitions  # type: ignore[attr-defined]
 
 from fraud_ops.hooks.checkpoint import CheckpointHook
 from fraud_ops.verdicts.checkpoint import (
