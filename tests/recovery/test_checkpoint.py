@@ -232,7 +232,7 @@ FOREIGN = {
     "of another query": (rewritten("metadata", other_query), "belongs to query 00000000"),
     "of another rule log": (
         rewritten("detector.json", lambda manifest: re.sub(rb'(-rules": ")[^"]*', rb"\1AAAA", manifest)),
-        "made for another topic",
+        "made for an earlier topic",
     ),
     "with other pins": (
         rewritten("pins", lambda pin: pin.replace(b'"rulesEnd":1', b'"rulesEnd":0')),

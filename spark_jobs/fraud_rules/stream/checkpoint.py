@@ -203,7 +203,7 @@ def _check_manifest(folder: Folder, known: Mapping[str, Any], wanted: Mapping[st
     for topic, identity in wanted["topics"].items():
         if isinstance(topics, dict) and topics.get(topic) not in (None, identity):
             raise CheckpointForeign(
-                f"{folder.root} was made for another topic {topic} (id {topics[topic]}, now {identity}), so its "
+                f"{folder.root} was made for an earlier topic {topic} (id {topics[topic]}, now {identity}), so its "
                 "offsets are invalid here; restore the topic, or give the detector another name and an empty folder"
             )
     for topic in topics if isinstance(topics, dict) else ():

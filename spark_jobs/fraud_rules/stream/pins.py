@@ -1,7 +1,7 @@
 """Pins. A pin fixes the end of the rule log for one batch before the batch is evaluated.
 
-A pin is a file beside the checkpoint and is never replaced. So a batch that is repeated after a crash uses the pin of
-its first execution, and is evaluated under the same rules.
+A pin is a file in the checkpoint's folder and is never replaced. So a batch that is repeated after a crash uses the pin
+of its first execution, and is evaluated under the same rules.
 """
 
 from __future__ import annotations

@@ -24,7 +24,6 @@ from fraud_rules.runtime.atomic_file import Durability, write_file
 __all__ = ["BatchWatch", "TasksProgress", "WorkReport", "default_report", "work_file", "work_lines"]
 
 _QUIET_S: Final = 1.0
-_MS_A_S: Final = 1_000
 
 Write = Callable[[Work | None], None]
 """Receives the driver's work at each change, at most once per second. None means that no batch runs."""
@@ -149,7 +148,7 @@ class BatchWatch:
 
     def _poll(self) -> None:
         batch = self._batch
-        if batch is None or clock.now_ms() - batch[1] < _QUIET_S * _MS_A_S:
+        if batch is None or clock.now_ms() - batch[1] < _QUIET_S * clock.MS_PER_S:
             return
         batch_id, since_ms = batch
         progress = self._read_progress(batch_id)

@@ -50,7 +50,6 @@ from fraud_rules.stream.worker.wire import SIDE_OUTPUT, SideOutput
 
 MAX_QUARANTINED_BYTES = 10_485_760
 
-_MS_A_S = 1_000
 
 Offsets = dict[str, dict[str, int]]
 
@@ -266,7 +265,7 @@ def _timings(batch_id: int, outputs: BatchOutputs, at: tuple[float, float, float
         append_ms = outputs.append_ms(q)
         return None if append_ms is None else now_ms - append_ms
 
-    pin_ms, evaluate_ms, write_ms = (round((b - a) * _MS_A_S) for a, b in pairwise(at))
+    pin_ms, evaluate_ms, write_ms = (round((b - a) * clock.MS_PER_S) for a, b in pairwise(at))
     return BatchTimings(
         batch_id,
         outputs.rows,

@@ -24,7 +24,7 @@ from fraud_rules.stream.driver.marker import Marker
 __all__ = ["AcceptedLoss", "accept", "accepted_loss", "complete"]
 
 ACCEPTED: Final = "accepted-loss"
-"""A file beside the checkpoint: the last accepted loss."""
+"""A file in the checkpoint's folder: the last accepted loss."""
 
 
 class AcceptedLoss(msgspec.Struct, frozen=True, rename="camel"):

@@ -57,7 +57,7 @@ _decode = msgspec.json.Decoder(Marker).decode
 
 
 BEGINNING: Final = "beginning"
-"""A file beside the checkpoint: where it began, if it did not begin with the first records of the topics."""
+"""A file in the checkpoint's folder: where it began, if it did not begin with the first records of the topics."""
 
 
 class Beginning(msgspec.Struct, frozen=True, rename="camel"):

@@ -10,6 +10,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge
 
 from fraud_rules.kafka.decoding import UNREADABLE_RECORDS
 from fraud_rules.logs.detector_status import BatchProgress
+from fraud_rules.runtime.clock import MS_PER_S
 from fraud_rules.runtime.metrics_server import serving
 from fraud_rules.stream.driver.job import DetectorJob
 
@@ -17,7 +18,6 @@ __all__ = ["DetectorMetrics", "serve_metrics"]
 
 _COUNTED = ("rows", "alerts", "shadow_alerts", "late", "quarantined", "duplicates")
 _SHOWN = ("batch_id", "lag", "rules_in_force", "retained_events", "retained_bytes")
-_MS_A_S = 1_000
 
 
 class DetectorMetrics:
@@ -46,11 +46,11 @@ class DetectorMetrics:
             gauge.set(getattr(progress, name) or 0)
         self._written.set(time.time())
         if progress.watermark is not None:
-            self._watermark.set(progress.watermark / _MS_A_S)
+            self._watermark.set(progress.watermark / MS_PER_S)
         for name, gauge in self._latency.items():
             value_ms = getattr(progress.previous, f"{name}_ms", None)
             if value_ms is not None:
-                gauge.set(value_ms / _MS_A_S)
+                gauge.set(value_ms / MS_PER_S)
 
     def _counter(self, name: str, about: str) -> Counter:
         counter = Counter(f"fraud_detector_{name}", about, [*self._labels], registry=self.registry)

@@ -14,14 +14,13 @@ from collections.abc import Mapping
 from fraud_rules.errors import BrokerUnavailable
 from fraud_rules.kafka.reader import TopicReader
 from fraud_rules.kafka.ticks import TickWriter
+from fraud_rules.runtime.clock import MS_PER_S
 
 _log = logging.getLogger(__name__)
 
 _POLL_S = 1.0
 _WARM_BATCHES = 30
 """The first batches of a new JVM take several times as long, so this many run at once, before they matter."""
-
-_MS_A_S = 1_000
 
 
 class Ticker:
@@ -30,7 +29,7 @@ class Ticker:
     def __init__(self, ticks: TickWriter, transactions: TopicReader, tick_ms: int) -> None:
         self._ticks = ticks
         self._transactions = transactions
-        self._tick_s = tick_ms / _MS_A_S
+        self._tick_s = tick_ms / MS_PER_S
         self._last_batch_s = time.monotonic()
         self._batches = 0
         self._ends: dict[str, int] = {}

@@ -1,4 +1,4 @@
-"""The progress of a batch's tasks: each task writes a small file beside the checkpoint after it has run for a second.
+"""The progress of a batch's tasks: each task writes a small file to the checkpoint's folder after a second.
 
 Only that folder is accessible to the driver and the workers of all hosts while a task runs, because Spark passes the
 accumulators of a task on only when it has ended.
