@@ -212,6 +212,8 @@ _LOW_LATENCY: Final = {
     # For a few rows, code generation takes longer than interpretation.
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    # For each query, Spark renders its plan for the UI. The default form takes several times as long.
+    "spark.sql.ui.explainMode": "simple",
     "spark.broadcast.compress": "false",
     "spark.broadcast.blockSize": "128k",
     "spark.broadcast.checksum": "false",
