@@ -9,7 +9,7 @@ outside the transaction: a chunk without a head that names it is an orphan, whic
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Final
 
@@ -73,23 +73,23 @@ class StateTopic:
                         found.setdefault(group, {})[name] = record
         return {group: dict(self._contents(group, log)) for group, log in found.items()}
 
-    def write_chunks(self, key_group: int, chunks: Sequence[tuple[str, bytes]]) -> None:
-        """Write compressed chunks outside of any transaction, and wait until the brokers have them.
+    def send_chunks(self, key_group: int, chunks: Sequence[tuple[str, bytes]]) -> None:
+        """Begin to write compressed chunks, outside of any transaction. `flush_chunks` waits for them.
 
-        Raises BrokerUnavailable.
+        A chunk may be written twice. That does no harm, because its name determines its content.
         """
-        faults: list[KafkaError] = []
-
-        def delivered(error: KafkaError | None, message: Message) -> None:
-            if error is not None:
-                faults.append(error)
-
-        producer, partition = _producer(self.kafka), self.partition_of(key_group)
+        writer, partition = _chunk_writer(self.kafka), self.partition_of(key_group)
         for name, value in chunks:
-            key = self.key_of(key_group, name)
-            producer.produce(self.topic, value, key, partition, on_delivery=delivered)
-        if producer.flush(_TIMEOUT_S) or faults:
-            said = faults[0].str() if faults else f"no answer within {_TIMEOUT_S:g} s"
+            writer.producer.produce(
+                self.topic, value, self.key_of(key_group, name), partition, on_delivery=writer.delivered
+            )
+
+    def flush_chunks(self) -> None:
+        """Wait until the brokers have all chunks that this process has sent. Raises BrokerUnavailable."""
+        writer = _chunk_writer(self.kafka)
+        if writer.producer.flush(_TIMEOUT_S) or writer.faults:
+            said = writer.faults[0].str() if writer.faults else f"no answer within {_TIMEOUT_S:g} s"
+            writer.faults.clear()
             raise BrokerUnavailable(f"a chunk was not written to {self.topic} at {self.kafka}: {said}")
 
     def _contents(self, key_group: int, log: Mapping[str, Record]) -> Iterator[tuple[str, bytes]]:
@@ -107,17 +107,32 @@ class StateTopic:
         return int(group), name
 
 
+@dataclass(frozen=True, slots=True)
+class _ChunkWriter:
+    """A producer, and the errors of the records that it has sent since the last flush."""
+
+    producer: Producer
+    faults: list[KafkaError] = field(default_factory=list)
+
+    def delivered(self, error: KafkaError | None, message: Message) -> None:
+        """Record the result of a send."""
+        if error is not None:
+            self.faults.append(error)
+
+
 @cache
-def _producer(kafka: KafkaConnection) -> Producer:
-    return Producer(
-        kafka.confluent(
-            {
-                "enable.idempotence": True,
-                "acks": "all",
-                "linger.ms": 0,
-                "message.max.bytes": MAX_STATE_RECORD_BYTES,
-                "delivery.timeout.ms": int(_TIMEOUT_S * 1_000),
-                "log_level": 2,
-            }
+def _chunk_writer(kafka: KafkaConnection) -> _ChunkWriter:
+    """The writer of this process. It is not idempotent: librdkafka takes half a second to get a producer id."""
+    return _ChunkWriter(
+        Producer(
+            kafka.confluent(
+                {
+                    "acks": "all",
+                    "linger.ms": 0,
+                    "message.max.bytes": MAX_STATE_RECORD_BYTES,
+                    "delivery.timeout.ms": int(_TIMEOUT_S * 1_000),
+                    "log_level": 2,
+                }
+            )
         )
     )

@@ -74,6 +74,8 @@ class StateDriver:
         output = engine.process([blob], timeline(), self.batch_id, 0)
         delta = log.delta()
         assert delta is not None
+        if log.has_sent:
+            self.topic.flush_chunks()
         return comparable(output), delta
 
     def records(self, delta: StateDelta) -> Iterable[OutRecord]:

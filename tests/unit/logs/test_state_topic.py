@@ -28,7 +28,8 @@ def test_a_blob_that_this_product_did_not_write_is_a_value_error(blob: bytes) ->
 @pytest.mark.integration
 def test_records_of_other_writers_do_not_prevent_a_restore(topics: OwnTopics) -> None:
     names, topic = topics.names, StateTopic(topics.kafka, topics.names.detector_state, "detector", 8)
-    topic.write_chunks(0, [("1-a", compress(LARGE)), (HEAD, compress(b"head"))])
+    topic.send_chunks(0, [("1-a", compress(LARGE)), (HEAD, compress(b"head"))])
+    topic.flush_chunks()
     for key in FOREIGN_KEYS:
         values = [value for value in UNREADABLE.values() if value is not None]
         produce(

@@ -81,6 +81,8 @@ def large_batch(spark: SparkSession, context: WorkerContext, starts: Offsets, en
         "assign": json.dumps({topic: [int(at) for at in places] for topic, places in ends.items()}),
         "startingOffsets": json.dumps(first),
         "endingOffsets": json.dumps(ends),
+        # With a fixed group, the consumers of an executor serve the next large batch too. No offset is ever committed.
+        "kafka.group.id": f"fraud-rules-{context.settings.detector}",
     }
     records = _selected(spark.read.format("kafka").options(**options).load(), context)
     keyed = records.mapInArrow(FanOutStage(context).run, KEYED_SCHEMA)

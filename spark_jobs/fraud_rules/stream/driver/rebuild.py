@@ -108,11 +108,12 @@ def replace_state(
     versions: dict[int, StateVersion] = {}
     for key_group, image in sorted(images.items()):
         head, chunks = read_image(image)
-        topic.write_chunks(key_group, [(name, compress(blob)) for name, blob in chunks.items()])
+        topic.send_chunks(key_group, [(name, compress(blob)) for name, blob in chunks.items()])
         old -= {(key_group, name) for name in (HEAD, *chunks)}
         decoded = decode_head(head)
         versions[key_group] = StateVersion(decoded.version, decoded.digest)
         heads.append(_record(topic, key_group, HEAD, compress(head)))
+    topic.flush_chunks()
     gone = [_record(topic, key_group, name, None) for key_group, name in sorted(old)]
     rebuilt = msgspec.structs.replace(marker, state=position.after(versions, {}), rebuild=order.order)
     writer.write([*gone, *heads, OutRecord(names.detector_marker, rebuilt.encode(), job.settings.detector.encode())])

@@ -42,12 +42,15 @@ class EngineStage:
         if not blobs:
             return
         pin, spill, views, timeline = context.pin(), context.spill(), context.views(), context.timeline()
-        work = TaskWork(spill, pin.batch_id)
+        work, has_sent = TaskWork(spill, pin.batch_id), False
         for key_group, rows in sorted(blobs.items()):
             log = context.state_log(key_group)
             engine = KeyGroupEngine(key_group, context.schema, context.settings, log, views, progress=work)
             output = engine.process(rows, timeline, pin.batch_id, now_ms())
             delta = log.delta()
+            has_sent |= log.has_sent
             state = None if delta is None else delta.encode()
             yield OutputRow(key_group, spill.pack(output.encode(), pin.batch_id), state)
             work.key_group_done()
+        if has_sent:
+            context.state_topic.flush_chunks()

@@ -74,6 +74,8 @@ class TaskStateLog:
         self._deleted: set[str] = set()
         self._orphans: set[str] = set()
         self._new: tuple[bytes, StateVersion] | None = None
+        self.has_sent = False
+        """Whether `delta` has sent chunks to the topic."""
 
     def head(self) -> bytes | None:
         if self._told == EMPTY_LOG:
@@ -112,10 +114,11 @@ class TaskStateLog:
         self._deleted.add(name)
 
     def delta(self) -> StateDelta | None:
-        """The changes of this batch, without the large chunks, which this call writes. None if there is no change.
+        """The changes of this batch, without the large chunks, which this call sends. None if there is no change.
 
-        So the driver's part of a batch does not grow with its rows. If the batch fails, the large chunks are orphans,
-        and the next task that restores the key group deletes them. Raises BrokerUnavailable.
+        The task must flush the topic's chunks before it returns the delta. So the driver's part of a batch does not
+        grow with its rows. If the batch fails, the large chunks are orphans, and the next task that restores the key
+        group deletes them.
         """
         if self._new is None:
             return None
@@ -124,7 +127,8 @@ class TaskStateLog:
         chunks = [(name, compress(blob)) for name, blob in self._added.items()]
         large = [(name, value) for name, value in chunks if len(value) >= LARGE_BYTES]
         if large:
-            self._topic.write_chunks(self._key_group, large)
+            self._topic.send_chunks(self._key_group, large)
+            self.has_sent = True
         records: list[tuple[str, bytes | None]] = [(name, value) for name, value in chunks if len(value) < LARGE_BYTES]
         records += [(name, None) for name in sorted(deleted)]
         return StateDelta(self._key_group, version, [*records, (HEAD, compress(head))])
