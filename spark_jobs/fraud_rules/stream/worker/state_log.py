@@ -15,7 +15,7 @@ import msgspec
 
 from fraud_rules.engine.state.journal import decode_head
 from fraud_rules.engine.statelog import EMPTY_LOG, StateVersion, is_content_of
-from fraud_rules.errors import StateDamaged
+from fraud_rules.errors import Fenced, StateDamaged
 from fraud_rules.logs.state_topic import HEAD, StateTopic
 from fraud_rules.runtime.compression import compress
 from fraud_rules.runtime.retry import wait_for
@@ -166,9 +166,9 @@ class TaskStateLog:
         except msgspec.DecodeError:
             return None  # another program has written a record with the key of a head
         if found.version > self._told.version:
-            raise StateDamaged(
+            raise Fenced(
                 f"{self._topic.topic} holds version {found.version} of key group {self._key_group}, newer than version "
-                f"{self._told.version}, which this task was told: the task was repeated or replaced"
+                f"{self._told.version}, which this task was told: another process has taken over"
             )
         return (head, log) if (found.version, found.digest) == self._told else None
 
