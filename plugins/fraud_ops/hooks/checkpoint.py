@@ -84,14 +84,12 @@ class CheckpointHook(BaseHook):
         """The facts of the topic `detector-state`. Raises BrokerUnavailable."""
         from fraud_rules.kafka.reader import has_topic
         from fraud_rules.kafka.suitable import faults_of_state, settings_of_topic
-        from fraud_rules.kafka.writer import last_record
-        from fraud_rules.stream.driver.marker import Marker
+        from fraud_rules.stream.driver.marker import read_marker
         from fraud_rules.stream.driver.state_guard import check_state
 
         topics = settings.topics
         try:
-            text = last_record(kafka, topics.detector_marker, settings.detector.encode())
-            marker = None if text is None else Marker.decode(text)
+            marker = read_marker(kafka, settings)
             check_state(kafka, settings, marker)
         except StateDamaged as error:
             return StateFacts(fault=str(error))

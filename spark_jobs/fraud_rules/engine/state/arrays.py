@@ -9,6 +9,8 @@ from __future__ import annotations
 import errno
 import mmap
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -31,6 +33,20 @@ class Arrays(Protocol):
 
     def drop(self, name: str) -> None:
         """Remove the array. The next `open` creates a new array of zeros."""
+
+
+@contextmanager
+def named_full_disk(folder: Path, size_bytes: int) -> Iterator[None]:
+    """Raise StorageFull if the disk of the views has no space for so many more bytes."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        raise StorageFull(
+            f"No space left on the disk of the views, {folder}, for {size_bytes:,} more bytes: free some space or set "
+            "another folder (views_folder in config/detector.yaml); nothing is lost"
+        ) from error
 
 
 def _shape(rows: int, columns: int) -> tuple[int, ...]:
@@ -87,15 +103,8 @@ class MappedArrays:
 
     def _allocate(self, file: int, size: int, wanted: int) -> None:
         """Allocate disk blocks before the file is mapped: a write to a mapped hole on a full disk causes a SIGBUS."""
-        try:
+        with named_full_disk(self._folder, wanted - size):
             os.posix_fallocate(file, size, wanted - size)
-        except OSError as error:
-            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
-                raise
-            raise StorageFull(
-                f"No space left on the disk of the views, {self._folder}, for {wanted - size:,} more bytes: free some "
-                "space or set another folder (views_folder in config/detector.yaml); nothing is lost"
-            ) from error
 
     def drop(self, name: str) -> None:
         self._mapped.pop(name, None)

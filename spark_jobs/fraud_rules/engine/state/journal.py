@@ -78,6 +78,11 @@ class Head(msgspec.Struct, array_like=True):
     chunks: list[ChunkInfo] = []
     suppressing: list[int] | None = None
 
+    @property
+    def state_version(self) -> StateVersion:
+        """The version and the digest, which identify the content of the log."""
+        return StateVersion(self.version, self.digest)
+
 
 _encode_head = msgspec.msgpack.Encoder().encode
 _decode_head = msgspec.msgpack.Decoder(Head).decode
@@ -119,11 +124,11 @@ class Journal:
         self._longest_cooldown_ms = longest_cooldown_ms
         self._parts: list[_RecordedPart] = []
         encoded = log.head()
-        self.head = Head(suppressing=[]) if encoded is None else _decode_head(encoded)
+        self.head = Head(suppressing=[]) if encoded is None else decode_head(encoded)
         self._encoded = encoded or _encode_head(self.head)
         # The schema of an older release can have more fields. Groupings by such fields have ended.
         self.head.states = [state for state in self.head.states if set(state.fields) <= set(schema.names)]
-        is_current = view.shows(self.head.version, self.head.digest)
+        is_current = view.shows(*self.head.state_version)
         view.begin_change()
         if not is_current:
             self._restore()
@@ -189,8 +194,8 @@ class Journal:
             head.version += 1
             head.chunks += [self._put_chunk(parts, mark_rules) for parts in _chunks_of(self._parts)]
             head.digest = _digest(_encode_head(head))
-            self._log.put_head(_encode_head(head), StateVersion(head.version, head.digest))
-        self._view.commit(head.version, head.digest)
+            self._log.put_head(_encode_head(head), head.state_version)
+        self._view.commit(*head.state_version)
 
     def _put_chunk(self, parts: Sequence[_RecordedPart], mark_rules: MarkRules) -> ChunkInfo:
         newest: dict[int, int] = {}

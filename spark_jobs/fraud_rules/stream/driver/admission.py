@@ -15,7 +15,7 @@ from fraud_rules.deploy.deployment_log import read_intent_log
 from fraud_rules.deploy.work import WorkPhase
 from fraud_rules.errors import CheckpointForeign, DetectorStopped, OffsetsLost, Superseded
 from fraud_rules.kafka.reader import TopicReader, topic_ids
-from fraud_rules.kafka.writer import BatchWriter, last_record
+from fraud_rules.kafka.writer import BatchWriter
 from fraud_rules.logs.losses import find_losses
 from fraud_rules.logs.rule_log import RuleLog
 from fraud_rules.model.lost_records import LostRecords, Offsets, move_offsets
@@ -23,7 +23,15 @@ from fraud_rules.spark.storage import Folder
 from fraud_rules.stream import checkpoint
 from fraud_rules.stream.driver import losses
 from fraud_rules.stream.driver.job import DetectorJob
-from fraud_rules.stream.driver.marker import Beginning, Marker, adopt, beginning_of, check_fits, check_query
+from fraud_rules.stream.driver.marker import (
+    Beginning,
+    Marker,
+    adopt,
+    beginning_of,
+    check_fits,
+    check_query,
+    read_marker,
+)
 from fraud_rules.stream.driver.rebuild import (
     begin_rebuild,
     check_history,
@@ -71,7 +79,7 @@ class Admission:
 def check(job: DetectorJob, folder: Folder) -> None:
     """Raise the errors of `admit` that can be found while another detector works. The check changes nothing."""
     _check_newest_intent(job)
-    order, topics, marker = job.rebuild, _topic_ids(job), _read_marker(job)
+    order, topics, marker = job.rebuild, _topic_ids(job), read_marker(job.kafka, job.settings)
     if order is not None and not is_executed(folder, order):
         if marker is not None:
             known = {**checkpoint.topics_of(folder), **marker.topics}
@@ -95,7 +103,7 @@ def admit(job: DetectorJob, folder: Folder, rules: TopicReader, work: WorkReport
     writer = BatchWriter(job.kafka, f"fraud-rules-{settings.detector}")
     writer.open()
     losses.complete(folder, writer, settings)
-    marker = _read_marker(job)
+    marker = read_marker(job.kafka, job.settings)
     if order is not None:
         if marker is not None:
             recreated = _recreated(job, {**checkpoint.topics_of(folder), **marker.topics}, topics)
@@ -119,7 +127,7 @@ def admit(job: DetectorJob, folder: Folder, rules: TopicReader, work: WorkReport
     if lost:
         losses.accept(folder, progress, marker, lost, topics)
         losses.complete(folder, writer, settings)
-        marker = None if marker is None else _read_marker(job)
+        marker = None if marker is None else read_marker(job.kafka, job.settings)
     return Admission(pinner, writer, marker, state, resumed_at, beginning, topics, losses.accepted_loss(folder), lost)
 
 
@@ -219,16 +227,11 @@ def _check_newest_intent(job: DetectorJob) -> None:
 
 def _check_owner(job: DetectorJob, folder: Folder) -> None:
     """Raise CheckpointForeign if a query other than the checkpoint's has written the outputs."""
-    marker, query = _read_marker(job), checkpoint.known_query(folder)
+    marker, query = read_marker(job.kafka, job.settings), checkpoint.known_query(folder)
     beginning = beginning_of(folder)
     if marker is None or (beginning is not None and marker == beginning.marker) or (job.adopt and query is None):
         return
     check_query(marker, query, folder.root)
-
-
-def _read_marker(job: DetectorJob) -> Marker | None:
-    text = last_record(job.kafka, job.settings.topics.detector_marker, job.settings.detector.encode())
-    return None if text is None else Marker.decode(text)
 
 
 def _check_stop(folder: Folder, stopped_at: int | None, *, resume: bool) -> int | None:

@@ -17,10 +17,9 @@ from fraud_rules.engine.state.journal import Head, decode_head
 from fraud_rules.engine.statelog import EMPTY_LOG, MemoryStateLog, StateVersion, is_content_of
 from fraud_rules.errors import StateDamaged
 from fraud_rules.kafka.connection import KafkaConnection
-from fraud_rules.kafka.writer import last_record
 from fraud_rules.logs.state_topic import HEAD, StateTopic
 from fraud_rules.model.schema import TransactionSchema
-from fraud_rules.stream.driver.marker import Marker
+from fraud_rules.stream.driver.marker import Marker, read_marker
 
 __all__ = ["DrillReport", "drill"]
 
@@ -83,8 +82,7 @@ def _drill(kafka: KafkaConnection, settings: DetectorSettings, schema: Transacti
 
 
 def _marker(kafka: KafkaConnection, settings: DetectorSettings) -> Marker:
-    text = last_record(kafka, settings.topics.detector_marker, settings.detector.encode())
-    marker = None if text is None else Marker.decode(text)
+    marker = read_marker(kafka, settings)
     if marker is None or marker.state is None:
         raise StateDamaged(f"the detector {settings.detector} has written no state yet: there is nothing to restore")
     return marker
@@ -117,7 +115,7 @@ def _named_chunks(log: Mapping[str, bytes]) -> Iterator[tuple[str, bytes]]:
 
 
 def _check_version(head: Head, first: StateVersion, last: StateVersion) -> None:
-    found = StateVersion(head.version, head.digest)
+    found = head.state_version
     if not first.version <= found.version <= last.version:
         raise StateDamaged(f"the head has version {found.version}, the markers {first.version} to {last.version}")
     for known in (first, last):

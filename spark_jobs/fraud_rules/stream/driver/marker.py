@@ -10,8 +10,11 @@ from typing import Final
 
 import msgspec
 
+from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.engine.event_rate import EventRate
 from fraud_rules.errors import CheckpointDamaged, CheckpointForeign
+from fraud_rules.kafka.connection import KafkaConnection
+from fraud_rules.kafka.writer import last_record
 from fraud_rules.spark.storage import Folder
 from fraud_rules.stream.checkpoint import CheckpointProgress
 from fraud_rules.stream.pins import NO_PIN, Pin, PinStore
@@ -54,6 +57,12 @@ class Marker(msgspec.Struct, frozen=True, rename="camel"):
 
 
 _decode = msgspec.json.Decoder(Marker).decode
+
+
+def read_marker(kafka: KafkaConnection, settings: DetectorSettings) -> Marker | None:
+    """The newest marker of a detector, None before its first batch. Raises BrokerUnavailable, CheckpointForeign."""
+    text = last_record(kafka, settings.topics.detector_marker, settings.detector.encode())
+    return None if text is None else Marker.decode(text)
 
 
 BEGINNING: Final = "beginning"

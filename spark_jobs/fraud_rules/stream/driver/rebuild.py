@@ -17,7 +17,7 @@ import msgspec
 
 from fraud_rules.deploy.work import WorkPhase
 from fraud_rules.engine.state.journal import decode_head
-from fraud_rules.engine.statelog import StateVersion, read_image
+from fraud_rules.engine.statelog import EMPTY_LOG, read_image
 from fraud_rules.errors import CheckpointDamaged
 from fraud_rules.kafka.reader import TopicReader
 from fraud_rules.kafka.writer import BatchWriter, OutRecord
@@ -29,8 +29,10 @@ from fraud_rules.spark.storage import Folder
 from fraud_rules.stream.checkpoint import RESUMED, claim
 from fraud_rules.stream.driver.job import DetectorJob, RebuildOrder
 from fraud_rules.stream.driver.marker import Beginning, Marker, begin, beginning_of
+from fraud_rules.stream.driver.records import state_records
 from fraud_rules.stream.driver.state_guard import new_position
 from fraud_rules.stream.work import WorkReport
+from fraud_rules.stream.worker.state_log import StateDelta
 
 __all__ = [
     "begin_rebuild",
@@ -103,25 +105,28 @@ def replace_state(
     position = new_position(job.kafka, job.settings)
     names = job.settings.topics
     topic = StateTopic(job.kafka, names.detector_state, job.settings.detector, position.partitions)
-    old = {(group, name) for group, log in topic.read_all().items() for name in log}
-    heads: list[OutRecord] = []
-    versions: dict[int, StateVersion] = {}
-    for key_group, image in sorted(images.items()):
-        head, chunks = read_image(image)
-        topic.send_chunks(key_group, [(name, compress(blob)) for name, blob in chunks.items()])
-        old -= {(key_group, name) for name in (HEAD, *chunks)}
-        decoded = decode_head(head)
-        versions[key_group] = StateVersion(decoded.version, decoded.digest)
-        heads.append(_record(topic, key_group, HEAD, compress(head)))
+    before = topic.read_all()
+    deltas = [
+        _replacement(topic, key_group, before.get(key_group, {}), images.get(key_group))
+        for key_group in sorted(before.keys() | images.keys())
+    ]
     topic.flush_chunks()
-    gone = [_record(topic, key_group, name, None) for key_group, name in sorted(old)]
+    versions = {delta.key_group: delta.version for delta in deltas}
     rebuilt = msgspec.structs.replace(marker, state=position.after(versions, {}), rebuild=order.order)
-    writer.write([*gone, *heads, OutRecord(names.detector_marker, rebuilt.encode(), job.settings.detector.encode())])
+    marked = OutRecord(names.detector_marker, rebuilt.encode(), job.settings.detector.encode())
+    writer.write([*state_records(deltas, topic), marked])
     return rebuilt
 
 
-def _record(topic: StateTopic, key_group: int, name: str, value: bytes | None) -> OutRecord:
-    return OutRecord(topic.topic, value, topic.key_of(key_group, name), partition=topic.partition_of(key_group))
+def _replacement(topic: StateTopic, key_group: int, before: Collection[str], image: bytes | None) -> StateDelta:
+    """The delta that replaces all records of a key group by an image. Sends the chunks of the image to the topic."""
+    if image is None:
+        return StateDelta(key_group, EMPTY_LOG, [(name, None) for name in sorted(before)])
+    head, chunks = read_image(image)
+    topic.send_chunks(key_group, [(name, compress(blob)) for name, blob in chunks.items()])
+    gone = sorted(set(before) - chunks.keys() - {HEAD})
+    records: list[tuple[str, bytes | None]] = [*((name, None) for name in gone), (HEAD, compress(head))]
+    return StateDelta(key_group, decode_head(head).state_version, records)
 
 
 def _recompute(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import gc
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 from pyspark import TaskContext
@@ -54,7 +54,7 @@ class WorkerContext:
 
     def pin(self) -> Pin:
         """The pin of this task's batch."""
-        return Pin.decode(_property(PIN_PROPERTY).encode())
+        return _decoded_pin(_property(PIN_PROPERTY))
 
     def timeline(self) -> RuleTimeline:
         """The rule log up to the pin of this task's batch."""
@@ -105,6 +105,12 @@ def _property(name: str) -> str:
     if value is None:
         raise FraudError(f"a task of the detector runs without {name}: only the detector's driver may start it")
     return value
+
+
+@lru_cache(maxsize=1)
+def _decoded_pin(text: str) -> Pin:
+    """A task asks for its pin several times, and a pin with many rejected records is long."""
+    return Pin.decode(text.encode())
 
 
 @cache

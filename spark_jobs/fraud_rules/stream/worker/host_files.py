@@ -7,14 +7,13 @@ key group's view.
 
 from __future__ import annotations
 
-import errno
 import hashlib
 from collections.abc import Collection
 from pathlib import Path
 from typing import Final
 
+from fraud_rules.engine.state.arrays import named_full_disk
 from fraud_rules.engine.statelog import StateVersion
-from fraud_rules.errors import StorageFull
 
 __all__ = ["HostFiles", "head_file"]
 
@@ -44,15 +43,8 @@ class HostFiles:
 
     def write(self, name: str, content: bytes) -> None:
         """Write a file. It need not survive a power cut. Raises StorageFull."""
-        try:
+        with named_full_disk(self._folder, len(content)):
             (self._folder / name).write_bytes(_seal(content) + content)
-        except OSError as error:
-            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
-                raise
-            raise StorageFull(
-                f"No space left on the disk of the views, {self._folder}, for a chunk of {len(content):,} bytes: free "
-                "some space or set another folder (views_folder in config/detector.yaml); nothing is lost"
-            ) from error
 
     def keep(self, names: Collection[str]) -> None:
         """Delete all other files."""

@@ -170,7 +170,7 @@ class TaskStateLog:
                 f"{self._topic.topic} holds version {found.version} of key group {self._key_group}, newer than version "
                 f"{self._told.version}, which this task was told: another process has taken over"
             )
-        return (head, log) if (found.version, found.digest) == self._told else None
+        return (head, log) if found.state_version == self._told else None
 
     def _not_found(self) -> StateDamaged:
         return StateDamaged(
