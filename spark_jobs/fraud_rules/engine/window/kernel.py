@@ -42,7 +42,7 @@ from fraud_rules.engine.window.hash_tables import (
     id_place,
     make_slot,
 )
-from fraud_rules.engine.window.key_rows import LOW_MASK, insert, insert_offset, make_room, seek
+from fraud_rules.engine.window.key_rows import LOW_MASK, insert, insert_offset, make_room, move_left, sum_between
 from fraud_rules.engine.window.layout import (
     DONE,
     E_APPEND,
@@ -283,8 +283,6 @@ def _evaluate_all(
 ) -> None:
     """Evaluate the rules of row i's version, in order of rule id."""
     version = arrivals.versions[i]
-    base = state.slots[slot, S_BASE]
-    tail = state.slots[slot, S_TAIL]
     bound = state.header[H_BOUND]
     for w in range(measures.windows.shape[0]):
         results.lefts[w] = -1
@@ -294,18 +292,8 @@ def _evaluate_all(
         w = rules.rows[r, R_WINDOW]
         first = results.lefts[w]
         if first < 0:
-            remembered = state.slots[slot, S_WIDTH + w]
-            first = seek(state.pool, base, tail, remembered, max(time - measures.windows[w], bound))
-            if first > remembered:
-                state.slots[slot, S_WIDTH + w] = first
-            results.lefts[w] = first
+            first = results.lefts[w] = move_left(state, slot, w, max(time - measures.windows[w], bound))
         _evaluate(state, measures, rules, results, explain, i, r, slot, first, at, time)
-
-
-@inlined
-def _sum_between(pool: Ints, base: int, first: int, last: int, column: int) -> int:
-    """The sum of a column over offsets [first, last], from its running totals."""
-    return pool[base + last, column] - (pool[base + first - 1, column] if first > 0 else 0)
 
 
 @inlined
@@ -328,16 +316,16 @@ def _evaluate(
     kind = rules.rows[r, R_KIND]
     count = last - first + 1
     if rules.rows[r, R_COUNT] >= 0:
-        count = _sum_between(pool, base, first, last, rules.rows[r, R_COUNT])
+        count = sum_between(pool, base, first, last, rules.rows[r, R_COUNT])
     values = count
     if rules.rows[r, R_VALUES] >= 0:
-        values = _sum_between(pool, base, first, last, rules.rows[r, R_VALUES])
+        values = sum_between(pool, base, first, last, rules.rows[r, R_VALUES])
     column = rules.rows[r, R_LOW]
     high = 0
     low = 0
     if kind == KIND_SUM or kind == KIND_AVG or kind == KIND_STDDEV:
-        low = _sum_between(pool, base, first, last, column)
-        high = _sum_between(pool, base, first, last, column + 1) + (low >> 32)
+        low = sum_between(pool, base, first, last, column)
+        high = sum_between(pool, base, first, last, column + 1) + (low >> 32)
         low &= LOW_MASK
     elif kind == KIND_EXTREME:
         low = _shared(state, measures, rules.rows, results.shared, i, r, slot, first, last)
@@ -352,10 +340,10 @@ def _evaluate(
             low = _shared(state, measures, rules.rows, results.shared, i, r, slot, first, last)
     s0 = s1 = s2 = s3 = 0
     if kind == KIND_STDDEV:
-        s0 = _sum_between(pool, base, first, last, column + 2)
-        s1 = _sum_between(pool, base, first, last, column + 3)
-        s2 = _sum_between(pool, base, first, last, column + 4)
-        s3 = _sum_between(pool, base, first, last, column + 5)
+        s0 = sum_between(pool, base, first, last, column + 2)
+        s1 = sum_between(pool, base, first, last, column + 3)
+        s2 = sum_between(pool, base, first, last, column + 4)
+        s3 = sum_between(pool, base, first, last, column + 5)
     conclude(state, measures, rules, results, explain, i, r, slot, time, count, values, high, low, s0, s1, s2, s3)
 
 

@@ -57,6 +57,22 @@ def first_at_or_after(pool: Ints, base: int, low: int, high: int, time: int) -> 
 
 
 @inlined
+def sum_between(pool: Ints, base: int, first: int, last: int, column: int) -> int:
+    """The sum of a column over offsets [first, last], from its running totals."""
+    return pool[base + last, column] - (pool[base + first - 1, column] if first > 0 else 0)
+
+
+@inlined
+def move_left(state: StateArrays, slot: int, w: int, time: int) -> int:
+    """The first offset at or after a time, for window `w`. Remembers the offset if it has moved forward."""
+    remembered = state.slots[slot, S_WIDTH + w]
+    first = seek(state.pool, state.slots[slot, S_BASE], state.slots[slot, S_TAIL], remembered, time)
+    if first > remembered:
+        state.slots[slot, S_WIDTH + w] = first
+    return first
+
+
+@inlined
 def seek(pool: Ints, base: int, tail: int, start: int, time: int) -> int:
     """`first_at_or_after` over all rows of the key, by a galloping search from `start`: O(log of the distance)."""
     start = min(start, tail)

@@ -18,7 +18,7 @@ from fraud_rules.engine.window.bundles import Arrivals, Ints, MeasureArrays, Res
 from fraud_rules.engine.window.compiler import compiled, inlined
 from fraud_rules.engine.window.firing import conclude
 from fraud_rules.engine.window.hash_tables import find_mark
-from fraud_rules.engine.window.key_rows import LOW_MASK, insert_offset, seek
+from fraud_rules.engine.window.key_rows import LOW_MASK, insert_offset, move_left, sum_between
 from fraud_rules.engine.window.layout import (
     H_BOUND,
     M_RESET_SEQ,
@@ -37,7 +37,6 @@ from fraud_rules.engine.window.layout import (
     S_BASE,
     S_CAP,
     S_TAIL,
-    S_WIDTH,
 )
 
 
@@ -69,8 +68,8 @@ def evaluate_all(
         w = rules.rows[r, R_WINDOW]
         if results.lefts[w] < 0:
             opens = max(time - measures.windows[w], bound)
-            results.lefts[w] = _move_left(state, slot, w, opens)
-            results.lefts[windows + w] = _move_left(side, run, w, opens)
+            results.lefts[w] = move_left(state, slot, w, opens)
+            results.lefts[windows + w] = move_left(side, run, w, opens)
         first, side_first = results.lefts[w], results.lefts[windows + w]
         _evaluate(
             state, side, measures, rules, results, explain, i, r, slot, run, first, last, side_first, side_last, time
@@ -78,22 +77,11 @@ def evaluate_all(
 
 
 @inlined
-def _move_left(state: StateArrays, slot: int, w: int, time: int) -> int:
-    """The first offset at or after a time. Remembers the offset if it has moved forward."""
-    remembered = state.slots[slot, S_WIDTH + w]
-    first = seek(state.pool, state.slots[slot, S_BASE], state.slots[slot, S_TAIL], remembered, time)
-    if first > remembered:
-        state.slots[slot, S_WIDTH + w] = first
-    return first
-
-
-@inlined
-def _sum_between(state: StateArrays, slot: int, first: int, last: int, column: int) -> int:
+def _sum_of_part(state: StateArrays, slot: int, first: int, last: int, column: int) -> int:
     """The sum of a column over offsets [first, last], from its running totals; 0 for no offset."""
     if last < first:
         return 0
-    base = state.slots[slot, S_BASE]
-    return state.pool[base + last, column] - (state.pool[base + first - 1, column] if first > 0 else 0)
+    return sum_between(state.pool, state.slots[slot, S_BASE], first, last, column)
 
 
 @compiled
@@ -109,7 +97,7 @@ def _sum_of_both(
     column: int,
 ) -> int:
     """The sum of a column over both parts of the window."""
-    return _sum_between(state, slot, first, last, column) + _sum_between(side, run, side_first, side_last, column)
+    return _sum_of_part(state, slot, first, last, column) + _sum_of_part(side, run, side_first, side_last, column)
 
 
 @compiled
