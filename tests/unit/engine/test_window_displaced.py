@@ -5,21 +5,19 @@ The tests lower the distance from which a row is displaced, so that short stream
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import pytest
 
-from fraud_rules.codec.rules.codec import read_entry
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.engine.state.arrays import HeapArrays
 from fraud_rules.engine.state.grouping_state import GroupingState
 from fraud_rules.engine.window import displaced
 from fraud_rules.engine.window import layout as at
 from fraud_rules.engine.window.aggregates import KIND_STDDEV
-from fraud_rules.model.ruleset import GroupingInForce, RuleTimeline
+from fraud_rules.model.ruleset import GroupingInForce
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.model.transaction import Column, TransactionBatch
 from fraud_rules.replay.replay import replay
@@ -28,6 +26,7 @@ from tests.support.conformance import Case, differences, load_cases, load_schema
 from tests.support.places import ROOT
 from tests.support.streams.generated import documents
 from tests.support.streams.long import long_document
+from tests.support.streams.payee_rules import payee_rules
 from tests.support.streams.runs import SHRINKS, STREAMS, check_long, check_stream, described, stream_seeds
 
 SCHEMA = TransactionSchema.load(ROOT / "config" / "schema.yaml")
@@ -75,26 +74,13 @@ def test_engine_agrees_with_the_oracle_for_long(stream_seed: int) -> None:
 def rules_that_alert(window_seconds: int) -> GroupingInForce:
     """Two rules for each aggregator, one with a filter; most conditions hold now and then."""
     limits = {"SUM": 10**9, "COUNT": 900, "COUNT_DISTINCT": 48, "COUNT_WITH_RESET": 300, "STDDEV": 5 * 10**9}
-    records = [
-        {
-            "ruleId": number,
-            "ruleState": "ACTIVE",
-            "groupingKeyNames": ["payeeId"],
-            "aggregateFieldName": "paymentAmount",
-            "aggregatorFunctionType": aggregator,
-            "unique": ["beneficiaryId"] if aggregator == "COUNT_DISTINCT" else [],
-            "limitOperatorType": ">=",
-            "limit": limits.get(aggregator, 0),
-            "windowSeconds": window_seconds * (1 + number % 2),
-            **({"filter": "paymentType = 'CSH'", "cooldownSeconds": 3} if number > len(AGGREGATORS) else {}),
-        }
-        for number, aggregator in enumerate((*AGGREGATORS, *AGGREGATORS), start=1)
-    ]
-    entries = [
-        read_entry(i, 1, json.dumps(record).encode(), SCHEMA, SETTINGS.limits) for i, record in enumerate(records)
-    ]
-    assert all(entry.change is not None for entry in entries)
-    return RuleTimeline(entries).latest.groupings["payeeId",]
+
+    def members(number: int, aggregator: str) -> dict[str, Any]:
+        filtered = {"filter": "paymentType = 'CSH'", "cooldownSeconds": 3} if number > len(AGGREGATORS) else {}
+        seconds = window_seconds * (1 + number % 2)
+        return {"limit": limits.get(aggregator, 0), "windowSeconds": seconds, **filtered}
+
+    return payee_rules((*AGGREGATORS, *AGGREGATORS), SCHEMA, members)
 
 
 def hot_stream(n: int, keys: int, delay_ms: int, seed: int) -> TransactionBatch:

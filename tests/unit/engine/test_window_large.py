@@ -6,22 +6,21 @@ grouping state make it trim, grow and move key rows many times.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
 
-from fraud_rules.codec.rules.codec import read_entry
-from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.engine.state.arrays import HeapArrays
 from fraud_rules.engine.state.grouping_state import GroupingState
 from fraud_rules.engine.window import layout as at
-from fraud_rules.model.ruleset import GroupingInForce, RuleTimeline
+from fraud_rules.model.ruleset import GroupingInForce
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.model.transaction import Column, TransactionBatch
 from tests.support.places import ROOT
+from tests.support.streams.payee_rules import payee_rules
 
 SCHEMA = TransactionSchema.load(ROOT / "config" / "schema.yaml")
 START_MS = 1_700_000_000_000
@@ -30,27 +29,11 @@ AGGREGATORS = ("SUM", "COUNT", "MIN", "MAX", "AVG", "STDDEV", "COUNT_DISTINCT")
 
 
 def rules_of_all_kinds(window_seconds: int) -> GroupingInForce:
-    records = [
-        {
-            "ruleId": number,
-            "ruleState": "ACTIVE",
-            "groupingKeyNames": ["payeeId"],
-            "aggregateFieldName": "paymentAmount",
-            "aggregatorFunctionType": aggregator,
-            "unique": ["beneficiaryId"] if aggregator == "COUNT_DISTINCT" else [],
-            "limitOperatorType": ">=",
-            "limit": 0,
-            "windowSeconds": window_seconds,
-            **({"filter": "paymentType = 'CSH'"} if number % 2 else {}),
-        }
-        for number, aggregator in enumerate(AGGREGATORS, start=1)
-    ]
-    settings = DetectorSettings()
-    entries = [
-        read_entry(i, 1, json.dumps(record).encode(), SCHEMA, settings.limits) for i, record in enumerate(records)
-    ]
-    assert all(entry.change is not None for entry in entries)
-    return RuleTimeline(entries).latest.groupings[("payeeId",)]
+    def members(number: int, aggregator: str) -> dict[str, Any]:
+        filtered = {"filter": "paymentType = 'CSH'"} if number % 2 else {}
+        return {"limit": 0, "windowSeconds": window_seconds, **filtered}
+
+    return payee_rules(AGGREGATORS, SCHEMA, members)
 
 
 def stream(n: int, keys: int, seed: int) -> TransactionBatch:
