@@ -224,7 +224,7 @@ _LOW_LATENCY: Final = {
     _STREAMING + "metricsEnabled": "false",
     _STREAMING + "numRecentProgressUpdates": "2",
     "spark.sql.adaptive.enabled": "false",
-    # A large batch reads Kafka as a table. Spark's older source for that converts each record twice.
+    # A large batch reads Kafka as a table. Spark's older source of tables converts each record twice.
     "spark.sql.sources.useV1SourceList": "avro,csv,json,orc,parquet,text",
     "spark.locality.wait": "0",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "20000",
