@@ -22,7 +22,7 @@ from fraud_rules.configuration.project import Project
 from fraud_rules.errors import DetectorStopped
 from fraud_rules.kafka.broker import Broker
 from fraud_rules.kafka.consume import await_settled
-from fraud_rules.replay.replay import alert_members, claimed_id, decode_exactly
+from fraud_rules.replay.replay import alert_members, claimed_id, decision_members, decode_exactly
 from tests.support.conformance import SCHEMAS, Case, differences, load_cases
 from tests.support.kafka.records import read_all
 from tests.support.kafka.timed_topics import Logs, Place, timed_topics
@@ -244,13 +244,17 @@ def _by_case(steps: Sequence[tuple[Shifted, Step]]) -> list[tuple[Shifted, list[
 def _answers(shifted: Sequence[Shifted], installation: Installation) -> Iterator[tuple[Shifted, Mapping[str, Any]]]:
     """The outputs of each case in the form of `fraud replay`: live alerts, then shadow alerts."""
     topics, bootstrap = installation.topics.names, installation.topics.bootstrap
-    read = (topics.alerts, topics.shadow_alerts, topics.late_transactions, topics.rule_operations, topics.quarantine)
+    read = (
+        topics.alerts, topics.shadow_alerts, topics.decisions, topics.late_transactions, topics.rule_operations,
+        topics.quarantine,
+    )  # fmt: skip
     await_settled(installation.topics.kafka, read)
     alerts = [
         alert_members(decode_exactly(message.value()))
         for topic in (topics.alerts, topics.shadow_alerts)
         for message in read_all(bootstrap, topic)
     ]
+    decisions = [decision_members(decode_exactly(each.value())) for each in read_all(bootstrap, topics.decisions)]
     late = [decode_exactly(message.value()) for message in read_all(bootstrap, topics.late_transactions)]
     operations = [decode_exactly(message.value()) for message in read_all(bootstrap, topics.rule_operations)]
     quarantine = [
@@ -266,6 +270,9 @@ def _answers(shifted: Sequence[Shifted], installation: Installation) -> Iterator
                     {**alert, "ruleVersion": alert["ruleVersion"] - first}
                     for alert in alerts
                     if alert["ruleVersion"] in mine
+                ],
+                "decisions": [
+                    _relative(decision, first) for decision in decisions if decision["alerts"][0]["ruleVersion"] in mine
                 ],
                 "late": [
                     item["transaction"]["transactionId"]
@@ -285,6 +292,12 @@ def _answers(shifted: Sequence[Shifted], installation: Installation) -> Iterator
                 ],
             },
         )
+
+
+def _relative(decision: Mapping[str, Any], first: int) -> dict[str, Any]:
+    """A decision with the rule versions of its case."""
+    alerts = [{**alert, "ruleVersion": alert["ruleVersion"] - first} for alert in decision["alerts"]]
+    return {**decision, "alerts": alerts}
 
 
 def _snake(name: str) -> str:

@@ -44,8 +44,8 @@ RULE = {
     "windowSeconds": 60,
 }
 OUTPUTS = (
-    "alerts", "shadow_alerts", "restrictions", "late_transactions", "quarantine", "rule_operations", "current_rules",
-    "detector_progress",
+    "alerts", "shadow_alerts", "decisions", "restrictions", "late_transactions", "quarantine", "rule_operations",
+    "current_rules", "detector_progress",
 )  # fmt: skip
 
 

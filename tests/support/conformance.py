@@ -11,7 +11,9 @@ from fraud_rules.model.schema import TransactionSchema
 from tests.support.places import CASES, ROOT
 
 SCHEMAS = {"default": ROOT / "config" / "schema.yaml", "nullable": CASES / "nullable.yaml"}
-PARTS = ("alerts", "late", "quarantine", "duplicates", "rejected")
+PARTS = ("alerts", "decisions", "late", "quarantine", "duplicates", "rejected")
+
+OPTIONAL_PARTS = ("decisions", "rejected")
 
 
 @dataclass(frozen=True)
@@ -48,13 +50,14 @@ def differences(expect: Mapping[str, Any], answer: Mapping[str, Any]) -> list[st
     """List the differences between an answer and the expected one; empty if they agree.
 
     Alerts are compared in order, on the members the case gives (a `triggeringValue` of null is not compared); rejected
-    rules by version. A part that the case omits must be empty; `rejected` alone is not compared if the case omits it.
+    rules by version, decisions without the ids of their alerts. A part that the case omits must be empty, except that
+    `rejected` and `decisions` are not compared if the case omits them.
     """
     found: list[str] = []
     for part in PARTS:
         if part == "alerts":
             found += _alert_differences(expect["alerts"], answer["alerts"])
-        elif part in expect or part != "rejected":
+        elif part in expect or part not in OPTIONAL_PARTS:
             wanted, got = list(expect.get(part, ())), _plain(part, answer[part])
             found += [f"{part}: expected {wanted}, got {got}"] if wanted != got else []
     return found
@@ -74,10 +77,17 @@ def _alert_differences(wanted: Sequence[Mapping[str, Any]], got: Sequence[Mappin
 
 
 def _plain(part: str, items: Iterable[Any]) -> list[Any]:
+    if part == "decisions":
+        return [_without_alert_ids(decision) for decision in items]
     return [item["ruleVersion"] for item in items] if part == "rejected" else list(items)
+
+
+def _without_alert_ids(decision: Mapping[str, Any]) -> dict[str, Any]:
+    alerts = [{name: value for name, value in alert.items() if name != "alertId"} for alert in decision["alerts"]]
+    return {**decision, "alerts": alerts}
 
 
 def same_answer(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
     """List the differences between two engines' answers to one document; empty if they agree."""
-    wanted = {**one, "rejected": _plain("rejected", one["rejected"])}
+    wanted = {**one, **{part: _plain(part, one[part]) for part in OPTIONAL_PARTS}}
     return differences(wanted, other)

@@ -21,8 +21,8 @@ def replay(file: File, schema: Schema = None) -> None:
 
     A recording is {"keyGroups": 1, "steps": [{"at": ms, "rule": {...}}, {"at": ms, "tx": {...}}, ...]}, in append
     order. With "batches", the replay uses the recorded offsets and pins, so it recomputes a live run exactly; `fraud
-    record` writes such a file. The command prints one JSON object with the alerts, the ids of late, quarantined and
-    ignored transactions, and the rejected rules. The exit code is 2 if the file is not a recording.
+    record` writes such a file. The command prints one JSON object with the alerts, the decisions, the ids of late,
+    quarantined and ignored transactions, and the rejected rules. The exit code is 2 if the file is not a recording.
 
     \b
     Examples:

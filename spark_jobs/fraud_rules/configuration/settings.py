@@ -23,10 +23,11 @@ from fraud_rules.configuration.topic_names import (
     names_used_twice,
 )
 from fraud_rules.errors import ConfigError
+from fraud_rules.model.decision import DecisionThresholds
 from fraud_rules.model.limits import RuleLimits
 from fraud_rules.runtime.yaml_file import read_yaml
 
-__all__ = ["ENV_PREFIX", "DetectorSettings", "HealthSettings", "RuleLimits", "TopicNames"]
+__all__ = ["ENV_PREFIX", "DecisionSettings", "DetectorSettings", "HealthSettings", "RuleLimits", "TopicNames"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +72,22 @@ class AgentSettings:
     heartbeat_ms: int = bounded(5_000, 100, 10_000)
 
 
+@dataclass(frozen=True, slots=True)
+class DecisionSettings:
+    """The lowest scores of the outcomes `DECLINE` and `REVIEW`. `review` is at most `decline`."""
+
+    decline: int = bounded(100, 1, 1_000_000)
+    review: int = bounded(50, 1, 1_000_000)
+
+    @property
+    def thresholds(self) -> DecisionThresholds:
+        """The thresholds in the form that decisions need."""
+        return DecisionThresholds(self.decline, self.review)
+
+
 _FOLDER = re.compile(r"|/[^\0\n]*")
 _LIMITS = RuleLimits()
+_DECISIONS = DecisionSettings()
 _AGENT = AgentSettings()
 _HEALTH = HealthSettings()
 _TOPICS = TopicNames()
@@ -104,6 +119,7 @@ class DetectorSettings:
     views_folder: str = matching("", _FOLDER, "an absolute path, or empty for the temporary folder")
     evaluations: bool = False
     limits: RuleLimits = _LIMITS
+    decisions: DecisionSettings = _DECISIONS
     health: HealthSettings = _HEALTH
     agent: AgentSettings = _AGENT
     topics: TopicNames = _TOPICS
@@ -139,6 +155,14 @@ class DetectorSettings:
         settings = cls(**read_settings(cls, document, environ, ENV_PREFIX, faults))
         if not faults:
             faults += names_used_twice(settings.topics)
+            faults += _crossed_thresholds(settings.decisions)
         if faults:
             raise ConfigError(f"{where}: " + "; ".join(faults))
         return settings
+
+
+def _crossed_thresholds(decisions: DecisionSettings) -> list[str]:
+    """Report thresholds with which no score could have the outcome REVIEW."""
+    if decisions.review <= decisions.decline:
+        return []
+    return [f"decisions.review is {decisions.review}, but must be at most decisions.decline, {decisions.decline}"]

@@ -39,6 +39,7 @@ class TopicNames:
     alerts: str = _topic("alerts")
     shadow_alerts: str = _topic("shadow-alerts")
     alert_corrections: str = _topic("alert-corrections")
+    decisions: str = _topic("decisions")
     restrictions: str = _topic("restrictions")
     late_transactions: str = _topic("late-transactions")
     quarantine: str = _topic("quarantine")

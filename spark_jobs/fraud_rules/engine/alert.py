@@ -97,6 +97,8 @@ class AlertBuilder:
             shadow=rule.shadow,
             json=_encoder.encode(alert),
             restriction=restriction,
+            rule_version=in_force.version,
+            weight=rule.weight,
         )
 
     def encode_evaluation(self, in_force: RuleInForce, row: Sequence[int]) -> bytes:

@@ -27,13 +27,15 @@ MAX_STATE_RECORD_BYTES = 16_777_216
 
 
 def check_topics(kafka: KafkaConnection, names: TopicNames) -> None:
-    """Raise TopicUnsuitable for a wrong setting of the transactions, the rule log or the state. Raises
-    BrokerUnavailable."""
+    """Raise TopicUnsuitable for a wrong setting of the transactions, the rule log or the state, or if the topic of the
+    decisions does not exist. Raises BrokerUnavailable."""
     faults = [
         fault for name in (names.transactions, names.rules) for fault in faults_of(name, settings_of_topic(kafka, name))
     ]
     if has_topic(kafka, names.detector_state):
         faults += faults_of_state(names.detector_state, settings_of_topic(kafka, names.detector_state))
+    if not has_topic(kafka, names.decisions):
+        faults.append(f"{names.decisions} does not exist; create it (fraud topics apply)")
     if faults:
         raise TopicUnsuitable("; ".join(faults))
 

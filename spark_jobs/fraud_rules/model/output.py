@@ -6,7 +6,10 @@ import msgspec
 
 
 class AlertRecord(msgspec.Struct, array_like=True, frozen=True, gc=False):
-    """One alert as JSON, with its sort key among all alerts: (append_ms, partition, offset, rule_id)."""
+    """One alert as JSON, with its sort key among all alerts: (append_ms, partition, offset, rule_id).
+
+    `rule_version` and `weight` are for the decision about its transaction.
+    """
 
     append_ms: int
     partition: int
@@ -16,6 +19,8 @@ class AlertRecord(msgspec.Struct, array_like=True, frozen=True, gc=False):
     shadow: bool
     json: bytes
     restriction: bytes | None
+    rule_version: int
+    weight: int
 
 
 class LateRecord(msgspec.Struct, array_like=True, frozen=True, gc=False):

@@ -8,6 +8,7 @@ from decimal import Decimal
 from enum import StrEnum
 from typing import TypeAlias
 
+from fraud_rules.model.decision import DEFAULT_WEIGHT
 from fraud_rules.model.limits import RuleLimits
 from fraud_rules.model.predicate import Predicate
 
@@ -93,8 +94,9 @@ class Rule:
     `grouping` and `unique` hold sorted canonical field names. The sorted names identify a grouping. An empty grouping
     has one key for all transactions. COUNT_DISTINCT counts the distinct values of the `unique` fields.
     `aggregate_field` is None for the three counts, and for a field of ones (`aggregates_ones`). `source` names the
-    writer of the rule record. `force` admits a rule over the state budget. `document` is the rule record, ready for
-    JSON: without null members, whole numbers as integers, and other numbers as `Decimal`. Alerts quote the document.
+    writer of the rule record. `force` admits a rule over the state budget. An alert adds `weight` to the score of its
+    transaction's decision. `document` is the rule record, ready for JSON: without null members, whole numbers as
+    integers, and other numbers as `Decimal`. Alerts quote the document.
     """
 
     rule_id: int
@@ -111,6 +113,7 @@ class Rule:
     filter: Predicate | None = None
     source: str | None = None
     force: bool = False
+    weight: int = DEFAULT_WEIGHT
     document: Mapping[str, object] = field(default_factory=dict, hash=False)
 
     @property

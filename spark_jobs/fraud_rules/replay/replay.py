@@ -17,11 +17,13 @@ from fraud_rules.codec.rules.codec import read_entry
 from fraud_rules.codec.transactions.codec import RejectedRecord, decode_transactions
 from fraud_rules.codec.transactions.record import decode_members
 from fraud_rules.configuration.settings import DetectorSettings
+from fraud_rules.engine.decision import decisions
 from fraud_rules.engine.engine import KeyGroupEngine
 from fraud_rules.engine.fanout import EMPTY_BLOB, fan_out
 from fraud_rules.engine.state.store import HeapViews, ViewStore
 from fraud_rules.engine.statelog import MemoryStateLog, restore_image
 from fraud_rules.errors import Reason
+from fraud_rules.model.decision import DecisionThresholds
 from fraud_rules.model.output import KeyGroupOutput
 from fraud_rules.model.ruleset import LogEntry, RuleTimeline
 from fraud_rules.model.schema import ID_FIELD, TransactionSchema
@@ -32,6 +34,9 @@ ALERT_MEMBERS = (
     "windowComplete", "suppressed", "alertId",
 )  # fmt: skip
 """The members of an alert that a replay returns beside `transactionId`. Logs, cuts and pins determine them."""
+
+DECISION_MEMBERS = ("transactionId", "score", "outcome", "alerts", "eventTime")
+"""The members of a decision that a replay returns."""
 
 decode_exactly = msgspec.json.Decoder(float_hook=Decimal).decode
 """Decodes JSON with fractions as `Decimal`, because the key of an alert can contain an amount."""
@@ -110,18 +115,18 @@ def replay(document: Mapping[str, Any], schema: TransactionSchema, settings: Det
 def replay_recording(
     recording: Recording, schema: TransactionSchema, settings: DetectorSettings
 ) -> dict[str, list[Any]]:
-    """Evaluate a recording. Returns `{"alerts", "late", "quarantine", "duplicates", "rejected"}`.
+    """Evaluate a recording. Returns `{"alerts", "decisions", "late", "quarantine", "duplicates", "rejected"}`.
 
-    The alerts are in the order of (arrival, rule id). The lists of late, quarantined and duplicate transactions hold
-    ids in arrival order, each transaction once (None for a quarantined record without id). `rejected` holds rule
-    versions with their reasons.
+    The alerts are in the order of (arrival, rule id), the decisions in arrival order. The lists of late, quarantined
+    and duplicate transactions hold ids in arrival order, each transaction once (None for a quarantined record
+    without id). `rejected` holds rule versions with their reasons.
     """
     settings = settings_of_recording(recording, settings)
     log = _rule_log(recording, schema, settings)
     run = Replay(schema, settings)
-    answer: dict[str, list[Any]] = {"alerts": [], "late": [], "quarantine": [], "duplicates": []}
+    answer: dict[str, list[Any]] = {"alerts": [], "decisions": [], "late": [], "quarantine": [], "duplicates": []}
     for batch in _inputs(recording, log):
-        _add_results(answer, run.evaluate(batch.records, batch.timeline, 0))
+        _add_results(answer, run.evaluate(batch.records, batch.timeline, 0), settings.decisions.thresholds)
     refused = {version: reasons for batch in recording.batches for version, reasons in batch.refused.items()}
     answer["rejected"] = [
         {"ruleVersion": entry.version, "reasons": [str(reason) for reason in entry.reasons]}
@@ -136,13 +141,21 @@ def alert_members(alert: Mapping[str, Any]) -> dict[str, Any]:
     return {name: alert[name] for name in ALERT_MEMBERS} | {"transactionId": alert["triggeringEvent"][ID_FIELD]}
 
 
-def _add_results(answer: dict[str, list[Any]], result: _BatchResult) -> None:
+def decision_members(decision: Mapping[str, Any]) -> dict[str, Any]:
+    """Select the members of a published decision that `replay_recording` returns, to compare the two."""
+    return {name: decision[name] for name in DECISION_MEMBERS}
+
+
+def _add_results(answer: dict[str, list[Any]], result: _BatchResult, thresholds: DecisionThresholds) -> None:
     """Add the results of a batch, merged over key groups."""
     alerts = sorted(
         (alert for output in result.outputs for alert in output.alerts),
         key=lambda alert: (alert.append_ms, alert.partition, alert.offset, alert.rule_id),
     )
     answer["alerts"] += [alert_members(decode_exactly(alert.json)) for alert in alerts]
+    answer["decisions"] += [
+        decision_members(decode_exactly(decision.json)) for decision in decisions(result.outputs, thresholds, 0)
+    ]
     late = {
         (item.append_ms, item.partition, item.offset): decode_exactly(item.json)[ID_FIELD]
         for output in result.outputs

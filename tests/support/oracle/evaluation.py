@@ -20,6 +20,7 @@ from typing import Any
 from fraud_rules.model.rule import AggregateFunction, Rule
 from fraud_rules.model.schema import TransactionSchema
 from tests.support.oracle.arithmetic import Value, compare_with_limit
+from tests.support.oracle.decisions import decision
 from tests.support.oracle.filters import Condition, parse_filter
 from tests.support.oracle.key_groups import key_group
 from tests.support.oracle.stream import (
@@ -42,7 +43,7 @@ _Place = tuple[int, Grouping]  # a key group and a grouping
 
 
 def evaluate(document: Document, schema: TransactionSchema) -> dict[str, list[Any]]:
-    """The answer to a recorded stream: alerts, late, quarantine and duplicates by transaction id, rejected rules.
+    """The answer to a recorded stream: alerts, decisions, rejected rules; late, quarantine and duplicates by id.
 
     The document is that of `fraud replay`: `steps` in append order, and optionally `keyGroups`, `batches` (offsets are
     exclusive ends by partition, the pin is the number of rule records the batch sees) and `settings`.
@@ -61,6 +62,7 @@ def evaluate(document: Document, schema: TransactionSchema) -> dict[str, list[An
     rejected = [{"ruleVersion": entry.version, "reasons": entry.reasons} for entry in log if entry.change is None]
     return {
         "alerts": court.alerts,
+        "decisions": court.decisions,
         "late": court.late,
         "quarantine": quarantine,
         "duplicates": court.duplicates,
@@ -109,6 +111,7 @@ class _Evaluator:
         self, schema: TransactionSchema, log: Sequence[LogEntry], key_groups: int, max_out_of_orderness_ms: int
     ) -> None:
         self.alerts: list[dict[str, Any]] = []
+        self.decisions: list[dict[str, Any]] = []
         self.late: list[Value] = []
         self.duplicates: list[Value] = []
         self._schema = schema
@@ -132,6 +135,9 @@ class _Evaluator:
         for grouping in sorted(folded.groupings):
             verdicts.add(self.accept(row, grouping, folded, alerts))
         self.alerts += sorted(alerts, key=lambda alert: int(alert["ruleId"]))
+        decided = decision(row.id, row.event_ms, alerts, self._log)
+        if decided is not None:
+            self.decisions.append(decided)
         if "late" in verdicts:
             self.late.append(row.id)
         if "duplicate" in verdicts:

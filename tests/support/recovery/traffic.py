@@ -84,6 +84,7 @@ class Traffic:
             "limit": limit,
             "windowSeconds": pick((1, 3, 8, 20)),
             "cooldownSeconds": pick((None, None, 1, 5)),
+            "weight": pick((None, None, 0, 60)),
             "filter": pick(_FILTERS),
             "action": pick((None, None, "RESTRICT")),
         }

@@ -38,8 +38,8 @@ class Run:
         """Read the committed records of all topics."""
         topics, bootstrap = installation.topics.names, installation.topics.bootstrap
         roles = (
-            "alerts", "shadow_alerts", "restrictions", "late_transactions", "quarantine", "rule_operations",
-            "current_rules",
+            "alerts", "shadow_alerts", "decisions", "restrictions", "late_transactions", "quarantine",
+            "rule_operations", "current_rules",
         )  # fmt: skip
         outputs = [getattr(topics, role) for role in (*roles, "detector_progress")]
         await_settled(installation.topics.kafka, outputs)
@@ -66,6 +66,7 @@ def differences(
     found = [
         *_progress_faults(run, rebuilds),
         *_alert_faults(run, expected["alerts"]),
+        *_decision_faults(run, expected["decisions"]),
         *_late_faults(run, expected["late"]),
         *_quarantine_faults(run, documents, set(expected["quarantine"])),
         *_operation_faults(run, {rejected["ruleVersion"] for rejected in expected["rejected"]}),
@@ -135,6 +136,20 @@ def _alert_faults(run: Run, expected: Sequence[Mapping[str, Any]]) -> Iterable[s
         yield from _unlike(role, mine, [alert_members(alert) for alert in run.values(role)])
     restricting = [each for each in run.values("alerts") if each["violatedRule"].get("action") == "RESTRICT"]
     yield from _unlike("restrictions", _ids(restricting), _ids(run.values("restrictions")))
+
+
+def _decision_faults(run: Run, expected: Sequence[Mapping[str, Any]]) -> Iterable[str]:
+    """Check the decisions in arrival order, and that they name the published alerts."""
+    written = run.values("decisions")
+    named = [[(alert["ruleId"], alert["ruleVersion"], alert["weight"]) for alert in each["alerts"]] for each in written]
+    wanted = [
+        [(alert["ruleId"], alert["ruleVersion"], alert["weight"]) for alert in each["alerts"]] for each in expected
+    ]
+    yield from _unlike("alerts of decisions", wanted, named)
+    for name in ("transactionId", "score", "outcome", "eventTime"):
+        yield from _unlike(f"{name} of decisions", [each[name] for each in expected], [each[name] for each in written])
+    alert_ids = [alert["alertId"] for each in written for alert in each["alerts"]]
+    yield from _unlike("alert ids of decisions", _ids(run.values("alerts")), alert_ids)
 
 
 def _ids(documents: Sequence[Any]) -> list[str]:

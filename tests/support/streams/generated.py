@@ -146,6 +146,8 @@ def rules(draw: st.DrawFn, palette: Palette) -> dict[str, Any]:
         "windowSeconds": draw(st.sampled_from(palette.windows_s)),
         "filter": draw(st.sampled_from(palette.filters)),
         "cooldownSeconds": draw(st.sampled_from(palette.cooldowns_s)),
+        "weight": draw(st.sampled_from([None, None, 0, 10, 50, 1000])),
+        "severity": draw(st.sampled_from([None, "low", "medium", "high", "critical", "odd"])),
     }
     if rule["aggregatorFunctionType"] == "STDDEV" and rule["aggregateFieldName"] == "COUNT_FLINK":
         rule["aggregateFieldName"] = "points"

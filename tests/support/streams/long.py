@@ -75,6 +75,7 @@ class _Stream:
             "windowSeconds": choice(self._windows_s),
             "filter": choice(FILTERS),
             "cooldownSeconds": choice([None, None, 1, 10]),
+            "severity": choice([None, "low", "high", "critical"]),
         }
         self._record({name: value for name, value in rule.items() if value is not None})
 

@@ -40,6 +40,7 @@ FULL_RULE = {
     "name": "n",
     "description": "d",
     "severity": "s",
+    "weight": 60,
     "owner": "o",
     "source": "ui",
     "force": False,
@@ -132,6 +133,7 @@ def combinations(count: int, seed: int) -> Iterator[bytes]:
         "limit": [0, -5, "0.10", "1e3", 10**37, 12.25],
         "windowMinutes": [1, 20, 43_200],
         "cooldownSeconds": [None, 1, 3_600],
+        "weight": [None, 0, "1000"],
         "filter": [
             None,
             "paymentAmount between 1 and 5",

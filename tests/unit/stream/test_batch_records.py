@@ -11,7 +11,7 @@ import pytest
 
 from fraud_rules.codec.rules.codec import read_entry
 from fraud_rules.configuration.project import Project
-from fraud_rules.configuration.settings import TopicNames
+from fraud_rules.configuration.settings import DecisionSettings, DetectorSettings, TopicNames
 from fraud_rules.errors import FraudError, Reason, RecordRejected, RuleRejected, StateDamaged
 from fraud_rules.kafka.writer import OutRecord
 from fraud_rules.logs.detector_status import TrafficCounts, decode_progress
@@ -25,6 +25,7 @@ from fraud_rules.stream.driver.progress import BatchOutputs, BatchPosition, RunT
 from fraud_rules.stream.driver.records import (
     BatchTime,
     alert_records,
+    decision_records,
     export_records,
     late_records,
     quarantine_records,
@@ -44,9 +45,8 @@ def output(key_group: int = 0, **parts: Any) -> KeyGroupOutput:
 
 def alert(append_ms: int, partition: int, offset: int, rule_id: int, **parts: Any) -> AlertRecord:
     name = f"{append_ms}/{partition}/{offset}/{rule_id}"
-    return AlertRecord(
-        append_ms, partition, offset, rule_id, name, parts.get("shadow", False), b"{}", parts.get("restriction")
-    )
+    members = {"shadow": False, "json": b"{}", "restriction": None, "rule_version": 0, "weight": 25}
+    return AlertRecord(append_ms, partition, offset, rule_id, name, **{**members, **parts})
 
 
 def keys(records: list[OutRecord]) -> list[str]:
@@ -66,6 +66,48 @@ def test_alerts_are_in_arrival_order_and_then_by_rule_however_they_were_spread()
 def test_shadow_alerts_and_restrictions_have_topics_of_their_own() -> None:
     groups = [output(alerts=[alert(1, 0, 1, 1, shadow=True), alert(1, 0, 2, 1, restriction=b"{}")])]
     assert [record.topic for record in alert_records(groups, TOPICS)] == ["shadow-alerts", "alerts", "restrictions"]
+
+
+def fired(offset: int, rule_id: int, transaction_id: int | str, **parts: Any) -> AlertRecord:
+    event = {"transactionId": transaction_id, "note": 'a "triggeringEvent": {'}
+    document = {"violatedRule": {"name": "x"}, "triggeringEvent": event, "eventTime": 7, "ingestionTime": 8}
+    return alert(1, 0, offset, rule_id, json=json.dumps(document).encode(), **parts)
+
+
+def test_the_alerts_of_a_transaction_make_one_decision_however_they_were_spread() -> None:
+    groups = [
+        output(0, alerts=[fired(2, 5, "b", weight=10), fired(1, 9, 1, weight=60, rule_version=3)]),
+        output(1, alerts=[fired(1, 4, 1, weight=40), fired(1, 6, 1, weight=900, shadow=True)]),
+        output(2, alerts=[fired(3, 1, 3, shadow=True)]),
+    ]
+    records = list(decision_records(groups, DetectorSettings(), BatchTime(4, 99)))
+    assert [(record.topic, record.key) for record in records] == [("decisions", b"1"), ("decisions", b"b")]
+    documents = [json.loads(record.value or b"") for record in records]
+    assert documents[0] == {
+        "transactionId": 1,
+        "score": 100,
+        "outcome": "DECLINE",
+        "alerts": [
+            {"ruleId": 4, "ruleVersion": 0, "alertId": "1/0/1/4", "weight": 40},
+            {"ruleId": 9, "ruleVersion": 3, "alertId": "1/0/1/9", "weight": 60},
+        ],
+        "eventTime": 7,
+        "ingestionTime": 8,
+        "detectionTime": 99,
+        "transaction": {"transactionId": 1, "note": 'a "triggeringEvent": {'},
+    }
+    assert (documents[1]["transactionId"], documents[1]["score"], documents[1]["outcome"]) == ("b", 10, "NOTE")
+    assert records == list(decision_records(groups[::-1], DetectorSettings(), BatchTime(4, 99)))
+
+
+@pytest.mark.parametrize(
+    ("thresholds", "outcome"),
+    [((61, 61), "NOTE"), ((61, 60), "REVIEW"), ((60, 60), "DECLINE"), ((60, 1), "DECLINE")],
+)
+def test_the_settings_decide_about_the_outcome_of_a_score(thresholds: tuple[int, int], outcome: str) -> None:
+    settings = DetectorSettings(decisions=DecisionSettings(*thresholds))
+    (record,) = decision_records([output(alerts=[fired(1, 1, 1, weight=60)])], settings, BatchTime(4, 99))
+    assert json.loads(record.value or b"")["outcome"] == outcome
 
 
 def test_a_late_transaction_is_written_once_with_every_grouping_concerned() -> None:

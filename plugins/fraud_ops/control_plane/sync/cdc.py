@@ -40,7 +40,16 @@ _FLAGS: Final = frozenset({"disabled", "force"})
 _COLUMNS: Final = {re.sub("[A-Z]", lambda upper: "_" + upper[0].lower(), name): name for name in MEMBERS}
 _UPSERTS: Final = ("c", "r", "u")
 _EMPTY_MEANS_ABSENT: Final = frozenset(
-    {"groupingKeyNames", "windowSeconds", "windowMinutes", "cooldownSeconds", "filter", "action", "controlType"}
+    {
+        "groupingKeyNames",
+        "windowSeconds",
+        "windowMinutes",
+        "cooldownSeconds",
+        "weight",
+        "filter",
+        "action",
+        "controlType",
+    }
 )
 
 

@@ -112,7 +112,7 @@ def _read_rule(reader: MemberReader, state: RuleState | None, document: Mapping[
     operator, limit = reader.operator(), reader.limit()
     window_ms, cooldown_ms = reader.window_ms(), reader.cooldown_ms()
     action, row_filter = reader.action(), reader.filter()
-    source, force = reader.source(), reader.flag("force")
+    source, force, weight = reader.source(), reader.flag("force"), reader.weight()
     reader.check_remarks()
     if rule_id is None or state is None or grouping is None or function is None:
         return None
@@ -133,5 +133,6 @@ def _read_rule(reader: MemberReader, state: RuleState | None, document: Mapping[
         filter=row_filter,
         source=source,
         force=force,
+        weight=weight,
         document=document,
     )

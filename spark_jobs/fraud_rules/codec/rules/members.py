@@ -12,6 +12,7 @@ from fraud_rules.codec.rules.filter import Predicate, parse_filter
 from fraud_rules.codec.rules.json import UnusableNumber
 from fraud_rules.codec.rules.numbers import MAX_RULE_ID, decimal_of, digits_of
 from fraud_rules.errors import Reason, RuleRejected
+from fraud_rules.model.decision import MAX_WEIGHT, weight_of
 from fraud_rules.model.limits import RuleLimits
 from fraud_rules.model.rule import AggregateFunction, Operator, RuleAction
 from fraud_rules.model.schema import TransactionSchema
@@ -38,6 +39,7 @@ MEMBERS = (
     "name",
     "description",
     "severity",
+    "weight",
     "owner",
     "source",
     "force",
@@ -46,7 +48,7 @@ MEMBERS = (
 """The members that a record may have. `approve` is for the tool that applies seed files; the detector ignores it."""
 
 REMARKS = ("name", "description", "severity", "owner")
-"""The members for display. They do not affect the evaluation."""
+"""The members for display. They do not affect the evaluation; `severity` sets the default of `weight`."""
 
 _KNOWN = frozenset(MEMBERS)
 _OPERATORS = {key: operator for operator in Operator for key in (operator.value, operator.name)}
@@ -182,6 +184,10 @@ class MemberReader:
     def action(self) -> RuleAction:
         """`action`; the default is `ALERT`."""
         return self.choice("action", _ACTIONS) or RuleAction.ALERT
+
+    def weight(self) -> int:
+        """`weight`, from 0 to 1000; the default depends on `severity`."""
+        return weight_of(self._integer("weight", 0, MAX_WEIGHT), self._document.get("severity"))
 
     def filter(self) -> Predicate | None:
         """`filter` as a typed tree; None for a rule without a filter."""

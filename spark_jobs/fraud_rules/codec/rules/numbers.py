@@ -14,7 +14,7 @@ __all__ = ["MAX_RULE_ID", "decimal_of", "digits_of", "readable_id", "with_whole_
 
 MAX_RULE_ID: Final = 2**63 - 1
 
-_WHOLE_NUMBERS: Final = ("ruleId", "windowMinutes", "windowSeconds", "cooldownSeconds")
+_WHOLE_NUMBERS: Final = ("ruleId", "windowMinutes", "windowSeconds", "cooldownSeconds", "weight")
 _WHOLE: Final = re.compile(r"[+-]?[0-9]{1,19}", re.ASCII)
 _DECIMAL: Final = re.compile(r"[+-]?[0-9]{1,64}(\.[0-9]{1,64})?([eE][+-]?[0-9]{1,3})?", re.ASCII)
 

@@ -32,6 +32,7 @@ from fraud_rules.stream.driver.query import LARGE_BATCH_RECORDS, large_batch, re
 from fraud_rules.stream.driver.records import (
     BatchTime,
     alert_records,
+    decision_records,
     export_records,
     late_records,
     latency_records,
@@ -212,6 +213,7 @@ class BatchRunner:
         topics = self._parts.settings.topics
         at = BatchTime(position.batch_id, clock.now_ms())
         yield from alert_records(outputs.groups, topics)
+        yield from decision_records(outputs.groups, self._parts.settings, at)
         yield from late_records(outputs.groups, topics)
         quarantined = [record for each in outputs.side_outputs for record in each.refused]
         yield from quarantine_records(quarantined, topics, MAX_QUARANTINED_BYTES)

@@ -9,7 +9,8 @@ from typing import Final
 
 import msgspec
 
-from fraud_rules.configuration.settings import TopicNames
+from fraud_rules.configuration.settings import DetectorSettings, TopicNames
+from fraud_rules.engine.decision import decisions
 from fraud_rules.errors import Reason
 from fraud_rules.kafka.writer import OutRecord
 from fraud_rules.logs.state_topic import StateTopic
@@ -33,6 +34,14 @@ def alert_records(outputs: Sequence[KeyGroupOutput], topics: TopicNames) -> Iter
         yield OutRecord(topics.shadow_alerts if alert.shadow else topics.alerts, alert.json, key)
         if alert.restriction is not None:
             yield OutRecord(topics.restrictions, alert.restriction, key)
+
+
+def decision_records(
+    outputs: Sequence[KeyGroupOutput], settings: DetectorSettings, at: BatchTime
+) -> Iterator[OutRecord]:
+    """Yield one decision per transaction with a live alert, by (append time, partition, offset)."""
+    for decision in decisions(outputs, settings.decisions.thresholds, at.time_ms):
+        yield OutRecord(settings.topics.decisions, decision.json, decision.key)
 
 
 def late_records(outputs: Sequence[KeyGroupOutput], topics: TopicNames) -> Iterator[OutRecord]:

@@ -189,6 +189,14 @@ export function RuleForm({ document, schema, reasons, readOnly, change }: Props)
           readOnly={disabled}
           change={change}
         />
+        <DecimalInput
+          name="weight"
+          label="Weight"
+          rule={rule}
+          error={errorOf("weight")}
+          readOnly={disabled}
+          change={change}
+        />
         <Select
           label="Action"
           data={choices(schema.actions, rule["action"])}
