@@ -27,7 +27,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
 
 from fraud_rules.configuration.project import Project
 from fraud_rules.configuration.settings import TopicNames
-from fraud_rules.engine.state.journal import decode_head
+from fraud_rules.engine.state.head import decode_head
 from fraud_rules.engine.state.store import HeapViews
 from fraud_rules.engine.statelog import MemoryStateLog
 from fraud_rules.errors import CheckpointForeign, FraudError, StateDamaged, TopicUnsuitable

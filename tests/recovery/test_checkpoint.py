@@ -15,7 +15,7 @@ import msgspec
 import pytest
 
 from fraud_rules.configuration.project import Project
-from fraud_rules.engine.state.journal import decode_head
+from fraud_rules.engine.state.head import decode_head
 from fraud_rules.errors import CheckpointDamaged, CheckpointForeign, DetectorStopped, StateDamaged
 from fraud_rules.kafka.broker import Broker
 from fraud_rules.kafka.consume import await_settled

@@ -19,7 +19,8 @@ from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.engine.alert import AlertBuilder
 from fraud_rules.engine.fanout import in_arrival_order, unpack_blobs
 from fraud_rules.engine.state.grouping_state import AcceptResult, GroupingState, Marks
-from fraud_rules.engine.state.journal import GroupingStateHead, Journal
+from fraud_rules.engine.state.head import GroupingStateHead
+from fraud_rules.engine.state.journal import Journal
 from fraud_rules.engine.state.store import ViewStore
 from fraud_rules.engine.statelog import StateLog
 from fraud_rules.engine.task_progress import UNREPORTED, TaskProgress
@@ -159,6 +160,7 @@ class _BatchEvaluation:
             duplicates=self._duplicates,
             evaluations=self._evaluations,
             retained_marks=sum(state.retained_marks for state in states),
+            refreshed=self._journal.refreshed,
         )
 
     def accept(self, fields: Grouping, batch: TransactionBatch) -> None:

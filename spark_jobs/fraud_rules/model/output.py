@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
+from enum import IntEnum
+
 import msgspec
+
+
+class ViewRefresh(IntEnum):
+    """The work that made the view of a key group current before a batch."""
+
+    NONE = 0
+    CATCH_UP = 1
+    REBUILD = 2
 
 
 class AlertRecord(msgspec.Struct, array_like=True, frozen=True, gc=False):
@@ -46,7 +56,8 @@ class DuplicateRecord(msgspec.Struct, array_like=True, frozen=True, gc=False):
 
 class KeyGroupOutput(msgspec.Struct, array_like=True, frozen=True):
     """One key group's part of a batch. `rows` counts a transaction once per grouping. `watermark_ms` is the lowest of
-    the groupings' watermarks. `retained_marks` counts the marks left by alerts (see `engine.window.spent`)."""
+    the groupings' watermarks. `retained_marks` counts the marks left by alerts (see `engine.window.spent`).
+    `refreshed` is the work that made the view current."""
 
     key_group: int
     rows: int
@@ -58,6 +69,7 @@ class KeyGroupOutput(msgspec.Struct, array_like=True, frozen=True):
     duplicates: list[DuplicateRecord]
     evaluations: list[bytes]
     retained_marks: int = 0
+    refreshed: ViewRefresh = ViewRefresh.NONE
 
     def encode(self) -> bytes:
         """Encode the output as bytes for `decode`."""

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import psutil
 from confluent_kafka import Consumer, TopicPartition
 
-from fraud_rules.engine.state.journal import decode_head
+from fraud_rules.engine.state.head import decode_head
 from fraud_rules.kafka.consume import await_settled
 from fraud_rules.logs.state_topic import HEAD, StateTopic
 from tests.support.kafka.own_topics import OwnTopics

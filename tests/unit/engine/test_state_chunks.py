@@ -15,9 +15,10 @@ from fraud_rules.codec.transactions.codec import decode_transactions
 from fraud_rules.engine.engine import KeyGroupEngine
 from fraud_rules.engine.fanout import fan_out
 from fraud_rules.engine.state import chunks as state_chunks
+from fraud_rules.engine.state import head as state_head
 from fraud_rules.engine.state import journal
 from fraud_rules.engine.state.chunks import MAX_CHUNK_BYTES, MERGE_WIDTH, ChunkInfo, decode_parts
-from fraud_rules.engine.state.journal import GroupingStateHead, Head, decode_head
+from fraud_rules.engine.state.head import GroupingStateHead, Head, decode_head
 from fraud_rules.engine.state.store import HeapViews
 from fraud_rules.engine.statelog import MemoryStateLog, StateVersion, is_content_of
 from fraud_rules.model.ruleset import RuleTimeline
@@ -190,7 +191,7 @@ def test_the_digest_covers_everything_in_the_head() -> None:
     head = head_of(log)
     assert head.states
     assert head.chunks
-    known = journal._digest(msgspec.msgpack.encode(head))
+    known = state_head._digest(msgspec.msgpack.encode(head))
     state, chunk = head.states[0], head.chunks[0]
     heads = [msgspec.structs.replace(head, **{name: other(value)}) for name, value in members_of(head)]
     heads += [
@@ -201,7 +202,7 @@ def test_the_digest_covers_everything_in_the_head() -> None:
         msgspec.structs.replace(head, chunks=[msgspec.structs.replace(chunk, **{name: other(value)}), *head.chunks[1:]])
         for name, value in members_of(chunk)
     ]
-    digests = [journal._digest(msgspec.msgpack.encode(each)) for each in heads]
+    digests = [state_head._digest(msgspec.msgpack.encode(each)) for each in heads]
     assert len({known, *digests}) == 1 + len(heads)
     assert len(heads) == sum(len(kind.__struct_fields__) for kind in (Head, GroupingStateHead, ChunkInfo))
 

@@ -17,7 +17,7 @@ from fraud_rules.codec.transactions.codec import decode_transactions
 from fraud_rules.engine.engine import KeyGroupEngine
 from fraud_rules.engine.fanout import fan_out
 from fraud_rules.engine.state.chunks import MERGE_WIDTH
-from fraud_rules.engine.state.journal import Head, _decode_head
+from fraud_rules.engine.state.head import Head, decode_head
 from fraud_rules.engine.state.store import HeapViews, MappedViews
 from fraud_rules.engine.statelog import MemoryStateLog, StateVersion
 from fraud_rules.errors import StorageFull
@@ -43,7 +43,7 @@ def answers(packed: list[bytes]) -> list[tuple[object, ...]]:
 def head_of(log: MemoryStateLog) -> Head:
     encoded = log.head()
     assert encoded is not None
-    return _decode_head(encoded)
+    return decode_head(encoded)
 
 
 def test_two_workers_share_mapped_files(packed: list[bytes], answers: list[tuple[object, ...]], tmp_path: Path) -> None:

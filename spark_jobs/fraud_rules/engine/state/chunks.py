@@ -58,6 +58,11 @@ class ChunkInfo(msgspec.Struct, array_like=True):
     has_marks: bool
     marks_ms: dict[int, tuple[int, int]] | None = None
 
+    @property
+    def number(self) -> int:
+        """The log's version at which the chunk's first rows were added."""
+        return int(self.name.partition("-")[0])
+
     def marks_are_spent(self, horizons: Mapping[int, Horizon]) -> bool:
         """Whether all marks of the chunk are spent."""
         if not self.has_marks:
@@ -241,8 +246,7 @@ def _merge(
             merged.append(ChunkPart(state_id, rows.pack(), None if marks is None else pack_marks(marks)))
     if not merged:
         return None
-    number = run[0].name.partition("-")[0]
-    return put_chunk(log, int(number), level, merged, newest, marks_ms_of(marks_by_state, rules))
+    return put_chunk(log, run[0].number, level, merged, newest, marks_ms_of(marks_by_state, rules))
 
 
 def put_chunk(

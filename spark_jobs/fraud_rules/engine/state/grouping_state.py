@@ -24,7 +24,7 @@ from fraud_rules.engine.window import layout as at
 from fraud_rules.engine.window.bundles import Arrivals, Ints, ResultArrays
 from fraud_rules.engine.window.exact import SCRATCH_ROWS, WIDE
 from fraud_rules.engine.window.kernel import advance
-from fraud_rules.engine.window.plan import GroupingPlan, Measures, compile_plan
+from fraud_rules.engine.window.plan import GroupingPlan, Measures, compile_plan, storing_plan
 from fraud_rules.engine.window.spent import FOREVER_MS, Horizon, find_spent
 from fraud_rules.model.ruleset import GroupingInForce
 from fraud_rules.model.schema import ID_FIELD, TIME_FIELD, FieldType, TransactionSchema
@@ -150,6 +150,18 @@ class GroupingState:
         """
         self._refresh()
         self._prepare_for(plan)
+        return self._advance(batch, versions, plan, max_out_of_orderness_ms, explain, progress)
+
+    def _advance(
+        self,
+        batch: TransactionBatch,
+        versions: Ints,
+        plan: GroupingPlan,
+        max_out_of_orderness_ms: int,
+        explain: bool,
+        progress: TaskProgress,
+    ) -> AcceptResult:
+        """`accept` under a plan with the view's measures."""
         # A row is evaluated only if it is not older than the watermark, so no mark that these rows change is spent by
         # this horizon. The caller can record all of them, whatever the state drops meanwhile.
         horizon = self.horizon
@@ -262,6 +274,43 @@ class GroupingState:
         rows[:, at.E_SEQ] = numbers
         self._rebuild(rows, marks, self._view.measures)
 
+    def append(self, batch: TransactionBatch, numbers: Ints, marks: Sequence[Marks]) -> bool:
+        """Add rows that another view of this state has accepted, and replace marks, without an evaluation.
+
+        The rows are in arrival order with their arrival numbers, after all rows of this state. No row is below the
+        retention bound. The caller sets the numbers of the header afterwards. Returns False if the state has another
+        row with the same id. The state is then incomplete.
+        """
+        self._refresh()
+        n = len(batch)
+        if n:
+            plan = storing_plan(self._view.measures)
+            result = self._advance(batch, np.zeros(n, dtype=np.int64), plan, FOREVER_MS, False, UNREPORTED)
+            if (result.outcomes == at.ROW_DUPLICATE).any():
+                return False
+            self._view.state.events[self.retained_rows - n : self.retained_rows, at.E_SEQ] = numbers
+        for each in marks:
+            self._replace_marks(each)
+        self._recount_revived(n, marks)
+        return True
+
+    def _replace_marks(self, marks: Marks) -> None:
+        view = self._view
+        while self.retained_marks + len(marks.rows) > len(view.state.marks):
+            view.grow(at.NEED_MARKS)
+        while self.header[at.H_SLOTS] + len(marks.rows) > len(view.state.slots):
+            view.grow(at.NEED_SLOTS)
+        self._load_marks(marks)
+
+    def _recount_revived(self, rows: int, marks: Sequence[Marks]) -> None:
+        """Count the rows after resets again, for the keys of the newest rows and of these marks."""
+        state = self._view.state
+        changed = np.zeros(len(state.slots), dtype=np.bool_)
+        changed[state.events[self.retained_rows - rows : self.retained_rows, at.E_SLOT]] = True
+        for each in marks:
+            changed[self._slots_of_keys(each)] = True
+        resets.recount_revived_in(state, changed)
+
     def _compact(self, horizon: Horizon) -> None:
         """Remove the rows that no longer count, and the marks that are spent by the horizon."""
         self._rebuild_with(self._unspent(horizon), self._view.measures)
@@ -339,10 +388,14 @@ class GroupingState:
         resets.recount_revived(view.state)
 
     def _load_marks(self, marks: Marks) -> None:
+        hash_tables.load_marks(self._view.state, marks.rows, self._slots_of_keys(marks))
+
+    def _slots_of_keys(self, marks: Marks) -> Ints:
+        """The slot of each mark's key. A new key gets a new slot."""
         key_only = np.zeros((len(marks.rows), self._row_width), dtype=np.int64)
         for position, column in zip(self._key_columns, marks.keys, strict=True):
             key_only[:, position] = self._codes(column)
-        hash_tables.load_marks(self._view.state, marks.rows, self._slots_for(key_only))
+        return self._slots_for(key_only)
 
     def _slots_for(self, rows: Ints) -> Ints:
         """The slot of each row's grouping key. A new key gets a new slot."""

@@ -2,18 +2,16 @@
 
 The state log is the source of truth, and the view is a cache of it. Each batch adds its rows as chunks and replaces
 the head. The head's version and digest identify the log's content, because the digest covers the head before it and the
-head has the digests of all chunks. The journal rebuilds a view that has another version or digest.
+head has the digests of all chunks. The journal refreshes a view that has another version or digest (see `refresh`).
 
 A batch that changes nothing leaves the log as it is.
 """
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-import msgspec
 import numpy as np
 
 from fraud_rules.engine.state.chunks import (
@@ -21,19 +19,18 @@ from fraud_rules.engine.state.chunks import (
     ChunkInfo,
     ChunkPart,
     MarkRules,
-    decode_parts,
     drop_expired,
-    live_rows,
     marks_ms_of,
     merge_aged,
     newest_ms,
     pack_marks,
     put_chunk,
-    unpack_marks,
 )
 from fraud_rules.engine.state.grouping_state import GroupingState, Marks
+from fraud_rules.engine.state.head import GroupingStateHead, Head, decode_head, encode_head
+from fraud_rules.engine.state.refresh import ViewStates, refresh_view
 from fraud_rules.engine.state.store import KeyGroupView
-from fraud_rules.engine.statelog import StateLog, StateVersion
+from fraud_rules.engine.statelog import StateLog
 from fraud_rules.engine.task_progress import UNREPORTED, TaskProgress
 from fraud_rules.engine.window import layout as at
 from fraud_rules.engine.window.spent import FOREVER_MS
@@ -43,49 +40,6 @@ from fraud_rules.model.transaction import TransactionBatch
 
 _LEAST_ROW_BYTES = 36
 _MARKS_PER_PART = 16_384
-
-
-class GroupingStateHead(msgspec.Struct, array_like=True):
-    """The head's entry of a grouping state: its grouping and epoch, and the numbers that its rows do not determine.
-
-    `bound_ms` is the retention bound, `first_ms` is the event time of the first transaction accepted, and `next_number`
-    is the arrival number of the next one.
-    """
-
-    id: int
-    fields: Grouping
-    incarnation: int
-    epoch: int
-    epoch_ms: int
-    watermark_ms: int = at.NONE
-    bound_ms: int = at.NONE
-    first_ms: int = at.NONE
-    next_number: int = 0
-
-
-class Head(msgspec.Struct, array_like=True):
-    """The head of a key group's log: the grouping states, and the chunks that hold their rows, oldest first.
-
-    `suppressing` holds the incarnations of the rules that have suppressed alerts. It is None in a head that an older
-    release wrote.
-    """
-
-    version: int = 0
-    digest: int = 0
-    newest_append_ms: int = at.NONE
-    next_state_id: int = 0
-    states: list[GroupingStateHead] = []
-    chunks: list[ChunkInfo] = []
-    suppressing: list[int] | None = None
-
-    @property
-    def state_version(self) -> StateVersion:
-        """The version and the digest, which identify the content of the log."""
-        return StateVersion(self.version, self.digest)
-
-
-_encode_head = msgspec.msgpack.Encoder().encode
-_decode_head = msgspec.msgpack.Decoder(Head).decode
 
 
 class _RecordedPart(NamedTuple):
@@ -100,14 +54,9 @@ class _RecordedPart(NamedTuple):
         return len(self.part.rows) + len(self.part.marks or b"")
 
 
-def decode_head(encoded: bytes) -> Head:
-    """Decode a head. Raises msgspec.DecodeError."""
-    return _decode_head(encoded)
-
-
 class Journal:
     """One batch's access to a key group's state. `open` returns grouping states. `commit` makes their changes
-    durable."""
+    durable. `refreshed` says what the view lacked."""
 
     def __init__(
         self,
@@ -117,21 +66,16 @@ class Journal:
         progress: TaskProgress = UNREPORTED,
         longest_cooldown_ms: int = FOREVER_MS,
     ) -> None:
-        self._schema = schema
         self._log = log
         self._view = view
-        self._progress = progress
-        self._longest_cooldown_ms = longest_cooldown_ms
+        self._states = ViewStates(schema, view, longest_cooldown_ms)
         self._parts: list[_RecordedPart] = []
         encoded = log.head()
         self.head = Head(suppressing=[]) if encoded is None else decode_head(encoded)
-        self._encoded = encoded or _encode_head(self.head)
+        self._encoded = encoded or encode_head(self.head)
         # The schema of an older release can have more fields. Groupings by such fields have ended.
         self.head.states = [state for state in self.head.states if set(state.fields) <= set(schema.names)]
-        is_current = view.shows(*self.head.state_version)
-        view.begin_change()
-        if not is_current:
-            self._restore()
+        self.refreshed = refresh_view(self._states, self.head, log, progress)
 
     def heads_of(self, fields: Grouping) -> list[GroupingStateHead]:
         """The heads of the grouping's states, oldest epoch first."""
@@ -139,26 +83,15 @@ class Journal:
 
     def open(self, state_head: GroupingStateHead) -> GroupingState:
         """Return the grouping state of a head, opened from the view on first use."""
-        state = self._view.states.get(state_head.id)
-        if state is None:
-            state = GroupingState(
-                self._schema, state_head.fields, self._view.arrays(state_head.id), self._longest_cooldown_ms
-            )
-            self._view.states[state_head.id] = state
-        return state
+        return self._states.open(state_head)
 
     def create(self, fields: Grouping, incarnation: int, epoch: int, epoch_ms: int) -> GroupingStateHead:
         """Create an empty grouping state, and return its head."""
         state_head = GroupingStateHead(self.head.next_state_id, fields, incarnation, epoch, epoch_ms)
         self.head.next_state_id += 1
         self.head.states.append(state_head)
-        self._view.states[state_head.id] = self._new_state(state_head)
+        self._states.create(state_head)
         return state_head
-
-    def _new_state(self, state_head: GroupingStateHead) -> GroupingState:
-        return GroupingState.create(
-            self._schema, state_head.fields, self._view.arrays(state_head.id), self._longest_cooldown_ms
-        )
 
     def remove(self, state_head: GroupingStateHead) -> None:
         """Remove a grouping state. Its rows leave the log when their chunks are merged or dropped."""
@@ -190,11 +123,11 @@ class Journal:
         mark_rules = self._mark_rules(rules)
         horizons = {state_head.id: self.open(state_head).horizon for state_head in head.states}
         head.chunks = merge_aged(self._log, drop_expired(self._log, head.chunks, horizons), horizons, mark_rules)
-        if self._parts or _encode_head(head) != self._encoded:
-            head.version += 1
+        if self._parts or encode_head(head) != self._encoded:
+            head.begin_version()
             head.chunks += [self._put_chunk(parts, mark_rules) for parts in _chunks_of(self._parts)]
-            head.digest = _digest(_encode_head(head))
-            self._log.put_head(_encode_head(head), head.state_version)
+            encoded = head.seal()
+            self._log.put_head(encoded, head.state_version)
         self._view.commit(*head.state_version)
 
     def _put_chunk(self, parts: Sequence[_RecordedPart], mark_rules: MarkRules) -> ChunkInfo:
@@ -217,38 +150,6 @@ class Journal:
             new = {int(rule) for each in rows for rule in each[each[:, at.M_SUPPRESSED] > 0, at.M_RULE]}
             head.suppressing = sorted(new.union(head.suppressing) & rules)
         return MarkRules(rules, None if head.suppressing is None else frozenset(head.suppressing))
-
-    def _restore(self) -> None:
-        """Rebuild every grouping state from the chunks."""
-        self._view.clear()
-        rows: dict[int, list[TransactionBatch]] = {state_head.id: [] for state_head in self.head.states}
-        marks: dict[int, list[Marks]] = {state_head.id: [] for state_head in self.head.states}
-        for chunk in self.head.chunks:
-            for part in decode_parts(self._log.chunk(chunk.name)):
-                if part.state_id in rows:
-                    unpacked = TransactionBatch.unpack(part.rows)
-                    rows[part.state_id].append(unpacked)
-                    self._progress.restored(len(unpacked))
-                    if part.marks is not None:
-                        marks[part.state_id].append(unpack_marks(part.marks))
-        for state_head in self.head.states:
-            self._restore_state(state_head, rows[state_head.id], marks[state_head.id])
-
-    def _restore_state(
-        self, state_head: GroupingStateHead, rows: Sequence[TransactionBatch], marks: Sequence[Marks]
-    ) -> None:
-        state = self._new_state(state_head)
-        self._view.states[state_head.id] = state
-        state.header[at.H_WATERMARK], state.header[at.H_BOUND] = state_head.watermark_ms, state_head.bound_ms
-        state.header[at.H_FIRST], state.header[at.H_SEQ] = state_head.first_ms, state_head.next_number
-        live = live_rows(rows, state_head.bound_ms)
-        if len(live) or marks:
-            state.load(live, live.offset, marks)
-
-
-def _digest(head: bytes) -> int:
-    """The 63-bit digest of the log, from the encoded head with the digest of the version before."""
-    return int.from_bytes(hashlib.blake2b(head, digest_size=8).digest(), "little") >> 1
 
 
 def _split_rows(rows: TransactionBatch) -> Iterator[TransactionBatch]:

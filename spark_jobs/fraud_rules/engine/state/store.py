@@ -1,7 +1,7 @@
 """Locates and locks the views of key groups: the memory of their grouping states.
 
 A view shows its key group at a version of the log, with a digest of the log up to that version. If the view differs
-from the durable log (because a task ran elsewhere, was repeated, or died half-way), it is rebuilt from the log.
+from the durable log (because a task ran elsewhere, was repeated, or died half-way), it is refreshed from the log.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from fraud_rules.engine.state.arrays import Arrays, HeapArrays, MappedArrays
 from fraud_rules.engine.state.grouping_state import GroupingState
+from fraud_rules.engine.statelog import StateVersion
 from fraud_rules.errors import Stalled
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.runtime.file_lock import locked
@@ -28,6 +29,7 @@ _VERSION, _DIGEST, _OPEN, _SHAPE = range(4)
 LAYOUT = 4
 """The version of the array layout. Increment it when arrays change their meaning: older views are then rebuilt."""
 
+_STATE_PREFIX = "cell-"
 _LOCK_WAIT_S = 1_800.0
 
 
@@ -51,6 +53,19 @@ class KeyGroupView:
             self.shape = int(self.stamp[_SHAPE])
         return bool(self.stamp[_OPEN] == 0 and self.stamp[_VERSION] == version and self.stamp[_DIGEST] == digest)
 
+    @property
+    def shown(self) -> StateVersion | None:
+        """The version of the log that the view shows; None if the view is not complete."""
+        if self.stamp[_OPEN]:
+            return None
+        return StateVersion(int(self.stamp[_VERSION]), int(self.stamp[_DIGEST]))
+
+    def state_ids(self) -> set[int]:
+        """The ids of the grouping states in the view."""
+        if self.folder is None:
+            return set(self.states)
+        return {int(path.name.removeprefix(_STATE_PREFIX)) for path in self.folder.glob(f"{_STATE_PREFIX}*")}
+
     def begin_change(self) -> None:
         """Mark the view as invalid during a change, until `commit`."""
         self.stamp[_OPEN] = 1
@@ -62,20 +77,20 @@ class KeyGroupView:
 
     def arrays(self, state_id: int) -> Arrays:
         """The arrays of a grouping state."""
-        return HeapArrays() if self.folder is None else MappedArrays(self.folder / f"cell-{state_id}")
+        return HeapArrays() if self.folder is None else MappedArrays(self.folder / f"{_STATE_PREFIX}{state_id}")
 
     def remove(self, state_id: int) -> None:
         """Remove a grouping state."""
         self.states.pop(state_id, None)
         if self.folder is not None:
-            shutil.rmtree(self.folder / f"cell-{state_id}", ignore_errors=True)
+            shutil.rmtree(self.folder / f"{_STATE_PREFIX}{state_id}", ignore_errors=True)
         self._count_change()
 
     def clear(self) -> None:
         """Remove all grouping states."""
         self.states.clear()
         if self.folder is not None:
-            for path in self.folder.glob("cell-*"):
+            for path in self.folder.glob(f"{_STATE_PREFIX}*"):
                 shutil.rmtree(path, ignore_errors=True)
         self._count_change()
 

@@ -22,6 +22,7 @@ from fraud_rules.codec.rules.filter import parse_filter
 from fraud_rules.engine.window import layout as at
 from fraud_rules.engine.window.aggregates import KIND_RESET, SQUARES, SUMS, aggregate_of
 from fraud_rules.engine.window.bundles import RuleArrays
+from fraud_rules.engine.window.spent import FOREVER_MS
 from fraud_rules.model.limits import UNBOUNDED
 from fraud_rules.model.predicate import Predicate
 from fraud_rules.model.rule import Operator, Rule, RuleState
@@ -217,6 +218,22 @@ def compile_plan(versions: Sequence[GroupingInForce], schema: TransactionSchema,
         limits=np.array(numerators, dtype=np.uint64).reshape(len(rows), at.LIMBS),
     )
     return GroupingPlan(measures, compiled, tuple(in_force))
+
+
+def storing_plan(measures: Measures) -> GroupingPlan:
+    """A plan without rules: the kernel stores rows, and keeps the watermark if it allows all lateness."""
+    none = np.empty((0, at.LIMBS), dtype=np.uint64)
+    rules = RuleArrays(
+        starts=np.zeros(2, dtype=np.int64),
+        widest=np.full(1, FOREVER_MS, dtype=np.int64),
+        rows=np.empty((0, at.R_WIDTH), dtype=np.int64),
+        shared=0,
+        resets=np.empty(0, dtype=np.int64),
+        ratios=np.empty(0, dtype=np.float64),
+        scales=none,
+        limits=none,
+    )
+    return GroupingPlan(measures, rules, ())
 
 
 def _compile_rule(

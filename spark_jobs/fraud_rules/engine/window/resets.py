@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import numpy as np
+from numpy.typing import NDArray
+
 from fraud_rules.engine.window.bundles import Ints, StateArrays
 from fraud_rules.engine.window.compiler import compiled, inlined
 from fraud_rules.engine.window.hash_tables import find_mark
@@ -120,13 +123,25 @@ def revive(state: StateArrays, resets: Ints, slot: int, time: int) -> None:
 def recount_revived(state: StateArrays) -> None:
     """Recompute M_REVIVED of every reset mark from the rows, after a rebuild or a change of rules."""
     for entry in range(state.header[H_MARKS]):
-        if state.marks[entry, M_RESET_SEQ] == NONE:
-            continue
-        slot = state.marks[entry, M_SLOT]
-        base = state.slots[slot, S_BASE]
-        state.marks[entry, M_REVIVED] = 0
-        for k in range(state.slots[slot, S_TAIL]):
+        _recount(state, entry)
+
+
+@compiled
+def recount_revived_in(state: StateArrays, slots: NDArray[np.bool_]) -> None:
+    """`recount_revived` for the marks of the given slots: bool[slots]."""
+    for entry in range(state.header[H_MARKS]):
+        if slots[state.marks[entry, M_SLOT]]:
+            _recount(state, entry)
+
+
+@inlined
+def _recount(state: StateArrays, entry: int) -> None:
+    if state.marks[entry, M_RESET_SEQ] != NONE:
+        base = state.slots[state.marks[entry, M_SLOT], S_BASE]
+        tail = state.slots[state.marks[entry, M_SLOT], S_TAIL]
+        revived = 0
+        for k in range(tail):
             if state.pool[base + k, P_TIME] >= state.marks[entry, M_RESET_TIME]:
                 break
-            if state.events[state.pool[base + k, P_EVENT], E_SEQ] > state.marks[entry, M_RESET_SEQ]:
-                state.marks[entry, M_REVIVED] += 1
+            revived += state.events[state.pool[base + k, P_EVENT], E_SEQ] > state.marks[entry, M_RESET_SEQ]
+        state.marks[entry, M_REVIVED] = revived

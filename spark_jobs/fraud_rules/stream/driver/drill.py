@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 import msgspec
 
 from fraud_rules.configuration.settings import DetectorSettings
-from fraud_rules.engine.state.journal import Head, decode_head
+from fraud_rules.engine.state.head import Head, decode_head
 from fraud_rules.engine.statelog import EMPTY_LOG, MemoryStateLog, StateVersion, is_content_of
 from fraud_rules.errors import StateDamaged
 from fraud_rules.kafka.connection import KafkaConnection

@@ -16,7 +16,7 @@ from typing import Any, Final
 import msgspec
 
 from fraud_rules.deploy.work import WorkPhase
-from fraud_rules.engine.state.journal import decode_head
+from fraud_rules.engine.state.head import decode_head
 from fraud_rules.engine.statelog import EMPTY_LOG, read_image
 from fraud_rules.errors import CheckpointDamaged
 from fraud_rules.kafka.reader import TopicReader

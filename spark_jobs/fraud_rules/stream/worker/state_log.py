@@ -13,7 +13,7 @@ from typing import Final
 
 import msgspec
 
-from fraud_rules.engine.state.journal import decode_head
+from fraud_rules.engine.state.head import decode_head
 from fraud_rules.engine.statelog import EMPTY_LOG, StateVersion, is_content_of
 from fraud_rules.errors import Fenced, StateDamaged
 from fraud_rules.logs.state_topic import HEAD, StateTopic
