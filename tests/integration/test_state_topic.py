@@ -38,6 +38,7 @@ from fraud_rules.kafka.declared import load_topics
 from fraud_rules.kafka.suitable import check_topics, faults_of_state
 from fraud_rules.kafka.writer import OutRecord, last_record
 from fraud_rules.logs.state_topic import HEAD
+from fraud_rules.model.output import ViewRefresh
 from fraud_rules.stream.driver.drill import drill
 from fraud_rules.stream.driver.marker import Marker
 from fraud_rules.stream.driver.records import state_records
@@ -185,6 +186,48 @@ def test_a_host_that_returns_with_an_older_view_restores_the_state(
     driver, other = detector(shared, tmp_path), Host(tmp_path / "other")
     hosts = [other if batch % 11 < 5 else driver.host for batch in range(BATCHES)]
     assert [driver.evaluate(blob, host) for blob, host in zip(packed, hosts, strict=True)] == answers
+
+
+@pytest.mark.usefixtures("large_bytes")
+def test_a_host_that_is_behind_reads_only_the_records_that_it_lacks(
+    own: OwnTopics, packed: list[bytes], answers: list[Answer], tmp_path: Path
+) -> None:
+    driver, other = detector(own, tmp_path), Host(tmp_path / "other")
+    found = [driver.evaluate(blob) for blob in packed[:40]]
+    size_bytes = state_bytes(driver)
+    found.append(driver.evaluate(packed[40], other))
+    assert (driver.refreshed, driver.fetched_bytes) == (ViewRefresh.REBUILD, size_bytes)
+    lacking = state_bytes(driver) - size_bytes
+    found.append(driver.evaluate(packed[41]))
+    assert driver.refreshed is ViewRefresh.CATCH_UP
+    assert 0 < driver.fetched_bytes <= 3 * lacking < size_bytes / 4
+    driver.host.lose_views()
+    found.append(driver.evaluate(packed[42]))
+    assert (driver.refreshed, driver.fetched_bytes) == (ViewRefresh.REBUILD, 0), "the files of the host suffice"
+    assert found == answers[:43]
+
+
+def state_bytes(driver: StateDriver) -> int:
+    """The size of all records in the topic."""
+    await_settled(driver.kafka, [driver.topic.topic])
+    messages = read_all(driver.kafka.bootstrap, driver.topic.topic)
+    return sum(len(message.value() or b"") for message in messages)
+
+
+@pytest.mark.usefixtures("large_bytes")
+def test_a_host_that_is_behind_and_has_lost_a_chunk_reads_the_whole_log(
+    own: OwnTopics, packed: list[bytes], answers: list[Answer], tmp_path: Path
+) -> None:
+    driver, other = detector(own, tmp_path), Host(tmp_path / "other")
+    found = [driver.evaluate(blob) for blob in packed[:30]]
+    found.append(driver.evaluate(packed[30], other))
+    for path in driver.host.files()[::2]:
+        path.unlink()
+    driver.host.lose_views()
+    size_bytes = state_bytes(driver)
+    found.append(driver.evaluate(packed[31]))
+    assert driver.fetched_bytes > size_bytes
+    assert found == answers[:32]
 
 
 @pytest.mark.usefixtures("by_tasks")
@@ -352,7 +395,7 @@ def chunk_damaged(topics: OwnTopics, driver: StateDriver) -> None:
 def test_a_lost_record_is_named_by_the_task_and_by_the_drill(
     lose: Loss, says: str, own: OwnTopics, packed: list[bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(state_log, "_WAIT_S", 0.2)
+    monkeypatch.setattr(state_log, "_WAIT_S", 3_600.0)  # no transaction is open, so no task waits
     driver = detector(own, tmp_path)
     for blob in packed[:10]:
         driver.evaluate(blob)

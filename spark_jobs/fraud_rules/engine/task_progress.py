@@ -10,6 +10,9 @@ __all__ = ["UNREPORTED", "TaskProgress"]
 class TaskProgress(Protocol):
     """Receives progress. The engine calls it often, so a call must be cheap."""
 
+    def fetched(self, size_bytes: int) -> None:
+        """Count further bytes that were read from the topic of the state."""
+
     def restored(self, events: int) -> None:
         """Count further events that were restored from a state log."""
 
@@ -19,6 +22,9 @@ class TaskProgress(Protocol):
 
 class _Unreported:
     """Ignores all progress."""
+
+    def fetched(self, size_bytes: int) -> None:
+        """See `TaskProgress`."""
 
     def restored(self, events: int) -> None:
         """See `TaskProgress`."""

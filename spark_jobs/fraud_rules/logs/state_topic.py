@@ -8,9 +8,9 @@ outside the transaction: a chunk without a head that names it is an orphan, whic
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, lru_cache
 from typing import Final
 
 from confluent_kafka import KafkaError, Message, Producer
@@ -18,7 +18,7 @@ from confluent_kafka import KafkaError, Message, Producer
 from fraud_rules.errors import BrokerUnavailable
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.decoding import decode_or_skip
-from fraud_rules.kafka.reader import Record, TopicReader
+from fraud_rules.kafka.reader import Record, TopicReader, uncommitted_end
 from fraud_rules.kafka.suitable import MAX_STATE_RECORD_BYTES
 from fraud_rules.runtime.compression import decompress
 
@@ -26,6 +26,8 @@ __all__ = ["HEAD", "StateTopic"]
 
 HEAD: Final = "head"
 """The name of a head among the names of chunks."""
+
+OnBytes = Callable[[int], None]
 
 _TIMEOUT_S: Final = 60.0
 
@@ -47,30 +49,50 @@ class StateTopic:
         """The key of a head or chunk."""
         return f"{self.detector}/{key_group}/{name}".encode()
 
-    def read(self, key_group: int) -> dict[str, bytes]:
+    def read(self, key_group: int, start: int = 0, on_bytes: OnBytes = lambda size: None) -> dict[str, bytes]:
         """The committed records of a key group, by name: the contents of the head and of all chunks, decompressed.
 
-        Reads the whole partition. A record that this product did not write is skipped. Raises BrokerUnavailable.
-        """
-        return self.read_all([key_group]).get(key_group, {})
+        Reads its partition from the offset `start` on. `on_bytes` receives the size of each record. A record that this
+        product did not write is skipped. Raises BrokerUnavailable.
 
-    def read_all(self, key_groups: list[int] | None = None) -> dict[int, dict[str, bytes]]:
-        """The committed records of these key groups, or of all key groups that have records. See `read`."""
-        found: dict[int, dict[str, Record]] = {}
-        wanted = None if key_groups is None else {self.partition_of(group) for group in key_groups}
+        The process keeps its connection for the next call, because a task that catches up reads a few records only.
+        Only one thread of a process may call this method.
+        """
+        return self._read(_reader(self.kafka, self.topic), [key_group], start, on_bytes).get(key_group, {})
+
+    def read_all(self) -> dict[int, dict[str, bytes]]:
+        """The committed records of all key groups that have records. See `read`."""
         with TopicReader(self.kafka, self.topic) as reader:
-            for partition in range(self.partitions) if wanted is None else sorted(wanted):
-                for record in reader.read(*reader.ends(partition), partition):
-                    place = self._place(record.key)
-                    if place is None or (key_groups is not None and place[0] not in key_groups):
-                        continue
-                    group, name = place
-                    if self.partition_of(group) != partition:
-                        continue  # written before the number of partitions changed
-                    if record.value is None:
-                        found.get(group, {}).pop(name, None)
-                    else:
-                        found.setdefault(group, {})[name] = record
+            return self._read(reader, None, 0, lambda size: None)
+
+    def is_settled(self, key_group: int) -> bool:
+        """Whether `read` returns all records that were written before this call. Raises BrokerUnavailable.
+
+        It does not while a transaction is open.
+        """
+        partition = self.partition_of(key_group)
+        end = uncommitted_end(self.kafka, self.topic, partition)
+        return _reader(self.kafka, self.topic).ends(partition)[1] >= end
+
+    def _read(
+        self, reader: TopicReader, key_groups: Collection[int] | None, start: int, on_bytes: OnBytes
+    ) -> dict[int, dict[str, bytes]]:
+        found: dict[int, dict[str, Record]] = {}
+        wanted = range(self.partitions) if key_groups is None else sorted({self.partition_of(g) for g in key_groups})
+        for partition in wanted:
+            first, end = reader.ends(partition)
+            for record in reader.read(max(first, start), end, partition):
+                on_bytes(len(record.value or b""))
+                place = self._place(record.key)
+                if place is None or (key_groups is not None and place[0] not in key_groups):
+                    continue
+                group, name = place
+                if self.partition_of(group) != partition:
+                    continue  # written before the number of partitions changed
+                if record.value is None:
+                    found.get(group, {}).pop(name, None)
+                else:
+                    found.setdefault(group, {})[name] = record
         return {group: dict(self._contents(group, log)) for group, log in found.items()}
 
     def send_chunks(self, key_group: int, chunks: Sequence[tuple[str, bytes]]) -> None:
@@ -118,6 +140,12 @@ class _ChunkWriter:
         """Record the result of a send."""
         if error is not None:
             self.faults.append(error)
+
+
+@lru_cache(maxsize=1)
+def _reader(kafka: KafkaConnection, topic: str) -> TopicReader:
+    """The reader of this process, which serves one detector."""
+    return TopicReader(kafka, topic)
 
 
 @cache

@@ -7,12 +7,13 @@ each task the versions at which its batch starts.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import msgspec
 
 from fraud_rules.engine.statelog import EMPTY_LOG, StateVersion
 
-__all__ = ["StatePosition", "empty_position", "tell", "told_version"]
+__all__ = ["StatePosition", "ToldState", "empty_position", "tell", "told_state"]
 
 
 class StatePosition(msgspec.Struct, frozen=True, rename="camel"):
@@ -45,12 +46,26 @@ def empty_position(topic_id: str, starts: Sequence[int], ends: Sequence[int], ke
     return StatePosition(topic_id, list(starts), list(ends), [EMPTY_LOG] * key_groups)
 
 
-def tell(versions: Sequence[StateVersion]) -> str:
-    """Encode the versions for `told_version`."""
-    return " ".join(f"{version}:{digest}" for version, digest in versions)
+class ToldState(NamedTuple):
+    """A key group's state at the start of a batch: its version, and an offset of its partition.
+
+    `end` is the offset after the last record that the driver knew to be written. All records of later versions have
+    this offset or a later one.
+    """
+
+    version: StateVersion
+    end: int
 
 
-def told_version(told: str, key_group: int) -> StateVersion:
-    """The version of a key group that the driver has told."""
-    version, _, digest = told.split(" ")[key_group].partition(":")
-    return StateVersion(int(version), int(digest))
+def tell(position: StatePosition) -> str:
+    """Encode the state at the start of a batch for `told_state`."""
+    versions = " ".join(f"{version}:{digest}" for version, digest in position.versions)
+    return f"{versions}|{' '.join(map(str, position.ends))}"
+
+
+def told_state(told: str, key_group: int) -> ToldState:
+    """The state of a key group that the driver has told."""
+    versions, _, ends = told.partition("|")
+    version, _, digest = versions.split(" ")[key_group].partition(":")
+    by_partition = ends.split(" ")
+    return ToldState(StateVersion(int(version), int(digest)), int(by_partition[key_group % len(by_partition)]))

@@ -13,10 +13,12 @@ from fraud_rules.engine.state.store import MappedViews
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.writer import BatchWriter, OutRecord
 from fraud_rules.logs.state_topic import StateTopic
+from fraud_rules.model.output import ViewRefresh
 from fraud_rules.stream.driver.marker import Marker
 from fraud_rules.stream.driver.records import state_records
 from fraud_rules.stream.driver.state_guard import new_position
 from fraud_rules.stream.pins import Pin
+from fraud_rules.stream.state_position import tell, told_state
 from fraud_rules.stream.worker.host_files import HostFiles
 from fraud_rules.stream.worker.state_log import StateDelta, TaskStateLog
 from tests.support.streams.packed import SCHEMA, SETTINGS, comparable, timeline
@@ -48,8 +50,26 @@ class Host:
         shutil.rmtree(self.log, ignore_errors=True)
 
 
+class Fetched:
+    """Counts the bytes that a task reads from the topic, a `TaskProgress`."""
+
+    def __init__(self) -> None:
+        self.size_bytes = 0
+
+    def fetched(self, size_bytes: int) -> None:
+        """Add bytes."""
+        self.size_bytes += size_bytes
+
+    def restored(self, events: int) -> None:
+        """See `TaskProgress`."""
+
+    def evaluated(self, rows: int) -> None:
+        """See `TaskProgress`."""
+
+
 class StateDriver:
-    """A detector with one key group. `position` is the state after its last written batch."""
+    """A detector with one key group. `position` is the state after its last written batch. `refreshed` and
+    `fetched_bytes` belong to the last task."""
 
     def __init__(self, kafka: KafkaConnection, names: TopicNames, detector: str, home: Path) -> None:
         self.kafka = kafka
@@ -57,7 +77,8 @@ class StateDriver:
         self.position = new_position(kafka, self.settings)
         self.topic = StateTopic(kafka, names.detector_state, detector, self.position.partitions)
         self.host = Host(home / detector)
-        self.batch_id = 0
+        self.batch_id = self.fetched_bytes = 0
+        self.refreshed = ViewRefresh.NONE
         self._writer = self.writer()
 
     def writer(self) -> BatchWriter:
@@ -68,10 +89,12 @@ class StateDriver:
 
     def task(self, blob: bytes, host: Host | None = None) -> tuple[Answer, StateDelta]:
         """Run the task of the next batch."""
-        host = host or self.host
-        log = TaskStateLog(0, self.position.versions[0], lambda: HostFiles(host.log), self.topic)
+        host, fetched = host or self.host, Fetched()
+        told = told_state(tell(self.position.after({}, self._ends())), 0)
+        log = TaskStateLog(0, told, lambda: HostFiles(host.log), self.topic, fetched)
         engine = KeyGroupEngine(0, SCHEMA, self.settings, log, host.views())
         output = engine.process([blob], timeline(), self.batch_id, 0)
+        self.refreshed, self.fetched_bytes = output.refreshed, fetched.size_bytes
         delta = log.delta()
         assert delta is not None
         if log.has_sent:
@@ -81,11 +104,13 @@ class StateDriver:
     def records(self, delta: StateDelta) -> Iterable[OutRecord]:
         """The records of the next batch's transaction: the change of the state, and the marker."""
         names = self.settings.topics
-        ends = self._writer.ends.get(names.detector_state, {})
-        self.position = self.position.after({delta.key_group: delta.version}, ends)
+        self.position = self.position.after({delta.key_group: delta.version}, self._ends())
         marker = Marker("query", self.batch_id, {}, Pin(self.batch_id, 0), state=self.position)
         yield from state_records([delta], self.topic)
         yield OutRecord(names.detector_marker, marker.encode(), self.settings.detector.encode())
+
+    def _ends(self) -> dict[int, int]:
+        return self._writer.ends.get(self.settings.topics.detector_state, {})
 
     def evaluate(self, blob: bytes, host: Host | None = None) -> Answer:
         """Run the task of the next batch, and write its outputs."""

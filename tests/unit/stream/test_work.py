@@ -164,6 +164,9 @@ class Counted:
         self.restored_events = 0
         self.rows: list[int] = []
 
+    def fetched(self, size_bytes: int) -> None:
+        pass
+
     def restored(self, events: int) -> None:
         self.restored_events += events
 

@@ -157,7 +157,7 @@ class BatchRunner:
         pinned = time.monotonic()
         spark = self._parts.spark.sparkContext
         spark.setLocalProperty(PIN_PROPERTY, rules.pin.encode().decode())
-        spark.setLocalProperty(STATE_PROPERTY, tell(self._state.versions))
+        spark.setLocalProperty(STATE_PROPERTY, tell(self._state.after({}, self._state_ends())))
         ends = end_offsets(self._parts.folder, batch_id)
         outputs, spilled = _collect(self._plan(frame, batch_id, ends), self._parts.spill)
         evaluated = time.monotonic()
@@ -188,11 +188,11 @@ class BatchRunner:
     def _write(self, batch_id: int, ends: Offsets, rules: BatchRules, outputs: BatchOutputs) -> None:
         if self._query_id is None:
             self._query_id = query_id(self._parts.folder)
-        origin, topic = self._origin, self._parts.settings.topics.detector_state
+        origin = self._origin
         lost = origin.lost_before(batch_id)
         position = BatchPosition(self._query_id, batch_id, ends, rules.pin, origin.rebuilt, origin.attempt, lost)
         changed = {delta.key_group: delta.version for delta in outputs.states}
-        self._state = self._state.after(changed, self._parts.writer.ends.get(topic, {}))
+        self._state = self._state.after(changed, self._state_ends())
         marker = Marker(
             position.query_id, batch_id, ends, rules.pin, self._parts.pinner.rate, dict(origin.topics), self._state
         )
@@ -200,6 +200,10 @@ class BatchRunner:
         self._parts.writer.write(self._records(position, rules, outputs, progress, marker))
         self._marker = marker
         self._parts.metrics.add_batch(decode_progress(progress))
+
+    def _state_ends(self) -> dict[int, int]:
+        """The known ends of the topic of the state, by partition."""
+        return self._parts.writer.ends.get(self._parts.settings.topics.detector_state, {})
 
     def _progress(self, position: BatchPosition, rules: BatchRules, outputs: BatchOutputs) -> bytes:
         lag = self._parts.ticker.lag(position.end_offsets.get(self._parts.settings.topics.transactions, {}))

@@ -15,6 +15,7 @@ from pyspark import TaskContext
 
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.engine.state.store import MappedViews, ViewStore
+from fraud_rules.engine.task_progress import TaskProgress
 from fraud_rules.errors import FraudError
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.reader import TopicReader
@@ -23,7 +24,7 @@ from fraud_rules.logs.state_topic import StateTopic
 from fraud_rules.model.ruleset import RuleTimeline
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.stream.pins import Pin
-from fraud_rules.stream.state_position import told_version
+from fraud_rules.stream.state_position import told_state
 from fraud_rules.stream.worker.host_files import HostFiles
 from fraud_rules.stream.worker.spill import Spill
 from fraud_rules.stream.worker.state_log import TaskStateLog
@@ -31,7 +32,7 @@ from fraud_rules.stream.worker.views import sweep_views, view_folder
 
 PIN_PROPERTY = "fraud.pin"
 STATE_PROPERTY = "fraud.state"
-"""The local property with the version of each key group's log at the batch's start, see `state_position`."""
+"""The local property with the state at the batch's start, see `state_position`."""
 
 _SETTLED_AT = 2
 _tasks = 0
@@ -72,11 +73,11 @@ class WorkerContext:
         topic, detector = self.settings.topics.detector_state, self.settings.detector
         return StateTopic(self.kafka, topic, detector, self.state_partitions)
 
-    def state_log(self, key_group: int) -> TaskStateLog:
+    def state_log(self, key_group: int, progress: TaskProgress) -> TaskStateLog:
         """The log of a key group at the start of this task's batch."""
         folder = _logs(self.checkpoint, self.settings.views_folder) / f"key-group-{key_group}"
-        told = told_version(_property(STATE_PROPERTY), key_group)
-        return TaskStateLog(key_group, told, lambda: HostFiles(folder), self.state_topic)
+        told = told_state(_property(STATE_PROPERTY), key_group)
+        return TaskStateLog(key_group, told, lambda: HostFiles(folder), self.state_topic, progress)
 
     def views(self) -> ViewStore:
         """The views of this host."""

@@ -44,7 +44,7 @@ class EngineStage:
         pin, spill, views, timeline = context.pin(), context.spill(), context.views(), context.timeline()
         work, has_sent = TaskWork(spill, pin.batch_id), False
         for key_group, rows in sorted(blobs.items()):
-            log = context.state_log(key_group)
+            log = context.state_log(key_group, work)
             engine = KeyGroupEngine(key_group, context.schema, context.settings, log, views, progress=work)
             output = engine.process(rows, timeline, pin.batch_id, now_ms())
             delta = log.delta()

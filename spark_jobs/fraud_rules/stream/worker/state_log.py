@@ -1,24 +1,28 @@
 """One batch's access to a key group's log, whose durable copy is in the topic `detector-state`.
 
 The driver tells a task the version at which the batch starts. The task finds the head and the chunks of that version in
-this host's files or in the topic. It returns its changes as a `StateDelta`, and the driver writes them in the batch's
-Kafka transaction. So a task that is repeated, speculative or left over from a killed detector changes nothing but its
-host's files: these do not match the version that the next task is told.
+this host's files. If the files lack some of them, the task reads the topic from the offset up to which the files are
+complete. It returns its changes as a `StateDelta`, and the driver writes them in the batch's Kafka transaction. So a
+task that is repeated, speculative or left over from a killed detector changes nothing but its host's files: these do
+not match the version that the next task is told.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
+from functools import partial
+from typing import Final, NamedTuple
 
 import msgspec
 
 from fraud_rules.engine.state.head import decode_head
 from fraud_rules.engine.statelog import EMPTY_LOG, StateVersion, is_content_of
+from fraud_rules.engine.task_progress import UNREPORTED, TaskProgress
 from fraud_rules.errors import Fenced, StateDamaged
 from fraud_rules.logs.state_topic import HEAD, StateTopic
 from fraud_rules.runtime.compression import compress
 from fraud_rules.runtime.retry import wait_for
+from fraud_rules.stream.state_position import ToldState
 from fraud_rules.stream.worker.host_files import HostFiles, head_file
 
 __all__ = ["StateDelta", "TaskStateLog"]
@@ -56,19 +60,35 @@ _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(StateDelta).decode
 
 
+class _TopicLog(NamedTuple):
+    """Records of a key group in the topic, by name, with a head, and the names of the chunks that the head names."""
+
+    records: dict[str, bytes]
+    named: frozenset[str]
+
+
 class TaskStateLog:
     """A `StateLog` at the version that the driver told the task.
 
     The engine calls it while it holds the key group's view, so one process at a time uses the host's files.
     """
 
-    def __init__(self, key_group: int, told: StateVersion, files: Callable[[], HostFiles], topic: StateTopic) -> None:
+    def __init__(
+        self,
+        key_group: int,
+        told: ToldState,
+        files: Callable[[], HostFiles],
+        topic: StateTopic,
+        progress: TaskProgress = UNREPORTED,
+    ) -> None:
         self._key_group = key_group
-        self._told = told
+        self._told = told.version
+        self._told_end = told.end
         self._open_files = files
         self._topic = topic
+        self._progress = progress
         self._files_: HostFiles | None = None
-        self._restored: dict[str, bytes] | None = None
+        self._read_all = False
         self._head: bytes | None = None
         self._added: dict[str, bytes] = {}
         self._deleted: set[str] = set()
@@ -80,15 +100,15 @@ class TaskStateLog:
     def head(self) -> bytes | None:
         if self._told == EMPTY_LOG:
             return None
-        self._head = self._files.read(head_file(self._told))
+        self._head = self._files.head(self._told)
         if self._head is None:
-            self._restore()
+            self._catch_up()
         return self._head
 
     def put_head(self, head: bytes, version: StateVersion) -> None:
         for name, blob in self._added.items():
-            self._files.write(name, blob)
-        self._files.write(head_file(version), head)
+            self._files.write_chunk(name, blob)
+        self._files.write_head(version, head, self._told_end)
         self._new = head, version
         if self._deleted or version.version % _SWEEP_EVERY == 0:
             self._sweep()
@@ -96,11 +116,10 @@ class TaskStateLog:
     def chunk(self, name: str) -> bytes:
         if name in self._added:
             return self._added[name]
-        blob = self._files.read(name)
-        if blob is None:
-            if self._restored is None:
-                self._restore()
-            blob = (self._restored or {}).get(name)
+        blob = self._files.chunk(name)
+        if blob is None and not self._read_all:
+            self._restore()
+            blob = self._files.chunk(name)
         if blob is None:
             raise StateDamaged(f"{self._topic.topic} has lost chunk {name} of key group {self._key_group}: {_REMEDY}")
         return blob
@@ -139,30 +158,60 @@ class TaskStateLog:
             self._files_ = self._open_files()
         return self._files_
 
-    def _restore(self) -> None:
-        """Read the log from the topic into this host's files.
+    def _catch_up(self) -> None:
+        """Read the head and the chunks that this host's files lack. Raises StateDamaged."""
+        start = self._files.complete_to()
+        found = self._read_log(start) if start else None
+        if found is None or not self._completes(found):
+            self._restore()
+        else:
+            self._store(found)
 
-        The transaction that has written the version may become readable a little later. Raises StateDamaged.
-        """
-        head, log = wait_for(self._committed, within_s=_WAIT_S, every_s=_POLL_S, late=self._not_found)
-        named = {info.name for info in decode_head(head).chunks}
-        self._orphans = log.keys() - named - {HEAD}
-        for name in named & log.keys():
-            if not is_content_of(name, log[name]):
+    def _completes(self, log: _TopicLog) -> bool:
+        return all(name in log.records or self._files.has_chunk(name) for name in log.named)
+
+    def _restore(self) -> None:
+        """Read the whole log from the topic into this host's files. Raises StateDamaged."""
+        found = self._read_log(0)
+        if found is None:
+            raise self._not_found()
+        self._store(found)
+        self._read_all = True
+
+    def _store(self, log: _TopicLog) -> None:
+        self._orphans |= log.records.keys() - log.named - {HEAD}
+        for name in log.named & log.records.keys():
+            if not is_content_of(name, log.records[name]):
                 raise StateDamaged(
                     f"chunk {name} of key group {self._key_group} has another content in {self._topic.topic}: {_REMEDY}"
                 )
-            self._files.write(name, log[name])
-        self._files.write(head_file(self._told), head)
-        self._head, self._restored = head, log
+            self._files.write_chunk(name, log.records[name])
+        self._head = log.records[HEAD]
+        self._files.write_head(self._told, self._head, self._told_end)
 
-    def _committed(self) -> tuple[bytes, dict[str, bytes]] | None:
-        log = self._topic.read(self._key_group)
-        head = log.get(HEAD)
-        if head is None:
+    def _read_log(self, start: int) -> _TopicLog | None:
+        """The records from an offset on, with the head of this version. None if the topic does not have this head.
+
+        The transaction that has written the version may become readable a little later. Raises StateDamaged if it is
+        open for too long.
+        """
+        found = self._committed(start)
+        return (
+            found or wait_for(partial(self._settled, start), within_s=_WAIT_S, every_s=_POLL_S, late=self._not_found)[0]
+        )
+
+    def _settled(self, start: int) -> tuple[_TopicLog | None] | None:
+        """The result of `_read_log`. None while a transaction is open."""
+        is_settled = self._topic.is_settled(self._key_group)
+        found = self._committed(start)
+        return (found,) if found is not None or is_settled else None
+
+    def _committed(self, start: int) -> _TopicLog | None:
+        log = self._topic.read(self._key_group, start, self._progress.fetched)
+        if HEAD not in log:
             return None
         try:
-            found = decode_head(head)
+            found = decode_head(log[HEAD])
         except msgspec.DecodeError:
             return None  # another program has written a record with the key of a head
         if found.version > self._told.version:
@@ -170,7 +219,9 @@ class TaskStateLog:
                 f"{self._topic.topic} holds version {found.version} of key group {self._key_group}, newer than version "
                 f"{self._told.version}, which this task was told: another process has taken over"
             )
-        return (head, log) if found.state_version == self._told else None
+        if found.state_version != self._told:
+            return None
+        return _TopicLog(log, frozenset(info.name for info in found.chunks))
 
     def _not_found(self) -> StateDamaged:
         return StateDamaged(

@@ -32,6 +32,7 @@ class _TaskRecord(msgspec.Struct, array_like=True):
     rows: int
     key_groups: int
     restores: bool
+    fetched_bytes: int = 0
 
 
 _decode = msgspec.json.Decoder(_TaskRecord).decode
@@ -44,9 +45,15 @@ class TaskWork:
         """`spill` gives the folder of the files."""
         self._spill = spill
         self._batch_id = batch_id
-        self._restored = self._rows = self._key_groups = 0
+        self._fetched_bytes = self._restored = self._rows = self._key_groups = 0
         self._restores = False
         self._due_s = time.monotonic() + _QUIET_S
+
+    def fetched(self, size_bytes: int) -> None:
+        """Add bytes read from the topic of the state, see `TaskProgress`."""
+        self._fetched_bytes += size_bytes
+        self._restores = True
+        self._report()
 
     def restored(self, events: int) -> None:
         """Add restored events, see `TaskProgress`."""
@@ -69,7 +76,7 @@ class TaskWork:
     def _report(self) -> None:
         if time.monotonic() < self._due_s:
             return
-        record = _TaskRecord(self._restored, self._rows, self._key_groups, self._restores)
+        record = _TaskRecord(self._restored, self._rows, self._key_groups, self._restores, self._fetched_bytes)
         context = TaskContext.get()
         name = f"{_PREFIX}{0 if context is None else context.partitionId()}"
         try:
@@ -97,6 +104,7 @@ def read_progress(spill: Spill, batch_id: int) -> TasksProgress:
         sum(each.rows for each in records),
         sum(each.key_groups for each in records),
         any(each.restores for each in records),
+        sum(each.fetched_bytes for each in records),
     )
 
 
