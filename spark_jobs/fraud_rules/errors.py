@@ -41,13 +41,15 @@ class Reason:
 
 
 class RuleRejected(FraudError):
-    """A rule record is not a valid change. The error carries all reasons, and the `rule_id` if the record has one."""
+    """A record of the rule log is not a valid change. The error has all reasons, and the `rule_id` or `list_name`
+    in the record, if it has one."""
 
     exit_code = 4
 
-    def __init__(self, reasons: Iterable[Reason], rule_id: int | None = None) -> None:
+    def __init__(self, reasons: Iterable[Reason], rule_id: int | None = None, list_name: str | None = None) -> None:
         self.reasons: tuple[Reason, ...] = tuple(reasons)
         self.rule_id = rule_id
+        self.list_name = list_name
         super().__init__("; ".join(map(str, self.reasons)))
 
     @classmethod
@@ -56,8 +58,8 @@ class RuleRejected(FraudError):
         parts = (reason.partition(": ") for reason in message.split("; "))
         return cls(Reason(field, text) for field, _, text in parts)
 
-    def __reduce__(self) -> tuple[type[RuleRejected], tuple[tuple[Reason, ...], int | None]]:
-        return (type(self), (self.reasons, self.rule_id))
+    def __reduce__(self) -> tuple[type[RuleRejected], tuple[tuple[Reason, ...], int | None, str | None]]:
+        return (type(self), (self.reasons, self.rule_id, self.list_name))
 
 
 class RecordRejected(FraudError):

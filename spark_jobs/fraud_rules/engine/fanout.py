@@ -90,7 +90,7 @@ def unpack_blobs(
 
 def _groupings_in_force(batch: TransactionBatch, timeline: RuleTimeline) -> dict[Grouping, Ints]:
     """The rows of each grouping: those at whose append time the grouping is in force."""
-    counts, inverse = np.unique(timeline.entry_counts_of(batch), return_inverse=True)
+    counts, inverse = np.unique(timeline.rule_counts(timeline.entry_counts_of(batch)), return_inverse=True)
     in_force = [timeline.rule_set(int(count)).groupings for count in counts]
     all_rows = np.arange(len(batch))
     found: dict[Grouping, Ints] = {}

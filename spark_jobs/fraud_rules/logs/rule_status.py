@@ -33,6 +33,7 @@ class RuleOperation(msgspec.Struct, rename="camel"):
     batch_id: Annotated[int, msgspec.Meta(ge=0, le=2**53)]
     time: Annotated[int, msgspec.Meta(ge=0, le=2**53)]
     rule_id: Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)] | None = None
+    list_name: str | None = None
     reasons: list[_Reason] = []
 
     @property

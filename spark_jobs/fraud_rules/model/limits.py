@@ -9,10 +9,11 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True)
 class RuleLimits:
-    """Bounds on one rule record and its filter, all inclusive.
+    """Bounds on one rule record and its filter, and on lists, all inclusive.
 
     Depth counts nested parentheses. Tokens are the words, literals and signs of a filter; their number bounds the time
-    to parse it. The digits of a limit are those of the number without an exponent.
+    to parse it. The digits of a limit are those of the number without an exponent. The last four bound list records,
+    lists, and the text of one value.
     """
 
     max_window_minutes: int = 43_200
@@ -26,6 +27,10 @@ class RuleLimits:
     max_filter_chars: int = 8_000
     max_filter_depth: int = 32
     max_filter_tokens: int = 400
+    max_list_record_bytes: int = 1_048_576
+    max_list_values: int = 1_000_000
+    max_lists: int = 100
+    max_list_value_chars: int = 256
 
 
 UNBOUNDED: Final = RuleLimits(**{field.name: sys.maxsize for field in fields(RuleLimits)})

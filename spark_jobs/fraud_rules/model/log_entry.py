@@ -9,7 +9,8 @@ from itertools import islice
 from typing import overload
 
 from fraud_rules.errors import Reason
-from fraud_rules.model.rule import Rule, RuleChange, RuleDeletion
+from fraud_rules.model.rule import LogChange, Rule, RuleDeletion
+from fraud_rules.model.value_list import ListChange
 
 __all__ = ["Grouping", "LogEntry", "LogPrefix", "RecordOutcome", "UndecodedRule"]
 
@@ -21,22 +22,27 @@ Grouping = tuple[str, ...]
 class RecordOutcome:
     """The outcome of a record's validation: its change, or the reasons for its rejection.
 
-    `rejected_id` is the rule id in a rejected record, if the record has one.
+    `rejected_id` is the rule id in a rejected record, and `rejected_list` the name of the list, if the record has one.
     """
 
-    change: RuleChange | None
+    change: LogChange | None
     reasons: tuple[Reason, ...] = ()
     rejected_id: int | None = None
+    rejected_list: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class UndecodedRule:
-    """The content of a record that is a rule with this id and grouping, or invalid. `decode` finds out."""
+    """The content of a record that is a rule with this id and grouping, or invalid. `decode` finds out.
+
+    A rule without `may_name_lists` names no list.
+    """
 
     rule_id: int
     grouping: Grouping
     value: bytes
     decode: Callable[[bytes], RecordOutcome] = field(repr=False, compare=False)
+    may_name_lists: bool = True
 
     @property
     def outcome(self) -> RecordOutcome:
@@ -54,7 +60,7 @@ class LogEntry:
     content: RecordOutcome | UndecodedRule
 
     @classmethod
-    def accepted(cls, version: int, append_ms: int, change: RuleChange) -> LogEntry:
+    def accepted(cls, version: int, append_ms: int, change: LogChange) -> LogEntry:
         """Create an entry for an accepted change. `RuleTimeline.extended` sets its rule time."""
         return cls(version, append_ms, append_ms, RecordOutcome(change))
 
@@ -64,8 +70,8 @@ class LogEntry:
         return cls(version, append_ms, append_ms, RecordOutcome(None, tuple(reasons), rule_id))
 
     def refused(self, reasons: Iterable[Reason]) -> LogEntry:
-        """The entry of the same record, refused because the state of its rule would exceed the state budget."""
-        return replace(self, content=RecordOutcome(None, (*self.reasons, *reasons), self.rule_id))
+        """The entry of the same record, rejected because of the state budget or of the log before."""
+        return replace(self, content=RecordOutcome(None, (*self.reasons, *reasons), self.rule_id, self.list_name))
 
     @property
     def outcome(self) -> RecordOutcome:
@@ -73,7 +79,7 @@ class LogEntry:
         return self.content if isinstance(self.content, RecordOutcome) else self.content.outcome
 
     @property
-    def change(self) -> RuleChange | None:
+    def change(self) -> LogChange | None:
         """The change of an accepted record; None for a rejected record."""
         return self.outcome.change
 
@@ -89,10 +95,16 @@ class LogEntry:
 
     @property
     def rule_id(self) -> int | None:
-        """The rule id in the record; None for a control, and for a rejected record without id."""
+        """The rule id in the record; None for a control or a list, and for a rejected record without id."""
         outcome = self.outcome
         change = outcome.change
         return change.rule_id if isinstance(change, Rule | RuleDeletion) else outcome.rejected_id
+
+    @property
+    def list_name(self) -> str | None:
+        """The name of the list in a list record; None for every other record."""
+        outcome = self.outcome
+        return outcome.change.name if isinstance(outcome.change, ListChange) else outcome.rejected_list
 
 
 class LogPrefix(Sequence[LogEntry]):

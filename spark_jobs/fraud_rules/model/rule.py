@@ -11,11 +11,13 @@ from typing import TypeAlias
 from fraud_rules.model.decision import DEFAULT_WEIGHT
 from fraud_rules.model.limits import RuleLimits
 from fraud_rules.model.predicate import Predicate
+from fraud_rules.model.value_list import ListChange, ListType
 
 __all__ = [
     "AggregateFunction",
     "Control",
     "ControlType",
+    "LogChange",
     "Operator",
     "Rule",
     "RuleAction",
@@ -132,6 +134,11 @@ class Rule:
         return self.aggregate_function.needs_field and self.aggregate_field is None
 
     @property
+    def lists(self) -> Mapping[str, ListType]:
+        """The lists that the rule names, by name, with the type that the rule needs."""
+        return {}
+
+    @property
     def fields(self) -> frozenset[str]:
         """All schema fields that the rule reads."""
         aggregated = {self.aggregate_field} if self.aggregate_field is not None else set()
@@ -154,3 +161,5 @@ class Control:
 
 
 RuleChange: TypeAlias = Rule | RuleDeletion | Control
+LogChange: TypeAlias = RuleChange | ListChange
+"""The change that a record of the rule log makes."""

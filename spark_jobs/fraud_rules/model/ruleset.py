@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from fraud_rules.model.list_history import ListHistory, Lists, changes_rules
 from fraud_rules.model.log_entry import Grouping, LogEntry, LogPrefix, UndecodedRule
 from fraud_rules.model.rule import Control, ControlType, Rule, RuleDeletion
 from fraud_rules.model.transaction import TransactionBatch
@@ -166,11 +167,13 @@ class RuleTimeline:
     A timeline is immutable. It caches a bounded number of rule sets, so that a log of any length needs little memory.
     """
 
-    __slots__ = ("_cache", "_times_ms", "end", "entries")
+    __slots__ = ("_cache", "_lists", "_rule_counts", "_times_ms", "end", "entries")
 
     def __init__(self, entries: Iterable[LogEntry] = (), end: int | None = None) -> None:
-        self.entries = LogPrefix.empty().extended(_with_rule_times(None, entries))
+        admitted, self._lists = ListHistory().admit(0, _with_rule_times(None, entries))
+        self.entries = LogPrefix.empty().extended(admitted)
         self._times_ms: NDArray[np.int64] = np.zeros(0, dtype=np.int64)  # of the first entries
+        self._rule_counts: NDArray[np.int64] = np.zeros(1, dtype=np.int64)  # after the first entries
         self.end = _end_after(self.entries, 0, end)
         self._cache: dict[int, RuleSet] = {0: RuleSet()}
 
@@ -181,8 +184,11 @@ class RuleTimeline:
         """
         self.rule_set(len(self.entries))  # cache it now, so that the longer log folds only the new entries
         longer = RuleTimeline.__new__(RuleTimeline)
-        longer.entries = self.entries.extended(_with_rule_times(self.entries[-1] if self.entries else None, entries))
+        timed = _with_rule_times(self.entries[-1] if self.entries else None, entries)
+        timed, longer._lists = self._lists.admit(len(self.entries), timed)
+        longer.entries = self.entries.extended(timed)
         longer._times_ms = self._times_ms
+        longer._rule_counts = self._rule_counts
         longer.end = _end_after(longer.entries, self.end, end)
         longer._cache = dict(self._cache)
         return longer
@@ -196,9 +202,38 @@ class RuleTimeline:
         return np.searchsorted(times_ms, append_ms, side="right").astype(np.int64)
 
     def entry_counts_of(self, rows: TransactionBatch) -> NDArray[np.int64]:
-        """For each row, the number of log entries that apply to it. `rule_set` returns the rules after so many
-        entries."""
+        """For each row, the number of log entries that apply to it."""
         return self.entry_counts_at(rows.append_ms)
+
+    def rule_counts(self, counts: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Reduce numbers of entries to those that end with a change of the rule set.
+
+        `rule_set` gives the same rules for both, so that changes of lists cause no further rule sets.
+        """
+        known = len(self._rule_counts) - 1
+        if known < len(self.entries):
+            added = [at if changes_rules(self.entries[at - 1]) else 0 for at in range(known + 1, len(self.entries) + 1)]
+            longer = np.concatenate([self._rule_counts, np.array(added, dtype=np.int64)])
+            self._rule_counts = np.maximum.accumulate(longer)
+        return self._rule_counts[counts]
+
+    def lists_at(self, count: int) -> Lists:
+        """The lists after the first `count` entries, by name."""
+        return self._lists.at(count, self.entries)
+
+    @property
+    def lists(self) -> Lists:
+        """The lists after all entries, by name."""
+        return self.lists_at(len(self.entries))
+
+    @property
+    def rules_by_list(self) -> Mapping[str, tuple[int, ...]]:
+        """The ids of the rules in force that name a list, by list."""
+        found: dict[str, list[int]] = {}
+        for rule_id, names in sorted(self._lists.naming.items()):
+            for name in names:
+                found.setdefault(name, []).append(rule_id)
+        return {name: tuple(ids) for name, ids in found.items()}
 
     def incarnations_kept(self) -> frozenset[int]:
         """The incarnations of the rules whose marks are kept: the rules in force."""

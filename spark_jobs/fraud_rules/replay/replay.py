@@ -130,7 +130,7 @@ def replay_recording(
     refused = {version: reasons for batch in recording.batches for version, reasons in batch.refused.items()}
     answer["rejected"] = [
         {"ruleVersion": entry.version, "reasons": [str(reason) for reason in entry.reasons]}
-        for entry in _with_refusals(log, refused)
+        for entry in RuleTimeline(_with_refusals(log, refused)).entries
         if entry.change is None
     ]
     return answer

@@ -9,6 +9,7 @@ so that an error in them shows up as a difference:
     condition    operand sign operand
                  operand [`not`] `between` operand `and` operand
                  operand [`not`] `in` `(` literal `,` ... `)`
+                 field [`not`] `in` `list` `(` text `)`, in `when` only
                  operand `is` [`not`] `null`
     operand      a field, or a literal: a number, or text in quotes
 
@@ -64,10 +65,30 @@ class Operand:
 
 def parse_filter(text: str, schema: TransactionSchema) -> Condition:
     """Compile a filter to a function of one row. Raises FilterRefused."""
+    found, lists = _parse(text, schema)
+    if lists:
+        raise FilterRefused("a filter names no lists")
+    return found
+
+
+def parse_when(text: str, schema: TransactionSchema) -> tuple[Condition, Mapping[str, FieldType]]:
+    """Compile a `when` to a function of one row, and return the lists that it names with the types that it needs.
+
+    The row holds the values of a list under `list_key`. Raises FilterRefused.
+    """
+    return _parse(text, schema)
+
+
+def list_key(name: str) -> str:
+    """The name under which a row holds the values of a list."""
+    return f"list('{name}')"
+
+
+def _parse(text: str, schema: TransactionSchema) -> tuple[Condition, Mapping[str, FieldType]]:
     parser = _Parser(text, schema)
     found = parser.any_of()
     parser.expect("end", "")
-    return found
+    return found, parser.lists
 
 
 class _Parser:
@@ -77,6 +98,7 @@ class _Parser:
         self._tokens = list(_tokens(text))
         self._schema = schema
         self._next = 0
+        self.lists: dict[str, FieldType] = {}
 
     def any_of(self) -> Condition:
         parts = [self.all_of()]
@@ -125,12 +147,29 @@ class _Parser:
 
     def membership(self, operand: Operand) -> Condition:
         _require_field(operand)
+        if self.accept("word", "list"):
+            return self.listed(operand)
         self.expect("sign", "(")
         equal = [_compared(operand, "=", self.literal())]
         while self.accept("sign", ","):
             equal.append(_compared(operand, "=", self.literal()))
         self.expect("sign", ")")
         return lambda row: _strongest([each(row) for each in equal], decisive=True)
+
+    def listed(self, operand: Operand) -> Condition:
+        self.expect("sign", "(")
+        name = self.literal().literal
+        self.expect("sign", ")")
+        if not isinstance(name, str) or operand.type not in (FieldType.LONG, FieldType.STRING):
+            raise FilterRefused("a list has a name, and longs or strings")
+        if self.lists.setdefault(name, operand.type) is not operand.type:
+            raise FilterRefused(f"the list {name} is compared with fields of two types")
+
+        def membership(row: Values) -> Truth:
+            value, values = operand.read(row), row[list_key(name)]
+            return None if value is None else value in values  # type: ignore[operator]
+
+        return membership
 
     def operand(self) -> Operand:
         kind, text = self._tokens[self._next]

@@ -17,7 +17,9 @@ from fraud_rules.errors import RuleRejected
 from fraud_rules.model.limits import RuleLimits
 from fraud_rules.model.rule import Control, ControlType, Rule, RuleChange, RuleDeletion
 from fraud_rules.model.schema import Field, FieldType, TransactionSchema
+from fraud_rules.model.value_list import ListChange, ListOperation, ListType
 from tests.support.oracle.arithmetic import Value
+from tests.support.oracle.filters import parse_when
 
 LONG_AGO_MS = -(10**18)
 
@@ -77,7 +79,7 @@ def read_rule_log(document: Document, schema: TransactionSchema) -> list[LogEntr
         record = step["rule"] if isinstance(step["rule"], str) else json.dumps(step["rule"])
         try:
             change = parse_rule_record(record.encode(), schema, RuleLimits())
-            reasons = refused.get(len(log), [])
+            reasons = refused.get(len(log), []) + lists_against(change, fold(log), schema)
             log.append(LogEntry(len(log), time_ms, None if reasons else change, reasons))
         except RuleRejected as rejection:
             log.append(LogEntry(len(log), time_ms, None, [str(reason) for reason in rejection.reasons]))
@@ -177,11 +179,21 @@ class Boundary:
     time_ms: int
 
 
+@dataclass(frozen=True)
+class FoldedList:
+    """A list: `version` is that of the last accepted record, which may have left the values the same."""
+
+    type: ListType
+    version: int
+    values: frozenset[int | str]
+
+
 @dataclass
 class FoldedRules:
-    """The rules in force after a number of rule records. `starts` also keeps the starts of ended groupings."""
+    """The rules and lists in force after a number of records. `starts` also keeps the starts of ended groupings."""
 
     rules: dict[int, ActiveRule] = field(default_factory=dict)
+    lists: dict[str, FoldedList] = field(default_factory=dict)
     starts: dict[Grouping, list[Boundary]] = field(default_factory=dict)
     clears: list[Boundary] = field(default_factory=list)
 
@@ -220,8 +232,61 @@ def fold(log: Sequence[LogEntry]) -> FoldedRules:
                 folded.rules[rule.rule_id] = ActiveRule(rule, entry.version, incarnation)
             case RuleDeletion(rule_id):
                 folded.rules.pop(rule_id, None)
+            case ListChange() as change:
+                _apply_to_lists(folded.lists, entry.version, change)
             case Control(ControlType.DELETE_RULES_ALL):
                 folded.rules.clear()
             case Control(ControlType.CLEAR_STATE_ALL | ControlType.CLEAR_STATE_ALL_STOP):
                 folded.clears.append(here)
     return folded
+
+
+# Lists
+
+
+def lists_against(change: RuleChange | None, folded: FoldedRules, schema: TransactionSchema) -> list[str]:
+    """The reasons why the log before a record speaks against it: lists that are missing, in use, or of another type."""
+    match change:
+        case Rule() as rule:
+            return [
+                f"when: {name}"
+                for name, needed in lists_of(rule, schema).items()
+                if name not in folded.lists or folded.lists[name].type.value != needed.value
+            ]
+        case ListChange(name, operation, given):
+            known = folded.lists.get(name)
+            used = any(name in lists_of(each.rule, schema) for each in folded.rules.values())
+            if operation is ListOperation.SET:
+                values = frozenset(change.values())
+                fits = len(values) <= RuleLimits().max_list_values and (
+                    len(folded.lists) < RuleLimits().max_lists if known is None else not used or known.type is given
+                )
+            elif known is None or (given is not None and given is not known.type):
+                fits = False
+            elif operation is ListOperation.ADD:
+                fits = len(known.values.union(change.values())) <= RuleLimits().max_list_values
+            else:
+                fits = operation is ListOperation.REMOVE or not used
+            return [] if fits else [f"listName: {name}"]
+    return []
+
+
+def lists_of(rule: Rule, schema: TransactionSchema) -> Mapping[str, FieldType]:
+    """The lists that the rule's record names."""
+    text = rule.document.get("when")
+    return parse_when(str(text), schema)[1] if text is not None else {}
+
+
+def _apply_to_lists(lists: dict[str, FoldedList], version: int, change: ListChange) -> None:
+    values = frozenset(change.values())
+    known = lists.pop(change.name, None)
+    match change.operation:
+        case ListOperation.SET:
+            assert change.type is not None
+            lists[change.name] = FoldedList(change.type, version, values)
+        case ListOperation.ADD | ListOperation.REMOVE:
+            assert known is not None
+            adds = change.operation is ListOperation.ADD
+            lists[change.name] = FoldedList(
+                known.type, version, known.values | values if adds else known.values - values
+            )

@@ -17,6 +17,7 @@ from fraud_rules.model.limits import RuleLimits
 from fraud_rules.model.rule import Control, Rule, RuleChange, RuleDeletion
 from fraud_rules.model.ruleset import RuleSet
 from fraud_rules.model.schema import TransactionSchema
+from fraud_rules.model.value_list import ListChange
 
 DEFAULT_SOURCE = "cli"
 RULE_SUFFIXES = frozenset({".json", ".jsonl", ".yaml", ".yml", ".txt"})
@@ -105,9 +106,12 @@ def plan_records(validated: Sequence[ValidatedRecord], in_force: RuleSet, source
 
 def _validated(where: str, value: bytes, schema: TransactionSchema, limits: RuleLimits) -> ValidatedRecord:
     try:
-        return ValidatedRecord(where, parse_rule_record(value, schema, limits))
+        change = parse_rule_record(value, schema, limits)
     except RuleRejected as rejected:
         return ValidatedRecord(where, None, rejected.reasons)
+    if isinstance(change, ListChange):
+        return ValidatedRecord(where, None, (Reason("listName", "belongs to a list; write lists with `fraud lists`"),))
+    return ValidatedRecord(where, change)
 
 
 def _planned(

@@ -14,13 +14,14 @@ from collections.abc import Mapping
 import msgspec
 
 from fraud_rules.codec.rules.json import DecodedObject, decode_object, faults_of
+from fraud_rules.codec.rules.lists import is_list_record, read_list_change
 from fraud_rules.codec.rules.members import MemberReader
 from fraud_rules.codec.rules.numbers import readable_id, with_whole_numbers
 from fraud_rules.codec.rules.text import read_text_form
 from fraud_rules.errors import Reason, RuleRejected
 from fraud_rules.model.limits import RuleLimits
 from fraud_rules.model.log_entry import LogEntry, RecordOutcome
-from fraud_rules.model.rule import Control, ControlType, Rule, RuleChange, RuleDeletion, RuleState
+from fraud_rules.model.rule import Control, ControlType, LogChange, Rule, RuleChange, RuleDeletion, RuleState
 from fraud_rules.model.schema import TransactionSchema
 
 __all__ = ["RuleLimits", "encode_document", "parse_rule_document", "parse_rule_record", "read_entry", "read_outcome"]
@@ -30,10 +31,12 @@ _CONTROLS = {control.value: control for control in ControlType}
 _ENCODER = msgspec.json.Encoder(decimal_format="number")
 
 
-def parse_rule_record(value: bytes | None, schema: TransactionSchema, limits: RuleLimits) -> RuleChange:
+def parse_rule_record(value: bytes | None, schema: TransactionSchema, limits: RuleLimits) -> LogChange:
     """Decode a record into its change. Raises `RuleRejected`, and no other error, for an invalid record."""
     if value is None or not value.strip():
         raise RuleRejected([Reason("record", "is empty; to delete a rule, write it with ruleState DELETE")])
+    if is_list_record(value):
+        return read_list_change(value, limits)
     if len(value) > limits.max_record_bytes:
         problem = f"has {len(value)} bytes, at most {limits.max_record_bytes} are allowed"
         raise RuleRejected([Reason("record", problem)])
@@ -64,7 +67,7 @@ def read_outcome(value: bytes | None, schema: TransactionSchema, limits: RuleLim
     try:
         return RecordOutcome(parse_rule_record(value, schema, limits))
     except RuleRejected as rejected:
-        return RecordOutcome(None, tuple(rejected.reasons), rejected.rule_id)
+        return RecordOutcome(None, tuple(rejected.reasons), rejected.rule_id, rejected.list_name)
 
 
 def encode_document(document: Mapping[str, object]) -> bytes:

@@ -35,8 +35,11 @@ class DecodedObject:
     reasons: list[Reason] = field(default_factory=list)
 
 
-def decode_object(text: str, limits: RuleLimits) -> DecodedObject:
-    """Decode the text of one JSON object. Raises `RuleRejected` if the text yields no object with members to check."""
+def decode_object(text: str, limits: RuleLimits, long_member: str | None = None) -> DecodedObject:
+    """Decode the text of one JSON object. Raises `RuleRejected` if the text yields no object with members to check.
+
+    The faults exclude those inside the list `long_member`, which the caller checks.
+    """
     repeated: list[str] = []
 
     def object_of(pairs: list[tuple[str, object]]) -> dict[str, object]:
@@ -59,7 +62,8 @@ def decode_object(text: str, limits: RuleLimits) -> DecodedObject:
         problem = f"has {len(decoded)} members, at most {limits.max_members} are allowed"
         raise RuleRejected([Reason("record", problem)])
     reasons = [Reason(_named(name), "is given twice") for name in repeated[: limits.max_members]]
-    return DecodedObject(decoded, [*reasons, *faults_of(decoded, limits)])
+    checked = {name: value for name, value in decoded.items() if name != long_member or not isinstance(value, list)}
+    return DecodedObject(decoded, [*reasons, *faults_of(checked, limits)])
 
 
 def faults_of(members: dict[str, object], limits: RuleLimits) -> list[Reason]:

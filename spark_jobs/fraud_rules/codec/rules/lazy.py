@@ -14,6 +14,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from fraud_rules.codec.rules.codec import read_outcome
+from fraud_rules.codec.rules.lists import is_list_record
 from fraud_rules.codec.rules.numbers import MAX_RULE_ID
 from fraud_rules.model.limits import RuleLimits
 from fraud_rules.model.log_entry import Grouping, LogEntry, RecordOutcome, UndecodedRule
@@ -47,15 +48,16 @@ class EntryReader:
         self._grouping: Callable[[tuple[str, ...]], Grouping | None] = lru_cache(_REMEMBERED_GROUPINGS)(
             partial(_canonical, schema)
         )
-        self._decode: Callable[[bytes], RecordOutcome] = lru_cache(_REMEMBERED_OUTCOMES)(
-            lambda value: read_outcome(value, schema, limits)
-        )
+        self._read: Callable[[bytes], RecordOutcome] = lambda value: read_outcome(value, schema, limits)
+        self._decode: Callable[[bytes], RecordOutcome] = lru_cache(_REMEMBERED_OUTCOMES)(self._read)
 
     def read(self, version: int, append_ms: int, value: bytes | None) -> LogEntry:
         """Build the log entry of a record at offset `version`. Its outcome is the outcome of `read_entry`."""
         return LogEntry(version, append_ms, append_ms, self._content(value or b""))
 
     def _content(self, value: bytes) -> RecordOutcome | UndecodedRule:
+        if is_list_record(value):
+            return self._read(value)  # not remembered, because its change holds no more than the record
         if len(value) > self._max_bytes:
             return self._decode(value)
         try:
@@ -65,7 +67,8 @@ class EntryReader:
         grouping = self._grouping(head.grouping_key_names)
         if head.disabled or grouping is None:
             return self._decode(value)
-        return UndecodedRule(head.rule_id, grouping, value, self._decode)
+        may_name_lists = b"list" in value.lower() or b"\\u" in value  # an escape can hide the word
+        return UndecodedRule(head.rule_id, grouping, value, self._decode, may_name_lists)
 
 
 def _canonical(schema: TransactionSchema, names: tuple[str, ...]) -> Grouping | None:

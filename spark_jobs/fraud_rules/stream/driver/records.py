@@ -17,10 +17,17 @@ from fraud_rules.logs.state_topic import StateTopic
 from fraud_rules.model.output import AlertRecord, KeyGroupOutput, LateRecord
 from fraud_rules.model.rule import Control, ControlType, Rule, RuleDeletion
 from fraud_rules.model.ruleset import LogEntry, RuleTimeline
+from fraud_rules.model.value_list import ListChange
 from fraud_rules.stream.worker.state_log import StateDelta
 from fraud_rules.stream.worker.wire import RefusedRecord
 
 RULE_KEY_CONTROL: Final = b"control"
+
+
+def list_key(name: str) -> bytes:
+    """The key of a record about a list. No rule's key begins like this."""
+    return f"list:{name}".encode()
+
 
 _encode = msgspec.json.Encoder(decimal_format="number").encode
 
@@ -107,6 +114,7 @@ def rule_operation_records(entries: Iterable[LogEntry], at: BatchTime, topics: T
         document: dict[str, object] = {
             "ruleId": entry.rule_id,
             "ruleVersion": entry.version,
+            **({} if entry.list_name is None else {"listName": entry.list_name}),
             "operation": _operation(entry),
             "status": "REJECTED" if entry.change is None else "LIVE",
             "batchId": at.batch_id,
@@ -116,6 +124,7 @@ def rule_operation_records(entries: Iterable[LogEntry], at: BatchTime, topics: T
         if entry.change is None:
             document["reasons"] = [_reason(reason) for reason in entry.reasons]
         key = RULE_KEY_CONTROL if entry.rule_id is None else str(entry.rule_id).encode()
+        key = key if entry.list_name is None else list_key(entry.list_name)
         yield OutRecord(topics.rule_operations, _encode(document), key)
 
 
@@ -129,7 +138,8 @@ def export_records(new: Sequence[LogEntry], timeline: RuleTimeline, topics: Topi
     """For each EXPORT_RULES_CURRENT among the new entries, yield the rules in force there, one record per rule by id.
 
     A record has the rule's members at its top level, as the Flink demo writes them, and in addition the version of the
-    export, the rule's position in it, the number of rules, and the rule's version.
+    export, the rule's position in it, the number of rules, and the rule's version. The lists follow, by name, each with
+    its type, size and version.
     """
     for entry in new:
         if entry.change != Control(ControlType.EXPORT_RULES_CURRENT):
@@ -146,6 +156,12 @@ def export_records(new: Sequence[LogEntry], timeline: RuleTimeline, topics: Topi
                 "ruleVersion": rule.version,
             }
             yield OutRecord(topics.current_rules, _encode(document), str(rule_id).encode())
+        lists = timeline.lists_at(count)
+        for name in sorted(lists):
+            known = lists[name]
+            about = {"listName": name, "listType": known.type, "size": known.size, "listVersion": known.version}
+            document = {**about, "export": entry.version, "lists": len(lists)}
+            yield OutRecord(topics.current_rules, _encode(document), list_key(name))
 
 
 def _operation(entry: LogEntry) -> str | None:
@@ -156,6 +172,8 @@ def _operation(entry: LogEntry) -> str | None:
             return "DELETE"
         case Control(control):
             return control.value
+        case ListChange(operation=operation):
+            return operation.value
         case _:
             return None
 

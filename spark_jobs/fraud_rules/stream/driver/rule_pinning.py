@@ -91,13 +91,15 @@ class RulePinner:
         )
         found = []
         timeline = self._log.up_to(previous.rules_end, previous.reasons(), previous.digest)
+        before: list[LogEntry] = []
         for entry in self._log.entries(previous.rules_end, end, {}):
             reason = None
             if isinstance(entry.change, Rule):
+                timeline, before = timeline.extended(before), []
                 reason = over_budget(entry.change, timeline.latest, traffic, settings.state_budget_bytes)
             if reason is not None:
                 found.append((entry.version, reason))
-            timeline = timeline.extended([entry if reason is None else entry.refused([reason])])
+            before.append(entry if reason is None else entry.refused([reason]))
         return found
 
 
