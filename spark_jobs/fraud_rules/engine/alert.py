@@ -105,7 +105,8 @@ class AlertBuilder:
         """Encode the evaluation of one rule for one transaction as JSON, for debugging."""
         event = self._batch.row(row[at.O_ROW], self._schema)
         outcome = {at.FIRED_NO: "no", at.FIRED_YES: "alert", at.FIRED_SUPPRESSED: "suppressed"}[row[at.O_FIRED]]
-        value = triggering_value(in_force, row, self._schema) if row[at.O_VALUES] else None
+        has_value = row[at.O_VALUES] or aggregate_of(in_force.rule).has_value_of_empty_window
+        value = triggering_value(in_force, row, self._schema) if has_value else None
         return _encoder.encode(
             {
                 "ruleId": in_force.rule.rule_id,

@@ -95,10 +95,11 @@ class Rule:
 
     `grouping` and `unique` hold sorted canonical field names. The sorted names identify a grouping. An empty grouping
     has one key for all transactions. COUNT_DISTINCT counts the distinct values of the `unique` fields.
-    `aggregate_field` is None for the three counts, and for a field of ones (`aggregates_ones`). `source` names the
-    writer of the rule record. `force` admits a rule over the state budget. An alert adds `weight` to the score of its
-    transaction's decision. `document` is the rule record, ready for JSON: without null members, whole numbers as
-    integers, and other numbers as `Decimal`. Alerts quote the document.
+    `aggregate_field` is None for the three counts, and for a field of ones (`aggregates_ones`). `filter` selects the
+    rows of a window. `when` selects the transactions that are evaluated; without it, these are the rows that pass the
+    filter. `source` names the writer of the rule record. `force` admits a rule over the state budget. An alert adds
+    `weight` to the score of its transaction's decision. `document` is the rule record, ready for JSON: without null
+    members, whole numbers as integers, and other numbers as `Decimal`. Alerts quote the document.
     """
 
     rule_id: int
@@ -113,6 +114,7 @@ class Rule:
     cooldown_ms: int | None = None
     action: RuleAction = RuleAction.ALERT
     filter: Predicate | None = None
+    when: Predicate | None = None
     source: str | None = None
     force: bool = False
     weight: int = DEFAULT_WEIGHT
@@ -142,8 +144,8 @@ class Rule:
     def fields(self) -> frozenset[str]:
         """All schema fields that the rule reads."""
         aggregated = {self.aggregate_field} if self.aggregate_field is not None else set()
-        filtered = self.filter.fields if self.filter is not None else frozenset()
-        return frozenset(self.grouping) | frozenset(self.unique) | aggregated | filtered
+        predicates = [predicate.fields for predicate in (self.filter, self.when) if predicate is not None]
+        return frozenset(self.grouping).union(self.unique, aggregated, *predicates)
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,8 +31,9 @@ COMPARE: dict[str, Callable[[Any, Any], bool]] = {
 def compare_with_limit(rule: Rule, window: Sequence[Values]) -> tuple[bool, str] | None:
     """Compare the aggregate of the window with the rule's limit; return the result and the aggregate as text.
 
-    None if every row is null in the aggregated field. COUNT_DISTINCT is 0 if every row is null in one of the `unique`
-    fields. A rule without a field (AVG, MIN, MAX of COUNT_FLINK) aggregates a 1 for each row.
+    None without a value in the aggregated field. The counts of an empty window are 0. COUNT_DISTINCT is 0 if every row
+    is null in one of the `unique` fields. A rule without a field (AVG, MIN, MAX of COUNT_FLINK) aggregates a 1 for each
+    row.
     """
     compare = COMPARE[rule.operator.value]
     limit = Fraction(rule.limit)

@@ -212,7 +212,7 @@ class _Evaluator:
         key = {name: e.values[name] for name in grouping}
         for in_force in folded.of(grouping):
             rule = in_force.rule
-            if not rule.evaluated or not self._passes(rule, e):
+            if not rule.evaluated or not self._satisfies(rule, "filter" if rule.when is None else "when", e):
                 continue
             marks_of = (in_force.incarnation, tuple(key.values()), folded.epoch(grouping))
             marks = self._marks.setdefault(marks_of, _Marks())
@@ -222,7 +222,7 @@ class _Evaluator:
                 x
                 for x in candidates
                 if start_ms <= x.event_ms <= e.event_ms
-                and self._passes(rule, x)
+                and self._satisfies(rule, "filter", x)
                 and not (resets and x.arrival <= marks.reset_arrival)
             ]
             verdict = compare_with_limit(rule, [x.values for x in window])
@@ -249,9 +249,9 @@ class _Evaluator:
             if resets:
                 marks.reset_arrival = e.arrival
 
-    def _passes(self, rule: Rule, row: Row) -> bool:
-        """Check whether the row satisfies the filter in the rule's record. Only true passes, not unknown."""
-        text = rule.document.get("filter")
+    def _satisfies(self, rule: Rule, member: str, row: Row) -> bool:
+        """Check whether the row satisfies a predicate in the rule's record. Only true passes, not unknown."""
+        text = rule.document.get(member)
         if text is None:
             return True
         if text not in self._filters:

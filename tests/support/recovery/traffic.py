@@ -86,6 +86,7 @@ class Traffic:
             "cooldownSeconds": pick((None, None, 1, 5)),
             "weight": pick((None, None, 0, 60)),
             "filter": pick(_FILTERS),
+            "when": pick((None, None, *_FILTERS)),
             "action": pick((None, None, "RESTRICT")),
         }
         return {name: value for name, value in rule.items() if value is not None}

@@ -55,6 +55,7 @@ class Palette(NamedTuple):
     states: list[str]
     cooldowns_s: list[int | None]
     filters: list[str | None]
+    whens: list[str | None]
 
 
 class Tx(NamedTuple):
@@ -116,6 +117,7 @@ def palettes() -> SearchStrategy[Palette]:
         states=_some(["ACTIVE", "SHADOW", "PAUSE"], 2).map(lambda states: ["ACTIVE", "ACTIVE", *states]),
         cooldowns_s=_some([None, None, 1, 3, 60], 2),
         filters=st.lists(_filters(), max_size=2).map(lambda filters: [None, *filters]),
+        whens=st.lists(_filters(), max_size=2).map(lambda whens: [None, None, *whens]),
     )
 
 
@@ -146,6 +148,7 @@ def rules(draw: st.DrawFn, palette: Palette) -> dict[str, Any]:
         "windowSeconds": draw(st.sampled_from(palette.windows_s)),
         "filter": draw(st.sampled_from(palette.filters)),
         "cooldownSeconds": draw(st.sampled_from(palette.cooldowns_s)),
+        "when": draw(st.sampled_from(palette.whens)),
         "weight": draw(st.sampled_from([None, None, 0, 10, 50, 1000])),
         "severity": draw(st.sampled_from([None, "low", "medium", "high", "critical", "odd"])),
     }

@@ -74,6 +74,7 @@ class _Stream:
             "limit": choice(["1", "3", "10", "2.5", "0.5"]),
             "windowSeconds": choice(self._windows_s),
             "filter": choice(FILTERS),
+            "when": choice([None, None, *FILTERS]),
             "cooldownSeconds": choice([None, None, 1, 10]),
             "severity": choice([None, "low", "high", "critical"]),
         }

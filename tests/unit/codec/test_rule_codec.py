@@ -55,7 +55,7 @@ def test_a_rule_of_the_demo_is_accepted_as_it_is() -> None:
 
 
 def test_every_rule_of_the_conformance_cases_is_accepted() -> None:
-    cases = json.loads((CASES / "semantics.json").read_text())["cases"]
+    cases = [case for path in CASES.glob("se*.json") for case in json.loads(path.read_text())["cases"]]
     records = [step["rule"] for case in cases for step in case["steps"] if "rule" in step]
     assert records
     for members in records:
@@ -238,6 +238,9 @@ def test_the_fields_a_rule_reads() -> None:
         ({"description": "x" * 2_001}, "description", "has 2001 characters"),
         ({"filter": "amount > 5"}, "filter", "'amount' is not a declared field"),
         ({"filter": {"and": []}}, "filter", "must be text"),
+        ({"when": "amount > 5"}, "when", "'amount' is not a declared field"),
+        ({"when": 5}, "when", "must be text"),
+        ({"When": "payeeId = 1"}, "When", "did you mean when?"),
         ({"cooldownSecond": 60}, "cooldownSecond", "did you mean cooldownSeconds?"),
         ({"name": [[[[[]]]]]}, "name", "nested too deep"),
     ],
@@ -261,6 +264,7 @@ def test_every_reason_at_once() -> None:
             windowMinutes=0,
             cooldownSecond=5,
             filter="nowhere = 1 and paymentType > 3",
+            when="nowhere = 1 and paymentType > 3",
         )
     )
     assert {member: len(messages) for member, messages in found.items()} == {
@@ -274,6 +278,7 @@ def test_every_reason_at_once() -> None:
         "limit": 1,
         "windowMinutes": 1,
         "filter": 2,
+        "when": 2,
     }
 
 

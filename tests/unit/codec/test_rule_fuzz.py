@@ -37,6 +37,7 @@ FULL_RULE = {
     "cooldownSeconds": 60,
     "action": "RESTRICT",
     "filter": "paymentType = 'it''s' and (paymentAmount >= 6.005 or not payeeId in (1, -2)) or eventTime is null",
+    "when": "paymentAmount > 500 and paymentType is not null",
     "name": "n",
     "description": "d",
     "severity": "s",
@@ -140,6 +141,7 @@ def combinations(count: int, seed: int) -> Iterator[bytes]:
             "not (payeeId = beneficiaryId or paymentType < 'D')",
             "payeeId",
         ],
+        "when": [None, "paymentAmount >= 500"],
     }
     for rule_id in range(1, count + 1):
         picked = {member: rng.choice(values) for member, values in choices.items()}

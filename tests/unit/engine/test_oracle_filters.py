@@ -79,7 +79,7 @@ def corpus() -> list[str]:
     rules = [step["rule"] for case in load_cases() for step in case.document["steps"] if "rule" in step]
     shipped = sorted((ROOT / "config" / "rules").iterdir())
     rules += [json.loads(record.value) for path in shipped for record in read_rule_file(path)]
-    found = {rule.get("filter") for rule in rules if isinstance(rule, dict)}
+    found = {rule.get(name) for rule in rules if isinstance(rule, dict) for name in ("filter", "when")}
     found |= {*generated.CONDITIONS, *long.FILTERS}
     return sorted(text for text in found if isinstance(text, str))
 

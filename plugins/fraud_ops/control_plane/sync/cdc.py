@@ -47,6 +47,7 @@ _EMPTY_MEANS_ABSENT: Final = frozenset(
         "cooldownSeconds",
         "weight",
         "filter",
+        "when",
         "action",
         "controlType",
     }

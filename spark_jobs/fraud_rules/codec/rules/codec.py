@@ -114,7 +114,7 @@ def _read_rule(reader: MemberReader, state: RuleState | None, document: Mapping[
     aggregate_field, unique = reader.aggregate_field(function), reader.unique(function)
     operator, limit = reader.operator(), reader.limit()
     window_ms, cooldown_ms = reader.window_ms(), reader.cooldown_ms()
-    action, row_filter = reader.action(), reader.filter()
+    action, row_filter, when = reader.action(), reader.filter(), reader.when()
     source, force, weight = reader.source(), reader.flag("force"), reader.weight()
     reader.check_remarks()
     if rule_id is None or state is None or grouping is None or function is None:
@@ -134,6 +134,7 @@ def _read_rule(reader: MemberReader, state: RuleState | None, document: Mapping[
         cooldown_ms=cooldown_ms,
         action=action,
         filter=row_filter,
+        when=when,
         source=source,
         force=force,
         weight=weight,

@@ -17,7 +17,7 @@ _TEXT_MEMBERS = (
     "ruleId", "ruleState", "groupingKeyNames", "unique", "aggregateFieldName", "aggregatorFunctionType",
     "limitOperatorType", "limit", "windowMinutes",
 )  # fmt: skip
-_NOT_IN_TEXT = ("windowSeconds", "cooldownSeconds", "action", "filter", "weight")
+_NOT_IN_TEXT = ("windowSeconds", "cooldownSeconds", "action", "filter", "when", "weight")
 _UNITS_MS = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1_000, "s"))
 
 
@@ -48,12 +48,14 @@ def export_documents(documents: Sequence[Mapping[str, object]], form: RuleFormat
 
 
 def describe(rule: Rule) -> str:
-    """Describe a rule in one line: `SUM(paymentAmount) > 20000 in 20 min by payeeId where ...`."""
+    """Describe a rule in one line: `SUM(paymentAmount) > 20000 in 20 min by payeeId where ..., evaluated when ...`."""
     of = "COUNT_FLINK" if rule.aggregates_ones else rule.aggregate_field or ", ".join(rule.unique)
     condition = f"{rule.aggregate_function.value}({of}) {rule.operator.value} {rule.limit:f}"
     keys = f"by {', '.join(rule.grouping)}" if rule.grouping else "over all transactions"
     sentence = f"{condition} in {duration(rule.window_ms)} {keys}"
-    return sentence if rule.filter is None else f"{sentence} where {rule.filter}"
+    if rule.filter is not None:
+        sentence += f" where {rule.filter}"
+    return sentence if rule.when is None else f"{sentence}, evaluated when {rule.when}"
 
 
 def duration(length_ms: int) -> str:

@@ -88,22 +88,23 @@ Operand: TypeAlias = FieldRef | Decimal | str | None
 
 
 @lru_cache(_REMEMBERED_FILTERS)
-def parse_filter(text: str, schema: TransactionSchema, limits: RuleLimits) -> Predicate:
+def parse_filter(text: str, schema: TransactionSchema, limits: RuleLimits, member: str = "filter") -> Predicate:
     """Parse a filter into its typed tree.
 
-    Raises RuleRejected with reasons for the member `filter`: the first broken bound, or the syntax error, or all
-    problems with names and types. The last trees stay in memory, because most revisions of a rule keep its filter.
+    Raises RuleRejected with reasons for the member of the rule that has the text: the first broken bound, or the syntax
+    error, or all problems with names and types. The last trees stay in memory, because most revisions of a rule keep
+    its filter.
     """
     refusal = _refusal(text, limits)
     if refusal is not None:
-        raise RuleRejected([Reason("filter", refusal)])
+        raise RuleRejected([Reason(member, refusal)])
     builder = _Builder(schema, limits)
     try:
         tree = builder.transform(_PARSER.parse(text))
     except UnexpectedInput as error:
-        raise RuleRejected([Reason("filter", _where(error, text))]) from error
+        raise RuleRejected([Reason(member, _where(error, text))]) from error
     if builder.problems or tree is None:
-        raise RuleRejected([Reason("filter", problem) for problem in dict.fromkeys(builder.problems)])
+        raise RuleRejected([Reason(member, problem) for problem in dict.fromkeys(builder.problems)])
     return tree
 
 

@@ -36,6 +36,7 @@ MEMBERS = (
     "action",
     "disabled",
     "filter",
+    "when",
     "name",
     "description",
     "severity",
@@ -191,11 +192,18 @@ class MemberReader:
 
     def filter(self) -> Predicate | None:
         """`filter` as a typed tree; None for a rule without a filter."""
-        text = self._text("filter")
+        return self._predicate("filter")
+
+    def when(self) -> Predicate | None:
+        """`when` as a typed tree; None for a rule that evaluates the transactions that pass its filter."""
+        return self._predicate("when")
+
+    def _predicate(self, name: str) -> Predicate | None:
+        text = self._text(name)
         if text is None:
             return None
         try:
-            return parse_filter(text, self._schema, self._limits)
+            return parse_filter(text, self._schema, self._limits, name)
         except RuleRejected as rejected:
             self._reasons.extend(rejected.reasons)
             return None

@@ -26,6 +26,7 @@ from fraud_rules.engine.window.exact import SCRATCH_ROWS, WIDE
 from fraud_rules.engine.window.kernel import advance
 from fraud_rules.engine.window.plan import GroupingPlan, Measures, compile_plan, storing_plan
 from fraud_rules.engine.window.spent import FOREVER_MS, Horizon, find_spent
+from fraud_rules.model.predicate import Predicate
 from fraud_rules.model.ruleset import GroupingInForce
 from fraud_rules.model.schema import ID_FIELD, TIME_FIELD, FieldType, TransactionSchema
 from fraud_rules.model.transaction import Column, TransactionBatch
@@ -166,7 +167,7 @@ class GroupingState:
         # this horizon. The caller can record all of them, whatever the state drops meanwhile.
         horizon = self.horizon
         n = len(batch)
-        rows, passes = self._rows_of(batch), _evaluate_filters(plan.measures, batch.columns, n)
+        rows, passes = self._rows_of(batch), _evaluate_predicates(plan, batch.columns, n)
         outcomes, lateness_ms = np.zeros(n, dtype=np.int8), np.zeros(n, dtype=np.int64)
         lefts, ahead = np.empty(2 * len(plan.measures.windows_ms), dtype=np.int64), np.empty(n, dtype=np.int64)
         shared = np.full((plan.rules.shared, 2), -1, dtype=np.int64)
@@ -411,7 +412,17 @@ def _null_bit(i: int) -> int:
 
 def _evaluate_filters(measures: Measures, columns: Mapping[str, Column], n: int) -> NDArray[np.uint8]:
     """Evaluate all filters for all rows: uint8[n, filters + 1]. The first column is 1 for all rows."""
-    passes = np.ones((n, len(measures.filters) + 1), dtype=np.uint8)
-    for number, predicate in enumerate(measures.filters, start=1):
-        passes[:, number] = predicate.mask(columns, n)
-    return passes
+    return _masks(measures.filters, columns, n)
+
+
+def _evaluate_predicates(plan: GroupingPlan, columns: Mapping[str, Column], n: int) -> NDArray[np.uint8]:
+    """Evaluate all filters, then all conditions: uint8[n, 1 + filters + conditions]. The first column is 1 for all
+    rows."""
+    return _masks((*plan.measures.filters, *plan.conditions), columns, n)
+
+
+def _masks(predicates: Sequence[Predicate], columns: Mapping[str, Column], n: int) -> NDArray[np.uint8]:
+    masks = np.ones((n, len(predicates) + 1), dtype=np.uint8)
+    for number, predicate in enumerate(predicates, start=1):
+        masks[:, number] = predicate.mask(columns, n)
+    return masks

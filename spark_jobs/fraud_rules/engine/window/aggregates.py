@@ -41,6 +41,7 @@ KIND_EXTREME = 3
 KIND_DISTINCT = 4
 KIND_AVG = 5
 KIND_STDDEV = 6
+KIND_ONE = 7  # the extreme or average of a field that is 1 in every row
 
 SMALLEST: Final = 0
 LARGEST: Final = 1
@@ -97,6 +98,11 @@ class Aggregate:
     constant: int | None = None
 
     @property
+    def has_value_of_empty_window(self) -> bool:
+        """Whether the aggregate of a window without rows is 0. Every other aggregate then has no value."""
+        return self.kind in (KIND_COUNT, KIND_RESET, KIND_DISTINCT)
+
+    @property
     def reads_field(self) -> bool:
         """Whether the aggregate reads the values of the aggregated field."""
         return bool(self.totals) or self.extreme is not None
@@ -123,8 +129,8 @@ _AGGREGATES: Final[Mapping[AggregateFunction, Aggregate]] = {
     AggregateFunction.COUNT_DISTINCT: Aggregate(KIND_DISTINCT, is_distinct=True),
 }
 
-_CONSTANT_ONE: Final = Aggregate(KIND_COUNT, _render_one, constant=1)
-"""The average, minimum or maximum of a field that is 1 in every row. Every window has a row, so the aggregate is 1."""
+_CONSTANT_ONE: Final = Aggregate(KIND_ONE, _render_one, constant=1)
+"""The average, minimum or maximum of a field that is 1 in every row. The aggregate of a window with rows is 1."""
 
 
 def aggregate_of(rule: Rule) -> Aggregate:

@@ -93,6 +93,7 @@ class Arrivals(NamedTuple):
     rows: Ints
     """Rows in the layout of `events`. The kernel sets E_SLOT and E_SEQ when it accepts a row."""
     passes: NDArray[np.uint8]
+    """Per row: `StateArrays.passes` of the row, then whether it satisfies each condition of the plan."""
     versions: Ints
     """Per row, the plan's version that evaluates it."""
 

@@ -6,7 +6,7 @@ values, and for STDDEV also the four limbs of the sum of squares.
 
 from __future__ import annotations
 
-from fraud_rules.engine.window.aggregates import KIND_AVG, KIND_STDDEV
+from fraud_rules.engine.window.aggregates import KIND_AVG, KIND_COUNT, KIND_DISTINCT, KIND_RESET, KIND_STDDEV
 from fraud_rules.engine.window.bundles import Ints, RuleArrays
 from fraud_rules.engine.window.compiler import compiled, inlined
 from fraud_rules.engine.window.exact import Limbs, sign_of_average, sign_of_deviation
@@ -35,10 +35,11 @@ _TWO_32 = 4294967296.0
 def is_met(
     rules: RuleArrays, r: int, scratch: Limbs, high: int, low: int, n: int, s0: int, s1: int, s2: int, s3: int
 ) -> bool:
-    """Whether rule r's condition holds; false without values. s0 to s3 are the squares, lowest limb first."""
-    if n <= 0:
-        return False
+    """Whether rule r's condition holds. Without values, only a count can meet it. s0 to s3 are the squares, lowest limb
+    first."""
     kind = rules.rows[r, R_KIND]
+    if n <= 0 and kind != KIND_COUNT and kind != KIND_RESET and kind != KIND_DISTINCT:
+        return False
     if kind == KIND_AVG:
         return _holds(rules.rows[r, R_OPERATOR], _average_sign(rules, r, scratch, high, low, n))
     if kind == KIND_STDDEV:

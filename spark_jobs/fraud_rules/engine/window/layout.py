@@ -93,7 +93,8 @@ R_TO_LOW = 15
 R_NEGATE = 16
 R_ACTIVE = 17  # 0: paused
 R_SHARED = 18  # rules with the same number have the same aggregate: extremes and distinct values
-R_WIDTH = 19
+R_WHEN = 19  # column of `Arrivals.passes`: the rows that the rule evaluates. Without `when` it is R_FILTER
+R_WIDTH = 20
 
 OP_EQ = 0
 OP_NE = 1

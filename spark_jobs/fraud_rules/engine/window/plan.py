@@ -111,6 +111,8 @@ class GroupingPlan:
     """The compiled rules of one grouping."""
 
     measures: Measures
+    conditions: tuple[Predicate, ...]
+    """The distinct `when` predicates of the rules. Their masks follow those of the filters (see R_WHEN)."""
     rules: RuleArrays
     in_force: tuple[RuleInForce, ...] = field(repr=False)
     """The rule of each row of `rules.rows`."""
@@ -140,6 +142,7 @@ class _Collector:
     trees: _Numbering[Tree] = field(default_factory=_Numbering)
     windows: _Numbering[int] = field(default_factory=_Numbering)
     distincts: _Numbering[Distinct] = field(default_factory=_Numbering)
+    conditions: _Numbering[Predicate] = field(default_factory=_Numbering)
     shared: _Numbering[tuple[int, int, int]] = field(default_factory=_Numbering)
     """The aggregates that rules share: kind, tree or multiset, window class."""
 
@@ -206,6 +209,7 @@ def compile_plan(versions: Sequence[GroupingInForce], schema: TransactionSchema,
             in_force.append(each)
         starts.append(len(rows))
     measures = collector.measures()
+    _place_conditions(rows, in_force, collector)
     resets = sorted({row[at.R_RULE] for row in rows if row[at.R_KIND] == KIND_RESET})
     compiled = RuleArrays(
         starts=np.array(starts, dtype=np.int64),
@@ -217,7 +221,15 @@ def compile_plan(versions: Sequence[GroupingInForce], schema: TransactionSchema,
         scales=np.array(denominators, dtype=np.uint64).reshape(len(rows), at.LIMBS),
         limits=np.array(numerators, dtype=np.uint64).reshape(len(rows), at.LIMBS),
     )
-    return GroupingPlan(measures, compiled, tuple(in_force))
+    return GroupingPlan(measures, tuple(collector.conditions), compiled, tuple(in_force))
+
+
+def _place_conditions(rows: Sequence[list[int]], in_force: Sequence[RuleInForce], collector: _Collector) -> None:
+    """Set R_WHEN of all rows. The number of filters must be final, because the conditions follow them."""
+    for row, each in zip(rows, in_force, strict=True):
+        when = each.rule.when
+        following = len(collector.filters) + 1
+        row[at.R_WHEN] = row[at.R_FILTER] if when is None else following + collector.conditions.number_of(when)
 
 
 def storing_plan(measures: Measures) -> GroupingPlan:

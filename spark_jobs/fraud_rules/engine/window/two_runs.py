@@ -26,13 +26,13 @@ from fraud_rules.engine.window.layout import (
     R_ACTIVE,
     R_COUNT,
     R_DISTINCT,
-    R_FILTER,
     R_KIND,
     R_LOW,
     R_RULE,
     R_SHARED,
     R_TREE,
     R_VALUES,
+    R_WHEN,
     R_WINDOW,
     S_BASE,
     S_CAP,
@@ -63,7 +63,7 @@ def evaluate_all(
     for w in range(windows):
         results.lefts[w] = -1
     for r in range(rules.starts[version], rules.starts[version + 1]):
-        if rules.rows[r, R_ACTIVE] == 0 or arrivals.passes[i, rules.rows[r, R_FILTER]] == 0:
+        if rules.rows[r, R_ACTIVE] == 0 or arrivals.passes[i, rules.rows[r, R_WHEN]] == 0:
             continue
         w = rules.rows[r, R_WINDOW]
         if results.lefts[w] < 0:
