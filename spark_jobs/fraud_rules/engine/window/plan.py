@@ -245,7 +245,7 @@ def storing_plan(measures: Measures) -> GroupingPlan:
         scales=none,
         limits=none,
     )
-    return GroupingPlan(measures, rules, ())
+    return GroupingPlan(measures, (), rules, ())
 
 
 def _compile_rule(
