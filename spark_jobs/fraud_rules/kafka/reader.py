@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Self
+from typing import Final, Self
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicCollection, TopicPartition
 from confluent_kafka.admin import AdminClient, ListOffsetsResultInfo, OffsetSpec  # type: ignore[attr-defined] # stub
 
-from fraud_rules.errors import BrokerUnavailable
+from fraud_rules.errors import BrokerUnavailable, OffsetsLost
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.runtime.retry import retried
 
 __all__ = [
+    "EARLIEST",
     "Record",
     "TopicReader",
     "available_messages",
@@ -28,6 +29,9 @@ __all__ = [
     "uncommitted_end",
     "watermarks",
 ]
+
+EARLIEST: Final = -2
+"""The first offset that Kafka holds, for Kafka's clients and for Spark."""
 
 _TIMEOUT_S = 15.0
 _POLL_S = 0.2
@@ -108,28 +112,42 @@ class TopicReader:
 
         Raises BrokerUnavailable also if the end is not reached in time, for example because the log is shorter.
         """
-        if start >= end:
+        for message in self.read_ranges({partition: (start, end)}):
+            yield record_of(message)
+
+    def read_ranges(self, ranges: Mapping[int, tuple[int, int]]) -> Generator[Message]:
+        """Yield the records of several partitions, each with offsets in [start, end) and in its own order.
+
+        A start may be `EARLIEST`. Raises the errors of `read`, and OffsetsLost if Kafka has removed a start.
+        """
+        ends = {partition: end for partition, (start, end) in ranges.items() if start < end}
+        if not ends:
             return
+        places = [TopicPartition(self.topic, partition, ranges[partition][0]) for partition in ends]
         with _mapped_errors(self._kafka):
-            self._consumer.assign([TopicPartition(self.topic, partition, start)])
+            self._consumer.assign(places)
         try:
-            yield from self._read_to(end, partition)
+            yield from self._read_to(ends)
         finally:
             self._consumer.unassign()  # otherwise the client continues to fetch
 
-    def _read_to(self, end: int, partition: int) -> Iterator[Record]:
+    def _read_to(self, ends: dict[int, int]) -> Iterator[Message]:
         deadline = time.monotonic() + _TIMEOUT_S
         while time.monotonic() < deadline:
             with _mapped_errors(self._kafka):
                 messages = available_messages(self._consumer, _POLL_S)
             for message in messages:
+                end = ends.get(_partition(message), 0)  # 0: this partition is read
                 if message.error() is None and _offset(message) < end:
-                    yield record_of(message)
+                    yield message
                 if self._is_last(message, end):
-                    return
+                    ends.pop(_partition(message), None)
+            if not ends:
+                return
             if any(message.error() is None for message in messages):
                 deadline = time.monotonic() + _TIMEOUT_S  # the caller's time for the records does not count
-        raise BrokerUnavailable(f"{self.topic}-{partition} cannot be read up to offset {end}: was it truncated?")
+        unread = ", ".join(f"{self.topic}-{partition} up to offset {end}" for partition, end in sorted(ends.items()))
+        raise BrokerUnavailable(f"cannot read {unread}: was the topic truncated?")
 
     def _is_last(self, message: Message, end: int) -> bool:
         """Whether this message is the last one below `end`."""
@@ -140,6 +158,11 @@ class TopicReader:
             return _offset(message) >= end
         if error.retriable() or error.code() in (KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN):
             return False
+        if error.code() == KafkaError._AUTO_OFFSET_RESET:
+            place = f"{self.topic}-{_partition(message)}"
+            raise OffsetsLost(
+                f"records of {place} are gone before they were read: {error.str()}; the next start names them"
+            )
         raise BrokerUnavailable(f"{self.topic} at {self._kafka}: {error.str()}")
 
 
@@ -259,6 +282,11 @@ def record_of(message: Message) -> Record:
 def _offset(message: Message) -> int:
     offset = message.offset()
     return -1 if offset is None else offset
+
+
+def _partition(message: Message) -> int:
+    partition = message.partition()
+    return -1 if partition is None else partition
 
 
 def _bytes(value: bytes | str | None) -> bytes | None:

@@ -28,7 +28,7 @@ from fraud_rules.stream.driver.losses import AcceptedLoss
 from fraud_rules.stream.driver.marker import Marker
 from fraud_rules.stream.driver.metrics import DetectorMetrics
 from fraud_rules.stream.driver.progress import BatchOutputs, BatchPosition, BatchTimings, RunTotals, progress_record
-from fraud_rules.stream.driver.query import LARGE_BATCH_RECORDS, large_batch, record_count
+from fraud_rules.stream.driver.query import BatchJobs
 from fraud_rules.stream.driver.records import (
     BatchTime,
     alert_records,
@@ -47,7 +47,7 @@ from fraud_rules.stream.work import BatchWatch
 from fraud_rules.stream.worker.context import PIN_PROPERTY, STATE_PROPERTY, WorkerContext
 from fraud_rules.stream.worker.spill import Spill, is_file
 from fraud_rules.stream.worker.state_log import StateDelta
-from fraud_rules.stream.worker.wire import SIDE_OUTPUT, SideOutput
+from fraud_rules.stream.worker.wire import SIDE_OUTPUT, OutputRow, SideOutput
 
 MAX_QUARANTINED_BYTES = 10_485_760
 
@@ -113,6 +113,7 @@ class BatchRunner:
         `draining`, if any. `failure` is the error of a failed batch.
         """
         self._parts = parts
+        self._jobs = BatchJobs(parts.spark, parts.context)
         self._marker = marker
         self._state = state
         self._resumed_at = resumed_at
@@ -126,15 +127,15 @@ class BatchRunner:
         self.stopped_at: int | None = None
         self.failure: Exception | None = None
 
-    def run(self, frame: DataFrame, batch_id: int) -> None:
-        """Run one batch. Spark calls this method."""
+    def run(self, _: DataFrame, batch_id: int) -> None:
+        """Run one batch. Spark calls this method with the frame of the query's own plan, see `query`."""
         if self.draining.is_set():
             self._parts.spark.sparkContext.setLogLevel("OFF")  # otherwise Spark logs the next exception as an error
             raise Draining
         self._busy = True
         self._parts.watch.batch_started(batch_id)
         try:
-            self._run(frame, batch_id)
+            self._run(batch_id)
         except Exception as error:
             self.failure = error
             raise
@@ -145,7 +146,7 @@ class BatchRunner:
         """Whether no batch runs and Spark has committed the last one."""
         return not self._busy and (self._last_batch < 0 or is_committed(self._parts.folder, self._last_batch))
 
-    def _run(self, frame: DataFrame, batch_id: int) -> None:
+    def _run(self, batch_id: int) -> None:
         """Run a batch, unless its outputs and its state are written already."""
         started = time.monotonic()
         rules = self._parts.pinner.rules_of(batch_id)
@@ -159,7 +160,7 @@ class BatchRunner:
         spark.setLocalProperty(PIN_PROPERTY, rules.pin.encode().decode())
         spark.setLocalProperty(STATE_PROPERTY, tell(self._state.after({}, self._state_ends())))
         ends = end_offsets(self._parts.folder, batch_id)
-        outputs, spilled = _collect(self._plan(frame, batch_id, ends), self._parts.spill)
+        outputs, spilled = _decode(self._jobs.run(self._starts(batch_id), ends), self._parts.spill)
         evaluated = time.monotonic()
         self._totals.add(outputs)
         totals = self._totals
@@ -177,13 +178,9 @@ class BatchRunner:
         self._last_batch = batch_id
         self._check_stop(rules)
 
-    def _plan(self, frame: DataFrame, batch_id: int, ends: Offsets) -> DataFrame:
-        """The plan of a batch: for a small batch, the query's own. The outputs do not depend on the plan."""
+    def _starts(self, batch_id: int) -> Offsets:
         folder = self._parts.folder
-        starts = end_offsets(folder, batch_id - 1) if batch_id else initial_offsets(folder) or {}
-        if record_count(starts, ends) < LARGE_BATCH_RECORDS:
-            return frame
-        return large_batch(self._parts.spark, self._parts.context, starts, ends)
+        return end_offsets(folder, batch_id - 1) if batch_id else initial_offsets(folder) or {}
 
     def _write(self, batch_id: int, ends: Offsets, rules: BatchRules, outputs: BatchOutputs) -> None:
         if self._query_id is None:
@@ -240,17 +237,13 @@ class BatchRunner:
             self.draining.set()
 
 
-def _collect(frame: DataFrame, spill: Spill) -> tuple[BatchOutputs, bool]:
-    """Run the batch. Return its outputs, and whether any of them was spilled.
-
-    This is the only Spark action of a batch, so that each task runs once.
-    """
-    table = frame.toArrow()
+def _decode(rows: Sequence[OutputRow], spill: Spill) -> tuple[BatchOutputs, bool]:
+    """The outputs of a batch, and whether any of them was spilled."""
     groups: list[KeyGroupOutput] = []
     side_outputs: list[SideOutput] = []
     states: list[StateDelta] = []
     spilled = False
-    for key_group, blob, state in zip(*(column.to_pylist() for column in table.columns), strict=True):
+    for key_group, blob, state in rows:
         if key_group == SIDE_OUTPUT:
             side_outputs.append(SideOutput.decode(blob))
         else:

@@ -1,7 +1,8 @@
-"""The streaming query, and the plan of a large batch.
+"""The streaming query, and the Spark job of each batch.
 
-A small batch runs as one task in one stage, because a stage and a shuffle cost the JVM more than such a batch costs the
-engine. For a large batch, the driver ignores that plan and reads the same offsets into a plan with many tasks.
+The query chooses the offsets of the batches and records them in the checkpoint. Its own plan is the source only, and it
+is never executed: the driver reads the same offsets in a job of its own. A small batch is one task, see `small_batch`.
+A large batch is a query with many tasks.
 """
 
 from __future__ import annotations
@@ -10,17 +11,19 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Final
 
+from pyspark import RDD
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.streaming.query import StreamingQuery
 
-from fraud_rules.stream.worker.context import WorkerContext
+from fraud_rules.kafka.reader import EARLIEST
+from fraud_rules.stream.worker.context import RECORDS_PROPERTY, BatchRecords, WorkerContext
 from fraud_rules.stream.worker.engine_stage import EngineStage
 from fraud_rules.stream.worker.fanout_stage import FanOutStage
-from fraud_rules.stream.worker.whole_stage import WholeStage
-from fraud_rules.stream.worker.wire import KEYED_SCHEMA, OUTPUT_SCHEMA
+from fraud_rules.stream.worker.small_batch import SmallBatch
+from fraud_rules.stream.worker.wire import KEYED_SCHEMA, OUTPUT_SCHEMA, OutputRow
 
-__all__ = ["LARGE_BATCH_RECORDS", "QUERY_NAME", "large_batch", "record_count", "start_query"]
+__all__ = ["LARGE_BATCH_RECORDS", "QUERY_NAME", "BatchJobs", "start_query"]
 
 QUERY_NAME = "fraud-detector"
 
@@ -28,7 +31,6 @@ LARGE_BATCH_RECORDS: Final = 4_000
 """The number of records from which a batch gets many tasks."""
 
 _MAX_FETCH_BYTES = "16777216"
-_EARLIEST = -2
 _READ_OPTIONS: Final = {
     "failOnDataLoss": "true",
     "kafka.isolation.level": "read_committed",
@@ -61,32 +63,61 @@ def start_query(
         "startingOffsets": starting_offsets,
         "maxOffsetsPerTrigger": str(settings.max_offsets_per_trigger),
     }
-    records = _selected(spark.readStream.format("kafka").options(**options).load(), context)
-    outputs = records.coalesce(1).mapInArrow(WholeStage(context).run, OUTPUT_SCHEMA)
-    writer = outputs.writeStream.queryName(QUERY_NAME).outputMode("append").foreachBatch(on_batch)
+    source = spark.readStream.format("kafka").options(**options).load()
+    writer = source.writeStream.queryName(QUERY_NAME).outputMode("append").foreachBatch(on_batch)
     return writer.option("checkpointLocation", context.checkpoint).start()
 
 
-def record_count(starts: Offsets, ends: Offsets) -> int:
-    """The number of records between the offsets, at most."""
-    return sum(end - starts.get(topic, {}).get(at, 0) for topic, places in ends.items() for at, end in places.items())
+class BatchJobs:
+    """Runs the Spark job of a batch. The outputs do not depend on the way."""
+
+    def __init__(self, spark: SparkSession, context: WorkerContext) -> None:
+        self._spark = spark
+        self._context = context
+        # One object for all small batches, because it keeps its serialized form.
+        one: RDD[int] = spark.sparkContext.parallelize([0], 1)
+        self._small: RDD[OutputRow] = one.mapPartitions(SmallBatch(context).run)
+
+    def run(self, starts: Offsets, ends: Offsets) -> list[OutputRow]:
+        """Evaluate the records between the offsets. A partition without a start is new.
+
+        This is the only Spark action of a batch, so that each task runs once.
+        """
+        first = {
+            topic: {at: starts.get(topic, {}).get(at, EARLIEST) for at in places} for topic, places in ends.items()
+        }
+        counts = {topic: _record_count(first[topic], places) for topic, places in ends.items()}
+        if sum(counts.values()) >= LARGE_BATCH_RECORDS:
+            return self._run_large(first, ends)
+        topic = self._context.settings.topics.transactions
+        ranges = {int(at): (first[topic][at], end) for at, end in ends.get(topic, {}).items()}
+        visits_all = any(count for name, count in counts.items() if name != topic)
+        spark = self._spark.sparkContext
+        spark.setLocalProperty(RECORDS_PROPERTY, BatchRecords(ranges, visits_all).encode())
+        return self._small.collect()
+
+    def _run_large(self, first: Offsets, ends: Offsets) -> list[OutputRow]:
+        context = self._context
+        options = {
+            **context.kafka.spark(),
+            **_READ_OPTIONS,
+            "assign": json.dumps({topic: [int(at) for at in places] for topic, places in ends.items()}),
+            "startingOffsets": json.dumps(first),
+            "endingOffsets": json.dumps(ends),
+            # With a fixed group, the consumers of an executor serve the next large batch too. No offset is ever
+            # committed.
+            "kafka.group.id": f"fraud-rules-{context.settings.detector}",
+        }
+        records = _selected(self._spark.read.format("kafka").options(**options).load(), context)
+        keyed = records.mapInArrow(FanOutStage(context).run, KEYED_SCHEMA)
+        parts = keyed.repartition(context.tasks, "key_group", "salt")
+        table = parts.mapInArrow(EngineStage(context).run, OUTPUT_SCHEMA).toArrow()
+        return [OutputRow(*row) for row in zip(*(column.to_pylist() for column in table.columns), strict=True)]
 
 
-def large_batch(spark: SparkSession, context: WorkerContext, starts: Offsets, ends: Offsets) -> DataFrame:
-    """The outputs of a large batch, evaluated by many tasks. A partition without a start is new."""
-    first = {topic: {at: starts.get(topic, {}).get(at, _EARLIEST) for at in places} for topic, places in ends.items()}
-    options = {
-        **context.kafka.spark(),
-        **_READ_OPTIONS,
-        "assign": json.dumps({topic: [int(at) for at in places] for topic, places in ends.items()}),
-        "startingOffsets": json.dumps(first),
-        "endingOffsets": json.dumps(ends),
-        # With a fixed group, the consumers of an executor serve the next large batch too. No offset is ever committed.
-        "kafka.group.id": f"fraud-rules-{context.settings.detector}",
-    }
-    records = _selected(spark.read.format("kafka").options(**options).load(), context)
-    keyed = records.mapInArrow(FanOutStage(context).run, KEYED_SCHEMA)
-    return keyed.repartition(context.tasks, "key_group", "salt").mapInArrow(EngineStage(context).run, OUTPUT_SCHEMA)
+def _record_count(first: Mapping[str, int], ends: Mapping[str, int]) -> int:
+    """The number of records between the offsets of a topic's partitions, at most."""
+    return sum(end - max(first[at], 0) for at, end in ends.items())
 
 
 def _selected(records: DataFrame, context: WorkerContext) -> DataFrame:

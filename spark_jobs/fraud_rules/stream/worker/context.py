@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
 
+import msgspec
 from pyspark import TaskContext
 
 from fraud_rules.configuration.settings import DetectorSettings
@@ -34,8 +35,26 @@ PIN_PROPERTY = "fraud.pin"
 STATE_PROPERTY = "fraud.state"
 """The local property with the state at the batch's start, see `state_position`."""
 
+RECORDS_PROPERTY = "fraud.records"
+"""The local property with the encoded `BatchRecords` of a small batch."""
+
 _SETTLED_AT = 2
 _tasks = 0
+
+
+class BatchRecords(msgspec.Struct, frozen=True):
+    """The records of a small batch.
+
+    `ranges` has the offsets [start, end) of the topic `transactions` by partition. `visits_all` means that the batch
+    also has records of other topics, which trigger a pass over all key groups.
+    """
+
+    ranges: dict[int, tuple[int, int]]
+    visits_all: bool
+
+    def encode(self) -> str:
+        """Encode for `WorkerContext.batch_records`."""
+        return msgspec.json.encode(self).decode()
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +75,10 @@ class WorkerContext:
     def pin(self) -> Pin:
         """The pin of this task's batch."""
         return _decoded_pin(_property(PIN_PROPERTY))
+
+    def batch_records(self) -> BatchRecords:
+        """The records of this task's batch, a small one."""
+        return _decode_records(_property(RECORDS_PROPERTY))
 
     def timeline(self) -> RuleTimeline:
         """The rule log up to the pin of this task's batch."""
@@ -98,6 +121,9 @@ def freeze_loaded() -> None:
     if _tasks == _SETTLED_AT:
         gc.collect()
         gc.freeze()
+
+
+_decode_records = msgspec.json.Decoder(BatchRecords).decode
 
 
 def _property(name: str) -> str:

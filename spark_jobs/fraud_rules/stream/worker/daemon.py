@@ -22,7 +22,7 @@ _SINGLE_THREADED: Final = {
 _PRELOADED: Final = (
     "pyspark.worker",
     "pyspark.testing.utils",
-    "fraud_rules.stream.worker.whole_stage",
+    "fraud_rules.stream.worker.small_batch",
 )
 
 

@@ -1,4 +1,4 @@
-"""Runs the engine on the packed rows of key groups. In a large batch, a shuffle precedes it, see `whole_stage`."""
+"""Runs the engine on the packed rows of key groups. In a large batch, a shuffle precedes it, see `small_batch`."""
 
 from __future__ import annotations
 

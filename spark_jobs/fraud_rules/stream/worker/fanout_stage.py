@@ -18,6 +18,8 @@ from fraud_rules.stream.worker.context import WorkerContext, freeze_loaded
 from fraud_rules.stream.worker.salting import salts
 from fraud_rules.stream.worker.wire import SIDE_OUTPUT, RefusedRecord, SideOutput, quantiles_ms
 
+__all__ = ["FanOutStage", "RawTransactions"]
+
 MAX_REFUSED_BYTES = 4_194_304
 """The most quarantined bytes in one row. A single larger record gets a row of its own."""
 
@@ -28,13 +30,18 @@ Rows = list[tuple[int, bytes]]
 
 
 @dataclass(frozen=True, slots=True)
-class _Records:
-    """The transaction records of one Arrow batch."""
+class RawTransactions:
+    """The undecoded records of the topic `transactions`, one element per record.
+
+    `visits_all` means that the batch also has records of other topics. These carry no transaction and only trigger a
+    pass over all key groups.
+    """
 
     values: list[bytes | None]
     partition: NDArray[np.int32]
     offset: NDArray[np.int64]
     append_ms: NDArray[np.int64]
+    visits_all: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,35 +51,31 @@ class FanOutStage:
     context: WorkerContext
 
     def run(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Columns in: see `pack`. Rows out: see `wire.KEYED_SCHEMA`."""
+        """Columns in: value, partition, offset, timestamp (us), is_transaction. Rows out: see `wire.KEYED_SCHEMA`."""
         freeze_loaded()
-        rows = [(group, blob if group == SIDE_OUTPUT else compress(blob)) for group, blob in self.pack(batches)]
+        packed = self.pack(map(_transactions, batches))
+        rows = [(group, blob if group == SIDE_OUTPUT else compress(blob)) for group, blob in packed]
         if rows:
             yield self._keyed(rows)
 
-    def pack(self, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, bytes]]:
-        """Columns in: value, partition, offset, timestamp (us), is_transaction. Out: key groups with packed rows.
-
-        Records of other topics carry no row. They only trigger a pass over all key groups.
-        """
+    def pack(self, parts: Iterable[RawTransactions]) -> Iterator[tuple[int, bytes]]:
+        """Yield key groups with packed rows, and the side outputs."""
         accepted: list[TransactionBatch] = []
-        ignored, visit_all = 0, False
-        for batch in batches:
-            mine = batch.filter(batch.column(4))
-            visit_all |= mine.num_rows < batch.num_rows
-            if not mine.num_rows:
+        ignored, visits_all = 0, False
+        for records in parts:
+            visits_all |= records.visits_all
+            if not records.values:
                 continue
-            records = _records(mine)
             decoded = self._decode(records)
             accepted.append(decoded.batch)
             ignored += decoded.ignored
             for refused in _refused(records, decoded):
                 yield SIDE_OUTPUT, SideOutput(refused=refused).encode()
         yield from self._fan_out(accepted, ignored)
-        if visit_all:
+        if visits_all:
             yield from ((group, EMPTY_BLOB) for group in range(self.context.settings.key_groups))
 
-    def _decode(self, records: _Records) -> DecodeResult:
+    def _decode(self, records: RawTransactions) -> DecodeResult:
         settings = self.context.settings
         return decode_transactions(
             records.values,
@@ -106,16 +109,18 @@ class FanOutStage:
         return pa.RecordBatch.from_arrays(columns, schema=_KEYED)
 
 
-def _records(batch: pa.RecordBatch) -> _Records:
-    return _Records(
-        batch.column(0).to_pylist(),
-        batch.column(1).to_numpy(),
-        batch.column(2).to_numpy(),
-        batch.column(3).cast(pa.int64()).to_numpy() // _US_A_MS,
+def _transactions(batch: pa.RecordBatch) -> RawTransactions:
+    mine = batch.filter(batch.column(4))
+    return RawTransactions(
+        mine.column(0).to_pylist(),
+        mine.column(1).to_numpy(),
+        mine.column(2).to_numpy(),
+        mine.column(3).cast(pa.int64()).to_numpy() // _US_A_MS,
+        visits_all=mine.num_rows < batch.num_rows,
     )
 
 
-def _refused(records: _Records, decoded: DecodeResult) -> Iterator[tuple[RefusedRecord, ...]]:
+def _refused(records: RawTransactions, decoded: DecodeResult) -> Iterator[tuple[RefusedRecord, ...]]:
     """Split the rejected records into portions of bounded size."""
     portion: list[RefusedRecord] = []
     size = 0

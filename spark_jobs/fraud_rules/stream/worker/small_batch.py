@@ -1,0 +1,59 @@
+"""Runs a whole small batch in one task: reads, decodes, fans out and evaluates.
+
+The task reads the records itself. To plan a query costs the JVM several times as much as the engine needs for a small
+batch, and a small batch needs no query: Spark runs this function on a fixed dataset with one element. A large batch
+runs as a query with the two stages `FanOutStage` and `EngineStage` in many tasks. Both ways give the same outputs.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+
+from fraud_rules.kafka.connection import KafkaConnection
+from fraud_rules.kafka.reader import TopicReader
+from fraud_rules.stream.worker.context import WorkerContext, freeze_loaded
+from fraud_rules.stream.worker.engine_stage import EngineStage
+from fraud_rules.stream.worker.fanout_stage import FanOutStage, RawTransactions
+from fraud_rules.stream.worker.wire import SIDE_OUTPUT, OutputRow
+
+__all__ = ["SmallBatch"]
+
+
+@dataclass(frozen=True, slots=True)
+class SmallBatch:
+    """Runs in a worker on the records that the driver names, see `BatchRecords`."""
+
+    context: WorkerContext
+
+    def run(self, element: Iterable[int]) -> Iterator[OutputRow]:
+        """Read and evaluate the records."""
+        freeze_loaded()
+        deque(element, maxlen=0)  # Spark ends a worker that leaves its input unread
+        blobs: dict[int, list[bytes]] = {}
+        for key_group, blob in FanOutStage(self.context).pack([self._read()]):
+            if key_group == SIDE_OUTPUT:
+                yield OutputRow(key_group, blob)
+            else:
+                blobs.setdefault(key_group, []).append(blob)
+        yield from EngineStage(self.context).evaluate(blobs)
+
+    def _read(self) -> RawTransactions:
+        records = self.context.batch_records()
+        reader = _transactions(self.context.kafka, self.context.settings.topics.transactions)
+        values: list[bytes | None] = []
+        places: list[tuple[int | None, int | None, int]] = []
+        for message in reader.read_ranges(records.ranges):
+            values.append(message.value())
+            places.append((message.partition(), message.offset(), message.timestamp()[1]))
+        partition, offset, append_ms = np.array(places, np.int64).reshape(-1, 3).T
+        return RawTransactions(values, partition.astype(np.int32), offset, append_ms, records.visits_all)
+
+
+@cache
+def _transactions(kafka: KafkaConnection, topic: str) -> TopicReader:
+    return TopicReader(kafka, topic)

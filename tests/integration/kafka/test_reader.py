@@ -1,0 +1,72 @@
+"""Readers of offset ranges, as a small batch uses them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+from confluent_kafka import Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
+
+from fraud_rules.errors import OffsetsLost
+from fraud_rules.kafka.reader import EARLIEST, TopicReader
+from tests.support.kafka.own_topics import OwnTopics
+
+Ranges = Mapping[int, tuple[int, int]]
+
+
+def _fill(topics: OwnTopics) -> str:
+    """Write 100 records, 50 to each of two partitions. Return the topic."""
+    topic = topics.names.transactions
+    producer = Producer({"bootstrap.servers": topics.bootstrap})
+    for number in range(100):
+        producer.produce(topic, str(number), partition=number % 2)
+    assert producer.flush(30) == 0
+    return topic
+
+
+def _read(topics: OwnTopics, topic: str, *ranges: Ranges) -> list[dict[int, list[int]]]:
+    """The offsets by partition that one reader returns for each of these ranges."""
+    found = []
+    with TopicReader(topics.kafka, topic) as reader:
+        for each in ranges:
+            offsets: dict[int, list[int]] = {partition: [] for partition in each}
+            for message in reader.read_ranges(each):
+                offsets[message.partition()].append(message.offset())  # type: ignore[index,arg-type]
+            found.append(offsets)
+    return found
+
+
+def test_each_range_is_read_exactly_and_in_order(topics: OwnTopics) -> None:
+    """An empty range and a partition that is read early end nothing; a later range may start before an earlier one."""
+    topic = _fill(topics)
+    wanted: list[Ranges] = [{0: (3, 50), 1: (10, 12)}, {0: (50, 50), 1: (12, 50)}, {0: (0, 1), 1: (5, 5)}]
+    assert _read(topics, topic, *wanted) == [
+        {partition: list(range(start, end)) for partition, (start, end) in each.items()} for each in wanted
+    ]
+
+
+def test_a_range_may_end_with_records_that_are_never_visible(topics: OwnTopics) -> None:
+    """Markers of transactions and aborted records occupy offsets."""
+    topic = _fill(topics)
+    producer = Producer({"bootstrap.servers": topics.bootstrap, "transactional.id": topics.prefix})
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    producer.produce(topic, b"aborted", partition=0)
+    producer.flush(30)
+    producer.abort_transaction(30)
+    with TopicReader(topics.kafka, topic) as reader:
+        end = reader.ends(0)[1]
+    assert end == 52, "50 records, the aborted one, and the marker"
+    assert _read(topics, topic, {0: (48, end), 1: (49, 50)}) == [{0: [48, 49], 1: [49]}]
+
+
+def test_a_removed_start_is_an_error_and_the_earliest_start_is_not(topics: OwnTopics) -> None:
+    """Only a partition that the detector has never read starts at the first offset that Kafka holds."""
+    topic = _fill(topics)
+    admin = AdminClient({"bootstrap.servers": topics.bootstrap})
+    for done in admin.delete_records([TopicPartition(topic, 0, 20)]).values():
+        done.result()
+    with pytest.raises(OffsetsLost, match=f"{topic}-0"):
+        _read(topics, topic, {0: (10, 50), 1: (0, 50)})
+    assert _read(topics, topic, {0: (EARLIEST, 22), 1: (EARLIEST, 2)}) == [{0: [20, 21], 1: [0, 1]}]
