@@ -1,11 +1,13 @@
-"""The agent deploys the detector on a standalone cluster, and one of its workers ends."""
+"""The detector on a standalone cluster: a worker ends and returns with its old views, and tasks run twice."""
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 
 from fraud_rules.configuration.project import Project
@@ -16,6 +18,7 @@ from tests.support.processes.running_agent import Operations
 from tests.support.processes.running_detector import Installation
 from tests.support.processes.spark_cluster import StandaloneCluster
 from tests.support.recovery.load import Load
+from tests.support.recovery.site import Site
 from tests.support.recovery.traffic import FUTURE_TOLERANCE_MS, OUT_OF_ORDERNESS_MS
 from tests.support.recovery.verdict import differences
 from tests.support.recovery.watch import Watch
@@ -42,7 +45,7 @@ def ops(tmp_path: Path, project: Project, topics: OwnTopics) -> Iterator[Operati
     operations.end()
 
 
-def test_the_detector_continues_after_the_loss_of_a_worker(
+def test_the_detector_continues_after_the_loss_and_the_return_of_a_worker(
     cluster: StandaloneCluster, ops: Operations, topics: OwnTopics, project: Project, tmp_path: Path
 ) -> None:
     settings = {"max_out_of_orderness_ms": OUT_OF_ORDERNESS_MS, "future_tolerance_ms": FUTURE_TOLERANCE_MS}
@@ -60,6 +63,11 @@ def test_the_detector_continues_after_the_loss_of_a_worker(
         load.allow(ROWS)
         reached = watch.batch_id
         until(lambda: watch.batch_id >= reached + 10, "the detector continues with the remaining worker")
+        cluster.return_worker(0)
+        until(lambda: cluster.executors(0), "the worker has an executor again")
+        load.allow(ROWS)
+        reached = watch.batch_id
+        until(lambda: watch.batch_id >= reached + 10, "the detector continues with both workers")
         load.finish()
         transactions = topic_ends(topics.kafka, topics.names.transactions)
         rules = topic_ends(topics.kafka, topics.names.rules)
@@ -70,5 +78,42 @@ def test_the_detector_continues_after_the_loss_of_a_worker(
     assert attempt.exit_code == 0
     assert attempt.batches_committed > 10
     found, counts = differences(installation, load.traffic.documents)
+    assert not found, "\n".join(found)
+    assert counts["alerts"] > 0
+
+
+SPECULATION = {
+    **SPARK,
+    "spark.speculation": "true",
+    "spark.speculation.interval": "100ms",
+    "spark.speculation.minTaskRuntime": "100ms",
+    "spark.speculation.task.duration.threshold": "500ms",
+}
+
+
+@pytest.mark.long
+def test_speculative_tasks_change_no_output(
+    cluster: StandaloneCluster, topics: OwnTopics, project: Project, tmp_path: Path
+) -> None:
+    """The Python workers of one executor are suspended. Spark runs their tasks on the other executor too, and the first
+    ones end later."""
+    site = Site(tmp_path, project, topics, seed=13, key_groups=4)
+    flags = [flag for name, value in SPECULATION.items() for flag in ("--spark-conf", f"{name}={value}")]
+    with site.working(ROWS):
+        site.start("--master", cluster.url, "--driver-memory", "700m", *flags)
+        until(lambda: site.watch.batch_id >= 5, "batches are written")
+        for number in (0, 1, 0, 1):
+            suspended = cluster.python_processes(number)
+            for process in suspended:
+                process.suspend()
+            site.load.allow(100)
+            reached = site.watch.batch_id
+            until(lambda reached=reached: site.watch.batch_id >= reached + 4, "the other executor runs the tasks")
+            for process in suspended:
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    process.resume()
+            until(lambda reached=reached: site.watch.batch_id >= reached + 8, "the detector continues")
+        site.finish()
+    found, counts = differences(site.installation, site.load.traffic.documents)
     assert not found, "\n".join(found)
     assert counts["alerts"] > 0

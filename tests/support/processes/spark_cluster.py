@@ -8,11 +8,12 @@ import subprocess
 from contextlib import suppress
 from pathlib import Path
 
+import psutil
 import pyspark
 
 from fraud_rules.runtime.process import start_detached
 from tests.support.ports import free_ports
-from tests.support.processes.running_detector import kill_session
+from tests.support.processes.running_detector import kill_session, members_of
 from tests.support.waiting import until
 
 _HOST = "127.0.0.1"
@@ -20,7 +21,11 @@ _SPARK_HOME = Path(pyspark.__file__).parent
 
 
 class StandaloneCluster:
-    """A Spark master with workers. `url` is the master URL for a driver."""
+    """A Spark master with workers. `url` is the master URL for a driver.
+
+    Each worker has an address and a temporary folder of its own, as a host has: Spark never runs two attempts of a task
+    on one host, and views belong to a host.
+    """
 
     def __init__(self, home: Path, workers: int) -> None:
         self._home = home
@@ -35,8 +40,16 @@ class StandaloneCluster:
         """Kill a worker together with its executors, as if its machine had failed."""
         kill_session(self.workers[number])
 
+    def return_worker(self, number: int) -> None:
+        """Start a killed worker again, with the temporary folder that it had."""
+        self.workers[number] = self._start_worker(number)
+
+    def python_processes(self, number: int) -> list[psutil.Process]:
+        """The Python daemons and workers of a worker's executors."""
+        return [process for process in members_of(self.workers[number].pid) if process.name().startswith("python")]
+
     def executors(self, number: int) -> int:
-        """Count the executors that a worker was asked to launch."""
+        """Count the executors that a worker was asked to launch since its last start."""
         return self._said(f"worker-{number}").count("Asked to launch executor")
 
     def end(self) -> None:
@@ -45,17 +58,19 @@ class StandaloneCluster:
             kill_session(process)
 
     def _start_worker(self, number: int) -> subprocess.Popen[bytes]:
-        work = self._home / f"work-{number}"
+        work, host = self._home / f"work-{number}", f"127.0.0.{number + 2}"
         options = (
-            f"--host={_HOST}",
+            f"--host={host}",
             "--cores=1",
             "--memory=1g",
             f"--work-dir={work}",
             f"--webui-port={free_ports(1)[0]}",
         )
-        return self._start(f"worker-{number}", "Worker", *options, self.url)
+        folder = self._home / f"host-{number}"
+        folder.mkdir(exist_ok=True)
+        return self._start(f"worker-{number}", "Worker", *options, self.url, TMPDIR=str(folder), SPARK_LOCAL_IP=host)
 
-    def _start(self, name: str, kind: str, *arguments: str) -> subprocess.Popen[bytes]:
+    def _start(self, name: str, kind: str, *arguments: str, **environ: str) -> subprocess.Popen[bytes]:
         words = [word for argument in arguments for word in argument.split("=", 1)]
         main = f"org.apache.spark.deploy.{kind.lower()}.{kind}"
         environment = {
@@ -63,6 +78,7 @@ class StandaloneCluster:
             "SPARK_HOME": str(_SPARK_HOME),
             "SPARK_LOCAL_IP": _HOST,
             "SPARK_DAEMON_MEMORY": "256m",
+            **environ,
         }
         command, log = [str(_SPARK_HOME / "bin" / "spark-class"), main, *words], self._home / f"{name}.log"
         return start_detached(command, log, folder=self._home, environment=environment, append=False)
