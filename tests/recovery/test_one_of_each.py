@@ -1,6 +1,7 @@
-"""A full disk, a zombie, a takeover, a lost state and a rebuild, each once, in one run of one detector.
+"""A full disk, a zombie, a takeover, a kill between chunks and transaction, a lost state and a rebuild, each once, in
+one run of one detector.
 
-The variants of each are in test_takeover, test_checkpoint and test_rebuild, which are long tests.
+The variants of each are in test_takeover, test_state_writes, test_checkpoint and test_rebuild, which are long tests.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from fraud_rules.configuration.project import Project
 from fraud_rules.errors import BrokerUnavailable, CheckpointDamaged, DetectorFailed, Fenced, StateDamaged
 from tests.support.kafka.own_topics import OwnTopics
 from tests.support.kafka.state_damage import recreate_state
+from tests.support.processes.constants import with_constants
+from tests.support.recovery.chunk_kill import kill_after_a_chunk
 from tests.support.recovery.site import Site
 from tests.support.recovery.verdict import differences
 from tests.support.small_disk import small_disk
@@ -56,6 +59,12 @@ class Story(Site):
         assert zombie.wait_end() in ends, zombie.said()[-2000:]
         zombie.kill()
 
+    def kill_before_the_transaction(self) -> None:
+        """Kill the detector after a task has written a chunk. The next start may restore the key group without it."""
+        kill_after_a_chunk(self.starts[-1], self.installation.topics)
+        self.start()
+        self.await_batches(3)
+
     def lose_the_state_and_rebuild(self) -> None:
         assert self.starts[-1].stop() == 0, self.starts[-1].said()[-2000:]
         recreate_state(self.installation.topics)
@@ -67,6 +76,7 @@ class Story(Site):
 
 def test_every_alert_is_right_after_all_failures(project: Project, topics: OwnTopics, tmp_path: Path) -> None:
     site = Story(tmp_path / "site", project, topics, seed=7, key_groups=4)
+    site.installation = with_constants(site.installation, worker__state_log__LARGE_BYTES=1)
     disk = tmp_path / "disk"
     with small_disk(disk, "64m"), site.working(ROWS):
         checkpoint = disk / "checkpoint"
@@ -74,6 +84,7 @@ def test_every_alert_is_right_after_all_failures(project: Project, topics: OwnTo
         site.installation.checkpoint.symlink_to(checkpoint)
         site.fill_the_disk(disk)
         site.take_over()
+        site.kill_before_the_transaction()
         site.lose_the_state_and_rebuild()
         site.finish()
         assert len(list(disk.glob("checkpoint.aside-*"))) == 1
