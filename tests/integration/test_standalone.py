@@ -28,6 +28,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.timeout(420)]
 
 SPARK = {"spark.executor.memory": "700m", "spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
 ROWS = 300
+KEY_GROUPS = 4
 
 
 @pytest.fixture
@@ -48,26 +49,36 @@ def ops(tmp_path: Path, project: Project, topics: OwnTopics) -> Iterator[Operati
 def test_the_detector_continues_after_the_loss_and_the_return_of_a_worker(
     cluster: StandaloneCluster, ops: Operations, topics: OwnTopics, project: Project, tmp_path: Path
 ) -> None:
+    """The worker with the views ends. It returns with them, and must use them once the other worker ends."""
     settings = {"max_out_of_orderness_ms": OUT_OF_ORDERNESS_MS, "future_tolerance_ms": FUTURE_TOLERANCE_MS}
-    installation = Installation.make(tmp_path, project, topics, **settings, tick_ms=500, key_groups=4)
+    installation = Installation.make(tmp_path, project, topics, **settings, tick_ms=500, key_groups=KEY_GROUPS)
     shutil.copy(installation.schema, tmp_path / "schema.yaml")
     ops.agent()
     release = ops.release(config=tmp_path, master=cluster.url, spark=SPARK, driver_memory="700m")
     record = ops.decide(release)
     with Watch(installation) as watch, Load(topics, seed=7, rate=40.0) as load:
+
+        def await_batches(count: int) -> None:
+            reached = watch.batch_id
+            until(lambda: watch.batch_id >= reached + count, f"{count} batches are written")
+
         load.allow(ROWS)
         ops.await_phase(record, AttemptPhase.RUNNING, timeout_s=120.0)
-        until(lambda: watch.batch_id >= 5, "batches are written")
+        await_batches(5)
         assert [cluster.executors(number) for number in (0, 1)] == [1, 1]
-        cluster.kill_worker(0)
+        first = max((0, 1), key=lambda number: len(cluster.views(number)))
+        assert len(cluster.views(first)) == KEY_GROUPS
+        lost_at = watch.batch_id
+        cluster.kill_worker(first)
+        await_batches(5)
+        cluster.return_worker(first)
+        until(lambda: cluster.executors(first), "the worker has an executor again")
+        await_batches(2)
+        returned_at = watch.batch_id
+        assert len(cluster.views(first)) == KEY_GROUPS, "the worker has its old views"
+        cluster.kill_worker(1 - first)
         load.allow(ROWS)
-        reached = watch.batch_id
-        until(lambda: watch.batch_id >= reached + 10, "the detector continues with the remaining worker")
-        cluster.return_worker(0)
-        until(lambda: cluster.executors(0), "the worker has an executor again")
-        load.allow(ROWS)
-        reached = watch.batch_id
-        until(lambda: watch.batch_id >= reached + 10, "the detector continues with both workers")
+        await_batches(10)
         load.finish()
         transactions = topic_ends(topics.kafka, topics.names.transactions)
         rules = topic_ends(topics.kafka, topics.names.rules)
@@ -80,6 +91,10 @@ def test_the_detector_continues_after_the_loss_and_the_return_of_a_worker(
     found, counts = differences(installation, load.traffic.documents)
     assert not found, "\n".join(found)
     assert counts["alerts"] > 0
+    progress = installation.progress()
+    rebuilt = sum(each.view_rebuilds for each in progress if lost_at < each.batch_id <= returned_at)
+    refreshed = sum(each.view_catch_ups + each.view_rebuilds for each in progress if each.batch_id > returned_at)
+    assert min(rebuilt, refreshed) >= KEY_GROUPS
 
 
 SPECULATION = {

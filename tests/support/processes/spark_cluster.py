@@ -48,6 +48,10 @@ class StandaloneCluster:
         """The Python daemons and workers of a worker's executors."""
         return [process for process in members_of(self.workers[number].pid) if process.name().startswith("python")]
 
+    def views(self, number: int) -> list[Path]:
+        """The folders of the views of key groups in a worker's temporary folder."""
+        return list((self._home / f"host-{number}").glob("fraud-rules-views/*/layout-*/key-group-*"))
+
     def executors(self, number: int) -> int:
         """Count the executors that a worker was asked to launch since its last start."""
         return self._said(f"worker-{number}").count("Asked to launch executor")
