@@ -15,6 +15,7 @@ __all__ = [
     "BatchProgress",
     "DetectorStatus",
     "TrafficCounts",
+    "ViewCounts",
     "decode_progress",
     "detector_status",
     "longest_silence_ms",
@@ -73,6 +74,14 @@ class TrafficCounts(msgspec.Struct, frozen=True, rename="camel"):
         return self.quarantined / records if records else None
 
 
+class ViewCounts(msgspec.Struct, frozen=True, rename="camel"):
+    """How often views of key groups were not current at the start of a batch: views that caught up with the versions
+    that they lacked, and views that were rebuilt."""
+
+    catch_ups: Whole
+    rebuilds: Whole
+
+
 class BatchProgress(msgspec.Struct, frozen=True, rename="camel"):
     """The record of one batch in `detector-progress`. `end_offsets` are by topic and partition (as text).
 
@@ -81,7 +90,8 @@ class BatchProgress(msgspec.Struct, frozen=True, rename="camel"):
     batches of earlier queries, after a rebuild or `--adopt`. `attempt` is the id of the intent that the detector
     executes, if it executes one. `lost` lists the records that the detector skips from this batch on, because a person
     has accepted the loss. `retained_marks` counts the marks that alerts leave for cool-downs and resets, once per rule
-    and key.
+    and key. `view_catch_ups` and `view_rebuilds` count the views that were not current (see `ViewCounts`), and
+    `views_since_start` counts them since this start.
     """
 
     query_id: str
@@ -107,6 +117,9 @@ class BatchProgress(msgspec.Struct, frozen=True, rename="camel"):
     since_start: TrafficCounts | None = None
     lost: list[LostRecords] = []
     retained_marks: int = 0
+    view_catch_ups: Whole = 0
+    view_rebuilds: Whole = 0
+    views_since_start: ViewCounts | None = None
 
     def ends_of(self, topic: str) -> dict[int, int]:
         """The end offsets of one topic by partition."""
@@ -134,6 +147,7 @@ class DetectorStatus(msgspec.Struct, frozen=True, rename="camel"):
     watermark: int | None
     recent: TrafficCounts | None = None
     since_start: TrafficCounts | None = None
+    views_since_start: ViewCounts | None = None
 
 
 def traffic_since(records: Sequence[tuple[int, BatchProgress]], since_ms: int) -> TrafficCounts:
@@ -181,6 +195,7 @@ def detector_status(records: Sequence[tuple[int, BatchProgress]], now_ms: int, t
         watermark=newest.watermark,
         recent=traffic_since(records, written_ms - _TRAFFIC_SPAN_MS),
         since_start=newest.since_start,
+        views_since_start=newest.views_since_start,
     )
 
 

@@ -14,13 +14,14 @@ from fraud_rules.configuration.project import Project
 from fraud_rules.configuration.settings import DecisionSettings, DetectorSettings, TopicNames
 from fraud_rules.errors import FraudError, Reason, RecordRejected, RuleRejected, StateDamaged
 from fraud_rules.kafka.writer import OutRecord
-from fraud_rules.logs.detector_status import TrafficCounts, decode_progress
+from fraud_rules.logs.detector_status import TrafficCounts, ViewCounts, decode_progress
 from fraud_rules.model.limits import RuleLimits
-from fraud_rules.model.output import AlertRecord, KeyGroupOutput, LateRecord
+from fraud_rules.model.output import AlertRecord, KeyGroupOutput, LateRecord, ViewRefresh
 from fraud_rules.model.ruleset import RuleTimeline
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.runtime.compression import compress, decompress
 from fraud_rules.spark.shutdown import query_error
+from fraud_rules.stream.driver.metrics import DetectorMetrics
 from fraud_rules.stream.driver.progress import BatchOutputs, BatchPosition, RunTotals, progress_record
 from fraud_rules.stream.driver.records import (
     BatchTime,
@@ -235,6 +236,22 @@ def test_a_late_transaction_counts_once_however_many_groupings_it_was_late_in() 
     progress = decode_progress(progress_record(place, outputs, totals, 0, 0, None))
     assert (progress.rows, progress.late, progress.late_transactions) == (5, 3, 2)
     assert progress.since_start == totals.traffic
+
+
+def test_views_that_were_not_current_are_counted_per_batch_and_since_the_start() -> None:
+    refreshed = [ViewRefresh.REBUILD, ViewRefresh.CATCH_UP, ViewRefresh.NONE, ViewRefresh.CATCH_UP]
+    groups = [msgspec.structs.replace(output(i), refreshed=each) for i, each in enumerate(refreshed)]
+    totals, metrics = RunTotals(TrafficCounts(0, 0, 0, 0)), DetectorMetrics("detector")
+    for batch in (groups, groups[:1]):
+        outputs = BatchOutputs([KeyGroupOutput.decode(each.encode()) for each in batch], [])
+        totals.add(outputs)
+        progress = decode_progress(progress_record(BatchPosition("q", 1, {}, Pin(1, 0)), outputs, totals, 0, 0, None))
+        metrics.add_batch(progress)
+    assert (progress.view_catch_ups, progress.view_rebuilds) == (0, 1)
+    assert progress.views_since_start == ViewCounts(catch_ups=2, rebuilds=2)
+    labels = {"detector": "detector"}
+    assert metrics.registry.get_sample_value("fraud_detector_view_rebuilds_total", labels) == 2
+    assert metrics.registry.get_sample_value("fraud_detector_view_catch_ups_total", labels) == 2
 
 
 def test_a_large_output_travels_as_a_file(tmp_path: Any) -> None:

@@ -56,6 +56,9 @@ def _figures(detector: DetectorStatus) -> Iterator[str]:
         yield f"traffic   {_shares(detector.recent)} (last 5 min)"
     yield f"rules     {detector.rules_in_force} in force"
     yield f"state     {state}, watermark {watermark}"
+    views = detector.views_since_start
+    if views is not None:
+        yield f"views     {views.rebuilds:,} rebuilt, {views.catch_ups:,} caught up since the start"
 
 
 def _latency(detector: DetectorStatus) -> str:

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from fraud_rules.logs.detector_status import TrafficCounts
+from fraud_rules.logs.detector_status import TrafficCounts, ViewCounts
 from fraud_rules.model.lost_records import LostRecords
-from fraud_rules.model.output import KeyGroupOutput
+from fraud_rules.model.output import KeyGroupOutput, ViewRefresh
 from fraud_rules.stream.pins import Pin
 from fraud_rules.stream.worker.state_log import StateDelta
 from fraud_rules.stream.worker.wire import SideOutput, merged_quantile_ms
@@ -45,6 +45,12 @@ class BatchOutputs:
         """The number of transactions that were late in at least one grouping."""
         return len({(record.partition, record.offset) for group in self.groups for record in group.late})
 
+    @property
+    def views(self) -> ViewCounts:
+        """The views that were not current at the start of the batch."""
+        refreshed = [group.refreshed for group in self.groups]
+        return ViewCounts(refreshed.count(ViewRefresh.CATCH_UP), refreshed.count(ViewRefresh.REBUILD))
+
     def append_ms(self, q: float) -> int | None:
         """A quantile of the append times of the accepted transactions."""
         return merged_quantile_ms(((each.rows, each.append_quantiles_ms) for each in self.side_outputs), q)
@@ -77,10 +83,12 @@ class BatchTimings(msgspec.Struct, frozen=True, rename="camel"):
 
 @dataclass(slots=True)
 class RunTotals:
-    """The totals of this start: the state, by the newest output of each key group, and the traffic."""
+    """The totals of this start: the state, by the newest output of each key group, the traffic, and the views that
+    were not current."""
 
     traffic: TrafficCounts
     groups: dict[int, KeyGroupOutput] = field(default_factory=dict)
+    views: ViewCounts = field(default_factory=lambda: ViewCounts(0, 0))
 
     def add(self, outputs: BatchOutputs) -> None:
         """Add a batch."""
@@ -91,6 +99,8 @@ class RunTotals:
             before.late + outputs.late,
             before.quarantined + outputs.refused,
         )
+        found = outputs.views
+        self.views = ViewCounts(self.views.catch_ups + found.catch_ups, self.views.rebuilds + found.rebuilds)
         for output in outputs.groups:
             bare = msgspec.structs.replace(output, alerts=[], late=[], duplicates=[], evaluations=[])
             self.groups[output.key_group] = bare
@@ -166,5 +176,8 @@ def progress_record(
             "lateTransactions": outputs.late,
             "sinceStart": totals.traffic,
             "lost": place.lost,
+            "viewCatchUps": outputs.views.catch_ups,
+            "viewRebuilds": outputs.views.rebuilds,
+            "viewsSinceStart": totals.views,
         }
     )

@@ -12,7 +12,7 @@ from fraud_ops.control_plane.web.schemas.base import Document, Request, Response
 
 __all__ = [
     "DetectorState", "Fault", "GroupingLateness", "LateTransaction", "Liveness",
-    "Progress", "ProgressPoint", "Quarantined", "ReaderShown", "Traffic", "VerdictShown", "WhatIf",
+    "Progress", "ProgressPoint", "Quarantined", "ReaderShown", "Traffic", "VerdictShown", "Views", "WhatIf",
     "WhatIfRequest", "WhatIfStarted",
 ]  # fmt: skip
 
@@ -25,6 +25,13 @@ class Traffic(ResponseModel):
     rows: int
     late: int
     quarantined: int
+
+
+class Views(ResponseModel):
+    """How often views of key groups were not current at the start of a batch: they caught up, or were rebuilt."""
+
+    catch_ups: int
+    rebuilds: int
 
 
 class DetectorState(ResponseModel):
@@ -45,6 +52,7 @@ class DetectorState(ResponseModel):
     watermark: int | None
     recent: Traffic | None
     since_start: Traffic | None
+    views_since_start: Views | None
 
 
 class VerdictShown(ResponseModel):

@@ -1145,6 +1145,7 @@ export interface components {
             /** Rulesinforce */
             rulesInForce: number;
             sinceStart: components["schemas"]["Traffic"] | null;
+            viewsSinceStart: components["schemas"]["Views"] | null;
             /** Watermark */
             watermark: number | null;
         };
@@ -1931,6 +1932,16 @@ export interface components {
             items: components["schemas"]["Version"][];
             /** Next */
             next: string | null;
+        };
+        /**
+         * Views
+         * @description How often views of key groups were not current at the start of a batch: they caught up, or were rebuilt.
+         */
+        Views: {
+            /** Catchups */
+            catchUps: number;
+            /** Rebuilds */
+            rebuilds: number;
         };
         /**
          * WhatIf

@@ -96,6 +96,11 @@ function Metrics({ status, liveness }: { status: Progress["status"]; liveness: L
             <Fact name="Rules in force">{formatNumber(status.rulesInForce)}</Fact>
             <Fact name="Events in state">{`${formatNumber(status.retainedEvents)} (${formatBytes(status.retainedBytes)})`}</Fact>
             <Fact name="Watermark">{status.watermark === null ? "–" : formatTime(status.watermark)}</Fact>
+            {status.viewsSinceStart && (
+              <Fact name="View rebuilds / catch-ups (since start)">
+                {`${formatNumber(status.viewsSinceStart.rebuilds)} / ${formatNumber(status.viewsSinceStart.catchUps)}`}
+              </Fact>
+            )}
             {status.recent && (
               <>
                 <Fact name="Late (last 5 min)">{formatShare(status.recent.late, status.recent.rows)}</Fact>
