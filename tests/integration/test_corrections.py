@@ -23,6 +23,7 @@ from fraud_rules.configuration.project import Project
 from fraud_rules.errors import ArchiveDamaged, DayBusy, RuleLogForeign, StorageFull
 from fraud_rules.kafka.consume import await_settled
 from fraud_rules.model.day import Day
+from fraud_rules.model.decision import SEVERITY_WEIGHTS
 from tests.support.conformance import load_schema
 from tests.support.kafka.own_topics import OwnTopics
 from tests.support.kafka.records import produce, read_all
@@ -34,6 +35,7 @@ pytestmark = pytest.mark.integration
 
 DAY = Day.parse("2026-11-12")
 KILLS = 6
+OUTCOMES = {(False, False): "NOTE", (True, False): "REVIEW", (True, True): "DECLINE"}
 HALF = """
 import os, signal, sys, time
 from fraud_rules.kafka.connection import KafkaConnection
@@ -69,6 +71,11 @@ def site(project: Project, tmp_path: Path) -> Site:
 
 def job(site: Site, topics: OwnTopics) -> ReevaluationJob:
     return job_of(site.store.root, topics.bootstrap, topics.prefix, DAY)
+
+
+def archived_ids(site: Site) -> list[int]:
+    ids = [step["tx"]["transactionId"] for step in site.document["steps"] if "tx" in step]
+    return list(dict.fromkeys(ids))
 
 
 def records(topics: OwnTopics, topic: str) -> list[dict[str, Any]]:
@@ -115,6 +122,36 @@ def test_a_run_that_is_killed_while_it_publishes_has_published_nothing(site: Sit
     assert run_once(job(site, topics)).new_corrections == expected
     corrections = records(topics, topics.names.alert_corrections)
     assert [each["kind"] for each in corrections] == ["ADDED"] * expected
+
+
+def test_a_correction_has_the_score_of_its_transaction_with_all_corrections(site: Site, topics: OwnTopics) -> None:
+    """The detector has published two wrong alerts: one of a transaction with a right alert, one of another one."""
+    run_once(job(site, topics))
+    added = records(topics, topics.names.alert_corrections)
+    weights: dict[int, dict[int, int]] = {}
+    for each in added:
+        rule = each["alert"]["violatedRule"]
+        weights.setdefault(each["transactionId"], {})[rule["ruleId"]] = SEVERITY_WEIGHTS[rule["severity"]]
+    expected = [sum(weights[each["transactionId"]].values()) for each in added]
+    assert [each["score"] for each in added] == expected
+    assert {(each["score"] >= 50, each["score"] >= 100): each["outcome"] for each in added} | OUTCOMES == OUTCOMES
+
+    right = added[0]["alert"]
+    (alone,) = [tx for tx in archived_ids(site) if tx not in weights][:1]
+    wrong = [
+        {**right, "alertId": "00000000-0000-5000-8000-000000000001"},
+        {**right, "alertId": "00000000-0000-5000-8000-000000000002"},
+    ]
+    wrong[1] = {**wrong[1], "triggeringEvent": {**right["triggeringEvent"], "transactionId": alone}}
+    for alert in wrong:
+        produce(topics.bootstrap, topics.names.alerts, [json.dumps(alert).encode()], key=alert["alertId"].encode())
+    run_once(job(site, topics))
+    new = records(topics, topics.names.alert_corrections)[len(added) :]
+    assert {(each["alertId"][-1], each["kind"], each["score"]) for each in new} == {
+        ("1", "RETRACTED", added[0]["score"]),
+        ("2", "RETRACTED", 0),
+    }
+    assert {each["outcome"] for each in new if each["score"] == 0} == {"NOTE"}
 
 
 @pytest.mark.parametrize("harm", ["missing", "cut short"])

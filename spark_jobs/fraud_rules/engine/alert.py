@@ -22,6 +22,10 @@ from fraud_rules.model.transaction import TransactionBatch
 ALERT_NAMESPACE = uuid.UUID("6f0c9a52-2f5e-5b0c-9a53-8f6f7c1d2e40")
 """The namespace of alert ids (UUID version 5)."""
 
+_TRANSACTION = b',"triggeringEvent":{'
+"""The beginning of the transaction in an alert. No text before it contains these bytes, because JSON escapes quotes,
+and the values of a key are scalars."""
+
 _NAMESPACE = ALERT_NAMESPACE.bytes
 _encoder = msgspec.json.Encoder(decimal_format="number")
 
@@ -84,6 +88,8 @@ class AlertBuilder:
             "ingestionTime": int(self._batch.append_ms[i]),
             "detectionTime": self._detection_ms,
         }
+        text = _encoder.encode(alert)
+        transaction_at = text.index(_TRANSACTION) + len(_TRANSACTION) - 1
         restriction = None
         if rule.action is RuleAction.RESTRICT and not rule.shadow:
             restricted = {"key": key, "since": time_ms, "alertId": identity, "ruleId": rule.rule_id}
@@ -95,10 +101,14 @@ class AlertBuilder:
             rule_id=rule.rule_id,
             alert_id=identity,
             shadow=rule.shadow,
-            json=_encoder.encode(alert),
+            json=text,
             restriction=restriction,
             rule_version=in_force.version,
             weight=rule.weight,
+            transaction_id=event[ID_FIELD],  # type: ignore[arg-type]
+            event_ms=time_ms,
+            transaction_at=transaction_at,
+            transaction_end=transaction_at + len(bytes(encoded)),
         )
 
     def encode_evaluation(self, in_force: RuleInForce, row: Sequence[int]) -> bytes:

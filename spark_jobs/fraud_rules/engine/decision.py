@@ -1,13 +1,13 @@
 """Builds the decisions of a batch from its alerts. Pure.
 
 The rules that fire for one transaction have different groupings, so their alerts come from different key groups. A
-decision needs all of them, so the driver builds it after the merge.
+decision needs all of them, so the driver builds it after the merge. Its JSON is joined from parts, because the driver
+is one thread, and a batch may have as many decisions as alerts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from itertools import groupby
+from collections.abc import Iterable, Iterator, Sequence
 from operator import attrgetter
 
 import msgspec
@@ -15,72 +15,63 @@ import msgspec
 from fraud_rules.model.decision import DecisionThresholds, score_of
 from fraud_rules.model.output import AlertRecord, KeyGroupOutput
 
-__all__ = ["DecisionRecord", "decisions"]
+__all__ = ["alerts_in_order", "decisions"]
 
 _encode = msgspec.json.Encoder().encode
-
-
-class DecisionRecord(msgspec.Struct, frozen=True, gc=False):
-    """One decision as JSON, and its key, the transactionId as text."""
-
-    key: bytes
-    json: bytes
-
-
-class _AlertParts(msgspec.Struct, gc=False, rename="camel"):
-    """The members of an alert that its decision repeats."""
-
-    triggering_event: msgspec.Raw
-    event_time: int
-    ingestion_time: int
-
-
-class _Id(msgspec.Struct, gc=False, rename="camel"):
-    transaction_id: int | str
-
-
-_parts_of = msgspec.json.Decoder(_AlertParts).decode
-_id_of = msgspec.json.Decoder(_Id).decode
-_place = attrgetter("append_ms", "partition", "offset")
 _order = attrgetter("append_ms", "partition", "offset", "rule_id")
 
 
+def alerts_in_order(outputs: Iterable[KeyGroupOutput]) -> list[AlertRecord]:
+    """The alerts of a batch, live and shadow, by (append time, partition, offset, rule id)."""
+    alerts = [alert for output in outputs for alert in output.alerts]
+    alerts.sort(key=_order)
+    return alerts
+
+
 def decisions(
-    outputs: Sequence[KeyGroupOutput], thresholds: DecisionThresholds, detection_ms: int
-) -> Iterator[DecisionRecord]:
-    """Yield one decision for each transaction with an alert of an ACTIVE rule, by (append time, partition, offset).
+    alerts: Iterable[AlertRecord], thresholds: DecisionThresholds, detection_ms: int
+) -> Iterator[tuple[bytes, bytes]]:
+    """Yield one decision for each transaction with an alert of an ACTIVE rule: its transactionId as text, and its JSON.
 
-    A suppressed alert is no alert, and does not count. A second delivery of a transactionId that a grouping does not
-    ignore has alerts of its own, so it also has a decision of its own. `detection_ms` is the wall-clock time that the
-    decisions carry.
+    `alerts` are in the order of `alerts_in_order`. A suppressed alert is no alert, and does not count. A second
+    delivery of a transactionId that a grouping does not ignore has alerts of its own, so it also has a decision of its
+    own. `detection_ms` is the wall-clock time that the decisions carry.
     """
-    live = [alert for output in outputs for alert in output.alerts if not alert.shadow]
-    live.sort(key=_order)
-    for _, group in groupby(live, key=_place):
-        yield _decision(list(group), thresholds, detection_ms)
+    same: list[AlertRecord] = []
+    for alert in alerts:
+        if alert.shadow:
+            continue
+        if same and (same[0].offset != alert.offset or same[0].partition != alert.partition):
+            yield _decision(same, thresholds, detection_ms)
+            same = []
+        same.append(alert)
+    if same:
+        yield _decision(same, thresholds, detection_ms)
 
 
-def _decision(alerts: Sequence[AlertRecord], thresholds: DecisionThresholds, detection_ms: int) -> DecisionRecord:
+def _decision(alerts: Sequence[AlertRecord], thresholds: DecisionThresholds, detection_ms: int) -> tuple[bytes, bytes]:
     """The decision from all live alerts of one transaction, which are ordered by rule id."""
-    parts = _parts_of(alerts[0].json)
-    transaction_id = _id_of(parts.triggering_event).transaction_id
+    first = alerts[0]
     score = score_of({alert.rule_id: alert.weight for alert in alerts})
-    document = {
-        "transactionId": transaction_id,
-        "score": score,
-        "outcome": thresholds.outcome(score).value,
-        "alerts": [
-            {
-                "ruleId": alert.rule_id,
-                "ruleVersion": alert.rule_version,
-                "alertId": alert.alert_id,
-                "weight": alert.weight,
-            }
+    counted = b",".join(
+        [
+            b'{"ruleId":%d,"ruleVersion":%d,"alertId":"%b","weight":%d}'
+            % (alert.rule_id, alert.rule_version, alert.alert_id.encode(), alert.weight)
             for alert in alerts
-        ],
-        "eventTime": parts.event_time,
-        "ingestionTime": parts.ingestion_time,
-        "detectionTime": detection_ms,
-        "transaction": parts.triggering_event,
-    }
-    return DecisionRecord(str(transaction_id).encode(), _encode(document))
+        ]
+    )
+    text = (
+        b'{"transactionId":%b,"score":%d,"outcome":"%b","alerts":[%b],"eventTime":%d,"ingestionTime":%d,'
+        b'"detectionTime":%d,"transaction":%b}'
+        % (
+            _encode(first.transaction_id),
+            score,
+            thresholds.outcome(score).encode(),
+            counted,
+            first.event_ms,
+            first.append_ms,
+            detection_ms,
+            first.json[first.transaction_at : first.transaction_end],
+        )
+    )
+    return str(first.transaction_id).encode(), text

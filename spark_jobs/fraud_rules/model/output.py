@@ -18,7 +18,8 @@ class ViewRefresh(IntEnum):
 class AlertRecord(msgspec.Struct, array_like=True, frozen=True, gc=False):
     """One alert as JSON, with its sort key among all alerts: (append_ms, partition, offset, rule_id).
 
-    `rule_version` and `weight` are for the decision about its transaction.
+    The members from `rule_version` on are for the decision about the transaction. The transaction's JSON is the part of
+    `json` from `transaction_at` to `transaction_end`, so that a decision repeats it without decoding the alert.
     """
 
     append_ms: int
@@ -31,6 +32,10 @@ class AlertRecord(msgspec.Struct, array_like=True, frozen=True, gc=False):
     restriction: bytes | None
     rule_version: int
     weight: int
+    transaction_id: int | str
+    event_ms: int
+    transaction_at: int
+    transaction_end: int
 
 
 class LateRecord(msgspec.Struct, array_like=True, frozen=True, gc=False):

@@ -17,7 +17,7 @@ from fraud_rules.codec.rules.codec import read_entry
 from fraud_rules.codec.transactions.codec import RejectedRecord, decode_transactions
 from fraud_rules.codec.transactions.record import decode_members
 from fraud_rules.configuration.settings import DetectorSettings
-from fraud_rules.engine.decision import decisions
+from fraud_rules.engine.decision import alerts_in_order, decisions
 from fraud_rules.engine.engine import KeyGroupEngine
 from fraud_rules.engine.fanout import EMPTY_BLOB, fan_out
 from fraud_rules.engine.state.store import HeapViews, ViewStore
@@ -148,14 +148,9 @@ def decision_members(decision: Mapping[str, Any]) -> dict[str, Any]:
 
 def _add_results(answer: dict[str, list[Any]], result: _BatchResult, thresholds: DecisionThresholds) -> None:
     """Add the results of a batch, merged over key groups."""
-    alerts = sorted(
-        (alert for output in result.outputs for alert in output.alerts),
-        key=lambda alert: (alert.append_ms, alert.partition, alert.offset, alert.rule_id),
-    )
+    alerts = alerts_in_order(result.outputs)
     answer["alerts"] += [alert_members(decode_exactly(alert.json)) for alert in alerts]
-    answer["decisions"] += [
-        decision_members(decode_exactly(decision.json)) for decision in decisions(result.outputs, thresholds, 0)
-    ]
+    answer["decisions"] += [decision_members(decode_exactly(text)) for _, text in decisions(alerts, thresholds, 0)]
     late = {
         (item.append_ms, item.partition, item.offset): decode_exactly(item.json)[ID_FIELD]
         for output in result.outputs

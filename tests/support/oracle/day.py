@@ -32,6 +32,15 @@ class _DayEvaluator(_Evaluator):
 
 def completed(document: Document, schema: TransactionSchema) -> list[Alert]:
     """Every alert, live and shadow, that follows from the complete data."""
+    return _evaluated(document, schema).alerts
+
+
+def completed_decisions(document: Document, schema: TransactionSchema) -> list[Mapping[str, Any]]:
+    """Every decision that follows from the complete data."""
+    return list(_evaluated(document, schema).decisions)
+
+
+def _evaluated(document: Document, schema: TransactionSchema) -> _DayEvaluator:
     settings = document.get("settings", {})
     log = read_rule_log(document, schema)
     court = _DayEvaluator(schema, log, document.get("keyGroups", 1), settings.get("maxOutOfOrdernessMs", 5 * MINUTE_MS))
@@ -39,7 +48,7 @@ def completed(document: Document, schema: TransactionSchema) -> list[Alert]:
     for position, row in enumerate(sorted(accepted, key=lambda row: (row.event_ms, row.arrival))):
         row.arrival = position
         court.accept_everywhere(row)
-    return court.alerts
+    return court
 
 
 def _accepted(document: Document, schema: TransactionSchema, pin: int, tolerance_ms: int) -> Iterator[Row]:

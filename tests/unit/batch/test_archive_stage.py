@@ -29,6 +29,7 @@ ALERT: dict[str, Any] = {
     "eventTime": DAY.start_ms,
     "violatedRule": {"name": None},
 }
+DECISION: dict[str, Any] = {"transactionId": 7, "eventTime": DAY.start_ms, "score": 60}
 CORRECTION: dict[str, Any] = {"kind": "RETRACTED", "alertId": "a", "eventTime": DAY.start_ms}
 
 
@@ -48,7 +49,13 @@ def batch_of(topic: str, records: list[tuple[bytes | None, bytes | None]]) -> pa
 
 
 @pytest.mark.parametrize(
-    ("table", "good"), [(Table.ALERTS, ALERT), (Table.SHADOW_ALERTS, ALERT), (Table.CORRECTIONS, CORRECTION)]
+    ("table", "good"),
+    [
+        (Table.ALERTS, ALERT),
+        (Table.SHADOW_ALERTS, ALERT),
+        (Table.DECISIONS, DECISION),
+        (Table.CORRECTIONS, CORRECTION),
+    ],
 )
 def test_unreadable_records_are_left_out_counted_and_named(table: Table, good: dict[str, Any], tmp_path: Path) -> None:
     first, second = json.dumps(good).encode(), json.dumps({**good, "memberOfTomorrow": [1]}).encode()

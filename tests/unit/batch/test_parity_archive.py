@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from tempfile import mkdtemp
@@ -14,7 +15,9 @@ import pytest
 
 from fraud_rules.batch.archive.compaction import compact
 from fraud_rules.batch.archive.manifest import Table
+from fraud_rules.batch.reevaluation.published import view_of
 from fraud_rules.batch.reevaluation.run import days_due, evaluate, prepare
+from fraud_rules.batch.reevaluation.scores import scores_of
 from fraud_rules.batch.reevaluation.summing import DayAlerts
 from fraud_rules.errors import ArchiveDamaged, DayBusy, DayEmpty, DayNotArchived, DayTooOld, HistoryLost
 from fraud_rules.model.day import Day
@@ -22,7 +25,7 @@ from tests.support.conformance import load_schema
 from tests.support.nightly.archived import TRANSACTIONS, Site, over_midnight
 from tests.support.nightly.evaluated_days import FAR_MS, evaluated, options
 from tests.support.nightly.in_process import in_process
-from tests.support.oracle.day import completed, identity
+from tests.support.oracle.day import completed, completed_decisions, identity
 from tests.support.streams.generated import documents
 from tests.support.streams.runs import SHRINKS, STREAMS, check_stream, described, stream_seeds
 
@@ -32,6 +35,22 @@ NULLABLE = load_schema("nullable")
 def identities(found: DayAlerts) -> set[tuple[Any, ...]]:
     alerts = [json.loads(text) for text in (*found.live.values(), *found.shadow.values())]
     return {identity({**alert, "transactionId": alert["triggeringEvent"]["transactionId"]}) for alert in alerts}
+
+
+def scored(document: Mapping[str, Any], found: DayAlerts) -> list[tuple[Any, int]]:
+    scores = scores_of(view_of(text) for text in found.live.values())
+    return _of_one_delivery(document, scores.items())
+
+
+def wanted_scores(document: Mapping[str, Any], day: Day) -> list[tuple[Any, int]]:
+    decisions = [each for each in completed_decisions(document, NULLABLE) if Day.of(each["eventTime"]) == day]
+    return _of_one_delivery(document, ((each["transactionId"], each["score"]) for each in decisions))
+
+
+def _of_one_delivery(document: Mapping[str, Any], scores: Iterable[tuple[Any, int]]) -> list[tuple[Any, int]]:
+    """The scores without those of ids that were delivered more than once."""
+    deliveries = Counter(step["tx"].get("transactionId") for step in document["steps"] if "tx" in step)
+    return sorted((each for each in scores if deliveries[each[0]] == 1), key=str)
 
 
 def wanted(document: Mapping[str, Any], day: Day) -> set[tuple[Any, ...]]:
@@ -47,6 +66,7 @@ def test_each_day_has_the_oracles_alerts(stream_seed: int, tmp_path: Path) -> No
         for day in site.archive():
             _, found = evaluated(site, day)
             assert identities(found) == wanted(document, day), described([str(day)], document)
+            assert scored(document, found) == wanted_scores(document, day), described([str(day)], document)
 
     check_stream(stream_seed, documents(), check)
 

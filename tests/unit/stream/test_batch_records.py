@@ -12,6 +12,7 @@ import pytest
 from fraud_rules.codec.rules.codec import read_entry
 from fraud_rules.configuration.project import Project
 from fraud_rules.configuration.settings import DecisionSettings, DetectorSettings, TopicNames
+from fraud_rules.engine.decision import alerts_in_order
 from fraud_rules.errors import FraudError, Reason, RecordRejected, RuleRejected, StateDamaged
 from fraud_rules.kafka.writer import OutRecord
 from fraud_rules.logs.detector_status import TrafficCounts, ViewCounts, decode_progress
@@ -47,6 +48,7 @@ def output(key_group: int = 0, **parts: Any) -> KeyGroupOutput:
 def alert(append_ms: int, partition: int, offset: int, rule_id: int, **parts: Any) -> AlertRecord:
     name = f"{append_ms}/{partition}/{offset}/{rule_id}"
     members = {"shadow": False, "json": b"{}", "restriction": None, "rule_version": 0, "weight": 25}
+    members |= {"transaction_id": offset, "event_ms": 7, "transaction_at": 0, "transaction_end": 2}
     return AlertRecord(append_ms, partition, offset, rule_id, name, **{**members, **parts})
 
 
@@ -60,19 +62,24 @@ def test_alerts_are_in_arrival_order_and_then_by_rule_however_they_were_spread()
         output(1, alerts=[alert(1, 0, 9, 1), alert(1, 1, 3, 1)]),
     ]
     expected = ["1/0/9/1", "1/1/3/1", "1/1/3/2", "2/0/8/1"]
-    assert keys(list(alert_records(groups, TOPICS))) == expected
-    assert keys(list(alert_records(groups[::-1], TOPICS))) == expected
+    assert keys(list(alert_records(alerts_in_order(groups), TOPICS))) == expected
+    assert keys(list(alert_records(alerts_in_order(groups[::-1]), TOPICS))) == expected
 
 
 def test_shadow_alerts_and_restrictions_have_topics_of_their_own() -> None:
     groups = [output(alerts=[alert(1, 0, 1, 1, shadow=True), alert(1, 0, 2, 1, restriction=b"{}")])]
-    assert [record.topic for record in alert_records(groups, TOPICS)] == ["shadow-alerts", "alerts", "restrictions"]
+    assert [record.topic for record in alert_records(alerts_in_order(groups), TOPICS)] == [
+        "shadow-alerts",
+        "alerts",
+        "restrictions",
+    ]
 
 
 def fired(offset: int, rule_id: int, transaction_id: int | str, **parts: Any) -> AlertRecord:
-    event = {"transactionId": transaction_id, "note": 'a "triggeringEvent": {'}
-    document = {"violatedRule": {"name": "x"}, "triggeringEvent": event, "eventTime": 7, "ingestionTime": 8}
-    return alert(1, 0, offset, rule_id, json=json.dumps(document).encode(), **parts)
+    event = json.dumps({"transactionId": transaction_id}).encode()
+    text = b'{"triggeringEvent":' + event + b"}"
+    place = {"transaction_at": len(text) - len(event) - 1, "transaction_end": len(text) - 1}
+    return alert(1, 0, offset, rule_id, json=text, transaction_id=transaction_id, **place, **parts)
 
 
 def test_the_alerts_of_a_transaction_make_one_decision_however_they_were_spread() -> None:
@@ -81,7 +88,7 @@ def test_the_alerts_of_a_transaction_make_one_decision_however_they_were_spread(
         output(1, alerts=[fired(1, 4, 1, weight=40), fired(1, 6, 1, weight=900, shadow=True)]),
         output(2, alerts=[fired(3, 1, 3, shadow=True)]),
     ]
-    records = list(decision_records(groups, DetectorSettings(), BatchTime(4, 99)))
+    records = list(decision_records(alerts_in_order(groups), DetectorSettings(), BatchTime(4, 99)))
     assert [(record.topic, record.key) for record in records] == [("decisions", b"1"), ("decisions", b"b")]
     documents = [json.loads(record.value or b"") for record in records]
     assert documents[0] == {
@@ -93,12 +100,12 @@ def test_the_alerts_of_a_transaction_make_one_decision_however_they_were_spread(
             {"ruleId": 9, "ruleVersion": 3, "alertId": "1/0/1/9", "weight": 60},
         ],
         "eventTime": 7,
-        "ingestionTime": 8,
+        "ingestionTime": 1,
         "detectionTime": 99,
-        "transaction": {"transactionId": 1, "note": 'a "triggeringEvent": {'},
+        "transaction": {"transactionId": 1},
     }
     assert (documents[1]["transactionId"], documents[1]["score"], documents[1]["outcome"]) == ("b", 10, "NOTE")
-    assert records == list(decision_records(groups[::-1], DetectorSettings(), BatchTime(4, 99)))
+    assert records == list(decision_records(alerts_in_order(groups[::-1]), DetectorSettings(), BatchTime(4, 99)))
 
 
 @pytest.mark.parametrize(
@@ -107,7 +114,7 @@ def test_the_alerts_of_a_transaction_make_one_decision_however_they_were_spread(
 )
 def test_the_settings_decide_about_the_outcome_of_a_score(thresholds: tuple[int, int], outcome: str) -> None:
     settings = DetectorSettings(decisions=DecisionSettings(*thresholds))
-    (record,) = decision_records([output(alerts=[fired(1, 1, 1, weight=60)])], settings, BatchTime(4, 99))
+    (record,) = decision_records([fired(1, 1, 1, weight=60)], settings, BatchTime(4, 99))
     assert json.loads(record.value or b"")["outcome"] == outcome
 
 

@@ -115,6 +115,7 @@ def tables_of(topics: TopicNames) -> dict[str, Table]:
         topics.transactions: Table.TRANSACTIONS,
         topics.alerts: Table.ALERTS,
         topics.shadow_alerts: Table.SHADOW_ALERTS,
+        topics.decisions: Table.DECISIONS,
         topics.alert_corrections: Table.CORRECTIONS,
         topics.rules: Table.RULES,
         topics.detector_progress: Table.PROGRESS,

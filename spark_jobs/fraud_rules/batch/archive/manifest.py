@@ -19,7 +19,8 @@ FORMAT = 1
 
 
 class Table(StrEnum):
-    """The tables. Transactions and alerts are partitioned by event day, the other logs by the day of the append time.
+    """The tables. Transactions, alerts, decisions and corrections are partitioned by event day, the other logs by the
+    day of the append time.
 
     Imported transactions come from files; no detector has evaluated them.
     """
@@ -28,6 +29,7 @@ class Table(StrEnum):
     IMPORTED = "imported-transactions"
     ALERTS = "alerts"
     SHADOW_ALERTS = "shadow-alerts"
+    DECISIONS = "decisions"
     CORRECTIONS = "alert-corrections"
     RULES = "rules"
     PROGRESS = "detector-progress"

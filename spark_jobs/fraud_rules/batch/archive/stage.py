@@ -28,7 +28,7 @@ ARCHIVE_ROW = "blob binary"
 HELD_BYTES = 134_217_728
 """The bytes of log records that a task holds in memory before it writes files."""
 
-_BY_EVENT_DAY = (Table.ALERTS, Table.SHADOW_ALERTS, Table.CORRECTIONS)
+_BY_EVENT_DAY = (Table.ALERTS, Table.SHADOW_ALERTS, Table.DECISIONS, Table.CORRECTIONS)
 _US_A_MS = 1_000
 _OUT = pa.schema([("blob", pa.binary())])
 

@@ -14,6 +14,7 @@ import msgspec
 
 from fraud_rules.batch.reevaluation.compare import AlertVerdict, compare
 from fraud_rules.batch.reevaluation.published import AlertView, PublishedAlerts, view_of
+from fraud_rules.batch.reevaluation.scores import DayScores, scores_of
 from fraud_rules.configuration.settings import DetectorSettings, TopicNames
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.reader import Record, TopicReader
@@ -76,11 +77,24 @@ class DayCorrections:
         }
         if not verdicts:
             return 0
-        writer.write(self._records(verdicts, settings.topics, published))
+        scores = DayScores(scores_of(self._alerts_after(verdicts, published)), settings.decisions.thresholds)
+        writer.write(self._records(verdicts, settings.topics, published, scores))
         return len(verdicts)
 
+    def _alerts_after(self, verdicts: Mapping[str, AlertVerdict], published: PublishedAlerts) -> Iterator[AlertView]:
+        """The live alerts of the day once these corrections are in effect. Undecided alerts are among them."""
+        retracted = {alert_id for alert_id, verdict in verdicts.items() if verdict is AlertVerdict.RETRACTED}
+        for alert_id in (published.in_effect() | verdicts.keys()) - retracted:
+            text = self.found.get(alert_id) or published.text_of(alert_id)
+            if text is not None:
+                yield view_of(text)
+
     def _records(
-        self, verdicts: Mapping[str, AlertVerdict], topics: TopicNames, published: PublishedAlerts
+        self,
+        verdicts: Mapping[str, AlertVerdict],
+        topics: TopicNames,
+        published: PublishedAlerts,
+        scores: DayScores,
     ) -> Iterator[OutRecord]:
         """Yield the corrections in the order of event time, each with its change of a restriction."""
         now_ms = clock.now_ms()
@@ -91,7 +105,9 @@ class DayCorrections:
         for _, alert_id, verdict, text in sorted(rows, key=lambda row: row[:2]):
             view = view_of(text) if text else None
             yield OutRecord(
-                topics.alert_corrections, self._correction(alert_id, verdict, view, text, now_ms), alert_id.encode()
+                topics.alert_corrections,
+                _encode(self._correction(alert_id, verdict, view, text, now_ms) | scores.members(view)),
+                alert_id.encode(),
             )
             if verdict is AlertVerdict.ADDED and alert_id in self.restrictions:
                 yield OutRecord(topics.restrictions, self.restrictions[alert_id], alert_id.encode())
@@ -100,7 +116,7 @@ class DayCorrections:
 
     def _correction(
         self, alert_id: str, verdict: AlertVerdict, view: AlertView | None, text: bytes | None, now_ms: int
-    ) -> bytes:
+    ) -> dict[str, object]:
         document: dict[str, object] = {
             "kind": verdict.value,
             "alertId": alert_id,
@@ -112,7 +128,7 @@ class DayCorrections:
         if view is not None and text is not None:
             document |= {"ruleId": view.rule_id, "ruleVersion": view.rule_version, "key": view.key}
             document |= {"transactionId": view.triggering_event["transactionId"], "alert": msgspec.Raw(text)}
-        return _encode(document)
+        return document
 
 
 def _lifted(view: AlertView, now_ms: int) -> bytes:

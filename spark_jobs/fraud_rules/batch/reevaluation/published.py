@@ -15,6 +15,7 @@ from fraud_rules.batch.archive.store import ArchiveStore
 from fraud_rules.batch.reevaluation.compare import AlertVerdict
 from fraud_rules.errors import RuleLogForeign
 from fraud_rules.model.day import Day
+from fraud_rules.model.decision import weight_of
 from fraud_rules.model.rule import Rule
 from fraud_rules.model.ruleset import LogEntry
 from fraud_rules.model.schema import ID_FIELD
@@ -25,6 +26,8 @@ __all__ = ["AlertView", "PublishedAlerts", "archived_ids", "check_versions", "ev
 class _Rule(msgspec.Struct, rename="camel"):
     name: str | None = None
     action: str | None = None
+    severity: str | None = None
+    weight: int | None = None
 
 
 class AlertView(msgspec.Struct, frozen=True, rename="camel"):
@@ -40,6 +43,11 @@ class AlertView(msgspec.Struct, frozen=True, rename="camel"):
     event_time: int
     violated_rule: _Rule
     shadow: bool = False
+
+    @property
+    def weight(self) -> int:
+        """The weight of the rule that fired."""
+        return weight_of(self.violated_rule.weight, self.violated_rule.severity)
 
     @property
     def transaction_id(self) -> int | str:
@@ -63,6 +71,12 @@ class _Correction(msgspec.Struct, rename="camel"):
     alert: msgspec.Raw = msgspec.Raw(b"")
 
 
+class _Decision(msgspec.Struct, rename="camel"):
+    transaction_id: int | str
+    event_time: int
+
+
+_decision = msgspec.json.Decoder(_Decision).decode
 _correction = msgspec.json.Decoder(_Correction).decode
 _UNREADABLE = (msgspec.MsgspecError, ValueError, RecursionError, ArithmeticError, KeyError)
 _log = logging.getLogger(__name__)
@@ -73,8 +87,15 @@ _EVENT_MS = range(253_402_300_800_000)
 
 
 def event_time_of(table: Table, value: bytes) -> int:
-    """The event time of an archived alert or correction. Raises one of `decoding.UNDECODABLE` for any other record."""
-    found = _correction(value) if table is Table.CORRECTIONS else view_of(value)
+    """The event time of an archived alert, decision or correction. Raises one of `decoding.UNDECODABLE` for any other
+    record."""
+    match table:
+        case Table.CORRECTIONS:
+            found: _Correction | _Decision | AlertView = _correction(value)
+        case Table.DECISIONS:
+            found = _decision(value)
+        case _:
+            found = view_of(value)
     if found.event_time not in _EVENT_MS:
         raise ValueError(f"{found.event_time} is not an event time")
     return found.event_time

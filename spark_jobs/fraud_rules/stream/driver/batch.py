@@ -15,6 +15,7 @@ from itertools import pairwise
 from pyspark.sql import DataFrame, SparkSession
 
 from fraud_rules.configuration.settings import DetectorSettings
+from fraud_rules.engine.decision import alerts_in_order
 from fraud_rules.errors import CheckpointDamaged
 from fraud_rules.kafka.writer import BatchWriter, OutRecord
 from fraud_rules.logs.detector_status import TrafficCounts, decode_progress
@@ -213,8 +214,9 @@ class BatchRunner:
         """Yield all records of a batch in order, the marker last."""
         topics = self._parts.settings.topics
         at = BatchTime(position.batch_id, clock.now_ms())
-        yield from alert_records(outputs.groups, topics)
-        yield from decision_records(outputs.groups, self._parts.settings, at)
+        alerts = alerts_in_order(outputs.groups)
+        yield from alert_records(alerts, topics)
+        yield from decision_records(alerts, self._parts.settings, at)
         yield from late_records(outputs.groups, topics)
         quarantined = [record for each in outputs.side_outputs for record in each.refused]
         yield from quarantine_records(quarantined, topics, MAX_QUARANTINED_BYTES)

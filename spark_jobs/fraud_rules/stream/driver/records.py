@@ -32,10 +32,8 @@ def list_key(name: str) -> bytes:
 _encode = msgspec.json.Encoder(decimal_format="number").encode
 
 
-def alert_records(outputs: Sequence[KeyGroupOutput], topics: TopicNames) -> Iterator[OutRecord]:
-    """Yield live and shadow alerts and restrictions, by (append time, partition, offset, rule id)."""
-    alerts = [alert for output in outputs for alert in output.alerts]
-    alerts.sort(key=_alert_place)
+def alert_records(alerts: Iterable[AlertRecord], topics: TopicNames) -> Iterator[OutRecord]:
+    """Yield live and shadow alerts and restrictions, in the order of the alerts."""
     for alert in alerts:
         key = alert.alert_id.encode()
         yield OutRecord(topics.shadow_alerts if alert.shadow else topics.alerts, alert.json, key)
@@ -43,12 +41,10 @@ def alert_records(outputs: Sequence[KeyGroupOutput], topics: TopicNames) -> Iter
             yield OutRecord(topics.restrictions, alert.restriction, key)
 
 
-def decision_records(
-    outputs: Sequence[KeyGroupOutput], settings: DetectorSettings, at: BatchTime
-) -> Iterator[OutRecord]:
-    """Yield one decision per transaction with a live alert, by (append time, partition, offset)."""
-    for decision in decisions(outputs, settings.decisions.thresholds, at.time_ms):
-        yield OutRecord(settings.topics.decisions, decision.json, decision.key)
+def decision_records(alerts: Iterable[AlertRecord], settings: DetectorSettings, at: BatchTime) -> Iterator[OutRecord]:
+    """Yield one decision per transaction with a live alert. `alerts` are in the order of `alerts_in_order`."""
+    for key, text in decisions(alerts, settings.decisions.thresholds, at.time_ms):
+        yield OutRecord(settings.topics.decisions, text, key)
 
 
 def late_records(outputs: Sequence[KeyGroupOutput], topics: TopicNames) -> Iterator[OutRecord]:
@@ -180,10 +176,6 @@ def _operation(entry: LogEntry) -> str | None:
 
 def _reason(reason: Reason) -> Mapping[str, str]:
     return {"field": reason.field, "message": reason.message}
-
-
-def _alert_place(alert: AlertRecord) -> tuple[int, int, int, int]:
-    return alert.append_ms, alert.partition, alert.offset, alert.rule_id
 
 
 def _late_place(record: LateRecord) -> tuple[int, int, int, str]:
