@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -63,8 +63,11 @@ class AlertBuilder:
         self._documents: dict[int, msgspec.Raw] = {}
         self._last: tuple[int, dict[str, object], msgspec.Raw] | None = None
 
-    def build(self, in_force: RuleInForce, row: Sequence[int]) -> AlertRecord:
-        """Build the alert of an output row. Its O_ROW is the position of the transaction in the batch."""
+    def build(self, in_force: RuleInForce, row: Sequence[int], lists: Mapping[str, int] | None = None) -> AlertRecord:
+        """Build the alert of an output row. Its O_ROW is the position of the transaction in the batch.
+
+        `lists` has the versions of the lists that the rule names, by name.
+        """
         rule, i = in_force.rule, row[at.O_ROW]
         event, encoded = self._event(i)
         key = {name: event[name] for name in self._fields}
@@ -88,6 +91,8 @@ class AlertBuilder:
             "ingestionTime": int(self._batch.append_ms[i]),
             "detectionTime": self._detection_ms,
         }
+        if lists is not None:
+            alert["lists"] = lists
         text = _encoder.encode(alert)
         transaction_at = text.index(_TRANSACTION) + len(_TRANSACTION) - 1
         restriction = None

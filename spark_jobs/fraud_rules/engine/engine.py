@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.engine.alert import AlertBuilder
 from fraud_rules.engine.fanout import in_arrival_order, unpack_blobs
+from fraud_rules.engine.lists import list_columns, list_versions
 from fraud_rules.engine.state.grouping_state import AcceptResult, GroupingState, Marks
 from fraud_rules.engine.state.head import GroupingStateHead
 from fraud_rules.engine.state.journal import Journal
@@ -168,16 +169,23 @@ class _BatchEvaluation:
         self._rows += len(batch)
         head = self._journal.head
         head.newest_append_ms = max(head.newest_append_ms, self._row_order.reached_ms(batch))
-        counts, inverse = np.unique(self._timeline.entry_counts_of(batch), return_inverse=True)
+        entry_counts = self._timeline.entry_counts_of(batch)
+        counts, inverse = np.unique(self._timeline.rule_counts(entry_counts), return_inverse=True)
         in_force = [self._timeline.rule_set(int(count)).groupings[fields] for count in counts]
         epochs = np.array([grouping.epoch for grouping in in_force])[inverse]
         starts = [0, *(np.flatnonzero(np.diff(epochs)) + 1).tolist()]
         for start, end in zip(starts, [*starts[1:], len(batch)], strict=True):
             run = batch if end - start == len(batch) else batch.take(np.arange(start, end))
-            self._accept_run(run, in_force, inverse[start:end])
+            self._accept_run(run, in_force, inverse[start:end], entry_counts[start:end])
 
-    def _accept_run(self, batch: TransactionBatch, in_force: Sequence[GroupingInForce], versions: Ints) -> None:
-        """Accept rows of one epoch. `versions` int64[n] holds the index in `in_force` that applies to each row."""
+    def _accept_run(
+        self, batch: TransactionBatch, in_force: Sequence[GroupingInForce], versions: Ints, entry_counts: Ints
+    ) -> None:
+        """Accept rows of one epoch.
+
+        For each row, `versions` int64[n] holds the index in `in_force` that applies, and `entry_counts` int64[n] the
+        number of log entries.
+        """
         used, versions = np.unique(versions, return_inverse=True)
         groupings = [in_force[version] for version in used]
         head = self._head_for(groupings[0])
@@ -191,13 +199,14 @@ class _BatchEvaluation:
             self._settings.max_out_of_orderness_ms,
             explain=self._settings.evaluations,
             progress=self._progress,
+            lists=list_columns(plan.conditions, self._timeline, batch, entry_counts),
         )
         accepted = np.flatnonzero((result.outcomes == at.ROW_ACCEPTED) | (result.outcomes == at.ROW_LATE_KEPT))
         rows = batch if len(accepted) == len(batch) else batch.take(accepted)
         rows = _with_arrival_numbers(rows, np.arange(first_number, first_number + len(rows), dtype=np.int64))
         self._journal.record(head, rows, _changed_marks(state, batch, plan, result))
         self._copy_to_later_epochs(head, rows)
-        self._report(batch, head, plan, result)
+        self._report(batch, head, plan, result, entry_counts)
 
     def _head_for(self, grouping: GroupingInForce) -> GroupingStateHead:
         """The head of the grouping's state in its current epoch. A state that does not exist yet is created."""
@@ -277,7 +286,12 @@ class _BatchEvaluation:
                 self._journal.remove(head)
 
     def _report(
-        self, batch: TransactionBatch, head: GroupingStateHead, plan: GroupingPlan, result: AcceptResult
+        self,
+        batch: TransactionBatch,
+        head: GroupingStateHead,
+        plan: GroupingPlan,
+        result: AcceptResult,
+        entry_counts: Ints,
     ) -> None:
         """Pass the results to the observer, or add them to the outputs."""
         if self._observer is not None:
@@ -287,7 +301,10 @@ class _BatchEvaluation:
         for row in result.output.tolist():
             in_force = plan.in_force[row[at.O_RULE]]
             if row[at.O_FIRED] == at.FIRED_YES:
-                self._alerts.append(builder.build(in_force, row))
+                names = in_force.rule.lists
+                count = int(entry_counts[row[at.O_ROW]])
+                lists = list_versions(names, self._timeline, count) if names else None
+                self._alerts.append(builder.build(in_force, row, lists))
             if self._settings.evaluations:
                 self._evaluations.append(builder.encode_evaluation(in_force, row))
         self._report_unevaluated(batch, head, result)

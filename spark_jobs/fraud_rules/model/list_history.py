@@ -7,7 +7,7 @@ folds check nothing again. A rule record is decoded here only if it may name a l
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from fraud_rules.errors import Reason
@@ -15,13 +15,14 @@ from fraud_rules.model.log_entry import LogEntry, RecordOutcome, UndecodedRule
 from fraud_rules.model.rule import Control, ControlType, Rule, RuleDeletion
 from fraud_rules.model.value_list import ListChange, ListOperation, ListType, ValueList
 
-__all__ = ["ListHistory", "Lists", "changes_rules"]
+__all__ = ["ListHistory", "Lists", "changes_rules", "list_faults"]
 
 Lists = Mapping[str, ValueList]
 """Lists by name."""
 
 _CACHED_LISTS = 256
 _KEPT_ENDS = 4
+_NAMED = 20  # rules in a message
 _NO_LISTS: Lists = {}
 
 
@@ -114,25 +115,27 @@ class _ListFold:
 class ListHistory:
     """The lists after each number of entries of one timeline.
 
-    `naming` has the lists that rules in force name, by rule id.
+    `naming` has the lists that rules in force name, by rule id. A hypothetical history accepts rules whose lists are
+    missing.
 
     `_ends` holds the lists after the latest extensions of the log, by the number of entries, `_cache` those of other
     points. Both are bounded.
     """
 
     naming: Mapping[int, frozenset[str]] = field(default_factory=dict)
+    hypothetical: bool = False
     _ends: Mapping[int, Lists] = field(default_factory=lambda: {0: _NO_LISTS})
     _cache: dict[int, Lists] = field(default_factory=dict)
 
     def admit(self, known: int, entries: Iterable[LogEntry]) -> tuple[list[LogEntry], ListHistory]:
         """Admit entries that follow the first `known` ones. Returns them with their final outcomes, and the longer
         history."""
-        admission = _Admission(self._ends[known], self.naming)
+        admission = _Admission(self._ends[known], self.naming, self.hypothetical)
         admitted = [admission.admit(entry) for entry in entries]
         ends = dict(list(self._ends.items())[1 - _KEPT_ENDS :])
         ends.pop(known + len(admitted), None)
         ends[known + len(admitted)] = admission.fold.lists()
-        return admitted, ListHistory(admission.naming, ends, dict(self._cache))
+        return admitted, ListHistory(admission.naming, self.hypothetical, ends, dict(self._cache))
 
     def at(self, count: int, entries: Sequence[LogEntry]) -> Lists:
         """The lists after the first `count` of the entries."""
@@ -156,10 +159,26 @@ class ListHistory:
         return found
 
 
+def list_faults(rule: Rule, type_of: Callable[[str], ListType | None]) -> list[Reason]:
+    """The reasons why a rule does not fit the lists: it names a list that is missing, or that has another type.
+
+    `type_of` returns the type of a list, None for a missing one.
+    """
+    found = []
+    for name, needed in sorted(rule.lists.items()):
+        known = type_of(name)
+        if known is None:
+            found.append(Reason("when", f"there is no list '{name}'"))
+        elif known is not needed:
+            found.append(Reason("when", f"the list '{name}' has {known} values; the field is a {needed}"))
+    return found
+
+
 class _Admission:
     """Rejects the entries that do not fit the log before them."""
 
-    def __init__(self, lists: Lists, naming: Mapping[int, frozenset[str]]) -> None:
+    def __init__(self, lists: Lists, naming: Mapping[int, frozenset[str]], hypothetical: bool) -> None:
+        self._hypothetical = hypothetical
         self.fold = _ListFold(lists)
         self.naming = naming
         self._own_naming = False
@@ -176,7 +195,7 @@ class _Admission:
                     return entry.refused(reasons)
                 self.fold.apply(entry.version, change)
             case Rule() as rule:
-                reasons = self._faults_of_rule(rule)
+                reasons = [] if self._hypothetical else list_faults(rule, self.fold.type_of)
                 if reasons:
                     return entry.refused(reasons)
                 self._name(rule.rule_id, frozenset(rule.lists))
@@ -196,16 +215,6 @@ class _Admission:
         if names:
             naming[rule_id] = names
         self.naming, self._own_naming = naming, True
-
-    def _faults_of_rule(self, rule: Rule) -> list[Reason]:
-        found = []
-        for name, needed in sorted(rule.lists.items()):
-            known = self.fold.type_of(name)
-            if known is None:
-                found.append(Reason("when", f"there is no list '{name}'"))
-            elif known is not needed:
-                found.append(Reason("when", f"the list '{name}' has {known} values; the field is a {needed}"))
-        return found
 
     def _faults_of_change(self, change: ListChange) -> list[Reason]:
         known = self.fold.type_of(change.name)
@@ -229,6 +238,5 @@ class _Admission:
         rules = sorted(rule_id for rule_id, names in self.naming.items() if name in names)
         if not rules:
             return []
-        return [
-            Reason(member, f"{what}: {'rule' if len(rules) == 1 else 'rules'} {', '.join(map(str, rules[:20]))} use it")
-        ]
+        named = f"rule {rules[0]} uses" if len(rules) == 1 else f"rules {', '.join(map(str, rules[:_NAMED]))} use"
+        return [Reason(member, f"{what}: {named} it")]

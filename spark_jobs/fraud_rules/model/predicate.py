@@ -71,6 +71,11 @@ class Predicate(ABC):
     def fields(self) -> frozenset[str]:
         """All fields that the condition reads."""
 
+    @property
+    def memberships(self) -> frozenset[ListMembership]:
+        """The conditions on lists in this condition."""
+        return frozenset()
+
 
 @dataclass(frozen=True, slots=True)
 class Comparison(Predicate):
@@ -148,6 +153,40 @@ class Membership(Predicate):
 
 
 @dataclass(frozen=True, slots=True)
+class ListMembership(Predicate):
+    """`field in list('name')`, or `field not in list('name')` if negated.
+
+    The columns must contain the column `column`, whose values are 1 where the field's value is listed. It is null where
+    the field is, because the rows of a batch may have different versions of the list.
+    """
+
+    field: FieldRef
+    list_name: str
+    negated: bool = False
+
+    def truth_masks(self, columns: Columns, n: int) -> tuple[Mask, Mask]:
+        listed = columns[self.column]
+        holds = listed.values != 0
+        return where_known(~holds if self.negated else holds, listed.valid)
+
+    @property
+    def fields(self) -> frozenset[str]:
+        return frozenset((self.field.name,))
+
+    @property
+    def memberships(self) -> frozenset[ListMembership]:
+        return frozenset((self,))
+
+    @property
+    def column(self) -> str:
+        """The name of the column with the result of the lookup. It is no field's name."""
+        return f"{self.field} in list('{self.list_name}')"
+
+    def __str__(self) -> str:
+        return f"{self.field} {'not in' if self.negated else 'in'} list('{self.list_name}')"
+
+
+@dataclass(frozen=True, slots=True)
 class IsNull(Predicate):
     """`field is null`, or `field is not null` if negated. It is never unknown."""
 
@@ -181,6 +220,10 @@ class And(Predicate):
     def fields(self) -> frozenset[str]:
         return frozenset().union(*(item.fields for item in self.items))
 
+    @property
+    def memberships(self) -> frozenset[ListMembership]:
+        return frozenset().union(*(item.memberships for item in self.items))
+
     def __str__(self) -> str:
         return " and ".join(f"({item})" if isinstance(item, Or) else str(item) for item in self.items)
 
@@ -199,6 +242,10 @@ class Or(Predicate):
     def fields(self) -> frozenset[str]:
         return frozenset().union(*(item.fields for item in self.items))
 
+    @property
+    def memberships(self) -> frozenset[ListMembership]:
+        return frozenset().union(*(item.memberships for item in self.items))
+
     def __str__(self) -> str:
         return " or ".join(map(str, self.items))
 
@@ -216,6 +263,10 @@ class Not(Predicate):
     @property
     def fields(self) -> frozenset[str]:
         return self.item.fields
+
+    @property
+    def memberships(self) -> frozenset[ListMembership]:
+        return self.item.memberships
 
     def __str__(self) -> str:
         return f"not ({self.item})"

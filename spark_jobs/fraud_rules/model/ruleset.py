@@ -169,8 +169,10 @@ class RuleTimeline:
 
     __slots__ = ("_cache", "_lists", "_rule_counts", "_times_ms", "end", "entries")
 
-    def __init__(self, entries: Iterable[LogEntry] = (), end: int | None = None) -> None:
-        admitted, self._lists = ListHistory().admit(0, _with_rule_times(None, entries))
+    def __init__(self, entries: Iterable[LogEntry] = (), end: int | None = None, *, hypothetical: bool = False) -> None:
+        """A log of these entries. A hypothetical log accepts rules whose lists are missing."""
+        history = ListHistory(hypothetical=hypothetical)
+        admitted, self._lists = history.admit(0, _with_rule_times(None, entries))
         self.entries = LogPrefix.empty().extended(admitted)
         self._times_ms: NDArray[np.int64] = np.zeros(0, dtype=np.int64)  # of the first entries
         self._rule_counts: NDArray[np.int64] = np.zeros(1, dtype=np.int64)  # after the first entries

@@ -35,6 +35,9 @@ ALERT_MEMBERS = (
 )  # fmt: skip
 """The members of an alert that a replay returns beside `transactionId`. Logs, cuts and pins determine them."""
 
+OPTIONAL_MEMBERS = ("lists",)
+"""Further such members, which only some alerts have."""
+
 DECISION_MEMBERS = ("transactionId", "score", "outcome", "alerts", "eventTime")
 """The members of a decision that a replay returns."""
 
@@ -138,7 +141,9 @@ def replay_recording(
 
 def alert_members(alert: Mapping[str, Any]) -> dict[str, Any]:
     """Select the members of a published alert that `replay_recording` returns, to compare the two."""
-    return {name: alert[name] for name in ALERT_MEMBERS} | {"transactionId": alert["triggeringEvent"][ID_FIELD]}
+    members = {name: alert[name] for name in ALERT_MEMBERS}
+    members |= {name: alert[name] for name in OPTIONAL_MEMBERS if name in alert}
+    return members | {"transactionId": alert["triggeringEvent"][ID_FIELD]}
 
 
 def decision_members(decision: Mapping[str, Any]) -> dict[str, Any]:

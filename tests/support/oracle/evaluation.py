@@ -12,7 +12,7 @@ These docstrings record the decisions that the specification leaves open:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -21,7 +21,7 @@ from fraud_rules.model.rule import AggregateFunction, Rule
 from fraud_rules.model.schema import TransactionSchema
 from tests.support.oracle.arithmetic import Value, compare_with_limit
 from tests.support.oracle.decisions import decision
-from tests.support.oracle.filters import Condition, parse_filter
+from tests.support.oracle.filters import Condition, list_key, parse_when
 from tests.support.oracle.key_groups import key_group
 from tests.support.oracle.stream import (
     LONG_AGO_MS,
@@ -32,6 +32,7 @@ from tests.support.oracle.stream import (
     Row,
     arrivals,
     fold,
+    lists_of,
     parse,
     read_rule_log,
     unscaled,
@@ -124,7 +125,7 @@ class _Evaluator:
         self._history_starts: dict[tuple[_Place, int], int] = {}
         self._bounds: dict[tuple[_Place, int], _Bounds] = {}
         self._marks: dict[tuple[int, tuple[Value, ...], int], _Marks] = {}
-        self._filters: dict[str, Condition] = {}
+        self._conditions: dict[str, Condition] = {}
 
     def accept_everywhere(self, row: Row) -> None:
         """Evaluate a transaction in every grouping in force: alerts by rule id, late and duplicates once each."""
@@ -212,7 +213,7 @@ class _Evaluator:
         key = {name: e.values[name] for name in grouping}
         for in_force in folded.of(grouping):
             rule = in_force.rule
-            if not rule.evaluated or not self._satisfies(rule, "filter" if rule.when is None else "when", e):
+            if not rule.evaluated or not self._is_evaluated(rule, e, folded):
                 continue
             marks_of = (in_force.incarnation, tuple(key.values()), folded.epoch(grouping))
             marks = self._marks.setdefault(marks_of, _Marks())
@@ -222,7 +223,7 @@ class _Evaluator:
                 x
                 for x in candidates
                 if start_ms <= x.event_ms <= e.event_ms
-                and self._satisfies(rule, "filter", x)
+                and self._passes(rule, x)
                 and not (resets and x.arrival <= marks.reset_arrival)
             ]
             verdict = compare_with_limit(rule, [x.values for x in window])
@@ -231,7 +232,9 @@ class _Evaluator:
             if rule.cooldown_ms is not None and e.event_ms < marks.cool_from_ms + rule.cooldown_ms:
                 marks.suppressed += 1
                 continue
+            named = lists_of(rule, self._schema)
             yield {
+                **({"lists": {name: folded.lists[name].version for name in sorted(named)}} if named else {}),
                 "ruleId": rule.rule_id,
                 "ruleVersion": in_force.version,
                 "shadow": rule.shadow,
@@ -249,14 +252,23 @@ class _Evaluator:
             if resets:
                 marks.reset_arrival = e.arrival
 
-    def _satisfies(self, rule: Rule, member: str, row: Row) -> bool:
-        """Check whether the row satisfies a predicate in the rule's record. Only true passes, not unknown."""
-        text = rule.document.get(member)
+    def _passes(self, rule: Rule, row: Row) -> bool:
+        """Check whether the row satisfies the filter in the rule's record. Only true passes, not unknown."""
+        return self._satisfies(rule.document.get("filter"), row.values)
+
+    def _is_evaluated(self, rule: Rule, e: Row, folded: FoldedRules) -> bool:
+        """Check whether the row satisfies `when`, or else the filter. Lists are as of the row's append time."""
+        if "when" not in rule.document:
+            return self._passes(rule, e)
+        lists = {list_key(name): known.values for name, known in folded.lists.items()}
+        return self._satisfies(rule.document["when"], {**e.values, **lists})
+
+    def _satisfies(self, text: Any, values: Mapping[str, Any]) -> bool:
         if text is None:
             return True
-        if text not in self._filters:
-            self._filters[text] = parse_filter(text, self._schema)
-        return self._filters[text](row.values) is True
+        if text not in self._conditions:
+            self._conditions[text], _ = parse_when(text, self._schema)
+        return self._conditions[text](values) is True
 
     def _advance(self, bounds: _Bounds, row: Row, widest_window_ms: int) -> None:
         """Advance watermark and H. A late row may advance only H, and only if the widest window shrank."""

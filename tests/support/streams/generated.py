@@ -33,6 +33,13 @@ CONDITIONS = [
     "payeeId = beneficiaryId",
     f"eventTime >= {START_MS + 2000}",
 ]
+LIST_CONDITIONS = [
+    "beneficiaryId in list('longs')",
+    "beneficiaryId not in list('longs')",
+    "payeeId not in list('longs')",
+    "paymentType in list('texts')",
+    "points in list('more')",
+]
 UNREADABLE_AMOUNTS = ["6.005", "1e18", "x"]
 
 
@@ -117,14 +124,16 @@ def palettes() -> SearchStrategy[Palette]:
         states=_some(["ACTIVE", "SHADOW", "PAUSE"], 2).map(lambda states: ["ACTIVE", "ACTIVE", *states]),
         cooldowns_s=_some([None, None, 1, 3, 60], 2),
         filters=st.lists(_filters(), max_size=2).map(lambda filters: [None, *filters]),
-        whens=st.lists(_filters(), max_size=2).map(lambda whens: [None, None, *whens]),
+        whens=st.lists(_filters([*CONDITIONS, *LIST_CONDITIONS * 2]), max_size=2).map(
+            lambda whens: [None, None, *whens]
+        ),
     )
 
 
-def _filters() -> SearchStrategy[str]:
+def _filters(conditions: Sequence[str] = CONDITIONS) -> SearchStrategy[str]:
     """Draw a filter with any connectives, three-valued on the nullable fields."""
     return st.recursive(
-        st.sampled_from(CONDITIONS),
+        st.sampled_from(conditions),
         lambda inner: st.one_of(
             inner.map(lambda a: f"not ({a})"),
             st.tuples(inner, st.sampled_from(["and", "or"]), inner).map(lambda x: f"({x[0]}) {x[1]} ({x[2]})"),
@@ -170,6 +179,26 @@ def _controls() -> SearchStrategy[dict[str, Any]]:
     )
 
 
+@st.composite
+def _list_changes(draw: st.DrawFn) -> dict[str, Any]:
+    """Draw a list record. It may not fit the log before it."""
+    name, kind = draw(st.sampled_from([("longs", "long"), ("longs", "long"), ("texts", "string"), ("more", "long")]))
+    values = [1, 2, 3] if kind == "long" else ["CSH", "CRD"]
+    operation = draw(st.sampled_from(["SET", "ADD", "REMOVE", "ADD", "REMOVE", "DELETE"]))
+    record: dict[str, Any] = {"listName": name, "listOperation": operation}
+    if operation != "DELETE":
+        record["values"] = draw(st.lists(st.sampled_from(values), max_size=3))
+    if operation == "SET" or draw(st.booleans()):
+        record["listType"] = draw(st.sampled_from([kind] * 9 + ["string", "long"]))
+    return record
+
+
+_FIRST_LISTS = [
+    {"listName": "longs", "listOperation": "SET", "listType": "long", "values": [1, 3]},
+    {"listName": "texts", "listOperation": "SET", "listType": "string", "values": ["CSH"]},
+]
+
+
 def _transactions(palette: Palette, partitions: int) -> SearchStrategy[Tx]:
     """Draw a transaction of one of a few keys. Most have a new id, a few are unreadable."""
     fields = st.fixed_dictionaries(
@@ -199,8 +228,11 @@ def documents(draw: st.DrawFn, partitions: int = 2, cut: bool = True) -> dict[st
     palette = draw(palettes())
     tx, rule = _transactions(palette, partitions), _rule_records(palette, rules(palette))
     control = _rule_records(palette, _controls())
-    step: SearchStrategy[Step] = weighted((2, st.none()), (36, tx), (4, rule), (1, control))
-    steps: list[Step] = [*draw(st.lists(rule, min_size=1, max_size=3)), *draw(st.lists(step, min_size=16, max_size=57))]
+    change = _rule_records(palette, _list_changes())
+    step: SearchStrategy[Step] = weighted((2, st.none()), (36, tx), (4, rule), (3, change), (1, control))
+    lists = [RuleRecord(0, 0, record) for record in draw(st.sampled_from([_FIRST_LISTS, _FIRST_LISTS[:1], []]))]
+    first = draw(st.lists(rule, min_size=1, max_size=3))
+    steps: list[Step] = [*lists, *first, *draw(st.lists(step, min_size=16, max_size=57))]
     document = _document(steps)
     document["keyGroups"] = draw(st.sampled_from([1, 3]))
     document["settings"] = {

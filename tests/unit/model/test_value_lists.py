@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fraud_rules.codec.rules.codec import read_entry
+from fraud_rules.codec.rules.lazy import EntryReader
 from fraud_rules.model.limits import RuleLimits
 from fraud_rules.model.long_table import LOWEST, LongTable
 from fraud_rules.model.ruleset import LogEntry, RuleTimeline
@@ -148,3 +149,36 @@ def test_changes_of_lists_cause_no_further_rule_sets() -> None:
     changes = [_record("SET", [1], listType="long"), *[_record("ADD", [2])] * 3]
     timeline = RuleTimeline(_log(rule, *changes, rule, *changes))
     assert timeline.rule_counts(np.arange(11)).tolist()[:10] == [0, 1, 1, 1, 1, 1, 6, 6, 6, 6]
+
+
+RULE = {
+    "ruleId": 1, "ruleState": "PAUSE", "groupingKeyNames": [], "aggregatorFunctionType": "COUNT",
+    "limitOperatorType": ">", "limit": 0, "windowMinutes": 1, "when": "payeeId in list('mules')",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("lazily", [False, True])
+def test_a_list_in_use_stays_as_it_is(lazily: bool) -> None:
+    long, text = _record("SET", [1], listType="long"), _record("SET", ["a"], listType="string")
+    delete, again = _record("DELETE"), {**RULE, "when": "payeeId IN LIST ('mules')"}
+    no_lists = {name: value for name, value in RULE.items() if name != "when"}
+    records = [RULE, text, RULE, long, RULE, text, delete, {**again, "ruleId": 2}, no_lists, delete]
+    records += [{"ruleId": 2, "ruleState": "DELETE"}, delete, RULE, long, RULE, DELETE_ALL, delete]
+    log = _log(*records)
+    if lazily:
+        reader = EntryReader(SCHEMA, LIMITS)
+        log = [reader.read(i, i, json.dumps(record).encode()) for i, record in enumerate(records)]
+    timeline = RuleTimeline(log)
+    in_use = "listOperation: cannot delete the list: "
+    assert _rejected(timeline) == {
+        0: ["when: there is no list 'mules'"],
+        2: ["when: the list 'mules' has string values; the field is a long"],
+        5: ["listType: cannot change from long to string: rule 1 uses it"],
+        6: [in_use + "rule 1 uses it"],
+        9: [in_use + "rule 2 uses it"],
+        12: ["when: there is no list 'mules'"],
+    }
+    assert (timeline.rules_by_list, dict(timeline.lists)) == ({}, {})
+
+
+DELETE_ALL: dict[str, object] = {"ruleState": "CONTROL", "controlType": "DELETE_RULES_ALL"}

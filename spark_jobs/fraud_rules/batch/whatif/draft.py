@@ -2,24 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
 from fraud_rules.codec.rules.codec import parse_rule_record
 from fraud_rules.codec.rules.files import read_rule_file
-from fraud_rules.errors import RuleUnknown
+from fraud_rules.errors import RuleRejected, RuleUnknown
 from fraud_rules.model.limits import RuleLimits
+from fraud_rules.model.list_history import list_faults
 from fraud_rules.model.rule import Rule
-from fraud_rules.model.ruleset import LogEntry, RuleTimeline
+from fraud_rules.model.ruleset import RuleTimeline
 from fraud_rules.model.schema import TransactionSchema
 
 __all__ = ["find_draft"]
 
 
-def find_draft(named: str, entries: Sequence[LogEntry], schema: TransactionSchema, limits: RuleLimits) -> Rule:
+def find_draft(named: str, log: RuleTimeline, schema: TransactionSchema, limits: RuleLimits) -> Rule:
     """Find the rule. Raises RuleUnknown, RuleRejected with every fault, InputInvalid for an unreadable file."""
+    draft = _draft(named, log, schema, limits)
+    lists = log.lists
+    faults = list_faults(draft, lambda name: lists[name].type if name in lists else None)
+    if faults:
+        raise RuleRejected(faults, draft.rule_id)
+    return draft
+
+
+def _draft(named: str, log: RuleTimeline, schema: TransactionSchema, limits: RuleLimits) -> Rule:
     if named.isascii() and named.isdigit():
-        return _of_log(int(named), entries)
+        return _of_log(int(named), log)
     if named.lstrip().startswith("{"):
         return _rule(named.encode(), "the rule", schema, limits)
     path = Path(named)
@@ -34,15 +43,15 @@ def find_draft(named: str, entries: Sequence[LogEntry], schema: TransactionSchem
 def _rule(text: bytes, where: str, schema: TransactionSchema, limits: RuleLimits) -> Rule:
     change = parse_rule_record(text, schema, limits)
     if not isinstance(change, Rule):
-        raise RuleUnknown(f"{where} is a deletion or a control: a what-if needs a rule")
+        raise RuleUnknown(f"{where} is a deletion, a control or a list: a what-if needs a rule")
     return change
 
 
-def _of_log(rule_id: int, entries: Sequence[LogEntry]) -> Rule:
-    in_force = RuleTimeline(entries).latest.rules.get(rule_id)
+def _of_log(rule_id: int, log: RuleTimeline) -> Rule:
+    in_force = log.latest.rules.get(rule_id)
     if in_force is not None:
         return in_force.rule
-    versions = [entry.version for entry in entries if isinstance(entry.change, Rule) and entry.rule_id == rule_id]
+    versions = [entry.version for entry in log.entries if isinstance(entry.change, Rule) and entry.rule_id == rule_id]
     if versions:
         raise RuleUnknown(f"rule {rule_id} was deleted after version {versions[-1]}: write the rule to a file")
     raise RuleUnknown(f"there is no rule {rule_id} in the archived rule log")

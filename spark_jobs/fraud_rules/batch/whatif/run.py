@@ -31,7 +31,7 @@ from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.errors import DayEmpty, DayNotArchived, InputInvalid
 from fraud_rules.model.day import Day, days_between
 from fraud_rules.model.rule import Rule
-from fraud_rules.model.ruleset import LogEntry
+from fraud_rules.model.ruleset import LogEntry, RuleTimeline
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.runtime.clock import now_ms
 
@@ -63,8 +63,9 @@ def what_if(
     manifest = archive.latest()
     evidence = ArchivedLogs(archive, manifest, schema, settings)
     entries = evidence.entries()
-    draft = find_draft(question.rule, entries, schema, settings.limits)
-    variants = variants_of(draft, settings.limits, question.limits, windows=question.windows)
+    log = RuleTimeline(entries)
+    draft = find_draft(question.rule, log, schema, settings.limits)
+    variants = variants_of(draft, settings.limits, question.limits, windows=question.windows, log=log.entries)
     work = _work(question, manifest, archive, schema, settings, variants)
     fires = evaluate_variants(work, question.processes)
     days = list(days_between(question.first, question.last))

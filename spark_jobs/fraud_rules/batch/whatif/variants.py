@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
 
@@ -12,6 +12,7 @@ from fraud_rules.model.limits import RuleLimits
 from fraud_rules.model.rule import AggregateFunction, Rule, RuleState
 from fraud_rules.model.ruleset import LogEntry, RuleTimeline
 from fraud_rules.model.schema import ID_FIELD, TIME_FIELD, TransactionSchema
+from fraud_rules.model.value_list import ListChange
 
 __all__ = ["Variants", "limits_of", "variants_of"]
 
@@ -24,11 +25,16 @@ _WINDOWS = (Decimal("0.25"), Decimal("0.5"), Decimal(2), Decimal(4))
 
 @dataclass(frozen=True, slots=True)
 class Variants:
-    """Rules of one grouping by position: the draft first, then one for each of `limits`, then of `windows_ms`."""
+    """Rules of one grouping by position: the draft first, then one for each of `limits`, then of `windows_ms`.
+
+    `list_changes` are the accepted list records of the rule log. A transaction is evaluated with the lists as of its
+    append time.
+    """
 
     draft: Rule
     limits: tuple[Decimal, ...]
     windows_ms: tuple[int, ...]
+    list_changes: tuple[LogEntry, ...] = ()
 
     @property
     def rules(self) -> tuple[Rule, ...]:
@@ -42,8 +48,11 @@ class Variants:
 
     @property
     def limit_rules(self) -> tuple[Rule, ...]:
-        """The rules that differ from the draft only in their limits."""
-        return self.rules[1 : 1 + len(self.limits)]
+        """The rules that differ from the draft only in their limits.
+
+        They lack `when`, because the evaluations of the draft already satisfy it.
+        """
+        return tuple(replace(rule, when=None) for rule in self.rules[1 : 1 + len(self.limits)])
 
     @property
     def share_evaluations(self) -> bool:
@@ -56,10 +65,12 @@ class Variants:
         return max((self.draft.window_ms, *self.windows_ms)) + (self.draft.cooldown_ms or 0)
 
     def timeline(self) -> RuleTimeline:
-        """A rule log that has all evaluated rules from the beginning."""
+        """A rule log that has all evaluated rules from the beginning, and the changes of lists at their times."""
         answered = {rule.rule_id for rule in self.limit_rules} if self.share_evaluations else set()
         rules = [rule for rule in self.rules if rule.rule_id not in answered]
-        return RuleTimeline(LogEntry.accepted(i, 0, rule) for i, rule in enumerate(rules))
+        entries = [LogEntry.accepted(i, 0, rule) for i, rule in enumerate(rules)]
+        entries += [replace(each, version=each.version + len(rules)) for each in self.list_changes]
+        return RuleTimeline(entries, hypothetical=True)
 
     def schema(self, schema: TransactionSchema) -> TransactionSchema:
         """The fields that the rules use."""
@@ -67,12 +78,24 @@ class Variants:
         return TransactionSchema(tuple(field for field in schema.fields if field.name in wanted))
 
 
-def variants_of(draft: Rule, bounds: RuleLimits, limits: Sequence[Decimal] = (), *, windows: bool = True) -> Variants:
-    """The draft with other limits (those given, else LIMITS of them around its own) and other windows."""
+def variants_of(
+    draft: Rule,
+    bounds: RuleLimits,
+    limits: Sequence[Decimal] = (),
+    *,
+    windows: bool = True,
+    log: Iterable[LogEntry] = (),
+) -> Variants:
+    """The draft with other limits (those given, else LIMITS of them around its own) and other windows.
+
+    `log` are the entries of the rule log, from a timeline.
+    """
     chosen = tuple(sorted(set(limits) or _around(draft)))
     longest_ms = bounds.max_window_minutes * 60_000
     scaled = [int(draft.window_ms * factor) // 1_000 * 1_000 for factor in _WINDOWS] if windows else []
-    return Variants(draft, chosen, tuple(each for each in scaled if 1_000 <= each <= longest_ms))
+    widths = tuple(each for each in scaled if 1_000 <= each <= longest_ms)
+    lists = tuple(entry for entry in log if draft.lists and isinstance(entry.change, ListChange))
+    return Variants(draft, chosen, widths, lists)
 
 
 def limits_of(text: str) -> tuple[Decimal, ...]:

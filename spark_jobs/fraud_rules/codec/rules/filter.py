@@ -4,9 +4,10 @@
 
 A filter names fields of the schema by name or alias. It can contain comparisons (`=`, `!=`, `<>`, `>=`, `<=`, `>`, `<`)
 of a field with a literal or with another field, `in`, `not in`, `between`, `is null`, `is not null`, `and`, `or`, `not`
-and parentheses. Literals are numbers and quoted text; a quote inside text is doubled. A timestamp is compared with
-epoch milliseconds, or with text such as '2024-05-01T10:00:00Z' (UTC unless the text has an offset). Keywords are
-not case-sensitive; names are. A filter is never executed as code.
+and parentheses; in `when`, also `in list('name')` and `not in list('name')`. Literals are numbers and quoted text; a
+quote inside text is doubled. A timestamp is compared with epoch milliseconds, or with text such as
+'2024-05-01T10:00:00Z' (UTC unless the text has an offset). Keywords are not case-sensitive; names are. A filter is
+never executed as code.
 
 The length of a text, the depth of its parentheses and the number of its tokens are checked before it is parsed.
 """
@@ -23,6 +24,7 @@ from typing import TypeAlias
 from lark import Lark, Token, Transformer_NonRecursive, v_args
 from lark.exceptions import UnexpectedEOF, UnexpectedInput, UnexpectedToken
 
+from fraud_rules.codec.rules.lists import LIST_NAME
 from fraud_rules.errors import Reason, RuleRejected
 from fraud_rules.model.limits import RuleLimits
 from fraud_rules.model.predicate import (
@@ -31,6 +33,7 @@ from fraud_rules.model.predicate import (
     FieldComparison,
     FieldRef,
     IsNull,
+    ListMembership,
     Literal,
     Membership,
     Not,
@@ -54,6 +57,8 @@ _GRAMMAR = r"""
           | operand _NOT _BETWEEN operand _AND operand -> not_between
           | operand _IN "(" literals ")"        -> membership
           | operand _NOT _IN "(" literals ")"   -> not_membership
+          | operand _IN _LIST "(" TEXT ")"      -> listed
+          | operand _NOT _IN _LIST "(" TEXT ")" -> not_listed
           | operand _IS _NULL                   -> is_null
           | operand _IS _NOT _NULL              -> is_not_null
 literals: literal ("," literal)*
@@ -66,6 +71,7 @@ _OR.2: /or(?![A-Za-z0-9_])/i
 _AND.2: /and(?![A-Za-z0-9_])/i
 _NOT.2: /not(?![A-Za-z0-9_])/i
 _IN.2: /in(?![A-Za-z0-9_])/i
+_LIST.2: /list(?=[ \t\r\n]*\()/i
 _IS.2: /is(?![A-Za-z0-9_])/i
 _NULL.2: /null(?![A-Za-z0-9_])/i
 _BETWEEN.2: /between(?![A-Za-z0-9_])/i
@@ -81,7 +87,12 @@ _MIRRORED = {">": "<", "<": ">", ">=": "<=", "<=": ">="}
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
 _NUMBERS = (FieldType.LONG, FieldType.DECIMAL)
+_LISTED = (FieldType.LONG, FieldType.STRING)
+_LIST_NAME = re.compile(LIST_NAME, re.ASCII)
 _REMEMBERED_FILTERS = 512
+
+LIST_MEMBER = "when"
+"""The member of a rule whose condition may name lists."""
 
 Operand: TypeAlias = FieldRef | Decimal | str | None
 """One side of a comparison; None for a name that is no declared field, after its problem was recorded."""
@@ -98,7 +109,7 @@ def parse_filter(text: str, schema: TransactionSchema, limits: RuleLimits, membe
     refusal = _refusal(text, limits)
     if refusal is not None:
         raise RuleRejected([Reason(member, refusal)])
-    builder = _Builder(schema, limits)
+    builder = _Builder(schema, limits, lists_allowed=member == LIST_MEMBER)
     try:
         tree = builder.transform(_PARSER.parse(text))
     except UnexpectedInput as error:
@@ -137,10 +148,12 @@ def _where(error: UnexpectedInput, text: str) -> str:
 class _Builder(Transformer_NonRecursive[Token, Predicate | None]):
     """Builds typed nodes from grammar nodes, bottom up. It collects all problems instead of stopping at the first."""
 
-    def __init__(self, schema: TransactionSchema, limits: RuleLimits) -> None:
+    def __init__(self, schema: TransactionSchema, limits: RuleLimits, lists_allowed: bool) -> None:
         super().__init__()
         self._schema = schema
         self._limits = limits
+        self._lists_allowed = lists_allowed
+        self._lists: dict[str, FieldType] = {}
         self.problems: list[str] = []
 
     # Operands
@@ -187,6 +200,12 @@ class _Builder(Transformer_NonRecursive[Token, Predicate | None]):
 
     def not_membership(self, operand: Operand, literals: tuple[Decimal | str, ...]) -> Predicate | None:
         return self._member(operand, literals, negated=True)
+
+    def listed(self, operand: Operand, name: Token) -> Predicate | None:
+        return self._listed(operand, self.text(name), negated=False)
+
+    def not_listed(self, operand: Operand, name: Token) -> Predicate | None:
+        return self._listed(operand, self.text(name), negated=True)
 
     def is_null(self, operand: Operand) -> Predicate | None:
         field = self._field(operand)
@@ -243,6 +262,18 @@ class _Builder(Transformer_NonRecursive[Token, Predicate | None]):
         texts = sorted({literal for literal in typed if isinstance(literal, str)})
         numbers = sorted({literal for literal in typed if isinstance(literal, Decimal)})
         return Membership(field, (*texts, *numbers), negated)
+
+    def _listed(self, operand: Operand, name: str, *, negated: bool) -> Predicate | None:
+        field = self._field(operand)
+        if not self._lists_allowed:
+            self.problems.append(f"names the list {quote(name)}; lists are allowed in {LIST_MEMBER} only")
+        if not _LIST_NAME.fullmatch(name):
+            self.problems.append(f"{quote(name)} is not a list's name, which has the form {LIST_NAME}")
+        elif field is not None and field.type not in _LISTED:
+            self.problems.append(f"{field} is a {field.type}; lists have values of type {' or '.join(_LISTED)}")
+        elif field is not None and self._lists.setdefault(name, field.type) is not field.type:
+            self.problems.append(f"compares the list '{name}' with fields of two types")
+        return None if field is None else ListMembership(field, name, negated)
 
     def _field(self, operand: Operand) -> FieldRef | None:
         if isinstance(operand, FieldRef) or operand is None:

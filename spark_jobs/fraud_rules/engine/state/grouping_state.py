@@ -31,6 +31,8 @@ from fraud_rules.model.ruleset import GroupingInForce
 from fraud_rules.model.schema import ID_FIELD, TIME_FIELD, FieldType, TransactionSchema
 from fraud_rules.model.transaction import Column, TransactionBatch
 
+NO_LISTS: Mapping[str, Column] = {}
+
 _SCATTERED_ABOVE = 1024
 """A state with fewer slots, and fewer unused rows in the pool, is not compacted for its scattered key rows."""
 
@@ -143,20 +145,24 @@ class GroupingState:
         max_out_of_orderness_ms: int,
         explain: bool,
         progress: TaskProgress = UNREPORTED,
+        lists: Mapping[str, Column] = NO_LISTS,
     ) -> AcceptResult:
         """Accept the n rows of the batch in their order, and evaluate them.
 
         `versions` int64[n] holds, for each row, the index of the grouping's version among the versions of the plan.
-        With `explain`, the output has every evaluation, otherwise only alerts and suppressed alerts.
+        `lists` has the columns that conditions on lists read (see `engine.lists`). With `explain`, the output has every
+        evaluation, otherwise only alerts and suppressed alerts.
         """
         self._refresh()
         self._prepare_for(plan)
-        return self._advance(batch, versions, plan, max_out_of_orderness_ms, explain, progress)
+        passes = _evaluate_predicates(plan, {**batch.columns, **lists}, len(batch))
+        return self._advance(batch, versions, passes, plan, max_out_of_orderness_ms, explain, progress)
 
     def _advance(
         self,
         batch: TransactionBatch,
         versions: Ints,
+        passes: NDArray[np.uint8],
         plan: GroupingPlan,
         max_out_of_orderness_ms: int,
         explain: bool,
@@ -167,7 +173,7 @@ class GroupingState:
         # this horizon. The caller can record all of them, whatever the state drops meanwhile.
         horizon = self.horizon
         n = len(batch)
-        rows, passes = self._rows_of(batch), _evaluate_predicates(plan, batch.columns, n)
+        rows = self._rows_of(batch)
         outcomes, lateness_ms = np.zeros(n, dtype=np.int8), np.zeros(n, dtype=np.int64)
         lefts, ahead = np.empty(2 * len(plan.measures.windows_ms), dtype=np.int64), np.empty(n, dtype=np.int64)
         shared = np.full((plan.rules.shared, 2), -1, dtype=np.int64)
@@ -286,7 +292,8 @@ class GroupingState:
         n = len(batch)
         if n:
             plan = storing_plan(self._view.measures)
-            result = self._advance(batch, np.zeros(n, dtype=np.int64), plan, FOREVER_MS, False, UNREPORTED)
+            passes = _evaluate_filters(plan.measures, batch.columns, n)
+            result = self._advance(batch, np.zeros(n, dtype=np.int64), passes, plan, FOREVER_MS, False, UNREPORTED)
             if (result.outcomes == at.ROW_DUPLICATE).any():
                 return False
             self._view.state.events[self.retained_rows - n : self.retained_rows, at.E_SEQ] = numbers
