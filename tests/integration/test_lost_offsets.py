@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
+from pyspark.sql import SparkSession
 
 from fraud_rules.configuration.project import Project
 from fraud_rules.configuration.settings import DetectorSettings, TopicNames
@@ -29,7 +30,8 @@ from fraud_rules.kafka.reader import TopicReader, topic_ids
 from fraud_rules.kafka.writer import BatchWriter, OutRecord, last_record
 from fraud_rules.model.lost_records import LossReason, LostRecords
 from fraud_rules.model.schema import TransactionSchema
-from fraud_rules.spark.session import SparkOptions
+from fraud_rules.spark.session import SparkOptions, build_session
+from fraud_rules.spark.shutdown import stop_spark
 from fraud_rules.spark.storage import DiskFolder
 from fraud_rules.stream import checkpoint
 from fraud_rules.stream.driver import admission, losses, rebuild
@@ -52,6 +54,7 @@ class Site:
 
     def __init__(self, topics: OwnTopics, project: Project, path: Path) -> None:
         self.topics, self.folder = topics, DiskFolder(path / "checkpoint")
+        self._spark: SparkSession | None = None
         settings = DetectorSettings(detector=topics.prefix.rstrip("-"), topics=topics.names)
         schema = TransactionSchema.load(project.config / "schema.yaml")
         options = SparkOptions(str(path / "checkpoint"), project.jars / "connector")
@@ -112,9 +115,16 @@ class Site:
         job = replace(self.job, **options)
         with TopicReader(job.kafka, job.settings.topics.rules) as rules:
             try:
-                return admit(job, self.folder, rules, WorkReport())
+                return admit(job, self.folder, rules, WorkReport(), lambda: self._session(job.spark))
             finally:
+                if self._spark is not None:
+                    stop_spark(self._spark)
+                    self._spark = None
                 self.folder.release()
+
+    def _session(self, options: SparkOptions) -> SparkSession:
+        self._spark = build_session(options)
+        return self._spark
 
     def refusal(self, error: type[FraudError] = OffsetsLost, **options: Any) -> str:
         """The reason why a start and its check are refused. Neither changes anything."""

@@ -8,6 +8,8 @@ from typing import Final
 
 import msgspec
 
+from fraud_rules.runtime.clock import MS_PER_S
+
 __all__ = ["WORK_VARIABLE", "Work", "WorkPhase"]
 
 WORK_VARIABLE: Final = "FRAUD_WORK"
@@ -67,4 +69,12 @@ class Work(msgspec.Struct, frozen=True, rename="camel"):
         if not self.unit:
             return f"{_DESCRIPTIONS[self.phase]}{batch}"
         of = "" if self.total is None else f" of {self.total:,}"
-        return f"{_DESCRIPTIONS[self.phase]}{batch}: {self.done:,}{of} {self.unit}"
+        return f"{_DESCRIPTIONS[self.phase]}{batch}: {self.done:,}{of} {self.unit}{self._pace()}"
+
+    def _pace(self) -> str:
+        """The rate of a rebuild and the time that it still needs, if both are known."""
+        elapsed_ms = self.changed_ms - self.since_ms
+        if self.phase is not WorkPhase.RECOMPUTE or self.total is None or self.done <= 0 or elapsed_ms <= 0:
+            return ""
+        left_s = max(0, self.total - self.done) * elapsed_ms / self.done / MS_PER_S
+        return f", {round(self.done * MS_PER_S / elapsed_ms):,}/s, {left_s:,.0f} s left"

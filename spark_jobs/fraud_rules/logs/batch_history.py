@@ -7,7 +7,6 @@ or `--adopt` has created continues the batches of the previous one. A checkpoint
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
 import msgspec
@@ -18,9 +17,9 @@ from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.decoding import decode_or_skip
 from fraud_rules.kafka.reader import TopicReader
 from fraud_rules.model.lost_records import LossReason, LostRecords
-from fraud_rules.replay.recording import RecordedTransaction
+from fraud_rules.replay.segments import BatchEnd
 
-__all__ = ["History", "HistoryBatch", "read_batches", "read_history"]
+__all__ = ["History", "read_ends", "read_history"]
 
 
 class _Batch(msgspec.Struct, rename="camel"):
@@ -33,14 +32,6 @@ class _Batch(msgspec.Struct, rename="camel"):
 
 
 _decode = msgspec.json.Decoder(_Batch).decode
-
-
-@dataclass(frozen=True, slots=True)
-class HistoryBatch:
-    """One batch: its transactions, and the end of the rule log that it read."""
-
-    rules_end: int
-    records: list[RecordedTransaction]
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,47 +108,13 @@ def read_history(
     return _clipped(replace(history, progress_end=end, ends=_ends(last, topic)), kafka, topic)
 
 
-def read_batches(history: History, kafka: KafkaConnection, settings: DetectorSettings) -> Iterator[HistoryBatch]:
-    """Yield the batches in order. Raises BrokerUnavailable."""
-    with ExitStack() as stack:
-        progress = stack.enter_context(TopicReader(kafka, settings.topics.detector_progress))
-        partitions = {
-            partition: _Partition(
-                stack.enter_context(TopicReader(kafka, settings.topics.transactions)),
-                partition,
-                history.starts.get(partition, 0),
-                end,
-            )
-            for partition, end in history.ends.items()
-        }
+def read_ends(history: History, kafka: KafkaConnection, settings: DetectorSettings) -> Iterator[BatchEnd]:
+    """Yield the ends of the batches in order, within the records that Kafka still holds. Raises BrokerUnavailable."""
+    topic = settings.topics.transactions
+    with TopicReader(kafka, settings.topics.detector_progress) as progress:
         for _, batch in _batches_of(progress, history.progress_start, history.progress_end, settings):
-            ends = _ends(batch, settings.topics.transactions)
-            records = [record for partition, end in ends.items() for record in partitions[partition].up_to(end)]
-            yield HistoryBatch(batch.rules_end, records)
-
-
-class _Partition:
-    """Reads the transactions of one partition, batch by batch."""
-
-    def __init__(self, reader: TopicReader, partition: int, start: int, end: int) -> None:
-        self._partition = partition
-        self._records = reader.read(start, end, partition)
-        self._next: RecordedTransaction | None = None
-
-    def up_to(self, end: int) -> Iterator[RecordedTransaction]:
-        """Yield the unread records below an offset."""
-        while (record := self._next or self._read()) is not None:
-            self._next = record
-            if record.offset >= end:
-                return
-            self._next = None
-            yield record
-
-    def _read(self) -> RecordedTransaction | None:
-        record = next(self._records, None)
-        if record is None:
-            return None
-        return RecordedTransaction(record.append_ms, self._partition, record.offset, record.value)
+            ends = _ends(batch, topic)
+            yield BatchEnd(batch.rules_end, {at: min(end, history.ends.get(at, end)) for at, end in ends.items()})
 
 
 def _clipped(history: History, kafka: KafkaConnection, topic: str) -> History:

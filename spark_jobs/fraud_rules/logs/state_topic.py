@@ -95,6 +95,19 @@ class StateTopic:
                     found.setdefault(group, {})[name] = record
         return {group: dict(self._contents(group, log)) for group, log in found.items()}
 
+    def names(self) -> dict[int, set[str]]:
+        """The names of the committed records of each key group, also of orphans. Raises BrokerUnavailable."""
+        found: dict[int, set[str]] = {}
+        with TopicReader(self.kafka, self.topic) as reader:
+            for partition in range(self.partitions):
+                for record in reader.read(*reader.ends(partition), partition):
+                    place = self._place(record.key)
+                    if place is None or self.partition_of(place[0]) != partition:
+                        continue
+                    names = found.setdefault(place[0], set())
+                    names.discard(place[1]) if record.value is None else names.add(place[1])
+        return found
+
     def send_chunks(self, key_group: int, chunks: Sequence[tuple[str, bytes]]) -> None:
         """Begin to write compressed chunks, outside of any transaction. `flush_chunks` waits for them.
 

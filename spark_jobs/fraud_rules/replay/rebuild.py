@@ -1,77 +1,76 @@
-"""Recomputes a detector's state from its evaluated batches, with the same cuts, the same rules and the same engine.
+"""Recomputes the state of key groups from recorded batches, with the detector's fan-out and engine. Pure.
 
-The logs, the cuts and the pins determine the state, so the rebuilt state equals the original. A rebuild writes no
-alerts.
+The logs, the ends of the batches and the pins determine the state, so the rebuilt state equals the original. A rebuild
+evaluates many recorded batches at once, as a segment, and keeps the order in which the detector accepted their rows. It
+builds no alerts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Protocol
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
 
 from fraud_rules.configuration.settings import DetectorSettings
+from fraud_rules.engine.engine import EPOCH_GRACE_MS, KeyGroupEngine, RowOrder
+from fraud_rules.engine.fanout import fan_out
+from fraud_rules.engine.state.store import ViewStore
+from fraud_rules.engine.statelog import StateLog
 from fraud_rules.model.ruleset import RuleTimeline
 from fraud_rules.model.schema import TransactionSchema
-from fraud_rules.replay.recording import RecordedTransaction
-from fraud_rules.replay.replay import Replay
+from fraud_rules.model.transaction import TransactionBatch
+from fraud_rules.replay.segments import Segment
 
-__all__ = ["EvaluatedBatch", "merge_batches", "rebuild_state"]
+__all__ = ["PartBlob", "SegmentEvaluation", "TimelineOf"]
 
-MOST_ROWS = 200_000
-
-
-class EvaluatedBatch(Protocol):
-    """One evaluated batch: the end of the rule log that it saw, and its records in any order."""
-
-    @property
-    def rules_end(self) -> int: ...
-
-    @property
-    def records(self) -> list[RecordedTransaction]: ...
+TimelineOf = Callable[[int], RuleTimeline]
+"""Returns the rule log below an offset, without the rejected records."""
 
 
-def rebuild_state(
-    batches: Iterable[EvaluatedBatch],
-    rules_up_to: Callable[[int], RuleTimeline],
-    schema: TransactionSchema,
-    settings: DetectorSettings,
-    reached: Callable[[int], None] = lambda done: None,
-) -> Mapping[int, bytes]:
-    """Compute the state after the batches: an image (see `statelog`) for each key group that has state.
+class PartBlob(NamedTuple):
+    """The packed rows of a key group in one part of a segment."""
 
-    `rules_up_to` returns the rule log below an offset, without the refused rules. `reached` is called with the number
-    of transactions evaluated so far.
-    """
-    run, done = Replay(schema, settings), 0
-    for rules_end, records in merge_batches(batches):
-        run.evaluate(records, rules_up_to(rules_end), 0)
-        done += len(records)
-        reached(done)
-    return run.images()
+    part: int
+    key_group: int
+    blob: bytes
 
 
-def merge_batches(
-    batches: Iterable[EvaluatedBatch], most_rows: int = MOST_ROWS
-) -> Iterator[tuple[int, list[RecordedTransaction]]]:
-    """Join batches for speed. Two batches are joined if they saw the same rules and all records of the first arrived
-    before all records of the second, so that each transaction is evaluated against the same earlier transactions."""
-    rules_end, joined, newest = 0, list[RecordedTransaction](), (0, 0, 0)
-    for batch in batches:
-        if not batch.records:
-            continue
-        if joined and (
-            batch.rules_end != rules_end
-            or min(map(_arrival, batch.records)) < newest
-            or len(joined) + len(batch.records) > most_rows
-        ):
-            yield rules_end, joined
-            joined = []
-        rules_end = batch.rules_end
-        joined.extend(batch.records)
-        newest = max(map(_arrival, batch.records))
-    if joined:
-        yield rules_end, joined
+class SegmentEvaluation:
+    """Evaluates a segment in two steps: the fan-out of its transactions, and the key groups' engines."""
+
+    def __init__(
+        self, segment: Segment, timeline_of: TimelineOf, schema: TransactionSchema, settings: DetectorSettings
+    ) -> None:
+        self._segment = segment
+        self._timeline_of = timeline_of
+        self._schema = schema
+        self._settings = settings
+        self._order = RowOrder(self._arrange, lambda rows: int(rows.append_ms.max()), EPOCH_GRACE_MS)
+
+    def fan_out(self, rows: TransactionBatch) -> Iterator[PartBlob]:
+        """Fan out transactions of the segment, part by part, under the rules that each part has read."""
+        segment = self._segment
+        parts = segment.part_of[segment.batch_of(rows)]
+        for part in np.unique(parts).tolist():
+            timeline = self._timeline_of(segment.rules_end_of(part))
+            chosen = rows.take(parts == part)
+            for key_group, blob in fan_out(chosen, timeline, self._settings.key_groups).items():
+                yield PartBlob(part, key_group, blob)
+
+    def evaluate(self, key_group: int, parts: Mapping[int, Sequence[bytes]], log: StateLog, views: ViewStore) -> None:
+        """Add the blobs of a key group to its state, part by part. `parts` has the blobs by part."""
+        engine = KeyGroupEngine(
+            key_group, self._schema, self._settings, log, views, row_order=self._order, observer=_build_no_alerts
+        )
+        for part in sorted(parts):
+            engine.process(parts[part], self._timeline_of(self._segment.rules_end_of(part)), part, 0)
+
+    def _arrange(self, rows: TransactionBatch) -> TransactionBatch:
+        """Sort rows by batch, and in arrival order within a batch."""
+        batches = self._segment.batch_of(rows)
+        return rows.take(np.lexsort((rows.offset, rows.partition, rows.append_ms, batches)))
 
 
-def _arrival(record: RecordedTransaction) -> tuple[int, int, int]:
-    return record.append_ms, record.partition, record.offset
+def _build_no_alerts(*_: object) -> None:
+    """An observer: the detector has already written the alerts."""

@@ -38,6 +38,10 @@ from tests.support.waiting import until
             "restoring state (batch 7): 1,200,000 of 4,000,000 events",
         ),
         (Work(WorkPhase.RECOMPUTE, 1, 2, 5_000, None, "transactions"), "recomputing state: 5,000 transactions"),
+        (
+            Work(WorkPhase.RECOMPUTE, 0, 20_000, 2_000_000, 10_000_000, "transactions"),
+            "recomputing state: 2,000,000 of 10,000,000 transactions, 100,000/s, 80 s left",
+        ),
     ],
 )
 def test_work_is_formatted_for_people(work: Work, text: str) -> None:

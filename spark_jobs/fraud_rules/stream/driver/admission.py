@@ -5,11 +5,12 @@ A start that is certainly wrong is refused before it fences another detector. So
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import msgspec
+from pyspark.sql import SparkSession
 
 from fraud_rules.deploy.deployment_log import read_intent_log
 from fraud_rules.deploy.work import WorkPhase
@@ -33,6 +34,7 @@ from fraud_rules.stream.driver.marker import (
     read_marker,
 )
 from fraud_rules.stream.driver.rebuild import (
+    RebuildParts,
     begin_rebuild,
     check_history,
     finish_rebuild,
@@ -93,8 +95,13 @@ def check(job: DetectorJob, folder: Folder) -> None:
     _require_accepted(job, _losses(job, folder, progress, _beginning(job, folder, marker, progress), topics))
 
 
-def admit(job: DetectorJob, folder: Folder, rules: TopicReader, work: WorkReport) -> Admission:
-    """Claim the checkpoint, fence every other process of this detector, and run the checks that need both."""
+def admit(
+    job: DetectorJob, folder: Folder, rules: TopicReader, work: WorkReport, session: Callable[[], SparkSession]
+) -> Admission:
+    """Claim the checkpoint, fence every other process of this detector, and run the checks that need both.
+
+    `session` returns Spark's session. Only a rebuild calls it.
+    """
     settings, topics = job.settings, _topic_ids(job)
     finish_rebuild(folder)
     check(job, folder)
@@ -108,7 +115,8 @@ def admit(job: DetectorJob, folder: Folder, rules: TopicReader, work: WorkReport
         if marker is not None:
             recreated = _recreated(job, {**checkpoint.topics_of(folder), **marker.topics}, topics)
             read_again = settings.topics.transactions in recreated
-            marker = replace_state(job, order, marker, writer, work, recreated=read_again)
+            parts = RebuildParts(session, folder.root, writer, work)
+            marker = replace_state(job, order, marker, parts, recreated=read_again)
         begin_rebuild(folder, order, marker, _manifest(job, topics))
         _lock_folder(folder, exclusive=False)
     checkpoint.claim(folder, _manifest(job, _known_topics(job, folder, marker, topics)))

@@ -23,7 +23,7 @@ from fraud_rules.stream.worker.fanout_stage import FanOutStage
 from fraud_rules.stream.worker.small_batch import SmallBatch
 from fraud_rules.stream.worker.wire import KEYED_SCHEMA, OUTPUT_SCHEMA, OutputRow
 
-__all__ = ["LARGE_BATCH_RECORDS", "QUERY_NAME", "BatchJobs", "start_query"]
+__all__ = ["LARGE_BATCH_RECORDS", "QUERY_NAME", "BatchJobs", "Offsets", "read_records", "start_query"]
 
 QUERY_NAME = "fraud-detector"
 
@@ -98,17 +98,7 @@ class BatchJobs:
 
     def _run_large(self, first: Offsets, ends: Offsets) -> list[OutputRow]:
         context = self._context
-        options = {
-            **context.kafka.spark(),
-            **_READ_OPTIONS,
-            "assign": json.dumps({topic: [int(at) for at in places] for topic, places in ends.items()}),
-            "startingOffsets": json.dumps(first),
-            "endingOffsets": json.dumps(ends),
-            # With a fixed group, the consumers of an executor serve the next large batch too. No offset is ever
-            # committed.
-            "kafka.group.id": f"fraud-rules-{context.settings.detector}",
-        }
-        records = _selected(self._spark.read.format("kafka").options(**options).load(), context)
+        records = read_records(self._spark, context, first, ends)
         keyed = records.mapInArrow(FanOutStage(context).run, KEYED_SCHEMA)
         parts = keyed.repartition(context.tasks, "key_group", "salt")
         table = parts.mapInArrow(EngineStage(context).run, OUTPUT_SCHEMA).toArrow()
@@ -118,6 +108,24 @@ class BatchJobs:
 def _record_count(first: Mapping[str, int], ends: Mapping[str, int]) -> int:
     """The number of records between the offsets of a topic's partitions, at most."""
     return sum(end - max(first[at], 0) for at, end in ends.items())
+
+
+def read_records(spark: SparkSession, context: WorkerContext, starts: Offsets, ends: Offsets) -> DataFrame:
+    """The records between the offsets, with the columns that `FanOutStage.run` reads.
+
+    There are at least `context.tasks` Spark partitions, so that a topic with few partitions does not limit the cores.
+    """
+    options = {
+        **context.kafka.spark(),
+        **_READ_OPTIONS,
+        "assign": json.dumps({topic: [int(at) for at in places] for topic, places in ends.items()}),
+        "startingOffsets": json.dumps(starts),
+        "endingOffsets": json.dumps(ends),
+        "minPartitions": str(context.tasks),
+        # With a fixed group, the consumers of an executor serve the next large batch too. No offset is ever committed.
+        "kafka.group.id": f"fraud-rules-{context.settings.detector}",
+    }
+    return _selected(spark.read.format("kafka").options(**options).load(), context)
 
 
 def _selected(records: DataFrame, context: WorkerContext) -> DataFrame:

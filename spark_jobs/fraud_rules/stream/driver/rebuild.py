@@ -1,40 +1,44 @@
 """Recomputes the state from the topics, to replace a damaged one or to change the number of key groups.
 
-A rebuild first evaluates the history in memory. One Kafka transaction then replaces the state and the marker: the new
-marker has the same batch, with the recomputed state. At last a new checkpoint that starts after this batch takes the
-place of the old one, which is renamed. A start that dies before the transaction repeats the rebuild. A start that dies
-after it only puts the new checkpoint in its place.
+A rebuild first evaluates the history in Spark tasks, by key group (see `recompute`). One Kafka transaction then
+replaces the heads of the key groups and the marker: the new marker has the same batch, with the recomputed state. At
+last a new checkpoint that starts after this batch takes the place of the old one, which is renamed. A start that dies
+before the transaction repeats the rebuild. A start that dies after it only puts the new checkpoint in its place.
 """
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
 import msgspec
+from pyspark.sql import SparkSession
 
 from fraud_rules.deploy.work import WorkPhase
 from fraud_rules.engine.state.head import decode_head
-from fraud_rules.engine.statelog import EMPTY_LOG, read_image
-from fraud_rules.errors import CheckpointDamaged
-from fraud_rules.kafka.reader import TopicReader
+from fraud_rules.engine.statelog import EMPTY_LOG
+from fraud_rules.errors import CheckpointDamaged, StateDamaged
 from fraud_rules.kafka.writer import BatchWriter, OutRecord
-from fraud_rules.logs.batch_history import read_batches, read_history
-from fraud_rules.logs.rule_log import RuleLog
-from fraud_rules.logs.state_topic import HEAD, StateTopic
+from fraud_rules.logs.batch_history import read_history
+from fraud_rules.logs.state_topic import HEAD
 from fraud_rules.runtime.compression import compress
 from fraud_rules.spark.storage import Folder
 from fraud_rules.stream.checkpoint import RESUMED, claim
 from fraud_rules.stream.driver.job import DetectorJob, RebuildOrder
 from fraud_rules.stream.driver.marker import Beginning, Marker, begin, beginning_of
+from fraud_rules.stream.driver.recompute import recompute
 from fraud_rules.stream.driver.records import state_records
 from fraud_rules.stream.driver.state_guard import new_position
+from fraud_rules.stream.state_position import StatePosition
 from fraud_rules.stream.work import WorkReport
+from fraud_rules.stream.worker.context import WorkerContext
 from fraud_rules.stream.worker.state_log import StateDelta
 
 __all__ = [
+    "RebuildParts",
     "begin_rebuild",
     "check_history",
     "finish_rebuild",
@@ -43,6 +47,16 @@ __all__ = [
 ]
 
 _FRESH: Final = ".fresh"
+
+
+@dataclass(frozen=True, slots=True)
+class RebuildParts:
+    """The objects that a rebuild uses. `session` returns Spark's session. The views belong to `checkpoint`."""
+
+    session: Callable[[], SparkSession]
+    checkpoint: str
+    writer: BatchWriter
+    work: WorkReport
 
 
 def is_executed(folder: Folder, order: RebuildOrder) -> bool:
@@ -93,7 +107,12 @@ def finish_rebuild(folder: Folder) -> None:
 
 
 def replace_state(
-    job: DetectorJob, order: RebuildOrder, marker: Marker, writer: BatchWriter, work: WorkReport, *, recreated: bool
+    job: DetectorJob,
+    order: RebuildOrder,
+    marker: Marker,
+    parts: RebuildParts,
+    *,
+    recreated: bool,
 ) -> Marker:
     """Recompute the state at the marker, and write it with a new marker, unless this order has done so already.
 
@@ -101,48 +120,55 @@ def replace_state(
     """
     if marker.rebuild == order.order:
         return marker
-    images = _recompute(job, order, marker, work, recreated=recreated)
     position = new_position(job.kafka, job.settings)
-    names = job.settings.topics
-    topic = StateTopic(job.kafka, names.detector_state, job.settings.detector, position.partitions)
-    before = topic.read_all()
+    context = WorkerContext(job.schema, job.settings, job.kafka, parts.checkpoint, job.spark.tasks, position.partitions)
+    heads = _recompute(job, order, marker, parts, context, position, recreated=recreated)
+    topic = context.state_topic
+    before = topic.names()
     deltas = [
-        _replacement(topic, key_group, before.get(key_group, {}), images.get(key_group))
-        for key_group in sorted(before.keys() | images.keys())
+        _replacement(key_group, before.get(key_group, set()), heads.get(key_group))
+        for key_group in sorted(before.keys() | heads.keys())
     ]
-    topic.flush_chunks()
     versions = {delta.key_group: delta.version for delta in deltas}
     rebuilt = msgspec.structs.replace(marker, state=position.after(versions, {}), rebuild=order.order)
+    names = job.settings.topics
     marked = OutRecord(names.detector_marker, rebuilt.encode(), job.settings.detector.encode())
-    writer.write([*state_records(deltas, topic), marked])
+    parts.writer.write([*state_records(deltas, topic), marked])
     return rebuilt
 
 
-def _replacement(topic: StateTopic, key_group: int, before: Collection[str], image: bytes | None) -> StateDelta:
-    """The delta that replaces all records of a key group by an image. Sends the chunks of the image to the topic."""
-    if image is None:
+def _replacement(key_group: int, before: Collection[str], head: bytes | None) -> StateDelta:
+    """The delta that replaces the head of a key group, and deletes all chunks that the new head does not name.
+
+    `before` has the names of all records. Raises StateDamaged if a chunk of the new head is not among them.
+    """
+    if head is None:
         return StateDelta(key_group, EMPTY_LOG, [(name, None) for name in sorted(before)])
-    head, chunks = read_image(image)
-    topic.send_chunks(key_group, [(name, compress(blob)) for name, blob in chunks.items()])
-    gone = sorted(set(before) - chunks.keys() - {HEAD})
-    records: list[tuple[str, bytes | None]] = [*((name, None) for name in gone), (HEAD, compress(head))]
-    return StateDelta(key_group, decode_head(head).state_version, records)
+    decoded = decode_head(head)
+    named = {info.name for info in decoded.chunks}
+    if missing := named - set(before):
+        raise StateDamaged(
+            f"the state topic lacks the recomputed chunk {min(missing)} of key group {key_group}: repeat the rebuild"
+        )
+    gone = sorted(set(before) - named - {HEAD})
+    return StateDelta(key_group, decoded.state_version, [*((name, None) for name in gone), (HEAD, compress(head))])
 
 
 def _recompute(
-    job: DetectorJob, order: RebuildOrder, marker: Marker, work: WorkReport, *, recreated: bool
-) -> Mapping[int, bytes]:
-    """The state at the marker, as an image per key group."""
-    # Imported here, because loading the kernel takes seconds and only a rebuild needs it.
-    from fraud_rules.replay.rebuild import rebuild_state
-
-    until = (marker.query_id, marker.batch_id)
+    job: DetectorJob,
+    order: RebuildOrder,
+    marker: Marker,
+    parts: RebuildParts,
+    context: WorkerContext,
+    position: StatePosition,
+    *,
+    recreated: bool,
+) -> dict[int, bytes]:
+    """The heads of the state at the marker. The topic of the state has their chunks."""
+    until, work = (marker.query_id, marker.batch_id), parts.work
     work.begin(WorkPhase.HISTORY, "records")
     history = read_history(job.kafka, job.settings, until, work.reached, recreated=recreated)
     history.require(partial=order.partial)
-    refused = marker.pin.reasons()
-    batches = read_batches(history, job.kafka, job.settings)
+    spark = parts.session()
     work.begin(WorkPhase.RECOMPUTE, "transactions", history.transactions)
-    with TopicReader(job.kafka, job.settings.topics.rules) as rules:
-        log = RuleLog.of(rules, job.schema, job.settings.limits)
-        return rebuild_state(batches, lambda end: log.up_to(end, refused), job.schema, job.settings, work.reached)
+    return recompute(spark, context, history, marker.pin, position.ends, work)

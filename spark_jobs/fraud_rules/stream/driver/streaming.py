@@ -115,19 +115,17 @@ def _start(
     check_rule_log(rules)
     check_topics(job.kafka, topics)
     _check_host(job)
+    session = _Session(options, stack, work, spark)
     admission = None
     folder: Folder
     if options.checkpoints_to_disk:
         folder = DiskFolder(options.checkpoint_path)
         stack.callback(folder.release)
-        admission = admit(job, folder, rules, work)
-    warming = None
-    if spark is None:
-        spark = _spark_session(options, stack, work)
-        warming = warm_up(spark)
+        admission = admit(job, folder, rules, work, session.spark)
+    spark = session.spark()
     if admission is None:
         folder = HadoopFolder(spark, options.checkpoint)
-        admission = admit(job, folder, rules, work)
+        admission = admit(job, folder, rules, work, session.spark)
     for loss in admission.new_losses:
         report(f"continues without lost records: {loss}")
     transactions = stack.enter_context(TopicReader(job.kafka, topics.transactions))
@@ -142,10 +140,7 @@ def _start(
         spark, context, settings, folder, admission.pinner, admission.writer, ticker, watch, spill, metrics, meter
     )
     runner = BatchRunner(parts, admission.marker, admission.state, admission.resumed_at, _origin(job, admission))
-    if warming is not None:
-        # The first batch needs the same workers and cores, so the warm-up ends before the query starts.
-        work.begin(WorkPhase.WORKERS)
-        warming.join()
+    session.join_warm_up()
     watch.start()
     stack.callback(watch.stop)
     ticker.start()
@@ -159,6 +154,31 @@ def _start(
         return query
 
     return runner, launch_query
+
+
+class _Session:
+    """Spark's session of a start, built at its first use."""
+
+    def __init__(self, options: SparkOptions, stack: ExitStack, work: WorkReport, spark: SparkSession | None) -> None:
+        """`spark` is the session of a start that has one already."""
+        self._options = options
+        self._stack = stack
+        self._work = work
+        self._spark = spark
+        self._warming: threading.Thread | None = None
+
+    def spark(self) -> SparkSession:
+        """The session. The Python workers of a new session start in the background."""
+        if self._spark is None:
+            self._spark = _spark_session(self._options, self._stack, self._work)
+            self._warming = warm_up(self._spark)
+        return self._spark
+
+    def join_warm_up(self) -> None:
+        """Wait for the workers. The first batch needs the same workers and cores, so the query starts afterwards."""
+        if self._warming is not None:
+            self._work.begin(WorkPhase.WORKERS)
+            self._warming.join()
 
 
 def check_start(job: DetectorJob) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import gc
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from pathlib import Path
 
 import msgspec
@@ -83,8 +83,11 @@ class WorkerContext:
     def timeline(self) -> RuleTimeline:
         """The rule log up to the pin of this task's batch."""
         pin = self.pin()
-        log = _rule_log(self.kafka, self.settings.topics.rules, self.schema, self.settings)
-        return log.up_to(pin.rules_end, pin.reasons(), pin.digest)
+        return self.rule_log().up_to(pin.rules_end, pin.reasons(), pin.digest)
+
+    def rule_log(self) -> RuleLog:
+        """The rule log, as far as this worker has read it."""
+        return _rule_log(self.kafka, self.settings.topics.rules, self.schema, self.settings)
 
     def spill(self) -> Spill:
         """The spill for outputs that are too large for a row."""
@@ -98,9 +101,12 @@ class WorkerContext:
 
     def state_log(self, key_group: int, progress: TaskProgress) -> TaskStateLog:
         """The log of a key group at the start of this task's batch."""
-        folder = _logs(self.checkpoint, self.settings.views_folder) / f"key-group-{key_group}"
         told = told_state(_property(STATE_PROPERTY), key_group)
-        return TaskStateLog(key_group, told, lambda: HostFiles(folder), self.state_topic, progress)
+        return TaskStateLog(key_group, told, partial(self.host_files, key_group), self.state_topic, progress)
+
+    def host_files(self, key_group: int) -> HostFiles:
+        """The files of a key group's log on this host. The caller must hold the key group's view."""
+        return HostFiles(_logs(self.checkpoint, self.settings.views_folder) / f"key-group-{key_group}")
 
     def views(self) -> ViewStore:
         """The views of this host."""

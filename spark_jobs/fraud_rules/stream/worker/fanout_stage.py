@@ -66,7 +66,7 @@ class FanOutStage:
             visits_all |= records.visits_all
             if not records.values:
                 continue
-            decoded = self._decode(records)
+            decoded = self.decode(records)
             accepted.append(decoded.batch)
             ignored += decoded.ignored
             for refused in _refused(records, decoded):
@@ -75,7 +75,8 @@ class FanOutStage:
         if visits_all:
             yield from ((group, EMPTY_BLOB) for group in range(self.context.settings.key_groups))
 
-    def _decode(self, records: RawTransactions) -> DecodeResult:
+    def decode(self, records: RawTransactions) -> DecodeResult:
+        """Decode the records."""
         settings = self.context.settings
         return decode_transactions(
             records.values,
@@ -109,7 +110,8 @@ class FanOutStage:
         return pa.RecordBatch.from_arrays(columns, schema=_KEYED)
 
 
-def _transactions(batch: pa.RecordBatch) -> RawTransactions:
+def raw_transactions(batch: pa.RecordBatch) -> RawTransactions:
+    """The transactions among records. Columns in: see `FanOutStage.run`."""
     mine = batch.filter(batch.column(4))
     return RawTransactions(
         mine.column(0).to_pylist(),

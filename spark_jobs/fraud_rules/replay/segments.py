@@ -1,0 +1,92 @@
+"""Joins recorded batches to segments, which a rebuild evaluates at once. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fraud_rules.model.transaction import TransactionBatch
+
+__all__ = ["BatchEnd", "Segment", "segments_of"]
+
+MOST_RECORDS: Final = 400_000
+"""The number of records from which a segment is complete. It bounds the memory of a rebuild."""
+
+Ints = NDArray[np.int64]
+
+
+class BatchEnd(NamedTuple):
+    """A recorded batch: the end of the rule log that it read, and the offset after its last transaction by
+    partition."""
+
+    rules_end: int
+    ends: Mapping[int, int]
+
+
+@dataclass(frozen=True)
+class Segment:
+    """Consecutive recorded batches, which a rebuild evaluates at once.
+
+    `starts` has the first offset by partition. `ends` int64[n] has the offset after the last record of each of the n
+    batches, by partition. `rules_ends` int64[n] has the ends of the rule log that the batches read. A part of a segment
+    is a run of batches that read the same rules.
+    """
+
+    starts: Mapping[int, int]
+    ends: Mapping[int, Ints]
+    rules_ends: Ints
+
+    @property
+    def records(self) -> int:
+        """The number of offsets, at least the number of transactions."""
+        return sum(int(ends[-1]) - self.starts[partition] for partition, ends in self.ends.items())
+
+    @cached_property
+    def part_of(self) -> Ints:
+        """The part of each batch: int64[n]."""
+        return np.concatenate([[0], np.cumsum(np.diff(self.rules_ends) != 0)]).astype(np.int64)
+
+    def rules_end_of(self, part: int) -> int:
+        """The end of the rule log that the batches of a part read."""
+        return int(self.rules_ends[np.searchsorted(self.part_of, part)])
+
+    def batch_of(self, rows: TransactionBatch) -> Ints:
+        """The position of each row's batch: int64[rows]."""
+        found = np.zeros(len(rows), dtype=np.int64)
+        for partition, ends in self.ends.items():
+            mine = rows.partition == partition
+            found[mine] = np.searchsorted(ends, rows.offset[mine], side="right")
+        return found
+
+
+def segments_of(
+    batches: Iterable[BatchEnd], starts: Mapping[int, int], most_records: int = MOST_RECORDS
+) -> Iterator[Segment]:
+    """Join consecutive batches to segments. A batch is never split, because it accepts its rows by append time.
+
+    `starts` has the first offset of each partition. An end below the start counts as the start, because a batch may
+    have read records that Kafka has removed.
+    """
+    starts = dict(starts)
+    reached, joined = dict(starts), list[tuple[int, dict[int, int]]]()
+    for batch in batches:
+        ends = {partition: max(end, reached[partition]) for partition, end in batch.ends.items()}
+        if ends.items() <= reached.items():
+            continue  # the batch has read no transaction
+        reached = {**reached, **ends}
+        joined.append((batch.rules_end, reached))
+        if sum(reached.values()) - sum(starts.values()) >= most_records:
+            yield _segment(starts, joined)
+            starts, joined = reached, []
+    if joined:
+        yield _segment(starts, joined)
+
+
+def _segment(starts: Mapping[int, int], joined: Sequence[tuple[int, Mapping[int, int]]]) -> Segment:
+    ends = {partition: np.array([each[partition] for _, each in joined], dtype=np.int64) for partition in starts}
+    return Segment(starts, ends, np.array([rules_end for rules_end, _ in joined], dtype=np.int64))

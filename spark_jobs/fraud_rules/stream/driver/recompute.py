@@ -1,0 +1,61 @@
+"""Recomputes the state from the topics as Spark jobs: one job for each segment of the history.
+
+The driver holds the heads of the key groups between two jobs. It writes nothing to Kafka.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyspark.sql import SparkSession
+
+from fraud_rules.configuration.settings import DetectorSettings
+from fraud_rules.logs.batch_history import History, read_ends
+from fraud_rules.replay.segments import Segment, segments_of
+from fraud_rules.stream.driver.query import Offsets, read_records
+from fraud_rules.stream.pins import Pin
+from fraud_rules.stream.work import WorkReport
+from fraud_rules.stream.worker.context import WorkerContext
+from fraud_rules.stream.worker.rebuild_stage import HEAD_SCHEMA, PART_SCHEMA, SegmentStages
+
+__all__ = ["recompute"]
+
+
+def recompute(
+    spark: SparkSession,
+    context: WorkerContext,
+    history: History,
+    pin: Pin,
+    state_ends: Sequence[int],
+    work: WorkReport,
+) -> dict[int, bytes]:
+    """The heads of all key groups that have state after the history. The topic `detector-state` has their chunks.
+
+    `pin` is the pin of the last batch. `state_ends` has the ends of the partitions of `detector-state` before the rebuild.
+    Raises BrokerUnavailable, and Spark's errors if a task fails.
+    """
+    heads: dict[int, bytes] = {}
+    done = 0
+    for segment in segments_of(read_ends(history, context.kafka, context.settings), history.starts):
+        stages = SegmentStages(context, segment, pin.reasons(), heads, state_ends)
+        heads = heads | _evaluate(spark, context, stages)
+        done += segment.records
+        work.reached(done)
+    return heads
+
+
+def _evaluate(spark: SparkSession, context: WorkerContext, stages: SegmentStages) -> dict[int, bytes]:
+    """The new heads of the key groups that the segment has changed."""
+    starts, ends = _offsets(stages.segment, context.settings)
+    records = read_records(spark, context, starts, ends)
+    parts = records.mapInArrow(stages.fan_out, PART_SCHEMA).repartition(context.tasks, "key_group", "salt")
+    table = parts.mapInArrow(stages.evaluate, HEAD_SCHEMA).toArrow()
+    return dict(zip(*(column.to_pylist() for column in table.columns), strict=True))
+
+
+def _offsets(segment: Segment, settings: DetectorSettings) -> tuple[Offsets, Offsets]:
+    """The offsets of a segment, by topic and partition."""
+    topic = settings.topics.transactions
+    starts = {str(partition): start for partition, start in segment.starts.items()}
+    ends = {str(partition): int(reached[-1]) for partition, reached in segment.ends.items()}
+    return {topic: starts}, {topic: ends}

@@ -1,0 +1,98 @@
+"""The two stages of a rebuild: they fan out the transactions of a segment, and evaluate them by key group."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, partial
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+
+from fraud_rules.errors import Reason
+from fraud_rules.model.transaction import TransactionBatch
+from fraud_rules.replay.segments import Segment
+from fraud_rules.runtime.compression import compress, decompress
+from fraud_rules.stream.worker.context import WorkerContext, freeze_loaded
+from fraud_rules.stream.worker.fanout_stage import FanOutStage, raw_transactions
+from fraud_rules.stream.worker.rebuild_log import RebuildLog
+from fraud_rules.stream.worker.salting import salts
+
+if TYPE_CHECKING:
+    from fraud_rules.replay.rebuild import SegmentEvaluation
+
+__all__ = ["HEAD_SCHEMA", "PART_SCHEMA", "SegmentStages"]
+
+PART_SCHEMA: Final = "key_group int, salt int, part int, blob binary"
+"""Rows between the two stages. `salt`: see `salting`, `part`: see `replay.segments`."""
+
+HEAD_SCHEMA: Final = "key_group int, head binary"
+"""Rows for the driver: the new heads of the changed key groups."""
+
+_PARTS = pa.schema([("key_group", pa.int32()), ("salt", pa.int32()), ("part", pa.int32()), ("blob", pa.binary())])
+_HEADS = pa.schema([("key_group", pa.int32()), ("head", pa.binary())])
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentStages:
+    """Run in the workers.
+
+    `refused` has the rejected records of the rule log, `heads` the head of each key group before the segment, and
+    `state_ends` the end of each partition of the topic `detector-state` before the rebuild.
+    """
+
+    context: WorkerContext
+    segment: Segment
+    refused: Mapping[int, Sequence[Reason]]
+    heads: Mapping[int, bytes]
+    state_ends: Sequence[int]
+
+    def fan_out(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Columns in: see `FanOutStage.run`. Rows out: see `PART_SCHEMA`."""
+        freeze_loaded()
+        stage = FanOutStage(self.context)
+        decoded = [stage.decode(raw_transactions(batch)).batch for batch in batches if batch.num_rows]
+        if not decoded:
+            return
+        salt_of = salts(self.context.settings.key_groups, self.context.tasks)
+        rows = [
+            (key_group, salt_of[key_group], part, compress(blob))
+            for part, key_group, blob in self._evaluation().fan_out(TransactionBatch.concat(decoded))
+        ]
+        if rows:
+            yield pa.RecordBatch.from_arrays([pa.array(each) for each in zip(*rows, strict=True)], schema=_PARTS)
+
+    def evaluate(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Rows in: see `PART_SCHEMA`. Rows out: see `HEAD_SCHEMA`."""
+        freeze_loaded()
+        blobs: dict[int, dict[int, list[bytes]]] = {}
+        for batch in batches:
+            key_groups, _, parts, packed = (column.to_pylist() for column in batch.columns)
+            for key_group, part, blob in zip(key_groups, parts, packed, strict=True):
+                blobs.setdefault(key_group, {}).setdefault(part, []).append(decompress(blob))
+        if not blobs:
+            return
+        evaluation, heads = self._evaluation(), dict[int, bytes]()
+        for key_group, own in sorted(blobs.items()):
+            log = self._log(key_group)
+            evaluation.evaluate(key_group, own, log, self.context.views())
+            log.send()
+            head = log.head()
+            if head is not None:
+                heads[key_group] = head
+        self.context.state_topic.flush_chunks()
+        columns = [pa.array(list(heads), pa.int32()), pa.array(list(heads.values()), pa.binary())]
+        yield pa.RecordBatch.from_arrays(columns, schema=_HEADS)
+
+    def _log(self, key_group: int) -> RebuildLog:
+        context, head = self.context, self.heads.get(key_group)
+        complete_to = self.state_ends[context.state_topic.partition_of(key_group)]
+        return RebuildLog(key_group, head, partial(context.host_files, key_group), context.state_topic, complete_to)
+
+    def _evaluation(self) -> SegmentEvaluation:
+        # Imported here, because Spark also loads this class on the driver, which never needs the engine.
+        from fraud_rules.replay.rebuild import SegmentEvaluation
+
+        log, context = self.context.rule_log(), self.context
+        timeline_of = cache(lambda rules_end: log.up_to(rules_end, self.refused))
+        return SegmentEvaluation(self.segment, timeline_of, context.schema, context.settings)
