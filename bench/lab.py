@@ -103,11 +103,12 @@ class Session:
         assert not missing, f"rules without a report: {missing[:3]}"
         assert not rejected, f"rules rejected: {rejected[:3]}"
 
-    def launch(self) -> Detector:
-        """Start the detector's process and return at once."""
+    def launch(self, *further: str) -> Detector:
+        """Start the detector's process and return at once. `further` are more arguments."""
         self._starts += 1
         log = self.checkpoint.with_suffix(f".{self._starts}.log")
         arguments = ["--bootstrap", self.bootstrap, "--checkpoint", str(self.checkpoint), *logging_to(self.pause_log)]
+        arguments += further
         self.detector = Detector(self.project, arguments, self.environ, log)
         return self.detector
 
