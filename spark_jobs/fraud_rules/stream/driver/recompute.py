@@ -31,7 +31,7 @@ def recompute(
 ) -> dict[int, bytes]:
     """The heads of all key groups that have state after the history. The topic `detector-state` has their chunks.
 
-    `pin` is the pin of the last batch. `state_ends` has the ends of the partitions of `detector-state` before the rebuild.
+    `pin` is the pin of the last batch. `state_ends` has the ends of the partitions of `detector-state` before it.
     Raises BrokerUnavailable, and Spark's errors if a task fails.
     """
     heads: dict[int, bytes] = {}

@@ -53,7 +53,7 @@ class FanOutStage:
     def run(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Columns in: value, partition, offset, timestamp (us), is_transaction. Rows out: see `wire.KEYED_SCHEMA`."""
         freeze_loaded()
-        packed = self.pack(map(_transactions, batches))
+        packed = self.pack(map(raw_transactions, batches))
         rows = [(group, blob if group == SIDE_OUTPUT else compress(blob)) for group, blob in packed]
         if rows:
             yield self._keyed(rows)
