@@ -11,10 +11,14 @@ from confluent_kafka.admin import AdminClient
 
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.errors import FraudError, HistoryLost
+from fraud_rules.kafka.reader import newest_append_ms
 from fraud_rules.logs.batch_history import History, read_ends, read_history
+from fraud_rules.replay.need import HistoryNeed
 from fraud_rules.replay.segments import segments_of
+from fraud_rules.runtime.clock import now_ms
 from tests.support.kafka.own_topics import OwnTopics
 from tests.support.kafka.records import produce
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.integration
 
@@ -36,8 +40,14 @@ class Past:
         record = msgspec.json.encode(document)
         produce(self.topics.bootstrap, self.topics.names.detector_progress, [record], key=b"detector")
 
-    def history(self, until: tuple[str, int] | None = None) -> History:
-        return read_history(self.topics.kafka, self.settings, until)
+    def history(self, at: tuple[str, int] | None = None, need: HistoryNeed | None = None) -> History:
+        return read_history(self.topics.kafka, self.settings, at, need=need)
+
+    def later(self) -> int:
+        """A time after all records so far. All further records have a later time."""
+        newest_ms = newest_append_ms(self.topics.kafka, self.topics.names.detector_progress) or 0
+        until(lambda: now_ms() > newest_ms + 1, "the clock moves")
+        return newest_ms + 1
 
     def batches(self, history: History) -> list[tuple[int, list[int]]]:
         """The end of the rule log of each batch that has read transactions, and how many it has read."""
@@ -90,9 +100,50 @@ def test_records_that_retention_removed_are_named_and_can_be_skipped(past: Past)
     assert past.batches(history) == [(0, 1)] * 5
     past.forget(past.topics.names.detector_progress, 2)
     history = past.history()
-    with pytest.raises(HistoryLost, match="the first 2 batches"):
+    with pytest.raises(HistoryLost, match="the batches before offset 2"):
         history.require(partial=False)
     assert past.batches(history) == [(0, 1)] * 3
+
+
+def test_only_the_needed_batches_are_read(past: Past) -> None:
+    for batch_id in range(4):
+        past.batch("a", batch_id)
+    from_ms = past.later()
+    past.batch("b", 0, rebuilt=True)
+    past.batch("b", 1, rebuilt=True)
+    history = past.history(need=HistoryNeed(from_ms, marks=False))
+    assert past.batches(history) == [(0, 1), (0, 1)]
+    assert (history.lost, history.known_from_ms) == ((), from_ms)
+    history = past.history(need=HistoryNeed(from_ms, marks=True))
+    assert past.batches(history) == [(0, 1)] * 6
+    assert (history.lost, history.known_from_ms) == ((), None)
+
+
+def test_the_loss_of_batches_that_are_not_needed_is_accepted(past: Past) -> None:
+    for batch_id in range(4):
+        past.batch("a", batch_id)
+    from_ms = past.later()
+    for batch_id in range(4, 7):
+        past.batch("a", batch_id)
+    past.forget(past.topics.names.transactions, 1)
+    past.forget(past.topics.names.detector_progress, 3)
+    for marks in (False, True):
+        history = past.history(need=HistoryNeed(from_ms, marks))
+        assert past.batches(history) == [(0, 1)] * 3
+        assert (history.lost, history.known_from_ms) == ((), from_ms)
+        assert past.history(need=HistoryNeed(from_ms - 1_000_000, marks)).lost
+    past.forget(past.topics.names.transactions, 3)
+    assert past.history(need=HistoryNeed(from_ms, marks=False)).lost
+
+
+def test_the_first_batch_of_a_detector_begins_its_history(past: Past) -> None:
+    past.batch("a", 0)
+    past.batch("b", 0)
+    from_ms = past.later()
+    past.batch("b", 1)
+    history = past.history(need=HistoryNeed(from_ms, marks=False))
+    assert past.batches(history) == [(0, 1), (0, 1)]
+    assert (history.lost, history.known_from_ms) == ((), None)
 
 
 def test_batches_missing_in_the_middle_are_no_history(past: Past) -> None:

@@ -80,7 +80,10 @@ class KeyGroupEngine:
         row_order: RowOrder = BY_ARRIVAL,
         observer: Observer | None = None,
         progress: TaskProgress = UNREPORTED,
+        known_from_ms: int | None = None,
     ) -> None:
+        """`known_from_ms`: the caller passes all transactions from this append time on, but none from before. None: it
+        passes all transactions."""
         self._key_group = key_group
         self._schema = schema
         self._settings = settings
@@ -89,6 +92,7 @@ class KeyGroupEngine:
         self._row_order = row_order
         self._observer = observer
         self._progress = progress
+        self._known_from_ms = known_from_ms
 
     def process(
         self, blobs: Iterable[bytes], timeline: RuleTimeline, batch_id: int, detection_ms: int
@@ -109,6 +113,7 @@ class KeyGroupEngine:
                 self._row_order,
                 self._observer,
                 self._progress,
+                self._known_from_ms,
             )
             for fields, rows in unpack_blobs(blobs, self._row_order.arrange).items():
                 evaluation.accept(fields, rows)
@@ -130,6 +135,7 @@ class _BatchEvaluation:
         row_order: RowOrder,
         observer: Observer | None,
         progress: TaskProgress,
+        known_from_ms: int | None,
     ) -> None:
         self._schema = schema
         self._settings = settings
@@ -139,6 +145,7 @@ class _BatchEvaluation:
         self._row_order = row_order
         self._observer = observer
         self._progress = progress
+        self._known_from_ms = known_from_ms
         self._rows = 0
         self._alerts: list[AlertRecord] = []
         self._late: list[LateRecord] = []
@@ -222,6 +229,8 @@ class _BatchEvaluation:
         boundary. Their batch had not read the boundary, so the previous state accepted them."""
         head = self._journal.create(grouping.fields, grouping.incarnation, grouping.epoch, grouping.epoch_ms)
         state = self._journal.open(head)
+        if self._known_from_ms is not None and grouping.epoch_ms < self._known_from_ms:
+            state.header[at.H_FIRST] = self._known_from_ms + self._settings.future_tolerance_ms
         self._raise_watermark(head, siblings)
         earlier = [sibling for sibling in siblings if sibling.epoch < grouping.epoch]
         if earlier:

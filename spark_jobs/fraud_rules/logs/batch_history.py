@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import Final
 
 import msgspec
 
@@ -15,11 +16,15 @@ from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.errors import FraudError, HistoryLost
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.decoding import decode_or_skip
-from fraud_rules.kafka.reader import TopicReader
+from fraud_rules.kafka.reader import Record, TopicReader
 from fraud_rules.model.lost_records import LossReason, LostRecords
+from fraud_rules.replay.need import HistoryNeed
 from fraud_rules.replay.segments import BatchEnd
 
-__all__ = ["History", "read_ends", "read_history"]
+__all__ = ["History", "lowest_watermark_ms", "read_ends", "read_history"]
+
+
+_RECENT_OFFSETS: Final = 256
 
 
 class _Batch(msgspec.Struct, rename="camel"):
@@ -29,6 +34,7 @@ class _Batch(msgspec.Struct, rename="camel"):
     rules_end: int
     rebuilt: bool = False
     lost: list[LostRecords] = []
+    watermark: int | None = None
 
 
 _decode = msgspec.json.Decoder(_Batch).decode
@@ -38,7 +44,8 @@ _decode = msgspec.json.Decoder(_Batch).decode
 class History:
     """The batches that produced the state: their offsets in `detector-progress` and in each partition of transactions.
 
-    `lost` names the parts that the topics do not hold anymore. It is empty for a complete history.
+    `lost` names the needed parts that the topics do not hold anymore. `known_from_ms` is the append time from which on
+    the history has all transactions, None if it begins with the first batch or if a part is lost.
     """
 
     progress_start: int
@@ -46,6 +53,7 @@ class History:
     starts: Mapping[int, int]
     ends: Mapping[int, int]
     lost: tuple[str, ...] = ()
+    known_from_ms: int | None = None
 
     @property
     def transactions(self) -> int:
@@ -68,11 +76,13 @@ def read_history(
     reached: Callable[[int, int], None] = lambda done, total: None,
     *,
     recreated: bool = False,
+    need: HistoryNeed | None = None,
 ) -> History:
     """The history of a detector's state at its last written batch, or at the batch `until` (query id, batch id).
 
     `reached` receives the number of read offsets and their total. `recreated` means that the topic of transactions was
-    deleted and created again after that batch; then the whole history is lost.
+    deleted and created again after that batch; then the whole history is lost. Without `need`, the state needs all
+    batches.
     Raises FraudError if there is no history or a batch in the middle is missing, and BrokerUnavailable.
     """
     topic = settings.topics.transactions
@@ -80,15 +90,25 @@ def read_history(
     with TopicReader(kafka, settings.topics.detector_progress) as reader:
         reader.partitions()
         first, end = reader.ends()
-        for offset, batch in _batches_of(reader, first, end, settings):
+        begin = first if need is None or need.marks else _batch_before(reader, need.from_ms, settings)
+        for record, batch in _batches_of(reader, begin, end, settings):
+            offset = record.offset
             begins = last is None or (batch.query_id != last.query_id and not batch.rebuilt)
+            if last is None and begin > first and batch.batch_id == 0 and not batch.rebuilt:
+                # This batch began a history, and the batch before it has the start offsets.
+                everything = None if need is None else need._replace(marks=True)
+                return read_history(kafka, settings, until, reached, recreated=recreated, need=everything)
             if begins:
                 starts = {**({} if last is None else _ends(last, topic)), **_restart_offsets(batch, topic)}
                 history = History(offset, end, starts, {}, ())
-                if batch.batch_id > 0:
+                if batch.batch_id > 0 or (last is None and batch.rebuilt):
                     # The start of the first known batch is unknown, so the history begins at its end.
-                    lost = f"the first {batch.batch_id} batches of {settings.topics.detector_progress}"
-                    history = History(offset + 1, end, _ends(batch, topic), {}, (lost,))
+                    history = History(offset + 1, end, _ends(batch, topic), {})
+                    if need is not None and record.append_ms < need.from_ms:
+                        history = replace(history, known_from_ms=need.from_ms)
+                    else:
+                        lost = f"the batches before offset {offset} of {settings.topics.detector_progress}"
+                        history = replace(history, lost=(lost,))
             elif last is not None:
                 if batch.batch_id != (last.batch_id + 1 if batch.query_id == last.query_id else 0):
                     raise FraudError(f"{settings.topics.detector_progress} lacks batches before {batch.batch_id}")
@@ -96,7 +116,7 @@ def read_history(
                     starts = {**_ends(last, topic), **_restart_offsets(batch, topic)}
                     history = History(offset, end, starts, {}, (f"{topic} before batch {batch.batch_id}",))
             last = batch
-            reached(offset - first, end - first)
+            reached(offset - begin, end - begin)
             if until == (batch.query_id, batch.batch_id):
                 end = offset + 1
                 break
@@ -105,7 +125,7 @@ def read_history(
     if recreated:
         ends = _ends(last, topic)
         return replace(history, progress_start=end, progress_end=end, starts=ends, ends=ends, lost=(f"all of {topic}",))
-    return _clipped(replace(history, progress_end=end, ends=_ends(last, topic)), kafka, topic)
+    return _clipped(replace(history, progress_end=end, ends=_ends(last, topic)), kafka, topic, need)
 
 
 def read_ends(history: History, kafka: KafkaConnection, settings: DetectorSettings) -> Iterator[BatchEnd]:
@@ -117,18 +137,56 @@ def read_ends(history: History, kafka: KafkaConnection, settings: DetectorSettin
             yield BatchEnd(batch.rules_end, {at: min(end, history.ends.get(at, end)) for at, end in ends.items()})
 
 
-def _clipped(history: History, kafka: KafkaConnection, topic: str) -> History:
+def lowest_watermark_ms(kafka: KafkaConnection, settings: DetectorSettings, batch: tuple[str, int]) -> int | None:
+    """The lowest watermark of a key group after a recent batch (query id, batch id). None if it is unknown.
+
+    Raises BrokerUnavailable.
+    """
+    with TopicReader(kafka, settings.topics.detector_progress) as reader:
+        reader.partitions()
+        first, end = reader.ends()
+        recent = _batches_of(reader, max(first, end - _RECENT_OFFSETS), end, settings)
+        found = [each.watermark for _, each in recent if (each.query_id, each.batch_id) == batch]
+    return found[-1] if found else None
+
+
+def _batch_before(reader: TopicReader, append_ms: int, settings: DetectorSettings) -> int:
+    """The offset of the detector's last batch that was written before a time, the first offset if there is none."""
+    (first, end), span = reader.ends(), _RECENT_OFFSETS
+    until = reader.offset_at(append_ms)
+    until = end if until is None else until
+    while until > first:
+        start = max(first, until - span)
+        own = [record.offset for record, _ in _batches_of(reader, start, until, settings)]
+        if own:
+            return own[-1]
+        until, span = start, 4 * span  # other detectors write to the topic too
+    return first
+
+
+def _clipped(history: History, kafka: KafkaConnection, topic: str, need: HistoryNeed | None) -> History:
     """Limit the history to the transactions that Kafka still holds."""
     starts, ends, lost = dict(history.starts), dict(history.ends), list(history.lost)
+    known_from_ms = history.known_from_ms
     with TopicReader(kafka, topic) as reader:
         for partition, end in history.ends.items():
             start, (kept, last) = starts.get(partition, 0), reader.ends(partition)
             starts[partition], ends[partition] = max(start, kept), min(end, last)
             if kept > start:
-                lost.append(f"{topic}-{partition} from {start} to {kept}")
+                if need is not None and _first_append_ms(reader, kept, last, partition) < need.from_ms:
+                    known_from_ms = need.from_ms
+                else:
+                    lost.append(f"{topic}-{partition} from {start} to {kept}")
             if end > last:
                 lost.append(f"{topic}-{partition} from {last} to {end}")
-    return replace(history, starts=starts, ends=ends, lost=tuple(lost))
+    known_from_ms = None if lost else known_from_ms
+    return replace(history, starts=starts, ends=ends, lost=tuple(lost), known_from_ms=known_from_ms)
+
+
+def _first_append_ms(reader: TopicReader, start: int, end: int, partition: int) -> float:
+    """The append time of the first record in a range of offsets, infinity without records."""
+    first = next(reader.read(start, end, partition), None)
+    return float("inf") if first is None else first.append_ms
 
 
 def _restart_offsets(batch: _Batch, topic: str) -> dict[int, int]:
@@ -141,15 +199,17 @@ def _changes_offsets(batch: _Batch, topic: str) -> bool:
     return any(each.topic == topic and each.reason is not LossReason.REMOVED for each in batch.lost)
 
 
-def _batches_of(reader: TopicReader, start: int, end: int, settings: DetectorSettings) -> Iterator[tuple[int, _Batch]]:
-    """Yield the progress records of one detector, with their offsets."""
+def _batches_of(
+    reader: TopicReader, start: int, end: int, settings: DetectorSettings
+) -> Iterator[tuple[Record, _Batch]]:
+    """Yield the progress records of one detector, decoded too."""
     detector = settings.detector.encode()
     for record in reader.read(start, end):
         if record.key != detector or record.value is None:
             continue
         batch = decode_or_skip(settings.topics.detector_progress, record, _decode)
         if batch is not None:
-            yield record.offset, batch
+            yield record, batch
 
 
 def _ends(batch: _Batch, topic: str) -> dict[int, int]:

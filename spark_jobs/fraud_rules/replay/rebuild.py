@@ -40,8 +40,15 @@ class SegmentEvaluation:
     """Evaluates a segment in two steps: the fan-out of its transactions, and the key groups' engines."""
 
     def __init__(
-        self, segment: Segment, timeline_of: TimelineOf, schema: TransactionSchema, settings: DetectorSettings
+        self,
+        segment: Segment,
+        timeline_of: TimelineOf,
+        schema: TransactionSchema,
+        settings: DetectorSettings,
+        known_from_ms: int | None = None,
     ) -> None:
+        """`known_from_ms` is the append time from which on the history has all transactions, None if it has all."""
+        self._known_from_ms = known_from_ms
         self._segment = segment
         self._timeline_of = timeline_of
         self._schema = schema
@@ -61,7 +68,14 @@ class SegmentEvaluation:
     def evaluate(self, key_group: int, parts: Mapping[int, Sequence[bytes]], log: StateLog, views: ViewStore) -> None:
         """Add the blobs of a key group to its state, part by part. `parts` has the blobs by part."""
         engine = KeyGroupEngine(
-            key_group, self._schema, self._settings, log, views, row_order=self._order, observer=_build_no_alerts
+            key_group,
+            self._schema,
+            self._settings,
+            log,
+            views,
+            row_order=self._order,
+            observer=_build_no_alerts,
+            known_from_ms=self._known_from_ms,
         )
         for part in sorted(parts):
             engine.process(parts[part], self._timeline_of(self._segment.rules_end_of(part)), part, 0)

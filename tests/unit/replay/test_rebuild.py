@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from dataclasses import replace
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -14,11 +17,13 @@ from fraud_rules.engine.state.store import HeapViews
 from fraud_rules.engine.statelog import MemoryStateLog
 from fraud_rules.model.ruleset import RuleTimeline
 from fraud_rules.model.transaction import TransactionBatch
+from fraud_rules.replay.need import history_need
 from fraud_rules.replay.rebuild import SegmentEvaluation
 from fraud_rules.replay.recording import RecordedTransaction, Recording
 from fraud_rules.replay.replay import Replay, batch_inputs, settings_of_recording
 from fraud_rules.replay.segments import BatchEnd, Segment, segments_of
 from tests.support.conformance import load_schema
+from tests.support.streams.generated import START_MS
 from tests.support.streams.long import long_document
 
 STREAM_SCHEMA = load_schema("nullable")
@@ -55,13 +60,19 @@ def decoded(records: Sequence[RecordedTransaction], settings: DetectorSettings) 
     ).batch
 
 
-def rebuilt_images(cuts: Sequence[Any], settings: DetectorSettings, most_records: int) -> dict[int, bytes]:
-    """The images that a rebuild computes. Two tasks decode the transactions of a segment."""
+def rebuilt_images(
+    cuts: Sequence[Any], settings: DetectorSettings, most_records: int, known_from_ms: int | None = None
+) -> dict[int, bytes]:
+    """The images that a rebuild computes, from the needed cuts. Two tasks decode the transactions of a segment."""
     timelines: dict[int, RuleTimeline] = {cut.timeline.end: cut.timeline for cut in cuts}
     records, ends = [record for cut in cuts for record in cut.records], ends_of(cuts)
     logs, views = [MemoryStateLog() for _ in range(settings.key_groups)], HeapViews()
-    for segment in segments_of(ends, dict.fromkeys(ends[-1].ends, 0), most_records):
-        evaluation = SegmentEvaluation(segment, timelines.__getitem__, STREAM_SCHEMA, settings)
+    starts, first = dict.fromkeys(ends[-1].ends, 0), 0
+    if known_from_ms is not None:
+        first = next(i for i, cut in enumerate(cuts) if any(each.append_ms >= known_from_ms for each in cut.records))
+        starts |= ends[first - 1].ends if first else {}
+    for segment in segments_of(ends[first:], starts, most_records):
+        evaluation = SegmentEvaluation(segment, timelines.__getitem__, STREAM_SCHEMA, settings, known_from_ms)
         mine = [
             each for each in records if segment.starts[each.partition] <= each.offset < segment.ends[each.partition][-1]
         ]
@@ -89,6 +100,60 @@ def test_batches_after_a_rebuild_have_the_same_outputs(seed: int, most_records: 
     for cut in cuts[middle:]:
         expected, got = (run.evaluate(cut.records, cut.timeline, 0) for run in (original, rebuilt))
         assert outputs(got) == outputs(expected)
+
+
+UNMARKED = [{"aggregatorFunctionType": name} for name in ("SUM", "MIN", "COUNT_DISTINCT", "STDDEV")]
+MARKED = [{"cooldownSeconds": 7}, {"aggregatorFunctionType": "COUNT_WITH_RESET"}]
+
+
+def bursts_document(seed: int, rules: Sequence[dict[str, Any]], pause_ms: int) -> dict[str, Any]:
+    """Bursts of payments with pauses, for rules with windows of five seconds."""
+    random, steps = Random(seed), list[dict[str, Any]]()
+    for rule_id, members in enumerate(rules, 1):
+        rule = {"ruleId": rule_id, "ruleState": "ACTIVE", "groupingKeyNames": ["payeeId"], "limitOperatorType": ">="}
+        rule |= {"aggregateFieldName": "paymentAmount", "aggregatorFunctionType": "COUNT", "limit": 3}
+        rule |= {"windowSeconds": 5, **members}
+        rule["unique"] = ["beneficiaryId"] if rule["aggregatorFunctionType"] == "COUNT_DISTINCT" else []
+        steps.append({"at": START_MS, "rule": rule})
+    now_ms, batches, transactions = START_MS, list[dict[str, Any]](), 0
+    for _ in range(30):
+        now_ms += pause_ms
+        for _ in range(random.randint(5, 40)):
+            now_ms += random.randint(0, 400)
+            transactions += 1
+            late_ms = random.choice([0, 0, 500, 3_000])
+            tx = {"transactionId": transactions, "eventTime": now_ms - late_ms, "payeeId": random.randint(1, 3)}
+            tx |= {"beneficiaryId": random.randint(1, 5), "paymentAmount": "1"}
+            steps.append({"at": now_ms, "tx": tx})
+            if random.random() < 0.2:
+                batches.append({"offsets": {"transactions": {"0": transactions}}, "pin": len(rules)})
+    return {"keyGroups": 3, "settings": {"maxOutOfOrdernessMs": 1000}, "steps": steps, "batches": batches}
+
+
+@pytest.mark.parametrize(("rules", "pause_ms"), [(UNMARKED, 1_000), (MARKED, 30_000)])
+@pytest.mark.parametrize("seed", range(4))
+def test_the_needed_history_gives_the_same_outputs(rules: Sequence[dict[str, Any]], pause_ms: int, seed: int) -> None:
+    """The rest of the history only adds to the counts of suppressed alerts."""
+    recording = Recording.of_document(bursts_document(seed, rules, pause_ms))
+    settings = replace(settings_of_recording(recording, DetectorSettings()), future_tolerance_ms=1_000)
+    cuts = list(batch_inputs(recording, STREAM_SCHEMA, settings))
+    middle = 2 * len(cuts) // 3
+    original = Replay(STREAM_SCHEMA, settings)
+    for cut in cuts[:middle]:
+        result = original.evaluate(cut.records, cut.timeline, 0)
+    watermark_ms = min(each.watermark_ms for each in result.outputs if each.watermark_ms is not None)
+    need = history_need(cuts[middle - 1].timeline.latest, settings, watermark_ms)
+    assert need.marks == (rules is MARKED)
+    assert need.from_ms > cuts[middle // 2].records[0].append_ms, "most of the history is not needed"
+    rebuilt = Replay(STREAM_SCHEMA, settings)
+    rebuilt.restore(rebuilt_images(cuts[:middle], settings, 100, need.from_ms))
+    for cut in cuts[middle:]:
+        expected, got = (run.evaluate(cut.records, cut.timeline, 0) for run in (original, rebuilt))
+        assert without_suppressed(outputs(got)) == without_suppressed(outputs(expected))
+
+
+def without_suppressed(found: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    return [([re.sub(rb'"suppressed":\d+', b"", each) for each in alerts], *rest) for alerts, *rest in found]
 
 
 def shape(segment: Segment) -> tuple[list[int], list[int], list[int]]:

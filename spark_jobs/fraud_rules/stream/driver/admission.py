@@ -86,7 +86,7 @@ def check(job: DetectorJob, folder: Folder) -> None:
         if marker is not None:
             known = {**checkpoint.topics_of(folder), **marker.topics}
             _require_accepted(job, _lost(job, marker.end_offsets, marker.end_offsets, known, topics))
-            check_history(job, order, recreated=_recreated(job, known, topics))
+            check_history(job, order, marker, recreated=_recreated(job, known, topics))
         return
     checkpoint.check_claim(folder, _manifest(job, _known_topics(job, folder, marker, topics)))
     check_state(job.kafka, job.settings, marker)

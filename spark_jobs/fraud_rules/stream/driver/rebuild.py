@@ -21,9 +21,12 @@ from fraud_rules.deploy.work import WorkPhase
 from fraud_rules.engine.state.head import decode_head
 from fraud_rules.engine.statelog import EMPTY_LOG
 from fraud_rules.errors import CheckpointDamaged, StateDamaged
+from fraud_rules.kafka.reader import TopicReader
 from fraud_rules.kafka.writer import BatchWriter, OutRecord
-from fraud_rules.logs.batch_history import read_history
+from fraud_rules.logs.batch_history import lowest_watermark_ms, read_history
+from fraud_rules.logs.rule_log import RuleLog
 from fraud_rules.logs.state_topic import HEAD
+from fraud_rules.replay.need import HistoryNeed, history_need
 from fraud_rules.runtime.compression import compress
 from fraud_rules.spark.storage import Folder
 from fraud_rules.stream.checkpoint import RESUMED, claim
@@ -68,13 +71,25 @@ def is_executed(folder: Folder, order: RebuildOrder) -> bool:
     return beginning is not None and beginning.rebuild == order.order
 
 
-def check_history(job: DetectorJob, order: RebuildOrder, recreated: Collection[str] = ()) -> None:
-    """Raise HistoryLost or FraudError if the topics do not hold the input of a rebuild.
+def check_history(job: DetectorJob, order: RebuildOrder, marker: Marker, recreated: Collection[str] = ()) -> None:
+    """Raise HistoryLost or FraudError if the topics do not hold the input of a rebuild of the state at the marker.
 
     `recreated` names the topics that were created again after the last batch.
     """
-    history = read_history(job.kafka, job.settings, recreated=job.settings.topics.transactions in recreated)
+    is_recreated = job.settings.topics.transactions in recreated
+    history = read_history(job.kafka, job.settings, recreated=is_recreated, need=_need(job, marker))
     history.require(partial=order.partial)
+
+
+def _need(job: DetectorJob, marker: Marker) -> HistoryNeed | None:
+    """The history that the state at the marker needs. None if all of it may be needed."""
+    watermark_ms = lowest_watermark_ms(job.kafka, job.settings, (marker.query_id, marker.batch_id))
+    if watermark_ms is None:
+        return None
+    with TopicReader(job.kafka, job.settings.topics.rules) as rules:
+        log = RuleLog.of(rules, job.schema, job.settings.limits)
+        in_force = log.up_to(marker.pin.rules_end, marker.pin.reasons()).latest
+    return history_need(in_force, job.settings, watermark_ms)
 
 
 def begin_rebuild(
@@ -167,7 +182,8 @@ def _recompute(
     """The heads of the state at the marker. The topic of the state has their chunks."""
     until, work = (marker.query_id, marker.batch_id), parts.work
     work.begin(WorkPhase.HISTORY, "records")
-    history = read_history(job.kafka, job.settings, until, work.reached, recreated=recreated)
+    need = _need(job, marker)
+    history = read_history(job.kafka, job.settings, until, work.reached, recreated=recreated, need=need)
     history.require(partial=order.partial)
     spark = parts.session()
     work.begin(WorkPhase.RECOMPUTE, "transactions", history.transactions)

@@ -37,7 +37,7 @@ def recompute(
     heads: dict[int, bytes] = {}
     done = 0
     for segment in segments_of(read_ends(history, context.kafka, context.settings), history.starts):
-        stages = SegmentStages(context, segment, pin.reasons(), heads, state_ends)
+        stages = SegmentStages(context, segment, pin.reasons(), heads, state_ends, history.known_from_ms)
         heads = heads | _evaluate(spark, context, stages)
         done += segment.records
         work.reached(done)

@@ -38,7 +38,8 @@ class SegmentStages:
     """Run in the workers.
 
     `refused` has the rejected records of the rule log, `heads` the head of each key group before the segment, and
-    `state_ends` the end of each partition of the topic `detector-state` before the rebuild.
+    `state_ends` the end of each partition of the topic `detector-state` before the rebuild. `known_from_ms`: see
+    `History`.
     """
 
     context: WorkerContext
@@ -46,6 +47,7 @@ class SegmentStages:
     refused: Mapping[int, Sequence[Reason]]
     heads: Mapping[int, bytes]
     state_ends: Sequence[int]
+    known_from_ms: int | None
 
     def fan_out(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Columns in: see `FanOutStage.run`. Rows out: see `PART_SCHEMA`."""
@@ -95,4 +97,4 @@ class SegmentStages:
 
         log, context = self.context.rule_log(), self.context
         timeline_of = cache(lambda rules_end: log.up_to(rules_end, self.refused))
-        return SegmentEvaluation(self.segment, timeline_of, context.schema, context.settings)
+        return SegmentEvaluation(self.segment, timeline_of, context.schema, context.settings, self.known_from_ms)

@@ -1,0 +1,41 @@
+"""The part of the history that a rebuild needs. Pure."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from fraud_rules.configuration.settings import DetectorSettings
+from fraud_rules.model.rule import AggregateFunction, Rule
+from fraud_rules.model.ruleset import RuleSet
+
+__all__ = ["HistoryNeed", "history_need"]
+
+
+class HistoryNeed(NamedTuple):
+    """The transactions that determine a state.
+
+    The state needs all transactions that were appended at `from_ms` (epoch ms) or later. With `marks`, older
+    transactions may still affect marks, so a rebuild reads them if the topics have them.
+    """
+
+    from_ms: int
+    marks: bool
+
+
+def history_need(rules: RuleSet, settings: DetectorSettings, watermark_ms: int) -> HistoryNeed:
+    """The need of a state with these rules in force, and with this lowest watermark of its key groups.
+
+    The state retains rows from the watermark minus the widest window on, and no transaction is appended earlier than
+    `future_tolerance_ms` before its event time. A cool-down and a reset follow from earlier alerts. So with them, the
+    need also has the longest cool-down, and another window before it, in which these alerts were evaluated.
+    """
+    widest_ms = max((grouping.widest_window_ms for grouping in rules.groupings.values()), default=0)
+    marked = [each.rule for each in rules.rules.values() if _has_marks(each.rule)]
+    back_ms = widest_ms + settings.future_tolerance_ms
+    if marked:
+        back_ms += widest_ms + max(rule.cooldown_ms or 0 for rule in marked)
+    return HistoryNeed(watermark_ms - back_ms, bool(marked))
+
+
+def _has_marks(rule: Rule) -> bool:
+    return rule.cooldown_ms is not None or rule.aggregate_function is AggregateFunction.COUNT_WITH_RESET
