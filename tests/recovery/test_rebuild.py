@@ -3,6 +3,7 @@ topics, and outputs are complete and without duplicates."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -34,6 +35,13 @@ class RebuildSite(Site):
         known = len(self.installation.progress())
         until(lambda: len(self.installation.progress()) >= known + count, f"{count} more batches are written")
 
+    def set_key_groups(self, key_groups: int) -> None:
+        """Change the setting for further starts."""
+        path = self.installation.home / "detector.yaml"
+        path.write_text(yaml.safe_dump({**yaml.safe_load(path.read_text()), "key_groups": key_groups}))
+        settings = replace(self.installation.settings, key_groups=key_groups)
+        self.installation = replace(self.installation, settings=settings)
+
     @property
     def old_checkpoints(self) -> list[Path]:
         return sorted(self.installation.home.glob("checkpoint.aside-*"))
@@ -64,41 +72,54 @@ def test_a_lost_state_is_rebuilt_also_after_a_kill(project: Project, topics: Own
         assert counts["alerts"] > 0
 
 
-def test_a_rebuild_changes_the_number_of_key_groups(project: Project, topics: OwnTopics, tmp_path: Path) -> None:
+def test_the_number_of_key_groups_changes_and_changes_back(project: Project, topics: OwnTopics, tmp_path: Path) -> None:
     with RebuildSite(tmp_path, project, topics, seed=6, key_groups=4).working(ROWS) as site:
         site.start()
         site.await_batches(20)
-        assert site.starts[-1].stop() == 0
-        before = site.installation
-        settings = yaml.safe_load((tmp_path / "detector.yaml").read_text())
-        (tmp_path / "detector.yaml").write_text(yaml.safe_dump({**settings, "key_groups": 7}))
-        site.installation = replace(before, settings=replace(before.settings, key_groups=7))
-        assert site.start().wait_end() == CheckpointForeign.exit_code
-        site.load.allow(ROWS)
-        site.start("--rebuild=more-groups")
-        site.await_batches(20)
+        installations = [site.installation]
+        for key_groups in (5, 4):
+            assert site.starts[-1].stop() == 0
+            site.set_key_groups(key_groups)
+            installations.append(site.installation)
+            assert site.start().wait_end() == CheckpointForeign.exit_code
+            site.load.allow(ROWS)
+            site.start(f"--rebuild=to-{key_groups}")
+            site.await_batches(20)
         site.finish()
-        found = faults_of_change(before, site.installation, site.load.traffic.documents)
+        found = faults_of_changes(installations, site.load.traffic.documents)
         assert not found, "\n".join(found)
 
 
-def faults_of_change(before: Installation, after: Installation, documents: dict[bytes, Any]) -> list[str]:
-    """Compare alerts with the oracle: up to the change with the old settings, after it with the new ones."""
-    run, schema = Run.of(after), TransactionSchema.load(after.schema)
-    changed_at = next(i for i, progress in enumerate(run.progress) if progress.rebuilt)
-    full = recorded_stream(run, after, documents)
-    ends = run.progress[changed_at - 1].ends_of(after.topics.names.transactions)
-    known = replace(
-        run,
-        transactions=[tx for tx in run.transactions if tx.offset() < ends.get(tx.partition(), 0)],
-        progress=run.progress[:changed_at],
-    )
-    old = oracle.evaluate(recorded_stream(known, before, documents), schema)["alerts"]
-    skipped = len(oracle.evaluate(recorded_stream(known, after, documents), schema)["alerts"])
-    expected = [*old, *oracle.evaluate(full, schema)["alerts"][skipped:]]
+def faults_of_changes(installations: Sequence[Installation], documents: dict[bytes, Any]) -> list[str]:
+    """Compare the alerts with the oracle, which evaluates the whole stream with the settings of each installation.
+
+    An installation has written the alerts from its first batch to the first batch of the next one.
+    """
+    run, schema = Run.of(installations[-1]), TransactionSchema.load(installations[-1].schema)
+    queries = list(dict.fromkeys(progress.query_id for progress in run.progress))
+    assert len(queries) == len(installations)
+
+    def alerts(installation: Installation, count: int) -> list[dict[str, Any]]:
+        """The alerts of the first `count` queries with these settings."""
+        if not count:
+            return []
+        known = up_to(run, queries[:count], installation)
+        return list(oracle.evaluate(recorded_stream(known, installation, documents), schema)["alerts"])
+
+    expected: list[dict[str, Any]] = []
+    for number, installation in enumerate(installations):
+        expected += alerts(installation, number + 1)[len(alerts(installation, number)) :]
     wanted = sorted((each["transactionId"], each["ruleId"], each["triggeringValue"]) for each in expected)
     written = [*run.values("alerts"), *run.values("shadow_alerts")]
     got = sorted(
         (each["triggeringEvent"]["transactionId"], each["ruleId"], each["triggeringValue"]) for each in written
     )
     return [] if wanted == got else [f"{len(wanted)} alerts expected, {len(got)} written"]
+
+
+def up_to(run: Run, queries: Sequence[str], installation: Installation) -> Run:
+    """The part of a run that these queries have evaluated."""
+    progress = [each for each in run.progress if each.query_id in queries]
+    ends = progress[-1].ends_of(installation.topics.names.transactions)
+    transactions = [tx for tx in run.transactions if tx.offset() < ends.get(tx.partition(), 0)]
+    return replace(run, transactions=transactions, progress=progress)
