@@ -109,7 +109,8 @@ ROWS = (
         "long_windows",
         "State of a window of three days",
         f"{_EVENTS:,} transactions over 30 days of event time, in batches of {_BATCH:,}, with one SUM over three days, "
-        "which retains a tenth of them. Without Spark and Kafka. The figures are the largest after 12 days; the growth "
+        "which needs a tenth of them. Retained events include expired ones before their clean-up. Without "
+        "Spark and Kafka. The figures are the largest after 12 days; the growth "
         "compares the largest memory of the two halves of that time. The speed is per second of CPU, without parsing.",
         (
             Figure("retained", "Retained events", ""),
