@@ -18,6 +18,7 @@ from fraud_rules.cli import (
     control,
     deploy,
     detect,
+    lists,
     load,
     nightly,
     quarantine,
@@ -54,6 +55,7 @@ app = typer.Typer(
 app.add_typer(broker.app, name="broker")
 app.add_typer(topics.app, name="topics")
 app.add_typer(rules.app, name="rules")
+app.add_typer(lists.app, name="lists")
 app.add_typer(agent.app, name="agent")
 app.add_typer(quarantine.app, name="quarantine")
 app.add_typer(nightly.archive_app, name="archive")

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 _TIMEOUT_S = 30.0
 _TOPIC_S = 5.0
+_MAX_RECORD_BYTES = 4_194_304
 _LOOK_S = 0.1
 _SLACK_S = 5.0
 
@@ -43,6 +44,7 @@ def append_records(kafka: KafkaConnection, topic: str, records: Sequence[tuple[b
                 "acks": "all",
                 "delivery.timeout.ms": int(_TIMEOUT_S * 1_000),
                 "linger.ms": 0,
+                "message.max.bytes": _MAX_RECORD_BYTES,
                 "log_level": 0,
                 "error_cb": _ignore,
             }

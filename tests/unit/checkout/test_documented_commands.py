@@ -69,6 +69,8 @@ RUNS = (
     Run(r"fraud broker start"),
     Run(r"fraud topics apply.*"),
     Run(r"fraud rules (apply .*|list)"),
+    Run(r"fraud lists (set mules 1001 1002|add .*|remove .*|delete .*|show .*|list|apply .*)"),
+    Run(r"fraud lists set mules --file mules\.txt", reason="the file is the reader's"),
     Run(r"fraud (alerts --corrections|quarantine .*)"),
     Run(r"fraud load( .*)?", codes=(0, 2)),
     Run(r"fraud status", codes=(0, 1)),

@@ -19,7 +19,7 @@ from fraud_rules.model.long_table import LOWEST
 from fraud_rules.model.value_list import ListChange, ListOperation, ListType, ListValue
 from fraud_rules.runtime.safe_text import describe_value, is_unprintable, quote
 
-__all__ = ["LIST_NAME", "encode_list_records", "is_list_record", "read_list_change"]
+__all__ = ["LIST_NAME", "encode_list_records", "is_list_record", "list_key", "read_list_change"]
 
 T = TypeVar("T")
 
@@ -49,6 +49,11 @@ class _Record(msgspec.Struct, frozen=True, gc=False, rename="camel", forbid_unkn
 
 _decode_record = msgspec.json.Decoder(_Record).decode
 _encode = msgspec.json.Encoder().encode
+
+
+def list_key(name: str) -> bytes:
+    """The key of a record about a list. No rule's key begins like this."""
+    return f"list:{name}".encode()
 
 
 def is_list_record(value: bytes) -> bool:

@@ -9,6 +9,7 @@ from typing import Final
 
 import msgspec
 
+from fraud_rules.codec.rules.lists import list_key
 from fraud_rules.configuration.settings import DetectorSettings, TopicNames
 from fraud_rules.engine.decision import decisions
 from fraud_rules.errors import Reason
@@ -22,11 +23,6 @@ from fraud_rules.stream.worker.state_log import StateDelta
 from fraud_rules.stream.worker.wire import RefusedRecord
 
 RULE_KEY_CONTROL: Final = b"control"
-
-
-def list_key(name: str) -> bytes:
-    """The key of a record about a list. No rule's key begins like this."""
-    return f"list:{name}".encode()
 
 
 _encode = msgspec.json.Encoder(decimal_format="number").encode

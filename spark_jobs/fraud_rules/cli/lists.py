@@ -1,0 +1,233 @@
+"""`fraud lists`: changes lists of values in the rule log, and shows the lists in force."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from fraud_rules.cli.configured import CommandContext, load_context
+from fraud_rules.cli.display import list_tables as show
+from fraud_rules.cli.options import Kafka
+from fraud_rules.codec.rules.apply import DEFAULT_SOURCE, RulesRejected
+from fraud_rules.codec.rules.codec import read_entry
+from fraud_rules.codec.rules.list_files import parse_values, plan_change, plan_set, read_seed_lists, read_values
+from fraud_rules.codec.rules.lists import encode_list_records, list_key
+from fraud_rules.errors import FraudError, InputInvalid, RuleUnknown
+from fraud_rules.kafka.connection import KafkaConnection
+from fraud_rules.model.value_list import ListOperation, ListType, ListValue, ValueList
+
+if TYPE_CHECKING:
+    from fraud_rules.model.ruleset import RuleTimeline
+
+app = typer.Typer(
+    help="Change and show lists of values that rules look up.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+Name = Annotated[str, typer.Argument(help="Name of the list.", show_default=False)]
+Values = Annotated[list[str] | None, typer.Argument(help="Values.", show_default=False)]
+File = Annotated[
+    Path | None, typer.Option("--file", help="File with one value per line; - is stdin.", show_default=False)
+]
+Source = Annotated[str, typer.Option("--source", help="Source of the records.")]
+Wait = Annotated[
+    float, typer.Option("--wait", min=0, max=3600, help="Seconds to wait until the detector has the change live.")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+@app.command(name="set")
+def set_list(
+    name: Name,
+    kafka: Kafka,
+    values: Values = None,
+    file: File = None,
+    value_type: Annotated[
+        ListType | None, typer.Option("--type", help="Type of the values.", show_default="the list's own, else long")
+    ] = None,
+    source: Source = DEFAULT_SOURCE,
+    wait: Wait = 0,
+) -> None:
+    """Create a list, or give it exactly these values.
+
+    A list in force gets only the differences if they are shorter than the list. Long lists become several records.
+
+    \b
+    Examples:
+      fraud lists set mules 1001 1002
+      fraud lists set mules --file mules.txt --wait 10
+      fraud lists set types CSH --type string
+    """
+    context = load_context()
+    log = _read_log(context, kafka)
+    known = log.lists.get(name)
+    kind = value_type or (ListType.LONG if known is None else known.type)
+    given = _values(values, file, kind)
+    _write(context, kafka, log, name, plan_set(known, name, kind, given, source, context.settings.limits), wait)
+
+
+@app.command()
+def add(
+    name: Name, kafka: Kafka, values: Values = None, file: File = None, source: Source = DEFAULT_SOURCE, wait: Wait = 0
+) -> None:
+    """Add values to a list.
+
+    \b
+    Examples:
+      fraud lists add mules 1003
+      fraud lists add mules --file more.txt
+    """
+    _change(name, ListOperation.ADD, kafka, values, file, source, wait)
+
+
+@app.command()
+def remove(
+    name: Name, kafka: Kafka, values: Values = None, file: File = None, source: Source = DEFAULT_SOURCE, wait: Wait = 0
+) -> None:
+    """Remove values from a list.
+
+    \b
+    Examples:
+      fraud lists remove mules 1003
+      fraud lists remove mules --file cleared.txt
+    """
+    _change(name, ListOperation.REMOVE, kafka, values, file, source, wait)
+
+
+@app.command()
+def delete(name: Name, kafka: Kafka, source: Source = DEFAULT_SOURCE, wait: Wait = 0) -> None:
+    """Delete a list. The command fails while a rule names the list.
+
+    \b
+    Examples:
+      fraud lists delete mules
+    """
+    context = load_context()
+    log = _read_log(context, kafka)
+    _known(log, name)
+    most = context.settings.limits.max_list_record_bytes
+    _write(context, kafka, log, name, encode_list_records(name, ListOperation.DELETE, None, [], source, most), wait)
+
+
+@app.command()
+def apply(
+    paths: Annotated[list[Path], typer.Argument(help="Seed files of lists, or their folders.", show_default=False)],
+    kafka: Kafka,
+    source: Annotated[str, typer.Option("--source", help="Source of the records.")] = "seed",
+    wait: Wait = 0,
+) -> None:
+    """Give lists the values of seed files. The command writes nothing if a file is invalid.
+
+    \b
+    Examples:
+      fraud lists apply config/lists
+    """
+    context = load_context()
+    limits = context.settings.limits
+    seeds = read_seed_lists(paths, limits)
+    log = _read_log(context, kafka)
+    for seed in seeds:
+        records = plan_set(log.lists.get(seed.name), seed.name, seed.type, seed.values, source, limits)
+        _write(context, kafka, log, seed.name, records, wait)
+
+
+@app.command(name="show")
+def show_list(name: Name, kafka: Kafka, as_json: AsJson = False) -> None:
+    """Print the values of a list, one per line.
+
+    \b
+    Examples:
+      fraud lists show mules > mules.txt
+      fraud lists show mules --json | jq .version
+    """
+    log = _read_log(load_context(), kafka)
+    show.print_list(_known(log, name), log.rules_by_list.get(name, ()), as_json)
+
+
+@app.command(name="list")
+def list_lists(kafka: Kafka, as_json: AsJson = False) -> None:
+    """List the lists in force: type, number of values, version, and the rules that name them.
+
+    \b
+    Examples:
+      fraud lists list
+      fraud lists list --json
+    """
+    log = _read_log(load_context(), kafka)
+    show.print_lists([log.lists[name] for name in sorted(log.lists)], log.rules_by_list, as_json)
+
+
+def _change(
+    name: str,
+    operation: ListOperation,
+    kafka: KafkaConnection,
+    values: list[str] | None,
+    file: Path | None,
+    source: str,
+    wait: float,
+) -> None:
+    context = load_context()
+    log = _read_log(context, kafka)
+    known = _known(log, name)
+    given = _values(values, file, known.type)
+    _write(context, kafka, log, name, plan_change(known, operation, given, source, context.settings.limits), wait)
+
+
+def _values(values: list[str] | None, file: Path | None, value_type: ListType) -> list[ListValue]:
+    """The given values. Raises InputInvalid unless either values or a file are given."""
+    if (file is None) is not bool(values):
+        raise InputInvalid("give values, or --file with one value per line")
+    if file is None:
+        return parse_values(values or [], value_type)
+    return parse_values(read_values(file, sys.stdin.read() if str(file) == "-" else None), value_type)
+
+
+def _known(log: RuleTimeline, name: str) -> ValueList:
+    known = log.lists.get(name)
+    if known is None:
+        raise RuleUnknown(f"there is no list {name}: create it with fraud lists set {name}")
+    return known
+
+
+def _write(
+    context: CommandContext, kafka: KafkaConnection, log: RuleTimeline, name: str, records: Sequence[bytes], wait: float
+) -> None:
+    """Write the records unless the log rejects one of them. Raises RulesRejected, and FraudError after `wait` s."""
+    from fraud_rules.kafka.record_writer import append_records
+    from fraud_rules.logs.rule_status import await_operations
+
+    if not records:
+        print(f"list {name} is unchanged")
+        return
+    schema, settings = context.schema, context.settings
+    after = log.extended(
+        read_entry(log.end + position, 0, record, schema, settings.limits) for position, record in enumerate(records)
+    )
+    reasons = [str(reason) for entry in after.entries[len(log) :] for reason in entry.reasons]
+    if reasons:
+        raise RulesRejected(f"nothing was written: {'; '.join(dict.fromkeys(reasons))}")
+    versions = append_records(kafka, settings.topics.rules, [(list_key(name), record) for record in records])
+    size = f"{after.lists[name].size} values" if name in after.lists else "deleted"
+    print(f"list {name}: {size}, version {versions[-1]}")
+    if wait <= 0:
+        return
+    reports = await_operations(kafka, settings.topics.rule_operations, set(versions), wait)
+    refused = [f"{each.field}: {each.message}" for report in reports.values() for each in report.reasons]
+    if refused:
+        raise RulesRejected(f"the detector rejected the change: {'; '.join(dict.fromkeys(refused))}")
+    if len(reports) < len(versions):
+        raise FraudError(f"the detector did not report on the list within {wait:g} s (see fraud status)")
+    print(f"live since batch {max(report.batch_id for report in reports.values())}")
+
+
+def _read_log(context: CommandContext, kafka: KafkaConnection) -> RuleTimeline:
+    from fraud_rules.kafka.reachable import require_broker
+    from fraud_rules.logs.rule_status import read_rules
+
+    require_broker(kafka)
+    return read_rules(kafka, context.schema, context.settings).timeline

@@ -1,0 +1,78 @@
+"""`fraud lists`, on a real rule log."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from tests.support.kafka.own_topics import OwnTopics
+from tests.support.kafka.records import read_all
+from tests.support.places import ROOT
+from tests.support.processes.fraud_command import environment, fraud
+
+RULE = {
+    "ruleId": 11,
+    "ruleState": "ACTIVE",
+    "groupingKeyNames": ["payeeId"],
+    "aggregatorFunctionType": "COUNT",
+    "limitOperatorType": ">",
+    "limit": 0,
+    "windowMinutes": 20,
+    "when": "beneficiaryId in list('mules')",
+}
+
+
+def test_a_list_is_set_changed_shown_and_deleted(topics: OwnTopics, tmp_path: Path) -> None:
+    kafka = environment(topics)
+    values, rule = tmp_path / "mules.txt", tmp_path / "rule.json"
+    values.write_text("# known mules\n7\n8\n\n7\n")
+    rule.write_text(json.dumps(RULE))
+    assert fraud("lists", "list", env=kafka).out.endswith("there are no lists\n")
+    assert "there is no list mules" in fraud("lists", "add", "mules", "7", env=kafka).err
+    assert fraud("lists", "set", "mules", "--file", str(values), env=kafka).out == "list mules: 2 values, version 0\n"
+    assert fraud("lists", "set", "mules", "7", "8", env=kafka).out == "list mules is unchanged\n"
+    assert fraud("lists", "add", "mules", "9", "8", env=kafka).out == "list mules: 3 values, version 1\n"
+    assert fraud("lists", "remove", "mules", "7", env=kafka).out == "list mules: 2 values, version 2\n"
+    assert fraud("lists", "show", "mules", env=kafka).out == "8\n9\n"
+    assert fraud("rules", "apply", str(rule), env=kafka).exit_code == 0
+    shown = json.loads(fraud("lists", "show", "mules", "--json", env=kafka).out)
+    about = {"listName": "mules", "listType": "long", "size": 2, "version": 2, "rules": [11]}
+    assert shown == {**about, "values": [8, 9]}
+    assert json.loads(fraud("lists", "list", "--json", env=kafka).out) == [about]
+    assert "cannot delete the list: rule 11 uses it" in fraud("lists", "delete", "mules", env=kafka).err
+    refused = fraud("lists", "set", "mules", "x", "--type", "string", env=kafka)
+    assert (refused.exit_code, "rule 11 uses it" in refused.err) == (4, True)
+    assert fraud("rules", "control", "DELETE_RULES_ALL", "--yes", env=kafka).exit_code == 0
+    assert fraud("lists", "delete", "mules", env=kafka).out == "list mules: deleted, version 5\n"
+    written = [json.loads(record.value() or b"") for record in read_all(topics.bootstrap, topics.names.rules)]
+    assert [each["values"] for each in written[:3]] == [[7, 8], [9], [7]]
+
+
+def test_values_of_the_wrong_type_and_missing_values_are_refused(topics: OwnTopics) -> None:
+    kafka = environment(topics)
+    assert "1 of 2 values are not whole numbers: 'x'" in fraud("lists", "set", "mules", "7", "x", env=kafka).err
+    assert "give values, or --file" in fraud("lists", "set", "mules", env=kafka).err
+    assert "a list's name has the form" in fraud("lists", "set", "Mules", "7", env=kafka).err
+
+
+def test_a_long_list_comes_as_a_set_and_adds(topics: OwnTopics, tmp_path: Path) -> None:
+    kafka = environment(topics)
+    values = tmp_path / "values.txt"
+    values.write_text("".join(f"{10**12 + position}\n" for position in range(150_000)))
+    assert "150000 values" in fraud("lists", "set", "mules", "--file", str(values), env=kafka).out
+    written = [json.loads(record.value() or b"") for record in read_all(topics.bootstrap, topics.names.rules)]
+    assert [each["listOperation"] for each in written] == ["SET", "ADD", "ADD"]
+
+
+def test_seed_files_are_applied_once(topics: OwnTopics, tmp_path: Path) -> None:
+    kafka = environment(topics)
+    folder = tmp_path / "lists"
+    folder.mkdir()
+    (folder / "a.yaml").write_text("listName: mules\nlistType: long\nvalues: [7, 8]\n")
+    (folder / "b.json").write_text('{"listName": "types", "listType": "string", "values": ["CSH"]}')
+    assert fraud("lists", "apply", str(folder), env=kafka).out.count("version") == 2
+    assert fraud("lists", "apply", str(folder), env=kafka).out.count("is unchanged") == 2
+    (folder / "b.json").write_text('{"listName": "Types", "listType": "long", "values": ["CSH"]}')
+    refused = fraud("lists", "apply", str(folder), env=kafka)
+    assert "b.json, list 1: listName:" in refused.err and "b.json, list 1: values:" in refused.err
+    assert fraud("lists", "apply", str(ROOT / "config" / "lists"), env=kafka).exit_code == 0
