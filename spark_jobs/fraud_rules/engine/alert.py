@@ -12,9 +12,9 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from fraud_rules.engine.window import layout as at
-from fraud_rules.engine.window.aggregates import aggregate_of
+from fraud_rules.engine.window.aggregates import aggregate_of, baseline_value
 from fraud_rules.model.output import AlertRecord
-from fraud_rules.model.rule import RuleAction
+from fraud_rules.model.rule import Baseline, Rule, RuleAction
 from fraud_rules.model.ruleset import RuleInForce
 from fraud_rules.model.schema import ID_FIELD, TIME_FIELD, TransactionSchema
 from fraud_rules.model.transaction import TransactionBatch
@@ -50,6 +50,19 @@ def triggering_value(in_force: RuleInForce, row: Sequence[int], schema: Transact
     rule = in_force.rule
     field = None if rule.aggregate_field is None else schema.field(rule.aggregate_field)
     return aggregate_of(rule).render(row, 0 if field is None else field.scale)
+
+
+def _baseline(
+    rule: Rule, baseline: Baseline, row: Sequence[int], end_ms: int, schema: TransactionSchema
+) -> dict[str, object]:
+    """The baseline in an output row. It ends right before `end_ms`."""
+    field = None if baseline.aggregate_field is None else schema.field(baseline.aggregate_field)
+    return {
+        "value": baseline_value(rule, row, 0 if field is None else field.scale),
+        "count": row[at.O_BASE_COUNT],
+        "windowStart": end_ms - baseline.window_ms,
+        "windowEnd": end_ms,
+    }
 
 
 class AlertBuilder:
@@ -91,6 +104,8 @@ class AlertBuilder:
             "ingestionTime": int(self._batch.append_ms[i]),
             "detectionTime": self._detection_ms,
         }
+        if rule.baseline is not None:
+            alert["baseline"] = _baseline(rule, rule.baseline, row, time_ms - rule.window_ms, self._schema)
         if lists is not None:
             alert["lists"] = lists
         text = _encoder.encode(alert)

@@ -69,7 +69,7 @@ def over_budget(rule: Rule, in_force: RuleSet, traffic: ObservedTraffic, budget_
         return None
     member = "windowSeconds" if "windowSeconds" in rule.document else "windowMinutes"
     message = (
-        f"would keep about {_mebibytes(added)} MiB more ({traffic.rows_kept(rule.window_ms):,} transactions in its "
+        f"would keep about {_mebibytes(added)} MiB more ({traffic.rows_kept(rule.reach_ms):,} transactions in its "
         f"window), {_mebibytes(total)} MiB in all, over the budget of {_mebibytes(budget_bytes)} MiB; "
         "shorten the window, use a grouping already in force, or set force: true"
     )
@@ -82,13 +82,11 @@ def _widest_with(rule: Rule, in_force: RuleSet) -> dict[tuple[str, ...], int]:
     known = in_force.rules.get(rule.rule_id)
     if known is not None:
         left = known.rule.grouping
-        others = [
-            other.rule.window_ms for other in in_force.groupings[left].rules if other.rule.rule_id != rule.rule_id
-        ]
+        others = [other.rule.reach_ms for other in in_force.groupings[left].rules if other.rule.rule_id != rule.rule_id]
         widest[left] = max(others, default=0)
         if not others:
             del widest[left]
-    widest[rule.grouping] = max(widest.get(rule.grouping, 0), rule.window_ms)
+    widest[rule.grouping] = max(widest.get(rule.grouping, 0), rule.reach_ms)
     return widest
 
 

@@ -15,6 +15,7 @@ from fraud_rules.model.value_list import ListChange, ListType
 
 __all__ = [
     "AggregateFunction",
+    "Baseline",
     "Control",
     "ControlType",
     "LogChange",
@@ -90,6 +91,39 @@ class ControlType(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Baseline:
+    """The past of a grouping key that a rule compares its aggregate with: the `window_ms` right before its window.
+
+    `filter` selects the rows, and `aggregate_field` is None for COUNT and for a field of ones. An evaluation needs at
+    least `min_count` rows. With `deviations`, the rule's limit counts standard deviations above or below the mean;
+    otherwise the limit is a factor.
+    """
+
+    window_ms: int
+    aggregate_function: AggregateFunction
+    aggregate_field: str | None
+    filter: Predicate | None = None
+    min_count: int = 1
+    deviations: bool = False
+
+    @property
+    def aggregates_ones(self) -> bool:
+        """Whether the aggregated field is 1 in every row."""
+        return self.aggregate_function.needs_field and self.aggregate_field is None
+
+    @property
+    def is_proportional(self) -> bool:
+        """Whether the value grows with the length of the baseline, so that the comparison scales it to the window."""
+        return self.aggregate_function in (AggregateFunction.SUM, AggregateFunction.COUNT)
+
+    @property
+    def fields(self) -> frozenset[str]:
+        """The schema fields that the baseline reads."""
+        aggregated = frozenset() if self.aggregate_field is None else frozenset({self.aggregate_field})
+        return aggregated if self.filter is None else aggregated | self.filter.fields
+
+
+@dataclass(frozen=True, slots=True)
 class Rule:
     """One valid rule.
 
@@ -115,10 +149,16 @@ class Rule:
     action: RuleAction = RuleAction.ALERT
     filter: Predicate | None = None
     when: Predicate | None = None
+    baseline: Baseline | None = None
     source: str | None = None
     force: bool = False
     weight: int = DEFAULT_WEIGHT
     document: Mapping[str, object] = field(default_factory=dict, hash=False)
+
+    @property
+    def reach_ms(self) -> int:
+        """How far before a transaction its evaluation reads: the window, and the baseline before it."""
+        return self.window_ms + (0 if self.baseline is None else self.baseline.window_ms)
 
     @property
     def evaluated(self) -> bool:
@@ -145,8 +185,9 @@ class Rule:
     def fields(self) -> frozenset[str]:
         """All schema fields that the rule reads."""
         aggregated = {self.aggregate_field} if self.aggregate_field is not None else set()
+        compared = frozenset() if self.baseline is None else self.baseline.fields
         predicates = [predicate.fields for predicate in (self.filter, self.when) if predicate is not None]
-        return frozenset(self.grouping).union(self.unique, aggregated, *predicates)
+        return frozenset(self.grouping).union(self.unique, aggregated, compared, *predicates)
 
 
 @dataclass(frozen=True, slots=True)

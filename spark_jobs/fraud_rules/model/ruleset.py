@@ -47,7 +47,7 @@ class GroupingInForce:
     `incarnation` is the offset of the record that started the grouping. `epoch` is the offset of the last boundary (the
     start, or a later clear), and `epoch_ms` is the boundary's rule time. Windows exclude transactions that arrived
     before the boundary. `rules` is sorted by rule id and includes paused and shadow rules. `widest_window_ms` is the
-    widest window of all these rules.
+    longest reach of all these rules: a window, and its baseline.
     """
 
     fields: Grouping
@@ -105,7 +105,7 @@ class _Fold:
             self._apply_last_valid(revisions)
         for fields, by_id in self._changed.items():
             rules = tuple(by_id[rule_id] for rule_id in sorted(by_id))
-            widest = max(in_force.rule.window_ms for in_force in rules)
+            widest = max(in_force.rule.reach_ms for in_force in rules)
             self._groupings[fields] = replace(self._groupings[fields], rules=rules, widest_window_ms=widest)
         return RuleSet(self._rules, self._groupings, self._stopped_at)
 

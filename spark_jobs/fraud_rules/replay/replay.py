@@ -35,7 +35,7 @@ ALERT_MEMBERS = (
 )  # fmt: skip
 """The members of an alert that a replay returns beside `transactionId`. Logs, cuts and pins determine them."""
 
-OPTIONAL_MEMBERS = ("lists",)
+OPTIONAL_MEMBERS = ("lists", "baseline")
 """Further such members, which only some alerts have."""
 
 DECISION_MEMBERS = ("transactionId", "score", "outcome", "alerts", "eventTime")

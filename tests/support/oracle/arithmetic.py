@@ -18,6 +18,7 @@ from fraud_rules.model.rule import AggregateFunction, Rule
 Value: TypeAlias = int | str | Decimal | None
 Values: TypeAlias = Mapping[str, Value]
 
+COUNT = AggregateFunction.COUNT
 COMPARE: dict[str, Callable[[Any, Any], bool]] = {
     "=": operator.eq,
     "!=": operator.ne,
@@ -63,6 +64,65 @@ def compare_with_limit(rule: Rule, window: Sequence[Values]) -> tuple[bool, str]
         case AggregateFunction.MAX:
             aggregate = max(values)
     return compare(aggregate, limit), _text(aggregate)
+
+
+def compare_with_baseline(rule: Rule, window: Sequence[Values], before: Sequence[Values]) -> tuple[bool, str] | None:
+    """Compare the aggregate of the window with that of the rows `before`; None if one of them has no value."""
+    baseline = rule.baseline
+    assert baseline is not None
+    past = _values(baseline.aggregate_function, baseline.aggregate_field, before)
+    now = _values(rule.aggregate_function, rule.aggregate_field, window)
+    if len(before) < baseline.min_count or not past or (not now and rule.aggregate_function is not COUNT):
+        return None
+    aggregate = _aggregate(rule.aggregate_function, now)
+    text = _text(Fraction(round(aggregate * 10**6), 10**6) if rule.aggregate_function == "AVG" else aggregate)
+    limit = Fraction(rule.limit)
+    if not baseline.deviations:
+        return COMPARE[rule.operator.value](aggregate, limit * _usual(rule, past)), text
+    excess = aggregate - _usual(rule, past)
+    mean = sum(past, Fraction()) / len(past)
+    square = limit * limit * sum((value - mean) ** 2 for value in past) / len(past)
+    if rule.operator.value.startswith("<"):
+        excess, sign = -excess, rule.operator.value.replace("<", ">")
+    else:
+        sign = rule.operator.value
+    return (excess >= 0 and COMPARE[sign](excess * excess, square)), text
+
+
+def baseline_text(rule: Rule, before: Sequence[Values]) -> str:
+    """The value of the baseline in an alert, to six decimals."""
+    baseline = rule.baseline
+    assert baseline is not None
+    past = _values(baseline.aggregate_function, baseline.aggregate_field, before)
+    return _text(Fraction(round(_usual(rule, past) * 10**6), 10**6))
+
+
+def _usual(rule: Rule, past: Sequence[Fraction]) -> Fraction:
+    """The value of the baseline. Sums and counts are those of a time as long as the window."""
+    baseline = rule.baseline
+    assert baseline is not None
+    value = _aggregate(baseline.aggregate_function, past)
+    if baseline.aggregate_function in (AggregateFunction.SUM, AggregateFunction.COUNT):
+        value *= Fraction(rule.window_ms, baseline.window_ms)
+    return value
+
+
+def _values(function: AggregateFunction, field: str | None, rows: Sequence[Values]) -> list[Fraction]:
+    """The values that are not null. COUNT, and a rule without a field, have a 1 for each row."""
+    if function is COUNT or field is None:
+        return [Fraction(1)] * len(rows)
+    return [Fraction(value) for row in rows if (value := row[field]) is not None]
+
+
+def _aggregate(function: AggregateFunction, values: Sequence[Fraction]) -> Fraction:
+    match function:
+        case AggregateFunction.MIN:
+            return min(values)
+        case AggregateFunction.MAX:
+            return max(values)
+        case AggregateFunction.AVG:
+            return sum(values, Fraction()) / len(values)
+    return sum(values, Fraction())
 
 
 def _sqrt_half_even(square: Fraction, digits: int) -> Fraction:

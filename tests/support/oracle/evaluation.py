@@ -19,7 +19,7 @@ from typing import Any
 
 from fraud_rules.model.rule import AggregateFunction, Rule
 from fraud_rules.model.schema import TransactionSchema
-from tests.support.oracle.arithmetic import Value, compare_with_limit
+from tests.support.oracle.arithmetic import Value, Values, baseline_text, compare_with_baseline, compare_with_limit
 from tests.support.oracle.decisions import decision
 from tests.support.oracle.filters import Condition, list_key, parse_when
 from tests.support.oracle.key_groups import key_group
@@ -174,7 +174,7 @@ class _Evaluator:
         if not late:
             start_ms = max(self._history_starts[place, epoch], bounds.retained_from_ms)
             alerts += self.evaluate(row, [*retained, row], folded, grouping, start_ms)
-        self._advance(bounds, row, max(in_force.rule.window_ms for in_force in folded.of(grouping)))
+        self._advance(bounds, row, max(_reach_ms(in_force.rule) for in_force in folded.of(grouping)))
         return "late" if late else "evaluated"
 
     def connected(self, x: Row, e: Row, grouping: Grouping) -> bool:
@@ -226,14 +226,18 @@ class _Evaluator:
                 and self._passes(rule, x)
                 and not (resets and x.arrival <= marks.reset_arrival)
             ]
-            verdict = compare_with_limit(rule, [x.values for x in window])
+            before = self._baseline(rule, candidates, start_ms)
+            if before is None:
+                verdict = compare_with_limit(rule, [x.values for x in window])
+            else:
+                verdict = compare_with_baseline(rule, [x.values for x in window], before)
             if verdict is None or not verdict[0]:
                 continue
             if rule.cooldown_ms is not None and e.event_ms < marks.cool_from_ms + rule.cooldown_ms:
                 marks.suppressed += 1
                 continue
             named = lists_of(rule, self._schema)
-            yield {
+            alert = {
                 **({"lists": {name: folded.lists[name].version for name in sorted(named)}} if named else {}),
                 "ruleId": rule.rule_id,
                 "ruleVersion": in_force.version,
@@ -244,13 +248,31 @@ class _Evaluator:
                 "windowStart": start_ms,
                 "windowEnd": e.event_ms,
                 "windowCount": len(window),
-                "windowComplete": start_ms >= history_start_ms,
+                "windowComplete": e.event_ms - _reach_ms(rule) >= history_start_ms,
                 "suppressed": marks.suppressed,
             }
+            if before is not None:
+                alert["baseline"] = {
+                    "value": baseline_text(rule, before),
+                    "count": len(before),
+                    "windowStart": e.event_ms - _reach_ms(rule),
+                    "windowEnd": start_ms,
+                }
+            yield alert
             marks.suppressed = 0
             marks.cool_from_ms = max(marks.cool_from_ms, e.event_ms)
             if resets:
                 marks.reset_arrival = e.arrival
+
+    def _baseline(self, rule: Rule, candidates: Sequence[Row], end_ms: int) -> list[Values] | None:
+        """The rows of the rule's baseline, which ends right before `end_ms`; None for a rule without a baseline."""
+        if rule.baseline is None:
+            return None
+        document = rule.document["baseline"]
+        assert isinstance(document, dict)
+        text = document.get("filter", rule.document.get("filter")) or None
+        since_ms = end_ms - rule.baseline.window_ms
+        return [x.values for x in candidates if since_ms <= x.event_ms < end_ms and self._satisfies(text, x.values)]
 
     def _passes(self, rule: Rule, row: Row) -> bool:
         """Check whether the row satisfies the filter in the rule's record. Only true passes, not unknown."""
@@ -285,3 +307,7 @@ class _Evaluator:
         declared = self._schema.field(name)
         assert value is not None and declared is not None
         return unscaled(value, declared) if isinstance(value, Decimal) else value
+
+
+def _reach_ms(rule: Rule) -> int:
+    return rule.window_ms + (rule.baseline.window_ms if rule.baseline is not None else 0)

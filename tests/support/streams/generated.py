@@ -158,6 +158,7 @@ def rules(draw: st.DrawFn, palette: Palette) -> dict[str, Any]:
         "filter": draw(st.sampled_from(palette.filters)),
         "cooldownSeconds": draw(st.sampled_from(palette.cooldowns_s)),
         "when": draw(st.sampled_from(palette.whens)),
+        "baseline": draw(_baselines(palette)) if draw(st.integers(0, 2)) == 2 else None,
         "weight": draw(st.sampled_from([None, None, 0, 10, 50, 1000])),
         "severity": draw(st.sampled_from([None, "low", "medium", "high", "critical", "odd"])),
     }
@@ -165,9 +166,39 @@ def rules(draw: st.DrawFn, palette: Palette) -> dict[str, Any]:
         rule["aggregateFieldName"] = "points"
     if rule["aggregatorFunctionType"] == "COUNT_DISTINCT":
         rule["unique"] = draw(st.sampled_from([["beneficiaryId"], ["paymentType"], ["beneficiaryId", "points"]]))
+    if rule["baseline"] is not None:
+        _suit_baseline(rule)
     if draw(st.integers(0, 29)) == 29:
         rule["limitOperatorType"] = "about"
     return {name: value for name, value in rule.items() if value is not None}
+
+
+def _baselines(palette: Palette) -> SearchStrategy[dict[str, Any]]:
+    """Draw a baseline. Some do not suit every rule, which is then rejected."""
+    members = {
+        "windowSeconds": st.sampled_from(palette.windows_s),
+        "aggregatorFunctionType": st.sampled_from(["AVG", "SUM", None, "COUNT", "MIN", "MAX"]),
+        "aggregateFieldName": st.sampled_from([None, None, None, "paymentAmount", "points", "COUNT_FLINK"]),
+        "filter": st.sampled_from([None, "", *[each for each in palette.filters if each]]),
+        "minCount": st.sampled_from([None, None, "1", 2, 3]),
+        "deviations": st.sampled_from([None, None, False, True]),
+    }
+    return st.fixed_dictionaries(members).map(
+        lambda drawn: {name: value for name, value in drawn.items() if value is not None}
+    )
+
+
+def _suit_baseline(rule: dict[str, Any]) -> None:
+    """Change most combinations of rule and baseline that are rejected."""
+    if rule["aggregatorFunctionType"] in ("COUNT_WITH_RESET", "COUNT_DISTINCT", "STDDEV"):
+        rule["aggregatorFunctionType"] = "MAX" if rule["aggregateFieldName"] == "points" else "SUM"
+        rule["unique"] = []
+    if rule["baseline"].get("deviations"):
+        rule["baseline"]["aggregatorFunctionType"] = "AVG"
+        if rule["aggregatorFunctionType"] in ("SUM", "COUNT"):
+            rule["aggregatorFunctionType"] = "MAX"
+        rule["limit"] = rule["limit"].lstrip("-")
+        rule["limitOperatorType"] = {"=": ">", "!=": "<"}.get(rule["limitOperatorType"], rule["limitOperatorType"])
 
 
 def _controls() -> SearchStrategy[dict[str, Any]]:

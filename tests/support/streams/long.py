@@ -78,7 +78,21 @@ class _Stream:
             "cooldownSeconds": choice([None, None, 1, 10]),
             "severity": choice([None, "low", "high", "critical"]),
         }
+        if aggregator in ("SUM", "AVG", "MIN", "MAX", "COUNT") and choice([True, False]):
+            rule["baseline"] = self._baseline(aggregator)
         self._record({name: value for name, value in rule.items() if value is not None})
+
+    def _baseline(self, aggregator: str) -> dict[str, Any]:
+        choice = self.random.choice
+        deviations = aggregator in ("AVG", "MIN", "MAX") and choice([True, False, False])
+        function = "AVG" if deviations else choice(["SUM", "COUNT", "AVG", "MIN", "MAX"])
+        return {
+            "windowSeconds": choice(self._windows_s),
+            "aggregatorFunctionType": function,
+            "filter": choice(["", *(each for each in FILTERS if each)]),
+            "minCount": choice([1, 1, 2, 5]),
+            "deviations": deviations,
+        }
 
     def ending(self) -> None:
         name = self.random.choice(ENDINGS)

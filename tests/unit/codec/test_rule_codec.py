@@ -12,6 +12,7 @@ from fraud_rules.codec.rules.codec import encode_document, parse_rule_document, 
 from fraud_rules.errors import RuleRejected
 from fraud_rules.model.rule import (
     AggregateFunction,
+    Baseline,
     Control,
     ControlType,
     Operator,
@@ -60,6 +61,19 @@ def test_every_rule_of_the_conformance_cases_is_accepted() -> None:
     assert records
     for members in records:
         parse(json.dumps(members).encode())
+
+
+def test_a_baseline_inherits_the_members_that_it_does_not_have() -> None:
+    rule = parse(record(filter="paymentType = 'CSH'", baseline={"windowMinutes": "60", "minCount": "3"}))
+    assert rule.baseline == Baseline(3_600_000, AggregateFunction.SUM, "paymentAmount", rule.filter, 3)
+    assert rule.reach_ms == rule.window_ms + 3_600_000
+    assert rule.document["baseline"] == {"windowMinutes": 60, "minCount": 3}
+
+
+def test_an_empty_filter_of_a_baseline_means_none() -> None:
+    baseline = parse(record(filter="paymentType = 'CSH'", baseline={"windowSeconds": 5, "filter": ""})).baseline
+    assert baseline is not None
+    assert baseline.filter is None
 
 
 @pytest.mark.parametrize("member", ["controlType", "unique"])
@@ -240,6 +254,50 @@ def test_the_fields_a_rule_reads() -> None:
         ({"filter": {"and": []}}, "filter", "must be text"),
         ({"when": "amount > 5"}, "when", "'amount' is not a declared field"),
         ({"when": 5}, "when", "must be text"),
+        ({"baseline": 5}, "baseline", "must be an object, not 5"),
+        ({"baseline": {"windowMinutes": 0}}, "baseline.windowMinutes", "from 1 to 43200"),
+        ({"baseline": {}}, "baseline.windowMinutes", "is required (or windowSeconds)"),
+        ({"baseline": {"windowMinutes": 1, "windowSeconds": 1}}, "baseline.windowSeconds", "beside windowMinutes"),
+        ({"baseline": {"windowMinutes": 43_200}}, "baseline", "longer than 43200 minutes together"),
+        ({"baseline": {"windowMinutes": 1, "minCounts": 1}}, "baseline.minCounts", "did you mean minCount?"),
+        ({"baseline": {"windowMinutes": 1, "minCount": 0}}, "baseline.minCount", "whole number from 1"),
+        ({"baseline": {"windowMinutes": 1, "deviations": "yes"}}, "baseline.deviations", "must be true or false"),
+        (
+            {"baseline": {"windowMinutes": 1, "aggregatorFunctionType": "COUNT_DISTINCT"}},
+            "baseline.aggregatorFunctionType",
+            "must be one of SUM, COUNT, AVG, MIN, MAX",
+        ),
+        (
+            {"baseline": {"windowMinutes": 1, "aggregateFieldName": "paymentType"}},
+            "baseline.aggregateFieldName",
+            "SUM needs a number",
+        ),
+        ({"baseline": {"windowMinutes": 1, "filter": "nowhere = 1"}}, "baseline.filter", "not a declared field"),
+        (
+            {"baseline": {"windowMinutes": 1, "aggregatorFunctionType": "AVG", "deviations": True}},
+            "baseline",
+            "need a rule with AVG, MIN, MAX, not SUM",
+        ),
+        (
+            {"aggregatorFunctionType": "MAX", "baseline": {"windowMinutes": 1, "deviations": True}},
+            "baseline.aggregatorFunctionType",
+            "must be AVG with deviations",
+        ),
+        (
+            {"aggregatorFunctionType": "AVG", "limit": -1, "baseline": {"windowMinutes": 1, "deviations": True}},
+            "limit",
+            "must not be negative",
+        ),
+        (
+            {
+                "aggregatorFunctionType": "AVG",
+                "limitOperatorType": "=",
+                "baseline": {"windowMinutes": 1, "deviations": True},
+            },
+            "limitOperatorType",
+            "with deviations",
+        ),
+        ({"filter": "nowhere = 1", "baseline": {"windowMinutes": 1}}, "filter", "not a declared field"),
         ({"When": "payeeId = 1"}, "When", "did you mean when?"),
         ({"cooldownSecond": 60}, "cooldownSecond", "did you mean cooldownSeconds?"),
         ({"name": [[[[[]]]]]}, "name", "nested too deep"),

@@ -48,8 +48,22 @@ FULL_RULE = {
     "approve": True,
     "disabled": False,
 }
+BASELINE_RULE = {
+    **DEMO_RULE,
+    "aggregatorFunctionType": "MAX",
+    "limit": "2.5",
+    "baseline": {
+        "windowMinutes": 1_440,
+        "aggregatorFunctionType": "AVG",
+        "aggregateFieldName": "paymentAmount",
+        "filter": "paymentType = 'CRD'",
+        "minCount": 3,
+        "deviations": True,
+    },
+}
 SEEDS = [
     json.dumps(DEMO_RULE).encode(),
+    json.dumps(BASELINE_RULE).encode(),
     json.dumps(FULL_RULE).encode(),
     b'{"ruleState": "CONTROL", "controlType": "CLEAR_STATE_ALL"}',
     b'{"ruleId": 3, "disabled": true}',
@@ -77,6 +91,11 @@ def hostile_records() -> Iterator[bytes]:
     for member in FULL_RULE:
         for value in HOSTILE_VALUES:
             marked = json.dumps({**FULL_RULE, member: "@@"}, ensure_ascii=False)
+            yield marked.replace('"@@"', value).encode("utf-8", "surrogatepass")
+    for member in ("baseline", *BASELINE_RULE["baseline"]):
+        for value in HOSTILE_VALUES:
+            hostile = "@@" if member == "baseline" else {**BASELINE_RULE["baseline"], member: "@@"}
+            marked = json.dumps({**BASELINE_RULE, "baseline": hostile}, ensure_ascii=False)
             yield marked.replace('"@@"', value).encode("utf-8", "surrogatepass")
     yield from (
         b"[" * DEEP,
@@ -142,6 +161,7 @@ def combinations(count: int, seed: int) -> Iterator[bytes]:
             "payeeId",
         ],
         "when": [None, "paymentAmount >= 500"],
+        "baseline": [*[None] * 10, {"windowSeconds": 60}, {"windowMinutes": 5, "aggregatorFunctionType": "AVG"}],
     }
     for rule_id in range(1, count + 1):
         picked = {member: rng.choice(values) for member, values in choices.items()}

@@ -2,10 +2,10 @@
 
 A record is a Debezium envelope (`before`, `after`, `op`), alone or under `payload`. A row has the members of a rule as
 columns, named as in the rule log or in snake_case (`grouping_key_names`). A list may be a JSON text or names joined by
-`&`. A deleted row, or a row whose `disabled` is true, deletes its rule. The intake validates each row like any rule. A
-rejected row changes nothing, and the audit log records the reasons. The intake changes only rules whose `source` is
-`cdc`, but recreates deleted rules of any source. An edit in the control plane sets another source, and from then on the
-table cannot change the rule.
+`&`, and a baseline may be a JSON text. A deleted row, or a row whose `disabled` is true, deletes its rule. The intake
+validates each row like any rule. A rejected row changes nothing, and the audit log records the reasons. The intake
+changes only rules whose `source` is `cdc`, but recreates deleted rules of any source. An edit in the control plane sets
+another source, and from then on the table cannot change the rule.
 """
 
 from __future__ import annotations
@@ -48,6 +48,7 @@ _EMPTY_MEANS_ABSENT: Final = frozenset(
         "weight",
         "filter",
         "when",
+        "baseline",
         "action",
         "controlType",
     }
@@ -155,9 +156,19 @@ def _document(row: Mapping[str, Any]) -> dict[str, Any]:
 def _value(name: str, value: Any) -> Any:
     if name in _LISTS and isinstance(value, str):
         return _listed(value)
+    if name == "baseline" and isinstance(value, str):
+        return _object(value)
     if name in _FLAGS and type(value) is int and value in (0, 1):
         return bool(value)  # some databases store booleans as 0 and 1
     return value
+
+
+def _object(text: str) -> Any:
+    """The value of a JSON text. Another text stays unchanged, so that the rule is rejected with a reason."""
+    try:
+        return decoded(text)
+    except UNDECODABLE:
+        return text
 
 
 def _listed(text: str) -> list[Any]:

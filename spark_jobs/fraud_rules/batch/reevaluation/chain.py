@@ -34,7 +34,7 @@ class ReplayPlan:
 def reach_of(entries: Iterable[LogEntry], settings: DetectorSettings) -> int:
     """The number of earlier days that can still affect a day."""
     rules = [entry.change for entry in entries if isinstance(entry.change, Rule)]
-    widest_ms = max((rule.window_ms + (rule.cooldown_ms or 0) for rule in rules), default=0)
+    widest_ms = max((rule.reach_ms + (rule.cooldown_ms or 0) for rule in rules), default=0)
     return 1 + -(-(widest_ms + settings.max_out_of_orderness_ms) // DAY_MS)
 
 

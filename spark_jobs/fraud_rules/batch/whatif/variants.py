@@ -62,7 +62,8 @@ class Variants:
     @property
     def reach_ms(self) -> int:
         """The time before the first day in which transactions can still count."""
-        return max((self.draft.window_ms, *self.windows_ms)) + (self.draft.cooldown_ms or 0)
+        baseline_ms = self.draft.reach_ms - self.draft.window_ms
+        return max((self.draft.window_ms, *self.windows_ms)) + baseline_ms + (self.draft.cooldown_ms or 0)
 
     def timeline(self) -> RuleTimeline:
         """A rule log that has all evaluated rules from the beginning, and the changes of lists at their times."""
@@ -91,9 +92,10 @@ def variants_of(
     `log` are the entries of the rule log, from a timeline.
     """
     chosen = tuple(sorted(set(limits) or _around(draft)))
+    baseline_ms = draft.reach_ms - draft.window_ms
     longest_ms = bounds.max_window_minutes * 60_000
     scaled = [int(draft.window_ms * factor) // 1_000 * 1_000 for factor in _WINDOWS] if windows else []
-    widths = tuple(each for each in scaled if 1_000 <= each <= longest_ms)
+    widths = tuple(each for each in scaled if 1_000 <= each <= longest_ms - baseline_ms)
     lists = tuple(entry for entry in log if draft.lists and isinstance(entry.change, ListChange))
     return Variants(draft, chosen, widths, lists)
 
@@ -112,16 +114,20 @@ def limits_of(text: str) -> tuple[Decimal, ...]:
 def _around(draft: Rule) -> set[Decimal]:
     """Limits from a tenth to ten times the draft's, in geometric steps. For a limit of zero, from -1 to 1.
 
-    For counts, only whole numbers, and all of them if there are few.
+    For counts without a baseline, only whole numbers, and all of them if there are few. For a factor of zero, from 0 to
+    10.
     """
     limit = draft.limit
-    if draft.aggregate_function in _COUNTING and 0 <= limit <= LIMITS // 5:
+    counts = draft.aggregate_function in _COUNTING and draft.baseline is None
+    if counts and 0 <= limit <= LIMITS // 5:
         return {limit, *map(Decimal, range(LIMITS))}
+    if not limit and draft.baseline is not None:
+        return {Decimal(10 * i) / (LIMITS - 1) for i in range(LIMITS)}
     if not limit:
         return {Decimal(2 * i - LIMITS + 1) / (LIMITS - 1) for i in range(LIMITS)} | {limit}
     step = (_SPAN * _SPAN) ** (Decimal(1) / (LIMITS - 1))
     around = {_rounded(limit * step**i / _SPAN) for i in range(LIMITS)}
-    return {limit, *(map(Decimal, map(round, around)) if draft.aggregate_function in _COUNTING else around)}
+    return {limit, *(map(Decimal, map(round, around)) if counts else around)}
 
 
 def _rounded(value: Decimal) -> Decimal:

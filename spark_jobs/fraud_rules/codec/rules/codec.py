@@ -13,6 +13,7 @@ from collections.abc import Mapping
 
 import msgspec
 
+from fraud_rules.codec.rules.baseline import read_baseline
 from fraud_rules.codec.rules.json import DecodedObject, decode_object, faults_of
 from fraud_rules.codec.rules.lists import is_list_record, read_list_change
 from fraud_rules.codec.rules.members import MemberReader
@@ -116,6 +117,7 @@ def _read_rule(reader: MemberReader, state: RuleState | None, document: Mapping[
     window_ms, cooldown_ms = reader.window_ms(), reader.cooldown_ms()
     action, row_filter, when = reader.action(), reader.filter(), reader.when()
     source, force, weight = reader.source(), reader.flag("force"), reader.weight()
+    baseline = read_baseline(reader, function, operator, limit, window_ms)
     reader.check_remarks()
     if rule_id is None or state is None or grouping is None or function is None:
         return None
@@ -135,6 +137,7 @@ def _read_rule(reader: MemberReader, state: RuleState | None, document: Mapping[
         action=action,
         filter=row_filter,
         when=when,
+        baseline=baseline,
         source=source,
         force=force,
         weight=weight,

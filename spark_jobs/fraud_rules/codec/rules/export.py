@@ -11,13 +11,13 @@ import yaml
 
 from fraud_rules.codec.rules.codec import encode_document
 from fraud_rules.errors import InputInvalid
-from fraud_rules.model.rule import Rule
+from fraud_rules.model.rule import Baseline, Operator, Rule
 
 _TEXT_MEMBERS = (
     "ruleId", "ruleState", "groupingKeyNames", "unique", "aggregateFieldName", "aggregatorFunctionType",
     "limitOperatorType", "limit", "windowMinutes",
 )  # fmt: skip
-_NOT_IN_TEXT = ("windowSeconds", "cooldownSeconds", "action", "filter", "when", "weight")
+_NOT_IN_TEXT = ("windowSeconds", "cooldownSeconds", "action", "filter", "when", "baseline", "weight")
 _UNITS_MS = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1_000, "s"))
 
 
@@ -50,12 +50,24 @@ def export_documents(documents: Sequence[Mapping[str, object]], form: RuleFormat
 def describe(rule: Rule) -> str:
     """Describe a rule in one line: `SUM(paymentAmount) > 20000 in 20 min by payeeId where ..., evaluated when ...`."""
     of = "COUNT_FLINK" if rule.aggregates_ones else rule.aggregate_field or ", ".join(rule.unique)
-    condition = f"{rule.aggregate_function.value}({of}) {rule.operator.value} {rule.limit:f}"
+    limit = f"{rule.limit:f}" if rule.baseline is None else _compared_with(rule.baseline, rule.limit, rule.operator)
+    condition = f"{rule.aggregate_function.value}({of}) {rule.operator.value} {limit}"
     keys = f"by {', '.join(rule.grouping)}" if rule.grouping else "over all transactions"
     sentence = f"{condition} in {duration(rule.window_ms)} {keys}"
     if rule.filter is not None:
         sentence += f" where {rule.filter}"
     return sentence if rule.when is None else f"{sentence}, evaluated when {rule.when}"
+
+
+def _compared_with(baseline: Baseline, limit: Decimal, operator: Operator) -> str:
+    """Describe the value with which a rule compares its aggregate: `3 x SUM(paymentAmount) of the 1 h before`."""
+    before = f"of the {duration(baseline.window_ms)} before"
+    of = "COUNT_FLINK" if baseline.aggregates_ones else baseline.aggregate_field or ""
+    if baseline.deviations:
+        sign = "+" if operator in (Operator.GREATER, Operator.GREATER_EQUAL) else "-"
+        return f"mean({of}) {sign} {limit:f} deviations {before}"
+    filtered = "" if baseline.filter is None else f" where {baseline.filter}"
+    return f"{limit:f} x {baseline.aggregate_function.value}({of}) {before}{filtered}"
 
 
 def duration(length_ms: int) -> str:

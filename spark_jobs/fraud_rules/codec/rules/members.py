@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from decimal import Decimal
 from typing import TypeVar
 
@@ -37,6 +37,7 @@ MEMBERS = (
     "disabled",
     "filter",
     "when",
+    "baseline",
     "name",
     "description",
     "severity",
@@ -51,7 +52,6 @@ MEMBERS = (
 REMARKS = ("name", "description", "severity", "owner")
 """The members for display. They do not affect the evaluation; `severity` sets the default of `weight`."""
 
-_KNOWN = frozenset(MEMBERS)
 _OPERATORS = {key: operator for operator in Operator for key in (operator.value, operator.name)}
 _FUNCTIONS = {function.value: function for function in AggregateFunction}
 _ACTIONS = {action.value: action for action in RuleAction}
@@ -67,37 +67,67 @@ class MemberReader:
     value of an absent member."""
 
     def __init__(
-        self, document: Mapping[str, object], schema: TransactionSchema, limits: RuleLimits, reasons: list[Reason]
+        self,
+        document: Mapping[str, object],
+        schema: TransactionSchema,
+        limits: RuleLimits,
+        reasons: list[Reason],
+        within: str = "",
     ) -> None:
         self._document = document
         self._schema = schema
         self._limits = limits
         self._reasons = reasons
+        self._within = within
 
     @property
     def reasons(self) -> list[Reason]:
         """The reasons for a rejection in order, each once. Their number is bounded."""
         return list(dict.fromkeys(self._reasons))[:_MAX_REASONS]
 
-    def reject_unknown(self) -> None:
+    def nested(self, name: str, inherited: Collection[str]) -> MemberReader | None:
+        """The reader of a member that is an object; None if it is absent or no object.
+
+        The object inherits the `inherited` members that it does not have. The reader has its own reasons.
+        """
+        value = self._document.get(name)
+        if value is None:
+            return None
+        if not isinstance(value, dict):
+            self.reject(name, f"must be an object, not {describe_value(value)}")
+            return None
+        defaults = {each: self._document[each] for each in inherited if each in self._document}
+        return MemberReader({**defaults, **value}, self._schema, self._limits, [], f"{name}.")
+
+    def add_reasons(self, reasons: Iterable[Reason]) -> None:
+        """Add the reasons of a nested reader."""
+        self._reasons.extend(reasons)
+
+    def has_reason(self, name: str) -> bool:
+        """Whether a member has been rejected."""
+        return any(reason.field == self._within + name for reason in self._reasons)
+
+    def reject_unknown(self, known: Collection[str] = MEMBERS) -> None:
         """Reject unknown members, and suggest the member with the most similar name."""
-        unknown = [name for name in self._document if name not in _KNOWN]
+        unknown = [name for name in self._document if name not in known]
         for position, name in enumerate(unknown):
-            similar = difflib.get_close_matches(name[:40], MEMBERS, n=1) if position < _MAX_SUGGESTIONS else []
+            similar = difflib.get_close_matches(name[:40], known, n=1) if position < _MAX_SUGGESTIONS else []
             suggestion = f"; did you mean {similar[0]}?" if similar else ""
-            self._reject(quote(name).strip("'"), f"is not a member of a rule{suggestion}")
+            self.reject(
+                quote(name).strip("'"), f"is not a member of a {self._within.rstrip('.') or 'rule'}{suggestion}"
+            )
 
     def rule_id(self) -> int | None:
         """`ruleId`, a positive 64-bit integer."""
-        return self._integer("ruleId", 1, MAX_RULE_ID, required=True)
+        return self.integer("ruleId", 1, MAX_RULE_ID, required=True)
 
     def grouping(self) -> tuple[str, ...] | None:
         """`groupingKeyNames` as sorted canonical names. An empty grouping has one key that all transactions share."""
         if "groupingKeyNames" not in self._document:
-            self._reject("groupingKeyNames", "is required: declared fields, or [] for one key for all transactions")
+            self.reject("groupingKeyNames", "is required: declared fields, or [] for one key for all transactions")
             return None
         names = self._fields("groupingKeyNames")
-        return None if self._is_rejected("groupingKeyNames") else names
+        return None if self.has_reason("groupingKeyNames") else names
 
     def aggregate_function(self) -> AggregateFunction | None:
         """`aggregatorFunctionType`, or the count that `aggregateFieldName` names.
@@ -113,14 +143,14 @@ class MemberReader:
             return named
         if named is not AggregateFunction.SUM:
             allowed = "SUM, AVG, MIN or MAX" if counted is AggregateFunction.COUNT else "SUM"
-            self._reject("aggregatorFunctionType", f"must be {allowed} if aggregateFieldName is {field}")
+            self.reject("aggregatorFunctionType", f"must be {allowed} if aggregateFieldName is {field}")
         return counted
 
     def aggregate_field(self, function: AggregateFunction | None) -> str | None:
         """`aggregateFieldName` as a canonical name; None for the counts, which ignore it, and for COUNT_FLINK."""
         value = self._document.get("aggregateFieldName")
         if value is not None and not isinstance(value, str):
-            self._reject("aggregateFieldName", f"must be a field's name, not {describe_value(value)}")
+            self.reject("aggregateFieldName", f"must be a field's name, not {describe_value(value)}")
         if function is None or not function.needs_field or not isinstance(value, str | None):
             return None
         if value in _COUNT_FIELDS:
@@ -129,7 +159,7 @@ class MemberReader:
         field = None if value is None else self._schema.field(value)
         if field is None or not field.numeric:
             got = "is required" if value is None else f"is {describe_value(value)}"
-            self._reject("aggregateFieldName", f"{got}; {function} needs a number: one of {', '.join(numeric)}")
+            self.reject("aggregateFieldName", f"{got}; {function} needs a number: one of {', '.join(numeric)}")
             return None
         return field.name
 
@@ -137,10 +167,10 @@ class MemberReader:
         """`unique` as sorted canonical names; required for COUNT_DISTINCT, otherwise empty."""
         names = self._fields("unique")
         if function is AggregateFunction.COUNT_DISTINCT:
-            if not names and not self._is_rejected("unique"):
-                self._reject("unique", "is required with COUNT_DISTINCT: the fields whose distinct values are counted")
+            if not names and not self.has_reason("unique"):
+                self.reject("unique", "is required with COUNT_DISTINCT: the fields whose distinct values are counted")
         elif names and function is not None:
-            self._reject("unique", f"is for COUNT_DISTINCT only; leave it empty with {function}")
+            self.reject("unique", f"is for COUNT_DISTINCT only; leave it empty with {function}")
         return names
 
     def operator(self) -> Operator | None:
@@ -152,13 +182,13 @@ class MemberReader:
         string."""
         value = self._document.get("limit")
         if value is None:
-            self._reject("limit", "is required")
+            self.reject("limit", "is required")
             return None
         number = decimal_of(value)
         if number is None:
-            self._reject("limit", f"must be a decimal number, not {describe_value(value)}")
+            self.reject("limit", f"must be a decimal number, not {describe_value(value)}")
         elif digits_of(number) > self._limits.max_limit_digits:
-            self._reject("limit", f"has more than {self._limits.max_limit_digits} digits")
+            self.reject("limit", f"has more than {self._limits.max_limit_digits} digits")
         else:
             return Decimal(format(number, "f")) if number else Decimal(0)
         return None
@@ -166,20 +196,20 @@ class MemberReader:
     def window_ms(self) -> int | None:
         """`windowMinutes` or `windowSeconds`; a rule must have exactly one of the two."""
         longest = self._limits.max_window_minutes
-        minutes = self._integer("windowMinutes", 1, longest)
-        seconds = self._integer("windowSeconds", 1, longest * 60)
+        minutes = self.integer("windowMinutes", 1, longest)
+        seconds = self.integer("windowSeconds", 1, longest * 60)
         present = [name for name in ("windowMinutes", "windowSeconds") if name in self._document]
         if len(present) == 2:
-            self._reject("windowSeconds", "is given beside windowMinutes; give one of the two")
+            self.reject("windowSeconds", "is given beside windowMinutes; give one of the two")
         elif not present:
-            self._reject("windowMinutes", "is required (or windowSeconds)")
+            self.reject("windowMinutes", "is required (or windowSeconds)")
         if minutes is not None:
             return minutes * 60_000
         return None if seconds is None else seconds * 1_000
 
     def cooldown_ms(self) -> int | None:
         """`cooldownSeconds`, or None for no cool-down."""
-        seconds = self._integer("cooldownSeconds", 1, self._limits.max_cooldown_seconds)
+        seconds = self.integer("cooldownSeconds", 1, self._limits.max_cooldown_seconds)
         return None if seconds is None else seconds * 1_000
 
     def action(self) -> RuleAction:
@@ -188,7 +218,7 @@ class MemberReader:
 
     def weight(self) -> int:
         """`weight`, from 0 to 1000; the default depends on `severity`."""
-        return weight_of(self._integer("weight", 0, MAX_WEIGHT), self._document.get("severity"))
+        return weight_of(self.integer("weight", 0, MAX_WEIGHT), self._document.get("severity"))
 
     def filter(self) -> Predicate | None:
         """`filter` as a typed tree; None for a rule without a filter."""
@@ -198,21 +228,36 @@ class MemberReader:
         """`when` as a typed tree; None for a rule that evaluates the transactions that pass its filter."""
         return self._predicate("when")
 
-    def _predicate(self, name: str) -> Predicate | None:
+    def _predicate(self, name: str, none: str | None = None) -> Predicate | None:
         text = self._text(name)
-        if text is None:
+        if text is None or text == none:
             return None
         try:
-            return parse_filter(text, self._schema, self._limits, name)
+            return parse_filter(text, self._schema, self._limits, self._within + name)
         except RuleRejected as rejected:
             self._reasons.extend(rejected.reasons)
             return None
+
+    def optional_filter(self) -> Predicate | None:
+        """`filter` of a nested object: "" means no filter, also if the rule has one."""
+        return self._predicate("filter", none="")
+
+    def check_reach(self, reach_ms: int) -> None:
+        """Check that window and baseline together are not longer than the longest window."""
+        longest = self._limits.max_window_minutes
+        if reach_ms > longest * 60_000:
+            self.reject("baseline", f"and the window are longer than {longest} minutes together")
+
+    def given(self, name: str) -> Mapping[str, object]:
+        """The members of a member that is an object; empty for any other value."""
+        value = self._document.get(name)
+        return value if isinstance(value, dict) else {}
 
     def source(self) -> str | None:
         """`source`, the name of the tool that wrote the record."""
         text = self._text("source")
         if text is not None and not _SOURCE.fullmatch(text):
-            self._reject("source", f"must be a short lower-case word such as seed, ui, cli or cdc, not {quote(text)}")
+            self.reject("source", f"must be a short lower-case word such as seed, ui, cli or cdc, not {quote(text)}")
         return text
 
     def check_remarks(self) -> None:
@@ -221,17 +266,17 @@ class MemberReader:
         for name in REMARKS:
             text = self._text(name)
             if text is not None and len(text) > self._limits.max_text_chars:
-                self._reject(name, f"has {len(text)} characters, at most {self._limits.max_text_chars} are allowed")
+                self.reject(name, f"has {len(text)} characters, at most {self._limits.max_text_chars} are allowed")
         if not isinstance(self._document.get("approve", False), bool | str):
-            self._reject("approve", "must be true, false or a text")
+            self.reject("approve", "must be true, false or a text")
         if "controlType" in self._document:
-            self._reject("controlType", "is for ruleState CONTROL only")
+            self.reject("controlType", "is for ruleState CONTROL only")
 
     def flag(self, name: str) -> bool:
         """A member that is true, false or absent (false)."""
         value = self._document.get(name, False)
         if not isinstance(value, bool):
-            self._reject(name, f"must be true or false, not {describe_value(value)}")
+            self.reject(name, f"must be true or false, not {describe_value(value)}")
             return False
         return value
 
@@ -240,57 +285,55 @@ class MemberReader:
         value = self._document.get(name)
         if value is None:
             if required:
-                self._reject(name, f"is required: one of {', '.join(choices)}")
+                self.reject(name, f"is required: one of {', '.join(choices)}")
             return None
         found = choices.get(value) if isinstance(value, str) else None
         if found is None:
-            self._reject(name, f"must be one of {', '.join(choices)}, not {describe_value(value)}")
+            self.reject(name, f"must be one of {', '.join(choices)}, not {describe_value(value)}")
         return found
 
     def _text(self, name: str) -> str | None:
         value = self._document.get(name)
         if value is None or isinstance(value, str):
             return value
-        self._reject(name, f"must be text, not {describe_value(value)}")
+        self.reject(name, f"must be text, not {describe_value(value)}")
         return None
 
-    def _integer(self, name: str, low: int, high: int, *, required: bool = False) -> int | None:
+    def integer(self, name: str, low: int, high: int, *, required: bool = False) -> int | None:
+        """A whole number within bounds; None if it is absent or invalid."""
         value = self._document.get(name)
         if value is None:
             if required:
-                self._reject(name, "is required")
+                self.reject(name, "is required")
             return None
         if type(value) is int and low <= value <= high:
             return value
-        self._reject(name, f"must be a whole number from {low} to {high}, not {describe_value(value)}")
+        self.reject(name, f"must be a whole number from {low} to {high}, not {describe_value(value)}")
         return None
 
     def _fields(self, name: str) -> tuple[str, ...]:
         """A list of distinct declared fields, as sorted canonical names; empty if the list is absent or invalid."""
         value = self._document.get(name, [])
         if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-            self._reject(name, "must be a list of field names")
+            self.reject(name, "must be a list of field names")
             return ()
         if len(value) > self._limits.max_fields:
-            self._reject(name, f"has {len(value)} fields, at most {self._limits.max_fields} are allowed")
+            self.reject(name, f"has {len(value)} fields, at most {self._limits.max_fields} are allowed")
             return ()
         canonical: set[str] = set()
         for item in value:
             field = self._schema.field(item)
             if field is None:
                 declared = ", ".join(self._schema.names)
-                self._reject(name, f"{quote(item)} is not a declared field; the declared fields are {declared}")
+                self.reject(name, f"{quote(item)} is not a declared field; the declared fields are {declared}")
             elif field.name in canonical:
-                self._reject(name, f"{quote(item)} names the field {field.name} a second time")
+                self.reject(name, f"{quote(item)} names the field {field.name} a second time")
             else:
                 canonical.add(field.name)
         return tuple(sorted(canonical))
 
-    def _is_rejected(self, name: str) -> bool:
-        return any(reason.field == name for reason in self._reasons)
-
-    def _reject(self, name: str, message: str) -> None:
+    def reject(self, name: str, message: str) -> None:
         """Record a reason. Skip a member with an unusable number, because its decoding has already added a reason."""
         if isinstance(self._document.get(name), UnusableNumber):
             return
-        self._reasons.append(Reason(name, message))
+        self._reasons.append(Reason(self._within + name, message))

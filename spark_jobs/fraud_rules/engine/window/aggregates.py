@@ -18,6 +18,9 @@ from math import isqrt
 from typing import Final, TypeAlias
 
 from fraud_rules.engine.window.layout import (
+    O_BASE_HIGH,
+    O_BASE_LOW,
+    O_BASE_VALUES,
     O_HIGH,
     O_LOW,
     O_SQUARE,
@@ -29,9 +32,9 @@ from fraud_rules.engine.window.layout import (
     TOTAL_SQUARE_2,
     TOTAL_SQUARE_3,
 )
-from fraud_rules.model.rule import AggregateFunction, Rule
+from fraud_rules.model.rule import AggregateFunction, Baseline, Rule
 
-__all__ = ["SQUARES", "SUMS", "Aggregate", "aggregate_of"]
+__all__ = ["SQUARES", "SUMS", "Aggregate", "aggregate_of", "baseline_value"]
 
 # The branches of the kernel.
 KIND_SUM = 0
@@ -133,9 +136,24 @@ _CONSTANT_ONE: Final = Aggregate(KIND_ONE, _render_one, constant=1)
 """The average, minimum or maximum of a field that is 1 in every row. The aggregate of a window with rows is 1."""
 
 
-def aggregate_of(rule: Rule) -> Aggregate:
-    """The aggregate function of a rule."""
-    return _CONSTANT_ONE if rule.aggregates_ones else _AGGREGATES[rule.aggregate_function]
+def aggregate_of(of: Rule | Baseline) -> Aggregate:
+    """The aggregate function of a rule or of a baseline."""
+    return _CONSTANT_ONE if of.aggregates_ones else _AGGREGATES[of.aggregate_function]
+
+
+def baseline_value(rule: Rule, row: Sequence[int], scale: int) -> str:
+    """The value of the rule's baseline in an output row, rounded half to even to six decimals. `scale` is that of the
+    baseline's field. A sum or a count is that of a part of the baseline as long as the window."""
+    baseline = rule.baseline
+    assert baseline is not None
+    if baseline.aggregates_ones:
+        return "1"
+    value, parts = (row[O_BASE_HIGH] << 32) + row[O_BASE_LOW], 10**scale
+    if baseline.is_proportional:
+        value, parts = value * rule.window_ms, parts * baseline.window_ms
+    elif baseline.aggregate_function is AggregateFunction.AVG:
+        parts *= row[O_BASE_VALUES]
+    return _decimal_text(_divide(value * 10**_RATIO_DECIMALS, parts), _RATIO_DECIMALS)
 
 
 def _total(row: Sequence[int]) -> int:

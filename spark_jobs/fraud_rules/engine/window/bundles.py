@@ -75,12 +75,14 @@ class RuleArrays(NamedTuple):
     """Per version, the widest window in force for the grouping, ms."""
     rows: Ints
     """[rule, R_*]."""
+    baselines: Ints
+    """[rule, B_*]; zeros for a rule without a baseline."""
     shared: int
     """The number of different values in R_SHARED."""
     resets: Ints
     """Incarnations of the COUNT_WITH_RESET rules of any version."""
     ratios: NDArray[np.float64]
-    """Per rule, the limit in units of the field."""
+    """Per rule, the limit in units of the field; with a baseline, the factor of its total."""
     scales: NDArray[np.uint64]
     """Per rule, the denominator of that limit as exact limbs (AVG, STDDEV)."""
     limits: NDArray[np.uint64]

@@ -41,9 +41,9 @@ def is_met(
     if n <= 0 and kind != KIND_COUNT and kind != KIND_RESET and kind != KIND_DISTINCT:
         return False
     if kind == KIND_AVG:
-        return _holds(rules.rows[r, R_OPERATOR], _average_sign(rules, r, scratch, high, low, n))
+        return holds(rules.rows[r, R_OPERATOR], _average_sign(rules, r, scratch, high, low, n))
     if kind == KIND_STDDEV:
-        return _holds(rules.rows[r, R_OPERATOR], _deviation_sign(rules, r, scratch, high, low, n, s0, s1, s2, s3))
+        return holds(rules.rows[r, R_OPERATOR], _deviation_sign(rules, r, scratch, high, low, n, s0, s1, s2, s3))
     return _in_interval(high, low, rules.rows, r)
 
 
@@ -56,7 +56,7 @@ def _in_interval(high: int, low: int, rows: Ints, r: int) -> bool:
 
 
 @inlined
-def _holds(operator: int, sign: int) -> bool:
+def holds(operator: int, sign: int) -> bool:
     """Whether the comparison holds if the difference has this sign."""
     return (
         (operator == OP_GT and sign > 0)

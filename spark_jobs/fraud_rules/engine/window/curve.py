@@ -12,11 +12,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from fraud_rules.engine.window.aggregates import KIND_RESET, aggregate_of
+from fraud_rules.engine.window.baseline import is_met_by
 from fraud_rules.engine.window.bundles import Ints, RuleArrays
 from fraud_rules.engine.window.compiler import compiled
 from fraud_rules.engine.window.condition import is_met
 from fraud_rules.engine.window.exact import SCRATCH_ROWS, WIDE, Limbs
-from fraud_rules.engine.window.layout import O_HIGH, O_LOW, O_SQUARE, O_VALUES
+from fraud_rules.engine.window.layout import MODE_BASELINE, O_HIGH, O_LOW, O_SQUARE, O_VALUES, R_MODE
 from fraud_rules.engine.window.plan import NO_MEASURES, compile_plan
 from fraud_rules.model.rule import Rule
 from fraud_rules.model.ruleset import LogEntry, RuleTimeline
@@ -52,5 +53,9 @@ def _count(rules: RuleArrays, scratch: Limbs, evaluations: Ints, counts: Ints) -
         s0, s1 = evaluations[e, O_SQUARE], evaluations[e, O_SQUARE + 1]
         s2, s3 = evaluations[e, O_SQUARE + 2], evaluations[e, O_SQUARE + 3]
         for r in range(counts.shape[0]):
-            if is_met(rules, r, scratch, high, low, n, s0, s1, s2, s3):
+            if rules.rows[r, R_MODE] == MODE_BASELINE:
+                met = is_met_by(rules, r, scratch, evaluations, e)
+            else:
+                met = is_met(rules, r, scratch, high, low, n, s0, s1, s2, s3)
+            if met:
                 counts[r] += 1

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from fraud_rules.engine.window.compiler import compiled
+from fraud_rules.engine.window.compiler import compiled, inlined
 
 Limbs = NDArray[np.uint64]
 
@@ -135,3 +135,127 @@ def sign_of_deviation(
     multiply(c, a, count)
     multiply(d, c, count)
     return compare(b, d)
+
+
+@compiled
+def sign_of_ratio(
+    scratch: Limbs,
+    high: int,
+    low: int,
+    n: int,
+    base_high: int,
+    base_low: int,
+    m: int,
+    scale: Limbs,
+    limit: Limbs,
+    limit_negative: int,
+) -> int:
+    """The sign of a * m * scale - b * n * limit, exact."""
+    count, a, b, left, right = scratch[0], scratch[1], scratch[2], scratch[3], scratch[4]
+    set_sum(a, high, low)
+    set_int(count, m)
+    multiply(b, a, count)
+    multiply(left, b, scale)
+    set_sum(a, base_high, base_low)
+    set_int(count, n)
+    multiply(b, a, count)
+    multiply(right, b, limit)
+    left_sign = _sign(left, high < 0)
+    right_sign = _sign(right, (base_high < 0) != (limit_negative != 0))
+    if left_sign != right_sign:
+        return 1 if left_sign > right_sign else -1
+    order = compare(left, right)
+    return -order if left_sign < 0 else order
+
+
+@inlined
+def _copy(out: Limbs, a: Limbs) -> None:
+    for k in range(WIDE):
+        out[k] = a[k]
+
+
+@inlined
+def _sign(magnitude: Limbs, negative: bool) -> int:
+    """The sign of a number: 0 for a magnitude of 0."""
+    for k in range(WIDE):
+        if magnitude[k] != np.uint64(0):
+            return -1 if negative else 1
+    return 0
+
+
+@compiled
+def _difference(scratch: Limbs, out: int, x: int, y: int, x_negative: bool, y_negative: bool) -> int:
+    """scratch[out] = |x - y| for the magnitudes in rows x and y with these signs. Returns the sign of x - y."""
+    a, b, d = scratch[x], scratch[y], scratch[out]
+    if x_negative != y_negative:
+        carry = np.uint64(0)
+        for k in range(WIDE):
+            cell = a[k] + b[k] + carry
+            d[k] = cell & _MASK
+            carry = cell >> _SHIFT
+        return _sign(d, x_negative)
+    order = compare(a, b)
+    if order >= 0:
+        subtract(d, a, b)
+    else:
+        subtract(d, b, a)
+    return -order if x_negative else order
+
+
+@compiled
+def sign_of_excess(
+    scratch: Limbs,
+    upper: int,
+    high: int,
+    low: int,
+    n: int,
+    own_scale: int,
+    base_high: int,
+    base_low: int,
+    m: int,
+    base_scale: int,
+    s0: int,
+    s1: int,
+    s2: int,
+    s3: int,
+    scale: Limbs,
+    limit: Limbs,
+) -> int:
+    """The sign of d * scale - limit * n * base_scale * sqrt(v), exact, or with a plus instead of the minus unless
+    `upper`. d = a * m * own_scale - b * n * base_scale, v = m * sum(x**2) - b**2, and limit >= 0."""
+    x, y, z = scratch[0], scratch[1], scratch[2]
+    set_sum(x, high, low)
+    set_int(y, m)
+    multiply(z, x, y)
+    set_int(y, own_scale)
+    multiply(x, z, y)
+    _copy(scratch[3], x)
+    set_sum(x, base_high, base_low)
+    set_int(y, n)
+    multiply(z, x, y)
+    set_int(y, base_scale)
+    multiply(x, z, y)
+    _copy(scratch[4], x)
+    sign = _difference(scratch, 0, 3, 4, high < 0, base_high < 0)
+    if upper != 0 and sign < 0:
+        return -1
+    if upper == 0 and sign > 0:
+        return 1
+    multiply(y, x, scale)
+    _copy(z, y)
+    multiply(scratch[3], y, z)  # (d * scale)**2
+    set_sum(x, base_high, base_low)
+    _copy(y, x)
+    multiply(z, x, y)
+    set_limb_sums(x, s0, s1, s2, s3)
+    set_int(y, m)
+    multiply(scratch[4], x, y)
+    subtract(x, scratch[4], z)  # v
+    set_int(y, base_scale)
+    multiply(z, y, limit)
+    set_int(y, n)
+    multiply(scratch[4], z, y)  # limit * n * base_scale
+    multiply(y, scratch[4], x)
+    multiply(z, y, scratch[4])
+    order = compare(scratch[3], z)
+    return order if upper != 0 else -order

@@ -10,6 +10,7 @@ import numpy as np
 
 from fraud_rules.engine.window.bundles import Ints, StateArrays
 from fraud_rules.engine.window.compiler import compiled, inlined
+from fraud_rules.engine.window.layout import S_BASE, S_CAP, S_TAIL
 
 IDLE = np.iinfo(np.int64).max
 """The value of a row that does not count. It loses every comparison."""
@@ -96,3 +97,10 @@ def best_of(state: StateArrays, m: int, base: int, cap: int, first: int, last: i
             best = min(best, state.leaves[at, m])
             at += 1
     return best
+
+
+@inlined
+def best_in(state: StateArrays, slot: int, tree: int, first: int, last: int) -> int:
+    """`best_of` over the rows of a slot."""
+    base, cap, tail = state.slots[slot, S_BASE], state.slots[slot, S_CAP], state.slots[slot, S_TAIL]
+    return best_of(state, tree, base, cap, first, last, tail)

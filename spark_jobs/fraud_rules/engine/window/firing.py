@@ -63,29 +63,57 @@ def conclude(
 ) -> None:
     """Conclude the evaluation of rule r for row i: `count` rows and `values` values in the window, the aggregate
     (high << 32) + low, and the limbs of a sum of squares."""
-    kind = rules.rows[r, R_KIND]
+    met = is_met(rules, r, results.limbs, high, low, values, s0, s1, s2, s3)
+    window = rules.rows[r, R_WINDOW]
+    at = report(state, measures, rules, results, explain, i, r, slot, window, time, met, count, values, high, low)
+    if at >= 0 and rules.rows[r, R_KIND] == KIND_STDDEV:
+        results.output[at, O_SQUARE] = s0
+        results.output[at, O_SQUARE + 1] = s1
+        results.output[at, O_SQUARE + 2] = s2
+        results.output[at, O_SQUARE + 3] = s3
+
+
+@inlined
+def report(
+    state: StateArrays,
+    measures: MeasureArrays,
+    rules: RuleArrays,
+    results: ResultArrays,
+    explain: int,
+    i: int,
+    r: int,
+    slot: int,
+    reach: int,
+    time: int,
+    met: bool,
+    count: int,
+    values: int,
+    high: int,
+    low: int,
+) -> int:
+    """Alert or suppress if the condition of rule r is met. Returns the output row, or -1 if there is none.
+
+    `reach` is the class of the window that the evaluation reads.
+    """
     fired = FIRED_NO
     suppressed = 0
-    if is_met(rules, r, results.limbs, high, low, values, s0, s1, s2, s3):
+    if met:
         fired, suppressed = _fire(state, rules.rows, r, slot, time)
-    if fired != FIRED_NO or explain != 0:
-        opens = time - measures.windows[rules.rows[r, R_WINDOW]]
-        at = state.header[H_OUT]
-        state.header[H_OUT] = at + 1
-        results.output[at, O_ROW] = i
-        results.output[at, O_RULE] = r
-        results.output[at, O_COUNT] = count
-        results.output[at, O_VALUES] = values
-        results.output[at, O_HIGH] = high
-        results.output[at, O_LOW] = low
-        results.output[at, O_SUPPRESSED] = suppressed
-        results.output[at, O_COMPLETE] = opens >= max(state.header[H_FIRST], state.header[H_BOUND])
-        results.output[at, O_FIRED] = fired
-        if kind == KIND_STDDEV:
-            results.output[at, O_SQUARE] = s0
-            results.output[at, O_SQUARE + 1] = s1
-            results.output[at, O_SQUARE + 2] = s2
-            results.output[at, O_SQUARE + 3] = s3
+    if fired == FIRED_NO and explain == 0:
+        return -1
+    opens = time - measures.windows[reach]
+    at = state.header[H_OUT]
+    state.header[H_OUT] = at + 1
+    results.output[at, O_ROW] = i
+    results.output[at, O_RULE] = r
+    results.output[at, O_COUNT] = count
+    results.output[at, O_VALUES] = values
+    results.output[at, O_HIGH] = high
+    results.output[at, O_LOW] = low
+    results.output[at, O_SUPPRESSED] = suppressed
+    results.output[at, O_COMPLETE] = opens >= max(state.header[H_FIRST], state.header[H_BOUND])
+    results.output[at, O_FIRED] = fired
+    return at
 
 
 @compiled

@@ -13,7 +13,7 @@ The kernel never allocates memory. If an array is full, it returns before it cha
 
 from __future__ import annotations
 
-from fraud_rules.engine.window import extremes, multiset, resets, two_runs
+from fraud_rules.engine.window import baseline, extremes, multiset, resets, two_runs
 from fraud_rules.engine.window.aggregates import (
     KIND_AVG,
     KIND_DISTINCT,
@@ -44,6 +44,7 @@ from fraud_rules.engine.window.hash_tables import (
 )
 from fraud_rules.engine.window.key_rows import LOW_MASK, insert, insert_offset, make_room, move_left, sum_between
 from fraud_rules.engine.window.layout import (
+    B_REACH,
     DONE,
     E_APPEND,
     E_SEQ,
@@ -57,6 +58,8 @@ from fraud_rules.engine.window.layout import (
     H_SLOTS,
     H_WATERMARK,
     M_RESET_SEQ,
+    MODE_BASELINE,
+    MODE_PAUSED,
     NEED_EVENTS,
     NEED_MARKS,
     NEED_OUTPUT,
@@ -64,11 +67,11 @@ from fraud_rules.engine.window.layout import (
     NEED_RUNS,
     NEED_SLOTS,
     NONE,
-    R_ACTIVE,
     R_COUNT,
     R_DISTINCT,
     R_KIND,
     R_LOW,
+    R_MODE,
     R_RULE,
     R_SHARED,
     R_TREE,
@@ -263,7 +266,7 @@ def _evaluate_row(
 ) -> None:
     """Evaluate row i, which is at offset `at` of its key's rows if the key has no displaced run."""
     if run == NO_RUN:
-        _evaluate_all(state, measures, rules, arrivals, results, explain, i, slot, at, time)
+        _evaluate_all(state, side, measures, rules, arrivals, results, explain, i, slot, at, time)
     else:
         two_runs.evaluate_all(state, side, measures, rules, arrivals, results, explain, i, slot, run, time)
 
@@ -271,6 +274,7 @@ def _evaluate_row(
 @inlined
 def _evaluate_all(
     state: StateArrays,
+    side: StateArrays,
     measures: MeasureArrays,
     rules: RuleArrays,
     arrivals: Arrivals,
@@ -287,13 +291,24 @@ def _evaluate_all(
     for w in range(measures.windows.shape[0]):
         results.lefts[w] = -1
     for r in range(rules.starts[version], rules.starts[version + 1]):
-        if rules.rows[r, R_ACTIVE] == 0 or arrivals.passes[i, rules.rows[r, R_WHEN]] == 0:
+        if rules.rows[r, R_MODE] == MODE_PAUSED or arrivals.passes[i, rules.rows[r, R_WHEN]] == 0:
             continue
         w = rules.rows[r, R_WINDOW]
         first = results.lefts[w]
         if first < 0:
             first = results.lefts[w] = move_left(state, slot, w, max(time - measures.windows[w], bound))
-        _evaluate(state, measures, rules, results, explain, i, r, slot, first, at, time)
+        if rules.rows[r, R_MODE] == MODE_BASELINE:
+            reach = rules.baselines[r, B_REACH]
+            before = results.lefts[reach]
+            if before < 0:
+                before = results.lefts[reach] = move_left(
+                    state, slot, reach, max(time - measures.windows[reach], bound)
+                )
+            baseline.evaluate(
+                state, side, measures, rules, results, explain, i, r, slot, NO_RUN, first, at, 0, -1, before, 0, time
+            )
+        else:
+            _evaluate(state, measures, rules, results, explain, i, r, slot, first, at, time)
 
 
 @inlined

@@ -63,6 +63,14 @@ def sum_between(pool: Ints, base: int, first: int, last: int, column: int) -> in
 
 
 @inlined
+def sum_of_part(state: StateArrays, slot: int, first: int, last: int, column: int) -> int:
+    """`sum_between` over the rows of a slot; 0 for no offset."""
+    if last < first:
+        return 0
+    return sum_between(state.pool, state.slots[slot, S_BASE], first, last, column)
+
+
+@inlined
 def move_left(state: StateArrays, slot: int, w: int, time: int) -> int:
     """The first offset at or after a time, for window `w`. Remembers the offset if it has moved forward."""
     remembered = state.slots[slot, S_WIDTH + w]

@@ -91,10 +91,27 @@ R_FROM_LOW = 13
 R_TO_HIGH = 14
 R_TO_LOW = 15
 R_NEGATE = 16
-R_ACTIVE = 17  # 0: paused
+R_MODE = 17  # MODE_*
 R_SHARED = 18  # rules with the same number have the same aggregate: extremes and distinct values
 R_WHEN = 19  # column of `Arrivals.passes`: the rows that the rule evaluates. Without `when` it is R_FILTER
 R_WIDTH = 20
+
+MODE_PAUSED = 0
+MODE_PLAIN = 1
+MODE_BASELINE = 2
+
+# The baselines of a plan's rules. The columns have the meanings of the R_* of the same name.
+B_REACH = 0  # window class of the window and the baseline together
+B_KIND = 1
+B_COUNT = 2
+B_VALUES = 3
+B_LOW = 4
+B_TREE = 5
+B_MIN_COUNT = 6
+B_DEVIATIONS = 7  # 1: the limit counts deviations from the mean
+B_OWN_SCALE = 8  # factors that bring the aggregate and the mean to one scale; one of them is 1
+B_BASE_SCALE = 9
+B_WIDTH = 10
 
 OP_EQ = 0
 OP_NE = 1
@@ -119,7 +136,12 @@ O_SQUARE = 6  # four limbs
 O_SUPPRESSED = 10
 O_COMPLETE = 11
 O_FIRED = 12  # FIRED_*
-O_WIDTH = 13
+# For rules with a baseline; O_SQUARE then has the squares of the baseline.
+O_BASE_COUNT = 13
+O_BASE_VALUES = 14
+O_BASE_HIGH = 15
+O_BASE_LOW = 16
+O_WIDTH = 17
 
 FIRED_NO = 0
 FIRED_YES = 1

@@ -9,7 +9,7 @@ sum.
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TypeVar
@@ -25,7 +25,7 @@ from fraud_rules.engine.window.bundles import RuleArrays
 from fraud_rules.engine.window.spent import FOREVER_MS
 from fraud_rules.model.limits import UNBOUNDED
 from fraud_rules.model.predicate import Predicate
-from fraud_rules.model.rule import Operator, Rule, RuleState
+from fraud_rules.model.rule import Baseline, Operator, Rule, RuleState
 from fraud_rules.model.ruleset import GroupingInForce, RuleInForce
 from fraud_rules.model.schema import TransactionSchema
 
@@ -44,6 +44,8 @@ Item = TypeVar("Item", bound=Hashable)
 Total = tuple[int, int, int]  # TOTAL_*, filter, column of `events`
 Tree = tuple[int, int, int]  # filter, column, SMALLEST or LARGEST
 Distinct = tuple[int, int, tuple[int, ...]]  # filter, window_ms, columns
+_CompiledLimit = tuple[float, NDArray[np.uint64], NDArray[np.uint64]]
+_CompiledRule = tuple[list[int], list[int], float, NDArray[np.uint64], NDArray[np.uint64]]
 _Encoded = tuple[tuple[str, ...], tuple[Total, ...], tuple[Tree, ...], tuple[int, ...], tuple[Distinct, ...]]
 
 
@@ -176,10 +178,10 @@ class _Collector:
         """The pool column of a running total, which is added if it is new."""
         return at.P_SUMS + self.totals.number_of((kind, number, column))
 
-    def column_of_sum(self, rule: Rule, number: int, column: int) -> int:
+    def column_of_sum(self, of: Rule | Baseline, number: int, column: int) -> int:
         """The pool column of TOTAL_LOW for a field's sum. The columns of TOTAL_HIGH and of squares follow this
         column."""
-        squared = (rule.filter, rule.aggregate_field) in self.squared
+        squared = (of.filter, of.aggregate_field) in self.squared
         columns = [self.total(kind, number, column) for kind in (SUMS + SQUARES if squared else SUMS)]
         return columns[0]
 
@@ -191,9 +193,10 @@ def compile_plan(versions: Sequence[GroupingInForce], schema: TransactionSchema,
     """
     columns = {name: at.E_FIELDS + i for i, name in enumerate(schema.names)}
     rules = [each.rule for version in versions for each in version.rules]
-    squared = frozenset((r.filter, r.aggregate_field) for r in rules if aggregate_of(r).needs_squares)
+    squared = frozenset((each.filter, each.aggregate_field) for rule in rules for each in _squared(rule))
     collector = _Collector.starting_from(known, squared, columns)
     rows: list[list[int]] = []
+    baselines: list[list[int]] = []
     ratios: list[float] = []
     denominators: list[NDArray[np.uint64]] = []
     numerators: list[NDArray[np.uint64]] = []
@@ -201,8 +204,9 @@ def compile_plan(versions: Sequence[GroupingInForce], schema: TransactionSchema,
     starts = [0]
     for version in versions:
         for each in version.rules:
-            row, ratio, denominator, numerator = _compile_rule(each, schema, columns, collector)
+            row, past, ratio, denominator, numerator = _compile_rule(each, schema, columns, collector)
             rows.append(row)
+            baselines.append(past)
             ratios.append(ratio)
             denominators.append(denominator)
             numerators.append(numerator)
@@ -215,6 +219,7 @@ def compile_plan(versions: Sequence[GroupingInForce], schema: TransactionSchema,
         starts=np.array(starts, dtype=np.int64),
         widest=np.array([version.widest_window_ms for version in versions], dtype=np.int64),
         rows=np.array(rows, dtype=np.int64).reshape(len(rows), at.R_WIDTH),
+        baselines=np.array(baselines, dtype=np.int64).reshape(len(rows), at.B_WIDTH),
         shared=len(collector.shared),
         resets=np.array(resets, dtype=np.int64),
         ratios=np.array(ratios, dtype=np.float64),
@@ -232,6 +237,14 @@ def _place_conditions(rows: Sequence[list[int]], in_force: Sequence[RuleInForce]
         row[at.R_WHEN] = row[at.R_FILTER] if when is None else following + collector.conditions.number_of(when)
 
 
+def _squared(rule: Rule) -> Iterator[Rule | Baseline]:
+    """The aggregates of a rule that need squares."""
+    if aggregate_of(rule).needs_squares:
+        yield rule
+    if rule.baseline is not None and rule.baseline.deviations and not rule.baseline.aggregates_ones:
+        yield rule.baseline
+
+
 def storing_plan(measures: Measures) -> GroupingPlan:
     """A plan without rules: the kernel stores rows, and keeps the watermark if it allows all lateness."""
     none = np.empty((0, at.LIMBS), dtype=np.uint64)
@@ -239,6 +252,7 @@ def storing_plan(measures: Measures) -> GroupingPlan:
         starts=np.zeros(2, dtype=np.int64),
         widest=np.full(1, FOREVER_MS, dtype=np.int64),
         rows=np.empty((0, at.R_WIDTH), dtype=np.int64),
+        baselines=np.empty((0, at.B_WIDTH), dtype=np.int64),
         shared=0,
         resets=np.empty(0, dtype=np.int64),
         ratios=np.empty(0, dtype=np.float64),
@@ -248,47 +262,99 @@ def storing_plan(measures: Measures) -> GroupingPlan:
     return GroupingPlan(measures, (), rules, ())
 
 
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """The measures from which the kernel reads one aggregate, as the R_* of the same names, and the field's scale."""
+
+    filter: int
+    count: int
+    values: int
+    low: int = 0
+    tree: int = 0
+    scale: int = 0
+
+
+def _source_of(
+    of: Rule | Baseline, schema: TransactionSchema, columns: dict[str, int], collector: _Collector
+) -> _Source:
+    """Collect the measures of an aggregate, except those of distinct values."""
+    aggregate = aggregate_of(of)
+    number = 0 if of.filter is None else 1 + collector.filters.number_of(of.filter)
+    count = -1 if number == 0 else collector.total(at.TOTAL_ROWS, number, at.E_FIELDS)
+    if not aggregate.reads_field:
+        return _Source(number, count, count)
+    assert of.aggregate_field is not None  # a Rule is valid once built
+    column = columns[of.aggregate_field]
+    declared = schema.field(of.aggregate_field)
+    assert declared is not None
+    return _Source(
+        filter=number,
+        count=count,
+        values=collector.total(at.TOTAL_VALUES, number, column) if declared.nullable else count,
+        tree=0 if aggregate.extreme is None else collector.trees.number_of((number, column, aggregate.extreme)),
+        low=collector.column_of_sum(of, number, column) if aggregate.totals else 0,
+        scale=declared.scale,
+    )
+
+
 def _compile_rule(
     each: RuleInForce, schema: TransactionSchema, columns: dict[str, int], collector: _Collector
-) -> tuple[list[int], float, NDArray[np.uint64], NDArray[np.uint64]]:
-    """Compile a rule to its row of R_*, and its limit as `_compile_limit` returns it."""
+) -> _CompiledRule:
+    """Compile a rule to its rows of R_* and B_*, and its limit as `_compile_limit` or `_compile_factor` returns it."""
     rule = each.rule
-    aggregate = aggregate_of(rule)
-    number = 0 if rule.filter is None else 1 + collector.filters.number_of(rule.filter)
+    aggregate, source = aggregate_of(rule), _source_of(rule, schema, columns, collector)
     row = [0] * at.R_WIDTH
     row[at.R_KIND] = aggregate.kind
     row[at.R_WINDOW] = collector.windows.number_of(rule.window_ms)
-    row[at.R_FILTER] = number
+    row[at.R_FILTER] = source.filter
     row[at.R_COOLDOWN] = rule.cooldown_ms or 0
     row[at.R_RULE] = each.incarnation
     row[at.R_OPERATOR] = _OPERATORS[rule.operator]
-    row[at.R_ACTIVE] = int(rule.state is not RuleState.PAUSE)
-    row[at.R_COUNT] = -1 if number == 0 else collector.total(at.TOTAL_ROWS, number, at.E_FIELDS)
-    row[at.R_VALUES] = row[at.R_COUNT]
-    scale = 0
-    if aggregate.reads_field:
-        assert rule.aggregate_field is not None  # a Rule is valid once built
-        column = columns[rule.aggregate_field]
-        declared = schema.field(rule.aggregate_field)
-        assert declared is not None
-        scale = declared.scale
-        if declared.nullable:
-            row[at.R_VALUES] = collector.total(at.TOTAL_VALUES, number, column)
-        if aggregate.extreme is not None:
-            row[at.R_TREE] = collector.trees.number_of((number, column, aggregate.extreme))
-        if aggregate.totals:
-            row[at.R_LOW] = collector.column_of_sum(rule, number, column)
+    row[at.R_MODE] = at.MODE_PAUSED if rule.state is RuleState.PAUSE else at.MODE_PLAIN
+    row[at.R_COUNT], row[at.R_VALUES] = source.count, source.values
+    row[at.R_TREE], row[at.R_LOW] = source.tree, source.low
     if aggregate.is_distinct:
         fields = tuple(columns[name] for name in rule.unique)
-        row[at.R_DISTINCT] = collector.distincts.number_of((number, rule.window_ms, fields))
+        row[at.R_DISTINCT] = collector.distincts.number_of((source.filter, rule.window_ms, fields))
     if aggregate.is_shared:
         row[at.R_SHARED] = collector.shared.number_of(
             (aggregate.kind, row[at.R_TREE] + row[at.R_DISTINCT], row[at.R_WINDOW])
         )
-    return row, *_compile_limit(rule, row, scale)
+    if rule.baseline is None:
+        return row, [0] * at.B_WIDTH, *_compile_limit(rule, row, source.scale)
+    if row[at.R_MODE] == at.MODE_PLAIN:
+        row[at.R_MODE] = at.MODE_BASELINE
+    past = _source_of(rule.baseline, schema, columns, collector)
+    return row, _baseline_row(rule, rule.baseline, source, past, collector), *_compile_factor(rule, row, source, past)
 
 
-def _compile_limit(rule: Rule, row: list[int], scale: int) -> tuple[float, NDArray[np.uint64], NDArray[np.uint64]]:
+def _baseline_row(rule: Rule, baseline: Baseline, source: _Source, past: _Source, collector: _Collector) -> list[int]:
+    row = [0] * at.B_WIDTH
+    row[at.B_REACH] = collector.windows.number_of(rule.reach_ms)
+    row[at.B_KIND] = aggregate_of(baseline).kind
+    row[at.B_COUNT], row[at.B_VALUES] = past.count, past.values
+    row[at.B_LOW], row[at.B_TREE] = past.low, past.tree
+    row[at.B_MIN_COUNT] = baseline.min_count
+    row[at.B_DEVIATIONS] = int(baseline.deviations)
+    row[at.B_OWN_SCALE] = 10 ** max(past.scale - source.scale, 0)
+    row[at.B_BASE_SCALE] = 10 ** max(source.scale - past.scale, 0)
+    return row
+
+
+def _compile_factor(rule: Rule, row: list[int], source: _Source, past: _Source) -> _CompiledLimit:
+    """The factor of the baseline's total in unscaled units, as `_compile_limit` returns a limit. With deviations, the
+    number of deviations."""
+    baseline, factor = rule.baseline, Fraction(rule.limit)
+    assert baseline is not None
+    if not baseline.deviations:
+        factor *= Fraction(10) ** (source.scale - past.scale)
+        if baseline.is_proportional:
+            factor *= Fraction(rule.window_ms, baseline.window_ms)
+    row[at.R_LIMIT_NEGATIVE] = int(factor < 0)
+    return float(factor), _limbs(factor.denominator), _limbs(abs(factor.numerator))
+
+
+def _compile_limit(rule: Rule, row: list[int], scale: int) -> _CompiledLimit:
     """Set the row's firing interval.
 
     Returns the limit in unscaled units of the field: as a double, and exactly as the limbs of its denominator and of

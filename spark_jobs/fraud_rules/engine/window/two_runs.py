@@ -5,7 +5,7 @@ A window is the key rows [first, last] and the displaced rows [side_first, side_
 
 from __future__ import annotations
 
-from fraud_rules.engine.window import extremes, multiset, resets
+from fraud_rules.engine.window import baseline, extremes, multiset, resets
 from fraud_rules.engine.window.aggregates import (
     KIND_AVG,
     KIND_DISTINCT,
@@ -15,28 +15,28 @@ from fraud_rules.engine.window.aggregates import (
     KIND_SUM,
 )
 from fraud_rules.engine.window.bundles import Arrivals, Ints, MeasureArrays, ResultArrays, RuleArrays, StateArrays
-from fraud_rules.engine.window.compiler import compiled, inlined
+from fraud_rules.engine.window.compiler import compiled
 from fraud_rules.engine.window.firing import conclude
 from fraud_rules.engine.window.hash_tables import find_mark
-from fraud_rules.engine.window.key_rows import LOW_MASK, insert_offset, move_left, sum_between
+from fraud_rules.engine.window.key_rows import LOW_MASK, insert_offset, move_left, sum_of_part
 from fraud_rules.engine.window.layout import (
+    B_REACH,
     H_BOUND,
     M_RESET_SEQ,
+    MODE_BASELINE,
+    MODE_PAUSED,
     NONE,
-    R_ACTIVE,
     R_COUNT,
     R_DISTINCT,
     R_KIND,
     R_LOW,
+    R_MODE,
     R_RULE,
     R_SHARED,
     R_TREE,
     R_VALUES,
     R_WHEN,
     R_WINDOW,
-    S_BASE,
-    S_CAP,
-    S_TAIL,
 )
 
 
@@ -63,7 +63,7 @@ def evaluate_all(
     for w in range(windows):
         results.lefts[w] = -1
     for r in range(rules.starts[version], rules.starts[version + 1]):
-        if rules.rows[r, R_ACTIVE] == 0 or arrivals.passes[i, rules.rows[r, R_WHEN]] == 0:
+        if rules.rows[r, R_MODE] == MODE_PAUSED or arrivals.passes[i, rules.rows[r, R_WHEN]] == 0:
             continue
         w = rules.rows[r, R_WINDOW]
         if results.lefts[w] < 0:
@@ -71,17 +71,20 @@ def evaluate_all(
             results.lefts[w] = move_left(state, slot, w, opens)
             results.lefts[windows + w] = move_left(side, run, w, opens)
         first, side_first = results.lefts[w], results.lefts[windows + w]
+        if rules.rows[r, R_MODE] == MODE_BASELINE:
+            reach = rules.baselines[r, B_REACH]
+            if results.lefts[reach] < 0:
+                opens = max(time - measures.windows[reach], bound)
+                results.lefts[reach] = move_left(state, slot, reach, opens)
+                results.lefts[windows + reach] = move_left(side, run, reach, opens)
+            baseline.evaluate(
+                state, side, measures, rules, results, explain, i, r, slot, run, first, last, side_first, side_last,
+                results.lefts[reach], results.lefts[windows + reach], time,
+            )  # fmt: skip
+            continue
         _evaluate(
             state, side, measures, rules, results, explain, i, r, slot, run, first, last, side_first, side_last, time
         )
-
-
-@inlined
-def _sum_of_part(state: StateArrays, slot: int, first: int, last: int, column: int) -> int:
-    """The sum of a column over offsets [first, last], from its running totals; 0 for no offset."""
-    if last < first:
-        return 0
-    return sum_between(state.pool, state.slots[slot, S_BASE], first, last, column)
 
 
 @compiled
@@ -97,7 +100,7 @@ def _sum_of_both(
     column: int,
 ) -> int:
     """The sum of a column over both parts of the window."""
-    return _sum_of_part(state, slot, first, last, column) + _sum_of_part(side, run, side_first, side_last, column)
+    return sum_of_part(state, slot, first, last, column) + sum_of_part(side, run, side_first, side_last, column)
 
 
 @compiled
@@ -189,12 +192,9 @@ def _shared(
             shared[number, 1] += multiset.count(side, measures, run, rows[r, R_DISTINCT], side_first, side_last)
         else:
             tree = rows[r, R_TREE]
-            best = min(_best_of(state, slot, tree, first, last), _best_of(side, run, tree, side_first, side_last))
+            best = min(
+                extremes.best_in(state, slot, tree, first, last),
+                extremes.best_in(side, run, tree, side_first, side_last),
+            )
             shared[number, 1] = extremes.rank(measures.trees, tree, best)
     return shared[number, 1]
-
-
-@inlined
-def _best_of(state: StateArrays, slot: int, tree: int, first: int, last: int) -> int:
-    base, cap, tail = state.slots[slot, S_BASE], state.slots[slot, S_CAP], state.slots[slot, S_TAIL]
-    return extremes.best_of(state, tree, base, cap, first, last, tail)

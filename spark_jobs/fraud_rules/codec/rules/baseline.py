@@ -1,0 +1,97 @@
+"""Reads the member `baseline` of a rule: the past with which the rule compares its aggregate."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Final
+
+from fraud_rules.codec.rules.members import MemberReader
+from fraud_rules.codec.rules.numbers import MAX_RULE_ID
+from fraud_rules.model.rule import AggregateFunction, Baseline, Operator
+
+__all__ = ["read_baseline"]
+
+_MEMBERS: Final = (
+    "windowMinutes",
+    "windowSeconds",
+    "aggregatorFunctionType",
+    "aggregateFieldName",
+    "filter",
+    "minCount",
+    "deviations",
+)
+_INHERITED: Final = ("aggregatorFunctionType", "aggregateFieldName", "filter")
+_COMPARABLE: Final = (
+    AggregateFunction.SUM,
+    AggregateFunction.COUNT,
+    AggregateFunction.AVG,
+    AggregateFunction.MIN,
+    AggregateFunction.MAX,
+)
+_DEVIATING: Final = (AggregateFunction.AVG, AggregateFunction.MIN, AggregateFunction.MAX)
+_ORDERED: Final = (Operator.GREATER, Operator.GREATER_EQUAL, Operator.LESS, Operator.LESS_EQUAL)
+
+
+def read_baseline(
+    reader: MemberReader,
+    function: AggregateFunction | None,
+    operator: Operator | None,
+    limit: Decimal | None,
+    window_ms: int | None,
+) -> Baseline | None:
+    """Read the baseline of a rule with this function, operator, limit and window; None without a valid baseline."""
+    members = reader.nested("baseline", _INHERITED)
+    if members is None:
+        return None
+    if function is not None and function not in _COMPARABLE:
+        reader.reject("baseline", f"needs a rule with one of {', '.join(_COMPARABLE)}, not {function}")
+    baseline = _read(members)
+    if baseline is not None and baseline.deviations:
+        _check_deviations(reader, function, operator, limit)
+    # A fault of an inherited member is a fault of the rule, not of its baseline.
+    own = [reason for reason in members.reasons if not _is_inherited_fault(reader, reason.field)]
+    reader.add_reasons(own)
+    if baseline is not None and window_ms is not None:
+        reader.check_reach(window_ms + baseline.window_ms)
+    return baseline
+
+
+def _read(members: MemberReader) -> Baseline | None:
+    members.reject_unknown(_MEMBERS)
+    window_ms = members.window_ms()
+    function = members.aggregate_function()
+    if function is not None and function not in _COMPARABLE:
+        members.reject("aggregatorFunctionType", f"must be one of {', '.join(_COMPARABLE)}, not {function}")
+    aggregate_field = members.aggregate_field(function)
+    row_filter = members.optional_filter()
+    min_count = members.integer("minCount", 1, MAX_RULE_ID)
+    deviations = members.flag("deviations")
+    if deviations and function is not None and function is not AggregateFunction.AVG:
+        members.reject("aggregatorFunctionType", f"must be AVG with deviations, not {function}")
+    if window_ms is None or function is None:
+        return None
+    return Baseline(
+        window_ms=window_ms,
+        aggregate_function=function,
+        aggregate_field=aggregate_field,
+        filter=row_filter,
+        min_count=1 if min_count is None else min_count,
+        deviations=deviations,
+    )
+
+
+def _check_deviations(
+    reader: MemberReader, function: AggregateFunction | None, operator: Operator | None, limit: Decimal | None
+) -> None:
+    """Check the members of the rule that deviations restrict."""
+    if function is not None and function not in _DEVIATING:
+        reader.reject("baseline", f"has deviations, which need a rule with {', '.join(_DEVIATING)}, not {function}")
+    if operator is not None and operator not in _ORDERED:
+        reader.reject("limitOperatorType", f"must be one of {', '.join(_ORDERED)} with deviations, not {operator}")
+    if limit is not None and limit < 0:
+        reader.reject("limit", "must not be negative with deviations")
+
+
+def _is_inherited_fault(reader: MemberReader, field: str) -> bool:
+    name = field.removeprefix("baseline.")
+    return name in _INHERITED and name not in reader.given("baseline") and reader.has_reason(name)
