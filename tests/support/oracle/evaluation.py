@@ -237,7 +237,7 @@ class _Evaluator:
                 marks.suppressed += 1
                 continue
             named = lists_of(rule, self._schema)
-            alert = {
+            alert: dict[str, Any] = {
                 **({"lists": {name: folded.lists[name].version for name in sorted(named)}} if named else {}),
                 "ruleId": rule.rule_id,
                 "ruleVersion": in_force.version,
