@@ -14,6 +14,7 @@ from typing import Annotated, Any, Final, TypeAlias
 import msgspec
 
 from fraud_ops.control_plane.domain.snoozing import Snoozing
+from fraud_ops.control_plane.feed.decisions import CorrectedScore, OutcomeName
 from fraud_ops.control_plane.feed.place import FeedSource, Position
 from fraud_rules.logs.detector_status import BatchProgress
 from fraud_rules.logs.rule_status import RuleOperation
@@ -73,6 +74,9 @@ class _Correction(msgspec.Struct, rename="camel"):
     kind: str
     corrected_at: _Time
     rule_id: _Id | None = None
+    transaction_id: _Id | str | None = None
+    score: _Whole | None = None
+    outcome: OutcomeName | None = None
     alert: msgspec.Raw = _NO_ALERT  # msgspec decodes only null for a union of Raw and None
 
 
@@ -109,7 +113,7 @@ class FeedAlert:
 
 @dataclass(frozen=True, slots=True)
 class FeedCorrection:
-    """A correction; `alert` is the alert that it added, if any."""
+    """A correction; `alert` is the alert that it added, if any. `corrected` is the transaction's score with it."""
 
     offset: int
     append_ms: int
@@ -118,6 +122,8 @@ class FeedCorrection:
     time_ms: int
     rule_id: int | None
     alert: FeedAlert | None
+    transaction_id: int | str | None = None
+    corrected: CorrectedScore | None = None
     source: FeedSource = FeedSource.CORRECTIONS
 
 
@@ -207,7 +213,20 @@ def read_correction(offset: int, append_ms: int, value: bytes) -> FeedCorrection
     alert, text = None, bytes(found.alert)
     if found.kind == "ADDED" and text != bytes(_NO_ALERT):
         alert = FeedAlert(FeedSource.CORRECTIONS, offset, append_ms, _alert(text), _line(text), found.corrected_at)
-    return FeedCorrection(offset, append_ms, found.alert_id, found.kind, found.corrected_at, found.rule_id, alert)
+    corrected = None
+    if found.score is not None and found.outcome is not None:
+        corrected = CorrectedScore(found.score, found.outcome)
+    return FeedCorrection(
+        offset,
+        append_ms,
+        found.alert_id,
+        found.kind,
+        found.corrected_at,
+        found.rule_id,
+        alert,
+        found.transaction_id,
+        corrected,
+    )
 
 
 def with_snooze(event: Event, snoozing: Snoozing) -> Event:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from fraud_ops.control_plane.background_thread import BackgroundThread
 from fraud_ops.control_plane.domain.snoozing import Snoozing
+from fraud_ops.control_plane.feed.decisions import read_decision
 from fraud_ops.control_plane.feed.events import (
     Event,
     FeedBatch,
@@ -31,6 +32,7 @@ from fraud_rules.runtime.retry import RepeatedWork
 __all__ = ["FeedReader"]
 
 _ALERTS_BACK = 50_000
+_DECISIONS_BACK = 20_000
 _OPERATIONS_BACK = 50_000
 _PROGRESS_BACK = 30_000
 _LISTED_BACK = 500
@@ -66,6 +68,7 @@ class FeedReader(BackgroundThread):
             topics.alerts: _ALERTS_BACK,
             topics.shadow_alerts: _ALERTS_BACK,
             topics.alert_corrections: _ALERTS_BACK,
+            topics.decisions: _DECISIONS_BACK,
             topics.rule_operations: _OPERATIONS_BACK,
             topics.detector_progress: _PROGRESS_BACK,
             topics.late_transactions: _LISTED_BACK,
@@ -158,6 +161,8 @@ class FeedReader(BackgroundThread):
             case topics.detector_progress:
                 mine = record.key == self._detector
                 return FeedBatch(record.append_ms, decode_progress(value)) if mine else None
+            case topics.decisions:
+                self._memory.decisions.add(read_decision(record.offset, record.append_ms, value))
             case topics.late_transactions:
                 self._memory.late.append(read_late(record.append_ms, value))
             case topics.quarantine:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from operator import attrgetter
 
 from fraud_ops.control_plane.feed.counts import MinuteCounts
+from fraud_ops.control_plane.feed.decisions import DecisionMemory
 from fraud_ops.control_plane.feed.events import (
     Event,
     FeedAlert,
@@ -80,6 +81,7 @@ class FeedMemory:
         self.late: deque[FeedLateTransaction] = deque(maxlen=_LISTED)
         self.quarantine: deque[FeedQuarantine] = deque(maxlen=_LISTED)
         self.counts = MinuteCounts()
+        self.decisions = DecisionMemory()
         self._floor = FeedPlace()
         self._edges: dict[FeedSource, Edge] = {}
 
@@ -215,6 +217,8 @@ class FeedMemory:
         if len(self._corrected) == self._corrected.maxlen:
             self._floor = self._floor.after(FeedSource.CORRECTIONS, self._corrected[0].offset)
         self._corrected.append(correction)
+        if correction.transaction_id is not None and correction.corrected is not None:
+            self.decisions.correct(correction.transaction_id, correction.corrected)
         self._corrections[correction.alert_id] = correction
         self._corrections.move_to_end(correction.alert_id)
         if len(self._corrections) > self._bounds.corrections:

@@ -15,6 +15,7 @@ import { theme, variables } from "./theme";
 const RulePage = lazy(() => import("./rules/RulePage"));
 const ApprovalsPage = lazy(() => import("./rules/ApprovalsPage"));
 const QualityPage = lazy(() => import("./alerts/QualityPage"));
+const DecisionsPage = lazy(() => import("./decisions/DecisionsPage"));
 const DetectorPage = lazy(() => import("./detector/DetectorPage"));
 const DemoPage = lazy(() => import("./detector/DemoPage"));
 const AuditPage = lazy(() => import("./admin/AuditPage"));
@@ -65,6 +66,7 @@ function PageRoutes() {
         <Route path="rules/:id" element={<RulePage />} />
         <Route path="approvals" element={<ApprovalsPage />} />
         <Route path="alerts" element={<AlertsPage />} />
+        <Route path="decisions" element={<DecisionsPage />} />
         <Route path="quality" element={<QualityPage />} />
         <Route path="detector" element={<DetectorPage />} />
         <Route path="audit" element={<AuditPage />} />

@@ -50,6 +50,7 @@ function NavigationBar({ me }: { me: Me }) {
           <ul>
             <NavigationLink to="/rules">Rules</NavigationLink>
             <NavigationLink to="/alerts">Alerts</NavigationLink>
+            <NavigationLink to="/decisions">Decisions</NavigationLink>
             <NavigationLink to="/approvals">
               Approvals
               {waiting > 0 && (

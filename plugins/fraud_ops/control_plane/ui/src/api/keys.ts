@@ -9,6 +9,7 @@ export const keys = {
   diff: (id: number, from: number, to: number) => ["diff", id, from, to] as const,
   approvals: ["approvals"] as const,
   alerts: (filter: object) => ["alerts", filter] as const,
+  decisions: (filter: object) => ["decisions", filter] as const,
   evidence: (id: string) => ["evidence", id] as const,
   snoozes: ["snoozes"] as const,
   quality: ["quality"] as const,

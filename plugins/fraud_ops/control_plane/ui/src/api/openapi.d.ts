@@ -259,6 +259,27 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/decisions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Decisions
+         * @description List the newest 20,000 decisions, newest first. `outcome` is the corrected outcome, if there is one.
+         *     `transaction` searches for text in the transactionId; `ruleId` selects decisions with an alert of the rule.
+         */
+        get: operations["listDecisions"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/demo": {
         parameters: {
             query?: never;
@@ -1040,6 +1061,19 @@ export interface components {
             seq: number;
         };
         /**
+         * CorrectedDecision
+         * @description The score and outcome of a transaction with all corrections of a re-evaluation.
+         */
+        CorrectedDecision: {
+            /**
+             * Outcome
+             * @enum {string}
+             */
+            outcome: "DECLINE" | "REVIEW" | "NOTE";
+            /** Score */
+            score: number;
+        };
+        /**
          * Correction
          * @description The result of the re-evaluation of the day: the alert was missing (ADDED) or wrong (RETRACTED).
          */
@@ -1082,11 +1116,35 @@ export interface components {
             comment: string;
         };
         /**
+         * DecisionAlert
+         * @description An alert that counts in a decision.
+         */
+        DecisionAlert: {
+            /** Alertid */
+            alertId: string;
+            /** Ruleid */
+            ruleId: number;
+            /** Ruleversion */
+            ruleVersion: number;
+            /** Weight */
+            weight: number;
+        };
+        /**
          * DecisionName
          * @description The decision about a request. WITHDRAWN: by the requesting user, or because the rule has changed since.
          * @enum {string}
          */
         DecisionName: "APPROVED" | "REJECTED" | "WITHDRAWN";
+        /**
+         * Decisions
+         * @description A page of decisions, newest first. `next` is the `before` of the next page.
+         */
+        Decisions: {
+            /** Items */
+            items: components["schemas"]["PaymentDecision"][];
+            /** Next */
+            next: number | null;
+        };
         /**
          * Demo
          * @description The demo's traffic: transactions per second, and the fraud patterns that can be planted.
@@ -1417,6 +1475,28 @@ export interface components {
             ruleId: number;
             /** Share */
             share: number;
+        };
+        /**
+         * PaymentDecision
+         * @description The decision about one transaction. The id is text, because it may exceed the numbers of a browser.
+         */
+        PaymentDecision: {
+            /** Alerts */
+            alerts: components["schemas"]["DecisionAlert"][];
+            /** Appendtime */
+            appendTime: number;
+            corrected: components["schemas"]["CorrectedDecision"] | null;
+            /** Eventtime */
+            eventTime: number;
+            /**
+             * Outcome
+             * @enum {string}
+             */
+            outcome: "DECLINE" | "REVIEW" | "NOTE";
+            /** Score */
+            score: number;
+            /** Transactionid */
+            transactionId: string;
         };
         /**
          * Permission
@@ -2474,6 +2554,41 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ControlResult"];
+                };
+            };
+            /** @description A problem. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    listDecisions: {
+        parameters: {
+            query?: {
+                outcome?: ("DECLINE" | "REVIEW" | "NOTE") | null;
+                transaction?: string;
+                ruleId?: number | null;
+                before?: number | null;
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Decisions"];
                 };
             };
             /** @description A problem. */
