@@ -16,13 +16,16 @@ __all__ = ["read_published"]
 
 def read_published(kafka: KafkaConnection, topics: TopicNames) -> PublishedOutputs:
     """Read all outputs once no transaction is open, in the order of the topics. Raises BrokerUnavailable."""
-    await_settled(kafka, (topics.alerts, topics.shadow_alerts, topics.late_transactions, topics.quarantine))
+    await_settled(
+        kafka, (topics.alerts, topics.shadow_alerts, topics.decisions, topics.late_transactions, topics.quarantine)
+    )
 
     return PublishedOutputs(
         alerts=_documents(kafka, topics.alerts),
         shadow_alerts=_documents(kafka, topics.shadow_alerts),
         late=_documents(kafka, topics.late_transactions),
         quarantined=sum(len(records) for records in read_topic(kafka, topics.quarantine).values()),
+        decisions=_documents(kafka, topics.decisions),
     )
 
 

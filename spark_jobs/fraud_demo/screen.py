@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Protocol, Self
@@ -20,6 +20,7 @@ from fraud_demo.verdict import RunVerdict
 from fraud_demo.watch import OutputSnapshot, ReceivedAlert
 from fraud_rules.cli.display.alert_lines import alert_cells, alert_line
 from fraud_rules.cli.display.status_lines import SEVERITY_STYLES
+from fraud_rules.model.decision import DecisionOutcome
 from fraud_rules.monitoring.liveness import Severity
 
 _PLAIN_EVERY_S = 5.0
@@ -174,8 +175,14 @@ def _parts(seen: OutputSnapshot, sending: Sending) -> list[tuple[str, str]]:
         parts.append(("waiting", f"{seen.liveness.waiting:,}"))
     half, most = _quantile(seen.latencies_ms, 0.5), _quantile(seen.latencies_ms, 0.99)
     parts.append(("latency p50/p99", f"{half}/{most} ms"))
+    parts.append(("decisions", _outcomes(seen.decisions)))
     parts.append(("frauds found", f"{len(seen.found)} of {sending.planted} planted"))
     return parts
+
+
+def _outcomes(decisions: Mapping[str, int]) -> str:
+    """Format the number of decisions by outcome: `2 decline, 12 review, 40 note`."""
+    return ", ".join(f"{decisions.get(outcome, 0):,} {outcome.lower()}" for outcome in DecisionOutcome)
 
 
 def summary(verdict: RunVerdict, latencies_ms: Sequence[int]) -> Table:
@@ -184,6 +191,7 @@ def summary(verdict: RunVerdict, latencies_ms: Sequence[int]) -> Table:
     for name, value in (
         ("transactions", f"{verdict.transactions:,}"),
         ("alerts", f"{verdict.alerts:,}, and {verdict.shadow_alerts:,} of shadow rules"),
+        ("decisions", _outcomes(verdict.decisions)),
         ("planted frauds found", f"{verdict.found} of {verdict.planted}"),
         ("alerts about ordinary traffic", f"{verdict.others:,}"),
         ("latency p50 / p99", f"{_quantile(latencies_ms, 0.5)} / {_quantile(latencies_ms, 0.99)} ms"),

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from fraud_rules.model.schema import ID_FIELD
-from fraud_rules.replay.replay import alert_members
+from fraud_rules.replay.replay import alert_members, decision_members, encode_exactly
 
 _SHOWN = 3
 _ODD_PER_TRANSACTIONS = 1_000
@@ -23,6 +23,7 @@ class PublishedOutputs:
     shadow_alerts: Sequence[Mapping[str, Any]]
     late: Sequence[Mapping[str, Any]]
     quarantined: int
+    decisions: Sequence[Mapping[str, Any]] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +48,8 @@ class RunVerdict:
     quarantined: int
     duplicates: int
     faults: tuple[str, ...]
+    decisions: Mapping[str, int] = field(default_factory=dict)
+    """The number of decisions by outcome."""
 
     @property
     def right(self) -> bool:
@@ -64,6 +67,7 @@ def check_run(published: PublishedOutputs, answer: Mapping[str, Sequence[Any]], 
     faults = [
         *_differences([alert_members(alert) for alert in everything], answer["alerts"]),
         *_misplaced(published),
+        *_unequal("decisions", _decided(published.decisions), _decided(answer["decisions"])),
         *_unequal("late transactions", [each["transaction"][ID_FIELD] for each in published.late], answer["late"]),
     ]
     if published.quarantined != len(answer["quarantine"]):
@@ -83,6 +87,7 @@ def check_run(published: PublishedOutputs, answer: Mapping[str, Sequence[Any]], 
         quarantined=published.quarantined,
         duplicates=len(answer["duplicates"]),
         faults=tuple(faults),
+        decisions=Counter(each["outcome"] for each in published.decisions),
     )
 
 
@@ -100,6 +105,11 @@ def _differences(got: Sequence[Mapping[str, Any]], wanted: Sequence[Mapping[str,
         ],
     }
     return [f"{len(ids)} alerts {kind}: {', '.join(sorted(ids)[:_SHOWN])}" for kind, ids in kinds.items() if ids]
+
+
+def _decided(decisions: Sequence[Mapping[str, Any]]) -> list[bytes]:
+    """The members of decisions that a replay returns, as comparable text."""
+    return [encode_exactly(decision_members(each)) for each in decisions]
 
 
 def _misplaced(published: PublishedOutputs) -> list[str]:

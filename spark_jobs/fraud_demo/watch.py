@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from fraud_rules.cli.display.alert_lines import read_alert_line
@@ -54,10 +54,15 @@ class OutputSnapshot:
     liveness: Liveness | None
     evaluated: Mapping[int, int]
     rules_live: int
+    decisions: Mapping[str, int] = field(default_factory=dict)
+    """The number of decisions by outcome."""
 
 
 class OutputWatch:
-    """Follows alerts, shadow alerts and progress from their beginnings. `planted` maps transaction ids to labels."""
+    """Follows alerts, shadow alerts, decisions and progress from their beginnings.
+
+    `planted` maps transaction ids to labels.
+    """
 
     def __init__(self, kafka: KafkaConnection, settings: DetectorSettings, planted: Mapping[int, str]) -> None:
         self._kafka = kafka
@@ -72,6 +77,7 @@ class OutputWatch:
         self._progress: deque[tuple[int, BatchProgress]] = deque(maxlen=_PROGRESS_KEPT)
         self._counts = {settings.topics.alerts: 0, settings.topics.shadow_alerts: 0}
         self._found: set[str] = set()
+        self._decisions: Counter[str] = Counter()
         self._liveness = LivenessWatch(kafka, settings)
 
     def start(self) -> None:
@@ -116,6 +122,7 @@ class OutputWatch:
             liveness=self._liveness.liveness(),
             evaluated={} if newest is None else newest.ends_of(topics.transactions),
             rules_live=0 if newest is None else newest.rules_end,
+            decisions=dict(self._decisions),
         )
 
     def _run(self) -> None:
@@ -127,7 +134,7 @@ class OutputWatch:
         try:
             starts = {
                 name: topic_starts(self._kafka, name)
-                for name in (topics.alerts, topics.shadow_alerts, topics.detector_progress)
+                for name in (topics.alerts, topics.shadow_alerts, topics.decisions, topics.detector_progress)
             }
             for received in follow(self._kafka, starts, wanted=lambda: not self._stop.is_set()):
                 if received is not None:
@@ -145,6 +152,11 @@ class OutputWatch:
             progress = decode_or_skip(topic, record, decode_progress, received.partition)
             if progress is not None:
                 self._progress.append((record.append_ms, progress))
+            return
+        if topic == self._settings.topics.decisions:
+            decision = decode_or_skip(topic, record, decode_exactly, received.partition)
+            if decision is not None:
+                self._decisions[decision["outcome"]] += 1
             return
         seen = decode_or_skip(topic, record, lambda value: self._alert(value, received.received_ms), received.partition)
         if seen is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -41,18 +42,33 @@ def alert(identity: str, transaction_id: int, *, shadow: bool = False, **members
 HUGE, MULES, TESTED = alert("a", 7), alert("b", 9), alert("c", 1, shadow=True)
 
 
+def decisions(*alerts: dict[str, Any], score: int = 100) -> list[dict[str, Any]]:
+    return [
+        {
+            "transactionId": each["triggeringEvent"]["transactionId"],
+            "score": score,
+            "outcome": "DECLINE",
+            "alerts": [{"ruleId": 4, "ruleVersion": 3, "alertId": each["alertId"], "weight": score}],
+            "eventTime": each["eventTime"],
+        }
+        for each in alerts
+        if not each["shadow"]
+    ]
+
+
 def published(*alerts: dict[str, Any], late: tuple[int, ...] = (5,), quarantined: int = 2) -> PublishedOutputs:
     return PublishedOutputs(
         alerts=[each for each in alerts if not each["shadow"]],
         shadow_alerts=[each for each in alerts if each["shadow"]],
         late=[{"transaction": {"transactionId": each}} for each in late],
         quarantined=quarantined,
+        decisions=decisions(*{each["alertId"]: each for each in alerts}.values()),
     )
 
 
 def answer(*alerts: dict[str, Any]) -> dict[str, list[Any]]:
     members = [alert_members(each) for each in alerts]
-    return {"alerts": members, "late": [5], "quarantine": [1, None], "duplicates": [3]}
+    return {"alerts": members, "decisions": decisions(*alerts), "late": [5], "quarantine": [1, None], "duplicates": [3]}
 
 
 def test_a_run_is_right_if_its_outputs_equal_the_replay() -> None:
@@ -80,7 +96,17 @@ def test_a_run_is_right_if_its_outputs_equal_the_replay() -> None:
         ),
         (published(HUGE, MULES, quarantined=3), answer(HUGE, MULES), "3 records quarantined, but 2 in the replay"),
         (
-            PublishedOutputs([HUGE, MULES, TESTED], [], [{"transaction": {"transactionId": 5}}], 2),
+            replace(published(HUGE, MULES), decisions=decisions(HUGE, MULES, MULES)),
+            answer(HUGE, MULES),
+            "decisions: 1 not in the replay, 0 missing",
+        ),
+        (
+            replace(published(HUGE, MULES), decisions=decisions(HUGE, MULES, score=99)),
+            answer(HUGE, MULES),
+            "decisions: 2 not in the replay, 2 missing",
+        ),
+        (
+            replace(published(HUGE, MULES), alerts=[HUGE, MULES, TESTED]),
             answer(HUGE, MULES, TESTED),
             "1 alerts in the wrong topic (live or shadow)",
         ),
@@ -105,14 +131,24 @@ def test_the_picture_fits_the_terminal_and_marks_planted_frauds() -> None:
         for each in range(20)
     )
     live = Liveness(Severity.NONE, 1_000, 920, 0, 12, 0)
-    seen = OutputSnapshot(recent, 20, 3, frozenset({"huge-payment-1"}), (300, 310, 500), status, live, {}, 7)
+    seen = OutputSnapshot(
+        recent, 20, 3, frozenset({"huge-payment-1"}), (300, 310, 500), status, live, {}, 7, {"REVIEW": 4}
+    )
     lines = shown(picture(seen, Sending(1_234, 2, 12.3), 15, "Airflow: here"), 200).splitlines()
     assert len(lines) <= 24
     assert sum("Exceptional single payment" in line for line in lines) == 14
     assert [line for line in lines if "planted: huge-payment-1" in line]
     assert "300 ms" in lines[2]
     figures = " ".join(lines[-5:])
-    for part in ("rate 103 tx/s", "waiting 12", "rules 7", "batch 190 ms", "310/500 ms", "1 of 2 planted"):
+    for part in (
+        "rate 103 tx/s",
+        "waiting 12",
+        "rules 7",
+        "batch 190 ms",
+        "310/500 ms",
+        "1 of 2 planted",
+        "0 decline, 4 review, 0 note",
+    ):
         assert part in figures
 
 
