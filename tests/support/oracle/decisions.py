@@ -34,7 +34,7 @@ def decision(
     counted = []
     for alert in sorted(alerts, key=lambda alert: int(alert["ruleId"])):
         if not alert["shadow"]:
-            rule = log[alert["ruleVersion"]].change
+            rule = next(entry.change for entry in log if entry.version == alert["ruleVersion"])
             weighed = weight(getattr(rule, "document", {}))
             counted.append({"ruleId": alert["ruleId"], "ruleVersion": alert["ruleVersion"], "weight": weighed})
     if not counted:
