@@ -17,6 +17,7 @@ from pyspark.sql import functions as f
 from pyspark.sql.streaming.query import StreamingQuery
 
 from fraud_rules.kafka.reader import EARLIEST
+from fraud_rules.stream.driver.placement import SteadyExecutor, one_task
 from fraud_rules.stream.worker.context import RECORDS_PROPERTY, BatchRecords, WorkerContext
 from fraud_rules.stream.worker.engine_stage import EngineStage
 from fraud_rules.stream.worker.fanout_stage import FanOutStage
@@ -74,9 +75,8 @@ class BatchJobs:
     def __init__(self, spark: SparkSession, context: WorkerContext) -> None:
         self._spark = spark
         self._context = context
-        # One object for all small batches, because it keeps its serialized form.
-        one: RDD[int] = spark.sparkContext.parallelize([0], 1)
-        self._small: RDD[OutputRow] = one.mapPartitions(SmallBatch(context).run)
+        self._executor = SteadyExecutor(spark.sparkContext)
+        self._small: tuple[str | None, RDD[OutputRow]] | None = None
 
     def run(self, starts: Offsets, ends: Offsets) -> list[OutputRow]:
         """Evaluate the records between the offsets. A partition without a start is new.
@@ -94,7 +94,16 @@ class BatchJobs:
         visits_all = any(count for name, count in counts.items() if name != topic)
         spark = self._spark.sparkContext
         spark.setLocalProperty(RECORDS_PROPERTY, BatchRecords(ranges, visits_all).encode())
-        return self._small.collect()
+        return self._small_batch().collect()
+
+    def _small_batch(self) -> RDD[OutputRow]:
+        """The task of a small batch. One object serves all small batches on an executor, because it keeps its
+        serialized form."""
+        location = self._executor.choose()
+        if self._small is None or self._small[0] != location:
+            one = one_task(self._spark.sparkContext, location)
+            self._small = location, one.mapPartitions(SmallBatch(self._context).run)
+        return self._small[1]
 
     def _run_large(self, first: Offsets, ends: Offsets) -> list[OutputRow]:
         context = self._context
