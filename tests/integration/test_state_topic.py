@@ -19,9 +19,6 @@ import pytest
 from confluent_kafka import KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import (  # type: ignore[attr-defined]
     AdminClient,
-    AlterConfigOpType,
-    ConfigEntry,
-    ConfigResource,
     NewPartitions,
 )
 
@@ -45,6 +42,7 @@ from fraud_rules.stream.driver.records import state_records
 from fraud_rules.stream.driver.state_guard import check_state
 from fraud_rules.stream.pins import Pin
 from fraud_rules.stream.worker import state_log
+from tests.support.kafka.compaction import CLEANED_AT_ONCE, configure_state
 from tests.support.kafka.own_topics import OwnTopics
 from tests.support.kafka.records import read_all
 from tests.support.kafka.state_damage import recreate_state, write_records
@@ -53,12 +51,6 @@ from tests.support.streams.state_driver import Answer, Host, StateDriver
 from tests.support.waiting import until
 
 BATCHES = 45
-CLEANED_AT_ONCE = {
-    "segment.ms": "100",
-    "min.cleanable.dirty.ratio": "0.01",
-    "max.compaction.lag.ms": "1",
-    "delete.retention.ms": "0",
-}
 
 
 def state_topics(broker: Broker, project: Project, **settings: str) -> OwnTopics:
@@ -231,18 +223,20 @@ def test_a_host_that_is_behind_and_has_lost_a_chunk_reads_the_whole_log(
 
 
 @pytest.mark.usefixtures("by_tasks")
-def test_a_chunk_without_a_head_is_not_used_and_the_next_restore_deletes_it(
-    shared: OwnTopics, packed: list[bytes], answers: list[Answer], tmp_path: Path
+@pytest.mark.parametrize("loses_host", [True, False], ids=["host lost", "host kept"])
+def test_a_chunk_without_a_head_is_not_used_and_the_next_start_deletes_it(
+    loses_host: bool, shared: OwnTopics, packed: list[bytes], answers: list[Answer], tmp_path: Path
 ) -> None:
     driver, found = detector(shared, tmp_path), []
     for batch, blob in enumerate(packed[:20]):
-        if batch in (7, 12):
+        if batch in (0, 7, 12):
             ahead_with_another_content(driver, blob)
-            driver.host.lose()
-            orphans = driver.topic.read(0).keys() - named(driver)
+            if loses_host:
+                driver.host.lose()
+            orphans = driver.topic.read(0).keys() - (named(driver) if batch else set())
             assert len(orphans) == 1
         found.append(driver.evaluate(blob))
-        if batch in (7, 12):
+        if batch in (0, 7, 12):
             await_settled(shared.kafka, [driver.topic.topic])
             assert driver.topic.read(0).keys() == named(driver), "the orphan is deleted"
     assert found == answers[:20]
@@ -441,17 +435,6 @@ def test_a_drill_without_a_state_is_named(own: OwnTopics, tmp_path: Path) -> Non
         drill(own.kafka, detector(own, tmp_path).settings, SCHEMA)
 
 
-def configure(topics: OwnTopics, **settings: str) -> None:
-    entries = [
-        ConfigEntry(name.replace("_", "."), value, incremental_operation=AlterConfigOpType.SET)
-        for name, value in settings.items()
-    ]
-    resource = ConfigResource(ConfigResource.Type.TOPIC, topics.names.detector_state, incremental_configs=entries)
-    admin = admin_of(topics)
-    for done in admin.incremental_alter_configs([resource]).values():
-        done.result()
-
-
 def admin_of(topics: OwnTopics) -> AdminClient:
     return AdminClient({"bootstrap.servers": topics.bootstrap, "log_level": 0})
 
@@ -462,7 +445,7 @@ def recreated(topics: OwnTopics, _: StateDriver) -> None:
 
 def truncated(topics: OwnTopics, _: StateDriver) -> None:
     """Remove the oldest records, which Kafka allows in a topic that it may delete from."""
-    configure(topics, cleanup_policy="compact,delete")
+    configure_state(topics, cleanup_policy="compact,delete")
     admin = admin_of(topics)
 
     def is_removed() -> bool:
@@ -545,6 +528,8 @@ def test_records_from_before_a_change_of_partitions_are_not_read(own: OwnTopics,
     await_settled(own.kafka, [after.topic])
     assert after.read_all() == {3: {HEAD: b"new"}}
     assert after.read(3) == {HEAD: b"new"}
+    keys = {after.key_of(3, HEAD), after.key_of(3, "1-a")}
+    assert set(after.stale_keys()) == {(1, key) for key in keys}
 
 
 def refused(topics: OwnTopics, driver: StateDriver, marker: Marker) -> FraudError | None:
@@ -574,7 +559,7 @@ def test_a_state_with_another_number_of_key_groups_is_refused(
 )
 def test_settings_that_would_lose_state_are_refused(setting: str, value: str, fault: str, topics: OwnTopics) -> None:
     check_topics(topics.kafka, topics.names)
-    configure(topics, **{setting: value})
+    configure_state(topics, **{setting: value})
 
     def found() -> str:
         try:

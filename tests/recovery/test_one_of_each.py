@@ -1,5 +1,5 @@
 """A full disk, a zombie, a takeover, a kill between chunks and transaction, a lost state and a rebuild, each once, in
-one run of one detector.
+one run of one detector. The broker compacts the topic of the state all the time.
 
 The variants of each are in test_takeover, test_state_writes, test_checkpoint and test_rebuild, which are long tests.
 """
@@ -14,6 +14,7 @@ import pytest
 
 from fraud_rules.configuration.project import Project
 from fraud_rules.errors import BrokerUnavailable, CheckpointDamaged, DetectorFailed, Fenced, StateDamaged
+from tests.support.kafka.compaction import compact_continuously, has_compacted
 from tests.support.kafka.own_topics import OwnTopics
 from tests.support.kafka.state_damage import recreate_state
 from tests.support.processes.constants import with_constants
@@ -59,6 +60,12 @@ class Story(Site):
         assert zombie.wait_end() in ends, zombie.said()[-2000:]
         zombie.kill()
 
+    def await_compaction(self) -> None:
+        detector = self.installation.settings.detector
+        until(
+            lambda: has_compacted(self.installation.topics, detector), "the broker has compacted the state", every_s=1.0
+        )
+
     def kill_before_the_transaction(self) -> None:
         """Kill the detector after a task has written a chunk. The next start may restore the key group without it."""
         kill_after_a_chunk(self.starts[-1], self.installation.topics)
@@ -77,6 +84,7 @@ class Story(Site):
 def test_every_alert_is_right_after_all_failures(project: Project, topics: OwnTopics, tmp_path: Path) -> None:
     site = Story(tmp_path / "site", project, topics, seed=7, key_groups=4)
     site.installation = with_constants(site.installation, worker__state_log__LARGE_BYTES=1)
+    compact_continuously(topics)
     disk = tmp_path / "disk"
     with small_disk(disk, "64m"), site.working(ROWS):
         checkpoint = disk / "checkpoint"
@@ -84,6 +92,7 @@ def test_every_alert_is_right_after_all_failures(project: Project, topics: OwnTo
         site.installation.checkpoint.symlink_to(checkpoint)
         site.fill_the_disk(disk)
         site.take_over()
+        site.await_compaction()
         site.kill_before_the_transaction()
         site.lose_the_state_and_rebuild()
         site.finish()

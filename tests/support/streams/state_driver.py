@@ -83,6 +83,7 @@ class StateDriver:
 
     def writer(self) -> BatchWriter:
         """Fence the earlier writer, as a new driver does."""
+        self._unswept = {0}
         self._writer = BatchWriter(self.kafka, f"fraud-rules-{self.settings.detector}")
         self._writer.open()
         return self._writer
@@ -90,7 +91,7 @@ class StateDriver:
     def task(self, blob: bytes, host: Host | None = None) -> tuple[Answer, StateDelta]:
         """Run the task of the next batch."""
         host, fetched = host or self.host, Fetched()
-        told = told_state(tell(self.position.after({}, self._ends())), 0)
+        told = told_state(tell(self.position.after({}, self._ends()), self._unswept), 0)
         log = TaskStateLog(0, told, lambda: HostFiles(host.log), self.topic, fetched)
         engine = KeyGroupEngine(0, SCHEMA, self.settings, log, host.views())
         output = engine.process([blob], timeline(), self.batch_id, 0)
@@ -117,4 +118,5 @@ class StateDriver:
         answer, delta = self.task(blob, host)
         self._writer.write(self.records(delta))
         self.batch_id += 1
+        self._unswept.clear()
         return answer
