@@ -65,6 +65,17 @@ class StateTopic:
         with TopicReader(self.kafka, self.topic) as reader:
             return self._read(reader, None, 0, lambda size: None)
 
+    def stale_keys(self) -> list[tuple[int, bytes]]:
+        """The partition and key of each record of this detector from before a change of the number of partitions."""
+        found: dict[tuple[int, bytes], bool] = {}
+        with TopicReader(self.kafka, self.topic) as reader:
+            for partition in range(self.partitions):
+                for record in reader.read(*reader.ends(partition), partition):
+                    place = self._place(record.key)
+                    if place is not None and self.partition_of(place[0]) != partition and record.key is not None:
+                        found[partition, record.key] = record.value is not None
+        return [place for place, has_value in found.items() if has_value]
+
     def is_settled(self, key_group: int) -> bool:
         """Whether `read` returns all records that were written before this call. Raises BrokerUnavailable.
 

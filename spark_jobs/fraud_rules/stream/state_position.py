@@ -6,7 +6,7 @@ each task the versions at which its batch starts.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -50,22 +50,25 @@ class ToldState(NamedTuple):
     """A key group's state at the start of a batch: its version, and an offset of its partition.
 
     `end` is the offset after the last record that the driver knew to be written. All records of later versions have
-    this offset or a later one.
+    this offset or a later one. `sweeps` tells the task to delete the orphans after this offset, which the batches of an
+    earlier start have left.
     """
 
     version: StateVersion
     end: int
+    sweeps: bool = False
 
 
-def tell(position: StatePosition) -> str:
-    """Encode the state at the start of a batch for `told_state`."""
+def tell(position: StatePosition, unswept: Collection[int] = ()) -> str:
+    """Encode the state at the start of a batch for `told_state`. `unswept` are the key groups to sweep."""
     versions = " ".join(f"{version}:{digest}" for version, digest in position.versions)
-    return f"{versions}|{' '.join(map(str, position.ends))}"
+    return f"{versions}|{' '.join(map(str, position.ends))}|{' '.join(map(str, sorted(unswept)))}"
 
 
 def told_state(told: str, key_group: int) -> ToldState:
     """The state of a key group that the driver has told."""
-    versions, _, ends = told.partition("|")
+    versions, ends, unswept = told.split("|")
     version, _, digest = versions.split(" ")[key_group].partition(":")
     by_partition = ends.split(" ")
-    return ToldState(StateVersion(int(version), int(digest)), int(by_partition[key_group % len(by_partition)]))
+    end = int(by_partition[key_group % len(by_partition)])
+    return ToldState(StateVersion(int(version), int(digest)), end, str(key_group) in unswept.split(" "))

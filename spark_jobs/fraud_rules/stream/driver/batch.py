@@ -117,6 +117,8 @@ class BatchRunner:
         self._jobs = BatchJobs(parts.spark, parts.context)
         self._marker = marker
         self._state = state
+        # The key groups whose orphans no batch of this start has deleted.
+        self._unswept = set(range(len(state.versions)))
         self._resumed_at = resumed_at
         self._origin = origin
         self._totals = RunTotals(TrafficCounts(clock.now_ms(), 0, 0, 0))
@@ -159,7 +161,7 @@ class BatchRunner:
         pinned = time.monotonic()
         spark = self._parts.spark.sparkContext
         spark.setLocalProperty(PIN_PROPERTY, rules.pin.encode().decode())
-        spark.setLocalProperty(STATE_PROPERTY, tell(self._state.after({}, self._state_ends())))
+        spark.setLocalProperty(STATE_PROPERTY, tell(self._state.after({}, self._state_ends()), self._unswept))
         ends = end_offsets(self._parts.folder, batch_id)
         outputs, spilled = _decode(self._jobs.run(self._starts(batch_id), ends), self._parts.spill)
         evaluated = time.monotonic()
@@ -197,6 +199,7 @@ class BatchRunner:
         progress = self._progress(position, rules, outputs)
         self._parts.writer.write(self._records(position, rules, outputs, progress, marker))
         self._marker = marker
+        self._unswept -= changed.keys()
         self._parts.metrics.add_batch(decode_progress(progress))
 
     def _state_ends(self) -> dict[int, int]:

@@ -148,7 +148,8 @@ def replace_state(
     rebuilt = msgspec.structs.replace(marker, state=position.after(versions, {}), rebuild=order.order)
     names = job.settings.topics
     marked = OutRecord(names.detector_marker, rebuilt.encode(), job.settings.detector.encode())
-    parts.writer.write([*state_records(deltas, topic), marked])
+    stale = [OutRecord(topic.topic, None, key, partition=partition) for partition, key in topic.stale_keys()]
+    parts.writer.write([*stale, *state_records(deltas, topic), marked])
     return rebuilt
 
 

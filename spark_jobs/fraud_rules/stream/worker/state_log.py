@@ -83,7 +83,7 @@ class TaskStateLog:
     ) -> None:
         self._key_group = key_group
         self._told = told.version
-        self._told_end = told.end
+        self._told_end, self._sweeps = told.end, told.sweeps
         self._open_files = files
         self._topic = topic
         self._progress = progress
@@ -98,11 +98,12 @@ class TaskStateLog:
         """Whether `delta` has sent chunks to the topic."""
 
     def head(self) -> bytes | None:
-        if self._told == EMPTY_LOG:
-            return None
-        self._head = self._files.head(self._told)
-        if self._head is None:
-            self._catch_up()
+        if self._told != EMPTY_LOG:
+            self._head = self._files.head(self._told)
+            if self._head is None:
+                self._catch_up()
+        if self._sweeps:
+            self._find_orphans()
         return self._head
 
     def put_head(self, head: bytes, version: StateVersion) -> None:
@@ -136,8 +137,8 @@ class TaskStateLog:
         """The changes of this batch, without the large chunks, which this call sends. None if there is no change.
 
         The task must flush the topic's chunks before it returns the delta. So the driver's part of a batch does not
-        grow with its rows. If the batch fails, the large chunks are orphans, and the next task that restores the key
-        group deletes them.
+        grow with its rows. If the batch fails, the large chunks are orphans, and the first batch of the next start
+        deletes them.
         """
         if self._new is None:
             return None
@@ -166,6 +167,11 @@ class TaskStateLog:
             self._restore()
         else:
             self._store(found)
+
+    def _find_orphans(self) -> None:
+        """Find the chunks at the end of the topic that no head names: tasks of an earlier start have written them."""
+        records = self._topic.read(self._key_group, self._told_end, self._progress.fetched)
+        self._orphans |= records.keys() - _named(self._head) - {HEAD}
 
     def _completes(self, log: _TopicLog) -> bool:
         return all(name in log.records or self._files.has_chunk(name) for name in log.named)
@@ -221,7 +227,7 @@ class TaskStateLog:
             )
         if found.state_version != self._told:
             return None
-        return _TopicLog(log, frozenset(info.name for info in found.chunks))
+        return _TopicLog(log, _named(log[HEAD]))
 
     def _not_found(self) -> StateDamaged:
         return StateDamaged(
@@ -233,7 +239,9 @@ class TaskStateLog:
         """Delete the files that neither the version before this batch nor the one after it names."""
         assert self._new is not None
         head, version = self._new
-        names = {info.name for info in decode_head(head).chunks} | {head_file(version), head_file(self._told)}
-        if self._head is not None:
-            names |= {info.name for info in decode_head(self._head).chunks}
-        self._files.keep(names)
+        self._files.keep(_named(head) | _named(self._head) | {head_file(version), head_file(self._told)})
+
+
+def _named(head: bytes | None) -> frozenset[str]:
+    """The names of the chunks of a head."""
+    return frozenset() if head is None else frozenset(info.name for info in decode_head(head).chunks)
