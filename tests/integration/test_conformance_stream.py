@@ -266,11 +266,7 @@ def _answers(shifted: Sequence[Shifted], installation: Installation) -> Iterator
         yield (
             each,
             {
-                "alerts": [
-                    {**alert, "ruleVersion": alert["ruleVersion"] - first}
-                    for alert in alerts
-                    if alert["ruleVersion"] in mine
-                ],
+                "alerts": [_relative_alert(alert, first) for alert in alerts if alert["ruleVersion"] in mine],
                 "decisions": [
                     _relative(decision, first) for decision in decisions if decision["alerts"][0]["ruleVersion"] in mine
                 ],
@@ -292,6 +288,14 @@ def _answers(shifted: Sequence[Shifted], installation: Installation) -> Iterator
                 ],
             },
         )
+
+
+def _relative_alert(alert: Mapping[str, Any], first: int) -> dict[str, Any]:
+    """An alert with the versions of rules and lists of its case."""
+    relative = {**alert, "ruleVersion": alert["ruleVersion"] - first}
+    if "lists" in alert:
+        relative["lists"] = {name: version - first for name, version in alert["lists"].items()}
+    return relative
 
 
 def _relative(decision: Mapping[str, Any], first: int) -> dict[str, Any]:

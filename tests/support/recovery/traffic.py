@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,6 +16,11 @@ PARTITIONS = 2
 _LAGS_MS = ((50, 0, 0), (28, 1, 900), (12, 900, 2_000), (6, 2_000, 9_000), (3, -900, -1), (1, -600_000, -60_000))
 """The age of an eventTime: weight, from, to. Event times of the last range are too far in the future to be accepted."""
 
+_LIST_CONDITIONS = (
+    "beneficiaryId in list('mules')",
+    "beneficiaryId not in list('mules')",
+    "paymentType in list('types')",
+)
 _RULE_IDS = (1, 2, 3, 4, 5, 6)
 _GROUPINGS = (
     ["payeeId"], ["payeeId"], ["beneficiaryId"], ["payeeId", "beneficiaryId"], ["paymentType", "payeeId"],
@@ -66,6 +72,8 @@ class Traffic:
         if draw < 0.12:
             return _json({"ruleId": self._random.choice(_RULE_IDS), "ruleState": "DELETE"})
         if draw < 0.20:
+            return self._list_record()
+        if draw < 0.28:
             controls = ("CLEAR_STATE_ALL", "EXPORT_RULES_CURRENT", "CLEAR_STATE_ALL", "DELETE_RULES_ALL")
             return _json({"ruleState": "CONTROL", "controlType": self._random.choice(controls)})
         return _json(self._rule())
@@ -86,10 +94,21 @@ class Traffic:
             "cooldownSeconds": pick((None, None, 1, 5)),
             "weight": pick((None, None, 0, 60)),
             "filter": pick(_FILTERS),
-            "when": pick((None, None, *_FILTERS)),
+            "when": pick((None, None, *_FILTERS, *_LIST_CONDITIONS)),
             "action": pick((None, None, "RESTRICT")),
         }
         return {name: value for name, value in rule.items() if value is not None}
+
+    def _list_record(self) -> bytes:
+        """Draw a change of a list. It may not fit the log before it."""
+        pick = self._random.choice
+        name, kind = pick((("mules", "long"), ("mules", "long"), ("types", "string")))
+        operation = pick(("SET", "SET", "ADD", "ADD", "ADD", "REMOVE", "REMOVE", "DELETE"))
+        record: dict[str, Any] = {"listName": name, "listOperation": operation, "listType": kind}
+        if operation != "DELETE":
+            values: Sequence[Any] = range(25) if kind == "long" else ("CSH", "CRD", "SEPA")
+            record["values"] = self._random.sample(values, self._random.randint(0, min(8, len(values))))
+        return _json(record)
 
     def _members(self, now_ms: int) -> dict[str, Any]:
         choose = self._random

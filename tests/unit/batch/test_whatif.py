@@ -186,3 +186,25 @@ def test_limits_are_written_with_commas() -> None:
     for text in ("12, much", "nan", "1" + ",2" * 200):
         with pytest.raises(InputInvalid):
             limits_of(text)
+
+
+def test_a_what_if_follows_the_changes_of_lists(tmp_path: Path) -> None:
+    listed = {"listName": "mules", "listType": "long", "listOperation": "SET", "values": [2]}
+    steps: list[dict[str, Any]] = [{"at": DAY.start_ms, "rule": RULE}]
+    for number in range(8):
+        at_ms = DAY.start_ms + (number + 1) * 60_000
+        if number == 2:
+            steps.append({"at": at_ms, "rule": listed})
+        if number == 6:
+            steps.append({"at": at_ms, "rule": {**listed, "listOperation": "ADD", "values": [1]}})
+        tx = {"transactionId": number, "eventTime": at_ms, "payeeId": 1, "beneficiaryId": 1 + number % 2}
+        steps.append({"at": at_ms, "tx": {**tx, "paymentAmount": 10}})
+    site = Site.make(tmp_path / "archive", {"steps": steps}, NULLABLE)
+    site.archive(until_ms=DAY.plus(2).start_ms)
+    asked = draft(tmp_path, when="beneficiaryId in list('mules')", limit=0)
+    result = what_if(WhatIfQuery(asked, DAY, DAY, (Decimal(35),), processes=1), site.store, site.schema, site.settings)
+    assert [fire.transaction_id for fire in result.first] == [3, 5, 6, 7]
+    assert (result.fires, result.limits) == (4, [(Decimal(35), 4)])
+    missing = WhatIfQuery(draft(tmp_path, when="beneficiaryId in list('trusted')"), DAY, DAY, processes=1)
+    with pytest.raises(RuleRejected, match="there is no list 'trusted'"):
+        what_if(missing, site.store, site.schema, site.settings)

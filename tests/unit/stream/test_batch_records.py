@@ -196,6 +196,32 @@ def test_an_export_has_the_rules_in_force_at_its_place(timeline: RuleTimeline) -
     assert b'"limit":1.50' in (records[0].value or b"")
 
 
+def test_lists_are_reported_by_name_and_exported_with_their_versions() -> None:
+    schema = TransactionSchema.load(Project.find().config / "schema.yaml")
+    change = {"listName": "mules", "listOperation": "SET", "listType": "long", "values": [3, 4, 3]}
+    records = [
+        {**change, "listOperation": "ADD"},
+        change,
+        {"ruleState": "CONTROL", "controlType": "EXPORT_RULES_CURRENT"},
+        {**change, "listOperation": "DELETE", "values": None},
+    ]
+    log = [read_entry(i, i, json.dumps(each).encode(), schema, RuleLimits()) for i, each in enumerate(records)]
+    timeline = RuleTimeline(log)
+    reports = list(rule_operation_records(timeline.entries, BatchTime(4, 99), TOPICS))
+    assert [report.key for report in reports] == [b"list:mules", b"list:mules", b"control", b"list:mules"]
+    documents = [json.loads(report.value or b"") for report in reports]
+    assert [(each["operation"], each["status"]) for each in documents] == [
+        (None, "REJECTED"),
+        ("SET", "LIVE"),
+        ("EXPORT_RULES_CURRENT", "LIVE"),
+        ("DELETE", "LIVE"),
+    ]
+    assert documents[0]["listName"] == "mules"
+    (exported,) = export_records(timeline.entries, timeline, TOPICS)
+    about = {"listName": "mules", "listType": "long", "size": 2, "listVersion": 1, "export": 2, "lists": 1}
+    assert (exported.key, json.loads(exported.value or b"")) == (b"list:mules", about)
+
+
 def test_latency_comes_from_append_times_weighted_by_rows() -> None:
     quick = SideOutput(900, 0, quantiles_ms(np.arange(900)))
     slow = SideOutput(100, 0, quantiles_ms(np.full(100, 5_000)))

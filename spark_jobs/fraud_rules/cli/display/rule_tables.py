@@ -114,6 +114,7 @@ def _print_refused(refused: Sequence[RuleOperation]) -> None:
     table.add_column("reasons", overflow="fold")
     for report in refused[:_REFUSED_SHOWN]:
         rule_id = "unreadable" if report.rule_id is None else str(report.rule_id)
+        rule_id = rule_id if report.list_name is None else f"list {report.list_name}"
         reasons = "\n".join(f"{reason.field}: {reason.message}" for reason in report.reasons)
         table.add_row(str(report.rule_version), rule_id, _clock(report.time), Text(reasons))
     console().print(table)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -60,10 +61,8 @@ class RulePinner:
             pin = self._pins.create(self._decide(batch_id, previous))
         self._newest, self._last = max(self._newest, batch_id), pin
         timeline = self._log.up_to(pin.rules_end, pin.reasons(), pin.digest)
-        new = (
-            [entry for entry in timeline.entries if entry.version >= previous.rules_end] if _grew(previous, pin) else []
-        )
-        return BatchRules(pin, timeline, new)
+        start = bisect_left(timeline.entries, previous.rules_end, key=lambda entry: entry.version)
+        return BatchRules(pin, timeline, timeline.entries[start:])
 
     def record_batch(
         self, rows: int, event_span_ms: tuple[int, int] | None, retained_events: int, retained_marks: int
@@ -101,7 +100,3 @@ class RulePinner:
                 found.append((entry.version, reason))
             before.append(entry if reason is None else entry.refused([reason]))
         return found
-
-
-def _grew(previous: Pin, pin: Pin) -> bool:
-    return pin.rules_end > previous.rules_end
