@@ -3,6 +3,7 @@ topics, and outputs are complete and without duplicates."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,9 +14,11 @@ import yaml
 
 from fraud_rules.configuration.project import Project
 from fraud_rules.errors import CheckpointForeign, StateDamaged
+from fraud_rules.kafka.writer import last_record
 from fraud_rules.model.schema import TransactionSchema
 from tests.support import oracle
 from tests.support.kafka.own_topics import OwnTopics
+from tests.support.kafka.records import produce
 from tests.support.kafka.state_damage import recreate_state
 from tests.support.processes.running_detector import Installation, RunningDetector
 from tests.support.recovery.site import Site
@@ -70,6 +73,36 @@ def test_a_lost_state_is_rebuilt_also_after_a_kill(project: Project, topics: Own
         found, counts = differences(site.installation, site.load.traffic.documents, rebuilds=1)
         assert not found, "\n".join(found)
         assert counts["alerts"] > 0
+
+
+def test_a_checkpoint_of_format_2_changes_to_the_present_format(
+    project: Project, topics: OwnTopics, tmp_path: Path
+) -> None:
+    with RebuildSite(tmp_path, project, topics, seed=7, key_groups=4).working(ROWS) as site:
+        site.start()
+        site.await_batches(20)
+        assert site.starts[-1].stop() == 0
+        write_as_format_2(site.installation, topics)
+        assert site.start().wait_end() == CheckpointForeign.exit_code
+        site.load.allow(ROWS)
+        site.start("--rebuild=upgrade")
+        site.await_batches(20)
+        site.finish()
+        found, counts = differences(site.installation, site.load.traffic.documents, rebuilds=1)
+        assert not found, "\n".join(found)
+        assert counts["alerts"] > 0
+
+
+def write_as_format_2(installation: Installation, topics: OwnTopics) -> None:
+    """Leave checkpoint, marker and topics as a version with the state in the checkpoint leaves them."""
+    manifest = installation.checkpoint / "detector.json"
+    manifest.write_text(json.dumps({**json.loads(manifest.read_text()), "format": 2}))
+    (installation.checkpoint / "state").mkdir()
+    key = installation.settings.detector.encode()
+    text = last_record(topics.kafka, topics.names.detector_marker, key)
+    marker = {name: value for name, value in json.loads(text or b"").items() if name not in ("state", "rebuild")}
+    produce(topics.bootstrap, topics.names.detector_marker, [json.dumps(marker).encode()], key=key)
+    recreate_state(topics)
 
 
 def test_the_number_of_key_groups_changes_and_changes_back(project: Project, topics: OwnTopics, tmp_path: Path) -> None:
