@@ -1,4 +1,4 @@
-import { Anchor, Group, Select, Table, TextInput } from "@mantine/core";
+import { Group, Select, Table, TextInput } from "@mantine/core";
 import { useDebouncedValue } from "@mantine/hooks";
 import { useInfiniteQuery } from "@tanstack/react-query";
 import { Link, useSearchParams } from "react-router";
@@ -122,10 +122,8 @@ function DecisionRow({ row, names }: { row: PaymentDecision; names: ReadonlyMap<
         {row.alerts.map((alert, position) => (
           <span key={alert.alertId}>
             {position > 0 && ", "}
-            <Anchor component={Link} to={`/rules/${alert.ruleId}`} size="sm">
-              {names.get(alert.ruleId) || `Rule ${alert.ruleId}`}
-            </Anchor>{" "}
-            ({formatNumber(alert.weight)})
+            <Link to={`/rules/${alert.ruleId}`}>{names.get(alert.ruleId) || `Rule ${alert.ruleId}`}</Link> (
+            {formatNumber(alert.weight)})
           </span>
         ))}
       </Table.Td>
