@@ -12,8 +12,7 @@ import typer
 from fraud_rules.cli.configured import CommandContext, load_context
 from fraud_rules.cli.display import list_tables as show
 from fraud_rules.cli.options import Kafka
-from fraud_rules.codec.rules.apply import DEFAULT_SOURCE, RulesRejected
-from fraud_rules.codec.rules.codec import read_entry
+from fraud_rules.codec.rules.apply import DEFAULT_SOURCE, RulesRejected, log_faults
 from fraud_rules.codec.rules.list_files import parse_values, plan_change, plan_set, read_seed_lists, read_values
 from fraud_rules.codec.rules.lists import encode_list_records, list_key
 from fraud_rules.errors import FraudError, InputInvalid, RuleUnknown
@@ -204,16 +203,12 @@ def _write(
     if not records:
         print(f"list {name} is unchanged")
         return
-    schema, settings = context.schema, context.settings
-    after = log.extended(
-        read_entry(log.end + position, 0, record, schema, settings.limits) for position, record in enumerate(records)
-    )
-    reasons = [str(reason) for entry in after.entries[len(log) :] for reason in entry.reasons]
+    settings = context.settings
+    reasons = [str(reason) for each in log_faults(log, records, context.schema, settings.limits) for reason in each]
     if reasons:
         raise RulesRejected(f"nothing was written: {'; '.join(dict.fromkeys(reasons))}")
     versions = append_records(kafka, settings.topics.rules, [(list_key(name), record) for record in records])
-    size = f"{after.lists[name].size} values" if name in after.lists else "deleted"
-    print(f"list {name}: {size}, version {versions[-1]}")
+    print(f"list {name}: version {versions[-1]}")
     if wait <= 0:
         return
     reports = await_operations(kafka, settings.topics.rule_operations, set(versions), wait)

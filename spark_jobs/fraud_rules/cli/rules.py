@@ -10,7 +10,7 @@ import typer
 from fraud_rules.cli.configured import CommandContext, load_context
 from fraud_rules.cli.display import rule_tables as show
 from fraud_rules.cli.options import Kafka
-from fraud_rules.codec.rules.apply import PlannedRecord, RulesRejected, control_record, validate_files
+from fraud_rules.codec.rules.apply import PlannedRecord, RulesRejected, control_record, log_faults, validate_files
 from fraud_rules.codec.rules.apply import plan_records as plan_rules
 from fraud_rules.codec.rules.export import RuleFormat, export_rules
 from fraud_rules.errors import FraudError, InputInvalid
@@ -19,6 +19,7 @@ from fraud_rules.model.rule import ControlType
 
 if TYPE_CHECKING:
     from fraud_rules.logs.rule_status import RuleLogStatus
+    from fraud_rules.model.ruleset import RuleTimeline
 
 app = typer.Typer(
     help="Apply, list, export and check rules.",
@@ -67,8 +68,8 @@ def apply(
 ) -> None:
     """Write rules to the rule log, in order.
 
-    The command writes nothing if a rule is invalid, and skips rules that are already in force. A record whose
-    ruleState is DELETE deletes its rule.
+    The command writes nothing if a rule is invalid or names a missing list, and skips rules that are already in force.
+    A record whose ruleState is DELETE deletes its rule.
 
     \b
     Examples:
@@ -84,6 +85,7 @@ def apply(
         raise RulesRejected(f"{len(rejected)} of {len(validated)} rules are not valid; nothing was written")
     seen = _read_rules(context, kafka)
     applied = plan_rules(validated, seen.timeline.latest, source)
+    _check_against_log(context, seen.timeline, applied)
     if dry_run:
         show.print_applied(applied, {}, "would be ")
         return
@@ -157,6 +159,15 @@ def control(
     topic = load_context().settings.topics.rules
     (version,) = append_records(kafka, topic, [(b"control", control_record(kind.value, source))])
     print(f"{kind} written to {topic} as version {version}")
+
+
+def _check_against_log(context: CommandContext, log: RuleTimeline, applied: list[PlannedRecord]) -> None:
+    """Raise RulesRejected if the detector would reject a record because of the log before it."""
+    written = [each for each in applied if each.effect.writes]
+    found = log_faults(log, [each.record for each in written], context.schema, context.settings.limits)
+    faults = [f"{each.where}: {reason}" for each, reasons in zip(written, found, strict=True) for reason in reasons]
+    if faults:
+        raise RulesRejected(f"nothing was written: {'; '.join(faults)}")
 
 
 def write(context: CommandContext, kafka: KafkaConnection, applied: list[PlannedRecord]) -> dict[int, int]:

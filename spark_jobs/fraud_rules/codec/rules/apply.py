@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from fraud_rules.codec.rules.codec import encode_document, parse_rule_record
+from fraud_rules.codec.rules.codec import encode_document, parse_rule_record, read_entry
 from fraud_rules.codec.rules.files import read_rule_file
 from fraud_rules.errors import FraudError, InputInvalid, Reason, RuleRejected
 from fraud_rules.model.limits import RuleLimits
 from fraud_rules.model.rule import Control, Rule, RuleChange, RuleDeletion
-from fraud_rules.model.ruleset import RuleSet
+from fraud_rules.model.ruleset import RuleSet, RuleTimeline
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.model.value_list import ListChange
 
@@ -102,6 +102,14 @@ def plan_records(validated: Sequence[ValidatedRecord], in_force: RuleSet, source
         rule_id: known.rule.document for rule_id, known in in_force.rules.items()
     }
     return [_planned(each.where, each.change, documents, source) for each in validated if each.change is not None]
+
+
+def log_faults(
+    log: RuleTimeline, records: Sequence[bytes], schema: TransactionSchema, limits: RuleLimits
+) -> list[tuple[Reason, ...]]:
+    """For each record, the reasons why it does not fit the log and the records before it. Empty if it fits."""
+    entries = (read_entry(log.end + i, 0, record, schema, limits) for i, record in enumerate(records))
+    return [entry.reasons for entry in log.extended(entries).entries[len(log) :]]
 
 
 def _validated(where: str, value: bytes, schema: TransactionSchema, limits: RuleLimits) -> ValidatedRecord:
