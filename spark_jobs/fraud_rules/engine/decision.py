@@ -52,19 +52,18 @@ def decisions(
 def _decision(alerts: Sequence[AlertRecord], thresholds: DecisionThresholds, detection_ms: int) -> tuple[bytes, bytes]:
     """The decision from all live alerts of one transaction, which are ordered by rule id."""
     first = alerts[0]
-    score = score_of({alert.rule_id: alert.weight for alert in alerts})
-    counted = b",".join(
-        [
-            b'{"ruleId":%d,"ruleVersion":%d,"alertId":"%b","weight":%d}'
-            % (alert.rule_id, alert.rule_version, alert.alert_id.encode(), alert.weight)
-            for alert in alerts
-        ]
-    )
+    if len(alerts) == 1:
+        score, counted = first.weight, _counted(first)
+    else:
+        score = score_of({alert.rule_id: alert.weight for alert in alerts})
+        counted = b",".join([_counted(alert) for alert in alerts])
+    transaction_id = first.transaction_id
+    key = b"%d" % transaction_id if isinstance(transaction_id, int) else transaction_id.encode()
     text = (
         b'{"transactionId":%b,"score":%d,"outcome":"%b","alerts":[%b],"eventTime":%d,"ingestionTime":%d,'
         b'"detectionTime":%d,"transaction":%b}'
         % (
-            _encode(first.transaction_id),
+            key if isinstance(transaction_id, int) else _encode(transaction_id),
             score,
             thresholds.outcome(score).encode(),
             counted,
@@ -74,4 +73,14 @@ def _decision(alerts: Sequence[AlertRecord], thresholds: DecisionThresholds, det
             first.json[first.transaction_at : first.transaction_end],
         )
     )
-    return str(first.transaction_id).encode(), text
+    return key, text
+
+
+def _counted(alert: AlertRecord) -> bytes:
+    """The alert in the list of its decision."""
+    return b'{"ruleId":%d,"ruleVersion":%d,"alertId":"%b","weight":%d}' % (
+        alert.rule_id,
+        alert.rule_version,
+        alert.alert_id.encode(),
+        alert.weight,
+    )
