@@ -148,7 +148,7 @@ def combinations(count: int, seed: int) -> Iterator[bytes]:
         ],
         "unique": [[], [], None, ["beneficiaryId"]],
         "aggregateFieldName": ["paymentAmount", "payeeId", "COUNT_FLINK", "COUNT_WITH_RESET_FLINK", "paymentType"],
-        "aggregatorFunctionType": ["SUM", "SUM", "AVG", "COUNT", "COUNT_DISTINCT", "STDDEV"],
+        "aggregatorFunctionType": ["SUM", "SUM", "SUM", "AVG", "COUNT", "COUNT_DISTINCT", "STDDEV"],
         "limitOperatorType": ["=", "!=", "LESS", "GREATER_EQUAL", "<"],
         "limit": [0, -5, "0.10", "1e3", 10**37, 12.25],
         "windowMinutes": [1, 20, 43_200],
@@ -161,7 +161,7 @@ def combinations(count: int, seed: int) -> Iterator[bytes]:
             "payeeId",
         ],
         "when": [None, "paymentAmount >= 500"],
-        "baseline": [*[None] * 10, {"windowSeconds": 60}, {"windowMinutes": 5, "aggregatorFunctionType": "AVG"}],
+        "baseline": [*[None] * 22, {"windowSeconds": 60}, {"windowMinutes": 5, "aggregatorFunctionType": "AVG"}],
     }
     for rule_id in range(1, count + 1):
         picked = {member: rng.choice(values) for member, values in choices.items()}
