@@ -145,7 +145,9 @@ def replace_state(
         for key_group in sorted(before.keys() | heads.keys())
     ]
     versions = {delta.key_group: delta.version for delta in deltas}
-    rebuilt = msgspec.structs.replace(marker, state=position.after(versions, {}), rebuild=order.order)
+    # The first batch looks for orphans after these ends, so it does not read the recomputed chunks again.
+    state = new_position(job.kafka, job.settings).after(versions, {})
+    rebuilt = msgspec.structs.replace(marker, state=state, rebuild=order.order)
     names = job.settings.topics
     marked = OutRecord(names.detector_marker, rebuilt.encode(), job.settings.detector.encode())
     stale = [OutRecord(topic.topic, None, key, partition=partition) for partition, key in topic.stale_keys()]
