@@ -193,15 +193,25 @@ def _operation_faults(run: Run, rejected: set[int]) -> Iterable[str]:
 
 
 def _export_faults(run: Run, stream: Mapping[str, Any], schema: TransactionSchema) -> Iterable[str]:
-    """Check that each export lists the rules in force, once."""
+    """Check that each export has the rules in force and then the lists, each once."""
     log = read_rule_log(stream, schema)
-    expected = []
+    expected: list[tuple[Any, ...]] = []
     for entry in log:
         if entry.change == Control(ControlType.EXPORT_RULES_CURRENT):
-            in_force = fold(log[: entry.version + 1]).rules
-            expected += [(entry.version, rule_id, in_force[rule_id].version) for rule_id in sorted(in_force)]
-    got = [(each["export"], each["ruleId"], each["ruleVersion"]) for each in run.values("current_rules")]
+            folded = fold(log[: entry.version + 1])
+            expected += [(entry.version, rule_id, rule.version) for rule_id, rule in sorted(folded.rules.items())]
+            expected += [
+                (entry.version, name, known.version, known.type, len(known.values))
+                for name, known in sorted(folded.lists.items())
+            ]
+    got = [_exported(each) for each in run.values("current_rules")]
     yield from _unlike("exports", expected, got)
+
+
+def _exported(record: Mapping[str, Any]) -> tuple[Any, ...]:
+    if "listName" in record:
+        return tuple(record[name] for name in ("export", "listName", "listVersion", "listType", "size"))
+    return record["export"], record["ruleId"], record["ruleVersion"]
 
 
 def _unlike(what: str, expected: Any, got: Any) -> Iterable[str]:

@@ -84,6 +84,7 @@ RUNS = (
     Run(r"fraud agent run", says=r"agent", long=True),
     Run(r"fraud detect( --adopt)?", says=r"detector", long=True),
     Run(r"python spark_jobs/detector\.py .*", says=r"detector: running", long=True),
+    Run(r"python examples/payment_gate\.py .*", says=r"gate: running", long=True),
     Run(r"fraud rebuild( --check)?", codes=(0, 1, 9, 11, 18), long=True),
     Run(r"make demo.*", says=r"broker", long=True),
     Run(r"make stop"),
