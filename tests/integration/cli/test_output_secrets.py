@@ -37,6 +37,13 @@ CONNECTED = {
     "rules list": [],
     "rules export": [],
     "rules control": ["EXPORT_RULES_CURRENT"],
+    "lists apply": ["{folder}/list.yaml"],
+    "lists set": ["mules", "1", "2"],
+    "lists add": ["mules", "3"],
+    "lists remove": ["mules", "3"],
+    "lists show": ["mules"],
+    "lists list": [],
+    "lists delete": ["mules"],
     "load": ["{folder}/payments.jsonl"],
     "generate": ["--rate", "50", "--seconds", "1"],
     "deploy": ["--reason", "test"],
@@ -104,6 +111,7 @@ def run(name: str, arguments: list[str], folder: Path, env: dict[str, str]) -> I
     rule = folder / "rule.json"
     rule.write_text(RULE)
     (folder / "payments.jsonl").write_text(PAYMENT)
+    (folder / "list.yaml").write_text("{listName: mules, listType: long, values: [1]}")
     given = [*name.split(), *(each.format(folder=folder, rule=rule) for each in arguments)]
     yield fraud(*given, env=env)
     if "--json" in options(name):
