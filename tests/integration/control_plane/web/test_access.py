@@ -58,6 +58,7 @@ ROUTES = [
     Route("GET", "/export", VIEWER, 200),
     Route("POST", "/import", ANALYST, 200, {"content": json.dumps([{**RULE, "ruleId": 1, "ruleState": "SHADOW"}])}),
     Route("GET", "/operations", VIEWER, 200),
+    Route("GET", "/decisions", VIEWER, 200),
     Route("GET", "/alerts", VIEWER, 200),
     Route("GET", f"/alerts/{ALERT}/evidence", VIEWER, 404),
     Route("PUT", f"/alerts/{ALERT}/mark", ANALYST, 404, {"verdict": "FRAUD"}),
