@@ -172,6 +172,12 @@ class ReleaseInvalid(FraudError):
     exit_code = 16
 
 
+class ReleaseNotAllowed(FraudError):
+    """The agent's allow-list does not permit a release. The running detector was not touched."""
+
+    exit_code = 62
+
+
 class MasterUnavailable(FraudError):
     """Spark's master cannot be reached, or Spark does not know this kind of master."""
 

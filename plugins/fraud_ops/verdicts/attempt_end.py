@@ -7,7 +7,7 @@ from fraud_ops.verdicts.verdict import Health, Verdict
 from fraud_rules.deploy.attempt import AttemptPhase, AttemptStatus
 from fraud_rules.deploy.intent import IntentKind
 
-__all__ = ["assess_end", "assess_refusal", "describe_attempt", "is_cause"]
+__all__ = ["NOT_ALLOWED", "assess_end", "assess_refusal", "describe_attempt", "is_cause"]
 
 _NAMED = {
     "CheckpointDamaged": Health.CHECKPOINT_DAMAGED,
@@ -18,8 +18,12 @@ _NAMED = {
     "Fenced": Health.DUPLICATE,
     "DetectorStopped": Health.STOPPED,
     "ConfigError": Health.REFUSED,
+    "ReleaseNotAllowed": Health.REFUSED,
 }
 """Errors of the detector with a verdict of their own. All others lead to DEAD."""
+
+NOT_ALLOWED = frozenset({"ReleaseNotAllowed"})
+"""Refusals that can point to an attack, so they raise an alarm while the previous detector works."""
 
 
 def assess_end(status: AttemptStatus) -> Verdict:

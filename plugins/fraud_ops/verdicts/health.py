@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from fraud_ops.verdicts.attempt_end import assess_end, assess_refusal, describe_attempt, is_cause
+from fraud_ops.verdicts.attempt_end import NOT_ALLOWED, assess_end, assess_refusal, describe_attempt, is_cause
 from fraud_ops.verdicts.blind import blindness
 from fraud_ops.verdicts.observation import DetectorObservation, NewestProgress
 from fraud_ops.verdicts.patience import last_progress_ms, patience_ms, process_start_ms
@@ -67,6 +67,8 @@ def _assess_requested(observation: DetectorObservation, limits: Limits, now_ms: 
         refusal = assess_refusal(refused)
         return Verdict(refusal.health, (*refusal.reasons, *verdict.reasons), refusal.error)
     reason = f"the last request (epoch {refused.epoch}) was refused: {describe_attempt(refused)}"
+    if verdict.health is Health.HEALTHY and refused.error_name in NOT_ALLOWED:
+        return Verdict(Health.REFUSED, (reason, *verdict.reasons), refused.error_name)
     return Verdict(verdict.health, (*verdict.reasons, reason), verdict.error)
 
 

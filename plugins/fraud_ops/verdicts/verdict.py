@@ -26,7 +26,7 @@ class Health(StrEnum):
     CHECKPOINT_FOREIGN = "CHECKPOINT_FOREIGN"
     OFFSETS_LOST = "OFFSETS_LOST"  # unread records have been removed
     DISK_FULL = "DISK_FULL"
-    REFUSED = "REFUSED"  # the request is invalid, and no earlier release can run
+    REFUSED = "REFUSED"  # the request is invalid and no earlier release can run, or the agent must not execute it
     DRAINING = "DRAINING"
     STOPPED = "STOPPED"
     UNSUPERVISED = "UNSUPERVISED"

@@ -40,6 +40,10 @@ def run(
         Path | None, typer.Option(help="Folder of the attempts, their logs and handles.", show_default="var/agent")
     ] = None,
     name: Annotated[str, typer.Option(help="Name of the agent.", show_default="the host's name")] = "",
+    allow: Annotated[
+        Path | None,
+        typer.Option(help="File with the releases that the agent accepts.", show_default="config/agent.yaml"),
+    ] = None,
     jars: Jars = None,
     metrics: Metrics = "",
     drain_s: Annotated[
@@ -68,6 +72,7 @@ def run(
       fraud agent run --home /var/lib/fraud-agent --metrics 127.0.0.1:9108
     """
     from fraud_rules.deploy.agent.agent import AgentLimits
+    from fraud_rules.deploy.agent.allow_list import AllowList
     from fraud_rules.deploy.agent.run import AgentJob, run_agent
 
     context = load_context()
@@ -79,6 +84,7 @@ def run(
         kafka,
         home or context.project.var / "agent",
         jars or context.project.jars / "connector",
+        AllowList.load(allow or context.project.config / "agent.yaml", kafka.bootstrap),
         name or socket.gethostname(),
         metrics,
         limits,

@@ -7,6 +7,7 @@ decisions only one is valid, without a lock.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -18,6 +19,7 @@ import msgspec
 from fraud_rules.deploy.release import Release, fingerprint
 
 __all__ = [
+    "ATTEMPT_ID",
     "NO_EPOCH",
     "SUPERVISOR",
     "Intent",
@@ -31,6 +33,9 @@ __all__ = [
 
 NO_EPOCH: Final = -1
 """The value of `after` for the first intent of a log."""
+
+ATTEMPT_ID: Final = re.compile(r"[a-z0-9][a-z0-9-]{0,63}", re.ASCII)
+"""The valid attempt ids. The agent makes a folder of this name, so an id must not lead out of its parent folder."""
 
 SUPERVISOR: Final = "supervisor"
 """The value of `requested_by` if a supervisor replaces a dead or stalled detector."""
@@ -50,7 +55,7 @@ class Rebuild(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields
 
 
 class Intent(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True, omit_defaults=True):
-    """One decision about one detector. `attempt_id` is unique. `release` is None for a DRAIN.
+    """One decision about one detector. `attempt_id` is unique and matches `ATTEMPT_ID`. `release` is None for a DRAIN.
 
     `supervisor` is the id of the deciding Airflow or command. `requested_by` is the person or the DAG run that made
     the request. `resume` lifts a stop that the rule log requested. `accept_loss` continues without transactions that
@@ -72,6 +77,8 @@ class Intent(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=
     accept_loss: bool = False
 
     def __post_init__(self) -> None:
+        if ATTEMPT_ID.fullmatch(self.attempt_id) is None:
+            raise ValueError("an attempt id has lower-case letters, digits and '-', at most 64")
         if (self.kind is IntentKind.RUN) != (self.release is not None):
             raise ValueError("a RUN needs a release, and a DRAIN must not have one")
 

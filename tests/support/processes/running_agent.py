@@ -29,6 +29,11 @@ from tests.support.processes.fraud_command import environment
 from tests.support.waiting import until
 
 DETECTOR = "detector"
+ALLOW = """
+masters: ["*"]
+wheel_folders: ["{folder}"]
+spark_settings: [spark.executor.memory, spark.driver.host, spark.driver.bindAddress]
+"""
 NAMESPACE = ("unshare", "--pid", "--fork", "--mount-proc", "--kill-child")
 
 _STAND_IN = """
@@ -117,6 +122,8 @@ class Operations:
         self._project = project
         self._topics = topics
         self._extra = extra
+        self._allow = home / "agent.yaml"
+        self._allow.write_text(ALLOW.format(folder=home))
         self._agents: list[subprocess.Popen[bytes]] = []
 
     @property
@@ -129,6 +136,7 @@ class Operations:
     ) -> subprocess.Popen[bytes]:
         """Start an agent. `within` is a command that wraps it, `environ` adds variables."""
         command = [sys.executable, "-m", "fraud_rules.cli", "agent", "run", f"--home={home or self.home.path}"]
+        command.append(f"--allow={self._allow}")
         environment = {**self.environment, **environ}
         agent = start_detached([*within, *command, *options], self.log, folder=self._folder, environment=environment)
         self._agents.append(agent)

@@ -10,6 +10,7 @@ import pytest
 
 from fraud_rules.deploy.agent import members
 from fraud_rules.deploy.agent.home import AgentHome, AttemptEnd, AttemptOrder
+from fraud_rules.errors import ConfigError
 from fraud_rules.runtime import process
 from tests.support.deployments import run
 
@@ -34,6 +35,13 @@ def test_only_the_newest_attempts_are_kept_refused_ones_too(tmp_path: Path) -> N
     assert {path.name for path in (tmp_path / "attempts").iterdir()} == {
         path.name for path in (runs, *refused[-4:], *past)
     }
+
+
+@pytest.mark.parametrize("attempt_id", ["../../outside", "..", "", "a/b", "A", "-a", "a\n", "a" * 65])
+def test_an_attempt_id_never_leads_out_of_the_home(tmp_path: Path, attempt_id: str) -> None:
+    with pytest.raises(ConfigError, match="is not an attempt id"):
+        AgentHome(tmp_path / "home").attempt(attempt_id)
+    assert not list(tmp_path.iterdir())
 
 
 class Unkillable:

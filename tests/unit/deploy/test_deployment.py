@@ -62,6 +62,8 @@ def test_an_intent_without_newer_members_can_be_read_by_an_earlier_agent() -> No
         run(0).encode().replace(b"RUN", b"WALK"),
         run(0).encode().replace(b'"after"', b'"before":1,"after"'),
         run(0).encode().replace(b"RUN", b"DRAIN"),
+        run(0).encode().replace(b'"attemptId":"a"', b'"attemptId":"../../../outside"'),
+        run(0).encode().replace(b'"attemptId":"a"', b'"attemptId":""'),
     ],
 )
 def test_an_unknown_intent_is_refused(text: bytes) -> None:

@@ -12,13 +12,14 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from fraud_rules.deploy.agent.allow_list import AllowList
 from fraud_rules.deploy.agent.home import AgentHome, AttemptEnd
 from fraud_rules.deploy.agent.members import kill_members, members
 from fraud_rules.deploy.agent.process_launcher import ProcessAttempt, ProcessLauncher
 from fraud_rules.deploy.agent.starter import LOG_BYTES
 from fraud_rules.deploy.code import code_digest_of_wheel
 from fraud_rules.deploy.intent import IntentRecord
-from fraud_rules.errors import AttemptUnreachable, ReleaseInvalid
+from fraud_rules.errors import AttemptUnreachable, ReleaseInvalid, ReleaseNotAllowed
 from tests.support.deployments import RELEASE, run
 from tests.support.processes.running_agent import stand_in
 from tests.support.waiting import until
@@ -41,7 +42,8 @@ if __name__ == "__main__":
 @pytest.fixture
 def launcher(tmp_path: Path) -> Iterator[ProcessLauncher]:
     environ = {**os.environ, "FRAUD_TICK_MS": "1", "FRAUD_KAFKA_SASL_USERNAME": "me"}
-    launcher = ProcessLauncher(AgentHome(tmp_path / "agent"), tmp_path, environ)
+    allowed = AllowList((RELEASE.bootstrap,), ("local*",), (), (tmp_path,))
+    launcher = ProcessLauncher(AgentHome(tmp_path / "agent"), tmp_path, environ, allowed)
     yield launcher
     for folder in launcher.home.attempts():
         kill_members(folder.path.name)
@@ -183,6 +185,9 @@ def test_a_check_evaluates_with_the_releases_own_code(launcher: ProcessLauncher,
     stand_in(tmp_path / "swapped.whl", obeys=False)
     with pytest.raises(ReleaseInvalid, match="swapped"):
         launcher.validate(swapped)
+    outside = msgspec.structs.replace(RELEASE, spark={"spark.driver.extraJavaOptions": "-XX:OnOutOfMemoryError=x"})
+    with pytest.raises(ReleaseNotAllowed, match="extraJavaOptions"):
+        launcher.validate(IntentRecord(0, 0, run(-1, release=outside), void=False))
     slow = launcher.check(record(stand_in(tmp_path / "slow.whl", source="import time; time.sleep(600)")))
     assert slow.poll() is None
     slow.cancel()

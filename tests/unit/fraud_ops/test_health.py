@@ -134,6 +134,13 @@ TABLE = {
         running(ago_s=90).asked(release("key_groups: 0"), ago_s=5).said(Phase.REFUSED, error_name="ConfigError"),
         Health.HEALTHY, "was refused",
     ),
+    "not allowed, and the one before still runs": (
+        running(ago_s=90).asked(release("b: 1"), ago_s=5).said(Phase.REFUSED, error_name="ReleaseNotAllowed"),
+        Health.REFUSED, "was refused",
+    ),
+    "not allowed, and the one before died": (
+        DIED.asked(release("b: 1")).said(Phase.REFUSED, error_name="ReleaseNotAllowed"), Health.DEAD, "was refused",
+    ),
     "refused after one that was never started": (
         running(ago_s=90).asked(release("a: 1")).said(Phase.SUPERSEDED).asked(release("b: 1")).said(Phase.REFUSED),
         Health.HEALTHY, "was refused",

@@ -15,11 +15,12 @@ from typing import TypeVar
 
 import msgspec
 
-from fraud_rules.deploy.intent import NO_EPOCH, Intent
+from fraud_rules.deploy.intent import ATTEMPT_ID, NO_EPOCH, Intent
 from fraud_rules.deploy.work import Work
-from fraud_rules.errors import AttemptUnreachable
+from fraud_rules.errors import AttemptUnreachable, ConfigError
 from fraud_rules.runtime.atomic_file import Durability, write_file
 from fraud_rules.runtime.file_lock import FileLock, locked
+from fraud_rules.runtime.safe_text import quote
 
 __all__ = ["AgentHome", "AttemptEnd", "AttemptFolder", "AttemptOrder"]
 
@@ -158,7 +159,9 @@ class AgentHome:
     path: Path
 
     def attempt(self, attempt_id: str) -> AttemptFolder:
-        """The folder of an attempt. It is created if it is missing."""
+        """The folder of an attempt. It is created if it is missing. Raises ConfigError for an invalid id."""
+        if ATTEMPT_ID.fullmatch(attempt_id) is None:
+            raise ConfigError(f"{quote(attempt_id)} is not an attempt id")
         folder = self.path / "attempts" / attempt_id
         folder.mkdir(parents=True, exist_ok=True)
         return AttemptFolder(folder)

@@ -58,7 +58,7 @@ class Launcher(Protocol):
     """Starts attempts, and finds the attempts that an earlier agent started."""
 
     def validate(self, record: IntentRecord) -> None:
-        """Raise ConfigError or ReleaseInvalid for the errors of a release that can be found without a process."""
+        """Raise ReleaseNotAllowed, ConfigError or ReleaseInvalid: the errors that can be found without a process."""
 
     def check(self, record: IntentRecord) -> ReleaseCheck:
         """Start the check of a release. The check changes nothing."""

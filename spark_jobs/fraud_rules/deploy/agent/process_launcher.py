@@ -22,6 +22,7 @@ import psutil
 
 from fraud_rules.configuration.project import HOME_VARIABLE
 from fraud_rules.configuration.settings import ENV_PREFIX as SETTINGS_PREFIX
+from fraud_rules.deploy.agent.allow_list import AllowList
 from fraud_rules.deploy.agent.home import AgentHome, AttemptEnd, AttemptFolder, AttemptOrder
 from fraud_rules.deploy.agent.members import VARIABLE, cpu_s_of, kill_members, members
 from fraud_rules.deploy.code import ENTRY, code_digest, code_digest_of_wheel
@@ -120,15 +121,17 @@ class ProcessLauncher:
     """Starts attempts as processes of this host.
 
     `jars` is the folder of Spark's Kafka connector. The processes inherit `environ` without this product's settings,
-    because a release has its own settings.
+    because a release has its own settings. `allowed` limits the releases.
     """
 
     home: AgentHome
     jars: Path
     environ: Mapping[str, str]
+    allowed: AllowList
 
     def validate(self, record: IntentRecord) -> None:
         release = _release(record)
+        self.allowed.check(release)
         settings_of(release)
         found = code_digest_of_wheel(Path(release.wheel)) if release.wheel else code_digest()
         if found != release.code:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.deploy.agent.agent import Agent, AgentLimits
+from fraud_rules.deploy.agent.allow_list import AllowList
 from fraud_rules.deploy.agent.home import AgentHome
 from fraud_rules.deploy.agent.metrics import AgentMetrics
 from fraud_rules.deploy.agent.process_launcher import ProcessLauncher
@@ -43,14 +44,15 @@ _PROGRESS_TAIL = 2_000
 class AgentJob:
     """The parameters of one agent.
 
-    `home` is the folder with the state for the next agent. With `drain_on_exit` the detector ends with the agent;
-    else it continues for the next agent.
+    `home` is the folder with the state for the next agent. `allowed` limits the releases that the agent accepts. With
+    `drain_on_exit` the detector ends with the agent; else it continues for the next agent.
     """
 
     settings: DetectorSettings
     kafka: KafkaConnection
     home: Path
     jars: Path
+    allowed: AllowList
     name: str
     metrics: str = ""
     limits: AgentLimits = field(default_factory=AgentLimits)
@@ -96,7 +98,7 @@ class _Running:
         self._report = report
         self._reported: dict[str, AttemptPhase] = {}
         self._log: DeploymentLog | None = None
-        self._agent = Agent(me, ProcessLauncher(home, job.jars, os.environ), self._write, job.limits)
+        self._agent = Agent(me, ProcessLauncher(home, job.jars, os.environ, job.allowed), self._write, job.limits)
         self._begun = False
 
     def serve(self, stop: threading.Event) -> None:
