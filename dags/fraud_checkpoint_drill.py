@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from airflow.sdk import DAG
+from airflow.sdk import DAG, CronTriggerTimetable
 
 from fraud_ops.dag_defaults import TAGS, deadline, defaults
 from fraud_ops.operators.drill import RestoreDrillOperator
@@ -24,7 +24,8 @@ with DAG(
     dag_id="fraud_checkpoint_drill",
     description="Restores a copy of the state and compares it",
     doc_md=DOC,
-    schedule="30 3 * * *",
+    # By default, the first run can be about a time before the installation, which is past its deadline.
+    schedule=CronTriggerTimetable("30 3 * * *", timezone="UTC", run_immediately=timedelta(0)),
     catchup=False,
     max_active_runs=1,
     is_paused_upon_creation=False,

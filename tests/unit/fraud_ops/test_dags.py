@@ -12,6 +12,7 @@ from airflow.dag_processing.dagbag import DagBag
 from airflow.sdk import DAG
 from airflow.sdk.definitions.deadline import DeadlineReference
 from airflow.serialization.encoders import coerce_to_core_timetable
+from airflow.timetables import interval, trigger
 from airflow.timetables.base import TimeRestriction
 from airflow.utils.timezone import coerce_datetime
 
@@ -34,6 +35,9 @@ DAGS = {
     "fraud_supervision",
     "fraud_topics",
 }
+
+TIMES_OF_DAY = ((0, 0), (3, 29), (3, 31), (5, 29), (12, 0), (23, 59))
+INSTALLATIONS = [datetime(2026, 11, 23, *at, tzinfo=UTC) for at in TIMES_OF_DAY]
 
 LOADED = """
 import sys
@@ -80,10 +84,15 @@ def test_a_page_names_its_owner_and_its_deadline(bag: DagBag, dag_id: str) -> No
         assert task.doc_md, task.task_id
 
 
+@pytest.mark.parametrize("installed_at", INSTALLATIONS, ids=str)
 @pytest.mark.parametrize("dag_id", sorted(DAGS))
-def test_a_new_installation_has_missed_no_deadline(bag: DagBag, dag_id: str) -> None:
+def test_a_new_installation_has_missed_no_deadline(
+    bag: DagBag, dag_id: str, installed_at: datetime, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The first run of a DAG is not about a time before Airflow knew the DAG, or its deadline counts from now."""
-    dag, begun = bag.dags[dag_id], datetime.now(UTC)
+    for timetables in (trigger, interval):
+        monkeypatch.setattr(timetables, "utcnow", lambda: coerce_datetime(installed_at))
+    dag = bag.dags[dag_id]
     restriction = TimeRestriction(coerce_datetime(dag.start_date), None, dag.catchup)
     timetable = coerce_to_core_timetable(dag.timetable)
     first = timetable.next_dagrun_info(last_automated_data_interval=None, restriction=restriction)
@@ -91,7 +100,7 @@ def test_a_new_installation_has_missed_no_deadline(bag: DagBag, dag_id: str) -> 
         second = timetable.next_dagrun_info(last_automated_data_interval=first.data_interval, restriction=restriction)
         assert second.logical_date > first.logical_date, "Airflow makes no second run about the same time"
     of_logical_date = dag.deadline[0].reference == DeadlineReference.DAGRUN_LOGICAL_DATE
-    assert first is None or not of_logical_date or first.logical_date >= begun
+    assert first is None or not of_logical_date or first.logical_date >= installed_at
 
 
 @pytest.mark.parametrize("dag_id", sorted(DAGS))
