@@ -82,26 +82,28 @@ def test_an_analyst_deletes_own_drafts() -> None:
 
 
 @pytest.mark.parametrize(
-    ("who", "requester", "author", "four_eyes", "may"),
+    ("who", "requester", "contributors", "four_eyes", "may"),
     [
-        (PAT, "ann", "ann", True, True),
-        (PAT, "pat", "ann", True, False),
-        (PAT, "ann", "pat", True, False),
-        (ADA, "ada", "ann", True, False),
-        (PIA, "pat", "ann", True, True),
-        (PAT, "pat", "pat", False, True),
-        (ANN, "abe", "abe", False, False),
-        (ANN, "abe", "abe", True, False),
+        (PAT, "ann", ("ann",), True, True),
+        (PAT, "pat", ("ann",), True, False),
+        (PAT, "ann", ("pat",), True, False),
+        (PAT, "ann", ("ann", "pat"), True, False),
+        (ADA, "ada", ("ann",), True, False),
+        (PIA, "pat", ("ann",), True, True),
+        (PIA, "pat", ("ann", "pat"), True, True),
+        (PAT, "pat", ("pat",), False, True),
+        (ANN, "abe", ("abe",), False, False),
+        (ANN, "abe", ("abe",), True, False),
     ],
 )
 def test_approval_needs_another_user_and_the_role(
-    who: Actor, requester: str, author: str, four_eyes: bool, may: bool
+    who: Actor, requester: str, contributors: tuple[str, ...], four_eyes: bool, may: bool
 ) -> None:
     if may:
-        check_decision(who, requester, author, four_eyes=four_eyes)
+        check_decision(who, requester, contributors, four_eyes=four_eyes)
         return
     with pytest.raises(RequestRefused) as refused:
-        check_decision(who, requester, author, four_eyes=four_eyes)
+        check_decision(who, requester, contributors, four_eyes=four_eyes)
     assert refused.value.forbidden
 
 

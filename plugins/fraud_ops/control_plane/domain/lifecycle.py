@@ -6,7 +6,7 @@ the approval of a second person.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
@@ -15,7 +15,15 @@ from typing import Final
 from fraud_ops.control_plane.domain.errors import RequestRefused
 from fraud_ops.control_plane.domain.roles import LEAST_ROLE, Actor, Permission, Role
 
-__all__ = ["ChangeMode", "StateName", "check_decision", "mode_of_edit", "mode_of_transition", "transitions_from"]
+__all__ = [
+    "ChangeMode",
+    "StateName",
+    "check_decision",
+    "is_second_person",
+    "mode_of_edit",
+    "mode_of_transition",
+    "transitions_from",
+]
 
 
 class StateName(StrEnum):
@@ -107,16 +115,21 @@ def mode_of_edit(state: StateName, who: Actor, *, four_eyes: bool) -> ChangeMode
     return _course(edit, who, four_eyes, own=False)
 
 
-def check_decision(who: Actor, requested_by: str, author: str, *, four_eyes: bool) -> None:
+def check_decision(who: Actor, requested_by: str, contributors: Collection[str], *, four_eyes: bool) -> None:
     """Raise RequestRefused if this user may not approve the request: the role is too low, or four eyes are required and
-    the user requested the change or wrote the rule.
+    the user requested the change or is one of the `contributors`, who changed the document since its last approval.
     """
     least = LEAST_ROLE[Permission.DECIDE]
     if not who.role.includes(least):
         raise RequestRefused(f"this needs the role {least}; your role is {who.role}", forbidden=True)
-    if four_eyes and who.user in (requested_by, author):
-        part = "requested the change" if who.user == requested_by else "wrote the rule"
+    if four_eyes and not is_second_person(who.user, requested_by, contributors):
+        part = "requested the change" if who.user == requested_by else "changed the rule since its last approval"
         raise RequestRefused(f"a second person must decide, because you {part}", forbidden=True)
+
+
+def is_second_person(user: str, requested_by: str, contributors: Collection[str]) -> bool:
+    """Whether a user neither requested a change nor wrote any part of it."""
+    return user != requested_by and user not in contributors
 
 
 def _course(step: _Step, who: Actor, four_eyes: bool, own: bool) -> ChangeMode:

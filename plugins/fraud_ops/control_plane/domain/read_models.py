@@ -75,6 +75,7 @@ def _from_text(value: object) -> object:
 
 JsonValue: TypeAlias = Annotated[Any, BeforeValidator(_from_text)]
 JsonDocument: TypeAlias = Annotated[dict[str, Any], BeforeValidator(_from_text)]
+JsonNames: TypeAlias = Annotated[list[str], BeforeValidator(_from_text)]
 
 
 class DecisionName(StrEnum):
@@ -140,7 +141,10 @@ class Approval(ReadModel):
     revision: int
     action: str = Field(description="state, edit or rollback.")
     target: StateName | None
-    author: str = Field(description="The user who wrote the document; with four eyes, this user may not approve it.")
+    author: str = Field(description="The user who wrote the document.")
+    contributors: JsonNames = Field(
+        description="Users who changed the document since its last approval. With four eyes, they cannot approve it."
+    )
     requested_by: str
     requested_at_ms: EpochMs = Field(serialization_alias="requestedAt")
     comment: str

@@ -16,6 +16,7 @@ from fraud_ops.control_plane.domain.lifecycle import StateName
 from fraud_ops.control_plane.domain.read_models import RuleChanged
 from fraud_ops.control_plane.domain.rule_input import RuleReader, encode_rule
 from fraud_ops.control_plane.service.audit import AuditChain, AuditRecord
+from fraud_ops.control_plane.service.contributors import contributors_of, encode_contributors
 from fraud_ops.control_plane.settings import ControlPlaneSettings
 from fraud_ops.control_plane.store.models import ApprovalRow, AuditEntry, OutboxRow, RevisionRow, RuleHead
 from fraud_rules.codec.rules.codec import encode_document
@@ -36,6 +37,7 @@ __all__ = [
 
 CONTROL_KEY: Final = b"control"
 
+_NO_CONTRIBUTORS: Final = "[]"
 _SEARCHED_MEMBERS: Final = ("name", "description", "owner", "severity")
 
 
@@ -108,7 +110,8 @@ class UnitOfWork:
 @dataclass(frozen=True, slots=True)
 class NewRevision:
     """The next revision of a rule. `who` is the user who makes the change, `author` the user who wrote the document.
-    With `publish`, `save` puts a record of the change into the outbox, except for drafts.
+    `contributors` changed the document since its last approval; None stands for those of the previous revision and
+    `author`. With `publish`, `save` puts a record of the change into the outbox, except for drafts.
 
     `at_ms` is the time of the change; None stands for the present. `action` and `detail` go into the audit row.
     """
@@ -123,6 +126,7 @@ class NewRevision:
     publish: bool = True
     detail: dict[str, Any] = field(default_factory=dict)
     at_ms: int | None = None
+    contributors: frozenset[str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,11 +233,12 @@ def document_in(state: StateName, rule: Rule) -> str:
 
 def _updated_head(work: UnitOfWork, head: RuleHead | None, rule_id: int, revision: int, new: NewRevision) -> RuleHead:
     if head is None:
-        head = RuleHead(rule_id=rule_id)
+        head = RuleHead(rule_id=rule_id, contributors=_NO_CONTRIBUTORS)
         work.session.add(head)
     head.revision = head.last_revision = revision
     head.state, head.document, head.source = new.state.value, new.document, new.source
     head.search = _search_text(rule_id, new.document)
+    head.contributors = encode_contributors(_contributors(head, new))
     head.author, head.updated_by = new.author, new.who
     head.updated_at_ms = work.now_ms if new.at_ms is None else new.at_ms
     head.approval_id = None
@@ -249,11 +254,16 @@ def _revision(work: UnitOfWork, head: RuleHead, new: NewRevision) -> RevisionRow
         source=head.source,
         author=new.who,
         content_author=new.author,
+        contributors=head.contributors,
         at_ms=head.updated_at_ms,
         comment=new.comment,
         outbox_seq=head.outbox_seq,
         log_version=head.log_version,
     )
+
+
+def _contributors(head: RuleHead, new: NewRevision) -> frozenset[str]:
+    return contributors_of(head) | {new.author} if new.contributors is None else new.contributors
 
 
 def _record(rule_id: int, before: StateName, new: NewRevision) -> bytes | None:

@@ -15,6 +15,7 @@ from fraud_ops.control_plane.domain.lifecycle import (
     ChangeMode,
     StateName,
     check_decision,
+    is_second_person,
     mode_of_edit,
     mode_of_transition,
 )
@@ -31,6 +32,8 @@ from fraud_ops.control_plane.service.changes import (
     save,
     send_control,
 )
+from fraud_ops.control_plane.service.contributors import contributors_of
+from fraud_ops.control_plane.service.requests import describe_request, request_approval
 from fraud_ops.control_plane.service.rule_queries import revision_of
 from fraud_ops.control_plane.store.models import ApprovalRow, RuleHead
 from fraud_rules.codec.rules.apply import control_record
@@ -70,7 +73,10 @@ def add_draft(
         raise RequestRefused(f"there are already {work.rules_in_use()} rules; at most {maximum} are allowed")
     _check_force(actor, rule, None)
     document = document_in(StateName.DRAFT, rule)
-    new = NewRevision(StateName.DRAFT, document, SOURCE, actor.user, actor.user, action, comment)
+    contributors = frozenset({actor.user})  # a deleted rule with this id leaves nothing to the new one
+    new = NewRevision(
+        StateName.DRAFT, document, SOURCE, actor.user, actor.user, action, comment, contributors=contributors
+    )
     return save(work, known, rule.rule_id, new)
 
 
@@ -93,7 +99,10 @@ def replace_document(work: UnitOfWork, actor: Actor, head: RuleHead, rule: Rule,
     if same(document, head.document):
         return head
     if mode is ChangeMode.REQUEST:
-        return _request_approval(work, actor, head, "edit", document, comment, author=actor.user)
+        contributors = contributors_of(head) | {actor.user}
+        return request_approval(
+            work, actor, head, "edit", document, comment, author=actor.user, contributors=contributors
+        )
     return save(work, head, head.rule_id, NewRevision(state, document, SOURCE, actor.user, actor.user, action, comment))
 
 
@@ -105,7 +114,10 @@ def change_state(
     own = head.author == actor.user
     mode = mode_of_transition(StateName(head.state), state, actor, four_eyes=work.settings.four_eyes, own=own)
     if mode is ChangeMode.REQUEST:
-        return _request_approval(work, actor, head, "state", head.document, comment, author=head.author, target=state)
+        return request_approval(
+            work, actor, head, "state", head.document, comment,
+            author=head.author, contributors=contributors_of(head), target=state,
+        )  # fmt: skip
     return _save_transition(work, head, state, actor.user, comment, {})
 
 
@@ -115,14 +127,20 @@ def rollback(work: UnitOfWork, actor: Actor, rule_id: int, revision: int, to: in
     state = StateName(head.state)
     mode = mode_of_edit(state, actor, four_eyes=work.settings.four_eyes)
     old = revision_of(work.session, rule_id, to)
-    document = _validated_document(work, state, document_of(old.document), rule_id)
+    rule = _validated_rule(work, state, document_of(old.document), rule_id)
+    _check_force(actor, rule, head)
+    document = document_in(state, rule)
     if same(document, head.document):
         return head
+    contributors = contributors_of(head) | contributors_of(old) | {actor.user}
     if mode is ChangeMode.REQUEST:
-        return _request_approval(work, actor, head, "rollback", document, comment, author=old.content_author)
+        return request_approval(
+            work, actor, head, "rollback", document, comment, author=old.content_author, contributors=contributors
+        )
     new = NewRevision(
-        state, document, SOURCE, actor.user, old.content_author, "rule.rollback", comment, detail={"to": to}
-    )
+        state, document, SOURCE, actor.user, old.content_author, "rule.rollback", comment,
+        detail={"to": to}, contributors=contributors,
+    )  # fmt: skip
     return save(work, head, rule_id, new)
 
 
@@ -135,7 +153,7 @@ def decide(work: UnitOfWork, actor: Actor, approval_id: int, comment: str, *, ap
         raise Conflict(f"approval {approval_id} has already been {request.decision} by {request.decided_by!a}")
     head = checked_head(work.session, request.rule_id, request.revision)
     if approve:
-        check_decision(actor, request.requested_by, request.author, four_eyes=work.settings.four_eyes)
+        check_decision(actor, request.requested_by, contributors_of(request), four_eyes=work.settings.four_eyes)
         _record_decision(work, request, head, "approved", actor, comment)
         _carry_out(work, request, head, actor, comment)
         return request
@@ -147,7 +165,7 @@ def decide(work: UnitOfWork, actor: Actor, approval_id: int, comment: str, *, ap
         actor.user,
         "approval.reject",
         f"approval {request.id}",
-        _describe_request(request),
+        describe_request(request),
         {"comment": comment},
         request.rule_id,
     )
@@ -191,73 +209,48 @@ def delete_all(
 
 
 def _save_transition(
-    work: UnitOfWork, head: RuleHead, state: StateName, who: str, comment: str, detail: dict[str, object]
+    work: UnitOfWork,
+    head: RuleHead,
+    state: StateName,
+    who: str,
+    comment: str,
+    detail: dict[str, object],
+    contributors: frozenset[str] | None = None,
 ) -> RuleHead:
-    document = document_of(head.document)
-    encoded = _validated_document(work, state, document, head.rule_id) if state.in_log else head.document
-    new = NewRevision(state, encoded, SOURCE, who, head.author, "rule.state", comment, detail=detail)
+    encoded = head.document
+    if state.in_log:
+        encoded = document_in(state, _validated_rule(work, state, document_of(head.document), head.rule_id))
+    new = NewRevision(
+        state, encoded, SOURCE, who, head.author, "rule.state", comment, detail=detail, contributors=contributors
+    )
     return save(work, head, head.rule_id, new)
 
 
-def _validated_document(work: UnitOfWork, state: StateName, document: dict[str, object], rule_id: int) -> str:
-    """Validate a stored document again, because schema and limits may have changed, and encode it for a state. Raises
-    Invalid.
-    """
-    return document_in(
-        state, work.reader.rule(RuleInput(document=document), ManagedMembers(rule_id, state), strict=False)
-    )
-
-
-def _request_approval(
-    work: UnitOfWork,
-    actor: Actor,
-    head: RuleHead,
-    action: str,
-    document: str,
-    comment: str,
-    *,
-    author: str,
-    target: StateName | None = None,
-) -> RuleHead:
-    """Save a request for approval. Raises RequestRefused if the rule already has an open request."""
-    require(actor, Permission.REQUEST)
-    if head.approval_id is not None:
-        raise RequestRefused(
-            f"rule {head.rule_id} has the open approval {head.approval_id}, which must be decided first"
-        )
-    request = ApprovalRow(
-        rule_id=head.rule_id,
-        revision=head.revision,
-        action=action,
-        target=None if target is None else target.value,
-        document=document,
-        author=author,
-        requested_by=actor.user,
-        requested_at_ms=work.now_ms,
-        comment=comment,
-    )
-    work.session.add(request)
-    work.session.flush()
-    head.approval_id = request.id
-    record = AuditRecord(
-        actor.user, "approval.request", f"approval {request.id}", None, _describe_request(request), head.rule_id
-    )
-    work.append_audit(record)
-    work.changed.append(RuleChanged(head.rule_id, head.revision))
-    return head
+def _validated_rule(work: UnitOfWork, state: StateName, document: dict[str, object], rule_id: int) -> Rule:
+    """Validate a stored document again, because schema and limits may have changed. Raises Invalid."""
+    return work.reader.rule(RuleInput(document=document), ManagedMembers(rule_id, state), strict=False)
 
 
 def _carry_out(work: UnitOfWork, request: ApprovalRow, head: RuleHead, actor: Actor, comment: str) -> None:
     detail = {"approval": request.id, "requestedBy": request.requested_by, "requestComment": request.comment}
+    contributors = _contributors_after(request, actor)
     if request.target is not None:
-        _save_transition(work, head, StateName(request.target), actor.user, comment, detail)
+        _save_transition(work, head, StateName(request.target), actor.user, comment, detail, contributors)
         return
     state = StateName(head.state)
-    document = _validated_document(work, state, document_of(request.document), head.rule_id)
+    document = document_in(state, _validated_rule(work, state, document_of(request.document), head.rule_id))
     new = NewRevision(
-        state, document, SOURCE, actor.user, request.author, f"rule.{request.action}", comment, detail=detail
-    )
+        state, document, SOURCE, actor.user, request.author, f"rule.{request.action}", comment,
+        detail=detail, contributors=contributors,
+    )  # fmt: skip
     save(work, head, head.rule_id, new)
+
+
+def _contributors_after(request: ApprovalRow, actor: Actor) -> frozenset[str]:
+    """The contributors after an approval. Without four eyes, one of them may approve, but it does not count."""
+    contributors = contributors_of(request)
+    approved = is_second_person(actor.user, request.requested_by, contributors)
+    return frozenset({request.author}) if approved else contributors
 
 
 def _record_decision(
@@ -267,17 +260,6 @@ def _record_decision(
     request.decided_at_ms, request.decision_comment = work.now_ms, comment
     head.approval_id = None
     work.session.flush()
-
-
-def _describe_request(row: ApprovalRow) -> dict[str, object]:
-    return {
-        "action": row.action,
-        "target": row.target,
-        "revision": row.revision,
-        "document": document_of(row.document),
-        "requestedBy": row.requested_by,
-        "comment": row.comment,
-    }
 
 
 def _check_force(actor: Actor, rule: Rule, head: RuleHead | None) -> None:

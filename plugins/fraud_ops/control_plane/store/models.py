@@ -47,8 +47,9 @@ class RuleHead(Base):
     """A rule at its newest effective revision.
 
     `last_revision` is the highest number in use. It is above `revision` if a record of another writer came before ours
-    in the log and so never took effect. `author` wrote the document. `outbox_seq` is the number of this revision's
-    record in the outbox, if it has one; `log_version` is the record's offset in the log, once it is there.
+    in the log and so never took effect. `author` wrote the document; `contributors` (a JSON array of users) changed it
+    since its last approval. `outbox_seq` is the number of this revision's record in the outbox, if it has one;
+    `log_version` is the record's offset in the log, once it is there.
     """
 
     __tablename__ = "rules"
@@ -61,6 +62,7 @@ class RuleHead(Base):
     search: Mapped[str]
     source: Mapped[str] = mapped_column(String(32))
     author: Mapped[str] = mapped_column(String(USER_CHARS))
+    contributors: Mapped[str]
     updated_at_ms: Mapped[int]
     updated_by: Mapped[str] = mapped_column(String(USER_CHARS))
     outbox_seq: Mapped[int | None] = mapped_column(index=True)
@@ -80,6 +82,7 @@ class RevisionRow(Base):
     source: Mapped[str] = mapped_column(String(32))
     author: Mapped[str] = mapped_column(String(USER_CHARS))
     content_author: Mapped[str] = mapped_column(String(USER_CHARS))
+    contributors: Mapped[str]
     at_ms: Mapped[int]
     comment: Mapped[str]
     outbox_seq: Mapped[int | None] = mapped_column(index=True)
@@ -87,7 +90,9 @@ class RevisionRow(Base):
 
 
 class ApprovalRow(Base):
-    """A request for approval; `author` wrote its document."""
+    """A request for approval. `author` wrote its document; `contributors` (a JSON array of users) changed it since its
+    last approval.
+    """
 
     __tablename__ = "approvals"
     __table_args__ = (
@@ -104,6 +109,7 @@ class ApprovalRow(Base):
     target: Mapped[str | None] = mapped_column(String(8))
     document: Mapped[str]
     author: Mapped[str] = mapped_column(String(USER_CHARS))
+    contributors: Mapped[str]
     requested_by: Mapped[str] = mapped_column(String(USER_CHARS))
     requested_at_ms: Mapped[int]
     comment: Mapped[str]

@@ -18,6 +18,7 @@ from fraud_ops.control_plane.domain.lifecycle import StateName
 from fraud_ops.control_plane.domain.read_models import RuleChanged
 from fraud_ops.control_plane.service.audit import AuditRecord
 from fraud_ops.control_plane.service.changes import NewRevision, UnitOfWork, save
+from fraud_ops.control_plane.service.contributors import encode_contributors
 from fraud_ops.control_plane.service.store_access import StoreAccess
 from fraud_ops.control_plane.service.transitions import delete_all
 from fraud_ops.control_plane.store.facts import store_id
@@ -174,6 +175,7 @@ def _save_to_history(work: UnitOfWork, entry: LogEntry, head: RuleHead, new: New
             source=new.source,
             author=new.who,
             content_author=new.author,
+            contributors=encode_contributors({new.author}),
             at_ms=entry.append_ms,
             comment=f"{_FROM_LOG}; revision {head.revision} came after it",
             outbox_seq=None,

@@ -893,11 +893,16 @@ export interface components {
             action: string;
             /**
              * Author
-             * @description The user who wrote the document; with four eyes, this user may not approve it.
+             * @description The user who wrote the document.
              */
             author: string;
             /** Comment */
             comment: string;
+            /**
+             * Contributors
+             * @description Users who changed the document since its last approval. With four eyes, they cannot approve it.
+             */
+            contributors: string[];
             /** Decidedat */
             decidedAt: number | null;
             /** Decidedby */

@@ -129,6 +129,7 @@ export function approval(id: number, members: Partial<Approval> = {}): Approval 
     target: "ACTIVE",
     document: rule().document,
     author: "abe",
+    contributors: ["abe"],
     requestedBy: "abe",
     requestedAt: 1_700_000_000_000 + id,
     comment: "",

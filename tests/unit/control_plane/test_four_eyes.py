@@ -1,0 +1,174 @@
+"""Four eyes: every user who changed a rule since its last approval is refused as its approver."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+
+import pytest
+
+from fraud_ops.control_plane.domain.errors import RequestRefused
+from fraud_ops.control_plane.domain.lifecycle import StateName
+from fraud_ops.control_plane.domain.read_models import Approval
+from fraud_ops.control_plane.domain.roles import Actor
+from fraud_ops.control_plane.service.service import ControlService
+from fraud_ops.control_plane.store.database import Database
+from tests.support.control_plane.memory_log import MemoryLog
+from tests.support.control_plane.scene import ABE, ADA, ANN, PAT, PIA, Scene, rule_input
+
+SHADOW, ACTIVE, PAUSE, DELETE = StateName.SHADOW, StateName.ACTIVE, StateName.PAUSE, StateName.DELETE
+
+
+@pytest.fixture
+def service(scene: Scene) -> ControlService:
+    """A service that requires four eyes, with rule 1: ann's SHADOW rule (revision 2)."""
+    service = scene.another(four_eyes=True)
+    service.create(ANN, rule_input(name="Mules", limit=20))
+    service.change_state(ANN, 1, 1, SHADOW)
+    return service
+
+
+def edit(service: ControlService, who: Actor, **members: object) -> None:
+    service.edit(who, 1, service.rule(1).row.revision, rule_input(**{"name": "Mules", "limit": 20, **members}))
+
+
+def request(service: ControlService, who: Actor, state: StateName = ACTIVE) -> Approval:
+    return pending(service.change_state(who, 1, service.rule(1).row.revision, state).row.pending)
+
+
+def pending(found: Approval | None) -> Approval:
+    assert found is not None
+    return found
+
+
+def approve(service: ControlService, who: Actor, requested: Approval) -> None:
+    service.decide(who, requested.id, approve=True)
+
+
+def refuse(service: ControlService, who: Actor, requested: Approval) -> None:
+    with pytest.raises(RequestRefused, match="second person") as refused:
+        approve(service, who, requested)
+    assert refused.value.forbidden
+
+
+def test_a_later_edit_by_another_user_does_not_hide_a_contributor(service: ControlService) -> None:
+    edit(service, PAT, limit=1)
+    edit(service, ABE, limit=1, name="Money mules")
+    requested = request(service, ABE)
+    assert requested.contributors == ["abe", "ann", "pat"]
+    refuse(service, PAT, requested)
+    approve(service, PIA, requested)
+    assert service.rule(1).row.state is ACTIVE
+
+
+def test_an_approval_ends_the_part_of_the_contributors_before_it(service: ControlService) -> None:
+    edit(service, PAT, limit=1)
+    edit(service, ABE, limit=1, name="Money mules")
+    approve(service, PIA, request(service, ABE))
+    edited = pending(service.edit(ANN, 1, service.rule(1).row.revision, rule_input(limit=30)).row.pending)
+    assert edited.contributors == ["abe", "ann"]
+    approve(service, PAT, edited)
+
+
+def test_an_edit_of_a_paused_rule_counts_for_its_resumption(service: ControlService) -> None:
+    approve(service, PIA, request(service, ANN))
+    service.change_state(PAT, 1, service.rule(1).row.revision, PAUSE)
+    edit(service, PAT, limit=1)
+    edit(service, PIA, limit=1, name="Money mules")
+    requested = request(service, ANN)
+    for who in (PAT, PIA):
+        refuse(service, who, requested)
+    approve(service, ADA, requested)
+
+
+def test_a_rollback_brings_back_the_contributors_of_its_revision(service: ControlService) -> None:
+    edit(service, PAT, limit=1)
+    edit(service, ABE, limit=1, name="Money mules")
+    inherits_pats_limit = service.rule(1).row.revision
+    edit(service, ANN, limit=20)
+    approve(service, PIA, request(service, ANN))
+    rollback = service.rollback(ANN, 1, service.rule(1).row.revision, inherits_pats_limit).row.pending
+    refuse(service, PAT, pending(rollback))
+    approve(service, ADA, pending(rollback))
+    assert service.rule(1).row.document["limit"] == 1
+
+
+def test_a_rollback_of_a_shadow_rule_counts_as_writing(service: ControlService) -> None:
+    edit(service, ANN, limit=30)
+    service.rollback(PAT, 1, service.rule(1).row.revision, 2)
+    refuse(service, PAT, request(service, ANN))
+
+
+def test_an_approval_by_a_contributor_without_four_eyes_does_not_count(scene: Scene, service: ControlService) -> None:
+    edit(service, PAT, limit=1)
+    approve(scene.another(four_eyes=False), PAT, request(service, ANN))
+    service.change_state(PAT, 1, service.rule(1).row.revision, PAUSE)
+    refuse(service, PAT, request(service, ANN))
+
+
+def test_a_new_rule_with_the_id_of_a_deleted_one_has_its_own_contributors(service: ControlService) -> None:
+    edit(service, PAT, limit=1)
+    service.change_state(PAT, 1, service.rule(1).row.revision, DELETE)
+    service.create(ANN, rule_input(ruleId=1))
+    service.change_state(ANN, 1, service.rule(1).row.revision, SHADOW)
+    approve(service, PAT, request(service, ANN))
+
+
+def test_a_record_of_another_program_keeps_the_contributors(scene: Scene, service: ControlService) -> None:
+    log = MemoryLog(scene)
+    log.publish()
+    edit(service, PAT, limit=1)
+    log.publish()
+    log.write(ruleId=1, ruleState="SHADOW", limit=1)
+    log.apply_record()
+    assert service.rule(1).author == "cli"
+    refuse(service, PAT, request(service, ANN))
+
+
+def test_a_rollback_to_force_needs_the_right_to_force(service: ControlService) -> None:
+    edit(service, PAT, force=True)
+    forced = service.rule(1).row.revision
+    edit(service, ANN, force=False)
+    with pytest.raises(RequestRefused, match="`force` needs the role approver") as refused:
+        service.rollback(ANN, 1, service.rule(1).row.revision, forced)
+    assert refused.value.forbidden
+    approve(service, PIA, request(service, ANN))
+    with pytest.raises(RequestRefused, match="force"):
+        service.rollback(ANN, 1, service.rule(1).row.revision, forced)
+    assert pending(service.rollback(PAT, 1, service.rule(1).row.revision, forced).row.pending).document["force"] is True
+
+
+def test_a_store_of_the_first_version_gets_its_contributors(scene: Scene) -> None:
+    service = scene.another(four_eyes=True)
+    service.create(ANN, rule_input())
+    service.change_state(ANN, 1, 1, SHADOW)
+    edit(service, PAT, limit=1)
+    edit(service, ABE, limit=1, name="Money mules")
+    approve(service, PIA, request(service, ABE))
+    scene.clock.now_ms += 1
+    edited = pending(service.edit(ANN, 1, service.rule(1).row.revision, rule_input(limit=30)).row.pending)
+    service.create(PAT, rule_input(ruleId=2))
+    before = columns(scene.database)
+    connection = sqlite3.connect(str(scene.database.file))
+    for table in before:
+        connection.execute(f"ALTER TABLE {table} DROP COLUMN contributors")
+    connection.execute("UPDATE fraud_control_version SET version_num = '1'")
+    connection.commit()
+    connection.close()
+    again = Database.open(scene.settings.database)
+    assert columns(again) == before
+    assert edited.contributors == ["abe", "ann"]
+    again.close()
+
+
+def columns(database: Database) -> dict[str, list[tuple[object, ...]]]:
+    """The contributors of all rows, by table."""
+    connection = sqlite3.connect(str(database.file))
+    found = {
+        table: [
+            (*row[:-1], json.loads(row[-1])) for row in connection.execute(f"SELECT {keys}, contributors FROM {table}")
+        ]
+        for table, keys in {"rules": "rule_id", "revisions": "rule_id, revision", "approvals": "id"}.items()
+    }
+    connection.close()
+    return found
