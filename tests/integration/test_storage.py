@@ -1,4 +1,4 @@
-"""The folder beside a checkpoint behaves the same on this host's disk and through Hadoop's client."""
+"""The folder of a checkpoint, and the places that are refused."""
 
 from __future__ import annotations
 
@@ -9,9 +9,12 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from fraud_ops.hooks.checkpoint import CheckpointHook
+from fraud_rules.batch.archive.store import ArchiveStore
 from fraud_rules.configuration.project import Project
-from fraud_rules.spark.session import SparkOptions, build_session, drop_hadoop_defaults
-from fraud_rules.spark.storage import DiskFolder, Folder, HadoopFolder
+from fraud_rules.errors import ConfigError
+from fraud_rules.spark.session import SparkOptions, build_session, check_options, drop_hadoop_defaults
+from fraud_rules.spark.storage import DiskFolder
 
 
 @pytest.fixture(scope="module")
@@ -22,13 +25,12 @@ def spark(project: Project, tmp_path_factory: pytest.TempPathFactory) -> Iterato
     session.stop()
 
 
-@pytest.fixture(params=["disk", "hadoop"])
-def folder(request: pytest.FixtureRequest, spark: SparkSession, tmp_path: Path) -> Folder:
-    root = tmp_path / "root"
-    return DiskFolder(root) if request.param == "disk" else HadoopFolder(spark, root.as_uri())
+@pytest.fixture
+def folder(tmp_path: Path) -> DiskFolder:
+    return DiskFolder(tmp_path / "root")
 
 
-def test_files_appear_whole_and_once(folder: Folder) -> None:
+def test_files_appear_whole_and_once(folder: DiskFolder) -> None:
     assert folder.names() == []
     assert folder.read("pins/1") is None
     assert not folder.exists("pins/1")
@@ -49,21 +51,18 @@ def test_files_appear_whole_and_once(folder: Folder) -> None:
 
 
 @pytest.mark.parametrize(
-    ("checkpoint", "on_disk", "path"),
-    [
-        ("/data/c", True, "/data/c"),
-        ("file:/data/c", True, "/data/c"),
-        ("file:///data/c", True, "/data/c"),
-        ("hdfs://n/c", False, None),
-        ("s3a://b/c", False, None),
-        ("hdfs:/c", False, None),
-    ],
+    ("checkpoint", "path"), [("/data/c", "/data/c"), ("file:/data/c", "/data/c"), ("file:///data/c", "/data/c")]
 )
-def test_a_checkpoint_is_a_path_or_a_uri(checkpoint: str, on_disk: bool, path: str | None) -> None:
-    options = SparkOptions(checkpoint, Path("lib"))
-    assert options.checkpoints_to_disk is on_disk
-    if path is not None:
-        assert str(options.checkpoint_path) == path
+def test_a_checkpoint_is_a_path_or_a_uri_of_a_file(checkpoint: str, path: str) -> None:
+    assert str(SparkOptions(checkpoint, Path("lib")).checkpoint_path) == path
+
+
+@pytest.mark.parametrize("place", ["s3a://b/c", "s3://b/c", "hdfs://n/c", "hdfs:/c", "gs://b/c"])
+def test_an_object_store_is_refused_by_name(project: Project, place: str) -> None:
+    options = SparkOptions(place, project.jars / "connector")
+    for opened in (lambda: check_options(options), lambda: ArchiveStore.at(place), lambda: CheckpointHook(place)):
+        with pytest.raises(ConfigError, match=rf"{place}.*all hosts mount"):
+            opened()
 
 
 def test_only_our_hadoop_settings_remain(spark: SparkSession) -> None:

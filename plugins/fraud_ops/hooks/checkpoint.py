@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import shutil
 import struct
 import time
@@ -16,6 +15,7 @@ from pathlib import Path
 from airflow.sdk import BaseHook
 
 from fraud_ops.verdicts.checkpoint import CheckpointFacts, StateFacts, TopicFacts
+from fraud_rules.configuration.mounted_folder import mounted_folder
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.errors import CheckpointDamaged, CheckpointForeign, StateDamaged
 from fraud_rules.kafka.connection import KafkaConnection
@@ -32,8 +32,9 @@ class CheckpointHook(BaseHook):
     """One checkpoint on a disk of this host."""
 
     def __init__(self, root: str) -> None:
+        """Raise ConfigError if the checkpoint is in an object store or in HDFS."""
         super().__init__()
-        self.root = Path(re.sub("^file:(//)?", "", root))
+        self.root = mounted_folder(root, "checkpoint")
 
     def facts(self, detector: str, *, recent_s: float = _RECENT_S) -> CheckpointFacts:
         """The facts of the checkpoint. Only files younger than `recent_s` are compared with their checksums."""

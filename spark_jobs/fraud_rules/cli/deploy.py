@@ -75,7 +75,7 @@ def deploy(
     Examples:
       fraud deploy --reason "first start" --wait 120
       fraud deploy --reason "disk replaced" --rebuild --wait 600
-      fraud deploy --reason "cluster" --master spark://master:7077 --checkpoint hdfs:///fraud/checkpoint
+      fraud deploy --reason "cluster" --master spark://master:7077 --checkpoint /mnt/fraud/checkpoint
     """
     from fraud_rules.deploy.intent import IntentKind, Rebuild
     from fraud_rules.deploy.local import release_of

@@ -50,7 +50,7 @@ def detect(
     \b
     Examples:
       fraud detect
-      fraud detect --bootstrap kafka-1:9092 --master spark://master:7077 --checkpoint hdfs:///fraud/checkpoint
+      fraud detect --bootstrap kafka-1:9092 --master spark://master:7077 --checkpoint /mnt/fraud/checkpoint
     """
     _run(
         _job(

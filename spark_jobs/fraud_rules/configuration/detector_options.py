@@ -47,7 +47,7 @@ class DetectorOptions:
         default=0, metadata=_option("--epoch", "The intent's epoch. The start is refused if a newer intent exists.")
     )
     bootstrap: str = field(default="", metadata=_option("--bootstrap", "Kafka's bootstrap servers.", "HOST:PORT,..."))
-    checkpoint: str = field(default="", metadata=_option("--checkpoint", "A folder, or a URI of a shared file system."))
+    checkpoint: str = field(default="", metadata=_option("--checkpoint", "A folder. On a cluster, all hosts mount it."))
     settings: Path | None = field(
         default=None, metadata=_option("--settings", "The file with the detector's settings.")
     )

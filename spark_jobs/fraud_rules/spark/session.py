@@ -18,6 +18,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from fraud_rules.configuration.detector_options import DEFAULTS
+from fraud_rules.configuration.mounted_folder import mounted_folder
 from fraud_rules.errors import ConfigError
 from fraud_rules.spark.spark_home import spark_home
 
@@ -27,7 +28,6 @@ _LEAST_HEAP_MIB = 512
 
 _MEMORY = re.compile(r"([0-9]{1,9})([kmgt]?)b?", re.ASCII)
 _MIB: Final = {"": 1, "k": 1 / 1024, "m": 1, "g": 1024, "t": 1024 * 1024}
-_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _STREAMING: Final = "spark.sql.streaming."
 _HADOOP: Final = "spark.hadoop."
 _CHECKPOINTING: Final = "org.apache.spark.sql.execution.streaming.checkpointing."
@@ -35,7 +35,7 @@ _CHECKPOINTING: Final = "org.apache.spark.sql.execution.streaming.checkpointing.
 
 @dataclass(frozen=True, slots=True)
 class SparkOptions:
-    """The options of a Spark session. `checkpoint` is a path or URI, `jars` a folder, `ui_port` None means no UI.
+    """The options of a Spark session. `checkpoint` is a path or `file:` URI, `jars` a folder. `ui_port` None: no UI.
 
     `further` settings of Spark override this product's, except those on which results depend, see `check_options`.
     """
@@ -55,18 +55,15 @@ class SparkOptions:
         return self.master.startswith("local")
 
     @property
-    def checkpoints_to_disk(self) -> bool:
-        """Whether the checkpoint is a path of this host, on its own disk or on a mounted file system."""
-        return self.checkpoint.startswith("file:") or _SCHEME.match(self.checkpoint) is None
-
-    @property
     def checkpoint_path(self) -> Path:
-        """The checkpoint as a path of this host."""
-        return Path(re.sub("^file:(//)?", "", self.checkpoint)).absolute()
+        """The checkpoint as a path of this host. Raises ConfigError for an object store or HDFS."""
+        return mounted_folder(self.checkpoint, "checkpoint")
 
 
 def check_options(options: SparkOptions) -> None:
-    """Raise ConfigError for a missing connector, for too little memory, or for a setting that must not change."""
+    """Raise ConfigError for a missing connector, too little memory, a setting that must not change, or a checkpoint
+    that is not on a mounted file system."""
+    _ = options.checkpoint_path
     if not any(jar.name.startswith("spark-sql-kafka") for jar in options.jars.glob("*.jar")):
         raise ConfigError(f"{options.jars} has no Kafka connector for Spark: fetch the jars first (make jars)")
     if _mebibytes(options.driver_memory) < _LEAST_HEAP_MIB:
@@ -146,11 +143,9 @@ def _nothing(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def _settings(options: SparkOptions, jars: list[Path]) -> dict[str, str]:
-    settings = {**_placement(options, jars), **_CHECKPOINT, **_LOW_LATENCY, **_HISTORY, **_WORKERS}
+    settings = {**_placement(options, jars), **_CHECKPOINT, **_LOCAL_CHECKPOINT, **_LOW_LATENCY, **_HISTORY, **_WORKERS}
     settings |= {f"spark.executorEnv.{name}": value for name, value in _MALLOC.items()}
     settings["spark.sql.shuffle.partitions"] = str(options.tasks)
-    if options.checkpoints_to_disk:
-        settings |= _LOCAL_CHECKPOINT
     return settings | dict(options.further)
 
 

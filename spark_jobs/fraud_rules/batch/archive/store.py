@@ -17,7 +17,8 @@ from typing import Final
 import msgspec
 
 from fraud_rules.batch.archive.manifest import FORMAT, Manifest
-from fraud_rules.errors import ArchiveBusy, ArchiveDamaged, ConfigError, FraudError, StorageFull
+from fraud_rules.configuration.mounted_folder import mounted_folder
+from fraud_rules.errors import ArchiveBusy, ArchiveDamaged, FraudError, StorageFull
 from fraud_rules.runtime.atomic_file import create_file, write_file
 from fraud_rules.runtime.file_lock import FileLock
 
@@ -40,10 +41,7 @@ class ArchiveStore:
     @classmethod
     def at(cls, place: str) -> ArchiveStore:
         """Open the archive at a path or a `file:` URI. Raises ConfigError for another file system."""
-        plain = place.removeprefix("file://").removeprefix("file:")
-        if "://" in plain:
-            raise ConfigError(f"{place}: the archive must be a folder that all hosts mount, not an object store")
-        return cls(Path(plain))
+        return cls(mounted_folder(place, "archive"))
 
     def latest(self) -> Manifest:
         """The newest manifest, an empty one in a new archive. Raises ArchiveDamaged."""

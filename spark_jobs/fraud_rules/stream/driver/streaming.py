@@ -28,7 +28,7 @@ from fraud_rules.logs.rule_log import check_rule_log
 from fraud_rules.spark.master import check_master
 from fraud_rules.spark.session import SparkOptions, build_session, check_options, drop_hadoop_defaults, warm_up
 from fraud_rules.spark.shutdown import drain_on_signals, query_error, stop_query, stop_spark
-from fraud_rules.spark.storage import DiskFolder, Folder, HadoopFolder
+from fraud_rules.spark.storage import DiskFolder
 from fraud_rules.stream.driver.admission import Admission, admit, check, stopped_message
 from fraud_rules.stream.driver.batch import BatchOrigin, BatchParts, BatchRunner
 from fraud_rules.stream.driver.end_deadline import shutdown_deadline
@@ -116,16 +116,10 @@ def _start(
     check_topics(job.kafka, topics)
     _check_host(job)
     session = _Session(options, stack, work, spark)
-    admission = None
-    folder: Folder
-    if options.checkpoints_to_disk:
-        folder = DiskFolder(options.checkpoint_path)
-        stack.callback(folder.release)
-        admission = admit(job, folder, rules, work, session.spark)
+    folder = DiskFolder(options.checkpoint_path)
+    stack.callback(folder.release)
+    admission = admit(job, folder, rules, work, session.spark)
     spark = session.spark()
-    if admission is None:
-        folder = HadoopFolder(spark, options.checkpoint)
-        admission = admit(job, folder, rules, work, session.spark)
     for loss in admission.new_losses:
         report(f"continues without lost records: {loss}")
     transactions = stack.enter_context(TopicReader(job.kafka, topics.transactions))
@@ -182,26 +176,21 @@ class _Session:
 
 
 def check_start(job: DetectorJob) -> None:
-    """Raise each error of a start that is detectable without Spark. The check fences no detector and changes nothing.
-
-    It does not read a checkpoint that is not on a local disk, because other file systems need Spark.
-    """
+    """Raise each error of a start that is detectable without Spark. It fences no detector and changes nothing."""
     _check_host(job)
     check_master(job.spark.master)
     require_broker(job.kafka)
     with TopicReader(job.kafka, job.settings.topics.rules) as rules:
         check_rule_log(rules)
     check_topics(job.kafka, job.settings.topics)
-    if job.spark.checkpoints_to_disk:
-        check(job, DiskFolder(job.spark.checkpoint_path))
+    check(job, DiskFolder(job.spark.checkpoint_path))
 
 
 def _check_host(job: DetectorJob) -> None:
     """Raise ConfigError for wrong options, and StorageFull if the workers' views need more space than this host has."""
     check_options(job.spark)
     if job.spark.is_local:
-        where = str(job.spark.checkpoint_path) if job.spark.checkpoints_to_disk else job.spark.checkpoint
-        check_views_disk(where, job.settings.views_folder)
+        check_views_disk(str(job.spark.checkpoint_path), job.settings.views_folder)
 
 
 def _origin(job: DetectorJob, admission: Admission) -> BatchOrigin:
@@ -225,8 +214,8 @@ def _spark_session(options: SparkOptions, stack: ExitStack, work: WorkReport) ->
     work.begin(WorkPhase.SESSION)
     spark = build_session(options)
     stack.callback(stop_spark, spark)
-    if options.is_local and options.checkpoints_to_disk:
-        drop_hadoop_defaults(spark)  # a cluster or another file system may need them
+    if options.is_local:
+        drop_hadoop_defaults(spark)  # a cluster may need them
     return spark
 
 
