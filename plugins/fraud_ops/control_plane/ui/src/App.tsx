@@ -23,9 +23,13 @@ const AdminPage = lazy(() => import("./admin/AdminPage"));
 
 const colorSchemes = airflowColorScheme();
 
-/** Whether to send a failed read again. A 4xx answer is final. */
+const TOO_MANY_REQUESTS = 429;
+
+/** Whether to send a failed read again. A 4xx answer is final, except 429. */
 function shouldRetry(failures: number, error: Error): boolean {
-  return failures < 2 && !(error instanceof Problem && error.status >= 400 && error.status < 500);
+  if (failures >= 2) return false;
+  if (!(error instanceof Problem) || error.status === TOO_MANY_REQUESTS) return true;
+  return error.status < 400 || error.status >= 500;
 }
 
 export function App() {

@@ -51,8 +51,8 @@ function RuleFixture({ me }: { me: Me }) {
 }
 
 /** Opens approval 5 of this requester as the user `me`. */
-function open(requestedBy: string, me: Me, author = requestedBy) {
-  pending = approval(5, { requestedBy, author });
+function open(requestedBy: string, me: Me, contributors = [requestedBy]) {
+  pending = approval(5, { requestedBy, author: requestedBy, contributors });
   currentUser = me;
   const client = newClient();
   client.setQueryData(keys.rule(1), detail({ pendingApproval: pending }));
@@ -86,16 +86,13 @@ describe("buttons", () => {
   });
 
   test.each([
-    [true, ["Reject"], ["Another approver must decide: you wrote this change."]],
+    [true, ["Reject"], ["Another approver must decide: you changed this rule since its last approval."]],
     [false, ["Approve", "Reject"], []],
-  ])(
-    "for an approver who wrote the change of another user's request, with four eyes: %s",
-    (fourEyes, buttons, note) => {
-      open("abe", { ...APPROVER, fourEyes }, APPROVER.user);
-      expect(buttonTexts()).toEqual(buttons);
-      expect(screen.queryAllByText(/must decide/u).map((each) => each.textContent)).toEqual(note);
-    },
-  );
+  ])("for an approver who wrote a part of another user's request, with four eyes: %s", (fourEyes, buttons, note) => {
+    open("abe", { ...APPROVER, fourEyes }, ["abe", APPROVER.user]);
+    expect(buttonTexts()).toEqual(buttons);
+    expect(screen.queryAllByText(/must decide/u).map((each) => each.textContent)).toEqual(note);
+  });
 });
 
 describe("decisions", () => {

@@ -41,13 +41,17 @@ export function DecisionForm({ approval, me }: { approval: Approval; me: Me }) {
   const canDecide = me.can.includes("decide");
   // The server records a rejection by the requester as a withdrawal.
   const isOwn = approval.requestedBy === me.user;
-  const involvement = isOwn ? "requested" : approval.author === me.user ? "wrote" : null;
+  const involvement = isOwn
+    ? "requested this change"
+    : approval.contributors.includes(me.user)
+      ? "changed this rule since its last approval"
+      : null;
   const canApprove = canDecide && !(involvement !== null && me.fourEyes);
   const canClose = canDecide || (isOwn && me.can.includes("request"));
   return (
     <>
       {!canDecide && <Text size="sm">An approver must decide.</Text>}
-      {canDecide && !canApprove && <Text size="sm">Another approver must decide: you {involvement} this change.</Text>}
+      {canDecide && !canApprove && <Text size="sm">Another approver must decide: you {involvement}.</Text>}
       {canClose && (
         <Group gap="xs" mt="xs" align="flex-end">
           <TextInput
