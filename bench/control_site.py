@@ -16,6 +16,7 @@ from fraud_demo.airflow import USER, AirflowSite, Component, LocalAirflow
 from tests.support.waiting import until
 
 _API = "/fraud/control/api"
+_STREAMS = 250  # all readers of a measurement are one user
 
 
 class ControlSite:
@@ -30,7 +31,7 @@ class ControlSite:
             port=port,
             password=self._password,
             connections={"fraud_kafka": kafka},
-            process_variables=session.environ,
+            process_variables={**session.environ, "FRAUD_CONTROL_RATES_STREAMS": str(_STREAMS)},
         )
         self._airflow = LocalAirflow(site)
         self.api = f"{site.url}{_API}"

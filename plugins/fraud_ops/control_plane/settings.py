@@ -55,11 +55,14 @@ class Flood:
 class Rates:
     """Rate limits of one user at one API server process. A burst may use the requests of five seconds at once.
 
-    A request that changes something counts against both limits.
+    A request that changes something counts against both limits. `streams` limits the event streams that are open at
+    once (each open page has one), and `what_ifs` the what-ifs that run or wait.
     """
 
     requests_per_s: int = bounded(100, 1, 1_000_000)
     changes_per_s: int = bounded(50, 1, 1_000_000)
+    streams: int = bounded(6, 1, 250)
+    what_ifs: int = bounded(2, 1, 10)
 
 
 _BOUNDS = Bounds()

@@ -5,8 +5,8 @@ from __future__ import annotations
 from fraud_rules.errors import FraudError, RuleRejected
 
 __all__ = [
-    "AuditBroken", "Conflict", "ControlPlaneError", "Drifted", "Invalid", "LeadershipLost", "NotFound",
-    "RequestRefused", "StoreBusy", "Unavailable",
+    "AuditBroken", "Conflict", "ControlPlaneError", "Drifted", "Invalid", "LeadershipLost", "LimitReached",
+    "NotFound", "RequestRefused", "StoreBusy", "Unavailable",
 ]  # fmt: skip
 
 
@@ -43,6 +43,10 @@ class RequestRefused(ControlPlaneError):
     def __init__(self, message: str, *, forbidden: bool = False) -> None:
         super().__init__(message)
         self.forbidden = forbidden
+
+
+class LimitReached(RequestRefused):
+    """The user already has as many requests or streams as one user may have. A later retry may succeed."""
 
 
 class Invalid(RuleRejected):

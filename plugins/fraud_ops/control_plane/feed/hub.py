@@ -9,18 +9,19 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import deque
+from collections import Counter, deque
 from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from typing import ParamSpec, TypeVar
 
+from fraud_ops.control_plane.domain.errors import LimitReached
 from fraud_ops.control_plane.feed.events import Event, FeedAlert, FeedBatch, FeedRuleChange
 from fraud_ops.control_plane.feed.memory import FeedMemory
 from fraud_ops.control_plane.feed.place import FeedPlace, FeedSource
 
-__all__ = ["EventEncoder", "Hub", "HubBounds"]
+__all__ = ["EventEncoder", "Hub", "HubBounds", "Seat"]
 
 SINGLE_PER_S = 20
 """How many alerts a second the hub sends one by one."""
@@ -56,6 +57,23 @@ class Frame:
     number: int
     text: bytes
     place: FeedPlace
+
+
+class Seat:
+    """The place of one reader. Its owner must release it."""
+
+    def __init__(self, seats: Counter[str], user: str) -> None:
+        self._seats, self._user = seats, user
+        self._held = True
+        seats[user] += 1
+
+    def release(self) -> None:
+        """Free the place; a second call changes nothing."""
+        if self._held:
+            self._held = False
+            self._seats[self._user] -= 1
+            if not self._seats[self._user]:
+                del self._seats[self._user]
 
 
 class EventEncoder:
@@ -107,6 +125,7 @@ class Hub:
         self._progress_s = 0.0
         self._closed = False
         self._threads = ThreadPoolExecutor(_THREADS, "fraud-control-stream")
+        self._seats: Counter[str] = Counter()
         self.readers = 0
 
     @property
@@ -114,10 +133,16 @@ class Hub:
         """The place of a reader that has read all events."""
         return self._place
 
-    @property
-    def full(self) -> bool:
-        """Whether the hub accepts no more readers."""
-        return self.readers >= self._bounds.readers
+    def reserve(self, user: str, most: int) -> Seat | None:
+        """Reserve a place for a new reader; None if the hub accepts no more readers.
+
+        Raises LimitReached if the user already has `most` readers.
+        """
+        if self._seats.total() >= self._bounds.readers:
+            return None
+        if self._seats[user] >= most:
+            raise LimitReached(f"{self._seats[user]} event streams of yours are open; close a page")
+        return Seat(self._seats, user)
 
     def publish(self, events: Sequence[Event]) -> None:
         """Send events to all readers. Any thread may call this."""

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import Final, TypeAlias
 
-from fraud_ops.control_plane.domain.errors import Unavailable
 from fraud_ops.control_plane.feed.events import FeedAlert, read_alert, read_correction
 from fraud_ops.control_plane.feed.place import FeedSource, Position
 from fraud_rules.configuration.settings import TopicNames
@@ -22,8 +20,6 @@ MOST_READ: Final = 20_000
 _FIRST_CHUNK: Final = 500
 _LARGEST_CHUNK: Final = 5_000
 _MOST_S: Final = 5.0
-_AT_ONCE: Final = 2
-_WAIT_S: Final = 20.0
 
 PastRecord: TypeAlias = tuple[Position, FeedAlert | None]
 """The position of a record, and its alert; None for a record without an alert."""
@@ -34,7 +30,7 @@ class SearchCut(Exception):
 
 
 class PastAlerts:
-    """Several threads may use it, and two may search at once. `most_read` bounds the records of a search."""
+    """Several threads may use it. `most_read` bounds the records of a search."""
 
     def __init__(self, kafka: KafkaConnection, topics: TopicNames, most_read: int = MOST_READ) -> None:
         self._kafka = kafka
@@ -44,16 +40,15 @@ class PastAlerts:
             FeedSource.CORRECTIONS: topics.alert_corrections,
         }
         self._most_read = most_read
-        self._turns = threading.BoundedSemaphore(_AT_ONCE)
 
     @contextmanager
     def searching(self) -> Iterator[Search]:
         """Open a search. Its first use sends the first request to the broker."""
         with ExitStack() as stack:
-            yield Search(self._kafka, self._topics, stack, self._turns, self._most_read)
+            yield Search(self._kafka, self._topics, stack, self._most_read)
 
     def at(self, position: Position) -> FeedAlert | None:
-        """Read the alert at a position; None if no alert is there. Raises BrokerUnavailable, Unavailable."""
+        """Read the alert at a position; None if no alert is there. Raises BrokerUnavailable."""
         with self.searching() as search:
             return search.at(position)
 
@@ -70,14 +65,11 @@ class Search:
         kafka: KafkaConnection,
         topics: Mapping[FeedSource, str],
         stack: ExitStack,
-        turns: threading.BoundedSemaphore,
         most_read: int,
     ) -> None:
         self._kafka = kafka
         self._topics = topics
         self._stack = stack
-        self._turns = turns
-        self._begun = False
         self._left = most_read
         self._until_s = time.monotonic() + _MOST_S
         self.lost: set[FeedSource] = set()
@@ -98,7 +90,7 @@ class Search:
     def older(self, source: FeedSource, offset: int, place: Position | None) -> Iterator[PastRecord]:
         """Yield a topic's records before an offset and before a position, newest first.
 
-        Raises SearchCut when the search reaches its bounds, BrokerUnavailable, Unavailable.
+        Raises SearchCut when the search reaches its bounds, BrokerUnavailable.
         """
         reader = self._reader(source)
         first, end = reader.ends()
@@ -115,11 +107,6 @@ class Search:
                 raise SearchCut
 
     def _reader(self, source: FeedSource) -> TopicReader:
-        if not self._begun:
-            if not self._turns.acquire(timeout=_WAIT_S):
-                raise Unavailable("too many searches for old alerts are running: try again")
-            self._begun = True
-            self._stack.callback(self._turns.release)
         return self._stack.enter_context(TopicReader(self._kafka, self._topics[source]))
 
 

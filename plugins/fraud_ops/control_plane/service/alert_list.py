@@ -63,7 +63,7 @@ class AlertList:
 
     def page(self, wanted: AlertFilter, before: Position | None, limit: int) -> AlertPage:
         """List at most `limit` alerts before a position. If memory lacks some, read the topics, which may raise
-        BrokerUnavailable or Unavailable.
+        BrokerUnavailable.
         """
         selection = _Selection(self._memory, wanted, self._snoozing())
         kept, found, last = self._memory.kept(), list[FeedAlert](), before
@@ -81,7 +81,7 @@ class AlertList:
         return AlertPage(found, lost=self._lost(kept, search, wanted.sources))
 
     def alert(self, alert_id: str, position: Position | None = None) -> FeedAlert | None:
-        """Read an alert from memory, else from its position in the topics. Raises BrokerUnavailable, Unavailable."""
+        """Read an alert from memory, else from its position in the topics. Raises BrokerUnavailable."""
         found = self._memory.alert(alert_id)
         if found is None and position is not None:
             found = self._past.at(position)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
@@ -11,7 +10,6 @@ from typing import Annotated, Any
 
 import msgspec
 
-from fraud_ops.control_plane.domain.errors import Unavailable
 from fraud_ops.control_plane.domain.read_models import Evidence
 from fraud_rules.codec.rules.codec import parse_rule_document
 from fraud_rules.codec.transactions.codec import decode_transactions
@@ -30,9 +28,6 @@ _CHUNK = 5_000
 _MOST_READ = 1_000_000
 _MOST_FOUND = 500
 _MOST_S = 10.0
-_AT_ONCE = 2
-_WAIT_S = 20.0
-
 
 _LAST_MS = 2**53
 _Whole = Annotated[int, msgspec.Meta(ge=-_LAST_MS, le=_LAST_MS)]
@@ -57,24 +52,18 @@ class EvidenceReader:
         self._kafka = kafka
         self._schema = schema
         self._settings = settings
-        self._searches = threading.BoundedSemaphore(_AT_ONCE)
 
     def read(self, alert: bytes) -> Evidence:
         """Read the evidence of an alert from its published JSON. An unreadable alert has no evidence.
 
-        Raises BrokerUnavailable, Unavailable.
+        Raises BrokerUnavailable.
         """
         try:
             asked = _read(alert)
             rule = self._rule(asked.violated_rule)
         except UNDECODABLE as error:
             return _evidence((), 0, f"the alert is unreadable: {decode_reason(error)}")
-        if not self._searches.acquire(timeout=_WAIT_S):
-            raise Unavailable("too many searches for evidence are running: try again")
-        try:
-            return self._found(_Search(asked, rule, self._schema, self._settings))
-        finally:
-            self._searches.release()
+        return self._found(_Search(asked, rule, self._schema, self._settings))
 
     def _found(self, search: _Search) -> Evidence:
         with TopicReader(self._kafka, self._settings.topics.transactions) as reader:

@@ -16,7 +16,7 @@ from enum import StrEnum
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from fraud_ops.control_plane.domain.errors import NotFound, RequestRefused
+from fraud_ops.control_plane.domain.errors import LimitReached, NotFound, RequestRefused
 from fraud_rules.configuration.project import HOME_VARIABLE, Project
 
 __all__ = ["WhatIfQuestion", "WhatIfRun", "WhatIfRunner", "WhatIfStatus"]
@@ -56,6 +56,7 @@ class WhatIfRun:
 
     id: str
     question: WhatIfQuestion
+    user: str
     status: WhatIfStatus = WhatIfStatus.WAITING
     result: bytes | None = None
     report: str | None = None
@@ -78,12 +79,15 @@ class WhatIfRunner:
         self._child: subprocess.Popen[bytes] | None = None
         self._closed = False
 
-    def start(self, question: WhatIfQuestion) -> WhatIfRun:
-        """Queue a what-if. Raises RequestRefused if too many wait already."""
+    def start(self, question: WhatIfQuestion, user: str, most: int) -> WhatIfRun:
+        """Queue a what-if. Raises LimitReached if the user already has `most`, and RequestRefused if too many wait."""
         with self._lock:
+            unfinished = sum(run.user == user and not run.ended.is_set() for run in self._runs.values())
+            if unfinished >= most:
+                raise LimitReached(f"{unfinished} what-ifs of yours are running or waiting; wait for their results")
             if len(self._waiting) >= _WAITING or self._closed:
                 raise RequestRefused(f"{len(self._waiting)} what-ifs are already waiting: try again when they are done")
-            run = WhatIfRun(uuid.uuid4().hex[:12], question)
+            run = WhatIfRun(uuid.uuid4().hex[:12], question, user)
             self._runs[run.id] = run
             self._waiting.append(run)
             while len(self._runs) > _KEPT:

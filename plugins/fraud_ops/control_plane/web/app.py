@@ -21,6 +21,7 @@ from fraud_ops.control_plane.web import problems
 from fraud_ops.control_plane.web.bootstrap import compose_here
 from fraud_ops.control_plane.web.extensions import extensions
 from fraud_ops.control_plane.web.guard import Guard
+from fraud_ops.control_plane.web.lanes import Lanes
 from fraud_ops.control_plane.web.rates import Buckets
 from fraud_ops.control_plane.web.routes import admin, alerts, decisions, detector, rules
 from fraud_ops.control_plane.web.schemas.alerts import Alert, AlertBatch, CorrectionEvent, Gap
@@ -67,16 +68,18 @@ def create_app(opener: Opener = compose_here, static: Path = _STATIC) -> FastAPI
 async def _lifespan(application: FastAPI) -> AsyncIterator[None]:
     """Start and stop the service. Airflow enters the lifespan of each application that it mounts."""
     service: ServiceHolder = application.state.service
+    application.state.lanes = lanes = Lanes()
     service.start(asyncio.get_running_loop())
     try:
         yield
     finally:
+        lanes.close()
         await asyncio.to_thread(service.stop)
 
 
 def _add_pages(application: FastAPI, static: Path) -> None:
     @application.get("/", include_in_schema=False)
-    def page() -> Response:
+    async def page() -> Response:
         """Serve the page. It holds no data, because all data comes from the API."""
         index = static / "index.html"
         if not index.is_file():

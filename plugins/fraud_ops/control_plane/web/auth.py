@@ -5,17 +5,18 @@ Airflow's own roles have no effect here, because a higher role there grants righ
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated
 from urllib.parse import urlsplit
 
 from airflow.api_fastapi.core_api.security import bearer_scheme, get_user
 from airflow.configuration import conf
 from fastapi import Depends, Request
-from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 
 from fraud_ops.control_plane.composition import ControlPlane
 from fraud_ops.control_plane.domain.roles import Actor, Role
+from fraud_ops.control_plane.web.lanes import LaneName, Lanes
 from fraud_ops.control_plane.web.problems import WebError
 from fraud_ops.control_plane.web.rates import Buckets
 
@@ -32,17 +33,18 @@ async def admit(request: Request, least: Role | None) -> None:
     buckets: Buckets = request.app.state.buckets
     if not buckets.allow(user, plane.settings.rates, writes=request.method not in _SAFE):
         raise WebError(429, "too many requests; wait a moment")
-    role = await run_in_threadpool(plane.roles.role_of, user)
+    lanes: Lanes = request.app.state.lanes
+    role = await lanes[LaneName.ROLES].run(user, partial(plane.roles.role_of, user))
     if least is not None and (role is None or not role.includes(least)):
         raise WebError(403, f"this needs the role {least}; {_yours(role)}")
     request.state.fraud_user, request.state.fraud_role = user, role
 
 
-def _actor(request: Request) -> Actor:
+async def _actor(request: Request) -> Actor:
     return Actor(request.state.fraud_user, request.state.fraud_role)
 
 
-def _user_of(request: Request) -> tuple[str, Role | None]:
+async def _user_of(request: Request) -> tuple[str, Role | None]:
     return request.state.fraud_user, request.state.fraud_role
 
 

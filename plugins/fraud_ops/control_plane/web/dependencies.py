@@ -11,7 +11,7 @@ from fraud_ops.control_plane.composition import ControlPlane
 __all__ = ["CurrentPlane"]
 
 
-def _plane(request: Request) -> ControlPlane:
+async def _plane(request: Request) -> ControlPlane:
     plane: ControlPlane = request.app.state.service()
     return plane
 

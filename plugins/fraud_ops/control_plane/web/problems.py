@@ -9,7 +9,7 @@ from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
-from fraud_ops.control_plane.domain.errors import Conflict, NotFound, RequestRefused, Unavailable
+from fraud_ops.control_plane.domain.errors import Conflict, LimitReached, NotFound, RequestRefused, Unavailable
 from fraud_ops.control_plane.domain.read_models import ProblemReason
 from fraud_ops.control_plane.web.answer import encode
 from fraud_ops.control_plane.web.schemas.base import Problem
@@ -82,6 +82,8 @@ async def _ours(request: Request, error: Exception) -> Response:
             return problem(404, str(error))
         case Conflict():
             return problem(412 if "if-match" in request.headers else 409, str(error))
+        case LimitReached():
+            return problem(429, str(error))
         case RequestRefused():
             return problem(403 if error.forbidden else 409, str(error))
         case InputInvalid():

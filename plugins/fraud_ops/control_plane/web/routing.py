@@ -1,10 +1,15 @@
-"""The route class of the API: it checks the user's role before it reads the body of a request."""
+"""The route class of the API: it checks the user's role before it reads the body of a request, and runs the route's
+function in a thread of the control plane.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator, Mapping
+from contextvars import ContextVar
 from decimal import Decimal
+from functools import partial, wraps
+from inspect import iscoroutinefunction
 from typing import Any
 
 from fastapi import APIRouter, Request, Response
@@ -12,12 +17,17 @@ from fastapi.routing import APIRoute
 
 from fraud_ops.control_plane.domain.roles import Role
 from fraud_ops.control_plane.web.auth import admit
+from fraud_ops.control_plane.web.lanes import LaneName, Lanes
 from fraud_rules.runtime.safe_text import is_unprintable
 
 __all__ = ["GuardedRoute", "least", "router"]
 
 _ROLE = "x-role"
+_LANE = "x-lane"
 _ANYBODY = "none"
+_SAFE = frozenset({"GET", "HEAD"})
+
+_request: ContextVar[Request] = ContextVar("_request")
 
 
 class ExactRequest(Request):
@@ -32,7 +42,15 @@ class ExactRequest(Request):
 
 
 class GuardedRoute(APIRoute):
-    """Checks the login and the role before the body is read. Each route must name a role, else its set-up fails."""
+    """Checks the login and the role before the body is read. Each route must name a role, else its set-up fails.
+
+    A function that is not a coroutine runs in the lane that the route names, by default `reads` or `changes`.
+    """
+
+    def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:
+        if not iscoroutinefunction(endpoint):
+            endpoint = _in_lane(endpoint, _lane(options))
+        super().__init__(path, endpoint, **options)
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handle = super().get_route_handler()
@@ -43,19 +61,35 @@ class GuardedRoute(APIRoute):
             await admit(request, role)
             exact = ExactRequest(request.scope, request.receive)
             await exact.body()  # here, so that a body that is too large gets its own error
+            _request.set(exact)
             return await handle(exact)
 
         return guarded
 
 
-def least(role: str | None) -> dict[str, Any]:
-    """Name the lowest role for a route; None for any user who is logged in."""
-    return {_ROLE: role or _ANYBODY}
+def least(role: str | None, lane: LaneName | None = None) -> dict[str, Any]:
+    """Name the lowest role for a route (None: any user who is logged in), and a lane other than the default one."""
+    return {_ROLE: role or _ANYBODY} | ({} if lane is None else {_LANE: lane.value})
 
 
 def router(tag: str) -> APIRouter:
     """Create a router for the routes of one tag."""
     return APIRouter(prefix="/api", tags=[tag], route_class=GuardedRoute)
+
+
+def _lane(options: Mapping[str, Any]) -> LaneName:
+    default = LaneName.READS if set(options.get("methods") or ()) <= _SAFE else LaneName.CHANGES
+    return LaneName((options.get("openapi_extra") or {}).get(_LANE, default))
+
+
+def _in_lane(function: Callable[..., Response], name: LaneName) -> Callable[..., Coroutine[Any, Any, Response]]:
+    @wraps(function)
+    async def in_lane(*args: Any, **named: Any) -> Response:
+        request = _request.get()
+        lanes: Lanes = request.app.state.lanes
+        return await lanes[name].run(request.state.fraud_user, partial(function, *args, **named))
+
+    return in_lane
 
 
 def _texts(content: object) -> Iterator[str]:

@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import pytest
+from anyio import to_thread
 from fastapi.routing import APIRoute
 
 from fraud_ops.control_plane.domain.roles import Role
@@ -179,6 +180,31 @@ def test_too_many_requests_are_refused_with_a_time_to_wait(
         changes = [server.ask("POST", "/rules/validate", "analyst", json={"document": RULE}) for _ in range(100)]
         assert {answer.status_code for answer in changes} == {200, 429}
         assert server.ask("GET", "/me", "analyst").status_code == 200, "reads have their own limit"
+
+
+def test_no_route_waits_for_a_thread_that_airflow_shares(server: Server) -> None:
+    """Airflow serves task heartbeats with these threads. The test holds all of them."""
+
+    async def hold() -> list[object]:
+        limiter = to_thread.current_default_thread_limiter()
+        holders = [object() for _ in range(int(limiter.total_tokens))]
+        for holder in holders:
+            await limiter.acquire_on_behalf_of(holder)
+        return holders
+
+    async def release(holders: list[object]) -> None:
+        for holder in holders:
+            to_thread.current_default_thread_limiter().release_on_behalf_of(holder)
+
+    assert server.client.portal is not None
+    holders = server.client.portal.call(hold)
+    try:
+        for route in ROUTES:
+            answer = server.ask(route.method, route.path, "admin", json=route.body, headers=route.headers)
+            assert answer.status_code == route.status, (route, answer.text)
+        assert server.client.get(f"{PREFIX}/nothing").status_code == 404
+    finally:
+        server.client.portal.call(release, holders)
 
 
 def _pattern(path: str) -> str:

@@ -8,7 +8,9 @@ import threading
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
-from fraud_ops.control_plane.domain.errors import Unavailable
+import pytest
+
+from fraud_ops.control_plane.domain.errors import LimitReached, Unavailable
 from fraud_ops.control_plane.domain.flood import FloodWatch
 from fraud_ops.control_plane.domain.read_models import Snooze
 from fraud_ops.control_plane.domain.snoozing import KnownSnoozing, Snoozing
@@ -262,6 +264,23 @@ def test_a_quiet_stream_sends_comments_and_ends_in_time() -> None:
         texts = [text async for text in hub.read(None, 0.05)]
         assert b": ping\n\n" in texts
         assert hub.readers == 0
+
+    asyncio.run(run())
+
+
+def test_a_user_has_a_limited_number_of_streams_and_a_closed_one_frees_its_seat() -> None:
+    async def run() -> None:
+        hub = hub_of(FeedMemory(), HubBounds(readers=3))
+        seats = [hub.reserve("vic", 2) for _ in range(2)]
+        with pytest.raises(LimitReached, match="2 event streams of yours"):
+            hub.reserve("vic", 2)
+        assert hub.reserve("ann", 2) is not None
+        assert hub.reserve("abe", 2) is None, "the hub is full before the first stream reads"
+        assert seats[0] is not None
+        for _ in range(2):
+            seats[0].release()
+        assert hub.reserve("vic", 2) is not None
+        assert hub.reserve("abe", 2) is None
 
     asyncio.run(run())
 

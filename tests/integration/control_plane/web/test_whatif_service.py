@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from fraud_ops.control_plane.domain.errors import NotFound, RequestRefused
+from fraud_ops.control_plane.domain.errors import LimitReached, NotFound, RequestRefused
 from fraud_ops.control_plane.service.whatif import WhatIfQuestion, WhatIfRun, WhatIfRunner, WhatIfStatus
 from fraud_rules.configuration.project import Project
 from tests.support.waiting import until
@@ -22,7 +22,7 @@ def service(project: Project, tmp_path: Path, script: str) -> WhatIfRunner:
 
 def test_the_result_is_the_output_of_the_command(project: Project, tmp_path: Path) -> None:
     script = "import sys; print(open(sys.argv[1]).read() + ' '.join(sys.argv[2:]))"
-    run = service(project, tmp_path, script).start(QUESTION)
+    run = service(project, tmp_path, script).start(QUESTION, "ann", 20)
     assert run.ended.wait(60)
     assert run.status is WhatIfStatus.DONE
     expected = f'{{"ruleId": 1}}--days=7 --archive={tmp_path / "archive"} --processes=1 --json\n'
@@ -31,14 +31,14 @@ def test_the_result_is_the_output_of_the_command(project: Project, tmp_path: Pat
 
 def test_limits_and_a_fixed_window_become_options_of_the_command(project: Project, tmp_path: Path) -> None:
     what_ifs = service(project, tmp_path, "import sys; print(' '.join(sys.argv[-2:]))")
-    run = what_ifs.start(WhatIfQuestion(b"{}", 7, (Decimal("1E+3"), Decimal("2.5")), windows=False))
+    run = what_ifs.start(WhatIfQuestion(b"{}", 7, (Decimal("1E+3"), Decimal("2.5")), windows=False), "ann", 2)
     assert run.ended.wait(60)
     assert run.result == b"--limits=1000,2.5 --no-windows\n"
 
 
 def test_the_reason_is_the_last_line_of_the_error(project: Project, tmp_path: Path) -> None:
     run = service(project, tmp_path, "import sys; sys.exit('first\\nthe archive holds no transaction yet')").start(
-        QUESTION
+        QUESTION, "ann", 2
     )
     assert run.ended.wait(60)
     assert (run.status, run.said) == (WhatIfStatus.FAILED, "the archive holds no transaction yet")
@@ -56,7 +56,7 @@ def test_an_unexpected_error_fails_one_what_if_and_not_the_next(
         evaluate(run)
 
     monkeypatch.setattr(what_ifs, "_evaluate", fails)
-    first, second = what_ifs.start(QUESTION), what_ifs.start(QUESTION)
+    first, second = what_ifs.start(QUESTION, "ann", 20), what_ifs.start(QUESTION, "ann", 20)
     assert first.ended.wait(60) and second.ended.wait(60)
     assert (first.status, first.said) == (WhatIfStatus.FAILED, "ZeroDivisionError: see the API server's log")
     assert (second.status, second.result) == (WhatIfStatus.DONE, b"7\n")
@@ -64,12 +64,12 @@ def test_an_unexpected_error_fails_one_what_if_and_not_the_next(
 
 def test_the_number_of_waiting_what_ifs_is_limited(project: Project, tmp_path: Path) -> None:
     what_ifs = service(project, tmp_path, "import time; time.sleep(600)")
-    first = what_ifs.start(QUESTION)
+    first = what_ifs.start(QUESTION, "ann", 20)
     until(lambda: first.status is WhatIfStatus.RUNNING, "the first runs")
     for _ in range(10):
-        what_ifs.start(QUESTION)
+        what_ifs.start(QUESTION, "ann", 20)
     with pytest.raises(RequestRefused):
-        what_ifs.start(QUESTION)
+        what_ifs.start(QUESTION, "ann", 20)
     what_ifs.close()
     assert first.ended.wait(60) and first.status is WhatIfStatus.FAILED, (
         "a running what-if is ended, also during its start"
@@ -78,8 +78,22 @@ def test_the_number_of_waiting_what_ifs_is_limited(project: Project, tmp_path: P
         what_ifs.get("0123456789ab")
 
 
+def test_a_user_has_few_what_ifs_at_a_time(project: Project, tmp_path: Path) -> None:
+    what_ifs = service(project, tmp_path, "print(7)")
+    for _ in range(3):
+        run = what_ifs.start(QUESTION, "ann", 1)
+        assert run.ended.wait(60), "a finished what-if does not count"
+    what_ifs = service(project, tmp_path, "import time; time.sleep(600)")
+    for _ in range(2):
+        what_ifs.start(QUESTION, "ann", 2)
+    with pytest.raises(LimitReached, match="2 what-ifs of yours"):
+        what_ifs.start(QUESTION, "ann", 2)
+    what_ifs.start(QUESTION, "abe", 2)
+    what_ifs.close()
+
+
 def test_the_real_command_reports_a_missing_archive(project: Project, tmp_path: Path) -> None:
     asked = WhatIfQuestion(b'{"ruleId": 1}', 7, (Decimal(5),), windows=False)
-    run = WhatIfRunner(project, tmp_path / "archive").start(asked)
+    run = WhatIfRunner(project, tmp_path / "archive").start(asked, "ann", 2)
     assert run.ended.wait(120)
     assert run.status is WhatIfStatus.FAILED and "fraud archive" in str(run.said)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 from typing import Annotated
 
 import msgspec
 from fastapi import Header, Path, Query, Response
 from fastapi.responses import StreamingResponse
+from starlette.types import Receive, Scope, Send
 
 from fraud_ops.control_plane.composition import ControlPlane
 from fraud_ops.control_plane.domain import read_models
@@ -15,12 +17,14 @@ from fraud_ops.control_plane.domain.errors import NotFound
 from fraud_ops.control_plane.feed.events import FeedAlert
 from fraud_ops.control_plane.feed.fire_stats import RuleFireStats
 from fraud_ops.control_plane.feed.follower import FeedReader
+from fraud_ops.control_plane.feed.hub import Seat
 from fraud_ops.control_plane.feed.place import FeedPlace
 from fraud_ops.control_plane.service.alert_list import AlertFilter
 from fraud_ops.control_plane.web import rows
 from fraud_ops.control_plane.web.answer import answer, json_answer, nothing
-from fraud_ops.control_plane.web.auth import CurrentActor
+from fraud_ops.control_plane.web.auth import CurrentActor, CurrentUser
 from fraud_ops.control_plane.web.dependencies import CurrentPlane
+from fraud_ops.control_plane.web.lanes import LaneName
 from fraud_ops.control_plane.web.problems import WebError
 from fraud_ops.control_plane.web.routing import least, router
 from fraud_ops.control_plane.web.schemas import alerts as schemas
@@ -41,7 +45,21 @@ _STREAM_S = 600.0  # then the client must connect again, which checks its login 
 _STREAM_HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 
 
-@routes.get("/alerts", response_model=schemas.Alerts, openapi_extra=least("viewer"))
+class _EventStream(StreamingResponse):
+    """A stream of events. Its end, also before its first event, frees the seat of its reader."""
+
+    def __init__(self, seat: Seat, events: AsyncIterator[bytes]) -> None:
+        super().__init__(events, 200, _STREAM_HEADERS, "text/event-stream")
+        self._seat = seat
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._seat.release()
+
+
+@routes.get("/alerts", response_model=schemas.Alerts, openapi_extra=least("viewer", LaneName.ALERTS))
 def list_alerts(
     plane: CurrentPlane,
     *,
@@ -82,22 +100,31 @@ def list_alerts(
 )
 async def stream(
     plane: CurrentPlane,
+    user: CurrentUser,
     last_event_id: Annotated[str | None, Header(alias="Last-Event-ID", max_length=200)] = None,
 ) -> Response:
     """Stream events: `alert` (Alert), `alerts` (AlertBatch), `correction` (CorrectionEvent), `operation` (Activation),
     `rules` (RuleChanged), `progress` (ProgressPoint), `gap` (Gap). With `Last-Event-ID`, the stream resumes after that
     event."""
     since = FeedPlace.of(last_event_id) if last_event_id else None
-    if plane.hub.full:
+    seat = plane.hub.reserve(user[0], plane.settings.rates.streams)
+    if seat is None:
         raise WebError(503, "the event stream has too many readers; try again later")
-    # The records that a server reads when it starts are not new events.
-    if not await _caught_up(plane.feed):
-        raise WebError(503, "the server is still reading the latest alerts; try again later")
-    await asyncio.sleep(_POLL_INTERVAL_S)  # the last events are on their way to the hub
-    return StreamingResponse(plane.hub.read(since, _STREAM_S), 200, _STREAM_HEADERS, "text/event-stream")
+    try:
+        # The records that a server reads when it starts are not new events.
+        await _await_caught_up(plane.feed)
+        await asyncio.sleep(_POLL_INTERVAL_S)  # the last events are on their way to the hub
+        return _EventStream(seat, plane.hub.read(since, _STREAM_S))
+    except BaseException:
+        seat.release()
+        raise
 
 
-@routes.get("/alerts/{alert_id}/evidence", response_model=read_models.Evidence, openapi_extra=least("viewer"))
+@routes.get(
+    "/alerts/{alert_id}/evidence",
+    response_model=read_models.Evidence,
+    openapi_extra=least("viewer", LaneName.EVIDENCE),
+)
 def get_evidence(plane: CurrentPlane, alert_id: AlertId, position: Position = None) -> Response:
     """Read the transactions of an alert's window from the broker. `position` locates an alert that is not in memory."""
     return answer(plane.evidence.read(_alert(plane, alert_id, position).json))
@@ -159,15 +186,14 @@ def quality(plane: CurrentPlane) -> Response:
     return answer(schemas.QualityTable(items=items))
 
 
-async def _caught_up(feed: FeedReader) -> bool:
-    """Wait, without a thread, until the feed has read its initial records; False if that takes too long."""
+async def _await_caught_up(feed: FeedReader) -> None:
+    """Wait, without a thread, until the feed has read its initial records. Raises WebError if that takes too long."""
     try:
         async with asyncio.timeout(_CAUGHT_UP_S):
             while not feed.caught_up:  # noqa: ASYNC110 -- the feed is a thread, which has no event loop
                 await asyncio.sleep(_POLL_INTERVAL_S)
     except TimeoutError:
-        return False
-    return True
+        raise WebError(503, "the server is still reading the latest alerts; try again later") from None
 
 
 def _alert(plane: ControlPlane, alert_id: str, position: str | None) -> FeedAlert:

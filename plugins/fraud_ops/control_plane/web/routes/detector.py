@@ -14,8 +14,10 @@ from fraud_ops.control_plane.feed.events import FeedQuarantine
 from fraud_ops.control_plane.service.panel import Panel
 from fraud_ops.control_plane.service.whatif import WhatIfQuestion, WhatIfRun, WhatIfStatus
 from fraud_ops.control_plane.web.answer import answer
+from fraud_ops.control_plane.web.auth import CurrentActor
 from fraud_ops.control_plane.web.convert import point_of
 from fraud_ops.control_plane.web.dependencies import CurrentPlane
+from fraud_ops.control_plane.web.lanes import LaneName
 from fraud_ops.control_plane.web.problems import WebError, problem
 from fraud_ops.control_plane.web.routing import least, router
 from fraud_ops.control_plane.web.schemas import detector as schemas
@@ -57,8 +59,13 @@ def get_liveness(plane: CurrentPlane) -> Response:
     return answer(_liveness(plane.panel))
 
 
-@routes.post("/whatif", status_code=202, response_model=schemas.WhatIfStarted, openapi_extra=least("analyst"))
-def start_what_if(plane: CurrentPlane, body: schemas.WhatIfRequest) -> Response:
+@routes.post(
+    "/whatif",
+    status_code=202,
+    response_model=schemas.WhatIfStarted,
+    openapi_extra=least("analyst", LaneName.READS),
+)
+def start_what_if(plane: CurrentPlane, who: CurrentActor, body: schemas.WhatIfRequest) -> Response:
     """Start the evaluation of a rule over past days. It publishes nothing."""
     if (body.document is None) == (body.text is None):
         raise WebError(422, "send the rule in one form: document or text")
@@ -68,7 +75,8 @@ def start_what_if(plane: CurrentPlane, body: schemas.WhatIfRequest) -> Response:
     if not all(limit.is_finite() and abs(limit.adjusted()) <= _DIGITS for limit in body.limits or ()):
         raise WebError(422, f"limits must be finite numbers of at most {_DIGITS} digits")
     record = encode_document({**validated.document, "ruleState": "ACTIVE"})
-    run = plane.what_ifs.start(WhatIfQuestion(record, body.days, tuple(body.limits or ()), body.windows))
+    question = WhatIfQuestion(record, body.days, tuple(body.limits or ()), body.windows)
+    run = plane.what_ifs.start(question, who.user, plane.settings.rates.what_ifs)
     return answer(schemas.WhatIfStarted(id=run.id), 202)
 
 

@@ -15,6 +15,7 @@ from fraud_ops.control_plane.web.answer import answer
 from fraud_ops.control_plane.web.auth import CurrentActor
 from fraud_ops.control_plane.web.convert import activation_of
 from fraud_ops.control_plane.web.dependencies import CurrentPlane
+from fraud_ops.control_plane.web.lanes import LaneName
 from fraud_ops.control_plane.web.problems import WebError
 from fraud_ops.control_plane.web.routing import least, router
 from fraud_ops.control_plane.web.schemas import rules as schemas
@@ -60,7 +61,7 @@ def create_rule(plane: CurrentPlane, actor: CurrentActor, body: schemas.WriteReq
     return rows.detail(plane, plane.service.create(actor, _rule_input(body), body.comment), 201)
 
 
-@routes.post("/rules/validate", response_model=read_models.Validation, openapi_extra=least("analyst"))
+@routes.post("/rules/validate", response_model=read_models.Validation, openapi_extra=least("analyst", LaneName.READS))
 def validate_rule(plane: CurrentPlane, body: schemas.ValidateRequest) -> Response:
     """Validate a rule and list all faults. This saves nothing."""
     return answer(plane.service.validate(_rule_input(body), body.rule_id))
@@ -192,7 +193,7 @@ def export_rules(
     return Response(plane.service.export(rule_format), 200, headers, f"{_MEDIA_TYPES[rule_format]}; charset=utf-8")
 
 
-@routes.post("/import", response_model=read_models.ImportResult, openapi_extra=least("analyst"))
+@routes.post("/import", response_model=read_models.ImportResult, openapi_extra=least("analyst", LaneName.IMPORTS))
 def import_rules(
     plane: CurrentPlane,
     actor: CurrentActor,
