@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import shutil
 import sys
 import threading
@@ -17,9 +18,11 @@ from fraud_demo.airflow import AirflowSite, LocalAirflow
 from fraud_demo.children import Child
 from fraud_demo.steering import VARIABLE as STEERING_VARIABLE
 from fraud_rules.cli.configured import CommandContext
+from fraud_rules.cli.options import KEYS_FILE
 from fraud_rules.configuration.project import port_setting
 from fraud_rules.deploy.deployment_log import append_intent, read_deployment, read_intent_log
 from fraud_rules.deploy.intent import Intent, IntentKind
+from fraud_rules.deploy.intent_keys import IntentKeys
 from fraud_rules.errors import DetectorFailed
 from fraud_rules.kafka import topics as topic_admin
 from fraud_rules.kafka.broker import CONTROLLER_PORT_VARIABLE, PORT_VARIABLE, Broker, check_free
@@ -61,6 +64,16 @@ class DemoPaths:
         return self.home / "archive"
 
     @property
+    def agent(self) -> Path:
+        """The agent's home."""
+        return self.home / "agent"
+
+    @property
+    def intent_keys(self) -> Path:
+        """The file with the key that Airflow and the agent share."""
+        return self.agent / KEYS_FILE
+
+    @property
     def recording(self) -> Path:
         """The recording for `fraud replay`."""
         return self.home / "recording.json"
@@ -78,11 +91,18 @@ class DemoSite:
         port = port_setting(PORT_VARIABLE, 9092)
         controller_port = port_setting(CONTROLLER_PORT_VARIABLE, port + 1 if port < 65_535 else port - 1)
         self.broker = Broker(self.places.home / "broker", port, controller_port, context.project)
+        self._intent_key = secrets.token_hex(32)
         self.airflow = LocalAirflow(self._airflow_site())
         self.agent = Child(
             "agent",
-            [*agent_prefix, sys.executable, *_AGENT, f"--bootstrap={self.broker.bootstrap}"],
-            f"--home={self.places.home / 'agent'}",
+            [
+                *agent_prefix,
+                sys.executable,
+                *_AGENT,
+                f"--bootstrap={self.broker.bootstrap}",
+                f"--intent-keys={self.places.intent_keys}",
+            ],
+            f"--home={self.places.agent}",
             self.places.logs / "agent.log",
         )
 
@@ -102,7 +122,7 @@ class DemoSite:
     def start(self, stack: ExitStack, report: Callable[[str], None]) -> None:
         """Start all components with empty folders. Return when Airflow has begun to start."""
         shutil.rmtree(self.places.home, ignore_errors=True)
-        self.places.home.mkdir(parents=True)
+        IntentKeys.create(self.places.intent_keys, self._intent_key)
         for port in self.airflow.site.ports:
             check_free(port, AIRFLOW_PORT_VARIABLE)
         began_s = time.monotonic()
@@ -147,7 +167,8 @@ class DemoSite:
             supervisor="demo",
             requested_ms=now_ms(),
         )
-        epoch = append_intent(kafka, topics.detector_intents, intent).epoch
+        keys = IntentKeys.load(self.places.intent_keys)
+        epoch = append_intent(kafka, topics.detector_intents, intent, keys).epoch
 
         def is_drained() -> bool:
             attempt = read_deployment(kafka, topics.detector_attempts, detector).of_epoch(epoch)
@@ -164,12 +185,13 @@ class DemoSite:
     def _airflow_site(self) -> AirflowSite:
         kafka = {"conn_type": "kafka", "extra": {"bootstrap.servers": self.broker.bootstrap}}
         spark = {"conn_type": "spark", "host": "local[2,4]", "extra": {"checkpoint": str(self.places.checkpoint)}}
+        key = {"conn_type": "generic", "password": self._intent_key}
         return AirflowSite(
             home=self.places.home / "airflow",
             project=self._context.project,
             port=port_setting(AIRFLOW_PORT_VARIABLE, 8080),
             password=PASSWORD,
-            connections={"fraud_kafka": kafka, "spark_default": spark},
+            connections={"fraud_kafka": kafka, "spark_default": spark, "fraud_intent_key": key},
             variables={"fraud_archive": str(self.places.archive)},
             process_variables={STEERING_VARIABLE: str(self.places.steering)},
         )

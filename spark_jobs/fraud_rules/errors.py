@@ -178,6 +178,12 @@ class ReleaseNotAllowed(FraudError):
     exit_code = 62
 
 
+class IntentForged(FraudError):
+    """An intent has no signature of an accepted key, so its writer may not request anything."""
+
+    exit_code = 63
+
+
 class MasterUnavailable(FraudError):
     """Spark's master cannot be reached, or Spark does not know this kind of master."""
 

@@ -18,6 +18,7 @@ from fraud_rules.runtime.clock import now_ms
 from tests.e2e.accessibility import visit
 from tests.e2e.people import People
 from tests.e2e.world import World
+from tests.support.deployments import KEYS
 from tests.support.operations.observations import DETECTOR, release
 from tests.support.waiting import until
 
@@ -100,7 +101,7 @@ def _agent(running: World) -> Callable[[], None]:
     """Append an intent to run the detector. Return a function that reports it as running, in place of the agent."""
     kafka, names = running.topics.kafka, running.topics.names
     intent = Intent(DETECTOR, IntentKind.RUN, "a", NO_EPOCH, "", "start", "here", now_ms(), release=release())
-    asked = append_intent(kafka, names.detector_intents, intent)
+    asked = append_intent(kafka, names.detector_intents, intent, KEYS)
     log = DeploymentLog.open(kafka, names.detector_attempts, DETECTOR)
     status = AttemptStatus(DETECTOR, "a", asked.epoch, AttemptPhase.RUNNING, now_ms(), "agent", "host")
 

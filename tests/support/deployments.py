@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from fraud_rules.deploy.intent import Intent, IntentKind
+from collections.abc import Iterable
+
+from fraud_rules.deploy.intent import SIGNATURE, Intent, IntentKind
+from fraud_rules.deploy.intent_keys import IntentKeys
 from fraud_rules.deploy.release import Release
+from fraud_rules.kafka.reader import Record
 
 RELEASE = Release(
     code="c0de",
@@ -12,6 +16,19 @@ RELEASE = Release(
     checkpoint="/data/checkpoint",
     bootstrap="kafka:9092",
 )
+
+
+KEY = "k" * 64
+KEYS = IntentKeys(KEY, "a test")
+
+
+def records_of(intents: Iterable[Intent | None], step_ms: int = 0, keys: IntentKeys = KEYS) -> list[Record]:
+    """The records of a log with signed intents. None stands for a record without a value."""
+    values = [None if intent is None else intent.encode() for intent in intents]
+    return [
+        Record(offset, offset * step_ms, None, value, [] if value is None else [(SIGNATURE, keys.sign(value))])
+        for offset, value in enumerate(values)
+    ]
 
 
 def run(after: int, attempt_id: str = "a", detector: str = "cards", release: Release = RELEASE) -> Intent:

@@ -11,16 +11,20 @@ from typing import Any
 from airflow.sdk import BaseHook, Connection
 from airflow.sdk.exceptions import AirflowNotFoundException
 
+from fraud_rules.deploy.intent_keys import IntentKeys
 from fraud_rules.errors import ConfigError
 from fraud_rules.kafka.connection import KafkaConnection
 
-__all__ = ["KAFKA", "SPARK", "async_connection", "connection", "kafka_of", "master_of"]
+__all__ = ["INTENT_KEY", "KAFKA", "SPARK", "async_connection", "connection", "intent_keys_of", "kafka_of", "master_of"]
 
 KAFKA = "fraud_kafka"
 """The broker: a connection of type Kafka. Its extra has `bootstrap.servers` and the client's SASL and TLS options."""
 
 SPARK = "spark_default"
 """Spark: the host is the master. The extra has the checkpoint and the other Spark options of a release."""
+
+INTENT_KEY = "fraud_intent_key"
+"""The keys that sign intents: the password has one or two keys of the agent's file."""
 
 _BOOTSTRAP = "bootstrap.servers"
 
@@ -49,6 +53,11 @@ def kafka_of(found: Connection) -> KafkaConnection:
         raise ConfigError(f"the Airflow connection {found.conn_id} has no {_BOOTSTRAP} in its extra: add it")
     security = {name: str(value) for name, value in options.items() if name != _BOOTSTRAP}
     return KafkaConnection.of(bootstrap, security, f"the Airflow connection {found.conn_id}")
+
+
+def intent_keys_of(found: Connection) -> IntentKeys:
+    """The keys of a connection. Raises ConfigError if it has none."""
+    return IntentKeys(found.password or "", f"the password of the Airflow connection {found.conn_id}")
 
 
 def master_of(found: Connection) -> str:

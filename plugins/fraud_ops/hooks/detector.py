@@ -10,7 +10,15 @@ from functools import cached_property
 import msgspec
 from airflow.sdk import BaseHook, conf
 
-from fraud_ops.hooks.connections import KAFKA, SPARK, async_connection, connection, kafka_of
+from fraud_ops.hooks.connections import (
+    INTENT_KEY,
+    KAFKA,
+    SPARK,
+    async_connection,
+    connection,
+    intent_keys_of,
+    kafka_of,
+)
 from fraud_ops.hooks.observer import DetectorObserver
 from fraud_ops.hooks.release import declared_release
 from fraud_ops.verdicts.observation import DetectorObservation
@@ -19,8 +27,9 @@ from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.deploy.attempt import Supervision
 from fraud_rules.deploy.deployment_log import append_intent, write_supervision
 from fraud_rules.deploy.intent import Intent, IntentKind, IntentRecord, Rebuild
-from fraud_rules.deploy.release import Release
-from fraud_rules.errors import BrokerUnavailable
+from fraud_rules.deploy.intent_keys import IntentKeys
+from fraud_rules.deploy.release import Release, fingerprint
+from fraud_rules.errors import BrokerUnavailable, IntentForged
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.runtime.clock import now_ms
 
@@ -62,6 +71,11 @@ class FraudDetectorHook(BaseHook):
         """The connection to the broker."""
         return kafka_of(connection(self.kafka_conn_id))
 
+    @cached_property
+    def intent_keys(self) -> IntentKeys:
+        """The keys that sign intents."""
+        return intent_keys_of(connection(INTENT_KEY))
+
     def declared_release(self) -> Release:
         """The release that the settings, the code of this Airflow and the Spark connection declare."""
         return declared_release(self.project, connection(self.spark_conn_id), connection(self.kafka_conn_id))
@@ -74,6 +88,11 @@ class FraudDetectorHook(BaseHook):
     async def resolve_kafka(self) -> None:
         """Read the Kafka connection again, without blocking the event loop. Later reads of `kafka` do not wait."""
         self.__dict__["kafka"] = kafka_of(await async_connection(self.kafka_conn_id))
+
+    async def resolve_intent_keys(self) -> None:
+        """Read the keys for intents again, without blocking the event loop. Later reads of `intent_keys` do not
+        wait."""
+        self.__dict__["intent_keys"] = intent_keys_of(await async_connection(INTENT_KEY))
 
     def observer(self) -> DetectorObserver:
         """An observer that keeps its connection to the broker. The caller closes it."""
@@ -98,12 +117,18 @@ class FraudDetectorHook(BaseHook):
         reason: str,
         requested_by: str,
         *,
+        declared: bool = False,
         resume: bool = False,
         rebuild: Rebuild | None = None,
         accept_loss: bool = False,
     ) -> IntentRecord:
-        """Append the intent to run a release, based on `observation`. Raises Superseded if another intent came
-        first."""
+        """Append the intent to run a release, based on `observation`. Raises Superseded if another intent came first.
+
+        A release that is not `declared` comes from the log. Raises IntentForged if no signed intent there has it: a
+        signature of this Airflow must not confirm a forged release.
+        """
+        if not declared:
+            self._require_signed(observation, release)
         intent = self._intent(observation, IntentKind.RUN, reason, requested_by, release)
         return self._append(msgspec.structs.replace(intent, resume=resume, rebuild=rebuild, accept_loss=accept_loss))
 
@@ -139,5 +164,14 @@ class FraudDetectorHook(BaseHook):
             release=release,
         )
 
+    def _require_signed(self, observation: DetectorObservation, release: Release) -> None:
+        wanted = fingerprint(release)
+        records = [record for record in observation.intents.valid if record.intent.fingerprint == wanted]
+        if not any(self.intent_keys.accepts(record) for record in records):
+            raise IntentForged(
+                f"no intent with release {wanted} has a signature of an accepted key: request a start, which runs the "
+                "declared release"
+            )
+
     def _append(self, intent: Intent) -> IntentRecord:
-        return append_intent(self.kafka, self.settings.topics.detector_intents, intent)
+        return append_intent(self.kafka, self.settings.topics.detector_intents, intent, self.intent_keys)

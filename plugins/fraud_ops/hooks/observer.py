@@ -135,8 +135,7 @@ class DetectorObserver:
     def _intent_log(self) -> IntentLog:
         count, log = self._folded
         if count != len(self._intents):
-            rows = ((record.offset, record.append_ms, record.value) for record in self._intents)
-            log = read_intents(self._settings.detector, rows)
+            log = read_intents(self._settings.detector, self._intents)
             self._folded = (len(self._intents), log)
         return log
 

@@ -29,7 +29,8 @@ def decide(
     partial: bool = False,
     accept_loss: bool = False,
 ) -> IntentRecord:
-    """Append the intent for an action. Raises ConfigError if no suitable release exists, BrokerUnavailable, Superseded.
+    """Append the intent for an action. Raises ConfigError if no suitable release exists, BrokerUnavailable, Superseded,
+    IntentForged.
 
     START and REBUILD run the declared release, and START also lifts a stop by the rule log. RESTART runs the last
     requested release. `partial` accepts a rebuild from a topic that has lost its beginning. `accept_loss` lets the
@@ -37,8 +38,9 @@ def decide(
     """
     match action:
         case OperatorRequest.START:
+            release = hook.declared_release()
             return hook.request_run(
-                observation, hook.declared_release(), reason, requested_by, resume=True, accept_loss=accept_loss
+                observation, release, reason, requested_by, declared=True, resume=True, accept_loss=accept_loss
             )
         case OperatorRequest.DRAIN:
             return hook.request_drain(observation, reason, requested_by)
@@ -51,9 +53,9 @@ def decide(
                 observation, release_before(observation), reason, requested_by, accept_loss=accept_loss
             )
         case OperatorRequest.REBUILD:
-            rebuild = Rebuild(partial=partial)
+            release, order = hook.declared_release(), Rebuild(partial=partial)
             return hook.request_run(
-                observation, hook.declared_release(), reason, requested_by, rebuild=rebuild, accept_loss=accept_loss
+                observation, release, reason, requested_by, declared=True, rebuild=order, accept_loss=accept_loss
             )
 
 

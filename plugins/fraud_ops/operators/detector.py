@@ -90,7 +90,7 @@ class DeployOperator(DetectorOperator):
             if action.kind is ActionKind.NOTHING or action.release is None:
                 return {"epoch": observation.intents.epoch, "health": verdict.health.value}
             by = request_text(OperatorRequest.START, context["dag_run"].run_id)
-            record = hook.request_run(observation, action.release, action.reason, by)
+            record = hook.request_run(observation, action.release, action.reason, by, declared=True)
         self.await_outcome(Until.EXECUTED, record, timedelta(minutes=10))
         raise AirflowException("a deferred task does not continue")
 

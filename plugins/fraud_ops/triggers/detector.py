@@ -142,6 +142,7 @@ class SupervisionTrigger(BaseTrigger):
     async def run(self) -> AsyncIterator[TriggerEvent]:
         hook = FraudDetectorHook(self.kafka_conn_id, self.spark_conn_id)
         await hook.resolve_kafka()
+        await hook.resolve_intent_keys()
         began_s = checked_s = time.monotonic()
         recorded_s = requested_s = float("-inf")
         event: dict[str, Any] | None = None
@@ -200,6 +201,7 @@ class SupervisionTrigger(BaseTrigger):
     async def _new_declaration(self, hook: FraudDetectorHook) -> dict[str, Any] | None:
         try:
             await hook.resolve_kafka()
+            await hook.resolve_intent_keys()
             declared = fingerprint(await hook.async_declared_release())
         except (FraudError, OSError) as error:
             self.log.warning("the declared release is invalid: %s", error)

@@ -19,10 +19,11 @@ _NAMED = {
     "DetectorStopped": Health.STOPPED,
     "ConfigError": Health.REFUSED,
     "ReleaseNotAllowed": Health.REFUSED,
+    "IntentForged": Health.REFUSED,
 }
 """Errors of the detector with a verdict of their own. All others lead to DEAD."""
 
-NOT_ALLOWED = frozenset({"ReleaseNotAllowed"})
+NOT_ALLOWED = frozenset({"ReleaseNotAllowed", "IntentForged"})
 """Refusals that can point to an attack, so they raise an alarm while the previous detector works."""
 
 

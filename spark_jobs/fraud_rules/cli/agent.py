@@ -14,7 +14,7 @@ import typer
 
 from fraud_rules.cli.configured import load_context
 from fraud_rules.cli.interrupts import interrupts_set
-from fraud_rules.cli.options import Jars, Kafka, Metrics
+from fraud_rules.cli.options import KEYS_FILE, IntentKeysFile, Jars, Kafka, Metrics
 from fraud_rules.runtime import clock
 from fraud_rules.runtime.clock import MS_PER_S
 
@@ -44,6 +44,7 @@ def run(
         Path | None,
         typer.Option(help="File with the releases that the agent accepts.", show_default="config/agent.yaml"),
     ] = None,
+    intent_keys: IntentKeysFile = None,
     jars: Jars = None,
     metrics: Metrics = "",
     drain_s: Annotated[
@@ -76,15 +77,17 @@ def run(
     from fraud_rules.deploy.agent.run import AgentJob, run_agent
 
     context = load_context()
+    folder = home or context.project.var / "agent"
     limits = AgentLimits.of(context.settings.agent)
     if drain_s is not None:
         limits = replace(limits, drain_ms=round(drain_s * MS_PER_S))
     job = AgentJob(
         context.settings,
         kafka,
-        home or context.project.var / "agent",
+        folder,
         jars or context.project.jars / "connector",
         AllowList.load(allow or context.project.config / "agent.yaml", kafka.bootstrap),
+        intent_keys or folder / KEYS_FILE,
         name or socket.gethostname(),
         metrics,
         limits,

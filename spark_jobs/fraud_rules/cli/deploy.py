@@ -7,15 +7,18 @@ import socket
 import urllib.request
 import uuid
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from fraud_rules.cli.configured import CommandContext, load_context
 from fraud_rules.cli.options import (
+    KEYS_FILE,
     AcceptLoss,
     Checkpoint,
     DriverMemory,
+    IntentKeysFile,
     Kafka,
     Master,
     Metrics,
@@ -57,6 +60,7 @@ def deploy(
         str, typer.Option(help="Path of a file with SASL and TLS properties on the agent's host.")
     ] = "",
     metrics: Metrics = "",
+    intent_keys: IntentKeysFile = None,
     resume: Resume = False,
     rebuild: Annotated[
         bool, typer.Option("--rebuild", help="Recompute the state from the topics and begin a new checkpoint.")
@@ -98,10 +102,10 @@ def deploy(
         members = {"release": release, "resume": resume, "rebuild": order, "accept_loss": accept_loss}
         return _intent(context, IntentKind.RUN, reason, log, **members)
 
-    _decide(context, kafka, decide, wait)
+    _decide(context, kafka, intent_keys, decide, wait)
 
 
-def drain(kafka: Kafka, reason: Reason, wait: Wait = 0) -> None:
+def drain(kafka: Kafka, reason: Reason, intent_keys: IntentKeysFile = None, wait: Wait = 0) -> None:
     """Stop the detector after its current batch, until the next deploy.
 
     \b
@@ -111,7 +115,7 @@ def drain(kafka: Kafka, reason: Reason, wait: Wait = 0) -> None:
     from fraud_rules.deploy.intent import IntentKind
 
     context = load_context()
-    _decide(context, kafka, lambda log: _intent(context, IntentKind.DRAIN, reason, log), wait)
+    _decide(context, kafka, intent_keys, lambda log: _intent(context, IntentKind.DRAIN, reason, log), wait)
 
 
 def heartbeat(
@@ -174,15 +178,21 @@ def _intent(context: CommandContext, kind: IntentKind, reason: str, log: IntentL
 
 
 def _decide(
-    context: CommandContext, kafka: KafkaConnection, decide: Callable[[IntentLog], Intent], wait_s: float
+    context: CommandContext,
+    kafka: KafkaConnection,
+    keys_file: Path | None,
+    decide: Callable[[IntentLog], Intent],
+    wait_s: float,
 ) -> None:
     from fraud_rules.deploy.deployment_log import append_intent, read_intent_log
+    from fraud_rules.deploy.intent_keys import IntentKeys
     from fraud_rules.kafka.reachable import require_broker
 
     require_broker(kafka)
+    keys = IntentKeys.load(keys_file or context.project.var / "agent" / KEYS_FILE)
     topics = context.settings.topics
     log = read_intent_log(kafka, topics.detector_intents, context.settings.detector)
-    record = append_intent(kafka, topics.detector_intents, decide(log))
+    record = append_intent(kafka, topics.detector_intents, decide(log), keys)
     print(f"intent written: {record.intent.kind}, epoch {record.epoch}, attempt {record.intent.attempt_id}")
     if wait_s > 0:
         status = _await_done(context, kafka, record.intent, wait_s)

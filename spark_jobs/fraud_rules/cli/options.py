@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import typer
 
@@ -30,6 +30,22 @@ Kafka = Annotated[
         default_factory=default_bootstrap,
         show_default="FRAUD_BOOTSTRAP, else the local broker",
         help="Kafka's bootstrap servers. SASL and TLS: see FRAUD_KAFKA_PROPERTIES in docs/cli.md.",
+    ),
+]
+
+
+KEYS_FILE: Final = "intent-keys"
+"""The default name of the file with the keys for intents, in the agent's home."""
+
+IntentKeysFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--intent-keys",
+        envvar="FRAUD_INTENT_KEYS",
+        show_envvar=True,
+        metavar="FILE",
+        help="File with the keys that sign intents. The agent creates it.",
+        show_default=f"var/agent/{KEYS_FILE}",
     ),
 ]
 

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 import msgspec
 
 from fraud_rules.deploy.attempt import AgentStatus, Attempt, AttemptStatus, DeploymentReports, Supervision
-from fraud_rules.deploy.intent import Intent, IntentLog, IntentRecord, read_intents
+from fraud_rules.deploy.intent import SIGNATURE, Intent, IntentLog, IntentRecord, read_intents
+from fraud_rules.deploy.intent_keys import IntentKeys
 from fraud_rules.errors import Superseded
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.decoding import decode_or_skip
@@ -41,17 +42,18 @@ def read_intent_log(kafka: KafkaConnection, topic: str, detector: str) -> Intent
     """All intents about a detector. Raises BrokerUnavailable."""
     with TopicReader(kafka, topic) as reader:
         reader.partitions()
-        records = [(record.offset, record.append_ms, record.value) for record in reader.read(*reader.ends())]
-    return read_intents(detector, records)
+        return read_intents(detector, reader.read(*reader.ends()))
 
 
-def append_intent(kafka: KafkaConnection, topic: str, intent: Intent) -> IntentRecord:
-    """Append an intent and return its record, once it is known to be valid.
+def append_intent(kafka: KafkaConnection, topic: str, intent: Intent, keys: IntentKeys) -> IntentRecord:
+    """Append a signed intent and return its record, once it is known to be valid.
 
     Raises Superseded if another intent came first; then this one is void. Raises BrokerUnavailable if the write may or
     may not have succeeded: before a new decision, read the log and search for the attempt id.
     """
-    (epoch,) = append_records(kafka, topic, [(intent.detector.encode(), intent.encode())])
+    content = intent.encode()
+    headers = [(SIGNATURE, keys.sign(content))]
+    (epoch,) = append_records(kafka, topic, [(intent.detector.encode(), content)], headers)
     log = read_intent_log(kafka, topic, intent.detector)
     record = log.at(epoch)
     if record is None or record.void:

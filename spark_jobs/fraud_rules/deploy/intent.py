@@ -12,15 +12,19 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from fraud_rules.deploy.release import Release, fingerprint
 
+if TYPE_CHECKING:
+    from fraud_rules.kafka.reader import Record
+
 __all__ = [
     "ATTEMPT_ID",
     "NO_EPOCH",
+    "SIGNATURE",
     "SUPERVISOR",
     "Intent",
     "IntentKind",
@@ -36,6 +40,9 @@ NO_EPOCH: Final = -1
 
 ATTEMPT_ID: Final = re.compile(r"[a-z0-9][a-z0-9-]{0,63}", re.ASCII)
 """The valid attempt ids. The agent makes a folder of this name, so an id must not lead out of its parent folder."""
+
+SIGNATURE: Final = "signature"
+"""The header of a record with the signature of its value, see `intent_keys`."""
 
 SUPERVISOR: Final = "supervisor"
 """The value of `requested_by` if a supervisor replaces a dead or stalled detector."""
@@ -98,12 +105,18 @@ decode_intent = msgspec.json.Decoder(Intent).decode
 
 @dataclass(frozen=True, slots=True)
 class IntentRecord:
-    """An intent in its log, with its epoch and the broker's time. `void`: see the module."""
+    """An intent in its log, with its epoch and the broker's time. `void`: see the module.
+
+    `content` is the encoded intent. `signature` is empty for an intent without one. An unsigned or forged intent is as
+    valid in this log as any other, because a reader without the keys cannot distinguish them. The agent refuses it.
+    """
 
     epoch: int
     append_ms: int
     intent: Intent
     void: bool
+    content: bytes = b""
+    signature: bytes = b""
 
 
 @dataclass(frozen=True)
@@ -137,20 +150,22 @@ class IntentLog:
         return next((record for record in self.records if record.epoch == epoch), None)
 
 
-def read_intents(detector: str, records: Iterable[tuple[int, int, bytes | None]]) -> IntentLog:
-    """Fold the (offset, append ms, value) records of the whole log, ascending, into the intents of one detector."""
+def read_intents(detector: str, records: Iterable[Record]) -> IntentLog:
+    """Fold the records of the whole log, ascending, into the intents of one detector."""
     found: list[IntentRecord] = []
     unreadable: list[int] = []
     newest = NO_EPOCH
-    for offset, append_ms, value in records:
+    for record in records:
+        content = record.value or b""
         try:
-            intent = decode_intent(value or b"")
+            intent = decode_intent(content)
         except (msgspec.MsgspecError, ValueError, RecursionError):
-            unreadable.append(offset)
+            unreadable.append(record.offset)
             continue
         if intent.detector != detector:
             continue
         void = intent.after != newest
-        found.append(IntentRecord(offset, append_ms, intent, void))
-        newest = newest if void else offset
+        signature = dict(record.headers).get(SIGNATURE) or b""
+        found.append(IntentRecord(record.offset, record.append_ms, intent, void, content, signature))
+        newest = newest if void else record.offset
     return IntentLog(detector, found, unreadable)

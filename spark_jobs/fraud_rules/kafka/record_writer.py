@@ -19,8 +19,13 @@ _LOOK_S = 0.1
 _SLACK_S = 5.0
 
 
-def append_records(kafka: KafkaConnection, topic: str, records: Sequence[tuple[bytes, bytes]]) -> list[int]:
-    """Append (key, value) records and return their offsets, once the brokers have them.
+def append_records(
+    kafka: KafkaConnection,
+    topic: str,
+    records: Sequence[tuple[bytes, bytes]],
+    headers: Sequence[tuple[str, bytes]] = (),
+) -> list[int]:
+    """Append (key, value) records, each with the `headers`, and return their offsets, once the brokers have them.
 
     librdkafka asks for a producer id in steps of 0.5 s, so the first record takes about that long. kafka-python asks at
     once, but takes as long to import. Raises BrokerUnavailable if the topic is missing, or if the brokers do not accept
@@ -52,7 +57,7 @@ def append_records(kafka: KafkaConnection, topic: str, records: Sequence[tuple[b
     )
     _require(producer, topic, kafka)
     for key, value in records:
-        producer.produce(topic, value, key, partition=0, on_delivery=delivered)
+        producer.produce(topic, value, key, partition=0, headers=list(headers), on_delivery=delivered)
     producer.flush(_TIMEOUT_S + _SLACK_S)
     if len(offsets) < len(records):
         said = faults[0].str() if faults else f"no answer within {_TIMEOUT_S:g} s"

@@ -70,8 +70,7 @@ class LivenessReader:
         self._add_progress(new[topics.detector_progress])
         if new[topics.detector_intents]:
             self._records += new[topics.detector_intents]
-            rows = ((record.offset, record.append_ms, record.value) for record in self._records)
-            self._intents = read_intents(self._settings.detector, rows)
+            self._intents = read_intents(self._settings.detector, self._records)
 
     def liveness(self, skew_ms: int = 0) -> Liveness:
         """The liveness now, by the last read. `skew_ms` is how far this machine's clock is ahead of the broker's."""

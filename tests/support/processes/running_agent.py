@@ -21,6 +21,7 @@ from fraud_rules.deploy.agent.members import kill_members, members
 from fraud_rules.deploy.attempt import AttemptPhase, AttemptStatus, DeploymentReports
 from fraud_rules.deploy.deployment_log import append_intent, read_deployment, read_intent_log
 from fraud_rules.deploy.intent import Intent, IntentKind, IntentRecord
+from fraud_rules.deploy.intent_keys import IntentKeys
 from fraud_rules.deploy.local import release_of
 from fraud_rules.deploy.release import Release
 from fraud_rules.runtime.process import kill_session, start_detached
@@ -124,6 +125,7 @@ class Operations:
         self._extra = extra
         self._allow = home / "agent.yaml"
         self._allow.write_text(ALLOW.format(folder=home))
+        self.keys = home / "intent-keys"
         self._agents: list[subprocess.Popen[bytes]] = []
 
     @property
@@ -136,7 +138,7 @@ class Operations:
     ) -> subprocess.Popen[bytes]:
         """Start an agent. `within` is a command that wraps it, `environ` adds variables."""
         command = [sys.executable, "-m", "fraud_rules.cli", "agent", "run", f"--home={home or self.home.path}"]
-        command.append(f"--allow={self._allow}")
+        command += [f"--allow={self._allow}", f"--intent-keys={self.keys}"]
         environment = {**self.environment, **environ}
         agent = start_detached([*within, *command, *options], self.log, folder=self._folder, environment=environment)
         self._agents.append(agent)
@@ -160,7 +162,10 @@ class Operations:
         after = read_intent_log(kafka, topic, DETECTOR).epoch
         attempt_id = uuid.uuid4().hex[:12]
         intent = Intent(DETECTOR, kind, attempt_id, after, "a test", "a test", "a test", 0, release)
-        return append_intent(kafka, topic, msgspec.structs.replace(intent, **members_of_intent))
+        IntentKeys.create(self.keys)
+        return append_intent(
+            kafka, topic, msgspec.structs.replace(intent, **members_of_intent), IntentKeys.load(self.keys)
+        )
 
     def seen(self) -> DeploymentReports:
         return read_deployment(self._topics.kafka, self._topics.names.detector_attempts, DETECTOR)

@@ -139,7 +139,8 @@ def test_nothing_has_a_default_password(compose: dict[str, Any], project: Projec
 
 
 def test_every_command_of_ours_exists(compose: dict[str, Any]) -> None:
-    found = [*commands(compose, "fraud"), ["topics", "apply"]]
+    agent = [["agent", "run", *words[1:]] for words in commands(compose, "sh") if words[0].endswith("agent.sh")]
+    found = [*commands(compose, "fraud"), *agent, ["topics", "apply"]]
     assert len(found) == 4
     for words in found:
         command: Any = get_command(app)

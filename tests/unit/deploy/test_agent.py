@@ -13,10 +13,11 @@ from fraud_rules.deploy.agent.home import AttemptEnd, AttemptFolder, AttemptOrde
 from fraud_rules.deploy.agent.watch import AgentIdentity
 from fraud_rules.deploy.attempt import AgentStatus, Attempt, AttemptPhase, AttemptStatus, DeploymentReports
 from fraud_rules.deploy.intent import SUPERVISOR, Intent, IntentLog, IntentRecord, read_intents
+from fraud_rules.deploy.intent_keys import IntentKeys
 from fraud_rules.deploy.work import Work, WorkPhase
 from fraud_rules.errors import Fenced
 from fraud_rules.logs.detector_status import BatchProgress
-from tests.support.deployments import RELEASE, drain, run
+from tests.support.deployments import KEYS, RELEASE, drain, records_of, run
 from tests.support.waiting import until
 
 ME = AgentIdentity("cards", "agent-1", "host", "c0de")
@@ -127,12 +128,12 @@ class Site:
         self.fenced = False
         self.now_ms = 0
         self._intents: list[Intent] = []
-        self.agent = Agent(ME, self.launcher, self._write, LIMITS)
+        self.keys = KEYS
+        self.agent = Agent(ME, self.launcher, self._write, LIMITS, KEYS.require)
 
     @property
     def intents(self) -> IntentLog:
-        records = [(offset, 0, intent.encode()) for offset, intent in enumerate(self._intents)]
-        return read_intents("cards", records)
+        return read_intents("cards", records_of(self._intents, keys=self.keys))
 
     def decide(self, intent: Intent) -> None:
         self._intents.append(intent)
@@ -456,7 +457,7 @@ def test_a_refused_or_ended_attempt_is_not_started_again(site: Site) -> None:
 
 
 def test_attempts_of_the_previous_agent_on_this_host_are_adopted(running: Site) -> None:
-    successor = Agent(ME, running.launcher, running._write, LIMITS)
+    successor = Agent(ME, running.launcher, running._write, LIMITS, KEYS.require)
     running.launcher.left = running.launcher.started[0]
     successor.take_over(running.intents, seen_as(AttemptPhase.RUNNING), running.now_ms)
     successor.step(running.intents, running.now_ms + 1)
@@ -464,3 +465,15 @@ def test_attempts_of_the_previous_agent_on_this_host_are_adopted(running: Site) 
     assert running.beats[-1].current is not None
     assert running.beats[-1].current.phase is AttemptPhase.RUNNING
     assert len(running.launcher.started) == 1
+
+
+@pytest.mark.parametrize("kind", ["run", "drain"])
+def test_a_forged_intent_is_refused_by_name_and_the_detector_continues(running: Site, kind: str) -> None:
+    """The forger uses the id of the running attempt, whose report must stay."""
+    attempt_id = running.launcher.started[-1].order.intent.attempt_id
+    running.keys = IntentKeys("f" * 64, "the forger")
+    running.decide(run(0, attempt_id) if kind == "run" else drain(0, attempt_id))
+    running.until_phase("refused-1", AttemptPhase.REFUSED)
+    assert running.statuses["refused-1"].error_name == "IntentForged"
+    assert running.statuses[attempt_id].phase is AttemptPhase.RUNNING
+    assert (len(running.launcher.started), running.launcher.started[-1].asked) == (1, 0)

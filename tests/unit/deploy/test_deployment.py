@@ -17,7 +17,7 @@ from fraud_rules.deploy.local import release_of
 from fraud_rules.deploy.release import Release, fingerprint, settings_of
 from fraud_rules.errors import ConfigError, ReleaseInvalid
 from fraud_rules.model.schema import TransactionSchema
-from tests.support.deployments import RELEASE, drain, run
+from tests.support.deployments import RELEASE, drain, records_of, run
 
 
 @pytest.mark.parametrize(
@@ -37,8 +37,7 @@ from tests.support.deployments import RELEASE, drain, run
 def test_an_intent_is_valid_if_it_follows_the_newest_valid_one(
     log: list[Intent | None], valid: list[int], epoch: int
 ) -> None:
-    records = [(offset, offset * 10, None if each is None else each.encode()) for offset, each in enumerate(log)]
-    folded = read_intents("cards", records)
+    folded = read_intents("cards", records_of(log, step_ms=10))
     assert [record.epoch for record in folded.valid] == valid
     assert folded.epoch == epoch
     assert list(folded.unreadable) == [offset for offset, each in enumerate(log) if each is None]

@@ -9,7 +9,7 @@ from fraud_rules.deploy.attempt import Attempt, AttemptPhase, AttemptStatus, Dep
 from fraud_rules.deploy.intent import NO_EPOCH, Intent, IntentKind, IntentLog, read_intents
 from fraud_rules.deploy.plan import PlanLimits, outlook
 from fraud_rules.deploy.work import Work, WorkPhase
-from tests.support.deployments import RELEASE
+from tests.support.deployments import RELEASE, records_of
 
 PHASES = {
     "failed": AttemptPhase.FAILED,
@@ -30,7 +30,7 @@ LIMITS = PlanLimits(first_wait_ms=5_000, longest_wait_ms=30_000, alarm_after=2, 
 
 def parse_story(story: str) -> tuple[IntentLog, DeploymentReports]:
     """`A:failed:0` is an attempt at release A; `drain` a drain; `A:unseen` an intent no agent has read yet."""
-    records: list[tuple[int, int, bytes | None]] = []
+    intents: list[Intent] = []
     attempts = {}
     for epoch, word in enumerate(story.split()):
         name, _, rest = word.partition(":")
@@ -38,7 +38,7 @@ def parse_story(story: str) -> tuple[IntentLog, DeploymentReports]:
         kind = IntentKind.DRAIN if name == "drain" else IntentKind.RUN
         release = None if name == "drain" else msgspec.structs.replace(RELEASE, code=name)
         intent = Intent("cards", kind, f"a{epoch}", epoch - 1 if epoch else NO_EPOCH, "", "", "", 0, release)
-        records.append((epoch, epoch * STEP_MS, intent.encode()))
+        intents.append(intent)
         if phase in PHASES:
             status = AttemptStatus(
                 "cards", f"a{epoch}", epoch, PHASES[phase], 0, "agent", "host", batches_committed=int(batches or 0)
@@ -47,7 +47,7 @@ def parse_story(story: str) -> tuple[IntentLog, DeploymentReports]:
                 work = Work(WorkPhase.STATE, 0, 0, STALLED[phase], None, "events")
                 status = msgspec.structs.replace(status, error_name="Stalled", work=work)
             attempts[f"a{epoch}"] = Attempt(epoch * STEP_MS, status)
-    return read_intents("cards", records), DeploymentReports(attempts)
+    return read_intents("cards", records_of(intents, STEP_MS)), DeploymentReports(attempts)
 
 
 @pytest.mark.parametrize(

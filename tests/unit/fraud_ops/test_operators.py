@@ -33,12 +33,14 @@ from fraud_ops.verdicts.observation import DetectorObservation
 from fraud_ops.verdicts.verdict import Limits
 from fraud_rules.configuration.project import Project
 from fraud_rules.deploy.attempt import AgentStatus, AttemptPhase, AttemptStatus
-from fraud_rules.deploy.deployment_log import DeploymentLog
+from fraud_rules.deploy.deployment_log import DeploymentLog, append_intent
 from fraud_rules.deploy.intent import IntentKind, IntentRecord
+from fraud_rules.deploy.intent_keys import IntentKeys
 from fraud_rules.kafka.consume import await_settled
 from fraud_rules.stream.driver.marker import Marker
 from fraud_rules.stream.driver.state_guard import new_position
 from fraud_rules.stream.pins import Pin
+from tests.support.deployments import KEY, run
 from tests.support.kafka.own_topics import OwnTopics
 from tests.support.kafka.records import produce
 from tests.support.kafka.topic_files import name_topics
@@ -97,6 +99,7 @@ def home(project: Project, topics: OwnTopics, tmp_path: Path, monkeypatch: pytes
     spark = {"conn_type": "spark", "host": "local[2,4]", "extra": {"checkpoint": str(tmp_path / "checkpoint")}}
     monkeypatch.setenv("AIRFLOW_CONN_FRAUD_KAFKA", json.dumps(kafka))
     monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", json.dumps(spark))
+    monkeypatch.setenv("AIRFLOW_CONN_FRAUD_INTENT_KEY", json.dumps({"conn_type": "generic", "password": KEY}))
     monkeypatch.setenv("AIRFLOW_VAR_FRAUD_SILENCES", "[]")
     return tmp_path
 
@@ -158,6 +161,19 @@ def test_a_drained_detector_is_not_deployed(home: Path, topics: OwnTopics) -> No
     agent.says(AttemptPhase.STOPPED, drain)
     assert DeployOperator(task_id="deploy").execute(Run().context)["health"] == "STOPPED"
     assert newest() == drain
+
+
+def test_airflow_signs_no_release_of_a_forged_intent(home: Path, topics: OwnTopics) -> None:
+    """A restart runs the last release of the log, which a forger may have written; a start runs the declared one."""
+    deferred(DeployOperator(task_id="deploy"))
+    first = newest()
+    forged = run(first.epoch, "forged", first.intent.detector)
+    append_intent(topics.kafka, topics.names.detector_intents, forged, IntentKeys("f" * 64, "the forger"))
+    with pytest.raises(AirflowFailException, match="has a signature of an accepted key"):
+        DecisionOperator(task_id="ops", action="restart", reason="x").execute(Run(user="ann").context)
+    assert newest().intent == forged
+    deferred(DecisionOperator(task_id="ops", action="start", reason="x"), Run(user="ann"))
+    assert newest().intent.fingerprint == first.intent.fingerprint
 
 
 @pytest.mark.parametrize("action", [OperatorRequest.START, OperatorRequest.RESTART, OperatorRequest.REBUILD])
@@ -274,6 +290,8 @@ def test_a_missing_supervisor_is_an_alarm(home: Path) -> None:
         ("FRAUD_KAFKA", None, "connection fraud_kafka is missing"),
         ("FRAUD_KAFKA", {"conn_type": "kafka", "extra": {}}, "has no bootstrap.servers"),
         ("SPARK_DEFAULT", {"conn_type": "spark", "extra": {"checkpoint": "/x"}}, "has no master"),
+        ("FRAUD_INTENT_KEY", None, "fraud_intent_key is missing"),
+        ("FRAUD_INTENT_KEY", {"conn_type": "generic", "password": "short"}, "one or two keys"),
         ("SPARK_DEFAULT", {"conn_type": "spark", "host": "yarn"}, "has no checkpoint"),
         ("SPARK_DEFAULT", {"conn_type": "spark", "host": "yarn", "extra": {"chekpoint": "/x"}}, "unknown options"),
     ],

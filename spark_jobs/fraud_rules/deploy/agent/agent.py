@@ -10,7 +10,7 @@ heartbeat.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import msgspec
@@ -66,9 +66,18 @@ class _Execution:
 class Agent:
     """Executes intents about one detector. Times are passed in, in epoch ms."""
 
-    def __init__(self, me: AgentIdentity, launcher: Launcher, write: Write, limits: AgentLimits) -> None:
+    def __init__(
+        self,
+        me: AgentIdentity,
+        launcher: Launcher,
+        write: Write,
+        limits: AgentLimits,
+        authenticate: Callable[[IntentRecord], None],
+    ) -> None:
+        """`authenticate` raises IntentForged for an intent that this agent must not execute, else ConfigError."""
         self._me = me
         self._launcher = launcher
+        self._authenticate = authenticate
         self._reporter = Reporter(me, write, limits.heartbeat_ms)
         self._limits = limits
         self._current: AttemptWatch | None = None
@@ -164,6 +173,14 @@ class Agent:
         if record.epoch <= self._executed:
             return None
         execution = self._execution = _Execution(record, None, self._patience(record, now_ms))
+        try:
+            self._authenticate(record)
+        except FraudError as error:
+            # The writer of a forged intent chose its attempt id, which may be that of another attempt.
+            own = msgspec.structs.replace(record.intent, attempt_id=f"refused-{record.epoch}")
+            execution.record = replace(record, intent=own)
+            self._refuse(execution, type(error).__name__, str(error), now_ms)
+            return None
         self._record_phase(execution, AttemptPhase.ACCEPTED, now_ms)
         if record.intent.kind is IntentKind.RUN:
             try:

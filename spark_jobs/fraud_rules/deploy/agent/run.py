@@ -22,7 +22,8 @@ from fraud_rules.deploy.agent.watch import AgentIdentity
 from fraud_rules.deploy.attempt import AgentStatus, AttemptPhase, AttemptStatus
 from fraud_rules.deploy.code import code_digest
 from fraud_rules.deploy.deployment_log import DeploymentLog, read_deployment
-from fraud_rules.deploy.intent import IntentLog, read_intents
+from fraud_rules.deploy.intent import IntentLog, IntentRecord, read_intents
+from fraud_rules.deploy.intent_keys import IntentKeys
 from fraud_rules.errors import BrokerUnavailable, Fenced
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.decoding import decode_or_skip, skip
@@ -44,7 +45,8 @@ _PROGRESS_TAIL = 2_000
 class AgentJob:
     """The parameters of one agent.
 
-    `home` is the folder with the state for the next agent. `allowed` limits the releases that the agent accepts. With
+    `home` is the folder with the state for the next agent. `allowed` limits the releases that the agent accepts, and
+    `keys` is the file with the keys that sign intents. With
     `drain_on_exit` the detector ends with the agent; else it continues for the next agent.
     """
 
@@ -53,6 +55,7 @@ class AgentJob:
     home: Path
     jars: Path
     allowed: AllowList
+    keys: Path
     name: str
     metrics: str = ""
     limits: AgentLimits = field(default_factory=AgentLimits)
@@ -66,6 +69,8 @@ def run_agent(job: AgentJob, stop: threading.Event, report: Callable[[str], None
     """
     me = AgentIdentity(job.settings.detector, f"{job.name}-{uuid.uuid4().hex[:8]}", socket.gethostname(), code_digest())
     home = AgentHome(job.home.resolve())
+    if IntentKeys.create(job.keys):
+        report(f"wrote a new key for intents to {job.keys}: supervisors on other hosts need it too")
     metrics = AgentMetrics(me.detector)
     with home.hold(), serving(job.metrics, metrics.registry):
         running = _Running(job, me, home, metrics, report)
@@ -98,7 +103,8 @@ class _Running:
         self._report = report
         self._reported: dict[str, AttemptPhase] = {}
         self._log: DeploymentLog | None = None
-        self._agent = Agent(me, ProcessLauncher(home, job.jars, os.environ, job.allowed), self._write, job.limits)
+        launcher = ProcessLauncher(home, job.jars, os.environ, job.allowed)
+        self._agent = Agent(me, launcher, self._write, job.limits, self._authenticate)
         self._begun = False
 
     def serve(self, stop: threading.Event) -> None:
@@ -140,12 +146,16 @@ class _Running:
         self._agent.report(now_ms())
 
     def _intents(self, records: Sequence[Record]) -> IntentLog:
-        intents = read_intents(self._me.detector, ((each.offset, each.append_ms, each.value) for each in records))
+        intents = read_intents(self._me.detector, records)
         unreadable = frozenset(intents.unreadable)
         for record in records:
             if record.offset in unreadable:
                 skip(self._job.settings.topics.detector_intents, record, "not an intent of this version")
         return intents
+
+    def _authenticate(self, record: IntentRecord) -> None:
+        """Raise IntentForged, or ConfigError for unreadable keys. The keys are read again, because they rotate."""
+        IntentKeys.load(self._job.keys).require(record)
 
     def _prune(self) -> None:
         """Delete old attempts once per executed intent, because each intent may leave a folder."""
