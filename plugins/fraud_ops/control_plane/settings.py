@@ -17,6 +17,7 @@ from fraud_ops.control_plane.domain.roles import Role
 from fraud_rules.configuration.project import Project
 from fraud_rules.configuration.settings_file import NAME, NAME_IS, bounded, matching, read_settings
 from fraud_rules.errors import ConfigError
+from fraud_rules.kafka.transactional_ids import CONTROL_PLANE_NAME
 from fraud_rules.runtime.safe_text import describe_value
 from fraud_rules.runtime.yaml_file import read_yaml
 
@@ -77,7 +78,7 @@ class ControlPlaneSettings:
     transactional id, which allows one writer at a time.
     """
 
-    name: str = matching("fraud-control-plane", NAME, NAME_IS)
+    name: str = matching(CONTROL_PLANE_NAME, NAME, NAME_IS)
     database: str = matching("", _DATABASE, "a SQLite or Postgres URL", secret=True)
     four_eyes: bool = False
     bounds: Bounds = _BOUNDS

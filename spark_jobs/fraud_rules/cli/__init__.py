@@ -12,6 +12,7 @@ from importlib.metadata import entry_points
 import typer
 
 from fraud_rules.cli import (
+    acls,
     agent,
     alerts,
     broker,
@@ -54,6 +55,7 @@ app = typer.Typer(
 )
 app.add_typer(broker.app, name="broker")
 app.add_typer(topics.app, name="topics")
+app.add_typer(acls.app, name="acls")
 app.add_typer(rules.app, name="rules")
 app.add_typer(lists.app, name="lists")
 app.add_typer(agent.app, name="agent")

@@ -17,6 +17,7 @@ from fraud_rules.kafka.decoding import decode_or_skip
 from fraud_rules.kafka.reader import Record, TopicReader
 from fraud_rules.kafka.record_writer import append_records
 from fraud_rules.kafka.tail import TopicsTail
+from fraud_rules.kafka.transactional_ids import agent_id
 from fraud_rules.kafka.writer import BatchWriter, OutRecord
 
 __all__ = [
@@ -134,7 +135,7 @@ class DeploymentLog:
     @classmethod
     def open(cls, kafka: KafkaConnection, topic: str, detector: str) -> DeploymentLog:
         """Open the log and fence the previous agent. Raises BrokerUnavailable, Fenced."""
-        writer = BatchWriter(kafka, f"fraud-agent-{detector}")
+        writer = BatchWriter(kafka, agent_id(detector))
         writer.open()
         return cls(topic, writer)
 

@@ -17,6 +17,7 @@ from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.consume import await_settled
 from fraud_rules.kafka.reader import TopicReader
+from fraud_rules.kafka.transactional_ids import quarantine_replay_id
 from fraud_rules.kafka.writer import BatchWriter, OutRecord
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.runtime import clock
@@ -63,7 +64,7 @@ def replay(
 ) -> ReplayResult:
     """Send the readable records that were not sent before. Raises BrokerUnavailable, Fenced."""
     topics = settings.topics
-    writer = BatchWriter(kafka, f"fraud-quarantine-{topics.quarantine}")
+    writer = BatchWriter(kafka, quarantine_replay_id(topics.quarantine))
     writer.open()
     await_settled(kafka, (topics.quarantine_replays,))
     marks = read_marks(kafka, topics.quarantine_replays)

@@ -14,6 +14,7 @@ from fraud_rules.cli import app
 from fraud_rules.configuration.project import Project
 from fraud_rules.deploy.attempt import AttemptPhase
 from fraud_rules.kafka.consume import read_topic
+from fraud_rules.kafka.reader import Record
 from tests.support.kafka.own_topics import OwnTopics
 from tests.support.ports import free_ports
 from tests.support.processes.fraud_command import CommandResult, environment, fraud
@@ -21,6 +22,7 @@ from tests.support.processes.running_agent import Operations
 from tests.support.waiting import until
 
 MARKER = "marker-5d1e"
+KEY = f"{MARKER}-{'k' * 32}"
 SECRETS = {"FRAUD_KAFKA_SASL_USERNAME": "fraud", "FRAUD_KAFKA_SASL_PASSWORD": MARKER}
 """The listener of the test's broker is PLAINTEXT, so clients have these settings and do not send them."""
 
@@ -33,6 +35,8 @@ PAYMENT = (
 
 CONNECTED = {
     "topics plan": [],
+    "acls print": [],
+    "acls apply": [],
     "rules apply": ["{rule}"],
     "rules list": [],
     "rules export": [],
@@ -58,6 +62,7 @@ CONNECTED = {
 }
 """These commands run against a broker, the last three with an agent."""
 
+SIGNED = {"deploy", "drain"}
 FIRST_WITH_AN_AGENT = "heartbeat"
 USAGE_EXIT_CODE = 2
 
@@ -118,9 +123,14 @@ def run(name: str, arguments: list[str], folder: Path, env: dict[str, str]) -> I
         yield fraud(*given, "--json", env=env)
 
 
+def parts(record: Record) -> Iterator[bytes]:
+    yield from (record.key or b"", record.value or b"")
+    yield from (value or b"" for _, value in record.headers)
+
+
 def test_no_command_prints_a_secret_and_no_record_contains_one(topics: OwnTopics, tmp_path: Path) -> None:
-    env = {**environment(topics), **SECRETS}
-    operations = Operations(tmp_path, Project.find(), topics, SECRETS)
+    operations = Operations(tmp_path, Project.find(), topics, SECRETS, KEY)
+    env = {**environment(topics), **SECRETS, "FRAUD_INTENT_KEYS": str(operations.keys)}
     try:
         for name, arguments in CONNECTED.items():
             if name == FIRST_WITH_AN_AGENT:
@@ -128,6 +138,7 @@ def test_no_command_prints_a_secret_and_no_record_contains_one(topics: OwnTopics
                 until(lambda: operations.seen().agent, "the agent reports", 60)
             for ended in run(name, arguments, tmp_path, env):
                 assert ended.exit_code != USAGE_EXIT_CODE, ended.err
+                assert (name not in SIGNED) or ended.exit_code == 0, ended.err
                 assert MARKER not in ended.out + ended.err, name
         drained = operations.decide(None)
         operations.await_phase(drained, AttemptPhase.STOPPED, AttemptPhase.SUPERSEDED)
@@ -139,8 +150,8 @@ def test_no_command_prints_a_secret_and_no_record_contains_one(topics: OwnTopics
     written = {topics.names.detector_intents, topics.names.detector_attempts, topics.names.rules}
     assert written <= {name for name, found in records.items() if found}
     for found in records.values():
-        assert not [each for each in found if MARKER.encode() in (each.key or b"") + (each.value or b"")]
-    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+        assert not [each for each in found if MARKER.encode() in b"".join(parts(each))]
+    files = [path for path in tmp_path.rglob("*") if path.is_file() and path != operations.keys]
     assert not [path for path in files if MARKER.encode() in path.read_bytes()]
 
 

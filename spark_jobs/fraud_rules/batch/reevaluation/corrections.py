@@ -18,6 +18,7 @@ from fraud_rules.batch.reevaluation.scores import DayScores, scores_of
 from fraud_rules.configuration.settings import DetectorSettings, TopicNames
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.reader import Record, TopicReader
+from fraud_rules.kafka.transactional_ids import reevaluation_id
 from fraud_rules.kafka.writer import BatchWriter, OutRecord
 from fraud_rules.model.day import Day
 from fraud_rules.runtime import clock
@@ -67,7 +68,7 @@ class DayCorrections:
 
         Undecided alerts are not corrected.
         """
-        writer = BatchWriter(kafka, f"fraud-reevaluation-{settings.detector}-{self.day}")
+        writer = BatchWriter(kafka, reevaluation_id(settings.detector, self.day))
         writer.open()
         read_corrections(kafka, settings.topics, self.day, ends, published)
         verdicts = {

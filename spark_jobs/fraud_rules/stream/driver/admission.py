@@ -16,6 +16,7 @@ from fraud_rules.deploy.deployment_log import read_intent_log
 from fraud_rules.deploy.work import WorkPhase
 from fraud_rules.errors import CheckpointForeign, DetectorStopped, OffsetsLost, Superseded
 from fraud_rules.kafka.reader import TopicReader, topic_ids
+from fraud_rules.kafka.transactional_ids import detector_id
 from fraud_rules.kafka.writer import BatchWriter
 from fraud_rules.logs.losses import find_losses
 from fraud_rules.logs.rule_log import RuleLog
@@ -107,7 +108,7 @@ def admit(
     check(job, folder)
     order = None if job.rebuild is None or is_executed(folder, job.rebuild) else job.rebuild
     _lock_folder(folder, exclusive=order is not None)
-    writer = BatchWriter(job.kafka, f"fraud-rules-{settings.detector}")
+    writer = BatchWriter(job.kafka, detector_id(settings.detector))
     writer.open()
     losses.complete(folder, writer, settings)
     marker = read_marker(job.kafka, job.settings)
