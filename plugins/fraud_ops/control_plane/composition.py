@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
@@ -26,6 +26,7 @@ from fraud_ops.control_plane.store.database import Database
 from fraud_ops.control_plane.sync.background import Background
 from fraud_ops.control_plane.sync.drift import DriftCheck
 from fraud_ops.control_plane.sync.reader_state import ReaderPosition
+from fraud_ops.control_plane.sync.unapproved import UnapprovedRule, seed_documents, unapproved_rules
 from fraud_ops.control_plane.ttl_cache import CachedValue
 from fraud_ops.control_plane.watch.flood_guard import FloodGuard
 from fraud_ops.control_plane.watch.reader_watch import ReaderWatch
@@ -123,7 +124,12 @@ def compose(
     background.start(service)
     stack.callback(background.stop)
     drift = DriftCheck(database, environment.kafka, detector.topics.rules, schema, detector.limits)
-    checks = Checks(service.outbox, drift.read, service.verify_audit)
+    seeds = partial(seed_documents, config / "rules", schema, detector.limits)
+
+    def unapproved() -> Sequence[UnapprovedRule]:
+        return unapproved_rules(database, seeds) if settings.four_eyes else ()
+
+    checks = Checks(service.outbox, drift.read, service.verify_audit, unapproved)
     watch = StoreWatch(checks, detector.detector, environment.alarm, now_ms, lambda: database.leadership("watch"))
 
     def reader_positions() -> list[ReaderPosition]:

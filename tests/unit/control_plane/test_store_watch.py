@@ -13,6 +13,7 @@ from fraud_ops.control_plane.domain.errors import Unavailable
 from fraud_ops.control_plane.domain.read_models import AuditVerdict, DriftDifference, OutboxState
 from fraud_ops.control_plane.store.locks import Leadership
 from fraud_ops.control_plane.sync.drift import DriftReport
+from fraud_ops.control_plane.sync.unapproved import UnapprovedRule
 from fraud_ops.control_plane.watch.store_watch import Checks, StoreAlarm, StoreWatch
 from fraud_rules.configuration.project import Project
 from tests.support.control_plane.scene import Clock
@@ -26,11 +27,12 @@ class World:
     waits_since_ms: int | None = None
     drifted: tuple[int, ...] = ()
     broken_at: int | None = None
+    unapproved: tuple[UnapprovedRule, ...] = ()
     away: bool = False
     raised: list[tuple[str, bool]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        checks = Checks(self.outbox, self.drift, self.audit)
+        checks = Checks(self.outbox, self.drift, self.audit, lambda: self.unapproved)
         self.watch = StoreWatch(
             checks, "detector", self.alarm, self.clock, lambda: nullcontext(Leadership("watch", led=True))
         )
@@ -89,6 +91,18 @@ def test_a_rule_that_differs_twice_in_a_row_raises_an_alarm() -> None:
     assert world.after(120) == [("DRIFT", False)]
     world.drifted = ()
     assert world.after(120) == [("DRIFT", True)]
+
+
+def test_each_further_rule_without_an_approval_raises_the_alarm_again() -> None:
+    world = World()
+    world.unapproved = (UnapprovedRule(1, "alice", 7),)
+    assert world.after(60) == [("UNAPPROVED_RULE", False)]
+    world.unapproved += (UnapprovedRule(2, "seed", 8),)
+    assert world.after(60) == [("UNAPPROVED_RULE", False)]
+    world.unapproved = world.unapproved[:1]
+    assert world.after(60) == []
+    world.unapproved = ()
+    assert world.after(60) == [("UNAPPROVED_RULE", True)]
 
 
 def test_a_broken_chain_raises_an_alarm_within_an_hour() -> None:

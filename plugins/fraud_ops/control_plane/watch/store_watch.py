@@ -1,9 +1,11 @@
-"""Monitors the store and raises alarms: changes that do not reach the rule log, drift, a broken audit chain."""
+"""Monitors the store and raises alarms: changes that do not reach the rule log, drift, a broken audit chain,
+live rules without an approval.
+"""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from enum import StrEnum
@@ -14,6 +16,7 @@ from fraud_ops.control_plane.background_thread import BackgroundThread
 from fraud_ops.control_plane.domain.read_models import AuditVerdict, OutboxState
 from fraud_ops.control_plane.store.locks import Leadership
 from fraud_ops.control_plane.sync.drift import DriftReport
+from fraud_ops.control_plane.sync.unapproved import UnapprovedRule
 from fraud_rules.errors import FraudError
 from fraud_rules.runtime.retry import RepeatedWork
 
@@ -21,7 +24,7 @@ __all__ = ["Checks", "StoreAlarm", "StoreWatch"]
 
 STUCK_MS: Final = 30_000
 
-_EVERY_MS: Final = {"outbox": 5_000, "drift": 60_000, "audit": 3_600_000}
+_EVERY_MS: Final = {"outbox": 5_000, "unapproved": 10_000, "drift": 60_000, "audit": 3_600_000}
 _POLL_INTERVAL_S: Final = 1.0
 _MOST_NAMED: Final = 5
 
@@ -34,15 +37,17 @@ class StoreAlarm(StrEnum):
     OUTBOX_STUCK = "OUTBOX_STUCK"
     DRIFT = "DRIFT"
     AUDIT_BROKEN = "AUDIT_BROKEN"
+    UNAPPROVED_RULE = "UNAPPROVED_RULE"
 
 
 @dataclass(frozen=True, slots=True)
 class Checks:
-    """The checks of the store. Each raises FraudError if it cannot check."""
+    """The checks of the store. Each raises FraudError if it cannot check. `unapproved` is empty without four eyes."""
 
     outbox: Callable[[], OutboxState]
     drift: Callable[[], DriftReport]
     audit: Callable[[], AuditVerdict]
+    unapproved: Callable[[], Sequence[UnapprovedRule]]
 
 
 class StoreWatch(BackgroundThread):
@@ -64,6 +69,7 @@ class StoreWatch(BackgroundThread):
         self._lead = lead
         self._due_ms = dict.fromkeys(_EVERY_MS, 0)
         self._raised: set[StoreAlarm] = set()
+        self._unapproved: frozenset[UnapprovedRule] = frozenset()
         self._drifted: frozenset[int] = frozenset()
         self.leads = False
         """Whether this process leads, and so runs the checks."""
@@ -71,7 +77,12 @@ class StoreWatch(BackgroundThread):
     def check(self) -> None:
         """Run the checks that are due. A check that raises FraudError runs again after its interval."""
         now_ms = self._clock_ms()
-        checks = {"outbox": self._check_outbox, "drift": self._check_drift, "audit": self._check_audit}
+        checks = {
+            "outbox": self._check_outbox,
+            "unapproved": self._check_unapproved,
+            "drift": self._check_drift,
+            "audit": self._check_audit,
+        }
         for name, check in checks.items():
             if now_ms >= self._due_ms[name]:
                 self._due_ms[name] = now_ms + _EVERY_MS[name]
@@ -93,6 +104,17 @@ class StoreWatch(BackgroundThread):
         named = ", ".join(map(str, lasting[:_MOST_NAMED])) + (", ..." if len(lasting) > _MOST_NAMED else "")
         message = f"store and rule log differ in {len(lasting)} rules" + (f": {named}" if lasting else "")
         self._update_alarm(StoreAlarm.DRIFT, message, holds=bool(lasting))
+
+    def _check_unapproved(self) -> None:
+        """Report live rules without an approval. Another such rule raises the alarm again."""
+        found = frozenset(self._checks.unapproved())
+        if found - self._unapproved:
+            self._raised.discard(StoreAlarm.UNAPPROVED_RULE)
+        self._unapproved = found
+        ordered = sorted(found, key=lambda each: each.rule_id)[:_MOST_NAMED]
+        named = ", ".join(f"{each.rule_id} (version {each.version}, source {each.source})" for each in ordered)
+        message = f"{len(found)} live rules have no approval" + (f": {named}" if found else "")
+        self._update_alarm(StoreAlarm.UNAPPROVED_RULE, message, holds=bool(found))
 
     def _check_audit(self) -> None:
         verdict = self._checks.audit()
