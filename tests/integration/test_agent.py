@@ -7,6 +7,7 @@ import signal
 import subprocess
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import psutil
@@ -19,8 +20,10 @@ from fraud_ops.verdicts.patience import patience_ms
 from fraud_ops.verdicts.verdict import Health, Limits, Verdict
 from fraud_rules.configuration.project import Project
 from fraud_rules.configuration.settings import DetectorSettings
-from fraud_rules.deploy.attempt import AttemptPhase
-from fraud_rules.deploy.intent import SUPERVISOR
+from fraud_rules.deploy.attempt import AttemptPhase, AttemptStatus
+from fraud_rules.deploy.deployment_log import append_intent, read_intent_log
+from fraud_rules.deploy.intent import SUPERVISOR, Intent, IntentKind, IntentRecord
+from fraud_rules.deploy.intent_keys import IntentKeys
 from fraud_rules.deploy.plan import outlook
 from fraud_rules.errors import AttemptUnreachable, Fenced, Superseded
 from fraud_rules.kafka.record_writer import append_records
@@ -67,6 +70,10 @@ def test_run_redeploy_refuse_and_drain(ops: Operations, topics: OwnTopics, tmp_p
     swapped = ops.release(stand_in(tmp_path / "swapped.whl"))
     stand_in(tmp_path / "swapped.whl", obeys=False)
     assert ops.await_phase(ops.decide(swapped), REFUSED).error_name == "ReleaseInvalid"
+    hostile = ops.release(spark={"spark.driver.extraJavaOptions": f"-XX:OnOutOfMemoryError=touch {tmp_path}/x"})
+    refused = ops.await_phase(ops.decide(hostile), REFUSED)
+    assert (refused.error_name, "extraJavaOptions" in (refused.message or "")) == ("ReleaseNotAllowed", True)
+    forge(ops, topics, first)
     assert ops.members(first), "a refused intent leaves the running detector alone"
 
     second = ops.decide(ops.release(stand_in(tmp_path / "a.whl"), driver_memory="2g"))
@@ -76,6 +83,29 @@ def test_run_redeploy_refuse_and_drain(ops: Operations, topics: OwnTopics, tmp_p
     drain = ops.decide(None)
     ops.await_phase(drain, STOPPED)
     ops.await_gone(second)  # its workers too, which have their own process group
+
+
+def refusal(ops: Operations, epoch: int) -> AttemptStatus | None:
+    attempt = ops.seen().of_epoch(epoch)
+    return None if attempt is None else attempt.status
+
+
+def forge(ops: Operations, topics: OwnTopics, running: IntentRecord) -> None:
+    """Write intents as a program that has no key: with a path as attempt id, without a signature, with another key."""
+    kafka, topic = topics.kafka, topics.names.detector_intents
+    outside = running.intent.encode().replace(running.intent.attempt_id.encode(), b"../../../outside")
+    append_records(kafka, topic, [(DETECTOR.encode(), outside)])
+    for signed in (False, True):
+        epoch = read_intent_log(kafka, topic, DETECTOR).epoch
+        forged = Intent(DETECTOR, IntentKind.DRAIN, running.intent.attempt_id, epoch, "x", "ann", "x", 0)
+        if signed:
+            append_intent(kafka, topic, forged, IntentKeys("f" * 64, "the forger"))
+        else:
+            append_records(kafka, topic, [(DETECTOR.encode(), forged.encode())])
+        newest = read_intent_log(kafka, topic, DETECTOR).epoch
+        refused = until(partial(refusal, ops, newest), "the agent reports the forged intent", 60.0)
+        assert (refused.phase, refused.error_name) == (REFUSED, "IntentForged")
+    assert not list(ops.home.path.parent.parent.glob("outside*"))
 
 
 def test_a_slow_start_continues_and_a_start_without_progress_fails(
@@ -194,7 +224,7 @@ def test_agents_in_containers_see_no_processes_of_each_other(ops: Operations, tm
 def test_the_command_line_writes_intents_and_reports_attempts(
     ops: Operations, topics: OwnTopics, tmp_path: Path
 ) -> None:
-    env = {**environment(topics), "FRAUD_HOME": ops.environment["FRAUD_HOME"]}
+    env = {**environment(topics), "FRAUD_HOME": ops.environment["FRAUD_HOME"], "FRAUD_INTENT_KEYS": str(ops.keys)}
     assert fraud("agent", "status", env=env).exit_code == 1
     ops.agent("--drain-on-exit")
     wheel = str(stand_in(tmp_path / "a.whl"))

@@ -33,6 +33,7 @@ DETECTOR = "detector"
 ALLOW = """
 masters: ["*"]
 wheel_folders: ["{folder}"]
+kafka_properties: ["{folder}/detector.properties"]
 spark_settings: [spark.executor.memory, spark.driver.host, spark.driver.bindAddress]
 """
 NAMESPACE = ("unshare", "--pid", "--fork", "--mount-proc", "--kill-child")
@@ -114,9 +115,14 @@ class Operations:
     """A supervisor's intents and its agents, on a test's own topics."""
 
     def __init__(
-        self, home: Path, project: Project, topics: OwnTopics, extra: Mapping[str, str] = MappingProxyType({})
+        self,
+        home: Path,
+        project: Project,
+        topics: OwnTopics,
+        extra: Mapping[str, str] = MappingProxyType({}),
+        key: str = "",
     ) -> None:
-        """`extra` is added to the environment of agents."""
+        """`extra` is added to the environment of agents. `key` signs intents."""
         self.home = AgentHome(home / "agent")
         self.log = home / "agent.log"
         self._folder = home
@@ -126,6 +132,7 @@ class Operations:
         self._allow = home / "agent.yaml"
         self._allow.write_text(ALLOW.format(folder=home))
         self.keys = home / "intent-keys"
+        IntentKeys.create(self.keys, key)
         self._agents: list[subprocess.Popen[bytes]] = []
 
     @property
@@ -162,7 +169,6 @@ class Operations:
         after = read_intent_log(kafka, topic, DETECTOR).epoch
         attempt_id = uuid.uuid4().hex[:12]
         intent = Intent(DETECTOR, kind, attempt_id, after, "a test", "a test", "a test", 0, release)
-        IntentKeys.create(self.keys)
         return append_intent(
             kafka, topic, msgspec.structs.replace(intent, **members_of_intent), IntentKeys.load(self.keys)
         )
