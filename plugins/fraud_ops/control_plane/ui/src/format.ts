@@ -65,8 +65,18 @@ export function formatBytes(count: number): string {
 export function ruleFormula(rule: RuleDocument): string {
   const aggregator = aggregateName(rule);
   const counted = toText(rule["unique"]) || (aggregator.startsWith("COUNT") ? "" : toText(rule["aggregateFieldName"]));
-  const compared = `${toText(rule["limitOperatorType"]) || "?"} ${toText(rule["limit"]) || "?"}`;
+  const compared = `${toText(rule["limitOperatorType"]) || "?"} ${toText(rule["limit"]) || "?"}${baselineText(rule)}`;
   return `${aggregator}(${counted}) ${compared} in ${windowText(rule)} ${groupingText(rule["groupingKeyNames"])}`;
+}
+
+/** What the limit of a rule with a baseline counts; empty for other rules. */
+function baselineText(rule: RuleDocument): string {
+  const baseline = rule["baseline"];
+  if (typeof baseline !== "object" || baseline === null) return "";
+  const members = baseline as RuleDocument;
+  const past = `of the ${windowText(members)} before`;
+  if (members["deviations"] === true) return ` deviations from the mean ${past}`;
+  return ` x ${toText(members["aggregatorFunctionType"]) || aggregateName(rule)} ${past}`;
 }
 
 /** The grouping of a rule. A rule without grouping keys has one group for all payments. */

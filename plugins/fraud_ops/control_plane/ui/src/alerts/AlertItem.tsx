@@ -86,7 +86,8 @@ function Details({ alert, onMark, onSnoozed }: DetailsProps) {
     <div className="alert-body">
       <p className="code" style={{ margin: "0 0 0.75rem" }}>
         {ruleFormula(alert.violatedRule)}
-        {alert.violatedRule["filter"] ? `, where ${toText(alert.violatedRule["filter"])}` : ""} ·{" "}
+        {alert.violatedRule["filter"] ? `, where ${toText(alert.violatedRule["filter"])}` : ""}
+        {alert.violatedRule["when"] ? `, when ${toText(alert.violatedRule["when"])}` : ""} ·{" "}
         <Link to={`/rules/${alert.ruleId}?tab=versions&log=${alert.ruleVersion}`}>
           Rule version that fired ({alert.ruleVersion})
         </Link>

@@ -10,10 +10,12 @@ import {
   TextInput,
   VisuallyHidden,
 } from "@mantine/core";
-import { isNumeric, parseNumber, toText } from "../../api/exactJson";
+import { toText } from "../../api/exactJson";
 import type { Reason, RuleDocument, Schema } from "../../api/types";
 import { CodeEditor } from "./CodeEditor";
+import { BaselineFields } from "./BaselineFields";
 import { filterSuggestions } from "./completion";
+import { DecimalInput } from "./DecimalInput";
 
 interface Props {
   document: RuleDocument | null;
@@ -180,6 +182,19 @@ export function RuleForm({ document, schema, reasons, readOnly, change }: Props)
           placeholder="paymentType = 'CSH' and paymentAmount >= 10"
         />
       </InputWrapper>
+      <InputWrapper label="Evaluated when" error={errorOf("when")} labelElement="div">
+        <CodeEditor
+          label="Evaluated when"
+          value={toText(rule["when"])}
+          onChange={(value) => change({ when: value || undefined })}
+          suggest={() => filterSuggestions(schema)}
+          invalid={errorOf("when") !== null}
+          readOnly={disabled}
+          oneLine
+          placeholder="paymentAmount > 500 (default: the payments that pass the filter)"
+        />
+      </InputWrapper>
+      <BaselineFields rule={rule} errorOf={errorOf} readOnly={disabled} change={change} />
       <Group grow gap="sm" align="flex-start" preventGrowOverflow={false}>
         <DecimalInput
           name="cooldownSeconds"
@@ -212,43 +227,11 @@ export function RuleForm({ document, schema, reasons, readOnly, change }: Props)
   );
 }
 
-interface DecimalProps {
-  name: string;
-  label: string;
-  rule: RuleDocument;
-  error: string | null;
-  readOnly: boolean;
-  change: (members: Record<string, unknown>) => void;
-}
-
-/** An input for a decimal. It keeps the text until the text is a number, so that a trailing point survives. */
-function DecimalInput({ name, label, rule, error, readOnly, change }: DecimalProps) {
-  return (
-    <TextInput
-      label={label}
-      inputMode="decimal"
-      value={toText(rule[name])}
-      error={error}
-      readOnly={readOnly}
-      onChange={(event) => change({ [name]: parseTyped(event.currentTarget.value) })}
-      style={{ flexBasis: "7rem" }}
-    />
-  );
-}
-
-/** A number if it prints as the typed text; otherwise the text, which the server then validates. */
-export function parseTyped(text: string): unknown {
-  if (text === "") return undefined;
-  if (!/^-?(0|[1-9]\d*)(\.\d+)?$/u.test(text)) return text;
-  const value = parseNumber(text);
-  return isNumeric(value) && toText(value) === text ? value : text;
-}
-
 function list(value: unknown): string[] {
   return Array.isArray(value) ? [...new Set(value.map(toText))] : [];
 }
 
-/** The options of a list, including the current values even if they are not allowed. */
+export /** The options of a list, including the current values even if they are not allowed. */
 function choices(options: readonly string[], current: unknown): string[] {
   const values = Array.isArray(current) ? current.map(toText) : [toText(current)];
   return [...new Set([...options, ...values])].filter(Boolean);

@@ -42,7 +42,7 @@ function documentSuggestions(before: string, schema: Schema): Suggestion[] {
 
 function valueSuggestions(member: string, schema: Schema): Suggestion[] {
   if (FIELD_MEMBERS.has(member)) return fields(schema);
-  if (member === "filter") return filterSuggestions(schema);
+  if (member === "filter" || member === "when") return filterSuggestions(schema);
   if (member === "aggregatorFunctionType") return aggregators(schema);
   if (member === "limitOperatorType") return operators(schema);
   if (member === "action") return schema.actions.map((label) => ({ label, detail: "action" }));
