@@ -1,0 +1,139 @@
+"""docs/cookbook.md: each rule alerts for the last payment of one stream, and for no payment of another."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from fraud_rules.codec.rules.files import read_rule_text
+from fraud_rules.configuration.settings import DetectorSettings
+from fraud_rules.replay.replay import replay
+from tests.support import oracle
+from tests.support.conformance import load_schema, same_answer
+from tests.support.places import ROOT
+
+SCHEMA = load_schema("default")
+START_MS = 1_700_000_000_000
+MINUTE, HOUR, DAY = 60, 3_600, 86_400
+LISTS: dict[str, list[int]] = {"mules": [666, 667], "trusted": [10, 11]}
+
+
+class Pay(NamedTuple):
+    """A payment, so many seconds after the start of its stream."""
+
+    at_s: float
+    amount: str = "50"
+    payer: int = 1
+    to: int = 10
+    kind: str = "CRD"
+
+
+class Streams(NamedTuple):
+    """A stream of which the last payment alerts, and a similar stream without an alert."""
+
+    alerts: Sequence[Pay]
+    silent: Sequence[Pay]
+
+
+def every(apart_s: float, count: int, start_s: float = 0, amount: str = "50", to: int = 10) -> list[Pay]:
+    """Equal payments at a steady pace."""
+    return [Pay(start_s + i * apart_s, amount, to=to) for i in range(count)]
+
+
+def spread(amount: str, count: int) -> list[Pay]:
+    """Payments of one payer to as many beneficiaries, a minute apart."""
+    return [Pay(i * MINUTE, amount, to=10 + i) for i in range(count)]
+
+
+def collected(amounts: Iterable[str], kind: str = "CRD") -> list[Pay]:
+    """Payments of as many payers to one beneficiary, a minute apart."""
+    return [Pay(i * MINUTE, amount, payer=1 + i, kind=kind) for i, amount in enumerate(amounts)]
+
+
+USUAL_DAYS = [Pay(i * DAY, str(25 + 2 * (i % 6))) for i in range(12)]  # mean 30, deviation 3.4
+
+STREAMS = {
+    101: Streams(every(2, 21), every(3.1, 40)),
+    102: Streams(every(MINUTE, 3, amount="7000"), every(11 * MINUTE, 6, amount="7000")),
+    103: Streams([Pay(0, "50000"), Pay(1, "50000.01")], every(30, 9, amount="50000")),
+    104: Streams(collected(["2000", "2400", "3200"], "CSH"), collected(["2000", "2500", "3000"], "CSH")),
+    105: Streams(every(5 * MINUTE, 3), [*every(6 * MINUTE, 3), Pay(13 * MINUTE, "50.01")]),
+    106: Streams(spread("1000", 5), [*spread("1000", 4), Pay(HOUR, "999.99", to=99)]),
+    107: Streams(collected(["200"] * 8), [*collected(["200"] * 7), Pay(HOUR, "900")]),
+    108: Streams(spread("77.70", 4), [*spread("77.70", 3), Pay(HOUR, "77.71", to=99)]),
+    109: Streams(collected(["9000", "9500", "9999.99"]), collected(["9000", "9500", "10000", "8999.99"])),
+    110: Streams(collected(["1900"] * 5 + ["500"]), collected(["1900"] * 5 + ["499.99", "9000"])),
+    111: Streams([*every(MINUTE, 3, amount="1"), Pay(29 * MINUTE, "900")], [Pay(0, "900"), *every(MINUTE, 9, 1, "1")]),
+    112: Streams([Pay(0), Pay(8 * DAY, "1000", kind="CSH")], [Pay(0), Pay(7 * DAY, "1000", kind="CSH")]),
+    113: Streams([Pay(0, to=11), Pay(1, "1000")], [Pay(0), Pay(20 * DAY, "1000"), Pay(21 * DAY, "999", to=11)]),
+    114: Streams([*USUAL_DAYS, Pay(13 * DAY, "200")], [*USUAL_DAYS[:9], Pay(13 * DAY, "900")]),
+    115: Streams(
+        [*every(HOUR, 24, amount="100"), Pay(24.5 * HOUR, "600", payer=2)],
+        [*every(HOUR, 24, amount="100"), Pay(24.5 * HOUR, "400", payer=2)],
+    ),
+    116: Streams(
+        [*every(HOUR, 26), *every(1, 2, 25.5 * HOUR)],
+        [*every(HOUR, 26), Pay(25.5 * HOUR)],
+    ),
+    117: Streams(
+        [*every(DAY / 2, 21), Pay(19 * DAY, "500")],
+        [*every(DAY / 2, 21), *every(DAY, 3, 18 * DAY), Pay(21 * DAY, "500")],
+    ),
+    118: Streams(
+        [*every(MINUTE, 61), *every(1, 6, HOUR + MINUTE + 1)],
+        [*every(MINUTE, 61), *every(1, 5, HOUR + MINUTE + 1)],
+    ),
+    119: Streams([Pay(0), Pay(1, "0.01", to=667)], spread("9000", 5)),
+    120: Streams(
+        [*every(HOUR, 3, amount="4000"), Pay(4 * HOUR, "500", to=12)],
+        [*every(HOUR, 3, amount="4000"), Pay(4 * HOUR, "499.99", to=12), Pay(5 * HOUR, "500", to=11)],
+    ),
+}
+
+
+def rules() -> dict[int, dict[str, Any]]:
+    """The rules of the page by id. Each rule's name is the heading before it."""
+    page = (ROOT / "docs" / "cookbook.md").read_text(encoding="utf-8")
+    found = {}
+    for heading, text in re.findall(r"^### (.+?)$.*?^```yaml\n(.*?)^```", page, re.MULTILINE | re.DOTALL):
+        (record,) = read_rule_text(Path("cookbook.yaml"), text)
+        rule = json.loads(record.value)
+        assert rule["name"] == heading
+        found[rule["ruleId"]] = rule
+    return found
+
+
+RULES = rules()
+
+
+def document(rule_id: int, stream: Sequence[Pay]) -> dict[str, Any]:
+    steps: list[dict[str, Any]] = [
+        {"at": START_MS, "rule": {"listName": name, "listOperation": "SET", "listType": "long", "values": values}}
+        for name, values in LISTS.items()
+    ]
+    steps.append({"at": START_MS, "rule": RULES[rule_id]})
+    for number, pay in enumerate(stream):
+        at_ms = START_MS + int(pay.at_s * 1_000)
+        members = {"payeeId": pay.payer, "beneficiaryId": pay.to, "paymentAmount": pay.amount, "paymentType": pay.kind}
+        steps.append({"at": at_ms, "tx": {"transactionId": number, "eventTime": at_ms, **members}})
+    return {"steps": steps}
+
+
+def test_the_page_has_twenty_rules() -> None:
+    assert list(RULES) == list(range(101, 121)) == list(STREAMS)
+
+
+@pytest.mark.parametrize("rule_id", RULES, ids=lambda rule_id: RULES[rule_id]["name"])
+def test_a_rule_alerts_for_the_last_payment_of_one_stream_only(rule_id: int) -> None:
+    streams = STREAMS[rule_id]
+    for stream, wanted in ((streams.alerts, [len(streams.alerts) - 1]), (streams.silent, [])):
+        asked = document(rule_id, stream)
+        answer = replay(asked, SCHEMA, DetectorSettings())
+        assert answer["rejected"] == []
+        assert [alert["transactionId"] for alert in answer["alerts"]] == wanted
+        assert same_answer(oracle.evaluate(asked, SCHEMA), answer) == []
