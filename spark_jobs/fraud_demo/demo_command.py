@@ -29,6 +29,7 @@ def demo(
       fraud demo --seconds 60 --rate 500
       fraud demo --stop
     """
+    from fraud_demo.fraud_patterns import FRAUDS
     from fraud_demo.run import DemoOptions, run_demo, stop_left_over
     from fraud_demo.traffic import TrafficSettings
 
@@ -47,5 +48,6 @@ def demo(
         max_out_of_orderness_ms=max(1, context.settings.max_out_of_orderness_ms),
         duplicates=0.005,
         malformed=0.005,
+        patterns=tuple(FRAUDS),
     )
     raise typer.Exit(run_demo(DemoOptions(traffic), context))

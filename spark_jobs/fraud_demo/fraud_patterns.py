@@ -10,11 +10,14 @@ from typing import Final, TypeAlias
 MAX_FRAUD_MS: Final = 5_000
 """The longest time from the first to the last payment of a fraud."""
 
+LISTED: Final = -1
+"""As a beneficiary: an account on the demo's list of mules."""
+
 
 @dataclass(frozen=True, slots=True)
 class Payment:
     """One payment of a fraud: the delay after the fraud's start, two of the fraud's actors (0, 1, 2 ...), the amount
-    and the payment type."""
+    and the payment type. The beneficiary can also be `LISTED`."""
 
     after_ms: int
     payer: int
@@ -61,7 +64,24 @@ def tested_cards(rng: random.Random) -> Fraud:
     return tuple(Payment(i * 350, 0, 1 + i, rng.randint(10, 1_99), "CRD") for i in range(12))
 
 
-FRAUDS: Final[Mapping[str, Callable[[random.Random], Fraud]]] = {
+def tested_and_used_card(rng: random.Random) -> Fraud:
+    """One payer tries a card with four payments below 2.00, and then pays 600 to 900 with it."""
+    tests = tuple(Payment(i * 900, 0, 1 + i, rng.randint(10, 1_99), "CRD") for i in range(4))
+    return (*tests, Payment(4_500, 0, 5, rng.randint(600_00, 900_00), "CRD"))
+
+
+def unusual_amount(rng: random.Random) -> Fraud:
+    """One payer makes a dozen payments of 20 to 40, and then one of 4,000 to 4,900."""
+    usual = tuple(Payment(i * 300, 0, 1 + i % 3, rng.randint(20_00, 40_00), "CRD") for i in range(12))
+    return (*usual, Payment(4_800, 0, 4, rng.randint(4_000_00, 4_900_00), "CRD"))
+
+
+def listed_mule(rng: random.Random) -> Fraud:
+    """One payer makes an ordinary payment to an account on the demo's list of mules."""
+    return (Payment(0, 0, LISTED, rng.randint(50_00, 400_00), "CRD"),)
+
+
+SEED_FRAUDS: Final[Mapping[str, Callable[[random.Random], Fraud]]] = {
     "emptied-account": emptied_account,
     "huge-payment": huge_payment,
     "mule-fan-out": mule_fan_out,
@@ -69,5 +89,10 @@ FRAUDS: Final[Mapping[str, Callable[[random.Random], Fraud]]] = {
     "cash-collector": cash_collector,
     "structured-payments": structured_payments,
     "tested-cards": tested_cards,
+    "tested-and-used-card": tested_and_used_card,
+    "unusual-amount": unusual_amount,
 }
-"""All fraud patterns, in the order in which the traffic uses them."""
+"""The fraud patterns that the seed rules find, in the order in which the traffic uses them."""
+
+FRAUDS: Final[Mapping[str, Callable[[random.Random], Fraud]]] = {**SEED_FRAUDS, "listed-mule": listed_mule}
+"""All fraud patterns. The last one needs the demo's list and rule (`listed_mules`)."""

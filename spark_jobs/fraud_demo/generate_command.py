@@ -28,7 +28,7 @@ def generate(
     malformed: Annotated[float, typer.Option(help="Fraction that is unreadable.")] = 0,
     seed: Annotated[int, typer.Option(help="Seed of the traffic. Ids and times differ from run to run.")] = 1,
     frauds: Annotated[bool, typer.Option("--frauds/--no-frauds", help="Plant frauds that the seed rules find.")] = True,
-    fraud_every: Annotated[float, typer.Option(help="Seconds between planted frauds.")] = 6,
+    fraud_every: Annotated[float, typer.Option(help="Seconds between planted frauds.")] = 5,
 ) -> None:
     """Send generated transactions at a steady rate.
 

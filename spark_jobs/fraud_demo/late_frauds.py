@@ -9,7 +9,7 @@ import json
 import random
 from collections.abc import Iterator
 
-from fraud_demo.fraud_patterns import FRAUDS
+from fraud_demo.fraud_patterns import SEED_FRAUDS
 from fraud_rules.model.day import Day
 
 __all__ = ["late_frauds"]
@@ -23,13 +23,13 @@ _ACTORS_A_SEED = 10_000
 
 
 def late_frauds(day: Day, seed: int = 1) -> Iterator[tuple[str, bytes]]:
-    """Generate one fraud of each pattern, half an hour apart from noon of the day: (pattern, transaction as JSON).
+    """Generate one fraud of each pattern of `SEED_FRAUDS`, half an hour apart from noon: (pattern, JSON).
 
     Each seed has other payments by other actors.
     """
     rng = random.Random(f"{day.number}/{seed}")  # noqa: S311 - the same frauds for the same seed
     number, actor = _IDS_A_SEED * seed + 1_000 * (day.number % 1_000_000), FIRST_ACTOR + _ACTORS_A_SEED * seed
-    for position, (label, make) in enumerate(FRAUDS.items()):
+    for position, (label, make) in enumerate(SEED_FRAUDS.items()):
         payments = make(rng)
         for payment in payments:
             number += 1

@@ -16,6 +16,7 @@ from rich.console import Console
 
 from fraud_demo.airflow import USER
 from fraud_demo.late_frauds import late_frauds
+from fraud_demo.listed_mules import list_and_rule
 from fraud_demo.published import read_published
 from fraud_demo.screen import Screen, Sending, open_screen, status_line, summary
 from fraud_demo.sender import Sender
@@ -89,9 +90,9 @@ class _Demo:
         self._watch = OutputWatch(self._kafka, context.settings, self._sender.planted)
 
     def start(self) -> bool:
-        """Start all components and wait until the seed rules are live. Return False if interrupted.
+        """Start all components and wait until the rules are live. Return False if interrupted.
 
-        Raises DetectorFailed if the rules are not live in time.
+        The rules are the seed rules and the demo's own. Raises DetectorFailed if they are not live in time.
         """
         for name in self._site.stop_left_over():
             self._report(f"stopped the {name} of an earlier demo")
@@ -101,10 +102,12 @@ class _Demo:
         self._report(f"Airflow at {self._address}: its DAGs start the detector and seed the rules (a minute)")
         self._watch.start()
         self._stack.callback(self._watch.stop)
-        rules = sum(1 for _ in rule_files([self._context.project.config / "rules"]))
+        own = list_and_rule()
+        append_records(self._kafka, self._context.settings.topics.rules, own)
+        rules = sum(1 for _ in rule_files([self._context.project.config / "rules"])) + len(own)
         live = self._watch.await_seen(lambda outputs: outputs.rules_live >= rules, _START_S, self._continues)
         if not live and not self._stop.is_set():
-            raise DetectorFailed(f"the seed rules were not live within {_START_S:g} s (logs: {self._site.places.logs})")
+            raise DetectorFailed(f"the rules were not live within {_START_S:g} s (logs: {self._site.places.logs})")
         if live:
             log = self._site.agent.log
             self._report(f"detector ready, rules live ({time.monotonic() - began_s:.0f} s); the agent's log: {log}")

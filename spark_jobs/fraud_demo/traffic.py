@@ -19,7 +19,8 @@ from itertools import accumulate, count
 from operator import attrgetter
 from typing import Final
 
-from fraud_demo.fraud_patterns import FRAUDS, MAX_FRAUD_MS
+from fraud_demo.fraud_patterns import FRAUDS, LISTED, MAX_FRAUD_MS, SEED_FRAUDS, Fraud
+from fraud_demo.listed_mules import LISTED_MULES
 from fraud_rules.errors import ConfigError
 
 MAX_SEND_AGAIN: Final = 1_000
@@ -35,7 +36,10 @@ _HIGHEST_CENTS: Final = 950_00
 
 @dataclass(frozen=True, slots=True)
 class TrafficSettings:
-    """Parameters of the generator. Fractions (0 to 1) apply to the ordinary records. Planted frauds add to the rate."""
+    """Parameters of the generator. Fractions (0 to 1) apply to the ordinary records. Planted frauds add to the rate.
+
+    `patterns` are the patterns of the frauds (names of `FRAUDS`), which the traffic plants in turn.
+    """
 
     rate_per_s: float = 100.0
     seconds: float | None = None
@@ -48,7 +52,8 @@ class TrafficSettings:
     duplicates: float = 0.0
     malformed: float = 0.0
     first_fraud_s: float = 3.0
-    fraud_every_s: float = 6.0
+    fraud_every_s: float = 5.0
+    patterns: tuple[str, ...] = tuple(SEED_FRAUDS)
 
     def __post_init__(self) -> None:
         faults = [
@@ -160,18 +165,14 @@ def _planted(settings: TrafficSettings, start_ms: int, ids: Iterator[int]) -> It
     """Generate the fraud patterns in turn, as long as each fraud ends within the run."""
     rng = random.Random(settings.seed + 1)  # noqa: S311 - plausible, not secret
     actor = _FIRST_FRAUDSTER + start_ms // 1_000 % 1_000_000 * 1_000
-    names = list(FRAUDS)
+    names = settings.patterns
     for number in count():
         begin_s = settings.first_fraud_s + number * settings.fraud_every_s
         if settings.seconds is not None and begin_s + MAX_FRAUD_MS / 1_000 > settings.seconds:
             return
         name = names[number % len(names)]
         payments = FRAUDS[name](rng)
-        for pay in payments:
-            due_ms, transaction_id = start_ms + int(begin_s * 1_000) + pay.after_ms, next(ids)
-            payer, beneficiary = actor + pay.payer, actor + pay.beneficiary
-            value = _payment(transaction_id, due_ms, payer, beneficiary, pay.cents, pay.kind)
-            yield TrafficRecord(due_ms, value, transaction_id, f"{name}-{number + 1}", pay is payments[-1])
+        yield from _records_of(payments, f"{name}-{number + 1}", start_ms + int(begin_s * 1_000), actor, ids)
         actor += 1 + max(max(pay.payer, pay.beneficiary) for pay in payments)
 
 
@@ -180,9 +181,16 @@ def planted_fraud(pattern: str, label: str, start_ms: int, seed: int) -> Iterato
     ids = count(start_ms * 1_000 + 500)  # ordinary traffic of the same millisecond uses the ids before these
     actor = _FIRST_FRAUDSTER + 1_000_000_000 + seed % 1_000_000 * 1_000
     payments = FRAUDS[pattern](random.Random(seed))  # noqa: S311 - plausible, not secret
+    return _records_of(payments, label, start_ms, actor, ids)
+
+
+def _records_of(payments: Fraud, label: str, start_ms: int, actor: int, ids: Iterator[int]) -> Iterator[TrafficRecord]:
+    """Generate the records of one fraud. `actor` is the first of its accounts."""
     for pay in payments:
         due_ms, transaction_id = start_ms + pay.after_ms, next(ids)
-        value = _payment(transaction_id, due_ms, actor + pay.payer, actor + pay.beneficiary, pay.cents, pay.kind)
+        listed = LISTED_MULES[transaction_id % len(LISTED_MULES)]
+        beneficiary = listed if pay.beneficiary == LISTED else actor + pay.beneficiary
+        value = _payment(transaction_id, due_ms, actor + pay.payer, beneficiary, pay.cents, pay.kind)
         yield TrafficRecord(due_ms, value, transaction_id, label, pay is payments[-1])
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from fraud_demo.fraud_patterns import FRAUDS
+from fraud_demo.fraud_patterns import SEED_FRAUDS
 from fraud_demo.late_frauds import late_frauds
 from fraud_rules.batch.archive.store import ArchiveStore
 from fraud_rules.batch.reevaluation.daystore import DayStore
@@ -116,7 +116,7 @@ def night(nights: Nights) -> Ended:
 def test_late_frauds_of_yesterday_are_added(nights: Nights, night: Ended) -> None:
     corrections, result = nights.corrections(nights.day), night.result
     added = [each for each in result.corrections if each.verdict == "ADDED"]
-    assert {nights.labels[int(each.transaction_id)] for each in added} == set(FRAUDS)
+    assert {nights.labels[int(each.transaction_id)] for each in added} == set(SEED_FRAUDS)
     assert {each["kind"] for each in corrections} == {"ADDED"}
     live = {each.alert_id for each in added if not each.shadow}
     assert {each["alertId"] for each in corrections} == live

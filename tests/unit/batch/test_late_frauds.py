@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from fraud_demo.fraud_patterns import FRAUDS
+from fraud_demo.fraud_patterns import SEED_FRAUDS
 from fraud_demo.late_frauds import late_frauds
 from fraud_rules.codec.rules.files import read_rule_file
 from fraud_rules.configuration.project import Project
@@ -39,4 +39,4 @@ def test_every_pattern_is_missed_live_and_added_by_night(project: Project, tmp_p
     site.archive()
     _, found = evaluated(site, DAY)
     alerts = [json.loads(text) for text in (*found.live.values(), *found.shadow.values())]
-    assert {labels[alert["triggeringEvent"]["transactionId"]] for alert in alerts} == set(FRAUDS)
+    assert {labels[alert["triggeringEvent"]["transactionId"]] for alert in alerts} == set(SEED_FRAUDS)

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from fraud_demo.fraud_patterns import FRAUDS, MAX_FRAUD_MS
-from fraud_demo.traffic import MALFORMED, TrafficRecord, TrafficSettings, generate
+from fraud_demo.fraud_patterns import FRAUDS, MAX_FRAUD_MS, SEED_FRAUDS
+from fraud_demo.listed_mules import RULE_ID, list_and_rule
+from fraud_demo.traffic import MALFORMED, TrafficRecord, TrafficSettings, generate, planted_fraud
 from fraud_rules.codec.rules.files import read_rule_file
 from fraud_rules.codec.transactions.codec import DecodeResult, decode_transactions
 from fraud_rules.configuration.settings import DetectorSettings
@@ -90,7 +91,7 @@ def test_payers_are_skewed_but_none_is_conspicuous() -> None:
 def test_frauds_are_planted_in_turn_within_the_run() -> None:
     records = [record for record in traffic(seconds=60) if record.planted is not None]
     labels = list(dict.fromkeys(record.planted for record in records))
-    assert labels == [f"{name}-{number}" for number, name in enumerate([*FRAUDS, *FRAUDS][:9], 1)]
+    assert labels == [f"{name}-{number}" for number, name in enumerate([*SEED_FRAUDS, *SEED_FRAUDS][:11], 1)]
     assert max(record.due_ms for record in records) < START_MS + 60_000
     for label in labels:
         due = [record.due_ms for record in records if record.planted == label]
@@ -98,9 +99,10 @@ def test_frauds_are_planted_in_turn_within_the_run() -> None:
         assert [record.ends_fraud for record in records if record.planted == label] == [False] * (len(due) - 1) + [True]
 
 
-def alerts_under_the_seed_rules(records: list[TrafficRecord]) -> list[dict[str, Any]]:
-    rules = [rule for path in sorted((CONFIG / "rules").iterdir()) for rule in read_rule_file(path)]
-    steps: list[dict[str, Any]] = [{"at": START_MS - 1, "rule": json.loads(rule.value)} for rule in rules]
+def alerts_under_the_demos_rules(records: list[TrafficRecord]) -> list[dict[str, Any]]:
+    rules = [rule.value for path in sorted((CONFIG / "rules").iterdir()) for rule in read_rule_file(path)]
+    rules += [value for _, value in list_and_rule()]
+    steps: list[dict[str, Any]] = [{"at": START_MS - 1, "rule": json.loads(value)} for value in rules]
     steps += [{"at": record.due_ms, "tx": record.value.decode("utf-8", "replace")} for record in records]
     alerts: list[dict[str, Any]] = replay({"steps": steps}, SCHEMA, DetectorSettings())["alerts"]
     return alerts
@@ -109,10 +111,23 @@ def alerts_under_the_seed_rules(records: list[TrafficRecord]) -> list[dict[str, 
 @pytest.mark.parametrize("seed", [1, 2])
 def test_every_planted_fraud_alerts_and_nothing_else_does(seed: int) -> None:
     disorder = {"malformed": 0.01, "duplicates": 0.02, "late": 0.02, "out_of_order": 0.1}
-    records = traffic(rate_per_s=200, seconds=60, seed=seed, payers=4_000, **disorder)
+    records = traffic(rate_per_s=200, seconds=60, seed=seed, payers=4_000, patterns=tuple(FRAUDS), **disorder)
     planted = {record.transaction_id: record.planted for record in records if record.planted is not None}
-    alerts = alerts_under_the_seed_rules(records)
+    assert {label.rpartition("-")[0] for label in planted.values()} == set(FRAUDS)
+    alerts = alerts_under_the_demos_rules(records)
     assert {planted.get(alert["transactionId"]) for alert in alerts} == set(planted.values())
+
+
+@pytest.mark.parametrize(
+    ("pattern", "rules"),
+    [("tested-and-used-card", {8}), ("unusual-amount", {9}), ("listed-mule", {RULE_ID})],
+)
+def test_a_sequence_an_unusual_amount_and_a_listed_mule_alert_by_their_own_rules(pattern: str, rules: set[int]) -> None:
+    """The last payment of the fraud triggers the only alert."""
+    records = list(planted_fraud(pattern, "mine", START_MS, seed=3))
+    alerts = alerts_under_the_demos_rules(records)
+    assert {alert["ruleId"] for alert in alerts} == rules
+    assert [alert["transactionId"] for alert in alerts] == [records[-1].transaction_id]
 
 
 @pytest.mark.parametrize(

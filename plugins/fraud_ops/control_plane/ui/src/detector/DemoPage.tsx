@@ -18,6 +18,9 @@ const DESCRIPTIONS: Record<string, string> = {
   "cash-collector": "Several payers send one beneficiary far more cash than usual.",
   "structured-payments": "Payments just below 10,000 from several payers to one beneficiary.",
   "tested-cards": "A dozen card payments below 2.00.",
+  "tested-and-used-card": "Four card payments below 2.00, then one of 600 to 900.",
+  "unusual-amount": "A dozen payments of 20 to 40, then one of 4,000 to 4,900.",
+  "listed-mule": "A payment to an account on the list demo-mules.",
 };
 
 /** The demo's traffic: its rate, and frauds to plant. */
