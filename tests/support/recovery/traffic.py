@@ -97,7 +97,22 @@ class Traffic:
             "when": pick((None, None, *_FILTERS, *_LIST_CONDITIONS)),
             "action": pick((None, None, "RESTRICT")),
         }
+        if aggregator in ("COUNT", "SUM", "AVG", "MIN", "MAX") and self._random.random() < 0.5:
+            rule |= self._baseline(aggregator)
         return {name: value for name, value in rule.items() if value is not None}
+
+    def _baseline(self, aggregator: str) -> dict[str, Any]:
+        """Draw a baseline and a factor near the usual ratio."""
+        pick = self._random.choice
+        deviates = aggregator in ("AVG", "MIN", "MAX") and pick((True, False))
+        baseline = {
+            "windowSeconds": pick((2, 10, 30)),
+            "aggregatorFunctionType": "AVG" if deviates else pick((aggregator, "AVG")),
+            "filter": pick(("", "paymentType = 'CSH'")),
+            "minCount": pick((1, 1, 3)),
+            "deviations": deviates,
+        }
+        return {"baseline": baseline, "limit": pick((1, 1.5)) if deviates else pick((0.5, 1, 1.5))}
 
     def _list_record(self) -> bytes:
         """Draw a change of a list. It may not fit the log before it."""

@@ -94,6 +94,7 @@ def test_a_draft_without_grouping_has_one_key(site: Site, tmp_path: Path) -> Non
     assert [fire.transaction_id for fire in result.first] == [5, 6, 7, 8, 9, 99]
 
 
+_AVG = {"aggregatorFunctionType": "AVG"}
 CONDITIONS: list[dict[str, Any]] = [
     {"aggregatorFunctionType": "SUM", "limitOperatorType": ">"},
     {"aggregatorFunctionType": "SUM", "limitOperatorType": "!=", "filter": "paymentAmount > 3"},
@@ -108,12 +109,21 @@ CONDITIONS: list[dict[str, Any]] = [
     {"aggregatorFunctionType": "SUM", "limitOperatorType": ">", "cooldownSeconds": 90},
     {"aggregatorFunctionType": "COUNT", "limitOperatorType": ">", "groupingKeyNames": []},
     {"aggregatorFunctionType": "AVG", "limitOperatorType": ">=", "aggregateFieldName": "COUNT_FLINK"},
-]
+    {"aggregatorFunctionType": "COUNT", "limitOperatorType": "<=", "when": "beneficiaryId = 2"},
+    {"aggregatorFunctionType": "SUM", "limitOperatorType": ">", "baseline": {"windowMinutes": 6}},
+    {"aggregatorFunctionType": "COUNT", "limitOperatorType": ">", "baseline": {"windowMinutes": 3, "minCount": 4}},
+    {"aggregatorFunctionType": "MAX", "limitOperatorType": ">=", "baseline": {"windowMinutes": 6} | _AVG},
+    {
+        "aggregatorFunctionType": "MAX", "limitOperatorType": ">", "when": "paymentAmount > 1",
+        "baseline": {"windowMinutes": 9, "deviations": True, "minCount": 2} | _AVG,
+    },
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("condition", CONDITIONS, ids=lambda members: " ".join(map(str, members.values())))
 def test_the_curve_equals_one_draft_per_limit(tmp_path: Path, condition: dict[str, Any]) -> None:
-    """Counted from evaluations made once, or a rule a limit: it must be the same."""
+    """Counted from evaluations made once, or a rule a limit: it must be the same. With a baseline, the limit is the
+    factor."""
     chance = random.Random(5)
     steps: list[dict[str, Any]] = [{"at": DAY.start_ms, "rule": RULE}]
     for number in range(120):
@@ -123,7 +133,8 @@ def test_the_curve_equals_one_draft_per_limit(tmp_path: Path, condition: dict[st
         steps.append({"at": at_ms, "tx": {"transactionId": number, "eventTime": at_ms, **event, **paid}})
     site = Site.make(tmp_path / "archive", {"steps": steps, "keyGroups": 1}, NULLABLE)
     site.archive(until_ms=DAY.plus(2).start_ms)
-    limits = tuple(map(Decimal, ("-1", "0", "0.5", "2", "3", "3.005", "4", "9000000000000000")))
+    negative = [] if "deviations" in condition.get("baseline", {}) else ["-1"]
+    limits = tuple(map(Decimal, (*negative, "0", "0.5", "2", "3", "3.005", "4", "9000000000000000")))
     rule = draft(tmp_path, **{"windowMinutes": 2, **condition})
     curve = what_if(WhatIfQuery(rule, DAY, DAY, limits, processes=1), site.store, site.schema, site.settings).limits
     one_by_one = []
