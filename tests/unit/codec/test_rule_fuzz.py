@@ -37,7 +37,7 @@ FULL_RULE = {
     "cooldownSeconds": 60,
     "action": "RESTRICT",
     "filter": "paymentType = 'it''s' and (paymentAmount >= 6.005 or not payeeId in (1, -2)) or eventTime is null",
-    "when": "paymentAmount > 500 and paymentType is not null",
+    "when": "paymentAmount > 500 and (paymentType is not null or payeeId not in list('trusted'))",
     "name": "n",
     "description": "d",
     "severity": "s",
@@ -67,6 +67,8 @@ SEEDS = [
     json.dumps(FULL_RULE).encode(),
     b'{"ruleState": "CONTROL", "controlType": "CLEAR_STATE_ALL"}',
     b'{"ruleId": 3, "disabled": true}',
+    b'{"listName": "mules", "listOperation": "SET", "listType": "long", "values": [1, -2, 9000000000]}',
+    b'{"listName": "kinds", "listOperation": "ADD", "listType": "string", "values": ["CSH", "\\u00fc"]}',
     b"1,(active),(payeeId&beneficiaryId),,(paymentAmount),(SUM),(>),(50),(20)",
     b"5,(shadow),(payeeId),(beneficiaryId),,(COUNT_DISTINCT),(>=),(3.5),(1440)",
 ]
@@ -160,8 +162,15 @@ def combinations(count: int, seed: int) -> Iterator[bytes]:
             "not (payeeId = beneficiaryId or paymentType < 'D')",
             "payeeId",
         ],
-        "when": [None, "paymentAmount >= 500"],
-        "baseline": [*[None] * 22, {"windowSeconds": 60}, {"windowMinutes": 5, "aggregatorFunctionType": "AVG"}],
+        "when": [*[None, "paymentAmount >= 500", "payeeId in list('mules')"] * 6, "payeeId in list('Mules')"],
+        "baseline": [
+            *[None] * 55,
+            {"windowSeconds": 60},
+            {"windowMinutes": 5, "aggregatorFunctionType": "AVG"},
+            {"windowMinutes": 43_200},
+            {"windowSeconds": 60, "aggregatorFunctionType": "AVG", "deviations": True},
+            {"windowSeconds": 60, "windowMinutes": 1, "minCount": 0, "filter": "payeeId in list('mules')"},
+        ],
     }
     for rule_id in range(1, count + 1):
         picked = {member: rng.choice(values) for member, values in choices.items()}
