@@ -75,6 +75,41 @@ RULES_10: tuple[Document, ...] = (
 CANARY = rule(CANARY_ID, PAIR, "SUM", 0)
 
 
+def _baseline(**members: Any) -> Document:
+    """The 24 hours before the window."""
+    return {"windowMinutes": 1_440} | members
+
+
+def _list(name: str, first: int) -> Document:
+    """A list of 100,000 beneficiaries from `first` on."""
+    values = list(range(first, first + 100_000))
+    return {"listName": name, "listOperation": "SET", "listType": "long", "values": values}
+
+
+RULES_10_V2: tuple[Document, ...] = (
+    _list("mules", 104_900),  # with 2% of the beneficiaries of the loads
+    _list("trusted", 102_500),  # with half of them
+    _RULE_1,
+    rule(2, ["payeeId"], "COUNT", _NEVER, filter="paymentAmount < 6", when="paymentAmount > 15"),
+    rule(3, ["beneficiaryId"], "SUM", 100_000_000, when="paymentType = 'CSH'"),
+    rule(4, ["payeeId", "paymentType"], "COUNT", _NEVER, filter="paymentAmount < 10", when="paymentAmount >= 10"),
+    rule(5, ["payeeId"], "COUNT", 10_000_000, baseline=_baseline()),
+    rule(6, PAIR, "SUM", 10_000_000, baseline=_baseline(minCount=5)),
+    rule(
+        7,
+        ["beneficiaryId"],
+        "MAX",
+        1_000,
+        baseline=_baseline(aggregatorFunctionType="AVG", deviations=True, minCount=50),
+    ),
+    rule(8, ["beneficiaryId", "paymentType"], "AVG", 1_000, baseline=_baseline(), windowMinutes=5),
+    rule(9, [*PAIR, "paymentType"], "SUM", 100_000_000, when="beneficiaryId in list('mules')"),
+    rule(10, ["payeeId"], "SUM", 100_000_000, when="beneficiaryId not in list('trusted')"),
+)
+"""Ten rules over the groupings of `RULES_10`, with their lists: three with `when`, four with a baseline of 24 hours
+(one in deviations), and two with lists of 100,000 values."""
+
+
 def groupings(count: int) -> tuple[tuple[str, ...], ...]:
     """Up to 20 groupings: all subsets of four fields, the small ones first, then some with the transaction's own id."""
     subsets = [subset for size in range(1, len(_FIELDS) + 1) for subset in combinations(_FIELDS, size)]
@@ -137,6 +172,9 @@ def _revision(rule_id: int, grouping: Sequence[str], rng: random.Random) -> Docu
 def encoded(documents: Iterable[Document]) -> list[tuple[bytes, bytes]]:
     """(key, value) records for the rule log."""
     return [
-        (str(each.get("ruleId", "CONTROL")).encode(), json.dumps(each, separators=(",", ":")).encode())
+        (
+            str(each.get("ruleId", each.get("listName", "CONTROL"))).encode(),
+            json.dumps(each, separators=(",", ":")).encode(),
+        )
         for each in documents
     ]

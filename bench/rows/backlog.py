@@ -15,11 +15,12 @@ from bench.figures import Figure, Rows, Scale, at_least
 from bench.lab import Lab, Session
 from bench.loads import UNIFORM_500K, WARM_100K, ZIPF_500K, Load, transactions
 from bench.producing import Backlog
-from bench.rulesets import RULES_1, RULES_10, Document
+from bench.rulesets import RULES_1, RULES_10, RULES_10_V2, Document
 
 APART_MS = 3_600_000
 """Event time between two loads: longer than any window plus the lateness, so that no window has two loads."""
 
+_DAY_MS = 86_400_000
 _WARM_PARTS = 5
 
 
@@ -53,14 +54,14 @@ def marker_times(alerts: Sequence[tuple[int, Mapping[str, Any]]], load: Load) ->
     return times
 
 
-def _measure(lab: Lab, scale: Scale, rules: tuple[Document, ...]) -> Mapping[str, float]:
+def _measure(lab: Lab, scale: Scale, rules: tuple[Document, ...], apart_ms: int = APART_MS) -> dict[str, float]:
     with lab.session("backlog") as session:
         session.start(rules)
         backlog = Backlog(session.bootstrap, session.names.transactions)
         before = warm_up(session, backlog, scale)
         total, values = before.count, {}
         for whole in (UNIFORM_500K, ZIPF_500K):
-            load = whole.first(scale.of(whole.count)).after(before, APART_MS)
+            load = whole.first(scale.of(whole.count)).after(before, apart_ms)
             backlog.hold(transactions(load))
             started_ms = backlog.release()
             total += load.count
@@ -69,6 +70,13 @@ def _measure(lab: Lab, scale: Scale, rules: tuple[Document, ...]) -> Mapping[str
             before = load
         values["zipf_share"] = 100 * values[ZIPF_500K.name] / values[UNIFORM_500K.name]
         return values
+
+
+def _measure_v2(lab: Lab, scale: Scale) -> Mapping[str, float]:
+    """Measure `rules10`, and then `rules10_v2`, whose baselines reach a day further back."""
+    plain = _measure(lab, scale, RULES_10)[UNIFORM_500K.name]
+    values = _measure(lab, scale, RULES_10_V2, APART_MS + _DAY_MS)
+    return {**values, "rules10": plain, "rules10_share": 100 * values[UNIFORM_500K.name] / plain}
 
 
 _HOW = (
@@ -90,4 +98,17 @@ def _rows(name: str, rules: tuple[Document, ...], target: float, uniform: str, z
 ROWS = (
     _rows("rules1", RULES_1, 85_000, "76,000-85,000", "2,500, falling to 900 once the hot window is full"),
     _rows("rules10", RULES_10, 70_000, "9,200-10,400", "700, falling to 155 after 180 s"),
+    Rows(
+        "backlog_rules10_v2",
+        "Backlog, `rules10_v2`: `when`, baselines and lists",
+        _HOW + " Each run measures `rules10` first.",
+        (
+            Figure(UNIFORM_500K.name, "`uniform_500k`", "tx/s"),
+            Figure(ZIPF_500K.name, "`zipf_500k`", "tx/s"),
+            Figure("zipf_share", "`zipf_500k` in % of `uniform_500k`", "%", at_least(80)),
+            Figure("rules10", "`rules10` in the same run, `uniform_500k`", "tx/s"),
+            Figure("rules10_share", "`uniform_500k` in % of `rules10`", "%", at_least(70)),
+        ),
+        _measure_v2,
+    ),
 )

@@ -26,7 +26,7 @@ from bench.rows.kernel import MIXES, evaluations_per_s, flatness
 from bench.rows.late_rows import us_per_late_row
 from bench.rows.soak import KINDS, summary
 from bench.rows.state import retained
-from bench.rulesets import FIRE_ALL, RULES_1, RULES_10, encoded, groupings, many
+from bench.rulesets import FIRE_ALL, RULES_1, RULES_10, RULES_10_V2, encoded, groupings, many
 from bench.stream_reading import Events
 from bench.watching import quantile
 from bench.watching import summary as watched
@@ -77,10 +77,21 @@ def test_the_hottest_key_of_zipf_has_a_fifth_of_the_transactions() -> None:
 
 def test_every_rule_of_every_set_is_accepted(project: Project) -> None:
     schema = TransactionSchema.load(project.config / "schema.yaml")
-    for rules in (RULES_1, RULES_10, FIRE_ALL, many(250, 20), many(1_000, 10)):
+    for rules in (RULES_1, RULES_10, RULES_10_V2, FIRE_ALL, many(250, 20), many(1_000, 10)):
         entries = [read_entry(i, 0, text, schema, RuleLimits()) for i, (_, text) in enumerate(encoded(rules))]
 
         assert [entry.reasons for entry in entries if entry.change is None] == []
+
+
+def test_the_second_set_of_ten_rules_has_the_groupings_of_the_first() -> None:
+    rules = [each for each in RULES_10_V2 if "ruleId" in each]
+    plain, of_both = ({tuple(each["groupingKeyNames"]) for each in found} for found in (RULES_10, rules))
+    listed = [each for each in rules if "list(" in each.get("when", "")]
+    baselines = [each["baseline"] for each in rules if "baseline" in each]
+
+    assert (of_both, len(rules), len(RULES_10_V2) - len(rules)) == (plain, 10, 2)
+    assert (sum("when" in each for each in rules) - len(listed), len(baselines), len(listed)) == (3, 4, 2)
+    assert [each.get("deviations") for each in baselines].count(True) == 1
 
 
 @pytest.mark.parametrize(("rules", "over"), [(250, 20), (1_000, 10)])
