@@ -18,6 +18,7 @@ PAGES = {
     "what-if": ("/rules/{rule}?tab=whatif", "role=button[name='Run what-if']"),
     "alerts": ("/alerts", "role=list[name='Alerts'] >> role=button[name=/Rapid transfers/] >> nth=0"),
     "opened-alert": ("/alerts", "role=list[name='Alerts'] >> role=button[name=/Rapid transfers/] >> nth=0"),
+    "decisions": ("/decisions", "role=table[name='Decisions'] >> role=row >> nth=1"),
     "approvals": ("/approvals", "role=article >> nth=0"),
     "quality": ("/quality", "role=table[name='Quality of rules']"),
     "detector": ("/detector", "role=table[name='Quarantined records']"),

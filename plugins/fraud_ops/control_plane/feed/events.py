@@ -49,8 +49,15 @@ class _Trigger(msgspec.Struct, rename="camel"):
     transaction_id: _Id | str
 
 
+class _Baseline(msgspec.Struct, rename="camel"):
+    value: str
+    count: _Whole
+    window_start: _Whole
+    window_end: _Whole
+
+
 class AlertFacts(msgspec.Struct, rename="camel"):
-    """The members of an alert that the feed uses."""
+    """The members of an alert that the feed uses, and those that a page could not show if they had another type."""
 
     alert_id: str
     rule_id: _Id
@@ -61,6 +68,8 @@ class AlertFacts(msgspec.Struct, rename="camel"):
     window_end: _Whole
     event_time: _Whole
     shadow: bool = False
+    baseline: _Baseline | None = None
+    lists: dict[str, _Whole] | None = None
 
     def __post_init__(self) -> None:
         _check_scalars(self.key)

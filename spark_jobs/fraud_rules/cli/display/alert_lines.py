@@ -13,6 +13,10 @@ from rich.text import Text
 _SEVERITIES = {"critical": "bold red", "high": "red", "medium": "yellow", "low": "cyan"}
 
 
+class _Baseline(msgspec.Struct):
+    value: str
+
+
 class _Alert(msgspec.Struct, rename="camel"):
     """The members of an alert that `alert_line` needs."""
 
@@ -25,6 +29,7 @@ class _Alert(msgspec.Struct, rename="camel"):
     ingestion_time: int
     shadow: bool
     suppressed: int
+    baseline: _Baseline | None = None
 
 
 class _Correction(msgspec.Struct, rename="camel"):
@@ -76,7 +81,7 @@ def alert_cells(alert: Mapping[str, Any], received_ms: int, mark: str = "") -> t
     rule = alert["violatedRule"]
     severity = str(rule.get("severity", "alert"))
     value = Text(f"{_aggregate_name(rule)} {_amount(alert['triggeringValue'])}", "bold")
-    value.append(f" {rule.get('limitOperatorType', '')} {rule.get('limit', '')}", "not bold")
+    value.append(f" {_comparison(rule, alert.get('baseline'))}", "not bold")
     value.append(f" of {alert['windowCount']}", "not bold dim")
     remarks = Text()
     if alert["shadow"]:
@@ -94,6 +99,18 @@ def alert_cells(alert: Mapping[str, Any], received_ms: int, mark: str = "") -> t
         remarks,
         Text(f"{received_ms - alert['ingestionTime']} ms", "green"),
     )
+
+
+def _comparison(rule: Mapping[str, Any], past: Mapping[str, Any] | None) -> str:
+    """The operator and the limit. With the baseline of an alert: `> 3 x 41.5` or `> 41.5 + 3 deviations`."""
+    operator, limit = str(rule.get("limitOperatorType", "")), rule.get("limit", "")
+    if past is None:
+        return f"{operator} {limit}"
+    members = rule.get("baseline")
+    if not isinstance(members, Mapping) or members.get("deviations") is not True:
+        return f"{operator} {limit} x {_amount(past['value'])}"
+    sign = "-" if operator.startswith(("<", "LESS")) else "+"
+    return f"{operator} {_amount(past['value'])} {sign} {limit} deviations"
 
 
 def _aggregate_name(rule: Mapping[str, Any]) -> str:

@@ -27,6 +27,7 @@ from fraud_ops.control_plane.feed.hub import Hub, HubBounds
 from fraud_ops.control_plane.feed.memory import FeedMemory, MemoryBounds
 from fraud_ops.control_plane.feed.place import FeedPlace, FeedSource
 from fraud_ops.control_plane.web.stream import AlertEncoder, ServerSentEvents
+from fraud_rules.kafka.decoding import UNDECODABLE
 from tests.support.control_plane.alerts import alert, alert_json
 
 MINUTE_MS = 60_000
@@ -294,6 +295,17 @@ def test_text_in_an_alert_cannot_end_its_line() -> None:
     name, _, data = written.decode().strip().split("\n")
     assert name == "event: alert"
     assert json.loads(data.removeprefix("data: "))["key"] == {"payeeId": "x\nevent: gap\n\n"}
+
+
+def test_an_alert_keeps_its_baseline_and_the_versions_of_its_lists() -> None:
+    past = {"value": "41.5", "count": 12, "windowStart": -3_600_000, "windowEnd": 0}
+    seen = read_alert(FeedSource.ALERTS, 1, 1, alert_json(1, baseline=past, lists={"mules": 7}))
+    written = ServerSentEvents(AlertEncoder(FeedMemory()), Snoozing).encode([seen], FeedPlace()).decode()
+    shown = json.loads(written.strip().split("\n")[2].removeprefix("data: "))
+    assert (shown["baseline"], shown["lists"]) == (past, {"mules": 7})
+    for wrong in ({"baseline": {**past, "value": 41.5}}, {"baseline": 3}, {"lists": ["mules"]}):
+        with pytest.raises(UNDECODABLE):
+            read_alert(FeedSource.ALERTS, 1, 1, alert_json(1, **wrong))
 
 
 def test_the_memory_has_alerts_that_a_correction_adds() -> None:

@@ -1,5 +1,13 @@
 import { expect, test } from "vitest";
-import { formatBytes, formatDuration, formatKey, formatNumber, formatPercent, ruleFormula } from "./format";
+import {
+  comparisonText,
+  formatBytes,
+  formatDuration,
+  formatKey,
+  formatNumber,
+  formatPercent,
+  ruleFormula,
+} from "./format";
 import { rule } from "./testing/samples";
 
 test("values for display", () => {
@@ -16,6 +24,17 @@ test("values for display", () => {
   expect(formatBytes(1_234_567)).toBe("1.2 MB");
   expect(formatKey({ payeeId: 1, beneficiaryId: 2 })).toBe("payeeId 1 · beneficiaryId 2");
   expect(formatKey(null)).toBe("all keys");
+});
+
+test("the comparison of an alert", () => {
+  const base = { limitOperatorType: ">", limit: 3 };
+  expect(comparisonText(base)).toBe("> 3");
+  expect(comparisonText({ ...base, baseline: { windowMinutes: 60 } }, { value: "41.5" })).toBe("> 3 x 41.5");
+  const deviating = { ...base, baseline: { windowMinutes: 60, deviations: true } };
+  expect(comparisonText(deviating, { value: "41.5" })).toBe("> 41.5 + 3 deviations");
+  expect(comparisonText({ ...deviating, limitOperatorType: "LESS" }, { value: "41.5" })).toBe(
+    "LESS 41.5 - 3 deviations",
+  );
 });
 
 test("a rule as a formula", () => {

@@ -75,8 +75,24 @@ function baselineText(rule: RuleDocument): string {
   if (typeof baseline !== "object" || baseline === null) return "";
   const members = baseline as RuleDocument;
   const past = `of the ${windowText(members)} before`;
-  if (members["deviations"] === true) return ` deviations from the mean ${past}`;
+  if (countsDeviations(rule)) return ` deviations from the mean ${past}`;
   return ` x ${toText(members["aggregatorFunctionType"]) || aggregateName(rule)} ${past}`;
+}
+
+/** The comparison of an alert, with the value of its baseline: > 3 x 41.5. */
+export function comparisonText(rule: RuleDocument, baseline?: { value: string } | null): string {
+  const operator = toText(rule["limitOperatorType"]);
+  const limit = toText(rule["limit"]);
+  if (!baseline) return `${operator} ${limit}`;
+  if (!countsDeviations(rule)) return `${operator} ${limit} x ${baseline.value}`;
+  const sign = /^(<|LESS)/u.test(operator) ? "-" : "+";
+  return `${operator} ${baseline.value} ${sign} ${limit} deviations`;
+}
+
+/** Whether the limit of a rule counts standard deviations of its baseline. */
+export function countsDeviations(rule: RuleDocument): boolean {
+  const baseline = rule["baseline"];
+  return typeof baseline === "object" && baseline !== null && (baseline as RuleDocument)["deviations"] === true;
 }
 
 /** The grouping of a rule. A rule without grouping keys has one group for all payments. */

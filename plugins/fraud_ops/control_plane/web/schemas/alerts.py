@@ -11,7 +11,7 @@ from fraud_ops.control_plane.domain.read_models import EpochMs, Mark, MarkVerdic
 from fraud_ops.control_plane.web.schemas.base import Document, Request, ResponseModel, RuleId
 
 __all__ = [
-    "Alert", "AlertBatch", "Alerts", "Correction", "CorrectionEvent", "Gap", "MarkRequest",
+    "Alert", "AlertBaseline", "AlertBatch", "Alerts", "Correction", "CorrectionEvent", "Gap", "MarkRequest",
     "Overlap", "QualityRow", "QualityTable", "SnoozeRequest", "Snoozes",
 ]  # fmt: skip
 
@@ -25,10 +25,29 @@ class Correction(ResponseModel):
     time: EpochMs
 
 
-class Alert(ResponseModel):
-    """An alert as published, with its correction, mark and snooze. A page of older alerts begins at `position`."""
+class AlertBaseline(ResponseModel):
+    """The baseline of an alert: its value, before the multiplication with the limit, or the mean with deviations; the
+    number of its transactions; and its times."""
 
-    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, frozen=True, extra="allow")
+    value: str
+    count: int
+    window_start: EpochMs
+    window_end: EpochMs
+
+
+class Alert(ResponseModel):
+    """An alert as published, with its correction, mark and snooze. A page of older alerts begins at `position`.
+
+    Alerts of rules with a baseline have `baseline`. Alerts of rules that name lists have `lists`: the version of each.
+    """
+
+    model_config = ConfigDict(
+        alias_generator=to_camel,
+        populate_by_name=True,
+        frozen=True,
+        extra="allow",
+        json_schema_serialization_defaults_required=False,
+    )
 
     alert_id: str
     rule_id: int
@@ -42,6 +61,8 @@ class Alert(ResponseModel):
     window_count: int
     window_complete: bool
     suppressed: int
+    baseline: AlertBaseline | None = None
+    lists: dict[str, int] | None = None
     event_time: int
     ingestion_time: int
     detection_time: int

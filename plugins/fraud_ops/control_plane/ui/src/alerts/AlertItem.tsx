@@ -7,7 +7,8 @@ import { queryString } from "../api/http";
 import { Chip } from "../components/Chip";
 import { Fact } from "../components/Fact";
 import { Timestamp } from "../components/Timestamp";
-import { formatDuration, formatKey, formatNumber, ruleFormula } from "../format";
+import { comparisonText, formatDuration, formatKey, formatNumber, ruleFormula } from "../format";
+import { BaselineFacts } from "./BaselineFacts";
 import { EvidencePanel } from "./EvidencePanel";
 import { SnoozeButton } from "./SnoozeButton";
 import type { Alert, Mark } from "./types";
@@ -41,7 +42,7 @@ export const AlertItem = memo(function AlertItem({ alert, name, isNew, isOpen, o
         </span>
         <span className="wrap number">{formatKey(alert.key)}</span>
         <span className="number wrap">
-          <strong>{alert.triggeringValue}</strong> {toText(rule["limitOperatorType"])} {toText(rule["limit"])}
+          <strong>{alert.triggeringValue}</strong> {comparisonText(rule, alert.baseline)}
         </span>
         <Badges alert={alert} />
       </button>
@@ -97,6 +98,14 @@ function Details({ alert, onMark, onSnoozed }: DetailsProps) {
           <Timestamp ms={alert.windowStart} /> to <Timestamp ms={alert.windowEnd} />
         </Fact>
         <Fact name="Transactions in window">{formatNumber(alert.windowCount)}</Fact>
+        {alert.baseline && <BaselineFacts alert={alert} baseline={alert.baseline} />}
+        {alert.lists && (
+          <Fact name="List versions">
+            {Object.entries(alert.lists)
+              .map(([name, listVersion]) => `${name} ${listVersion}`)
+              .join(", ")}
+          </Fact>
+        )}
         {alert.suppressed > 0 && <Fact name="Suppressed since previous alert">{formatNumber(alert.suppressed)}</Fact>}
         <Fact name="Arrival to alert">{formatDuration(Math.max(0, alert.appendTime - alert.ingestionTime))}</Fact>
         {Object.entries(alert.triggeringEvent).map(([field, value]) => (

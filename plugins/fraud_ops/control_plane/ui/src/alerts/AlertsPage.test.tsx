@@ -63,6 +63,22 @@ test("a search without a result can continue", async () => {
   await waitFor(async () => expect(await items()).toHaveLength(1));
 });
 
+test("an alert shows its baseline, and the versions of its lists", async () => {
+  const compared = alert("a", {
+    triggeringValue: "124.5",
+    violatedRule: { ...rule().document, limit: 3, baseline: { windowMinutes: 60 } },
+    baseline: { value: "41.5", count: 12, windowStart: 1_699_996_400_000, windowEnd: 1_700_000_000_000 },
+    lists: { mules: 7 },
+  });
+  answers({ first: { items: [compared], ...END } });
+  renderPage(<AlertsPage />);
+  const item = await screen.findByRole("listitem");
+  expect(item).toHaveTextContent("124.5 > 3 x 41.5");
+  await userEvent.click(within(item).getByRole("button", { expanded: false }));
+  for (const fact of [/Current value124.5/u, /Expected value41.5/u, /Factor3/u, /baseline12/u, /List versionsmules 7/u])
+    expect(item).toHaveTextContent(fact);
+});
+
 test("a snoozed alert leaves the list at once", async () => {
   answers({ first: { items: [alert("a")], ...END } });
   renderPage(<AlertsPage />);

@@ -16,6 +16,8 @@ export interface Alert {
   windowCount: number;
   windowComplete: boolean;
   suppressed: number;
+  baseline?: ApiAlert["baseline"];
+  lists?: ApiAlert["lists"];
   eventTime: number;
   ingestionTime: number;
   detectionTime: number;

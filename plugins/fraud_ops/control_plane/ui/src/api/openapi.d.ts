@@ -800,12 +800,16 @@ export interface components {
         /**
          * Alert
          * @description An alert as published, with its correction, mark and snooze. A page of older alerts begins at `position`.
+         *
+         *     Alerts of rules with a baseline have `baseline`. Alerts of rules that name lists have `lists`: the version of each.
          */
         Alert: {
             /** Alertid */
             alertId: string;
             /** Appendtime */
             appendTime: number;
+            /** @default null */
+            baseline?: components["schemas"]["AlertBaseline"] | null;
             correction: components["schemas"]["Correction"] | null;
             /** Detectiontime */
             detectionTime: number;
@@ -817,6 +821,13 @@ export interface components {
             key: {
                 [key: string]: unknown;
             };
+            /**
+             * Lists
+             * @default null
+             */
+            lists?: {
+                [key: string]: number;
+            } | null;
             mark: components["schemas"]["Mark"] | null;
             /** Position */
             position: string;
@@ -850,6 +861,21 @@ export interface components {
             windowStart: number;
         } & {
             [key: string]: unknown;
+        };
+        /**
+         * AlertBaseline
+         * @description The baseline of an alert: its value, before the multiplication with the limit, or the mean with deviations; the
+         *     number of its transactions; and its times.
+         */
+        AlertBaseline: {
+            /** Count */
+            count: number;
+            /** Value */
+            value: string;
+            /** Windowend */
+            windowEnd: number;
+            /** Windowstart */
+            windowStart: number;
         };
         /**
          * AlertBatch
@@ -1045,12 +1071,12 @@ export interface components {
              * Comment
              * @default
              */
-            comment: string;
+            comment?: string;
             /**
              * Confirm
              * @default
              */
-            confirm: string;
+            confirm?: string;
             control: components["schemas"]["ControlName"];
         };
         /**
@@ -1118,7 +1144,7 @@ export interface components {
              * Comment
              * @default
              */
-            comment: string;
+            comment?: string;
         };
         /**
          * DecisionAlert
@@ -1365,7 +1391,7 @@ export interface components {
              * Comment
              * @default
              */
-            comment: string;
+            comment?: string;
             /** Content */
             content: string;
             /** Format */
@@ -1530,7 +1556,7 @@ export interface components {
              * Reasons
              * @default []
              */
-            reasons: components["schemas"]["ProblemReason"][];
+            reasons?: components["schemas"]["ProblemReason"][];
             /** Status */
             status: number;
             /** Title */
@@ -1701,7 +1727,7 @@ export interface components {
              * Comment
              * @default
              */
-            comment: string;
+            comment?: string;
             /** Revision */
             revision: number;
         };
@@ -1882,7 +1908,7 @@ export interface components {
              * Reason
              * @default
              */
-            reason: string;
+            reason?: string;
             /** Ruleid */
             ruleId: number;
             /** Until */
@@ -1911,7 +1937,7 @@ export interface components {
              * Comment
              * @default
              */
-            comment: string;
+            comment?: string;
             state: components["schemas"]["StateName"];
         };
         /**
@@ -2063,7 +2089,7 @@ export interface components {
              * Days
              * @default 7
              */
-            days: number;
+            days?: number;
             /** Document */
             document?: {
                 [key: string]: unknown;
@@ -2076,7 +2102,7 @@ export interface components {
              * Windows
              * @default true
              */
-            windows: boolean;
+            windows?: boolean;
         };
         /**
          * WhatIfStarted
@@ -2095,7 +2121,7 @@ export interface components {
              * Comment
              * @default
              */
-            comment: string;
+            comment?: string;
             /** Document */
             document?: {
                 [key: string]: unknown;

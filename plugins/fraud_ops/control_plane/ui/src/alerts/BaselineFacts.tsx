@@ -1,0 +1,26 @@
+import { Fact } from "../components/Fact";
+import { Timestamp } from "../components/Timestamp";
+import { countsDeviations, formatNumber } from "../format";
+import type { Alert } from "./types";
+
+interface Props {
+  alert: Alert;
+  baseline: NonNullable<Alert["baseline"]>;
+}
+
+/** The current and the expected value of an alert, their ratio, and the time of the baseline. */
+export function BaselineFacts({ alert, baseline }: Props) {
+  const expected = Number(baseline.value);
+  const ratio = Number(alert.triggeringValue) / expected;
+  return (
+    <>
+      <Fact name="Current value">{alert.triggeringValue}</Fact>
+      <Fact name={countsDeviations(alert.violatedRule) ? "Mean of baseline" : "Expected value"}>{baseline.value}</Fact>
+      {expected > 0 && <Fact name="Factor">{formatNumber(Math.round(ratio * 10) / 10)}</Fact>}
+      <Fact name="Baseline">
+        <Timestamp ms={baseline.windowStart} /> to <Timestamp ms={baseline.windowEnd} />
+      </Fact>
+      <Fact name="Transactions in baseline">{formatNumber(baseline.count)}</Fact>
+    </>
+  );
+}
