@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import shutil
 from decimal import Decimal
 from typing import Any
 
@@ -11,9 +13,11 @@ from sqlalchemy import select
 
 from fraud_ops.control_plane.domain.errors import Conflict, Invalid, NotFound, RequestRefused, Unavailable
 from fraud_ops.control_plane.domain.lifecycle import StateName
-from fraud_ops.control_plane.domain.read_models import DecisionName, RuleChanged, RuleInput, RuleWithForms
+from fraud_ops.control_plane.domain.read_models import DecisionName, ImportResult, RuleChanged, RuleInput, RuleWithForms
 from fraud_ops.control_plane.domain.roles import Actor, Role
+from fraud_ops.control_plane.service import imports
 from fraud_ops.control_plane.settings import Bounds
+from fraud_ops.control_plane.store.database import Database
 from fraud_ops.control_plane.store.models import AuditEntry, OutboxRow
 from fraud_rules.codec.rules.export import RuleFormat
 from tests.support.control_plane.scene import ABE, ADA, ANN, PAT, PIA, RULE, VIC, Scene, rule_input
@@ -26,6 +30,18 @@ def sent(scene: Scene) -> list[dict[str, Any]]:
     """The records in the outbox, in order."""
     with scene.database.reading() as session:
         return [json.loads(row.value) for row in session.scalars(select(OutboxRow).order_by(OutboxRow.seq))]
+
+
+def copied_store(scene: Scene) -> str:
+    """The URL of a copy of the scene's database."""
+    assert scene.database.file is not None
+    copy = scene.database.file.with_name("copy.db")
+    for name in ("", "-wal"):
+        copy.with_name(f"copy.db{name}").unlink(missing_ok=True)
+        source = scene.database.file.with_name(f"{scene.database.file.name}{name}")
+        if source.exists():
+            shutil.copy(source, copy.with_name(f"copy.db{name}"))
+    return f"sqlite:///{copy}"
 
 
 def in_state(scene: Scene, *states: StateName, **members: Any) -> RuleWithForms:
@@ -332,6 +348,49 @@ def test_an_import_is_all_or_nothing(scene: Scene) -> None:
     for bad_file in ("", "[]", "{" * 100, "x" * 2_000_000, "- 1"):
         with pytest.raises(Invalid):
             scene.service.import_rules(ANN, bad_file)
+
+
+def test_a_dry_run_foresees_each_effect_and_waits_for_no_writer(scene: Scene) -> None:
+    in_state(scene, SHADOW)
+    in_state(scene, SHADOW, ACTIVE)
+    in_state(scene, SHADOW, ACTIVE)
+    scene.service.edit(ANN, 3, 3, rule_input(limit=77))
+    changed = [{**RULE, "ruleId": rule_id, "limit": 50} for rule_id in (1, 2, 3, 4)]
+    same = [{**RULE, "ruleId": rule_id} for rule_id in (1, 2, 3)]
+    ends = [{"ruleId": rule_id, "ruleState": "DELETE"} for rule_id in (1, 9)]
+    forced = [{**RULE, "ruleId": 5, "force": True}]
+    bad = [{**RULE, "ruleId": 6, "limit": "x"}]
+    bounded = scene.another(bounds=Bounds(rules=4))
+    files = [changed, same, ends, forced, bad, [*changed[:2], *changed[:1]], [*ends[:1], *changed[3:], *forced]]
+    for service, records, who in itertools.product((scene.service, bounded), files, (ANN, ADA)):
+        text = json.dumps(records)
+        with scene.database.writing():
+            foreseen = service.import_rules(who, text, dry_run=True)
+        assert not foreseen.applied
+        copy = Database.open(copied_store(scene))
+        real = Scene(copy, service._settings).service.import_rules(who, text)
+        copy.close()
+        assert foreseen.items == real.items, (records, who)
+
+
+def test_an_import_parses_a_rule_again_that_another_user_has_changed(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    in_state(scene, SHADOW, name="Mules", description="old")
+    line = "1,(shadow),(payeeId&beneficiaryId),,(paymentAmount),(SUM),(>),(33),(20)"
+    other = scene.another()
+    original = imports.import_rules
+
+    def edit_in_between(*args: Any, saves: bool, **named: Any) -> ImportResult:
+        done = original(*args, saves=saves, **named)
+        if not saves:
+            other.edit(ABE, 1, 2, rule_input(name="Mules", description="new"))
+        return done
+
+    monkeypatch.setattr(imports, "import_rules", edit_in_between)
+    assert scene.service.import_rules(ANN, line).applied
+    found = scene.service.rule(1).row
+    assert (found.description, found.document["limit"], found.revision) == ("new", 33, 4)
 
 
 def test_each_imported_rule_has_its_audit_row_and_record(scene: Scene) -> None:

@@ -13,12 +13,18 @@ from sqlalchemy.orm import Session
 
 from fraud_ops.control_plane.domain.canonical import document_of
 from fraud_ops.control_plane.domain.errors import ControlPlaneError, Invalid
-from fraud_ops.control_plane.domain.lifecycle import StateName
+from fraud_ops.control_plane.domain.lifecycle import ChangeMode, StateName
 from fraud_ops.control_plane.domain.read_models import ImportEffect, ImportItem, ImportResult, ProblemReason
 from fraud_ops.control_plane.domain.roles import Actor, Permission, require
-from fraud_ops.control_plane.domain.rule_input import ManagedMembers, with_remarks
+from fraud_ops.control_plane.domain.rule_input import ManagedMembers, RuleReader, with_remarks
 from fraud_ops.control_plane.service.changes import UnitOfWork
-from fraud_ops.control_plane.service.transitions import add_draft, change_state, replace_document
+from fraud_ops.control_plane.service.transitions import (
+    add_draft,
+    change_state,
+    check_draft,
+    mode_of_replacement,
+    replace_document,
+)
 from fraud_ops.control_plane.settings import Bounds
 from fraud_ops.control_plane.store.models import RuleHead
 from fraud_rules.codec.rules.export import RuleFormat
@@ -28,8 +34,9 @@ from fraud_rules.codec.rules.numbers import readable_id, with_whole_numbers
 from fraud_rules.codec.rules.text import read_text_form
 from fraud_rules.errors import InputInvalid, Reason, RuleRejected
 from fraud_rules.model.limits import RuleLimits
+from fraud_rules.model.rule import Rule
 
-__all__ = ["import_rules", "read_import"]
+__all__ = ["ParsedRules", "import_rules", "read_import"]
 
 _ACTION: Final = "rule.import"
 _ASKED_AT_ONCE: Final = 500
@@ -75,14 +82,47 @@ def read_import(
     return tuple(_given(record.value, limits) for record in records)
 
 
-def import_rules(work: UnitOfWork, who: Actor, records: Sequence[ImportRecord], comment: str) -> ImportResult:
-    """Import the rules. If one is rejected, `applied` is false and the caller must roll the transaction back."""
-    bringing = _Bringing(work, who, comment, _heads(work.session, records))
-    items = []
-    for place, record in enumerate(records, 1):
-        where = f"rule {place}"
+class ParsedRules:
+    """The rules of a file's records, each parsed once per stored revision, so that the writer rarely has to parse."""
+
+    def __init__(self, reader: RuleReader, records: Sequence[ImportRecord]) -> None:
+        self._reader = reader
+        self._parsed: dict[tuple[int, int | None], Rule | RuleRejected] = {}
+        self.records = records
+
+    def rule(self, place: int, known: RuleHead | None) -> Rule:
+        """Parse the record at a place, for a new rule or for a stored one (`known`). Raises RuleRejected."""
+        key = place, None if known is None else known.revision
+        if key not in self._parsed:
+            self._parsed[key] = self._parse(self.records[place], known)
+        found = self._parsed[key]
+        if isinstance(found, RuleRejected):
+            raise found
+        return found
+
+    def _parse(self, record: ImportRecord, known: RuleHead | None) -> Rule | RuleRejected:
+        members, wanted = record.members, ManagedMembers(None, StateName.DRAFT)
+        if known is not None:
+            members = with_remarks(members, document_of(known.document)) if record.line else members
+            wanted = ManagedMembers(known.rule_id, StateName(known.state))
         try:
-            items.append(bringing.bring(where, record))
+            return self._reader.rule_of(members, record.faults, wanted, strict=False)
+        except RuleRejected as rejected:
+            return rejected
+
+
+def import_rules(work: UnitOfWork, who: Actor, parsed: ParsedRules, comment: str, *, saves: bool) -> ImportResult:
+    """Import the rules; without `saves`, only determine the effects, which needs no writer's transaction.
+
+    If one is rejected, `applied` is false and the caller must roll the transaction back.
+    """
+    bringing = _Bringing(work, who, comment, parsed, _heads(work.session, parsed.records), saves)
+    items = []
+    for place, record in enumerate(parsed.records):
+        where = f"rule {place + 1}"
+        try:
+            rule_id, effect = bringing.bring(place, record)
+            items.append(_item(where, rule_id, effect))
         except RuleRejected as rejected:
             items.append(_item(where, rejected.rule_id, "rejected", rejected.reasons))
         except ControlPlaneError as error:
@@ -106,23 +146,35 @@ def _form_of(content: str) -> RuleFormat:
 
 
 class _Bringing:
-    """Imports rules one by one; `heads` has the store's rules with their ids."""
+    """Imports rules one by one; `heads` has the store's rules with their ids. Without `saves`, it changes nothing."""
 
-    def __init__(self, work: UnitOfWork, who: Actor, comment: str, heads: Mapping[int, RuleHead]) -> None:
+    def __init__(
+        self,
+        work: UnitOfWork,
+        who: Actor,
+        comment: str,
+        parsed: ParsedRules,
+        heads: Mapping[int, RuleHead],
+        saves: bool,
+    ) -> None:
         self._work = work
         self._who = who
         self._comment = comment
+        self._parsed = parsed
         self._heads = heads
+        self._saves = saves
         self._seen: set[int] = set()
+        work.rules_in_use()  # reads the count before the first effect, because a dry run only counts its effects
 
-    def bring(self, where: str, given: ImportRecord) -> ImportItem:
-        """Import one record. Raises RuleRejected, RequestRefused."""
+    def bring(self, place: int, given: ImportRecord) -> tuple[int | None, ImportEffect]:
+        """Import one record; return the id of its rule, and the effect. Raises RuleRejected, RequestRefused."""
         self._check(given)
         head = None if given.rule_id is None else self._heads.get(given.rule_id)
         known = head if head is not None and head.state != StateName.DELETE.value else None
         if given.members.get("disabled") is True or given.members.get("ruleState") == "DELETE":
-            return self._end(where, given, known)
-        return self._add(where, given, head) if known is None else self._change(where, given, known)
+            return given.rule_id, self._end(given, known)
+        rule = self._parsed.rule(place, known)
+        return rule.rule_id, self._add(rule, head) if known is None else self._change(rule, known)
 
     def _check(self, given: ImportRecord) -> None:
         if given.refused is not None:
@@ -135,34 +187,36 @@ class _Bringing:
         if given.members.get("controlType") is not None or given.members.get("ruleState") == "CONTROL":
             raise Invalid([Reason("controlType", "an import cannot contain controls")])
 
-    def _add(self, where: str, given: ImportRecord, head: RuleHead | None) -> ImportItem:
-        wanted = ManagedMembers(None, StateName.DRAFT)
-        rule = self._work.reader.rule_of(given.members, given.faults, wanted, strict=False)
-        add_draft(self._work, self._who, rule, head, self._comment, _ACTION)
-        return _item(where, rule.rule_id, "added")
+    def _add(self, rule: Rule, head: RuleHead | None) -> ImportEffect:
+        if self._saves:
+            add_draft(self._work, self._who, rule, head, self._comment, _ACTION)
+        else:
+            check_draft(self._work, self._who, rule, head)
+            self._work.count_transition(StateName.DELETE, StateName.DRAFT)
+        return "added"
 
-    def _change(self, where: str, given: ImportRecord, known: RuleHead) -> ImportItem:
-        document = document_of(known.document)
-        members = with_remarks(given.members, document) if given.line else given.members
-        wanted = ManagedMembers(known.rule_id, StateName(known.state))
-        rule = self._work.reader.rule_of(members, given.faults, wanted, strict=False)
-        before, asked = known.revision, known.approval_id
-        if not _says_more(rule.document, document):
-            return _item(where, rule.rule_id, "unchanged")
-        after = replace_document(self._work, self._who, known, rule, self._comment, _ACTION)
-        if after.revision != before:
-            return _item(where, rule.rule_id, "changed")
-        effect: ImportEffect = "unchanged" if after.approval_id == asked else "requested"
-        return _item(where, rule.rule_id, effect)
+    def _change(self, rule: Rule, known: RuleHead) -> ImportEffect:
+        if not _says_more(rule.document, document_of(known.document)):
+            return "unchanged"
+        mode = mode_of_replacement(self._work, self._who, known, rule)
+        if mode is None:
+            return "unchanged"
+        if self._saves:
+            replace_document(self._work, self._who, known, rule, self._comment, _ACTION)
+        return "requested" if mode is ChangeMode.REQUEST else "changed"
 
-    def _end(self, where: str, given: ImportRecord, known: RuleHead | None) -> ImportItem:
+    def _end(self, given: ImportRecord, known: RuleHead | None) -> ImportEffect:
         require(self._who, Permission.IMPORT_DELETE)
         if given.rule_id is None:
             raise Invalid([Reason("ruleId", "is required")])
         if known is None:
-            return _item(where, given.rule_id, "unchanged")
-        change_state(self._work, self._who, known.rule_id, known.revision, StateName.DELETE, self._comment)
-        return _item(where, given.rule_id, "deleted")
+            return "unchanged"
+        # Only admins reach this line, and they may delete a rule in any state without a request.
+        if self._saves:
+            change_state(self._work, self._who, known.rule_id, known.revision, StateName.DELETE, self._comment)
+        else:
+            self._work.count_transition(StateName(known.state), StateName.DELETE)
+        return "deleted"
 
 
 def _heads(session: Session, records: Sequence[ImportRecord]) -> Mapping[int, RuleHead]:

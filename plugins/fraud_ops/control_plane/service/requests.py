@@ -12,7 +12,7 @@ from fraud_ops.control_plane.service.changes import UnitOfWork
 from fraud_ops.control_plane.service.contributors import contributors_of, encode_contributors
 from fraud_ops.control_plane.store.models import ApprovalRow, RuleHead
 
-__all__ = ["describe_request", "request_approval"]
+__all__ = ["check_request", "describe_request", "request_approval"]
 
 
 def request_approval(
@@ -31,11 +31,7 @@ def request_approval(
 
     Raises RequestRefused if the rule already has an open request.
     """
-    require(actor, Permission.REQUEST)
-    if head.approval_id is not None:
-        raise RequestRefused(
-            f"rule {head.rule_id} has the open approval {head.approval_id}, which must be decided first"
-        )
+    check_request(actor, head)
     request = ApprovalRow(
         rule_id=head.rule_id,
         revision=head.revision,
@@ -57,6 +53,15 @@ def request_approval(
     work.append_audit(record)
     work.changed.append(RuleChanged(head.rule_id, head.revision))
     return head
+
+
+def check_request(actor: Actor, head: RuleHead) -> None:
+    """Check whether the user can request a change of the rule. Raises RequestRefused."""
+    require(actor, Permission.REQUEST)
+    if head.approval_id is not None:
+        raise RequestRefused(
+            f"rule {head.rule_id} has the open approval {head.approval_id}, which must be decided first"
+        )
 
 
 def describe_request(row: ApprovalRow) -> dict[str, object]:

@@ -189,13 +189,21 @@ class ControlService:
         New rules become drafts, known rules get a new document and keep their state, and DELETE records delete rules
         (admins only). `dry_run` returns the effects and saves nothing. Raises RequestRefused, and Invalid for content
         that is unreadable or too large.
+
+        Rules are parsed and checked before the writer's transaction, so that other changes do not wait for this work.
         """
+        self._check_request(actor, comment, "comment")
         records = imports.read_import(actor, content, form, self._settings.bounds, self._reader.limits)
+        parsed = imports.ParsedRules(self._reader, records)
+        with self._database.reading() as session:
+            reads = UnitOfWork(session, self._settings, self._reader, self._clock_ms())
+            foreseen = imports.import_rules(reads, actor, parsed, comment.strip(), saves=False)
+        if dry_run or not foreseen.applied:
+            return ImportResult(items=foreseen.items, applied=False)
         with self._unit_of_work(actor, comment) as work:
-            done = imports.import_rules(work, actor, records, comment.strip())
-            if dry_run or not done.applied:
+            done = imports.import_rules(work, actor, parsed, comment.strip(), saves=True)
+            if not done.applied:
                 work.roll_back_all()
-                return ImportResult(items=done.items, applied=False)
             return done
 
     # Approvals.
@@ -299,15 +307,18 @@ class ControlService:
     @contextmanager
     def _unit_of_work(self, actor: Actor, text: str = "", member: str = "comment") -> Iterator[UnitOfWork]:
         """Run a change in the writer's transaction, and call the listeners after the commit."""
-        bindings.check_user(actor.user)
-        maximum = self._settings.bounds.comment_chars
-        if len(text) > maximum or is_unprintable(text):
-            raise Invalid([Reason(member, f"must be text of at most {maximum} characters")])
+        self._check_request(actor, text, member)
         with self._database.writing() as session:
             work = UnitOfWork(session, self._settings, self._reader, self._clock_ms())
             yield work
         for changed in work.changed:
             self._notify(changed)
+
+    def _check_request(self, actor: Actor, text: str, member: str) -> None:
+        bindings.check_user(actor.user)
+        maximum = self._settings.bounds.comment_chars
+        if len(text) > maximum or is_unprintable(text):
+            raise Invalid([Reason(member, f"must be text of at most {maximum} characters")])
 
     def _notify(self, changed: RuleChanged) -> None:
         for listener in self._listeners:

@@ -33,7 +33,7 @@ from fraud_ops.control_plane.service.changes import (
     send_control,
 )
 from fraud_ops.control_plane.service.contributors import contributors_of
-from fraud_ops.control_plane.service.requests import describe_request, request_approval
+from fraud_ops.control_plane.service.requests import check_request, describe_request, request_approval
 from fraud_ops.control_plane.service.rule_queries import revision_of
 from fraud_ops.control_plane.store.models import ApprovalRow, RuleHead
 from fraud_rules.codec.rules.apply import control_record
@@ -43,11 +43,13 @@ from fraud_rules.model.rule import ControlType, Rule
 __all__ = [
     "add_draft",
     "change_state",
+    "check_draft",
     "control",
     "create",
     "decide",
     "delete_all",
     "edit",
+    "mode_of_replacement",
     "replace_document",
     "rollback",
 ]
@@ -66,18 +68,23 @@ def add_draft(
     work: UnitOfWork, actor: Actor, rule: Rule, known: RuleHead | None, comment: str, action: str
 ) -> RuleHead:
     """Create a draft of a parsed rule; `known` is the stored rule with the same id. Raises RequestRefused, Conflict."""
-    if known is not None and known.state != StateName.DELETE.value:
-        raise Conflict(f"rule {rule.rule_id} already exists; omit ruleId to get a free id", known.revision)
-    maximum = work.settings.bounds.rules
-    if work.rules_in_use() >= maximum:
-        raise RequestRefused(f"there are already {work.rules_in_use()} rules; at most {maximum} are allowed")
-    _check_force(actor, rule, None)
+    check_draft(work, actor, rule, known)
     document = document_in(StateName.DRAFT, rule)
     contributors = frozenset({actor.user})  # a deleted rule with this id leaves nothing to the new one
     new = NewRevision(
         StateName.DRAFT, document, SOURCE, actor.user, actor.user, action, comment, contributors=contributors
     )
     return save(work, known, rule.rule_id, new)
+
+
+def check_draft(work: UnitOfWork, actor: Actor, rule: Rule, known: RuleHead | None) -> None:
+    """Check whether `add_draft` would create the draft. Raises RequestRefused, Conflict."""
+    if known is not None and known.state != StateName.DELETE.value:
+        raise Conflict(f"rule {rule.rule_id} already exists; omit ruleId to get a free id", known.revision)
+    maximum = work.settings.bounds.rules
+    if work.rules_in_use() >= maximum:
+        raise RequestRefused(f"there are already {work.rules_in_use()} rules; at most {maximum} are allowed")
+    _check_force(actor, rule, None)
 
 
 def edit(work: UnitOfWork, actor: Actor, rule_id: int, revision: int, rule_input: RuleInput, comment: str) -> RuleHead:
@@ -92,18 +99,29 @@ def edit(work: UnitOfWork, actor: Actor, rule_id: int, revision: int, rule_input
 
 def replace_document(work: UnitOfWork, actor: Actor, head: RuleHead, rule: Rule, comment: str, action: str) -> RuleHead:
     """Replace the document by a parsed rule. An equal document changes nothing. Raises RequestRefused."""
+    mode = mode_of_replacement(work, actor, head, rule)
     state = StateName(head.state)
-    mode = mode_of_edit(state, actor, four_eyes=work.settings.four_eyes)
-    _check_force(actor, rule, head)
-    document = document_in(state, rule)
-    if same(document, head.document):
+    if mode is None:
         return head
+    document = document_in(state, rule)
     if mode is ChangeMode.REQUEST:
         contributors = contributors_of(head) | {actor.user}
         return request_approval(
             work, actor, head, "edit", document, comment, author=actor.user, contributors=contributors
         )
     return save(work, head, head.rule_id, NewRevision(state, document, SOURCE, actor.user, actor.user, action, comment))
+
+
+def mode_of_replacement(work: UnitOfWork, actor: Actor, head: RuleHead, rule: Rule) -> ChangeMode | None:
+    """Decide how `replace_document` proceeds; None if the document would not change. Raises RequestRefused."""
+    state = StateName(head.state)
+    mode = mode_of_edit(state, actor, four_eyes=work.settings.four_eyes)
+    _check_force(actor, rule, head)
+    if same(document_in(state, rule), head.document):
+        return None
+    if mode is ChangeMode.REQUEST:
+        check_request(actor, head)
+    return mode
 
 
 def change_state(
