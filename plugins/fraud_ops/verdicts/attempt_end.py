@@ -6,6 +6,7 @@ from fraud_ops.verdicts.observation import DetectorObservation
 from fraud_ops.verdicts.verdict import Health, Verdict
 from fraud_rules.deploy.attempt import AttemptPhase, AttemptStatus
 from fraud_rules.deploy.intent import IntentKind
+from fraud_rules.errors import IntentForged, ReleaseNotAllowed
 
 __all__ = ["NOT_ALLOWED", "assess_end", "assess_refusal", "describe_attempt", "is_cause"]
 
@@ -18,12 +19,12 @@ _NAMED = {
     "Fenced": Health.DUPLICATE,
     "DetectorStopped": Health.STOPPED,
     "ConfigError": Health.REFUSED,
-    "ReleaseNotAllowed": Health.REFUSED,
-    "IntentForged": Health.REFUSED,
+    ReleaseNotAllowed.__name__: Health.REFUSED,
+    IntentForged.__name__: Health.REFUSED,
 }
 """Errors of the detector with a verdict of their own. All others lead to DEAD."""
 
-NOT_ALLOWED = frozenset({"ReleaseNotAllowed", "IntentForged"})
+NOT_ALLOWED = frozenset({ReleaseNotAllowed.__name__, IntentForged.__name__})
 """Refusals that can point to an attack, so they raise an alarm while the previous detector works."""
 
 
@@ -39,7 +40,10 @@ def assess_end(status: AttemptStatus) -> Verdict:
 
 def is_cause(refusal: AttemptStatus, observation: DetectorObservation, found: Verdict) -> bool:
     """Whether a refusal is the reason why no detector runs. This holds for a start after a drain, and for the release
-    that has died, if the reason lasts. If another release was refused, the supervisor starts the previous one again."""
+    that has died, if the reason lasts. If another release was refused, or a forged intent, the supervisor starts the
+    previous one again."""
+    if refusal.error_name == IntentForged.__name__:
+        return False
     assert observation.newest_intent is not None
     assert observation.effective_intent is not None
     if found.health is Health.STOPPED:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from fraud_rules.deploy.attempt import AgentStatus, Attempt, AttemptPhase, DeploymentReports
 from fraud_rules.deploy.intent import IntentKind, IntentLog, IntentRecord
+from fraud_rules.errors import IntentForged
 from fraud_rules.logs.detector_status import BatchProgress, TrafficCounts
 
 __all__ = ["DetectorObservation", "NewestProgress"]
@@ -50,13 +51,13 @@ class DetectorObservation:
 
     @property
     def newest_intent(self) -> IntentRecord | None:
-        """The newest valid intent, executed or not."""
-        return self.intents.newest
+        """The newest valid intent, executed or not, except those that an agent has refused as forged."""
+        return next((record for record in reversed(self.intents.valid) if not self._is_forged(record)), None)
 
     @property
     def refusal(self) -> Attempt | None:
         """The attempt of the newest valid intent if an agent has refused that intent; otherwise None."""
-        attempt = None if self.newest_intent is None else self.deployment.of_epoch(self.newest_intent.epoch)
+        attempt = None if self.intents.newest is None else self.deployment.of_epoch(self.intents.epoch)
         return attempt if attempt is not None and attempt.status.phase is AttemptPhase.REFUSED else None
 
     @property
@@ -95,6 +96,10 @@ class DetectorObservation:
         append_ms, last = self.deployment.supervision
         follows = last.verdict == verdict and self.at_ms - append_ms <= _SUPERVISION_GAP_MS
         return last.since_ms if follows and last.since_ms is not None else self.at_ms
+
+    def _is_forged(self, record: IntentRecord) -> bool:
+        attempt = self.deployment.of_epoch(record.epoch)
+        return attempt is not None and attempt.status.error_name == IntentForged.__name__
 
     @property
     def is_stopped(self) -> bool:

@@ -24,6 +24,11 @@ DEAD = ASKED.said(Phase.FAILED, exit_code=-9, batches_committed=50)
 SUPERVISE = {
     "well": (running(), AT_ONCE, ActionKind.NOTHING),
     "dead": (DEAD, AT_ONCE, ActionKind.START),
+    "dead, after a forged drain": (
+        DEAD.asked(None).said(Phase.REFUSED, error_name="IntentForged"),
+        AT_ONCE,
+        ActionKind.START,
+    ),
     "hangs": (running(ago_s=90).wrote(ago_s=60), AT_ONCE, ActionKind.START),
     "falls behind": (running().wrote(ago_s=1, lag=200_000), AT_ONCE, ActionKind.NOTHING),
     "dead, and failed before": (DEAD, Outlook(2, NOW_MS + 1, alarm=False, roll_back_to=None), ActionKind.WAIT),
@@ -48,6 +53,9 @@ DEPLOY = {
         running().said(Phase.STOPPED).asked(None).said(Phase.STOPPED, ago_s=20), ActionKind.NOTHING,
     ),
     "stopped by the rule log": (ASKED.said(Phase.STOPPED, error_name="DetectorStopped"), ActionKind.NOTHING),
+    "another release runs, after a forged drain": (
+        running().asked(None).said(Phase.REFUSED, error_name="IntentForged"), ActionKind.START,
+    ),
     "it was refused, and nothing has changed": (running(ago_s=99).asked(B).said(Phase.REFUSED), ActionKind.NOTHING),
     "a user rolled it back": (
         running().asked(B).asked(A, by="roll back by ann").said(Phase.RUNNING).wrote(ago_s=1), ActionKind.NOTHING,

@@ -141,6 +141,16 @@ TABLE = {
     "not allowed, and the one before died": (
         DIED.asked(release("b: 1")).said(Phase.REFUSED, error_name="ReleaseNotAllowed"), Health.DEAD, "was refused",
     ),
+    "a forged drain, and the one before still runs": (
+        running(ago_s=90).asked(None, ago_s=5).said(Phase.REFUSED, error_name="IntentForged"),
+        Health.REFUSED, "was refused",
+    ),
+    "a forged repetition, and the one before died": (
+        DIED.asked(release()).said(Phase.REFUSED, error_name="IntentForged"), Health.DEAD, "was refused",
+    ),
+    "forged, and nothing before it": (
+        ASKED.said(Phase.REFUSED, error_name="IntentForged", message="no key"), Health.REFUSED, "no key",
+    ),
     "refused after one that was never started": (
         running(ago_s=90).asked(release("a: 1")).said(Phase.SUPERSEDED).asked(release("b: 1")).said(Phase.REFUSED),
         Health.HEALTHY, "was refused",
@@ -273,9 +283,21 @@ LONG_AGO = World().asked(release(), ago_s=600).said(Phase.RUNNING, ago_s=590).wr
         (running(), None),
         (LONG_AGO.supervisor(119), None),
         (LONG_AGO, "no supervisor has checked"),
+        (
+            LONG_AGO.asked(None, ago_s=500).said(Phase.REFUSED, error_name="IntentForged"),
+            "no supervisor has checked",
+        ),
         (LONG_AGO.supervisor(121), "the last check was 121 s ago, by http://here"),
     ],
-    ids=["no intent", "drained", "recent request", "supervised", "never supervised", "outdated supervision"],
+    ids=[
+        "no intent",
+        "drained",
+        "recent request",
+        "supervised",
+        "never supervised",
+        "forged drain",
+        "outdated supervision",
+    ],
 )
 def test_a_missing_supervisor_is_reported(world: World, reason: str | None) -> None:
     verdict = assess_supervision(world.seen, Limits(), NOW_MS)

@@ -1,0 +1,28 @@
+"""`fraud acls print`, and its options."""
+
+from __future__ import annotations
+
+import pytest
+
+from fraud_rules.errors import InputInvalid
+from tests.support.processes.fraud_command import fraud
+
+
+def test_the_lines_name_the_principals() -> None:
+    shown = fraud("acls", "print", "--bootstrap=kafka:9092", "--only=agent", "--principal=agent=User:CN=the agent")
+    assert shown.exit_code == 0
+    assert all("--allow-principal 'User:CN=the agent'" in line for line in shown.out.splitlines())
+    assert "User:fraud-detector" in fraud("acls", "print").out
+
+
+def test_renamed_topics_and_another_control_plane_are_in_the_lines() -> None:
+    env = {"FRAUD_TOPICS_ALERTS": "bank-alerts", "FRAUD_DETECTOR": "cards"}
+    shown = fraud("acls", "print", "--control-plane=bank-control", env=env).out
+    assert {"bank-alerts", "fraud-rules-cards", "bank-control"} <= set(shown.split())
+
+
+@pytest.mark.parametrize(
+    "option", ["--only=brain", "--principal=brain=User:x", "--principal=agent", "--principal=agent=x"]
+)
+def test_a_wrong_option_is_named(option: str) -> None:
+    assert fraud("acls", "print", option).exit_code == InputInvalid.exit_code
