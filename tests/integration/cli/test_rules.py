@@ -52,6 +52,21 @@ def test_check_reports_every_reason_by_field(tmp_path: Path) -> None:
     assert [line.split(":")[0].strip() for line in ended.out.splitlines()[1:]] == ["limitt", "ruleId", "windowMinutes"]
 
 
+def test_check_reports_every_reason_in_when_and_baseline(tmp_path: Path) -> None:
+    past = {"windowSeconds": 0, "aggregatorFunctionType": "STDDEV", "filter": "payeeId in list('mules')", "other": 1}
+    (tmp_path / "bad.json").write_text(json.dumps({**RULE, "when": "payeeId in list('Mules')", "baseline": past}))
+    ended = fraud("rules", "check", "--json", str(tmp_path / "bad.json"))
+    assert ended.exit_code == 1
+    (checked,) = json.loads(ended.out)
+    assert {each["field"] for each in checked["reasons"]} == {
+        "when",
+        "baseline.windowSeconds",
+        "baseline.aggregatorFunctionType",
+        "baseline.filter",
+        "baseline.other",
+    }
+
+
 def test_check_as_json(rule_file: Path) -> None:
     (checked,) = json.loads(fraud("rules", "check", "--json", str(rule_file)).out)
     says = "SUM(paymentAmount) > 0.10 in 20 min by payeeId"

@@ -63,6 +63,19 @@ def test_a_disabled_row_ends_its_rule_and_an_enabled_one_brings_it_back(scene: S
     assert scene.service.rule(5).row.state is StateName.ACTIVE
 
 
+@pytest.mark.parametrize("past", ['{"windowMinutes": 60, "minCount": 3}', {"windowMinutes": 60, "minCount": 3}])
+def test_a_row_may_have_a_baseline_as_an_object_or_as_a_json_text(scene: Scene, past: object) -> None:
+    apply_record(scene, envelope("c", {**ROW, "baseline": past, "when": "paymentAmount > 5", "weight": 70}))
+    (rule,) = sent(scene)
+    assert (rule["baseline"], rule["when"], rule["weight"]) == (
+        {"windowMinutes": 60, "minCount": 3},
+        "paymentAmount > 5",
+        70,
+    )
+    apply_record(scene, envelope("u", {**ROW, "baseline": "hour", "when": ""}), start=1)
+    assert "baseline: must be an object" in str(refusals(scene))
+
+
 def test_a_record_is_applied_once_and_the_same_row_changes_nothing(scene: Scene) -> None:
     apply_record(scene, envelope("c", ROW))
     apply_record(scene, envelope("c", {**ROW, "limit": "99"}))

@@ -102,6 +102,22 @@ def test_every_fault_of_a_rule_is_reported_by_field(scene: Scene) -> None:
     assert scene.service.audit_rows().items == ()
 
 
+def test_every_fault_of_when_baseline_and_weight_is_reported_by_field(scene: Scene) -> None:
+    judged = scene.service.validate(
+        rule_input(
+            when="nowhere = 1",
+            filter="payeeId in list('mules')",
+            weight=2_000,
+            baseline={"windowMinutes": 1, "windowSeconds": 1, "minCount": 0, "colour": 1, "deviations": True},
+        )
+    )
+    assert not judged.valid
+    assert {reason.field for reason in judged.reasons} == {
+        "when", "filter", "weight", "baseline", "baseline.windowSeconds", "baseline.minCount", "baseline.colour",
+        "baseline.aggregatorFunctionType",
+    }  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("bad", "field"),
     [
@@ -314,6 +330,24 @@ def test_an_export_imports_as_it_was(scene: Scene, form: RuleFormat) -> None:
     changed = scene.service.import_rules(ANN, text.replace("30.50", "31.50"), form, dry_run=True)
     assert [item.effect for item in changed.items] == ["unchanged", "unchanged", "changed"]
     assert scene.service.rule(3).row.document["limit"] == Decimal("30.50")
+
+
+def test_when_and_baseline_are_compared_exported_and_imported(scene: Scene) -> None:
+    past = {"windowMinutes": 1_440, "minCount": 3}
+    in_state(scene, SHADOW, when="paymentAmount > 500", baseline=past, weight=60)
+    scene.service.edit(PAT, 1, 2, rule_input(when="paymentAmount > 900", baseline={**past, "minCount": 5}, weight=60))
+    assert {(each.field, str(each.before), str(each.after)) for each in scene.service.diff(1, 2, 3)} == {
+        ("when", "paymentAmount > 500", "paymentAmount > 900"),
+        ("baseline", str(past), str({**past, "minCount": 5})),
+    }
+    for form in (RuleFormat.JSON, RuleFormat.YAML):
+        text = scene.service.export(form)
+        (item,) = scene.service.import_rules(ANN, text).items
+        assert item.effect == "unchanged"
+        (changed,) = scene.service.import_rules(ANN, text.replace("1440", "720"), form, dry_run=True).items
+        assert changed.effect == "changed"
+    with pytest.raises(Invalid, match="when, baseline, weight, which the text form cannot express"):
+        scene.service.export(RuleFormat.TEXT)
 
 
 def test_the_flink_demos_rules_are_imported_under_their_ids(scene: Scene) -> None:
