@@ -68,6 +68,8 @@ RUNS = (
     Run(r"fraud whatif .*", long=True),
     Run(r"fraud broker start"),
     Run(r"fraud topics apply.*"),
+    Run(r"fraud acls print"),
+    Run(r"fraud acls apply", codes=(7,)),  # the broker of `fraud broker start` has no authorizer
     Run(r"fraud rules (apply .*|list)"),
     Run(r"fraud lists (set mules 1001 1002|add .*|remove .*|delete .*|show .*|list|apply .*)"),
     Run(r"fraud lists set mules --file mules\.txt", reason="the file is the reader's"),
@@ -78,7 +80,8 @@ RUNS = (
     Run(r"fraud control (drift|outbox|audit verify.*)", codes=(0, 37, 39)),
     Run(r"fraud control publish", says="publishing"),
     Run(r"fraud record .*", codes=(0, 1)),
-    Run(r"fraud (replay|reevaluate|drain|deploy --rebuild)", codes=(1, 2)),  # named without the words that they ask for
+    # named without the words that they ask for
+    Run(r"fraud (replay|reevaluate|drain|deploy( --rebuild| --kafka-properties)?)", codes=(1, 2)),
     Run(r"fraud reevaluate 2.*", codes=(0, 25, 26, 27), long=True),
     Run(r"fraud archive", long=True),
     Run(r"fraud agent run", says=r"agent", long=True),
