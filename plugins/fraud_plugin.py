@@ -7,11 +7,12 @@ from typing import Any
 from airflow.plugins_manager import AirflowPlugin
 
 from fraud_ops.airflow_ui.links import LINKS
-from fraud_ops.airflow_ui.pages import app
+from fraud_ops.airflow_ui.pages import create_app as create_pages
 from fraud_ops.airflow_ui.report_links import REPORTS_PATH, Report
-from fraud_ops.airflow_ui.report_pages import app as reports
+from fraud_ops.airflow_ui.report_pages import create_app as create_reports
 from fraud_ops.control_plane.web.app import PREFIX
 from fraud_ops.control_plane.web.app import app as control_plane
+from fraud_ops.control_plane.web.pages import protected
 
 
 class FraudPlugin(AirflowPlugin):
@@ -22,8 +23,8 @@ class FraudPlugin(AirflowPlugin):
     # Airflow uses the first app whose prefix matches. The prefix of the control plane extends that of the runbooks.
     fastapi_apps: list[Any] = [  # noqa: RUF012
         {"app": control_plane, "url_prefix": PREFIX, "name": "Fraud rules"},
-        {"app": app, "url_prefix": "/fraud", "name": "Fraud"},
-        {"app": reports, "url_prefix": REPORTS_PATH, "name": "Fraud reports"},
+        {"app": protected(create_pages, control_plane), "url_prefix": "/fraud", "name": "Fraud"},
+        {"app": protected(create_reports, control_plane), "url_prefix": REPORTS_PATH, "name": "Fraud reports"},
     ]
     external_views: list[Any] = [  # noqa: RUF012
         {

@@ -75,11 +75,6 @@ class AirflowSite:
         """The URL of the pages."""
         return f"http://{HOST}:{self.port}"
 
-    @property
-    def ports(self) -> tuple[int, int, int]:
-        """All ports of the installation."""
-        return self.port, self.port + 1, self.port + 2
-
     def environment(self, environ: Mapping[str, str] = os.environ) -> dict[str, str]:
         """The environment of every component. The site's settings override the defaults."""
         inherited = {name: value for name, value in environ.items() if not name.startswith("AIRFLOW")}
@@ -91,6 +86,7 @@ class AirflowSite:
         own = {
             "AIRFLOW_HOME": str(self.home),
             "FRAUD_HOME": str(self.project.root),
+            "FRAUD_ADMIN_USER": USER,
             "PATH": f"{Path(sys.executable).parent}{os.pathsep}{inherited.get('PATH', '')}",
             "PYTHONUNBUFFERED": "1",
             # A process title overwrites the environment of a process, by which this module finds it.
@@ -119,8 +115,6 @@ class AirflowSite:
             "API__WORKERS": "1",
             "API__SECRET_KEY": self.secret("api"),
             "API_AUTH__JWT_SECRET": self.secret("jwt"),
-            "LOGGING__WORKER_LOG_SERVER_PORT": str(self.port + 1),
-            "LOGGING__TRIGGER_LOG_SERVER_PORT": str(self.port + 2),
             # The first requests arrive while the API server starts. A task that gives up then would fail.
             "WORKERS__EXECUTION_API_RETRIES": "10",
             "WORKERS__EXECUTION_API_TIMEOUT": "60",
@@ -166,7 +160,7 @@ class LocalAirflow:
         """Start these components, or all if none is named. Return at once."""
         for component in components or tuple(Component):
             environment = {**self.site.environment(), _COMPONENT: component}
-            command = [_airflow(), component]
+            command = [_airflow(), component, *_WITHOUT_LOG_SERVER.get(component, ())]
             log = self._log(component)
             self._children.append(start_detached(command, log, folder=self.site.home, environment=environment))
 
@@ -241,6 +235,8 @@ class LocalAirflow:
 
 
 _COMPONENT = "FRAUD_AIRFLOW_COMPONENT"
+# Scheduler and triggerer would serve their logs on all network interfaces. Here, the API server reads the same files.
+_WITHOUT_LOG_SERVER = dict.fromkeys((Component.SCHEDULER, Component.TRIGGERER), ("--skip-serve-logs",))
 
 
 def _airflow() -> str:

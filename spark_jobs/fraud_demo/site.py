@@ -123,8 +123,7 @@ class DemoSite:
         """Start all components with empty folders. Return when Airflow has begun to start."""
         shutil.rmtree(self.places.home, ignore_errors=True)
         IntentKeys.create(self.places.intent_keys, self._intent_key)
-        for port in self.airflow.site.ports:
-            check_free(port, AIRFLOW_PORT_VARIABLE)
+        check_free(self.airflow.site.port, AIRFLOW_PORT_VARIABLE)
         began_s = time.monotonic()
         # The stack stops the supervisor of the detector before the agent that runs it.
         for stop in (self.broker.stop, self.agent.stop, self.airflow.stop):

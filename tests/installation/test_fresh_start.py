@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import psutil
 import pytest
 
 from tests.installation.dags import DETECTOR, QUICK
@@ -27,3 +28,13 @@ def test_a_fresh_start_leaves_airflows_home_page_green(world: Supervised) -> Non
         assert world.api.await_run(dag_id, world.api.runs(dag_id, order="run_after")[0]["dag_run_id"]) == "success"
     assert world.api.call("GET", "dags/~/dagRuns?state=failed")["dag_runs"] == []
     assert world.api.missed_deadlines() == []
+
+
+def test_airflow_listens_on_loopback_only(world: Supervised) -> None:
+    listening = {
+        connection.laddr.ip
+        for process in world.site.airflow.processes()
+        for connection in process.net_connections("inet")
+        if connection.status == psutil.CONN_LISTEN
+    }
+    assert listening == {"127.0.0.1"}

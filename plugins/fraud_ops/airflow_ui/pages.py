@@ -1,9 +1,11 @@
-"""Pages with the runbooks and the ends of the detector's logs. Airflow serves them to every user with a login."""
+"""Pages with the runbooks, for every user with a login, and with the ends of the detector's logs, for viewers."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from airflow.api_fastapi.core_api.security import get_user
 from fastapi import Depends, FastAPI, HTTPException
@@ -12,9 +14,11 @@ from markdown_it import MarkdownIt
 
 from fraud_rules.configuration.project import Project
 
-__all__ = ["app", "visible_log"]
+__all__ = ["create_app", "visible_log"]
 
 _TAIL_BYTES = 262_144
+_ATTEMPTS = "attempts"
+_LOGS = frozenset({"detector.log", "check.log", "starter.log"})
 _SLUG = re.compile(r"[a-z][a-z-]{0,40}")
 _LINK = re.compile(r'href="([a-z-]+)\.md"')
 _PAGE = """<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title><style>
@@ -23,12 +27,16 @@ pre {{ background: #edf2f7; padding: .7rem; overflow-x: auto; }} code {{ font-si
 td, th {{ text-align: left; padding: .2rem .8rem .2rem 0; vertical-align: top; }}
 </style>{body}<p><a href="README">All runbooks</a></p></html>"""
 
-# Every user with a login may read these pages. None is public.
-app = FastAPI(dependencies=[Depends(get_user)], docs_url=None, redoc_url=None, openapi_url=None)
+
+def create_app(viewer: Callable[..., Any]) -> FastAPI:
+    """Create the pages. The dependency `viewer` admits the readers of logs. No page is public."""
+    app = FastAPI(dependencies=[Depends(get_user)], docs_url=None, redoc_url=None, openapi_url=None)
+    app.get("/runbooks/{slug}", response_class=HTMLResponse)(_runbook)
+    app.get("/logs", response_class=PlainTextResponse, dependencies=[Depends(viewer)])(_log)
+    return app
 
 
-@app.get("/runbooks/{slug}", response_class=HTMLResponse)
-def runbook(slug: str) -> HTMLResponse:
+def _runbook(slug: str) -> HTMLResponse:
     """One runbook as HTML."""
     path = _path(slug)
     if path is None or not path.is_file():
@@ -37,8 +45,7 @@ def runbook(slug: str) -> HTMLResponse:
     return HTMLResponse(_PAGE.format(title=slug, body=_LINK.sub(r'href="\1"', body)))
 
 
-@app.get("/logs", response_class=PlainTextResponse)
-def log(path: str, host: str = "") -> PlainTextResponse:
+def _log(path: str, host: str = "") -> PlainTextResponse:
     """The end of a log, if this host has the file. Otherwise, the place of the file."""
     file = visible_log(path, Project.find())
     if file is None:
@@ -49,10 +56,13 @@ def log(path: str, host: str = "") -> PlainTextResponse:
 
 
 def visible_log(path: str, project: Project) -> Path | None:
-    """The file, if it is a log below var/ of this project. No other file is visible."""
+    """The file, if it is the log of an attempt below var/ of this project. No other file is visible.
+
+    A local broker also keeps files with the suffix .log below var/: the payments.
+    """
     file = Path(path).resolve()
-    inside = file.is_relative_to(project.var.resolve()) and file.suffix == ".log"
-    return file if inside and file.is_file() else None
+    of_attempt = file.name in _LOGS and file.parent.parent.name == _ATTEMPTS
+    return file if of_attempt and file.is_relative_to(project.var.resolve()) and file.is_file() else None
 
 
 def _path(slug: str) -> Path | None:

@@ -1,18 +1,19 @@
-"""Pages with the reports of re-evaluations and what-ifs, and their numbers as JSON, for every user with a login."""
+"""Pages with the reports of re-evaluations and what-ifs, and their numbers as JSON, for viewers."""
 
 from __future__ import annotations
 
 import os
 import re
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
-from airflow.api_fastapi.core_api.security import get_user
 from fastapi import Depends, FastAPI, HTTPException
 from fastapi.responses import Response
 
 from fraud_rules.configuration.project import Project
 
-__all__ = ["app", "archive_folder"]
+__all__ = ["archive_folder", "create_app"]
 
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 _NAME = re.compile(r"[0-9T.]{15,20}-rule-\d{1,12}")
@@ -20,17 +21,21 @@ _KINDS = {"report.html": "text/html; charset=utf-8", "result.json": "application
 # The pages have no scripts. If data ever injects one, the browser does not run it.
 _POLICY = {"Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; img-src data:"}
 
-app = FastAPI(dependencies=[Depends(get_user)], docs_url=None, redoc_url=None, openapi_url=None)
+
+def create_app(viewer: Callable[..., Any]) -> FastAPI:
+    """Create the pages. The dependency `viewer` admits their readers."""
+    app = FastAPI(dependencies=[Depends(viewer)], docs_url=None, redoc_url=None, openapi_url=None)
+    app.get("/nights/{day}/{file}")(_night)
+    app.get("/whatif/{name}/{file}")(_whatif)
+    return app
 
 
-@app.get("/nights/{day}/{file}")
-def night(day: str, file: str) -> Response:
+def _night(day: str, file: str) -> Response:
     """The report of a day, or its numbers."""
     return _file(_DAY, day, Path("reevaluation", f"day={day}"), file)
 
 
-@app.get("/whatif/{name}/{file}")
-def whatif(name: str, file: str) -> Response:
+def _whatif(name: str, file: str) -> Response:
     """The report of a what-if, or its numbers."""
     return _file(_NAME, name, Path("whatif", name), file)
 

@@ -1,7 +1,8 @@
 """The control plane's settings: `config/control-plane.yaml`. Environment variables override the file.
 
 FRAUD_CONTROL_FOUR_EYES overrides `four_eyes`, FRAUD_CONTROL_FLOOD_ALERTS_PER_MINUTE overrides
-`flood.alerts_per_minute`, and so on. `bindings` has no variable. One error reports all wrong keys and values.
+`flood.alerts_per_minute`, and so on. `bindings` has no variable, but the user
+in FRAUD_ADMIN_USER is an admin unless `bindings` says otherwise. One error reports all wrong keys and values.
 """
 
 from __future__ import annotations
@@ -21,9 +22,12 @@ from fraud_rules.kafka.transactional_ids import CONTROL_PLANE_NAME
 from fraud_rules.runtime.safe_text import describe_value
 from fraud_rules.runtime.yaml_file import read_yaml
 
-__all__ = ["ENV_PREFIX", "Bounds", "ControlPlaneSettings", "Flood", "Rates"]
+__all__ = ["ADMIN_USER", "ENV_PREFIX", "Bounds", "ControlPlaneSettings", "Flood", "Rates"]
 
 ENV_PREFIX: Final = "FRAUD_CONTROL_"
+ADMIN_USER: Final = "FRAUD_ADMIN_USER"
+"""The variable with the name of the first admin."""
+
 FILE: Final = "control-plane.yaml"
 
 _DATABASE: Final = re.compile(r"(sqlite:///|postgresql(\+psycopg2)?://)[^\s\x00-\x1f]{1,1000}", re.ASCII)
@@ -106,6 +110,9 @@ class ControlPlaneSettings:
         values = read_settings(cls, document, environ, ENV_PREFIX, faults)
         if isinstance(document, Mapping):
             values["bindings"] = _bindings(document.get("bindings") or {}, faults)
+        admin = environ.get(ADMIN_USER)
+        if admin:
+            values["bindings"] = {admin: Role.ADMIN, **values.get("bindings", {})}
         values.setdefault("database", f"sqlite:///{var / 'control-plane.db'}")
         if faults:
             raise ConfigError(f"{where}: " + "; ".join(faults))

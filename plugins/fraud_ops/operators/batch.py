@@ -22,6 +22,7 @@ from fraud_ops.archive_place import archive_folder, day_of
 from fraud_ops.error_mapping import airflow_errors
 from fraud_ops.hooks.connections import KAFKA, SPARK, connection, kafka_of, master_of
 from fraud_rules.configuration.project import Project
+from fraud_rules.errors import InputInvalid
 
 if TYPE_CHECKING:
     from airflow.sdk import Connection, Context
@@ -210,9 +211,17 @@ class WhatIfOperator(BaseOperator):
             kill_session(self._child)
 
     def _command(self) -> list[str]:
+        rule = self._rule()
         options = {"days": self.days, "until": self.until, "limits": self.limits, "archive": str(archive_folder())}
         arguments = [f"--{name}={value}" for name, value in options.items() if value]
-        return [sys.executable, "-m", "fraud_rules.cli", "whatif", "--json", *arguments, "--", self.rule.strip()]
+        return [sys.executable, "-m", "fraud_rules.cli", "whatif", "--json", *arguments, "--", rule]
+
+    def _rule(self) -> str:
+        """The rule's JSON, or its id. The command also reads files, but a user of the DAG must not read this host's."""
+        rule = self.rule.strip()
+        if not (rule.startswith("{") or (rule.isascii() and rule.isdigit())):
+            raise InputInvalid("the rule must be the JSON of a rule or the id of a rule")
+        return rule
 
 
 def _summary(result: DayResult) -> dict[str, Any]:

@@ -49,6 +49,12 @@ def dockerfile(project: Project) -> str:
     return (project.config / "images" / "Dockerfile").read_text(encoding="utf-8")
 
 
+def test_no_file_that_git_ignores_reaches_the_build(project: Project) -> None:
+    """`.env` has the secrets of the installation, and the build copies its whole context."""
+    ignored = (project.root / ".dockerignore").read_text(encoding="utf-8").splitlines()
+    assert {".env", ".env.*", "var", ".git"} <= set(ignored)
+
+
 def services(compose: Mapping[str, Any], *without: str) -> dict[str, dict[str, Any]]:
     return {name: service for name, service in compose["services"].items() if name not in without}
 

@@ -71,7 +71,15 @@ def test_rows_have_user_action_time_before_and_after(scene: Scene) -> None:
     assert [row.seq for row in scene.service.audit_rows(before=2).items] == [1]
 
 
-@pytest.mark.parametrize("statement", ["UPDATE audit SET who = 'bob'", "DELETE FROM audit WHERE seq = 3"])
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE audit SET who = 'bob'",
+        "DELETE FROM audit WHERE seq = 3",
+        "INSERT OR REPLACE INTO audit SELECT * FROM audit WHERE seq = 3",
+        "UPDATE OR REPLACE audit SET seq = 2 WHERE seq = 3",
+    ],
+)
 def test_the_database_itself_refuses_changes(scene: Scene, statement: str) -> None:
     three_changes(scene)
     with pytest.raises(IntegrityError, match="append-only"), scene.database.writing() as session:

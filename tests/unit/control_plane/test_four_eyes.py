@@ -152,6 +152,7 @@ def test_a_store_of_the_first_version_gets_its_contributors(scene: Scene) -> Non
     connection = sqlite3.connect(str(scene.database.file))
     for table in before:
         connection.execute(f"ALTER TABLE {table} DROP COLUMN contributors")
+    connection.execute("DROP TRIGGER audit_no_replace")
     connection.execute("UPDATE fraud_control_version SET version_num = '1'")
     connection.commit()
     connection.close()

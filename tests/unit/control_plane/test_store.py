@@ -160,15 +160,19 @@ def test_a_file_that_is_no_database_is_unavailable(tmp_path: Path) -> None:
 
 def test_the_settings_file_is_valid_and_overridden_by_the_environment(project: Project) -> None:
     settings = ControlPlaneSettings.load(project, {})
-    assert settings.bindings == {"admin": Role.ADMIN}
+    assert settings.bindings == {}, "a name alone gives no role"
     assert not settings.four_eyes
     assert settings.database == f"sqlite:///{project.var / 'control-plane.db'}"
     overridden = {
         "FRAUD_CONTROL_FOUR_EYES": "true",
         "FRAUD_CONTROL_FLOOD_ALERTS_PER_MINUTE": "7",
         "FRAUD_CONTROL_DATABASE": "postgresql+psycopg2://u:secret@h/d",
+        "FRAUD_ADMIN_USER": "ada",
     }
     settings = ControlPlaneSettings.load(project, overridden)
+    assert settings.bindings == {"ada": Role.ADMIN}
+    bound = ControlPlaneSettings.parse({"bindings": {"ada": "viewer"}}, project.var, overridden)
+    assert bound.bindings == {"ada": Role.VIEWER}, "the file binds the first admin, too"
     assert (settings.four_eyes, settings.flood.alerts_per_minute) == (True, 7)
     assert "secret" not in repr(settings)
 

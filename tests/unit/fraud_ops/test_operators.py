@@ -21,6 +21,7 @@ from airflow.triggers.base import TriggerEvent
 
 from fraud_ops.hooks.connections import SPARK, connection, master_of
 from fraud_ops.hooks.detector import FraudDetectorHook, supervisor_id
+from fraud_ops.operators.batch import WhatIfOperator
 from fraud_ops.operators.checkpoint import CheckCheckpointOperator
 from fraud_ops.operators.detector import DecisionOperator, DeployOperator
 from fraud_ops.operators.drill import RestoreDrillOperator
@@ -341,3 +342,12 @@ def test_topics_are_checked_and_a_loss_is_refused(home: Path, topics: OwnTopics)
     file.write_text(yaml.safe_dump(declared))
     with pytest.raises(AirflowFailException, match="partitions are never removed"):
         ApplyTopicsOperator(task_id="apply").execute(Run().context)
+
+
+@pytest.mark.parametrize("rule", ["secret.txt", "/proc/self/environ", "", "7.yaml", "[1]", "\u0667"])
+def test_a_backtest_reads_no_file_of_the_host(rule: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "secret.txt").write_text("s3cr3t-jwt-key")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(AirflowFailException, match="must be the JSON of a rule or the id of a rule") as refused:
+        WhatIfOperator(task_id="whatif", rule=rule, days="7").execute(Run().context)
+    assert "s3cr3t" not in str(refused.value)

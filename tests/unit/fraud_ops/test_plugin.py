@@ -14,7 +14,7 @@ from airflow.api_fastapi.core_api.security import get_user
 from airflow.triggers.base import BaseTrigger
 from fastapi.testclient import TestClient
 
-from fraud_ops.airflow_ui.pages import app, visible_log
+from fraud_ops.airflow_ui.pages import create_app, visible_log
 from fraud_ops.triggers.detector import OutcomeTrigger, SupervisionTrigger
 from fraud_ops.triggers.rules import RulesLiveTrigger
 from fraud_ops.verdicts.verdict import Limits
@@ -78,6 +78,7 @@ def loaded(project: Project) -> dict[str, Any]:
 
 
 def test_pages_require_a_login() -> None:
+    app = create_app(get_user)
     client = TestClient(app)
     for path in ("/runbooks/stalled", "/logs?path=/etc/passwd", "/docs", "/openapi.json"):
         assert client.get(path).status_code in (401, 403, 404), path
@@ -94,11 +95,13 @@ def test_pages_require_a_login() -> None:
 
 def test_only_logs_of_this_installation_are_shown(tmp_path: Path) -> None:
     project = Project(tmp_path)
-    log, secret = tmp_path / "var" / "agent" / "a1.log", tmp_path / "var" / "secret"
-    log.parent.mkdir(parents=True)
-    log.write_text("batch 7")
-    secret.write_text("x")
-    (tmp_path / "outside.log").write_text("x")
-    assert visible_log(str(log), project) == log
-    for path in (str(secret), str(tmp_path / "outside.log"), f"{tmp_path}/var/agent/../../outside.log", "/etc/passwd"):
-        assert visible_log(path, project) is None
+    attempt = tmp_path / "var" / "agent" / "attempts" / "a1"
+    logs = [attempt / name for name in ("detector.log", "check.log", "starter.log")]
+    payments = tmp_path / "var" / "broker" / "transactions-0" / "00000000000000000000.log"
+    others = [payments, attempt / "other.log", attempt / "detector.yaml", tmp_path / "attempts" / "a1" / "detector.log"]
+    for path in (*logs, *others):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("x")
+    assert [visible_log(str(log), project) for log in logs] == logs
+    hidden = [*map(str, others), f"{attempt}/../../../../attempts/a1/detector.log", "/etc/passwd"]
+    assert [visible_log(path, project) for path in hidden] == [None] * len(hidden)

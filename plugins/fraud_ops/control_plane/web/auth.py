@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from airflow.api_fastapi.core_api.security import bearer_scheme, get_user
 from airflow.configuration import conf
-from fastapi import Depends, Request
+from fastapi import Depends, FastAPI, Request
 from starlette.exceptions import HTTPException
 
 from fraud_ops.control_plane.composition import ControlPlane
@@ -25,15 +25,19 @@ __all__ = ["CurrentActor", "CurrentUser", "admit"]
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
-async def admit(request: Request, least: Role | None) -> None:
-    """Admit a request, or raise a WebError: 401 without a login, 403 for a low role or a foreign page, 429."""
+async def admit(request: Request, least: Role | None, control_plane: FastAPI | None = None) -> None:
+    """Admit a request, or raise a WebError: 401 without a login, 403 for a low role or a foreign page, 429.
+
+    `control_plane` is the application that knows the roles; None stands for the application of the request.
+    """
+    application: FastAPI = control_plane or request.app
     user = await _user(request)
     _check_origin(request)
-    plane: ControlPlane = request.app.state.service()
-    buckets: Buckets = request.app.state.buckets
+    plane: ControlPlane = application.state.service()
+    buckets: Buckets = application.state.buckets
     if not buckets.allow(user, plane.settings.rates, writes=request.method not in _SAFE):
         raise WebError(429, "too many requests; wait a moment")
-    lanes: Lanes = request.app.state.lanes
+    lanes: Lanes = application.state.lanes
     role = await lanes[LaneName.ROLES].run(user, partial(plane.roles.role_of, user))
     if least is not None and (role is None or not role.includes(least)):
         raise WebError(403, f"this needs the role {least}; {_yours(role)}")
@@ -65,7 +69,9 @@ async def _user(request: Request) -> str:
 
 def _check_origin(request: Request) -> None:
     """Raise a WebError for a change from another site's page, because a browser sends our cookie from any page."""
-    if request.method in _SAFE or "authorization" in request.headers:
+    # A bearer token in the header proves that no browser sent the request on its own. Other schemes prove nothing:
+    # behind a proxy with a Basic login, a browser adds that login to the requests of any page.
+    if request.method in _SAFE or request.headers.get("authorization", "").lower().startswith("bearer "):
         return
     site, origin = request.headers.get("sec-fetch-site"), request.headers.get("origin")
     if site not in (None, "same-origin") or (site is None and origin is None):

@@ -12,11 +12,14 @@ from typing import Any, NamedTuple
 
 import pytest
 from anyio import to_thread
+from fastapi import FastAPI
 from fastapi.routing import APIRoute
 
+from fraud_ops.airflow_ui import pages, report_pages
 from fraud_ops.control_plane.domain.roles import Role
 from fraud_ops.control_plane.settings import ControlPlaneSettings, Rates
 from fraud_ops.control_plane.web.app import PREFIX, app
+from fraud_ops.control_plane.web.pages import protected
 from fraud_rules.configuration.project import Project
 from tests.support.control_plane.web.server import RULE, Login, Server
 from tests.support.kafka.own_topics import OwnTopics
@@ -130,6 +133,8 @@ def test_a_cookie_is_not_enough_for_a_change(server: Server) -> None:
         ({"Sec-Fetch-Site": "cross-site"}, 403),
         ({"Sec-Fetch-Site": "same-site", "Origin": "http://testserver"}, 403),
         ({"Sec-Fetch-Site": "same-origin", "Origin": "https://elsewhere.example"}, 403),
+        ({"Origin": "https://elsewhere.example", "Authorization": "Basic eDp5"}, 403),
+        ({"Origin": "https://elsewhere.example", "Authorization": ""}, 403),
         ({"Origin": "http://testserver"}, 200),
         ({"Sec-Fetch-Site": "same-origin"}, 200),
     ]
@@ -180,6 +185,39 @@ def test_too_many_requests_are_refused_with_a_time_to_wait(
         changes = [server.ask("POST", "/rules/validate", "analyst", json={"document": RULE}) for _ in range(100)]
         assert {answer.status_code for answer in changes} == {200, 429}
         assert server.ask("GET", "/me", "analyst").status_code == 200, "reads have their own limit"
+
+
+def test_logs_and_reports_need_the_role_viewer(
+    server: Server, project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    report = tmp_path / "archive" / "reevaluation" / "day=2026-01-02" / "report.html"
+    report.parent.mkdir(parents=True)
+    report.write_text("payees")
+    monkeypatch.setenv("AIRFLOW_VAR_FRAUD_ARCHIVE", str(tmp_path / "archive"))
+    root = server.client.app
+    assert isinstance(root, FastAPI)
+    root.mount("/fraud", protected(pages.create_app, server.application))
+    root.mount("/fraud-reports", protected(report_pages.create_app, server.application))
+    log, runbook, reports = (
+        "/fraud/logs?path=x",
+        "/fraud/runbooks/stalled",
+        "/fraud-reports/nights/2026-01-02/report.html",
+    )
+    expected = {
+        (log, "viewer"): 200,
+        (log, "nobody"): 403,
+        (reports, "viewer"): 200,
+        (reports, "nobody"): 403,
+        (runbook, "nobody"): 200,
+        ("/fraud/logs?path=%00", "viewer"): 400,
+    }
+    for (path, user), status in expected.items():
+        answer = server.client.get(path, headers=server.login.headers(user))
+        assert answer.status_code == status, (path, user, answer.text)
+        assert answer.headers["x-content-type-options"] == "nosniff"
+        assert "default-src 'none'" in answer.headers["content-security-policy"]
+        assert answer.headers["cache-control"] == "no-store"
+        assert server.client.get(path).status_code in (400, 401)
 
 
 def test_no_route_waits_for_a_thread_that_airflow_shares(server: Server) -> None:
