@@ -21,10 +21,11 @@ from fraud_rules.engine.fanout import in_arrival_order, unpack_blobs
 from fraud_rules.engine.lists import list_columns, list_versions
 from fraud_rules.engine.state.grouping_state import AcceptResult, GroupingState, Marks
 from fraud_rules.engine.state.head import GroupingStateHead
-from fraud_rules.engine.state.journal import Journal
+from fraud_rules.engine.state.journal import Journal, with_arrival_numbers
 from fraud_rules.engine.state.store import ViewStore
 from fraud_rules.engine.statelog import StateLog
 from fraud_rules.engine.task_progress import UNREPORTED, TaskProgress
+from fraud_rules.engine.warm_up import HistoryMerge, WarmHistory
 from fraud_rules.engine.window import layout as at
 from fraud_rules.engine.window.plan import GroupingPlan, Measures
 from fraud_rules.model.output import AlertRecord, DuplicateRecord, KeyGroupOutput, LateRecord
@@ -95,11 +96,17 @@ class KeyGroupEngine:
         self._known_from_ms = known_from_ms
 
     def process(
-        self, blobs: Iterable[bytes], timeline: RuleTimeline, batch_id: int, detection_ms: int
+        self,
+        blobs: Iterable[bytes],
+        timeline: RuleTimeline,
+        batch_id: int,
+        detection_ms: int,
+        histories: Iterable[WarmHistory] = (),
     ) -> KeyGroupOutput:
         """Evaluate the key group's blobs of one batch (see `fanout`), and return the outputs.
 
-        `detection_ms` is the wall-clock time that alerts carry. The evaluation does not depend on it.
+        `detection_ms` is the wall-clock time that alerts carry. The evaluation does not depend on it. `histories` are
+        the results of the warm-ups that join the state at the start of this batch.
         """
         with self._views.hold(self._key_group) as view:
             longest_cooldown_ms = self._settings.limits.max_cooldown_seconds * MS_PER_S
@@ -115,6 +122,8 @@ class KeyGroupEngine:
                 self._progress,
                 self._known_from_ms,
             )
+            for history in histories:
+                evaluation.add_history(history)
             for fields, rows in unpack_blobs(blobs, self._row_order.arrange).items():
                 evaluation.accept(fields, rows)
             evaluation.remove_superseded()
@@ -171,6 +180,12 @@ class _BatchEvaluation:
             refreshed=self._journal.refreshed,
         )
 
+    def add_history(self, history: WarmHistory) -> None:
+        """Add the result of a warm-up, unless a clear or the end of the grouping has made it void."""
+        grouping = self._timeline.latest.groupings.get(history.fields)
+        if grouping is not None and grouping.epoch <= history.version:
+            HistoryMerge(self._journal, grouping, self._head_for(grouping)).add(history)
+
     def accept(self, fields: Grouping, batch: TransactionBatch) -> None:
         """Accept a grouping's rows in the given order, in runs of consecutive rows of the same epoch."""
         self._rows += len(batch)
@@ -210,7 +225,7 @@ class _BatchEvaluation:
         )
         accepted = np.flatnonzero((result.outcomes == at.ROW_ACCEPTED) | (result.outcomes == at.ROW_LATE_KEPT))
         rows = batch if len(accepted) == len(batch) else batch.take(accepted)
-        rows = _with_arrival_numbers(rows, np.arange(first_number, first_number + len(rows), dtype=np.int64))
+        rows = with_arrival_numbers(rows, np.arange(first_number, first_number + len(rows), dtype=np.int64))
         self._journal.record(head, rows, _changed_marks(state, batch, plan, result))
         self._copy_to_later_epochs(head, rows)
         self._report(batch, head, plan, result, entry_counts)
@@ -242,7 +257,7 @@ class _BatchEvaluation:
                 rows = rows.take(after)
                 state.load(rows, numbers[after], ())
                 state.header[at.H_FIRST] = rows.columns[TIME_FIELD].values[0]
-                self._journal.record(head, _with_arrival_numbers(rows, numbers[after]), None)
+                self._journal.record(head, with_arrival_numbers(rows, numbers[after]), None)
         return head
 
     def _copy_to_later_epochs(self, head: GroupingStateHead, rows: TransactionBatch) -> None:
@@ -259,7 +274,7 @@ class _BatchEvaluation:
             if len(after):
                 state = self._journal.open(later)
                 numbers = int(state.header[at.H_SEQ]) + np.arange(len(after), dtype=np.int64)
-                added = _with_arrival_numbers(rows.take(after), numbers)
+                added = with_arrival_numbers(rows.take(after), numbers)
                 state.load(
                     TransactionBatch.concat([state.rows(), added]),
                     np.concatenate([state.arrival_numbers(), numbers]),
@@ -347,11 +362,6 @@ def _plan_of(state: GroupingState, groupings: Sequence[GroupingInForce]) -> Grou
             _plans.clear()
         known = _plans[key] = (state.plan(groupings), groupings, measures)
     return known[0]
-
-
-def _with_arrival_numbers(rows: TransactionBatch, numbers: Ints) -> TransactionBatch:
-    """The rows as the state log stores them: with their arrival numbers as `offset`."""
-    return TransactionBatch(rows.append_ms, rows.partition, numbers, rows.columns)
 
 
 def _changed_marks(

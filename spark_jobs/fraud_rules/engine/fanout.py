@@ -63,6 +63,13 @@ def fan_out(
     return _pack_rows(batch, groupings, rows_by_grouping, targets_by_grouping, key_groups)
 
 
+def rows_by_key_group(batch: TransactionBatch, fields: Grouping, key_groups: int) -> dict[int, TransactionBatch]:
+    """Split the rows of a grouping by key group, in the batch's order. Rows without a grouping key are left out."""
+    rows = _without_null_keys(batch, fields, np.arange(len(batch)))
+    targets = key_groups_of(fields, [_hashes(batch.columns[name])[rows] for name in fields], len(rows), key_groups)
+    return {key_group: batch.take(rows[targets == key_group]) for key_group in np.unique(targets).tolist()}
+
+
 def in_arrival_order(batch: TransactionBatch) -> TransactionBatch:
     """Sort the rows by (append time, partition, offset)."""
     order = np.lexsort((batch.offset, batch.partition, batch.append_ms))

@@ -14,7 +14,9 @@ partition is its offset. A step can override its position with `"version"` or `"
 transactions take offsets too.
 
 `batches` are the recorded batches with their cuts: `{"offsets": {"transactions": {"0": end}}, "pin": end of the rule
-log, "refused": {version: [[field, reason], ...]}}`. Ends are exclusive. Transactions that belong to no batch form a
+log, "refused": {version: [[field, reason], ...]}}`. A batch at whose start warm-ups joined the state also has
+`"warmUps": [{"version": n, "ends": {"0": end}}]`: the rule record that requested each, and the ends of the transactions
+that its job has read. Ends are exclusive. Transactions that belong to no batch form a
 last batch, which reads the whole rule log. `settings` may have `maxOutOfOrdernessMs`, `futureToleranceMs` and
 `maxTransactionBytes`.
 """
@@ -34,7 +36,7 @@ from fraud_rules.codec.json_reader import JsonReader
 from fraud_rules.errors import InputInvalid
 from fraud_rules.runtime.atomic_file import Durability, replaced_file
 
-__all__ = ["RecordedBatch", "RecordedRule", "RecordedSettings", "RecordedTransaction", "Recording"]
+__all__ = ["RecordedBatch", "RecordedRule", "RecordedSettings", "RecordedTransaction", "RecordedWarmUp", "Recording"]
 
 _TimeMs: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=253_402_300_799_999)]
 _Offset: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=2**62)]
@@ -71,10 +73,19 @@ class _Ends(msgspec.Struct):
     transactions: dict[_Partition, _Offset] = {}
 
 
-class _FileBatch(msgspec.Struct):
+class RecordedWarmUp(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A warm-up that joined the state: the version of the rule record that requested it, and the offset after the last
+    transaction that its job has read, by partition."""
+
+    version: _Offset
+    ends: dict[_Partition, _Offset] = {}
+
+
+class _FileBatch(msgspec.Struct, rename="camel"):
     pin: _Offset
     offsets: _Ends = msgspec.field(default_factory=_Ends)
     refused: dict[_Offset, list[tuple[str, str]]] = {}
+    warm_ups: tuple[RecordedWarmUp, ...] = ()
 
 
 class _RecordingFile(msgspec.Struct, rename="camel"):
@@ -111,12 +122,14 @@ class RecordedBatch:
     """One recorded batch.
 
     `ends` has the offset after the batch's last transaction, by partition. `pin` is the end of the rule log that the
-    batch read. `refused` has the rules that exceeded the state budget: (field, reason) pairs by version.
+    batch read. `refused` has the rules that exceeded the state budget: (field, reason) pairs by version. The results
+    of `warm_ups` joined the state at the start of the batch.
     """
 
     ends: Mapping[int, int]
     pin: int
     refused: Mapping[int, Sequence[tuple[str, str]]] = field(default_factory=dict)
+    warm_ups: Sequence[RecordedWarmUp] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,12 +243,16 @@ def _to_raw(record: object) -> msgspec.Raw:
 
 
 def _to_batch(batch: _FileBatch) -> RecordedBatch:
-    return RecordedBatch(batch.offsets.transactions, batch.pin, batch.refused)
+    return RecordedBatch(batch.offsets.transactions, batch.pin, batch.refused, batch.warm_ups)
 
 
 def _batch_document(batch: RecordedBatch) -> dict[str, object]:
     document: dict[str, object] = {"offsets": {"transactions": dict(batch.ends)}, "pin": batch.pin}
-    return document | ({"refused": dict(batch.refused)} if batch.refused else {})
+    if batch.refused:
+        document["refused"] = dict(batch.refused)
+    if batch.warm_ups:
+        document["warmUps"] = list(batch.warm_ups)
+    return document
 
 
 def _rule_steps(rules: Iterable[RecordedRule]) -> Iterator[tuple[int, bytes]]:

@@ -22,12 +22,15 @@ from fraud_rules.engine.engine import KeyGroupEngine
 from fraud_rules.engine.fanout import EMPTY_BLOB, fan_out
 from fraud_rules.engine.state.store import HeapViews, ViewStore
 from fraud_rules.engine.statelog import MemoryStateLog, restore_image
+from fraud_rules.engine.warm_up import WarmHistory
 from fraud_rules.errors import Reason
 from fraud_rules.model.decision import DecisionThresholds
 from fraud_rules.model.output import KeyGroupOutput
 from fraud_rules.model.ruleset import LogEntry, RuleTimeline
 from fraud_rules.model.schema import ID_FIELD, TransactionSchema
-from fraud_rules.replay.recording import RecordedTransaction, Recording
+from fraud_rules.model.warm_up import request_at
+from fraud_rules.replay.recording import RecordedTransaction, RecordedWarmUp, Recording
+from fraud_rules.replay.warm_up import histories_of
 
 ALERT_MEMBERS = (
     "ruleId", "ruleVersion", "shadow", "key", "triggeringValue", "windowStart", "windowEnd", "windowCount",
@@ -56,6 +59,7 @@ class _BatchInput:
 
     records: Sequence[RecordedTransaction]
     timeline: RuleTimeline
+    warm_ups: Sequence[RecordedWarmUp] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,9 +84,14 @@ class Replay:
         self._batches = 0
 
     def evaluate(
-        self, records: Sequence[RecordedTransaction], timeline: RuleTimeline, detection_ms: int
+        self,
+        records: Sequence[RecordedTransaction],
+        timeline: RuleTimeline,
+        detection_ms: int,
+        warm: Sequence[Mapping[int, WarmHistory]] = (),
     ) -> _BatchResult:
-        """Evaluate one batch. `detection_ms` is the wall-clock time that its alerts carry."""
+        """Evaluate one batch. `detection_ms` is the wall-clock time that its alerts carry. `warm` has the results of
+        the warm-ups that join the state at its start, each by key group."""
         decoded = decode_transactions(
             [record.value for record in records],
             [record.partition for record in records],
@@ -94,7 +103,13 @@ class Replay:
         )
         blobs = fan_out(decoded.batch, timeline, self._settings.key_groups)
         outputs = [
-            engine.process([blobs.get(key_group, EMPTY_BLOB)], timeline, self._batches, detection_ms)
+            engine.process(
+                [blobs.get(key_group, EMPTY_BLOB)],
+                timeline,
+                self._batches,
+                detection_ms,
+                [histories[key_group] for histories in warm if key_group in histories],
+            )
             for key_group, engine in enumerate(self._engines)
         ]
         self._batches += 1
@@ -129,7 +144,9 @@ def replay_recording(
     run = Replay(schema, settings)
     answer: dict[str, list[Any]] = {"alerts": [], "decisions": [], "late": [], "quarantine": [], "duplicates": []}
     for batch in _inputs(recording, log):
-        _add_results(answer, run.evaluate(batch.records, batch.timeline, 0), settings.decisions.thresholds)
+        warm = [_histories(warm_up, batch.timeline, recording, schema, settings) for warm_up in batch.warm_ups]
+        result = run.evaluate(batch.records, batch.timeline, 0, warm)
+        _add_results(answer, result, settings.decisions.thresholds)
     refused = {version: reasons for batch in recording.batches for version, reasons in batch.refused.items()}
     answer["rejected"] = [
         {"ruleVersion": entry.version, "reasons": [str(reason) for reason in entry.reasons]}
@@ -137,6 +154,20 @@ def replay_recording(
         if entry.change is None
     ]
     return answer
+
+
+def _histories(
+    warm_up: RecordedWarmUp,
+    timeline: RuleTimeline,
+    recording: Recording,
+    schema: TransactionSchema,
+    settings: DetectorSettings,
+) -> Mapping[int, WarmHistory]:
+    """The history that a recorded warm-up adds to each key group. Empty without a request in the rule log."""
+    request = request_at(timeline, warm_up.version)
+    if request is None:
+        return {}
+    return histories_of(request, warm_up.ends, recording.transactions, schema, settings)
 
 
 def alert_members(alert: Mapping[str, Any]) -> dict[str, Any]:
@@ -212,7 +243,7 @@ def _inputs(recording: Recording, log: Sequence[LogEntry]) -> Iterator[_BatchInp
             records, start = by_partition.get(partition, []), starts.get(partition, 0)
             starts[partition] = bisect_left(records, end, start, key=lambda record: record.offset)
             read += records[start : starts[partition]]
-        yield _BatchInput(read, timeline)
+        yield _BatchInput(read, timeline, batch.warm_ups)
     rest = [record for partition, records in by_partition.items() for record in records[starts[partition] :]]
     if rest:
         yield _BatchInput(rest, _extended(timeline, log, log[-1].version + 1 if log else 0, refused))

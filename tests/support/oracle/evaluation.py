@@ -13,7 +13,7 @@ These docstrings record the decisions that the specification leaves open:
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
@@ -30,11 +30,13 @@ from tests.support.oracle.stream import (
     Grouping,
     LogEntry,
     Row,
-    arrivals,
+    WarmUp,
+    batches,
     fold,
     lists_of,
     parse,
     read_rule_log,
+    records,
     unscaled,
 )
 
@@ -53,13 +55,19 @@ def evaluate(document: Document, schema: TransactionSchema) -> dict[str, list[An
     log = read_rule_log(document, schema)
     court = _Evaluator(schema, log, document.get("keyGroups", 1), settings.get("maxOutOfOrdernessMs", 5 * MINUTE_MS))
     quarantine: list[Value] = []
-    for row in arrivals(document, len(log)):
-        values = parse(row.tx, row.append_ms, schema, settings.get("futureToleranceMs", 5 * MINUTE_MS))
-        if values is None:
-            quarantine.append(row.tx.get("transactionId"))
-        else:
-            row.values = values
-            court.accept_everywhere(row)
+    tolerance_ms = settings.get("futureToleranceMs", 5 * MINUTE_MS)
+    for batch in batches(document, len(log)):
+        for warm_up in batch.warm_ups:
+            court.add_history(
+                warm_up, [(row, parse(row.tx, row.append_ms, schema, tolerance_ms)) for row in records(document)]
+            )
+        for row in batch.rows:
+            values = parse(row.tx, row.append_ms, schema, tolerance_ms)
+            if values is None:
+                quarantine.append(row.tx.get("transactionId"))
+            else:
+                row.values = values
+                court.accept_everywhere(row)
     rejected = [{"ruleVersion": entry.version, "reasons": entry.reasons} for entry in log if entry.change is None]
     return {
         "alerts": court.alerts,
@@ -92,6 +100,24 @@ class _RetainedRow:
 
 
 @dataclass
+class _History:
+    """The past of one key group and grouping: its accepted rows in arrival order with their keys, also those that H has
+    passed since."""
+
+    rows: list[tuple[Row, tuple[Value, ...]]] = field(default_factory=list)
+    bounds: _Bounds = field(default_factory=_Bounds)
+
+    def accept(self, row: Row, key: tuple[Value, ...]) -> bool:
+        """Accept a row that is neither a duplicate of a retained row nor below H. Returns whether it moves H."""
+        from_ms = self.bounds.retained_from_ms
+        if any(x.id == row.id and of_x == key and x.event_ms >= from_ms for x, of_x in self.rows):
+            return False
+        if row.event_ms >= from_ms:
+            self.rows.append((row, key))
+        return True
+
+
+@dataclass
 class _Marks:
     """The marks of alerts for one rule incarnation, key and epoch.
 
@@ -100,7 +126,7 @@ class _Marks:
     rule without a cool-down suppresses no alert, but its next alert counts those that an earlier cool-down suppressed.
     """
 
-    reset_arrival: int = -1
+    reset_arrival: int = LONG_AGO_MS
     cool_from_ms: int = LONG_AGO_MS
     suppressed: int = 0
 
@@ -188,6 +214,72 @@ class _Evaluator:
         first, last = sorted((x.append_ms, e.append_ms))
         boundaries = self._standings[max(x.rules_seen, e.rules_seen)].boundaries(grouping)
         return not any(first < boundary.time_ms <= last for boundary in boundaries)
+
+    def add_history(self, warm_up: WarmUp, rows: Sequence[tuple[Row, Mapping[str, Value] | None]]) -> None:
+        """Add the accepted transactions from before a rule record that requests a warm-up, as its grouping would hold
+        them had it existed with the reach at the record all along. A clear or the end of the grouping makes it void.
+
+        A transaction that the grouping has is not added. The retention bound becomes that of the grouping's reach, but
+        does not bring back rows that were below it. The history begins where the added one does.
+        """
+        entry, folded = self._log[warm_up.version], self._standings[warm_up.pin]
+        rule = entry.change
+        if warm_up.version >= warm_up.pin or not isinstance(rule, Rule) or not rule.document.get("warmUp"):
+            return
+        grouping = rule.grouping
+        if grouping not in folded.groupings or folded.epoch(grouping) > warm_up.version:
+            return
+        asked = self._standings[warm_up.version + 1]
+        reach_ms = max(_reach_ms(each.rule) for each in asked.of(grouping))
+        since_ms = max((clear.time_ms for clear in asked.clears), default=LONG_AGO_MS)
+        histories: dict[_Place, _History] = {}
+        for row, values in rows:
+            if values is None or row.offset >= warm_up.ends.get(row.partition, 0):
+                continue
+            if not since_ms <= row.append_ms < entry.time_ms:
+                continue
+            row.values = values
+            key = tuple(values[name] for name in grouping)
+            if None not in key:
+                place = (self._key_group(grouping, key), grouping)
+                history = histories.setdefault(place, _History())
+                if history.accept(row, key):
+                    self._advance(history.bounds, row, reach_ms)
+        for number in range(self._key_groups):
+            place = (number, grouping)
+            self._merge(place, histories.get(place, _History()), folded)
+
+    def _merge(self, place: _Place, history: _History, folded: FoldedRules) -> None:
+        grouping = place[1]
+        widest_ms = max(_reach_ms(each.rule) for each in folded.of(grouping))
+        epoch = folded.epoch(grouping)
+        bounds = self._bounds.setdefault((place, folded.incarnation(grouping)), _Bounds())
+        boundary_ms = max(each.time_ms for each in folded.boundaries(grouping) if each.version == epoch)
+        accepted = self._accepted.setdefault(place, [])
+        old_ms = bounds.retained_from_ms
+        accepted[:] = [kept for kept in accepted if kept.bounds is not bounds or kept.row.event_ms >= old_ms]
+        for (at, _), of_key in self._of_key.items():
+            if at == place:
+                of_key[:] = [kept for kept in of_key if kept.bounds is not bounds or kept.row.event_ms >= old_ms]
+        known = [kept for kept in accepted if kept.row.append_ms >= boundary_ms]
+        if (place, epoch) not in self._history_starts and known:
+            self._history_starts[place, epoch] = known[0].row.event_ms
+        starts = [max(self._history_starts[place, epoch], old_ms)] if (place, epoch) in self._history_starts else []
+        if history.rows:
+            starts.append(max(history.rows[0][0].event_ms, history.bounds.retained_from_ms))
+        if starts:
+            self._history_starts[place, epoch] = min(starts)
+        if bounds.watermark_ms != LONG_AGO_MS:
+            bounds.retained_from_ms = min(old_ms, bounds.watermark_ms - widest_ms)
+        from_ms = max(bounds.retained_from_ms, history.bounds.retained_from_ms)
+        for row, key in history.rows:
+            of_key = self._of_key.setdefault((place, key), [])
+            known_ids = {kept.row.id for kept in of_key if kept.row.append_ms >= boundary_ms}
+            if row.event_ms >= from_ms and row.id not in known_ids:
+                # The row counts for the rows of this epoch, as if it had been appended at the epoch's beginning.
+                row.append_ms, row.rules_seen = max(row.append_ms, boundary_ms), epoch + 1
+                of_key.append(_RetainedRow(row, bounds))
+                accepted.append(of_key[-1])
 
     def _begin_history(self, accepted: Sequence[_RetainedRow], row: Row, epoch: tuple[_Place, int]) -> None:
         """Set the eventTime at which the retained history of a key group starts, at the first row of an epoch.

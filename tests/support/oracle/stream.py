@@ -86,18 +86,58 @@ def read_rule_log(document: Document, schema: TransactionSchema) -> list[LogEntr
     return log
 
 
+@dataclass(frozen=True)
+class WarmUp:
+    """A warm-up that joined the state: the version of its rule record, and the ends of the transactions read."""
+
+    version: int
+    ends: Mapping[int, int]
+    pin: int
+
+
+@dataclass
+class Batch:
+    """One batch: the warm-ups that join the state at its start, and its rows in arrival order."""
+
+    warm_ups: list[WarmUp]
+    rows: list[Row]
+
+
 def arrivals(document: Document, rules_end: int) -> Iterator[Row]:
     """Every transaction in arrival order: batches in turn, inside a batch by (append time, partition, offset)."""
+    for batch in batches(document, rules_end):
+        yield from batch.rows
+
+
+def batches(document: Document, rules_end: int) -> Iterator[Batch]:
+    """The batches in turn."""
+    by_partition = _logs(document, rules_end)
+    recorded = [*document.get("batches", []), {}]
+    arrival = 0
+    for members, cut in zip(recorded, _cut(document, by_partition), strict=True):
+        warm_ups = [
+            WarmUp(each["version"], {int(at): end for at, end in each["ends"].items()}, members["pin"])
+            for each in members.get("warmUps", [])
+        ]
+        rows = sorted(cut, key=lambda row: (row.append_ms, row.partition, row.offset))
+        for row in rows:
+            row.arrival, arrival = arrival, arrival + 1
+        yield Batch(warm_ups, rows)
+
+
+def records(document: Document) -> list[Row]:
+    """Every transaction record by (append time, partition, offset)."""
+    rows = [row for log in _logs(document, 0).values() for row in log]
+    return sorted(rows, key=lambda row: (row.append_ms, row.partition, row.offset))
+
+
+def _logs(document: Document, rules_end: int) -> dict[int, list[Row]]:
     by_partition: dict[int, list[Row]] = {}
     for step in document["steps"]:
         if "tx" in step:
             rows = by_partition.setdefault(step.get("partition", 0), [])
             rows.append(Row(step["at"], step.get("partition", 0), len(rows), rules_end, step["tx"]))
-    arrival = 0
-    for batch in _cut(document, by_partition):
-        for row in sorted(batch, key=lambda row: (row.append_ms, row.partition, row.offset)):
-            row.arrival, arrival = arrival, arrival + 1
-            yield row
+    return by_partition
 
 
 def _cut(document: Document, by_partition: Mapping[int, list[Row]]) -> Iterator[list[Row]]:

@@ -279,6 +279,28 @@ def documents(draw: st.DrawFn, partitions: int = 2, cut: bool = True) -> dict[st
     return document
 
 
+@st.composite
+def warmed_documents(draw: st.DrawFn) -> dict[str, Any]:
+    """Draw a document in which most rules request a warm-up, and later batches add the requested histories.
+
+    A job reads only transactions that the detector has read.
+    """
+    document = draw(documents())
+    rules = [step["rule"] for step in document["steps"] if "rule" in step]
+    for rule in rules:
+        if "groupingKeyNames" in rule and draw(st.integers(0, 3)):
+            rule["warmUp"] = True
+    ends: dict[str, int] = {}
+    done: set[int] = set()
+    for batch in document["batches"]:
+        for version in range(batch["pin"]):
+            if version not in done and rules[version].get("warmUp") and draw(st.booleans()):
+                done.add(version)
+                batch.setdefault("warmUps", []).append({"version": version, "ends": ends})
+        ends = batch["offsets"]["transactions"]
+    return document
+
+
 def cuts_only(document: dict[str, Any], ends: Sequence[int]) -> dict[str, Any]:
     """Cut a stream of one partition at these transactions; every batch sees every rule."""
     pin = sum("rule" in step for step in document["steps"])

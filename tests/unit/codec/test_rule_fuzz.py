@@ -45,6 +45,7 @@ FULL_RULE = {
     "owner": "o",
     "source": "ui",
     "force": False,
+    "warmUp": True,
     "approve": True,
     "disabled": False,
 }

@@ -15,7 +15,7 @@ from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.replay.replay import replay
 from tests.support import oracle
 from tests.support.conformance import Case, differences, load_cases, load_schema, same_answer
-from tests.support.streams.generated import START_MS, cuts_only, documents
+from tests.support.streams.generated import START_MS, cuts_only, documents, warmed_documents
 from tests.support.streams.long import long_document
 from tests.support.streams.runs import SHRINKS, STREAMS, check_long, check_stream, described, stream_seeds
 
@@ -77,6 +77,12 @@ def test_a_rule_refused_by_a_recorded_batch_is_never_in_force(engine: Engine) ->
 @stream_seeds(STREAMS)
 def test_engine_agrees_with_the_oracle(stream_seed: int) -> None:
     check_stream(stream_seed, documents(), lambda document: _assert_same(document, _oracle, _engine))
+
+
+@SHRINKS
+@stream_seeds(STREAMS // 2)
+def test_engine_agrees_with_the_oracle_after_warm_ups(stream_seed: int) -> None:
+    check_stream(stream_seed, warmed_documents(), lambda document: _assert_same(document, _oracle, _engine))
 
 
 @SHRINKS

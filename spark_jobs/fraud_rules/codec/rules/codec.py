@@ -118,6 +118,7 @@ def _read_rule(reader: MemberReader, state: RuleState | None, document: Mapping[
     action, row_filter, when = reader.action(), reader.filter(), reader.when()
     source, force, weight = reader.source(), reader.flag("force"), reader.weight()
     baseline = read_baseline(reader, function, operator, limit, window_ms)
+    warm_up = reader.flag("warmUp")
     reader.check_remarks()
     if rule_id is None or state is None or grouping is None or function is None:
         return None
@@ -141,5 +142,6 @@ def _read_rule(reader: MemberReader, state: RuleState | None, document: Mapping[
         source=source,
         force=force,
         weight=weight,
+        warm_up=warm_up,
         document=document,
     )

@@ -45,6 +45,7 @@ MEMBERS = (
     "owner",
     "source",
     "force",
+    "warmUp",
     "approve",
 )
 """The members that a record may have. `approve` is for the tool that applies seed files; the detector ignores it."""

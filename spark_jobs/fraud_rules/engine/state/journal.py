@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fraud_rules.engine.state.chunks import (
     MAX_CHUNK_BYTES,
@@ -93,6 +94,15 @@ class Journal:
         self._states.create(state_head)
         return state_head
 
+    def recreate(self, state_head: GroupingStateHead) -> GroupingStateHead:
+        """Replace a grouping state by an empty one with another id and the same numbers, and return its head."""
+        kept = [at.H_WATERMARK, at.H_BOUND, at.H_FIRST, at.H_SEQ]
+        numbers = self.open(state_head).header[kept]
+        self.remove(state_head)
+        fresh = self.create(state_head.fields, state_head.incarnation, state_head.epoch, state_head.epoch_ms)
+        self.open(fresh).header[kept] = numbers
+        return fresh
+
     def remove(self, state_head: GroupingStateHead) -> None:
         """Remove a grouping state. Its rows leave the log when their chunks are merged or dropped."""
         self.head.states.remove(state_head)
@@ -101,7 +111,7 @@ class Journal:
     def record(self, state_head: GroupingStateHead, rows: TransactionBatch, marks: Marks | None) -> None:
         """Record the accepted rows and the changed marks of a grouping state. The `offset` of a row is its arrival
         number."""
-        for piece in _split_rows(rows):
+        for piece in split_rows(rows):
             self._parts.append(_RecordedPart(ChunkPart(state_head.id, piece.pack(), None), newest_ms(piece), None))
         if marks is not None:
             empty = rows.take(np.arange(0)).pack()
@@ -152,7 +162,12 @@ class Journal:
         return MarkRules(rules, None if head.suppressing is None else frozenset(head.suppressing))
 
 
-def _split_rows(rows: TransactionBatch) -> Iterator[TransactionBatch]:
+def with_arrival_numbers(rows: TransactionBatch, numbers: NDArray[np.int64]) -> TransactionBatch:
+    """The rows as the state log stores them: with their arrival numbers as `offset`."""
+    return TransactionBatch(rows.append_ms, rows.partition, numbers, rows.columns)
+
+
+def split_rows(rows: TransactionBatch) -> Iterator[TransactionBatch]:
     """The rows in pieces that fit into a chunk."""
     if not len(rows):
         return
@@ -160,8 +175,8 @@ def _split_rows(rows: TransactionBatch) -> Iterator[TransactionBatch]:
         yield rows
         return
     half = len(rows) // 2
-    yield from _split_rows(rows.take(np.arange(half)))
-    yield from _split_rows(rows.take(np.arange(half, len(rows))))
+    yield from split_rows(rows.take(np.arange(half)))
+    yield from split_rows(rows.take(np.arange(half, len(rows))))
 
 
 def _split_marks(marks: Marks) -> Iterator[Marks]:

@@ -1,0 +1,182 @@
+"""The history that a warm-up adds to a key group, computed by the kernel from the past transactions.
+
+The kernel accepts the past transactions of a grouping as if the grouping had existed with this reach, but evaluates no
+rule. So duplicates, late transactions and clean-up have the same effect as in a stream.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+
+import numpy as np
+
+from fraud_rules.configuration.settings import DetectorSettings
+from fraud_rules.engine.fanout import rows_by_key_group
+from fraud_rules.engine.state.arrays import HeapArrays
+from fraud_rules.engine.state.chunks import live_rows
+from fraud_rules.engine.state.grouping_state import GroupingState
+from fraud_rules.engine.state.head import GroupingStateHead
+from fraud_rules.engine.state.journal import Journal, split_rows, with_arrival_numbers
+from fraud_rules.engine.window import layout as at
+from fraud_rules.engine.window.bundles import Ints
+from fraud_rules.model.rule import AggregateFunction, Operator, Rule, RuleState
+from fraud_rules.model.ruleset import Grouping, GroupingInForce, RuleInForce
+from fraud_rules.model.schema import ID_FIELD, TransactionSchema
+from fraud_rules.model.transaction import TransactionBatch
+from fraud_rules.model.warm_up import WarmUpRequest
+
+__all__ = [
+    "HistoryMerge",
+    "WarmHistory",
+    "chunks_of",
+    "collect_history",
+    "histories_for",
+    "history_of_chunks",
+    "without_known",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class WarmHistory:
+    """The history of one grouping in one key group that the rule record `version` has requested.
+
+    `rows` are in arrival order. `begins_ms` is the event time from which the history has all transactions, NONE without
+    any transaction.
+    """
+
+    version: int
+    fields: Grouping
+    rows: TransactionBatch
+    begins_ms: int
+
+
+def collect_history(
+    request: WarmUpRequest,
+    batches: Iterable[TransactionBatch],
+    schema: TransactionSchema,
+    settings: DetectorSettings,
+) -> WarmHistory:
+    """Accept the transactions of one key group that the request concerns. `batches` has them in arrival order."""
+    state = GroupingState.create(schema, request.fields, HeapArrays())
+    plan = state.plan([_unevaluated(request)])
+    for batch in batches:
+        rows = batch.take(request.concerns(batch))
+        if len(rows):
+            versions = np.zeros(len(rows), dtype=np.int64)
+            state.accept(rows, versions, plan, settings.max_out_of_orderness_ms, explain=False)
+    begins_ms = max(int(state.header[at.H_FIRST]), int(state.header[at.H_BOUND]))
+    return WarmHistory(request.version, request.fields, state.rows(), begins_ms)
+
+
+def chunks_of(history: WarmHistory) -> list[bytes]:
+    """The rows of a history in packed pieces, for `history_of_chunks`."""
+    return [piece.pack() for piece in split_rows(history.rows)]
+
+
+def history_of_chunks(version: int, fields: Grouping, begins_ms: int | None, chunks: Sequence[bytes]) -> WarmHistory:
+    """The history with the rows of these chunks. `begins_ms` is None without any transaction."""
+    rows = TransactionBatch.concat([TransactionBatch.unpack(chunk) for chunk in chunks])
+    return WarmHistory(version, fields, rows, at.NONE if begins_ms is None else begins_ms)
+
+
+def histories_for(histories: Mapping[int, WarmHistory], key_groups: int, wanted: int) -> Mapping[int, WarmHistory]:
+    """Split the histories of all key groups for another number of key groups. Each new history begins with the latest
+    beginning, because its rows come from several key groups."""
+    if key_groups == wanted:
+        return histories
+    one = next(iter(histories.values()))
+    rows = TransactionBatch.concat([each.rows for each in histories.values() if len(each.rows)])
+    begins_ms = max(each.begins_ms for each in histories.values())
+    parts = rows_by_key_group(rows, one.fields, wanted) if len(rows) else {}
+    empty = rows.take(np.arange(0))
+    return {
+        number: WarmHistory(one.version, one.fields, _by_append_time(parts.get(number, empty)), begins_ms)
+        for number in range(wanted)
+    }
+
+
+def _by_append_time(rows: TransactionBatch) -> TransactionBatch:
+    return rows.take(np.argsort(rows.append_ms, kind="stable"))
+
+
+def without_known(rows: TransactionBatch, known: TransactionBatch, fields: Grouping) -> TransactionBatch:
+    """The rows whose id `known` does not have for the same grouping key."""
+    if not len(rows) or not len(known):
+        return rows
+    both = TransactionBatch.concat([rows, known])
+    identity = np.stack([both.columns[name].values for name in (ID_FIELD, *fields)], axis=1)
+    mine, others = identity[: len(rows)], identity[len(rows) :]
+    candidates = np.flatnonzero(np.isin(mine[:, 0], others[:, 0]))
+    if not len(candidates):
+        return rows
+    taken = set(map(tuple, others.tolist()))
+    repeated = [row for row in candidates.tolist() if tuple(mine[row].tolist()) in taken]
+    return rows.take(np.delete(np.arange(len(rows)), repeated))
+
+
+def _unevaluated(request: WarmUpRequest) -> GroupingInForce:
+    """The grouping with a paused rule of the request's reach."""
+    rule = Rule(
+        rule_id=request.rule_id,
+        state=RuleState.PAUSE,
+        grouping=request.fields,
+        aggregate_function=AggregateFunction.COUNT,
+        aggregate_field=None,
+        unique=(),
+        operator=Operator.GREATER,
+        limit=Decimal(0),
+        window_ms=request.reach_ms,
+    )
+    in_force = RuleInForce(rule, request.version, request.version)
+    return GroupingInForce(request.fields, request.version, request.version, 0, (in_force,), request.reach_ms)
+
+
+class HistoryMerge:
+    """Adds warm histories to the state of one grouping, whose current head is `head`.
+
+    A warm-up can lower the retention bound. The log and the arrays may still have rows below the old bound, which
+    must not count again. So the states of the grouping are replaced by states with another id.
+    """
+
+    def __init__(self, journal: Journal, grouping: GroupingInForce, head: GroupingStateHead) -> None:
+        self._journal = journal
+        self._grouping = grouping
+        self._head = head
+
+    def add(self, history: WarmHistory) -> None:
+        """Add the rows that the state does not have, and lower the beginning of the history to theirs."""
+        for head in self._journal.heads_of(self._grouping.fields):
+            if head is self._head:
+                self._replace(head, history.rows, history.begins_ms)
+            elif head.incarnation == self._head.incarnation:
+                self._replace(head, history.rows.take(np.arange(0)), at.NONE)
+
+    def _replace(self, head: GroupingStateHead, added: TransactionBatch, begins_ms: int) -> None:
+        old = self._journal.open(head)
+        known, numbers, marks = old.rows(), old.arrival_numbers(), old.marks()
+        fresh = self._journal.recreate(head)
+        state = self._journal.open(fresh)
+        _lower_beginning(state.header, begins_ms, self._grouping.widest_window_ms)
+        added = live_rows([added], int(state.header[at.H_BOUND]))
+        added = without_known(added, known, head.fields)
+        first = min(0, int(numbers.min(initial=0)))
+        rows = with_arrival_numbers(added, np.arange(first - len(added), first, dtype=np.int64))
+        if not len(rows):
+            rows = with_arrival_numbers(known, numbers)
+        elif len(known):
+            rows = TransactionBatch.concat([rows, with_arrival_numbers(known, numbers)])
+        if len(rows) or len(marks.rows):
+            state.load(rows, rows.offset, (marks,))
+            self._journal.record(fresh, rows, marks if len(marks.rows) else None)
+
+
+def _lower_beginning(header: Ints, begins_ms: int, widest_ms: int) -> None:
+    """Lower the retention bound to the reach of the grouping, and the beginning of the history to that of the added
+    rows."""
+    known_ms = max(int(header[at.H_FIRST]), int(header[at.H_BOUND])) if header[at.H_FIRST] != at.NONE else at.NONE
+    starts = [start for start in (known_ms, begins_ms) if start != at.NONE]
+    header[at.H_FIRST] = min(starts, default=at.NONE)
+    if header[at.H_WATERMARK] != at.NONE:
+        header[at.H_BOUND] = min(header[at.H_BOUND], header[at.H_WATERMARK] - widest_ms)

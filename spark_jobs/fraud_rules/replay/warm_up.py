@@ -1,0 +1,48 @@
+"""The histories of warm-ups, computed from records in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from fraud_rules.codec.transactions.codec import decode_transactions
+from fraud_rules.configuration.settings import DetectorSettings
+from fraud_rules.engine.fanout import in_arrival_order, rows_by_key_group
+from fraud_rules.engine.warm_up import WarmHistory, collect_history
+from fraud_rules.model.schema import TransactionSchema
+from fraud_rules.model.transaction import TransactionBatch
+from fraud_rules.model.warm_up import WarmUpRequest
+from fraud_rules.replay.recording import RecordedTransaction
+
+__all__ = ["decode_records", "histories_of"]
+
+
+def decode_records(
+    records: Sequence[RecordedTransaction], schema: TransactionSchema, settings: DetectorSettings
+) -> TransactionBatch:
+    """The readable transactions among these records."""
+    return decode_transactions(
+        [record.value for record in records],
+        [record.partition for record in records],
+        [record.offset for record in records],
+        [record.append_ms for record in records],
+        schema,
+        settings.future_tolerance_ms,
+        settings.max_transaction_bytes,
+    ).batch
+
+
+def histories_of(
+    request: WarmUpRequest,
+    ends: Mapping[int, int],
+    records: Sequence[RecordedTransaction],
+    schema: TransactionSchema,
+    settings: DetectorSettings,
+) -> Mapping[int, WarmHistory]:
+    """The history of each key group. `ends` are the offsets after the last transaction to read, by partition."""
+    read = [record for record in records if record.offset < ends.get(record.partition, 0)]
+    batch = in_arrival_order(decode_records(read, schema, settings))
+    parts = rows_by_key_group(batch, request.fields, settings.key_groups)
+    return {
+        key_group: collect_history(request, [parts[key_group]] if key_group in parts else [], schema, settings)
+        for key_group in range(settings.key_groups)
+    }
