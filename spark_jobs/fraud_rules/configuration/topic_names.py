@@ -51,6 +51,7 @@ class TopicNames:
     evaluations: str = _topic("evaluations")
     detector_marker: str = _topic("detector-marker")
     detector_state: str = _topic("detector-state")
+    warm_ups: str = _topic("warm-ups")
     detector_ticks: str = _topic("detector-ticks")
     detector_intents: str = _topic("detector-intents")
     detector_attempts: str = _topic("detector-attempts")

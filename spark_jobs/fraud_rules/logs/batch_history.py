@@ -18,6 +18,7 @@ from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.decoding import decode_or_skip
 from fraud_rules.kafka.reader import Record, TopicReader
 from fraud_rules.model.lost_records import LossReason, LostRecords
+from fraud_rules.model.warm_up import BatchWarmUp
 from fraud_rules.replay.need import HistoryNeed
 from fraud_rules.replay.segments import BatchEnd
 
@@ -35,6 +36,7 @@ class _Batch(msgspec.Struct, rename="camel"):
     rebuilt: bool = False
     lost: list[LostRecords] = []
     watermark: int | None = None
+    warm_ups: list[BatchWarmUp] = []
 
 
 _decode = msgspec.json.Decoder(_Batch).decode
@@ -134,7 +136,8 @@ def read_ends(history: History, kafka: KafkaConnection, settings: DetectorSettin
     with TopicReader(kafka, settings.topics.detector_progress) as progress:
         for _, batch in _batches_of(progress, history.progress_start, history.progress_end, settings):
             ends = _ends(batch, topic)
-            yield BatchEnd(batch.rules_end, {at: min(end, history.ends.get(at, end)) for at, end in ends.items()})
+            within = {at: min(end, history.ends.get(at, end)) for at, end in ends.items()}
+            yield BatchEnd(batch.rules_end, within, tuple(batch.warm_ups))
 
 
 def lowest_watermark_ms(kafka: KafkaConnection, settings: DetectorSettings, batch: tuple[str, int]) -> int | None:

@@ -9,6 +9,7 @@ from typing import Annotated
 import msgspec
 
 from fraud_rules.model.lost_records import LostRecords
+from fraud_rules.model.warm_up import BatchWarmUp
 
 __all__ = [
     "BatchLatency",
@@ -120,6 +121,7 @@ class BatchProgress(msgspec.Struct, frozen=True, rename="camel"):
     view_catch_ups: Whole = 0
     view_rebuilds: Whole = 0
     views_since_start: ViewCounts | None = None
+    warm_ups: list[BatchWarmUp] = []
 
     def ends_of(self, topic: str) -> dict[int, int]:
         """The end offsets of one topic by partition."""

@@ -13,7 +13,14 @@ from fraud_rules.kafka.decoding import decode_or_skip
 from fraud_rules.kafka.reader import TopicReader
 from fraud_rules.logs.detector_status import BatchProgress, decode_progress
 from fraud_rules.logs.rule_status import RuleOperation, read_operations
-from fraud_rules.replay.recording import RecordedBatch, RecordedRule, RecordedSettings, RecordedTransaction, Recording
+from fraud_rules.replay.recording import (
+    RecordedBatch,
+    RecordedRule,
+    RecordedSettings,
+    RecordedTransaction,
+    RecordedWarmUp,
+    Recording,
+)
 
 __all__ = ["record_run"]
 
@@ -89,7 +96,11 @@ def _check_kept(topic: str, partition: int, first: int, start: int) -> None:
 
 def _batch(progress: BatchProgress, topic: str, operations: Mapping[int, RuleOperation]) -> RecordedBatch:
     refused = {version: _reasons(operations.get(version)) for version in progress.rules_refused}
-    return RecordedBatch(progress.ends_of(topic), progress.rules_end, refused)
+    warm_ups = tuple(
+        RecordedWarmUp(each.version, {int(partition): end for partition, end in each.ends.items()})
+        for each in progress.warm_ups
+    )
+    return RecordedBatch(progress.ends_of(topic), progress.rules_end, refused, warm_ups)
 
 
 def _reasons(operation: RuleOperation | None) -> list[tuple[str, str]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Annotated
 
 import msgspec
@@ -25,8 +26,34 @@ class _Reason(msgspec.Struct):
     message: str
 
 
+class WarmUpState(StrEnum):
+    """The state of a warm-up: requested, running, done, or impossible."""
+
+    REQUESTED = "REQUESTED"
+    RUNNING = "RUNNING"
+    WARM = "WARM"
+    REFUSED = "REFUSED"
+
+
+class WarmUpReport(msgspec.Struct, rename="camel"):
+    """The report on a warm-up. `progress` is the completed part of a running job. A history that is warm was added in
+    batch `batch_id`, has `rows` rows, and is complete from the event time `since` on (epoch ms). `reason` is the reason
+    of a refused warm-up."""
+
+    state: WarmUpState
+    progress: float | None = None
+    batch_id: Annotated[int, msgspec.Meta(ge=0, le=2**53)] | None = None
+    time: Annotated[int, msgspec.Meta(ge=0, le=2**53)] | None = None
+    rows: int = 0
+    since: int | None = None
+    reason: str = ""
+
+
 class RuleOperation(msgspec.Struct, rename="camel"):
-    """The detector's report on one record of the rule log. `status` is LIVE or REJECTED, `time` is in epoch ms."""
+    """The detector's report on one record of the rule log. `status` is LIVE or REJECTED, `time` is in epoch ms.
+
+    A rule that requests a warm-up gets further reports with another `warm_up`; its first report says when it is live.
+    """
 
     rule_version: Annotated[int, msgspec.Meta(ge=0, le=2**53)]
     status: str
@@ -35,6 +62,13 @@ class RuleOperation(msgspec.Struct, rename="camel"):
     rule_id: Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)] | None = None
     list_name: str | None = None
     reasons: list[_Reason] = []
+    warm_up: WarmUpReport | None = None
+
+    def after(self, earlier: RuleOperation | None) -> RuleOperation:
+        """This report, with the batch and the time from which an earlier report says that the rule is live."""
+        if earlier is None or self.warm_up is None or earlier.rejected:
+            return self
+        return msgspec.structs.replace(earlier, warm_up=self.warm_up)
 
     @property
     def rejected(self) -> bool:
@@ -113,4 +147,8 @@ def _report(topic: str, record: Record, partition: int = 0) -> RuleOperation | N
 
 
 def _by_version(reports: Iterable[RuleOperation | None]) -> dict[int, RuleOperation]:
-    return {report.rule_version: report for report in reports if report is not None}
+    found: dict[int, RuleOperation] = {}
+    for report in reports:
+        if report is not None:
+            found[report.rule_version] = report.after(found.get(report.rule_version))
+    return found

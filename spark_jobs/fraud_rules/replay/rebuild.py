@@ -17,6 +17,7 @@ from fraud_rules.engine.engine import EPOCH_GRACE_MS, KeyGroupEngine, RowOrder
 from fraud_rules.engine.fanout import fan_out
 from fraud_rules.engine.state.store import ViewStore
 from fraud_rules.engine.statelog import StateLog
+from fraud_rules.engine.warm_up import WarmHistory
 from fraud_rules.model.ruleset import RuleTimeline
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.model.transaction import TransactionBatch
@@ -65,8 +66,18 @@ class SegmentEvaluation:
             for key_group, blob in fan_out(chosen, timeline, self._settings.key_groups).items():
                 yield PartBlob(part, key_group, blob)
 
-    def evaluate(self, key_group: int, parts: Mapping[int, Sequence[bytes]], log: StateLog, views: ViewStore) -> None:
-        """Add the blobs of a key group to its state, part by part. `parts` has the blobs by part."""
+    def evaluate(
+        self,
+        key_group: int,
+        parts: Mapping[int, Sequence[bytes]],
+        log: StateLog,
+        views: ViewStore,
+        histories: Sequence[WarmHistory] = (),
+    ) -> None:
+        """Add the blobs of a key group to its state, part by part. `parts` has the blobs by part.
+
+        `histories` are the results of the segment's warm-ups. With any, `parts` has the first part.
+        """
         engine = KeyGroupEngine(
             key_group,
             self._schema,
@@ -78,7 +89,8 @@ class SegmentEvaluation:
             known_from_ms=self._known_from_ms,
         )
         for part in sorted(parts):
-            engine.process(parts[part], self._timeline_of(self._segment.rules_end_of(part)), part, 0)
+            timeline = self._timeline_of(self._segment.rules_end_of(part))
+            engine.process(parts[part], timeline, part, 0, histories if part == 0 else ())
 
     def _arrange(self, rows: TransactionBatch) -> TransactionBatch:
         """Sort rows by batch, and in arrival order within a batch."""

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fraud_rules.model.transaction import TransactionBatch
+from fraud_rules.model.warm_up import BatchWarmUp
 
 __all__ = ["BatchEnd", "Segment", "segments_of"]
 
@@ -22,10 +23,11 @@ Ints = NDArray[np.int64]
 
 class BatchEnd(NamedTuple):
     """A recorded batch: the end of the rule log that it read, and the offset after its last transaction by
-    partition."""
+    partition. `warm_ups` joined the state at the start of the batch."""
 
     rules_end: int
     ends: Mapping[int, int]
+    warm_ups: tuple[BatchWarmUp, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -34,12 +36,13 @@ class Segment:
 
     `starts` has the first offset by partition. `ends` int64[n] has the offset after the last record of each of the n
     batches, by partition. `rules_ends` int64[n] has the ends of the rule log that the batches read. A part of a segment
-    is a run of batches that read the same rules.
+    is a run of batches that read the same rules. `warm_ups` joined the state at the start of the first batch.
     """
 
     starts: Mapping[int, int]
     ends: Mapping[int, Ints]
     rules_ends: Ints
+    warm_ups: tuple[BatchWarmUp, ...] = ()
 
     @property
     def records(self) -> int:
@@ -67,26 +70,33 @@ class Segment:
 def segments_of(
     batches: Iterable[BatchEnd], starts: Mapping[int, int], most_records: int = MOST_RECORDS
 ) -> Iterator[Segment]:
-    """Join consecutive batches to segments. A batch is never split, because it accepts its rows by append time.
+    """Join consecutive batches to segments. A batch is never split, because it accepts its rows by append time. A batch
+    that a warm-up joins begins a segment.
 
     `starts` has the first offset of each partition. An end below the start counts as the start, because a batch may
     have read records that Kafka has removed.
     """
     starts = dict(starts)
-    reached, joined = dict(starts), list[tuple[int, dict[int, int]]]()
+    reached, joined, warm_ups = dict(starts), list[tuple[int, dict[int, int]]](), tuple[BatchWarmUp, ...]()
     for batch in batches:
+        if batch.warm_ups:
+            if joined:
+                yield _segment(starts, joined, warm_ups)
+            starts, joined, warm_ups = reached, [], batch.warm_ups
         ends = {partition: max(end, reached[partition]) for partition, end in batch.ends.items()}
-        if ends.items() <= reached.items():
+        if ends.items() <= reached.items() and not batch.warm_ups:
             continue  # the batch has read no transaction
         reached = {**reached, **ends}
         joined.append((batch.rules_end, reached))
         if sum(reached.values()) - sum(starts.values()) >= most_records:
-            yield _segment(starts, joined)
-            starts, joined = reached, []
+            yield _segment(starts, joined, warm_ups)
+            starts, joined, warm_ups = reached, [], ()
     if joined:
-        yield _segment(starts, joined)
+        yield _segment(starts, joined, warm_ups)
 
 
-def _segment(starts: Mapping[int, int], joined: Sequence[tuple[int, Mapping[int, int]]]) -> Segment:
+def _segment(
+    starts: Mapping[int, int], joined: Sequence[tuple[int, Mapping[int, int]]], warm_ups: tuple[BatchWarmUp, ...]
+) -> Segment:
     ends = {partition: np.array([each[partition] for _, each in joined], dtype=np.int64) for partition in starts}
-    return Segment(starts, ends, np.array([rules_end for rules_end, _ in joined], dtype=np.int64))
+    return Segment(starts, ends, np.array([rules_end for rules_end, _ in joined], dtype=np.int64), warm_ups)

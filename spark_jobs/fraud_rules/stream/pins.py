@@ -12,6 +12,7 @@ from typing import Final
 import msgspec
 
 from fraud_rules.errors import CheckpointDamaged, Reason
+from fraud_rules.logs.warm_up_log import WarmUpRef
 from fraud_rules.spark.storage import Folder
 
 FOLDER: Final = "pins"
@@ -24,17 +25,24 @@ class Pin(msgspec.Struct, frozen=True, rename="camel"):
 
     `refused` has the records that the driver rejected because of the state budget: [field, message] pairs by offset
     (as text). It has all of them so far, so the newest pin suffices. `digest` is the digest of the records below
-    `rules_end`, empty if an earlier version wrote the pin.
+    `rules_end`, empty if an earlier version wrote the pin. `warm_ups` has the results of all warm-ups so far, by the
+    version of the rule record (as text). Those with this pin's batch join the state at its start.
     """
 
     batch_id: int
     rules_end: int
     refused: dict[str, list[tuple[str, str]]] = {}
     digest: str = ""
+    warm_ups: dict[str, WarmUpRef] = {}
 
     def reasons(self) -> Mapping[int, list[Reason]]:
         """The reasons for rejected records, by offset."""
         return {int(offset): [Reason(*pair) for pair in pairs] for offset, pairs in self.refused.items()}
+
+    def joining(self) -> list[WarmUpRef]:
+        """The results that join the state at the start of the batch, in the order of their rule records."""
+        refs = [ref for _, ref in sorted(self.warm_ups.items(), key=lambda each: int(each[0]))]
+        return [ref for ref in refs if ref.batch_id == self.batch_id and not ref.refused]
 
     def encode(self) -> bytes:
         """Encode as JSON for `decode`."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from random import Random
 from typing import Any
@@ -15,18 +15,23 @@ from fraud_rules.codec.transactions.codec import decode_transactions
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.engine.state.store import HeapViews
 from fraud_rules.engine.statelog import MemoryStateLog
+from fraud_rules.engine.warm_up import WarmHistory
 from fraud_rules.model.ruleset import RuleTimeline
 from fraud_rules.model.transaction import TransactionBatch
+from fraud_rules.model.warm_up import BatchWarmUp, request_at
 from fraud_rules.replay.need import history_need
 from fraud_rules.replay.rebuild import SegmentEvaluation
 from fraud_rules.replay.recording import RecordedTransaction, Recording
 from fraud_rules.replay.replay import Replay, batch_inputs, settings_of_recording
 from fraud_rules.replay.segments import BatchEnd, Segment, segments_of
+from fraud_rules.replay.warm_up import histories_of
 from tests.support.conformance import load_schema
-from tests.support.streams.generated import START_MS
+from tests.support.streams.generated import START_MS, warmed_documents
 from tests.support.streams.long import long_document
+from tests.support.streams.runs import drawn
 
 STREAM_SCHEMA = load_schema("nullable")
+NONE_WARM: Mapping[int, Mapping[int, WarmHistory]] = {}
 
 
 def outputs(result: Any) -> list[tuple[Any, ...]]:
@@ -44,7 +49,8 @@ def ends_of(cuts: Sequence[Any]) -> list[BatchEnd]:
     for cut in cuts:
         for record in cut.records:
             reached[record.partition] = max(reached.get(record.partition, 0), record.offset + 1)
-        found.append(BatchEnd(cut.timeline.end, dict(reached)))
+        warm_ups = tuple(BatchWarmUp(each.version, 0, "", {}) for each in cut.warm_ups)
+        found.append(BatchEnd(cut.timeline.end, dict(reached), warm_ups))
     return found
 
 
@@ -61,7 +67,11 @@ def decoded(records: Sequence[RecordedTransaction], settings: DetectorSettings) 
 
 
 def rebuilt_images(
-    cuts: Sequence[Any], settings: DetectorSettings, most_records: int, known_from_ms: int | None = None
+    cuts: Sequence[Any],
+    settings: DetectorSettings,
+    most_records: int,
+    known_from_ms: int | None = None,
+    histories: Mapping[int, Mapping[int, WarmHistory]] = NONE_WARM,
 ) -> dict[int, bytes]:
     """The images that a rebuild computes, from the needed cuts. Two tasks decode the transactions of a segment."""
     timelines: dict[int, RuleTimeline] = {cut.timeline.end: cut.timeline for cut in cuts}
@@ -80,8 +90,13 @@ def rebuilt_images(
         for task in (mine[1::2], mine[::2]):
             for part, key_group, blob in evaluation.fan_out(decoded(task, settings)):
                 blobs.setdefault(key_group, {}).setdefault(part, []).append(blob)
-        for key_group, parts in blobs.items():
-            evaluation.evaluate(key_group, parts, logs[key_group], views)
+        added = [histories[each.version] for each in segment.warm_ups]
+        for key_group in range(settings.key_groups) if added else list(blobs):
+            parts = blobs.setdefault(key_group, {})
+            if added:
+                parts.setdefault(0, [])
+            mine_added = [each[key_group] for each in added if key_group in each]
+            evaluation.evaluate(key_group, parts, logs[key_group], views, mine_added)
     return {key_group: image for key_group, log in enumerate(logs) if (image := log.image()) is not None}
 
 
@@ -100,6 +115,37 @@ def test_batches_after_a_rebuild_have_the_same_outputs(seed: int, most_records: 
     for cut in cuts[middle:]:
         expected, got = (run.evaluate(cut.records, cut.timeline, 0) for run in (original, rebuilt))
         assert outputs(got) == outputs(expected)
+
+
+@pytest.mark.parametrize("most_records", [1, 10_000])
+@pytest.mark.parametrize("seed", range(24))
+def test_a_rebuild_adds_the_histories_of_warm_ups(seed: int, most_records: int) -> None:
+    recording = Recording.of_document(drawn(seed, warmed_documents()))
+    settings = settings_of_recording(recording, DetectorSettings())
+    cuts = list(batch_inputs(recording, STREAM_SCHEMA, settings))
+    histories: dict[int, Mapping[int, WarmHistory]] = {}
+    for cut in cuts:
+        for each in cut.warm_ups:
+            request = request_at(cut.timeline, each.version)
+            found = (
+                {}
+                if request is None
+                else histories_of(request, each.ends, recording.transactions, STREAM_SCHEMA, settings)
+            )
+            histories[each.version] = found
+    original = Replay(STREAM_SCHEMA, settings)
+    expected = [
+        outputs(original.evaluate(cut.records, cut.timeline, 0, [histories[each.version] for each in cut.warm_ups]))
+        for cut in cuts
+    ]
+    for middle in range(1, len(cuts)):
+        if not any(cut.records for cut in cuts[:middle]):
+            continue
+        rebuilt = Replay(STREAM_SCHEMA, settings)
+        rebuilt.restore(rebuilt_images(cuts[:middle], settings, most_records, None, histories))
+        for cut, wanted in zip(cuts[middle:], expected[middle:], strict=True):
+            warm = [histories[each.version] for each in cut.warm_ups]
+            assert outputs(rebuilt.evaluate(cut.records, cut.timeline, 0, warm)) == wanted
 
 
 UNMARKED = [{"aggregatorFunctionType": name} for name in ("SUM", "MIN", "COUNT_DISTINCT", "STDDEV")]

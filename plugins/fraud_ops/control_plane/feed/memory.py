@@ -227,7 +227,7 @@ class FeedMemory:
             self._add_alert(correction.alert)
 
     def _add_operation(self, seen: FeedOperation) -> None:
-        operation = seen.operation
+        operation = seen.operation.after(self._by_version.get(seen.operation.rule_version))
         self._operations.append(seen)
         self._by_version[operation.rule_version] = operation
         if operation.rule_id is not None:

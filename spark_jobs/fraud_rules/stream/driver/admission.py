@@ -20,6 +20,7 @@ from fraud_rules.kafka.transactional_ids import detector_id
 from fraud_rules.kafka.writer import BatchWriter
 from fraud_rules.logs.losses import find_losses
 from fraud_rules.logs.rule_log import RuleLog
+from fraud_rules.logs.warm_up_log import WarmUpLog
 from fraud_rules.model.lost_records import LostRecords, Offsets, move_offsets
 from fraud_rules.spark.storage import Folder
 from fraud_rules.stream import checkpoint
@@ -44,6 +45,7 @@ from fraud_rules.stream.driver.rebuild import (
 )
 from fraud_rules.stream.driver.rule_pinning import RulePinner
 from fraud_rules.stream.driver.state_guard import check_state, state_at
+from fraud_rules.stream.driver.warm_ups import WarmUpWatch
 from fraud_rules.stream.pins import PinStore
 from fraud_rules.stream.state_position import StatePosition
 from fraud_rules.stream.work import WorkReport
@@ -61,6 +63,7 @@ class Admission:
     """
 
     pinner: RulePinner
+    warm_ups: WarmUpWatch
     writer: BatchWriter
     marker: Marker | None
     state: StatePosition
@@ -124,7 +127,9 @@ def admit(
     progress = checkpoint.read_progress(folder)
     work.begin(WorkPhase.RULES, "records")
     log = RuleLog.of(rules, job.schema, settings.limits, work.reached)
-    pinner = RulePinner(settings, log, rules, PinStore(folder), None if marker is None else marker.rate)
+    warm_ups = WarmUpWatch(WarmUpLog(job.kafka, settings.topics.warm_ups, settings.detector))
+    rate = None if marker is None else marker.rate
+    pinner = RulePinner(settings, log, rules, PinStore(folder), rate, warm_ups)
     resumed_at = _check_stop(folder, pinner.stopped_at(), resume=job.resume)
     state = state_at(job.kafka, settings, marker)
     beginning = adopt(folder, marker, progress, wanted=job.adopt)
@@ -137,7 +142,8 @@ def admit(
         losses.accept(folder, progress, marker, lost, topics)
         losses.complete(folder, writer, settings)
         marker = None if marker is None else read_marker(job.kafka, job.settings)
-    return Admission(pinner, writer, marker, state, resumed_at, beginning, topics, losses.accepted_loss(folder), lost)
+    loss = losses.accepted_loss(folder)
+    return Admission(pinner, warm_ups, writer, marker, state, resumed_at, beginning, topics, loss, lost)
 
 
 def _topic_ids(job: DetectorJob) -> Mapping[str, str]:

@@ -40,6 +40,7 @@ from fraud_rules.stream.driver.records import (
     quarantine_records,
     rule_operation_records,
     state_records,
+    warm_up_records,
 )
 from fraud_rules.stream.driver.rule_pinning import BatchRules, RulePinner
 from fraud_rules.stream.driver.ticker import Ticker
@@ -152,7 +153,8 @@ class BatchRunner:
     def _run(self, batch_id: int) -> None:
         """Run a batch, unless its outputs and its state are written already."""
         started = time.monotonic()
-        rules = self._parts.pinner.rules_of(batch_id)
+        starts = self._starts(batch_id)
+        rules = self._parts.pinner.rules_of(batch_id, starts.get(self._parts.settings.topics.transactions, {}))
         if self._marker is not None and self._marker.covers(batch_id):
             self._parts.watch.batch_ended()
             self._last_batch = batch_id
@@ -163,7 +165,7 @@ class BatchRunner:
         spark.setLocalProperty(PIN_PROPERTY, rules.pin.encode().decode())
         spark.setLocalProperty(STATE_PROPERTY, tell(self._state.after({}, self._state_ends()), self._unswept))
         ends = end_offsets(self._parts.folder, batch_id)
-        outputs, spilled = _decode(self._jobs.run(self._starts(batch_id), ends), self._parts.spill)
+        outputs, spilled = _decode(self._jobs.run(starts, ends), self._parts.spill)
         evaluated = time.monotonic()
         self._totals.add(outputs)
         totals = self._totals
@@ -227,6 +229,7 @@ class BatchRunner:
             for group in outputs.groups:
                 yield from (OutRecord(topics.evaluations, evaluation) for evaluation in group.evaluations)
         yield from rule_operation_records(rules.new, at, topics)
+        yield from warm_up_records(rules.warm_ups, rules.timeline, at, topics)
         yield from export_records(rules.new, rules.timeline, topics)
         if self._parts.meter is not None:
             yield from latency_records(self._parts.meter.due_average(at.time_ms), topics)

@@ -10,6 +10,7 @@ import msgspec
 from fraud_rules.logs.detector_status import TrafficCounts, ViewCounts
 from fraud_rules.model.lost_records import LostRecords
 from fraud_rules.model.output import KeyGroupOutput, ViewRefresh
+from fraud_rules.model.warm_up import BatchWarmUp
 from fraud_rules.stream.pins import Pin
 from fraud_rules.stream.worker.state_log import StateDelta
 from fraud_rules.stream.worker.wire import SideOutput, merged_quantile_ms
@@ -179,5 +180,10 @@ def progress_record(
             "viewCatchUps": outputs.views.catch_ups,
             "viewRebuilds": outputs.views.rebuilds,
             "viewsSinceStart": totals.views,
+            "warmUps": [
+                BatchWarmUp(int(version), ref.offset, ref.digest, ref.ends)
+                for version, ref in place.pin.warm_ups.items()
+                if ref.batch_id == place.batch_id and not ref.refused
+            ],
         }
     )

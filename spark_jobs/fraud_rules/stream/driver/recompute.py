@@ -48,7 +48,10 @@ def _evaluate(spark: SparkSession, context: WorkerContext, stages: SegmentStages
     """The new heads of the key groups that the segment has changed."""
     starts, ends = _offsets(stages.segment, context.settings)
     records = read_records(spark, context, starts, ends)
-    parts = records.mapInArrow(stages.fan_out, PART_SCHEMA).repartition(context.tasks, "key_group", "salt")
+    parts = records.mapInArrow(stages.fan_out, PART_SCHEMA)
+    if visits := stages.visits():
+        parts = parts.union(spark.createDataFrame(visits, PART_SCHEMA))
+    parts = parts.repartition(context.tasks, "key_group", "salt")
     table = parts.mapInArrow(stages.evaluate, HEAD_SCHEMA).toArrow()
     return dict(zip(*(column.to_pylist() for column in table.columns), strict=True))
 

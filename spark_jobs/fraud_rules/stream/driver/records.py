@@ -14,11 +14,14 @@ from fraud_rules.configuration.settings import DetectorSettings, TopicNames
 from fraud_rules.engine.decision import decisions
 from fraud_rules.errors import Reason
 from fraud_rules.kafka.writer import OutRecord
+from fraud_rules.logs.rule_status import WarmUpState
 from fraud_rules.logs.state_topic import StateTopic
+from fraud_rules.logs.warm_up_log import WarmUpResult
 from fraud_rules.model.output import AlertRecord, KeyGroupOutput, LateRecord
 from fraud_rules.model.rule import Control, ControlType, Rule, RuleDeletion
 from fraud_rules.model.ruleset import LogEntry, RuleTimeline
 from fraud_rules.model.value_list import ListChange
+from fraud_rules.model.warm_up import is_current, request_at
 from fraud_rules.stream.worker.state_log import StateDelta
 from fraud_rules.stream.worker.wire import RefusedRecord
 
@@ -113,11 +116,37 @@ def rule_operation_records(entries: Iterable[LogEntry], at: BatchTime, topics: T
             "time": at.time_ms,
             "appendTime": entry.append_ms,
         }
+        if isinstance(entry.change, Rule) and entry.change.warm_up:
+            document["warmUp"] = {"state": WarmUpState.REQUESTED}
         if entry.change is None:
             document["reasons"] = [_reason(reason) for reason in entry.reasons]
         key = RULE_KEY_CONTROL if entry.rule_id is None else str(entry.rule_id).encode()
         key = key if entry.list_name is None else list_key(entry.list_name)
         yield OutRecord(topics.rule_operations, _encode(document), key)
+
+
+def warm_up_records(
+    results: Iterable[WarmUpResult], timeline: RuleTimeline, at: BatchTime, topics: TopicNames
+) -> Iterator[OutRecord]:
+    """Yield one report per warm-up that ends with the batch: since when the history is complete, or why it failed."""
+    for result in results:
+        request = request_at(timeline, result.version)
+        report: dict[str, object] = {"batchId": at.batch_id, "time": at.time_ms}
+        if result.refused:
+            report |= {"state": WarmUpState.REFUSED, "reason": result.refused}
+        elif request is None or not is_current(request, timeline):
+            report |= {"state": WarmUpState.REFUSED, "reason": "a clear or the end of the grouping has made it void"}
+        else:
+            report |= {"state": WarmUpState.WARM, "rows": result.rows, "since": result.begins_ms}
+        document = {
+            "ruleId": result.rule_id,
+            "ruleVersion": result.version,
+            "status": "LIVE",
+            "batchId": at.batch_id,
+            "time": at.time_ms,
+            "warmUp": report,
+        }
+        yield OutRecord(topics.rule_operations, _encode(document), str(result.rule_id).encode())
 
 
 def latency_records(average_ms: str | None, topics: TopicNames) -> Iterator[OutRecord]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.engine.budget import ObservedTraffic, over_budget
@@ -12,18 +13,24 @@ from fraud_rules.engine.event_rate import EventRate
 from fraud_rules.errors import Reason
 from fraud_rules.kafka.reader import TopicReader
 from fraud_rules.logs.rule_log import RuleLog
+from fraud_rules.logs.warm_up_log import WarmUpResult
 from fraud_rules.model.rule import Rule
 from fraud_rules.model.ruleset import LogEntry, RuleTimeline
+from fraud_rules.stream.driver.warm_ups import WarmUpWatch
 from fraud_rules.stream.pins import NO_PIN, Pin, PinStore
+
+_NO_OFFSETS: Final[Mapping[str, int]] = {}
 
 
 @dataclass(frozen=True, slots=True)
 class BatchRules:
-    """The pin of a batch, the rule log up to the pin, and the entries that earlier batches did not have."""
+    """The pin of a batch, the rule log up to the pin, the entries that earlier batches did not have, and the warm-ups
+    that end with this batch."""
 
     pin: Pin
     timeline: RuleTimeline
     new: Sequence[LogEntry]
+    warm_ups: Sequence[WarmUpResult] = ()
 
 
 class RulePinner:
@@ -36,12 +43,15 @@ class RulePinner:
         reader: TopicReader,
         pins: PinStore,
         rate: EventRate | None = None,
+        warm_ups: WarmUpWatch | None = None,
     ) -> None:
-        """`reader` reads the topic of rules, `rate` is the last known rate. Starts at the newest existing pin."""
+        """`reader` reads the topic of rules, `rate` is the last known rate. Without `warm_ups`, no warm-up ends.
+        Starts at the newest existing pin."""
         self._settings = settings
         self._log = log
         self._reader = reader
         self._pins = pins
+        self._warm_ups = warm_ups
         self.rate = rate or EventRate()
         self._retained_events = self._retained_marks = 0
         self._newest = max(pins.batches(), default=NO_PIN.batch_id)
@@ -53,16 +63,25 @@ class RulePinner:
         pin = self._pins.read(self._newest) or NO_PIN
         return self._log.up_to(pin.rules_end, pin.reasons(), pin.digest).latest.stopped_at
 
-    def rules_of(self, batch_id: int) -> BatchRules:
-        """The rules of a batch: those of its first attempt, else all current rules, pinned durably."""
+    def rules_of(self, batch_id: int, starts: Mapping[str, int] = _NO_OFFSETS) -> BatchRules:
+        """The rules of a batch: those of its first attempt, else all current rules, pinned durably.
+
+        `starts` are the offsets of the transactions at which the batch starts, by partition (as text).
+        """
         previous = self._last if self._last.batch_id == batch_id - 1 else self._pins.read(batch_id - 1) or NO_PIN
         pin = self._pins.read(batch_id) if batch_id <= self._newest else None
         if pin is None:
-            pin = self._pins.create(self._decide(batch_id, previous))
+            pin = self._pins.create(self._decide(batch_id, previous, starts))
         self._newest, self._last = max(self._newest, batch_id), pin
         timeline = self._log.up_to(pin.rules_end, pin.reasons(), pin.digest)
         start = bisect_left(timeline.entries, previous.rules_end, key=lambda entry: entry.version)
-        return BatchRules(pin, timeline, timeline.entries[start:])
+        return BatchRules(pin, timeline, timeline.entries[start:], self._ended_warm_ups(pin))
+
+    def _ended_warm_ups(self, pin: Pin) -> list[WarmUpResult]:
+        if self._warm_ups is None:
+            return []
+        ended = sorted(int(version) for version, ref in pin.warm_ups.items() if ref.batch_id == pin.batch_id)
+        return [self._warm_ups.log.read_result(pin.warm_ups[str(version)]) for version in ended]
 
     def record_batch(
         self, rows: int, event_span_ms: tuple[int, int] | None, retained_events: int, retained_marks: int
@@ -72,14 +91,17 @@ class RulePinner:
             self.rate = self.rate.after(rows, *event_span_ms)
         self._retained_events, self._retained_marks = retained_events, retained_marks
 
-    def _decide(self, batch_id: int, previous: Pin) -> Pin:
+    def _decide(self, batch_id: int, previous: Pin, starts: Mapping[str, int]) -> Pin:
         _, end = self._reader.ends()
         refused = dict(previous.refused)
         if end > previous.rules_end:
             for offset, reason in self._over_budget(previous, end):
                 refused[str(offset)] = [(reason.field, reason.message)]
         end = max(end, previous.rules_end)
-        return Pin(batch_id, end, refused, self._log.digest(end))
+        warm_ups = dict(previous.warm_ups)
+        if self._warm_ups is not None:
+            warm_ups |= self._warm_ups.joining(batch_id, starts, end, previous.warm_ups)
+        return Pin(batch_id, end, refused, self._log.digest(end), warm_ups)
 
     def _over_budget(self, previous: Pin, end: int) -> list[tuple[int, Reason]]:
         """The new records whose rules would exceed the state budget, with the reasons."""

@@ -139,6 +139,9 @@ def _start(
     stack.callback(watch.stop)
     ticker.start()
     stack.callback(ticker.stop)
+    if has_topic(job.kafka, topics.warm_ups):
+        admission.warm_ups.start()
+        stack.callback(admission.warm_ups.stop)
 
     def launch_query() -> StreamingQuery:
         work.begin(WorkPhase.QUERY)

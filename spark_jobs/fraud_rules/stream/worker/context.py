@@ -7,12 +7,17 @@ so this state may improve speed only: no result depends on it.
 from __future__ import annotations
 
 import gc
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache, lru_cache, partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 from pyspark import TaskContext
+
+if TYPE_CHECKING:
+    from fraud_rules.engine.warm_up import WarmHistory
 
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.engine.state.store import MappedViews, ViewStore
@@ -22,8 +27,10 @@ from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.reader import TopicReader
 from fraud_rules.logs.rule_log import RuleLog
 from fraud_rules.logs.state_topic import StateTopic
+from fraud_rules.logs.warm_up_log import WarmUpLog, WarmUpRef, WarmUpResult
 from fraud_rules.model.ruleset import RuleTimeline
 from fraud_rules.model.schema import TransactionSchema
+from fraud_rules.model.warm_up import BatchWarmUp
 from fraud_rules.stream.pins import Pin
 from fraud_rules.stream.state_position import told_state
 from fraud_rules.stream.worker.host_files import HostFiles
@@ -89,6 +96,23 @@ class WorkerContext:
         """The rule log, as far as this worker has read it."""
         return _rule_log(self.kafka, self.settings.topics.rules, self.schema, self.settings)
 
+    def histories(self, key_group: int) -> list[WarmHistory]:
+        """The results of the warm-ups that join the state of a key group at the start of this task's batch."""
+        refs = self.pin().joining()
+        return [_history(self.warm_up_log, ref.offset, ref.digest, key_group) for ref in refs]
+
+    def history(self, warm_up: BatchWarmUp, key_group: int) -> WarmHistory:
+        """The result of a recorded warm-up for a key group, also if the number of key groups was another one."""
+        result = _warm_up_result(self.warm_up_log, warm_up.offset, warm_up.digest)
+        if result.key_groups == self.settings.key_groups:
+            return _history(self.warm_up_log, warm_up.offset, warm_up.digest, key_group)
+        return _split_histories(self.warm_up_log, warm_up.offset, warm_up.digest, self.settings.key_groups)[key_group]
+
+    @property
+    def warm_up_log(self) -> WarmUpLog:
+        """The results of this detector's warm-ups."""
+        return WarmUpLog(self.kafka, self.settings.topics.warm_ups, self.settings.detector)
+
     def spill(self) -> Spill:
         """The spill for outputs that are too large for a row."""
         return Spill(self.checkpoint, self.settings.spill_output_bytes)
@@ -144,6 +168,30 @@ def _property(name: str) -> str:
 def _decoded_pin(text: str) -> Pin:
     """A task asks for its pin several times, and a pin with many rejected records is long."""
     return Pin.decode(text.encode())
+
+
+def _history(log: WarmUpLog, offset: int, digest: str, key_group: int) -> WarmHistory:
+    from fraud_rules.engine.warm_up import history_of_chunks
+
+    result = _warm_up_result(log, offset, digest)
+    part = next(part for part in result.parts if part.key_group == key_group)
+    return history_of_chunks(result.version, result.grouping, part.begins_ms, log.read_chunks(part))
+
+
+@lru_cache(maxsize=1)
+def _split_histories(log: WarmUpLog, offset: int, digest: str, key_groups: int) -> Mapping[int, WarmHistory]:
+    """The histories for another number of key groups. All key groups of a task use them."""
+    from fraud_rules.engine.warm_up import histories_for
+
+    result = _warm_up_result(log, offset, digest)
+    parts = {part.key_group: _history(log, offset, digest, part.key_group) for part in result.parts}
+    return histories_for(parts, result.key_groups, key_groups)
+
+
+@lru_cache(maxsize=4)
+def _warm_up_result(log: WarmUpLog, offset: int, digest: str) -> WarmUpResult:
+    """The key groups of a task use the same result."""
+    return log.read_result(WarmUpRef(0, offset, digest))
 
 
 @cache

@@ -46,7 +46,7 @@ class EngineStage:
         for key_group, rows in sorted(blobs.items()):
             log = context.state_log(key_group, work)
             engine = KeyGroupEngine(key_group, context.schema, context.settings, log, views, progress=work)
-            output = engine.process(rows, timeline, pin.batch_id, now_ms())
+            output = engine.process(rows, timeline, pin.batch_id, now_ms(), context.histories(key_group))
             delta = log.delta()
             has_sent |= log.has_sent
             state = None if delta is None else delta.encode()

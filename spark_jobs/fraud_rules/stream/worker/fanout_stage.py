@@ -61,7 +61,7 @@ class FanOutStage:
     def pack(self, parts: Iterable[RawTransactions]) -> Iterator[tuple[int, bytes]]:
         """Yield key groups with packed rows, and the side outputs."""
         accepted: list[TransactionBatch] = []
-        ignored, visits_all = 0, False
+        ignored, visits_all = 0, bool(self.context.pin().joining())
         for records in parts:
             visits_all |= records.visits_all
             if not records.values:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
+from fraud_rules.engine.fanout import EMPTY_BLOB
 from fraud_rules.errors import Reason
 from fraud_rules.model.transaction import TransactionBatch
 from fraud_rules.replay.segments import Segment
@@ -64,6 +65,13 @@ class SegmentStages:
         if rows:
             yield pa.RecordBatch.from_arrays([pa.array(each) for each in zip(*rows, strict=True)], schema=_PARTS)
 
+    def visits(self) -> list[tuple[int, int, int, bytes]]:
+        """A row of `PART_SCHEMA` without transactions for each key group, if warm-ups join the segment."""
+        if not self.segment.warm_ups:
+            return []
+        salt_of = salts(self.context.settings.key_groups, self.context.tasks)
+        return [(group, salt_of[group], 0, compress(EMPTY_BLOB)) for group in range(self.context.settings.key_groups)]
+
     def evaluate(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Rows in: see `PART_SCHEMA`. Rows out: see `HEAD_SCHEMA`."""
         freeze_loaded()
@@ -77,7 +85,8 @@ class SegmentStages:
         evaluation, heads = self._evaluation(), dict[int, bytes]()
         for key_group, own in sorted(blobs.items()):
             log = self._log(key_group)
-            evaluation.evaluate(key_group, own, log, self.context.views())
+            histories = [self.context.history(warm_up, key_group) for warm_up in self.segment.warm_ups]
+            evaluation.evaluate(key_group, own, log, self.context.views(), histories)
             log.send()
             head = log.head()
             if head is not None:

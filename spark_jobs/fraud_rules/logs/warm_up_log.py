@@ -1,0 +1,200 @@
+"""The topic `warm-ups`: the results of warm-ups, and the rows that they add.
+
+A job first writes the rows of each key group as chunks, then one result that names them by offset and digest. The
+detector uses the first result of a request. A result without its chunks, or chunks without a result, have no effect.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, partial
+from typing import Final
+
+import msgspec
+from confluent_kafka import KafkaError, Message, Producer
+
+from fraud_rules.errors import BrokerUnavailable, StateDamaged
+from fraud_rules.kafka.connection import KafkaConnection
+from fraud_rules.kafka.decoding import decode_or_skip
+from fraud_rules.kafka.reader import Record, TopicReader
+from fraud_rules.kafka.suitable import MAX_STATE_RECORD_BYTES
+from fraud_rules.runtime.compression import compress, decompress
+
+__all__ = ["WarmUpLog", "WarmUpPart", "WarmUpRef", "WarmUpResult", "digest_of"]
+
+_TIMEOUT_S: Final = 60.0
+
+
+class WarmUpRef(msgspec.Struct, frozen=True, rename="camel"):
+    """A result in a pin: the batch that uses it, its offset in `warm-ups`, its digest, and its ends. `refused` is the
+    reason of a warm-up that cannot be done, empty otherwise."""
+
+    batch_id: int
+    offset: int
+    digest: str
+    ends: dict[str, int] = {}
+    refused: str = ""
+
+
+class WarmUpPart(msgspec.Struct, frozen=True, rename="camel"):
+    """The rows of one key group. `chunks` are (offset, digest) pairs, in the order of their rows. `begins_ms` is the
+    event time from which the rows are complete, None without any transaction."""
+
+    key_group: int
+    rows: int
+    begins_ms: int | None
+    chunks: list[tuple[int, str]]
+
+
+class WarmUpResult(msgspec.Struct, frozen=True, rename="camel"):
+    """The result of the request of the rule record `version`.
+
+    `ends` are the offsets after the last transaction read, by partition (as text). `key_groups` is the number of key
+    groups. `digest` covers rows, ends and beginnings, and not the offsets of chunks, so a repeated job has the same
+    digest. `refused` is the reason why the warm-up cannot be done.
+    """
+
+    version: int
+    rule_id: int
+    grouping: tuple[str, ...]
+    reach_ms: int
+    ends: dict[str, int]
+    key_groups: int
+    parts: list[WarmUpPart]
+    digest: str
+    refused: str = ""
+
+    @property
+    def rows(self) -> int:
+        """The number of rows of all key groups."""
+        return sum(part.rows for part in self.parts)
+
+    @property
+    def begins_ms(self) -> int | None:
+        """The latest event time at which the history of a key group begins; None without any transaction."""
+        return max((part.begins_ms for part in self.parts if part.begins_ms is not None), default=None)
+
+    def ref(self, offset: int, batch_id: int) -> WarmUpRef:
+        """The entry of this result in the pin of a batch."""
+        return WarmUpRef(batch_id, offset, self.digest, self.ends, self.refused)
+
+
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(WarmUpResult).decode
+
+
+def digest_of(parts: Sequence[WarmUpPart], ends: Mapping[str, int]) -> str:
+    """The digest of a result."""
+    content = [(part.key_group, part.begins_ms, [name for _, name in part.chunks]) for part in parts]
+    return hashlib.blake2b(_encode([content, sorted(ends.items())]), digest_size=16).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class WarmUpLog:
+    """The records of one detector in the topic, which has one partition."""
+
+    kafka: KafkaConnection
+    topic: str
+    detector: str
+
+    def write_chunks(self, version: int, key_group: int, chunks: Sequence[bytes]) -> list[tuple[int, str]]:
+        """Write chunks, and return their offsets and digests. Raises BrokerUnavailable."""
+        names = [_name(chunk) for chunk in chunks]
+        keys = [f"{self.detector}/{version}/{key_group}/{name}".encode() for name in names]
+        offsets = self._produce([(key, compress(chunk)) for key, chunk in zip(keys, chunks, strict=True)])
+        return list(zip(offsets, names, strict=True))
+
+    def write_result(self, result: WarmUpResult) -> int:
+        """Write a result, and return its offset. Raises BrokerUnavailable."""
+        (offset,) = self._produce([(self._key(result.version), _encode(result))])
+        return offset
+
+    def results(self, start: int, end: int, reader: TopicReader) -> Iterator[tuple[int, WarmUpResult]]:
+        """Yield the results in [start, end) with their offsets. Raises BrokerUnavailable."""
+        for record in reader.read(start, end):
+            if record.value is None or record.key is None or record.key.count(b"/") != 1:
+                continue
+            result = decode_or_skip(self.topic, record, _decode)
+            if result is not None and record.key == self._key(result.version):
+                yield record.offset, result
+
+    def read_result(self, ref: WarmUpRef) -> WarmUpResult:
+        """The result that a pin names. Raises StateDamaged, BrokerUnavailable."""
+        with TopicReader(self.kafka, self.topic) as reader:
+            for _, result in self.results(ref.offset, ref.offset + 1, reader):
+                if result.digest == ref.digest:
+                    return result
+        raise StateDamaged(f"{self.topic} has lost the result at offset {ref.offset}, which a pin names: {_REMEDY}")
+
+    def read_chunks(self, part: WarmUpPart) -> list[bytes]:
+        """The chunks of a key group, in order. Raises StateDamaged, BrokerUnavailable."""
+        found: list[bytes] = []
+        with TopicReader(self.kafka, self.topic) as reader:
+            for offset, name in part.chunks:
+                record = next(iter(reader.read(offset, offset + 1)), None)
+                content = None if record is None else _content(record)
+                if content is None or _name(content) != name:
+                    raise StateDamaged(f"{self.topic} has lost the chunk at offset {offset}: {_REMEDY}")
+                found.append(content)
+        return found
+
+    def _key(self, version: int) -> bytes:
+        return f"{self.detector}/{version}".encode()
+
+    def _produce(self, records: Sequence[tuple[bytes, bytes]]) -> list[int]:
+        offsets: dict[int, int] = {}
+        faults: list[KafkaError] = []
+
+        def delivered(number: int, error: KafkaError | None, message: Message) -> None:
+            if error is not None:
+                faults.append(error)
+            else:
+                offsets[number] = int(message.offset() or 0)
+
+        producer = _producer(self.kafka)
+        for number, (key, value) in enumerate(records):
+            producer.produce(
+                self.topic,
+                value,
+                key,
+                0,
+                on_delivery=partial(delivered, number),
+            )
+            producer.poll(0)
+        if producer.flush(_TIMEOUT_S) or faults:
+            said = faults[0].str() if faults else f"no answer within {_TIMEOUT_S:g} s"
+            raise BrokerUnavailable(f"a record was not written to {self.topic} at {self.kafka}: {said}")
+        return [offsets[number] for number in range(len(records))]
+
+
+_REMEDY: Final = "restore the topic, or rebuild the state (fraud rebuild)"
+
+
+def _content(record: Record) -> bytes | None:
+    try:
+        return None if record.value is None else decompress(record.value)
+    except ValueError:
+        return None
+
+
+def _name(content: bytes) -> str:
+    return hashlib.blake2b(content, digest_size=12).hexdigest()
+
+
+@cache
+def _producer(kafka: KafkaConnection) -> Producer:
+    """The producer of this process. It is idempotent, so that a retry writes no record twice."""
+    return Producer(
+        kafka.confluent(
+            {
+                "enable.idempotence": True,
+                "linger.ms": 5,
+                "message.max.bytes": MAX_STATE_RECORD_BYTES,
+                "queue.buffering.max.kbytes": 262_144,
+                "delivery.timeout.ms": int(_TIMEOUT_S * 1_000),
+                "log_level": 2,
+            }
+        )
+    )
