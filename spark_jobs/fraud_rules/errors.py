@@ -274,6 +274,12 @@ class ReevaluationFailed(FraudError):
     exit_code = 32
 
 
+class WarmUpFailed(FraudError):
+    """An error without a class in this tree ended a warm-up job. No result was written; run the job again."""
+
+    exit_code = 49
+
+
 class ArchiveForeign(FraudError):
     """The archive holds more of a topic than the topic itself: it is of another Kafka, or the topic was recreated."""
 

@@ -30,11 +30,19 @@ if TYPE_CHECKING:
     from fraud_rules.batch.reevaluation.report import DayResult
     from fraud_rules.kafka.connection import KafkaConnection
 
-__all__ = ["ArchiveOperator", "ReevaluateOperator", "SparkJobOperator", "WhatIfOperator"]
+__all__ = ["ArchiveOperator", "ReevaluateOperator", "SparkJobOperator", "WarmUpOperator", "WhatIfOperator"]
 
 _EXIT = re.compile(r"Error code is: (\d+)")
 _SAID = re.compile(r"\w+: (\w+): (.+)")
-_WORTH_A_RETRY = ("BrokerUnavailable", "ArchiveFailed", "ReevaluationFailed", "ArchiveBusy", "DayBusy", "Fenced")
+_WORTH_A_RETRY = (
+    "BrokerUnavailable",
+    "ArchiveFailed",
+    "ReevaluationFailed",
+    "WarmUpFailed",
+    "ArchiveBusy",
+    "DayBusy",
+    "Fenced",
+)
 
 
 class SparkJobOperator(SparkSubmitOperator):
@@ -157,6 +165,26 @@ class ReevaluateOperator(SparkJobOperator):
             self.log.info(
                 "rule %s %s: +%d -%d of %d", rule.rule_id, rule.name, rule.added, rule.retracted, rule.published
             )
+
+
+class WarmUpOperator(SparkJobOperator):
+    """Executes the open requests for warm-ups. Skips the task, without Spark, if there is none."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(script="warm_up", **kwargs)
+
+    def execute(self, context: Context) -> None:
+        """Run the job if there is an open request."""
+        from fraud_rules.configuration.settings import DetectorSettings
+        from fraud_rules.logs.open_warm_ups import open_requests
+
+        with airflow_errors(context):
+            settings = DetectorSettings.load(Project.find().config / "detector.yaml")
+            waiting = open_requests(kafka_of(connection(self.kafka_conn_id)), settings)
+        if not waiting:
+            raise AirflowSkipException("no rule requests a warm-up")
+        self.log.info("rule records that request a warm-up: %s", ", ".join(map(str, sorted(waiting))))
+        super().execute(context)
 
 
 class WhatIfOperator(BaseOperator):

@@ -76,6 +76,7 @@ app.command()(record.record)
 app.command()(replay.replay)
 app.command()(nightly.reevaluate)
 app.command()(nightly.whatif)
+app.command(name="warm-up")(nightly.warm_up)
 for _command in sorted(entry_points(group="fraud_rules.commands"), key=lambda point: point.name):
     app.command(name=_command.name)(_command.load())  # commands of packages above this one, such as the demo
 

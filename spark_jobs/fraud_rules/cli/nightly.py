@@ -1,4 +1,4 @@
-"""`fraud archive`, `fraud reevaluate`, `fraud whatif`: run the batch jobs on this machine."""
+"""`fraud archive`, `fraud reevaluate`, `fraud warm-up`, `fraud whatif`: run the batch jobs on this machine."""
 
 from __future__ import annotations
 
@@ -143,6 +143,38 @@ def reevaluate(
         f"{result.confirmed} confirmed, {result.added} added, {result.retracted} retracted; {said}\n"
         f"{options.store.page(options.day)}"
     )
+
+
+def warm_up(
+    kafka: Kafka,
+    folder: Archive = None,
+    master: Master = "local[2]",
+    as_json: AsJson = False,
+) -> None:
+    """Collect the past transactions for the rules that request them with `warmUp`, from the archive and the topic.
+
+    The detector adds each result to its state. A request is executed once, however often the command runs.
+
+    \b
+    Examples:
+      fraud warm-up
+      fraud warm-up --archive /data/archive --json
+    """
+    from fraud_rules.batch.archive.store import ArchiveStore
+    from fraud_rules.batch.warm_up.job import WarmUpJob
+    from fraud_rules.batch.warm_up.job import warm_up as run
+    from fraud_rules.cli.display.output import print_json
+
+    here = load_context()
+    store = ArchiveStore(folder or here.project.var / "archive")
+    result = run(WarmUpJob(store, here.settings, here.schema, kafka, here.project.jars / "connector", master))
+    if as_json:
+        print_json(result)
+        return
+    for each in result.warm_ups:
+        said = f"refused: {each.refused}" if each.refused else f"{each.rows} past transactions"
+        print(f"rule {each.rule_id}, version {each.version}: {said}")
+    print(f"{len(result.warm_ups)} warm-ups in {result.seconds} s")
 
 
 def whatif(

@@ -83,7 +83,7 @@ RUNS = (
     # named without the words that they ask for
     Run(r"fraud (replay|reevaluate|drain|deploy( --rebuild| --kafka-properties)?)", codes=(1, 2)),
     Run(r"fraud reevaluate 2.*", codes=(0, 25, 26, 27), long=True),
-    Run(r"fraud archive", long=True),
+    Run(r"fraud (archive|warm-up)( --json)?", long=True),
     Run(r"fraud agent run", says=r"agent", long=True),
     Run(r"fraud detect( --adopt)?", says=r"detector", long=True),
     Run(r"python spark_jobs/detector\.py .*", says=r"detector: running", long=True),

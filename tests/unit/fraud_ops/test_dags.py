@@ -34,6 +34,7 @@ DAGS = {
     "fraud_seed_rules",
     "fraud_supervision",
     "fraud_topics",
+    "fraud_warm_up",
 }
 
 TIMES_OF_DAY = ((0, 0), (3, 29), (3, 31), (5, 29), (12, 0), (23, 59))

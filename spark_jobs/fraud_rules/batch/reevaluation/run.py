@@ -23,18 +23,20 @@ from fraud_rules.batch.reevaluation.chain import (
     reach_of,
 )
 from fraud_rules.batch.reevaluation.compare import AlertVerdict
-from fraud_rules.batch.reevaluation.cuts import Cuts
+from fraud_rules.batch.reevaluation.cuts import Cuts, refused_entries
 from fraud_rules.batch.reevaluation.daystore import DayStore
 from fraud_rules.batch.reevaluation.evidence import ArchivedLogs
 from fraud_rules.batch.reevaluation.part import DayWork, PartAccount, read_alerts, shares
-from fraud_rules.batch.reevaluation.published import archived_ids, check_versions, unknown_of
+from fraud_rules.batch.reevaluation.published import AlertView, archived_ids, check_versions, unknown_of
 from fraud_rules.batch.reevaluation.report import DayResult
 from fraud_rules.batch.reevaluation.summing import AlertDifference, DayAlerts
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.errors import FraudError
 from fraud_rules.model.day import Day, days_between
-from fraud_rules.model.ruleset import LogEntry
+from fraud_rules.model.rule import Rule
+from fraud_rules.model.ruleset import LogEntry, RuleTimeline
 from fraud_rules.model.schema import TransactionSchema
+from fraud_rules.model.warm_up import WarmUpRequest, requests_of
 from fraud_rules.runtime.clock import now_ms
 
 __all__ = [
@@ -79,7 +81,8 @@ class DayOptions:
 
 @dataclass(frozen=True, slots=True)
 class DayCase:
-    """The inputs of an evaluation. `provisional` is the reason why the day is provisional, None if it is not."""
+    """The inputs of an evaluation. `provisional` is the reason why the day is provisional, None if it is not.
+    `warm_ups` are the requests of the rule log."""
 
     options: DayOptions
     evidence: ArchivedLogs
@@ -88,6 +91,7 @@ class DayCase:
     basis: Basis
     chain: ReplayPlan
     provisional: str | None
+    warm_ups: tuple[WarmUpRequest, ...] = ()
 
 
 def prepare(options: DayOptions, now_ms: int) -> DayCase:
@@ -105,9 +109,9 @@ def prepare(options: DayOptions, now_ms: int) -> DayCase:
     if not options.incomplete_history:
         check_history(manifest, day, reach, chain, topic)
     unevaluated = manifest.rows(Table.TRANSACTIONS, day) - basis.rows.get(str(day.number), 0)
-    return DayCase(
-        options, evidence, entries, cuts, basis, chain, provisional(manifest, day, settings, unevaluated, now_ms)
-    )
+    reason = provisional(manifest, day, settings, unevaluated, now_ms)
+    warm_ups = tuple(requests_of(RuleTimeline(refused_entries(entries, cuts.refused)), 0))
+    return DayCase(options, evidence, entries, cuts, basis, chain, reason, warm_ups)
 
 
 def empty_result(options: DayOptions, now_ms: int, *, publishes: bool) -> DayResult:
@@ -137,19 +141,39 @@ def evaluate(case: DayCase, evaluate_shares: EvaluateShares, run: str) -> tuple[
 def split_undecided(
     case: DayCase, differences: Sequence[AlertDifference]
 ) -> tuple[list[AlertDifference], frozenset[str]]:
-    """Split off the undecided differences: retracted alerts whose transactions are not archived yet.
+    """Split off the undecided differences: retracted alerts whose transactions are not archived yet, and alerts whose
+    windows can contain transactions that a warm-up has added.
 
     Returns the other differences, and the ids of the undecided alerts.
 
     Raises RuleLogForeign.
     """
+    warmed = frozenset(each.view.alert_id for each in differences if reaches_warm_up(each.view, case))
+    differences = [each for each in differences if each.view.alert_id not in warmed]
     candidates = {each.view.alert_id: each.view for each in differences if each.verdict is AlertVerdict.RETRACTED}
     if not candidates:
-        return list(differences), frozenset()
+        return list(differences), warmed
     evidence = case.evidence
     undecided = frozenset(unknown_of(candidates, archived_ids(evidence.store, evidence.manifest, case.options.day)))
     check_versions((view for alert_id, view in candidates.items() if alert_id not in undecided), case.entries)
-    return [each for each in differences if each.view.alert_id not in undecided], undecided
+    return [each for each in differences if each.view.alert_id not in undecided], undecided | warmed
+
+
+def reaches_warm_up(view: AlertView, case: DayCase) -> bool:
+    """Whether the window or the cool-down of an alert can reach behind a request for a warm-up of its grouping.
+
+    The evaluation of a day does not have the transactions that a warm-up has added, so it cannot judge such an alert.
+    """
+    rule = next((entry.change for entry in case.entries if entry.version == view.rule_version), None)
+    if not isinstance(rule, Rule):
+        return False
+    slack_ms = case.options.settings.max_out_of_orderness_ms + (rule.cooldown_ms or 0)
+    return any(
+        request.fields == rule.grouping
+        and request.version <= view.rule_version
+        and view.event_time <= request.until_ms + request.reach_ms + slack_ms
+        for request in case.warm_ups
+    )
 
 
 def _evaluate(

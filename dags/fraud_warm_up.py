@@ -1,0 +1,38 @@
+"""Executes the warm-ups that rules request: collects their past transactions on Spark, beside the detector."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from airflow.sdk import DAG
+
+from fraud_ops.dag_defaults import TAGS, deadline, defaults
+from fraud_ops.operators.batch import WarmUpOperator
+
+DOC = """
+### Warm-ups
+A rule with `warmUp` requests the transactions before it. *warm_up* checks `rule-operations` for open requests,
+collects their past from the archive and the topic, and writes the result to `warm-ups`. The detector adds it in one
+batch. A killed run has no effect, and the next run repeats it. Without a request, the task is skipped and starts no
+Spark.
+
+A refused warm-up is in `rule-operations` with its reason. See docs/operations.md.
+"""
+
+with DAG(
+    dag_id="fraud_warm_up",
+    description="The past transactions of rules that request them",
+    doc_md=DOC,
+    schedule=timedelta(minutes=1),
+    catchup=False,
+    max_active_runs=1,
+    is_paused_upon_creation=False,
+    tags=[*TAGS, "nightly"],
+    default_args=defaults(),
+    deadline=deadline(timedelta(hours=1), "a warm-up has not ended within an hour"),
+):
+    WarmUpOperator(
+        task_id="warm_up",
+        doc_md="Collects the past transactions of the open requests.",
+        execution_timeout=timedelta(minutes=55),
+    )

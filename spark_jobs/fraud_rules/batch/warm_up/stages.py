@@ -1,0 +1,115 @@
+"""The two stages of the job: read the past and split it by key group, then collect the history of each key group."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+
+from fraud_rules.batch.archive.columns import PLACE, batch_of
+from fraud_rules.batch.archive.files import open_parquet, string_fields
+from fraud_rules.batch.archive.store import ArchiveStore
+from fraud_rules.batch.warm_up.sources import ArchivedPart, TopicPart
+from fraud_rules.configuration.settings import DetectorSettings
+from fraud_rules.engine.fanout import in_arrival_order, rows_by_key_group
+from fraud_rules.engine.warm_up import chunks_of, collect_history
+from fraud_rules.engine.window import layout as at
+from fraud_rules.kafka.connection import KafkaConnection
+from fraud_rules.kafka.reader import TopicReader
+from fraud_rules.logs.warm_up_log import WarmUpLog, WarmUpPart
+from fraud_rules.model.schema import TransactionSchema
+from fraud_rules.model.transaction import TransactionBatch
+from fraud_rules.model.warm_up import WarmUpRequest
+from fraud_rules.replay.recording import RecordedTransaction
+from fraud_rules.replay.warm_up import decode_records
+from fraud_rules.runtime.compression import compress, decompress
+
+__all__ = ["KEYED_SCHEMA", "PART_SCHEMA", "CollectStage", "PastReader", "decode_part"]
+
+KEYED_SCHEMA: Final = "key_group int, blob binary"
+"""Packed and compressed rows of one key group."""
+
+PART_SCHEMA: Final = "part binary"
+"""An encoded `WarmUpPart`."""
+
+_KEYED: Final = pa.schema([("key_group", pa.int32()), ("blob", pa.binary())])
+_ROWS: Final = 200_000
+_encode = msgspec.msgpack.Encoder().encode
+decode_part = msgspec.msgpack.Decoder(WarmUpPart).decode
+
+
+@dataclass(frozen=True, slots=True)
+class PastReader:
+    """Runs in a worker: reads the parts of the past with these numbers."""
+
+    request: WarmUpRequest
+    parts: Sequence[ArchivedPart | TopicPart]
+    archive: ArchiveStore
+    schema: TransactionSchema
+    settings: DetectorSettings
+    kafka: KafkaConnection
+
+    def run(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Read a column of numbers of parts, and yield rows of `KEYED_SCHEMA`."""
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                part = self.parts[number]
+                pieces = self._archived(part) if isinstance(part, ArchivedPart) else self._recorded(part)
+                for rows in pieces:
+                    yield from self._keyed(rows)
+
+    def _archived(self, part: ArchivedPart) -> Iterator[TransactionBatch]:
+        with open_parquet(self.archive, part.file, string_fields(self.schema)) as file:
+            columns = [*PLACE, *self.schema.names]
+            for group in range(file.num_row_groups):
+                rows = batch_of(file.read_row_group(group, columns=columns), self.schema, part.file.path)
+                ends = np.array([part.ends.get(number, 0) for number in range(int(rows.partition.max(initial=0)) + 1)])
+                yield rows.take(rows.offset < ends[rows.partition])
+
+    def _recorded(self, part: TopicPart) -> Iterator[TransactionBatch]:
+        records: list[RecordedTransaction] = []
+        with TopicReader(self.kafka, self.settings.topics.transactions) as reader:
+            for record in reader.read(part.start, part.end, part.partition):
+                records.append(RecordedTransaction(record.append_ms, part.partition, record.offset, record.value))
+                if len(records) == _ROWS:
+                    yield decode_records(records, self.schema, self.settings)
+                    records = []
+        yield decode_records(records, self.schema, self.settings)
+
+    def _keyed(self, rows: TransactionBatch) -> Iterator[pa.RecordBatch]:
+        rows = rows.take(self.request.concerns(rows))
+        for key_group, mine in rows_by_key_group(rows, self.request.fields, self.settings.key_groups).items():
+            blob = compress(mine.pack())
+            columns = [pa.array([key_group], pa.int32()), pa.array([blob], pa.binary())]
+            yield pa.RecordBatch.from_arrays(columns, schema=_KEYED)
+
+
+@dataclass(frozen=True, slots=True)
+class CollectStage:
+    """Runs in a worker: collects the histories of some key groups, and writes their rows to `warm-ups`."""
+
+    request: WarmUpRequest
+    schema: TransactionSchema
+    settings: DetectorSettings
+    log: WarmUpLog
+
+    def run(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Read rows of `KEYED_SCHEMA`, and yield a row of `PART_SCHEMA` for each key group."""
+        blobs: dict[int, list[bytes]] = {}
+        for batch in batches:
+            for key_group, blob in zip(batch.column(0).to_pylist(), batch.column(1).to_pylist(), strict=True):
+                blobs.setdefault(key_group, []).append(blob)
+        for key_group in sorted(blobs):
+            part = self._collect(key_group, blobs.pop(key_group))
+            yield pa.RecordBatch.from_arrays([pa.array([_encode(part)], pa.binary())], names=["part"])
+
+    def _collect(self, key_group: int, blobs: Sequence[bytes]) -> WarmUpPart:
+        rows = TransactionBatch.concat([TransactionBatch.unpack(decompress(blob)) for blob in blobs])
+        history = collect_history(self.request, [in_arrival_order(rows)], self.schema, self.settings)
+        chunks = self.log.write_chunks(self.request.version, key_group, chunks_of(history))
+        begins_ms = None if history.begins_ms == at.NONE else history.begins_ms
+        return WarmUpPart(key_group, len(history.rows), begins_ms, chunks)

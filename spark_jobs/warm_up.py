@@ -1,0 +1,36 @@
+"""Execute the requested warm-ups: `python warm_up.py --help`, or through `spark-submit`."""
+
+from __future__ import annotations
+
+import sys
+
+from fraud_rules.batch.archive.store import ArchiveStore
+from fraud_rules.batch.script import batch_parser, run_batch
+from fraud_rules.batch.warm_up.job import WarmUpJob, warm_up
+from fraud_rules.configuration.project import Project
+from fraud_rules.configuration.settings import DetectorSettings
+from fraud_rules.kafka.connection import KafkaConnection
+from fraud_rules.model.schema import TransactionSchema
+
+
+def parse(arguments: list[str], project: Project) -> WarmUpJob:
+    """Parse the arguments into a job. Raises ConfigError."""
+    args = batch_parser("warm_up", __doc__, project).parse_args(arguments)
+    return WarmUpJob(
+        ArchiveStore.at(args.archive),
+        DetectorSettings.load(args.settings),
+        TransactionSchema.load(args.schema),
+        KafkaConnection.load(args.bootstrap),
+        args.jars,
+        args.master,
+        args.driver_memory,
+    )
+
+
+def main() -> int:
+    """Run the job and print its result as JSON."""
+    return run_batch("warm_up", lambda: warm_up(parse(sys.argv[1:], Project.find())))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
