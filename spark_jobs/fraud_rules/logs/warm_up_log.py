@@ -1,7 +1,8 @@
-"""The topic `warm-ups`: the results of warm-ups, and the rows that they add.
+"""The topic `warm-ups`: the results of warm-ups in one partition, and the rows that they add in another.
 
 A job first writes the rows of each key group as chunks, then one result that names them by offset and digest. The
 detector uses the first result of a request. A result without its chunks, or chunks without a result, have no effect.
+A reader of results does not read the chunks.
 """
 
 from __future__ import annotations
@@ -25,17 +26,24 @@ from fraud_rules.runtime.compression import compress, decompress
 __all__ = ["WarmUpLog", "WarmUpPart", "WarmUpRef", "WarmUpResult", "digest_of"]
 
 _TIMEOUT_S: Final = 60.0
+_RESULTS, _CHUNKS = 0, 1
+"""The partitions."""
 
 
 class WarmUpRef(msgspec.Struct, frozen=True, rename="camel"):
     """A result in a pin: the batch that uses it, its offset in `warm-ups`, its digest, and its ends. `refused` is the
-    reason of a warm-up that cannot be done, empty otherwise."""
+    reason of a warm-up that cannot be done, empty otherwise. The history is complete from the event time `since`."""
 
     batch_id: int
     offset: int
     digest: str
     ends: dict[str, int] = {}
     refused: str = ""
+    since: int | None = None
+
+    def short(self) -> WarmUpRef:
+        """The entry in the pins of later batches, which do not need the ends."""
+        return msgspec.structs.replace(self, ends={})
 
 
 class WarmUpPart(msgspec.Struct, frozen=True, rename="camel"):
@@ -78,7 +86,7 @@ class WarmUpResult(msgspec.Struct, frozen=True, rename="camel"):
 
     def ref(self, offset: int, batch_id: int) -> WarmUpRef:
         """The entry of this result in the pin of a batch."""
-        return WarmUpRef(batch_id, offset, self.digest, self.ends, self.refused)
+        return WarmUpRef(batch_id, offset, self.digest, self.ends, self.refused, self.begins_ms)
 
 
 _encode = msgspec.json.Encoder().encode
@@ -103,18 +111,18 @@ class WarmUpLog:
         """Write chunks, and return their offsets and digests. Raises BrokerUnavailable."""
         names = [_name(chunk) for chunk in chunks]
         keys = [f"{self.detector}/{version}/{key_group}/{name}".encode() for name in names]
-        offsets = self._produce([(key, compress(chunk)) for key, chunk in zip(keys, chunks, strict=True)])
+        offsets = self._produce(_CHUNKS, [(key, compress(chunk)) for key, chunk in zip(keys, chunks, strict=True)])
         return list(zip(offsets, names, strict=True))
 
     def write_result(self, result: WarmUpResult) -> int:
         """Write a result, and return its offset. Raises BrokerUnavailable."""
-        (offset,) = self._produce([(self._key(result.version), _encode(result))])
+        (offset,) = self._produce(_RESULTS, [(self._key(result.version), _encode(result))])
         return offset
 
     def results(self, start: int, end: int, reader: TopicReader) -> Iterator[tuple[int, WarmUpResult]]:
         """Yield the results in [start, end) with their offsets. Raises BrokerUnavailable."""
-        for record in reader.read(start, end):
-            if record.value is None or record.key is None or record.key.count(b"/") != 1:
+        for record in reader.read(start, end, _RESULTS):
+            if record.value is None or record.key is None or not record.key.startswith(self.detector.encode() + b"/"):
                 continue
             result = decode_or_skip(self.topic, record, _decode)
             if result is not None and record.key == self._key(result.version):
@@ -130,20 +138,24 @@ class WarmUpLog:
 
     def read_chunks(self, part: WarmUpPart) -> list[bytes]:
         """The chunks of a key group, in order. Raises StateDamaged, BrokerUnavailable."""
-        found: list[bytes] = []
+        if not part.chunks:
+            return []
+        names = dict(part.chunks)
         with TopicReader(self.kafka, self.topic) as reader:
-            for offset, name in part.chunks:
-                record = next(iter(reader.read(offset, offset + 1)), None)
-                content = None if record is None else _content(record)
-                if content is None or _name(content) != name:
-                    raise StateDamaged(f"{self.topic} has lost the chunk at offset {offset}: {_REMEDY}")
-                found.append(content)
-        return found
+            # The job has written the chunks of a key group at once, so few others lie between them.
+            first, kept = min(names), reader.ends(_CHUNKS)[0]
+            records = reader.read(max(first, kept), max(names) + 1, _CHUNKS)
+            found = {record.offset: _content(record) for record in records if record.offset in names}
+        for offset, name in part.chunks:
+            content = found.get(offset)
+            if content is None or _name(content) != name:
+                raise StateDamaged(f"{self.topic} has lost the chunk at offset {offset}: {_REMEDY}")
+        return [content for offset, _ in part.chunks if (content := found[offset]) is not None]
 
     def _key(self, version: int) -> bytes:
         return f"{self.detector}/{version}".encode()
 
-    def _produce(self, records: Sequence[tuple[bytes, bytes]]) -> list[int]:
+    def _produce(self, partition: int, records: Sequence[tuple[bytes, bytes]]) -> list[int]:
         offsets: dict[int, int] = {}
         faults: list[KafkaError] = []
 
@@ -155,13 +167,7 @@ class WarmUpLog:
 
         producer = _producer(self.kafka)
         for number, (key, value) in enumerate(records):
-            producer.produce(
-                self.topic,
-                value,
-                key,
-                0,
-                on_delivery=partial(delivered, number),
-            )
+            producer.produce(self.topic, value, key, partition, on_delivery=partial(delivered, number))
             producer.poll(0)
         if producer.flush(_TIMEOUT_S) or faults:
             said = faults[0].str() if faults else f"no answer within {_TIMEOUT_S:g} s"

@@ -5,6 +5,7 @@ The rule log alone determines a request, so the detector, the job and a replay d
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import islice
 from typing import Annotated, TypeAlias
@@ -18,7 +19,7 @@ from fraud_rules.model.rule import Control, Rule
 from fraud_rules.model.ruleset import Grouping, RuleTimeline
 from fraud_rules.model.transaction import TransactionBatch
 
-__all__ = ["BatchWarmUp", "WarmUpRequest", "is_current", "request_at", "requests_of"]
+__all__ = ["BatchWarmUp", "WarmUpRequest", "covering", "is_current", "request_at", "requests_of"]
 
 _Whole: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
 
@@ -78,6 +79,30 @@ def is_current(request: WarmUpRequest, timeline: RuleTimeline) -> bool:
     """Whether the history that the request concerns still counts: the grouping has not ended and no clear followed."""
     grouping = timeline.latest.groupings.get(request.fields)
     return grouping is not None and grouping.epoch <= request.version
+
+
+def covering(version: int, timeline: RuleTimeline, added: Iterable[int]) -> int | None:
+    """The version of an earlier request whose history already contains the history of this one.
+
+    `added` are the versions of the requests whose histories were added. So an edit of a warm rule needs no warm-up,
+    unless the rule reaches further back, or has reached less far in between. None if there is none.
+    """
+    request = request_at(timeline, version)
+    if request is None or not is_current(request, timeline):
+        return None
+    for each in sorted((other for other in added if other < version), reverse=True):
+        earlier = request_at(timeline, each)
+        if earlier is not None and earlier.fields == request.fields and is_current(earlier, timeline):
+            return each if _least_reach_ms(timeline, each, request) >= request.reach_ms else None
+    return None
+
+
+def _least_reach_ms(timeline: RuleTimeline, version: int, request: WarmUpRequest) -> int:
+    """The shortest reach that the request's grouping has had since the record `version`."""
+    positions = [
+        position + 1 for position, entry in enumerate(timeline.entries) if version <= entry.version <= request.version
+    ]
+    return min(timeline.rule_set(each).groupings[request.fields].widest_window_ms for each in positions)
 
 
 def _request(timeline: RuleTimeline, position: int, entry: LogEntry) -> WarmUpRequest | None:

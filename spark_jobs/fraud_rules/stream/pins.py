@@ -44,6 +44,10 @@ class Pin(msgspec.Struct, frozen=True, rename="camel"):
         refs = [ref for _, ref in sorted(self.warm_ups.items(), key=lambda each: int(each[0]))]
         return [ref for ref in refs if ref.batch_id == self.batch_id and not ref.refused]
 
+    def added(self) -> Mapping[int, WarmUpRef]:
+        """The results that have joined the state in this batch or before, by the version of the rule record."""
+        return {int(version): ref for version, ref in self.warm_ups.items() if not ref.refused}
+
     def encode(self) -> bytes:
         """Encode as JSON for `decode`."""
         return msgspec.json.encode(self)

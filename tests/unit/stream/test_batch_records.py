@@ -33,7 +33,7 @@ from fraud_rules.stream.driver.records import (
     quarantine_records,
     rule_operation_records,
 )
-from fraud_rules.stream.pins import Pin
+from fraud_rules.stream.pins import NO_PIN, Pin
 from fraud_rules.stream.worker.spill import Spill, is_file
 from fraud_rules.stream.worker.wire import RefusedRecord, SideOutput, quantiles_ms
 
@@ -166,7 +166,7 @@ def timeline(project: Project) -> RuleTimeline:
 
 
 def test_each_rule_record_is_reported_once_live_or_rejected(timeline: RuleTimeline) -> None:
-    records = list(rule_operation_records(timeline.entries, BatchTime(7, 999), TOPICS))
+    records = list(rule_operation_records(timeline.entries, timeline, NO_PIN, BatchTime(7, 999), TOPICS))
     documents = [json.loads(record.value or b"") for record in records]
     assert [document["status"] for document in documents] == ["LIVE", "REJECTED", "REJECTED", "LIVE", "LIVE"]
     assert [document["ruleVersion"] for document in documents] == [0, 1, 2, 3, 4]
@@ -207,7 +207,7 @@ def test_lists_are_reported_by_name_and_exported_with_their_versions() -> None:
     ]
     log = [read_entry(i, i, json.dumps(each).encode(), schema, RuleLimits()) for i, each in enumerate(records)]
     timeline = RuleTimeline(log)
-    reports = list(rule_operation_records(timeline.entries, BatchTime(4, 99), TOPICS))
+    reports = list(rule_operation_records(timeline.entries, timeline, NO_PIN, BatchTime(4, 99), TOPICS))
     assert [report.key for report in reports] == [b"list:mules", b"list:mules", b"control", b"list:mules"]
     documents = [json.loads(report.value or b"") for report in reports]
     assert [(each["operation"], each["status"]) for each in documents] == [

@@ -227,14 +227,16 @@ class FeedMemory:
             self._add_alert(correction.alert)
 
     def _add_operation(self, seen: FeedOperation) -> None:
+        # A further report on a warm-up has no other news about its record.
         operation = seen.operation.after(self._by_version.get(seen.operation.rule_version))
-        self._operations.append(seen)
+        self._operations.append(replace(seen, operation=operation))
         self._by_version[operation.rule_version] = operation
         if operation.rule_id is not None:
             self._by_rule[operation.rule_id] = operation
         while len(self._operations) > self._bounds.operations:
             old = self._operations.popleft()
-            self._by_version.pop(old.operation.rule_version, None)
+            if self._by_version.get(old.operation.rule_version) is old.operation:
+                del self._by_version[old.operation.rule_version]
             self._floor = self._floor.after(FeedSource.OPERATIONS, old.offset)
 
 

@@ -9,7 +9,7 @@ from fraud_ops.control_plane.feed.events import FeedBatch
 from fraud_ops.control_plane.web.problems import reasons_shown
 from fraud_ops.control_plane.web.schemas import rules
 from fraud_ops.control_plane.web.schemas.detector import ProgressPoint
-from fraud_rules.logs.rule_status import RuleOperation
+from fraud_rules.logs.rule_status import RuleOperation, WarmUpReport
 
 __all__ = ["activation_of", "pending_activation", "point_of"]
 
@@ -23,13 +23,26 @@ def activation_of(operation: RuleOperation) -> rules.Activation:
         reasons=reasons_shown(operation.reasons),
         batch_id=operation.batch_id,
         time=operation.time,
+        warm_up=None if operation.warm_up is None else _warm_up(operation.warm_up),
+    )
+
+
+def _warm_up(report: WarmUpReport) -> rules.WarmUp:
+    return rules.WarmUp(
+        state=report.state.value,
+        progress=report.progress,
+        time=report.time,
+        batch_id=report.batch_id,
+        rows=report.rows,
+        since=report.since,
+        reason=report.reason,
     )
 
 
 def pending_activation(version: int, rule_id: int | None) -> rules.Activation:
     """Build the activation of a record that the detector has not reported yet."""
     return rules.Activation(
-        log_version=version, rule_id=rule_id, status="PENDING", reasons=[], batch_id=None, time=None
+        log_version=version, rule_id=rule_id, status="PENDING", reasons=[], batch_id=None, time=None, warm_up=None
     )
 
 

@@ -83,6 +83,7 @@ def print_rules(seen: RuleLogStatus, as_json: bool) -> None:
                     "ruleId": each.rule.rule_id,
                     "ruleVersion": each.version,
                     "live": _since(seen.operations.get(each.version)),
+                    "warmUp": None if (report := seen.operations.get(each.version)) is None else report.warm_up,
                     "rule": each.rule.document,
                 }
                 for each in chosen
@@ -96,7 +97,8 @@ def print_rules(seen: RuleLogStatus, as_json: bool) -> None:
     table.add_column("says", overflow="fold")
     for each in chosen:
         rule = each.rule
-        live = _since(seen.operations.get(each.version)) or "not yet"
+        operation = seen.operations.get(each.version)
+        live = ", ".join(filter(None, (_since(operation) or "not yet", _warmth(operation))))
         table.add_row(str(rule.rule_id), str(each.version), rule.state.value, live, rule.source or "", summary(rule))
     console().print(table)
     if not chosen:
@@ -133,6 +135,22 @@ def _since(operation: RuleOperation | None) -> str | None:
     if operation is None or operation.rejected:
         return None
     return _clock(operation.time)
+
+
+def _warmth(operation: RuleOperation | None) -> str:
+    """The state of a rule's warm-up in words. Empty for a rule that requests none."""
+    from fraud_rules.logs.rule_status import WarmUpState
+
+    report = None if operation is None else operation.warm_up
+    if report is None:
+        return ""
+    words = {
+        WarmUpState.REQUESTED: "warm-up requested",
+        WarmUpState.RUNNING: f"warming, {report.progress or 0:.0%}",
+        WarmUpState.WARM: "warm" if report.time is None else f"warm since {_clock(report.time)}",
+        WarmUpState.REFUSED: f"warm-up refused: {report.reason}",
+    }
+    return words[report.state]
 
 
 def _clock(time_ms: int) -> str:

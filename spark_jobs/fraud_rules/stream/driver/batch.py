@@ -228,7 +228,7 @@ class BatchRunner:
         if self._parts.settings.evaluations:
             for group in outputs.groups:
                 yield from (OutRecord(topics.evaluations, evaluation) for evaluation in group.evaluations)
-        yield from rule_operation_records(rules.new, at, topics)
+        yield from rule_operation_records(rules.new, rules.timeline, rules.pin, at, topics)
         yield from warm_up_records(rules.warm_ups, rules.timeline, at, topics)
         yield from export_records(rules.new, rules.timeline, topics)
         if self._parts.meter is not None:

@@ -21,7 +21,8 @@ from fraud_rules.model.output import AlertRecord, KeyGroupOutput, LateRecord
 from fraud_rules.model.rule import Control, ControlType, Rule, RuleDeletion
 from fraud_rules.model.ruleset import LogEntry, RuleTimeline
 from fraud_rules.model.value_list import ListChange
-from fraud_rules.model.warm_up import is_current, request_at
+from fraud_rules.model.warm_up import covering, is_current, request_at
+from fraud_rules.stream.pins import Pin
 from fraud_rules.stream.worker.state_log import StateDelta
 from fraud_rules.stream.worker.wire import RefusedRecord
 
@@ -103,7 +104,9 @@ class BatchTime:
     time_ms: int
 
 
-def rule_operation_records(entries: Iterable[LogEntry], at: BatchTime, topics: TopicNames) -> Iterator[OutRecord]:
+def rule_operation_records(
+    entries: Iterable[LogEntry], timeline: RuleTimeline, pin: Pin, at: BatchTime, topics: TopicNames
+) -> Iterator[OutRecord]:
     """Yield one report per rule record that the batch's pin newly includes: live, or rejected with reasons."""
     for entry in entries:
         document: dict[str, object] = {
@@ -117,12 +120,22 @@ def rule_operation_records(entries: Iterable[LogEntry], at: BatchTime, topics: T
             "appendTime": entry.append_ms,
         }
         if isinstance(entry.change, Rule) and entry.change.warm_up:
-            document["warmUp"] = {"state": WarmUpState.REQUESTED}
+            document["warmUp"] = _new_warm_up(entry.version, timeline, pin, at)
         if entry.change is None:
             document["reasons"] = [_reason(reason) for reason in entry.reasons]
         key = RULE_KEY_CONTROL if entry.rule_id is None else str(entry.rule_id).encode()
         key = key if entry.list_name is None else list_key(entry.list_name)
         yield OutRecord(topics.rule_operations, _encode(document), key)
+
+
+def _new_warm_up(version: int, timeline: RuleTimeline, pin: Pin, at: BatchTime) -> dict[str, object]:
+    """The warm-up of a new rule record: requested, unless an earlier one has added the same history."""
+    added = pin.added()
+    earlier = covering(version, timeline, added)
+    if earlier is None:
+        return {"state": WarmUpState.REQUESTED}
+    ref = added[earlier]
+    return {"state": WarmUpState.WARM, "batchId": ref.batch_id, "time": at.time_ms, "since": ref.since}
 
 
 def warm_up_records(

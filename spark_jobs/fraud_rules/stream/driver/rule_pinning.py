@@ -81,7 +81,7 @@ class RulePinner:
         if self._warm_ups is None:
             return []
         ended = sorted(int(version) for version, ref in pin.warm_ups.items() if ref.batch_id == pin.batch_id)
-        return [self._warm_ups.log.read_result(pin.warm_ups[str(version)]) for version in ended]
+        return [self._warm_ups.result(version, pin.warm_ups[str(version)]) for version in ended]
 
     def record_batch(
         self, rows: int, event_span_ms: tuple[int, int] | None, retained_events: int, retained_marks: int
@@ -98,7 +98,7 @@ class RulePinner:
             for offset, reason in self._over_budget(previous, end):
                 refused[str(offset)] = [(reason.field, reason.message)]
         end = max(end, previous.rules_end)
-        warm_ups = dict(previous.warm_ups)
+        warm_ups = {version: ref.short() for version, ref in previous.warm_ups.items()}
         if self._warm_ups is not None:
             warm_ups |= self._warm_ups.joining(batch_id, starts, end, previous.warm_ups)
         return Pin(batch_id, end, refused, self._log.digest(end), warm_ups)

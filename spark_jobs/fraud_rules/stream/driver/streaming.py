@@ -140,7 +140,7 @@ def _start(
     ticker.start()
     stack.callback(ticker.stop)
     if has_topic(job.kafka, topics.warm_ups):
-        admission.warm_ups.start()
+        admission.warm_ups.start(ticker.wake)
         stack.callback(admission.warm_ups.stop)
 
     def launch_query() -> StreamingQuery:

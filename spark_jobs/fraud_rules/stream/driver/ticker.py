@@ -46,6 +46,10 @@ class Ticker:
         self._stop.set()
         self._thread.join()
 
+    def wake(self) -> None:
+        """Trigger a batch."""
+        self._ticks.tick()
+
     def record_batch(self) -> None:
         """Record the end of a batch."""
         self._last_batch_s = time.monotonic()

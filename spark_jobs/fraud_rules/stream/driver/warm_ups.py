@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from fraud_rules.kafka.reader import TopicReader
 from fraud_rules.logs.warm_up_log import WarmUpLog, WarmUpRef, WarmUpResult
@@ -28,16 +28,26 @@ class WarmUpWatch:
         self._results: dict[int, tuple[int, WarmUpResult]] = {}
         self._lock = threading.Lock()
         self._stop = threading.Event()
+        self._wake: Callable[[], None] = lambda: None
         self._thread = threading.Thread(target=self._run, name="warm-ups", daemon=True)
 
-    def start(self) -> None:
-        """Start the thread."""
+    def start(self, wake: Callable[[], None]) -> None:
+        """Start the thread. It calls `wake` for new results, so that an idle detector runs a batch."""
+        self._wake = wake
         self._thread.start()
 
     def stop(self) -> None:
         """Stop the thread."""
         self._stop.set()
         self._thread.join()
+
+    def result(self, version: int, ref: WarmUpRef) -> WarmUpResult:
+        """The result that a pin names for this version. Raises StateDamaged, BrokerUnavailable."""
+        with self._lock:
+            offset, known = self._results.get(version, (-1, None))
+        if known is not None and offset == ref.offset and known.digest == ref.digest:
+            return known
+        return self.log.read_result(ref)  # an earlier start has pinned it
 
     def joining(
         self, batch_id: int, starts: Mapping[str, int], rules_end: int, known: Mapping[str, WarmUpRef]
@@ -67,7 +77,10 @@ class WarmUpWatch:
 
     def _read(self, reader: TopicReader, position: int) -> int:
         first, end = reader.ends()
-        for offset, result in self.log.results(max(position, first), end, reader):
-            with self._lock:
+        found = list(self.log.results(max(position, first), end, reader))
+        with self._lock:
+            for offset, result in found:
                 self._results.setdefault(result.version, (offset, result))
+        if found:
+            self._wake()
         return end

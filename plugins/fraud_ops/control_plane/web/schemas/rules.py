@@ -36,14 +36,28 @@ __all__ = [
     "ValidateRequest",
     "Version",
     "Versions",
+    "WarmUp",
     "WriteRequest",
 ]  # fmt: skip
 
 MINUTES = 60
 
 
+class WarmUp(ResponseModel):
+    """The warm-up of a rule: the addition of the transactions before it."""
+
+    state: Literal["REQUESTED", "RUNNING", "WARM", "REFUSED"]
+    progress: float | None = Field(description="The completed part of a running job, from 0 to 1.")
+    time: EpochMs | None = Field(description="The time of the batch that ended the warm-up.")
+    batch_id: int | None
+    rows: int = Field(description="The number of added transactions.")
+    since: EpochMs | None = Field(description="The event time from which the history is complete.")
+    reason: str = Field(description="The reason of a refusal.")
+
+
 class Activation(ResponseModel):
-    """The detector's report about a record of the rule log. PENDING: the detector has not reported yet."""
+    """The detector's report about a record of the rule log. PENDING: the detector has not reported yet. `warm_up` is
+    null for a rule that requests none."""
 
     log_version: int
     rule_id: int | None
@@ -51,6 +65,7 @@ class Activation(ResponseModel):
     reasons: list[ProblemReason]
     batch_id: int | None
     time: EpochMs | None
+    warm_up: WarmUp | None
 
 
 class RefusedRecords(ResponseModel):

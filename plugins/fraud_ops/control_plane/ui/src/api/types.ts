@@ -42,6 +42,7 @@ export type StateName = Schemas["StateName"];
 export type Validation = Schemas["Validation"];
 export type Version = Schemas["Version"];
 export type Versions = Schemas["Versions"];
+export type WarmUp = Schemas["WarmUp"];
 export type WhatIf = Schemas["WhatIf"];
 export type WhatIfStarted = Schemas["WhatIfStarted"];
 

@@ -11,6 +11,7 @@ import { PageHeader, usePageTitle } from "../components/PageHeader";
 import { QueryResult } from "../components/QueryResult";
 import { Sparkline } from "../components/Sparkline";
 import { Timestamp } from "../components/Timestamp";
+import { WarmUpChip } from "../components/WarmUpChip";
 import { formatNumber, formatPercent } from "../format";
 import { Editor } from "./Editor";
 import { PendingApproval } from "./PendingApproval";
@@ -130,6 +131,7 @@ function RuleSummary({ rule }: { rule: RuleDetail }) {
     <Group gap="xs" mt={4}>
       <StateChip state={rule.state} />
       <ActivationChip activation={rule.activation} state={rule.state} />
+      <WarmUpChip activation={rule.activation} />
       <Text size="sm" span>
         revision {rule.revision}
         {rule.activation && ` (rule version ${rule.activation.logVersion})`}

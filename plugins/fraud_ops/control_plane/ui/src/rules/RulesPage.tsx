@@ -12,6 +12,7 @@ import { PageHeader, usePageTitle } from "../components/PageHeader";
 import { QueryResult } from "../components/QueryResult";
 import { Sparkline } from "../components/Sparkline";
 import { Timestamp } from "../components/Timestamp";
+import { WarmUpChip } from "../components/WarmUpChip";
 import { formatNumber, formatPercent, formatTime, ruleFormula } from "../format";
 import { useOutage } from "../outage/useLiveness";
 import { ExportMenu } from "./ExportMenu";
@@ -282,6 +283,7 @@ function RuleTableRow({ row, index, measure, onKeyDown, open }: RowProps) {
         <Group gap={4}>
           <StateChip state={row.state} />
           <ActivationChip activation={row.activation} state={row.state} />
+          <WarmUpChip activation={row.activation} />
           {row.pendingApproval && (
             <Chip
               tone="warn"

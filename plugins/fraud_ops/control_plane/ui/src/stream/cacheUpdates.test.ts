@@ -10,7 +10,15 @@ import { applyActivation, countAlerts, refreshRule } from "./cacheUpdates";
 
 const server = mockServer();
 
-const PENDING: Activation = { logVersion: 8, ruleId: 1, status: "PENDING", reasons: [], batchId: null, time: null };
+const PENDING: Activation = {
+  logVersion: 8,
+  ruleId: 1,
+  status: "PENDING",
+  reasons: [],
+  batchId: null,
+  time: null,
+  warmUp: null,
+};
 
 function listOf(...rows: ReturnType<typeof rule>[]) {
   const client = newClient();
