@@ -19,6 +19,7 @@ __all__ = [
     "MemoryStateLog",
     "StateLog",
     "StateVersion",
+    "chunk_digest",
     "chunk_name",
     "is_content_of",
     "read_image",
@@ -37,9 +38,14 @@ EMPTY_LOG: Final = StateVersion(0, 0)
 """The version of a log without batches."""
 
 
+def chunk_digest(blob: bytes) -> str:
+    """The digest of a chunk's content in its name."""
+    return hashlib.blake2b(blob, digest_size=12).hexdigest()
+
+
 def chunk_name(number: int, blob: bytes) -> str:
     """The name of a chunk. `number` is the log's version at which the chunk's first rows were added."""
-    return f"{number}-{hashlib.blake2b(blob, digest_size=12).hexdigest()}"
+    return f"{number}-{chunk_digest(blob)}"
 
 
 def is_content_of(name: str, blob: bytes) -> bool:
@@ -62,8 +68,8 @@ class StateLog(Protocol):
     def chunk(self, name: str) -> bytes:
         """The chunk with this name, which must exist."""
 
-    def put_chunk(self, name: str, blob: bytes) -> None:
-        """Add a chunk."""
+    def put_chunk(self, name: str, blob: bytes, packed: bytes | None = None) -> None:
+        """Add a chunk. `packed` is its compressed content, if the caller has it."""
 
     def delete_chunk(self, name: str) -> None:
         """Remove a chunk, which must exist."""
@@ -85,7 +91,7 @@ class MemoryStateLog:
     def chunk(self, name: str) -> bytes:
         return self._chunks[name]
 
-    def put_chunk(self, name: str, blob: bytes) -> None:
+    def put_chunk(self, name: str, blob: bytes, packed: bytes | None = None) -> None:
         self._chunks[name] = blob
 
     def delete_chunk(self, name: str) -> None:

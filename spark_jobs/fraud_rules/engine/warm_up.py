@@ -6,7 +6,7 @@ rule. So duplicates, late transactions and clean-up have the same effect as in a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
@@ -14,11 +14,12 @@ import numpy as np
 
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.engine.fanout import rows_by_key_group
+from fraud_rules.engine.prepared import PreparedHistory, warm_state_id
 from fraud_rules.engine.state.arrays import HeapArrays
 from fraud_rules.engine.state.chunks import live_rows
 from fraud_rules.engine.state.grouping_state import GroupingState
 from fraud_rules.engine.state.head import GroupingStateHead
-from fraud_rules.engine.state.journal import Journal, split_rows, with_arrival_numbers
+from fraud_rules.engine.state.journal import NUMBERS, Journal, split_rows, with_arrival_numbers
 from fraud_rules.engine.window import layout as at
 from fraud_rules.engine.window.bundles import Ints
 from fraud_rules.model.rule import AggregateFunction, Operator, Rule, RuleState
@@ -42,14 +43,36 @@ __all__ = [
 class WarmHistory:
     """The history of one grouping in one key group that the rule record `version` has requested.
 
-    `rows` are in arrival order. `begins_ms` is the event time from which the history has all transactions, NONE without
-    any transaction.
+    `load` returns the rows in arrival order. `begins_ms` is the event time from which the history has all transactions,
+    NONE without any transaction. `prepared` are files of this host with the same rows, if there are any.
     """
 
     version: int
     fields: Grouping
-    rows: TransactionBatch
     begins_ms: int
+    load: Callable[[], TransactionBatch]
+    prepared: PreparedHistory | None = None
+
+    @property
+    def rows(self) -> TransactionBatch:
+        """The rows in arrival order."""
+        return self.load()
+
+    def discard_prepared(self) -> None:
+        """Remove the prepared files."""
+        if self.prepared is not None:
+            self.prepared.discard()
+
+    @classmethod
+    def of(cls, version: int, fields: Grouping, rows: TransactionBatch, begins_ms: int) -> WarmHistory:
+        """The history of rows in memory."""
+        return cls(version, fields, begins_ms, lambda: rows)
+
+    @classmethod
+    def of_prepared(cls, prepared: PreparedHistory, load: Callable[[], TransactionBatch]) -> WarmHistory:
+        """The history of prepared files, whose rows `load` returns if these are unsuitable."""
+        note = prepared.note
+        return cls(note.version, note.fields, note.begins_ms, load, prepared)
 
 
 def collect_history(
@@ -67,7 +90,7 @@ def collect_history(
             versions = np.zeros(len(rows), dtype=np.int64)
             state.accept(rows, versions, plan, settings.max_out_of_orderness_ms, explain=False)
     begins_ms = max(int(state.header[at.H_FIRST]), int(state.header[at.H_BOUND]))
-    return WarmHistory(request.version, request.fields, state.rows(), begins_ms)
+    return WarmHistory.of(request.version, request.fields, state.rows(), begins_ms)
 
 
 def chunks_of(history: WarmHistory) -> list[bytes]:
@@ -78,7 +101,7 @@ def chunks_of(history: WarmHistory) -> list[bytes]:
 def history_of_chunks(version: int, fields: Grouping, begins_ms: int | None, chunks: Sequence[bytes]) -> WarmHistory:
     """The history with the rows of these chunks. `begins_ms` is None without any transaction."""
     rows = TransactionBatch.concat([TransactionBatch.unpack(chunk) for chunk in chunks])
-    return WarmHistory(version, fields, rows, at.NONE if begins_ms is None else begins_ms)
+    return WarmHistory.of(version, fields, rows, at.NONE if begins_ms is None else begins_ms)
 
 
 def histories_for(histories: Mapping[int, WarmHistory], key_groups: int, wanted: int) -> Mapping[int, WarmHistory]:
@@ -92,7 +115,7 @@ def histories_for(histories: Mapping[int, WarmHistory], key_groups: int, wanted:
     parts = rows_by_key_group(rows, one.fields, wanted) if len(rows) else {}
     empty = rows.take(np.arange(0))
     return {
-        number: WarmHistory(one.version, one.fields, _by_append_time(parts.get(number, empty)), begins_ms)
+        number: WarmHistory.of(one.version, one.fields, _by_append_time(parts.get(number, empty)), begins_ms)
         for number in range(wanted)
     }
 
@@ -147,15 +170,42 @@ class HistoryMerge:
 
     def add(self, history: WarmHistory) -> None:
         """Add the rows that the state does not have, and lower the beginning of the history to theirs."""
+        if history.prepared is not None and self._adopt(history.prepared):
+            return
         for head in self._journal.heads_of(self._grouping.fields):
             if head is self._head:
                 self._replace(head, history.rows, history.begins_ms)
             elif head.incarnation == self._head.incarnation:
                 self._replace(head, history.rows.take(np.arange(0)), at.NONE)
 
+    def _adopt(self, prepared: PreparedHistory) -> bool:
+        """Add a prepared history. Returns False, and changes nothing, if the state has several epochs, an earlier
+        history or one of the transactions: these need another order or a choice among rows."""
+        journal, head = self._journal, self._head
+        if [each for each in journal.heads_of(head.fields) if each.incarnation == head.incarnation] != [head]:
+            return False
+        old = journal.open(head)
+        known, numbers, marks = old.rows(), old.arrival_numbers(), old.marks()
+        if int(numbers.min(initial=0)) < 0:
+            return False
+        fresh = journal.adopt(head, warm_state_id(prepared.note.version), prepared.arrays)
+        if fresh is None:
+            return False
+        state = journal.open(fresh)
+        if not state.append(known, numbers, (marks,)):
+            journal.remove(fresh)
+            return False
+        state.header[NUMBERS] = old.header[NUMBERS]
+        journal.remove(head)
+        _lower_beginning(state.header, prepared.note.begins_ms, self._grouping.widest_window_ms)
+        for chunk in prepared.chunks():
+            journal.record_packed(chunk)
+        journal.record(fresh, with_arrival_numbers(known, numbers), marks if len(marks.rows) else None)
+        return True
+
     def _replace(self, head: GroupingStateHead, added: TransactionBatch, begins_ms: int) -> None:
         old = self._journal.open(head)
-        known, numbers, marks = old.rows(), old.arrival_numbers(), old.marks()
+        known, numbers, marks, old_measures = old.rows(), old.arrival_numbers(), old.marks(), old.measures
         fresh = self._journal.recreate(head)
         state = self._journal.open(fresh)
         _lower_beginning(state.header, begins_ms, self._grouping.widest_window_ms)
@@ -168,7 +218,7 @@ class HistoryMerge:
         elif len(known):
             rows = TransactionBatch.concat([rows, with_arrival_numbers(known, numbers)])
         if len(rows) or len(marks.rows):
-            state.load(rows, rows.offset, (marks,))
+            state.load(rows, rows.offset, (marks,), old_measures)
             self._journal.record(fresh, rows, marks if len(marks.rows) else None)
 
 

@@ -273,13 +273,15 @@ class GroupingState:
         """The slot of each row's grouping key: its row in the array `slots`. The state must have accepted the rows."""
         return self._slots_for(self._rows_of(batch))
 
-    def load(self, batch: TransactionBatch, numbers: Ints, marks: Sequence[Marks]) -> None:
+    def load(
+        self, batch: TransactionBatch, numbers: Ints, marks: Sequence[Marks], measures: Measures | None = None
+    ) -> None:
         """Replace the state's content with rows in arrival order, their arrival numbers, and marks. Of several marks of
-        a rule and key, the last one counts."""
+        a rule and key, the last one counts. `measures` replace those of the state."""
         self._strings.clear()
         rows = self._rows_of(batch)
         rows[:, at.E_SEQ] = numbers
-        self._rebuild(rows, marks, self._view.measures)
+        self._rebuild(rows, marks, self._view.measures if measures is None else measures)
 
     def append(self, batch: TransactionBatch, numbers: Ints, marks: Sequence[Marks]) -> bool:
         """Add rows that another view of this state has accepted, and replace marks, without an evaluation.

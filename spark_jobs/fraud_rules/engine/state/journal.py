@@ -10,6 +10,7 @@ A batch that changes nothing leaves the log as it is.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -39,6 +40,9 @@ from fraud_rules.model.ruleset import Grouping
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.model.transaction import TransactionBatch
 
+NUMBERS = [at.H_WATERMARK, at.H_BOUND, at.H_FIRST, at.H_SEQ]
+"""The numbers of a header that the rows do not determine."""
+
 _LEAST_ROW_BYTES = 36
 _MARKS_PER_PART = 16_384
 
@@ -53,6 +57,16 @@ class _RecordedPart(NamedTuple):
     @property
     def size_bytes(self) -> int:
         return len(self.part.rows) + len(self.part.marks or b"")
+
+
+class PackedChunk(NamedTuple):
+    """A chunk without marks whose content is encoded already: its digest, its content, plain and compressed, and the
+    newest event time of its rows by the id of the grouping state."""
+
+    digest: str
+    plain: bytes
+    packed: bytes
+    newest_ms: dict[int, int]
 
 
 class Journal:
@@ -71,6 +85,7 @@ class Journal:
         self._view = view
         self._states = ViewStates(schema, view, longest_cooldown_ms)
         self._parts: list[_RecordedPart] = []
+        self._packed: list[PackedChunk] = []
         encoded = log.head()
         self.head = Head(suppressing=[]) if encoded is None else decode_head(encoded)
         self._encoded = encoded or encode_head(self.head)
@@ -96,11 +111,20 @@ class Journal:
 
     def recreate(self, state_head: GroupingStateHead) -> GroupingStateHead:
         """Replace a grouping state by an empty one with another id and the same numbers, and return its head."""
-        kept = [at.H_WATERMARK, at.H_BOUND, at.H_FIRST, at.H_SEQ]
-        numbers = self.open(state_head).header[kept]
+        numbers = self.open(state_head).header[NUMBERS]
         self.remove(state_head)
         fresh = self.create(state_head.fields, state_head.incarnation, state_head.epoch, state_head.epoch_ms)
-        self.open(fresh).header[kept] = numbers
+        self.open(fresh).header[NUMBERS] = numbers
+        return fresh
+
+    def adopt(self, like: GroupingStateHead, state_id: int, arrays: Path) -> GroupingStateHead | None:
+        """Add a grouping state with the place and the numbers of another one, whose arrays another task has built in
+        the folder `arrays`, and return its head. None if the view is not in files."""
+        if not self._view.adopt(state_id, arrays):
+            return None
+        fresh = GroupingStateHead(state_id, like.fields, like.incarnation, like.epoch, like.epoch_ms)
+        self.head.states.append(fresh)
+        self.open(fresh).header[NUMBERS] = self.open(like).header[NUMBERS]
         return fresh
 
     def remove(self, state_head: GroupingStateHead) -> None:
@@ -119,6 +143,10 @@ class Journal:
                 part = ChunkPart(state_head.id, empty, pack_marks(portion))
                 self._parts.append(_RecordedPart(part, None, portion))
 
+    def record_packed(self, chunk: PackedChunk) -> None:
+        """Record rows whose chunk is encoded already. They precede the other rows of the batch."""
+        self._packed.append(chunk)
+
     def commit(self, rules: frozenset[int]) -> None:
         """Add the batch's chunks to the state log, delete and merge old chunks, replace the head, and mark the view as
         valid.
@@ -135,10 +163,16 @@ class Journal:
         head.chunks = merge_aged(self._log, drop_expired(self._log, head.chunks, horizons), horizons, mark_rules)
         if self._parts or encode_head(head) != self._encoded:
             head.begin_version()
+            head.chunks += [self._put_packed(chunk) for chunk in self._packed]
             head.chunks += [self._put_chunk(parts, mark_rules) for parts in _chunks_of(self._parts)]
             encoded = head.seal()
             self._log.put_head(encoded, head.state_version)
         self._view.commit(*head.state_version)
+
+    def _put_packed(self, chunk: PackedChunk) -> ChunkInfo:
+        name = f"{self.head.version}-{chunk.digest}"
+        self._log.put_chunk(name, chunk.plain, chunk.packed)
+        return ChunkInfo(name, 0, len(chunk.plain), chunk.newest_ms, has_marks=False, marks_ms={})
 
     def _put_chunk(self, parts: Sequence[_RecordedPart], mark_rules: MarkRules) -> ChunkInfo:
         newest: dict[int, int] = {}

@@ -79,6 +79,15 @@ class KeyGroupView:
         """The arrays of a grouping state."""
         return HeapArrays() if self.folder is None else MappedArrays(self.folder / f"{_STATE_PREFIX}{state_id}")
 
+    def adopt(self, state_id: int, arrays: Path) -> bool:
+        """Move the arrays of a grouping state from another folder of the same disk into the view. Returns False if this
+        view has no folder."""
+        if self.folder is None:
+            return False
+        self.remove(state_id)  # a task that died may have left it
+        arrays.rename(self.folder / f"{_STATE_PREFIX}{state_id}")
+        return True
+
     def remove(self, state_id: int) -> None:
         """Remove a grouping state."""
         self.states.pop(state_id, None)

@@ -63,6 +63,10 @@ class RulePinner:
         pin = self._pins.read(self._newest) or NO_PIN
         return self._log.up_to(pin.rules_end, pin.reasons(), pin.digest).latest.stopped_at
 
+    def newest_pin(self) -> Pin:
+        """The pin of the newest batch."""
+        return self._pins.read(self._newest) or self._last
+
     def rules_of(self, batch_id: int, starts: Mapping[str, int] = _NO_OFFSETS) -> BatchRules:
         """The rules of a batch: those of its first attempt, else all current rules, pinned durably.
 

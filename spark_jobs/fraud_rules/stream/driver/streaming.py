@@ -37,6 +37,7 @@ from fraud_rules.stream.driver.latency_meter import LatencyMeter
 from fraud_rules.stream.driver.metrics import serve_metrics
 from fraud_rules.stream.driver.query import start_query
 from fraud_rules.stream.driver.ticker import Ticker
+from fraud_rules.stream.driver.warm_up_preparation import WarmUpPreparation
 from fraud_rules.stream.work import BatchWatch, WorkReport, default_report
 from fraud_rules.stream.worker.context import WorkerContext
 from fraud_rules.stream.worker.task_work import read_progress
@@ -140,7 +141,8 @@ def _start(
     ticker.start()
     stack.callback(ticker.stop)
     if has_topic(job.kafka, topics.warm_ups):
-        admission.warm_ups.start(ticker.wake)
+        preparation = WarmUpPreparation(spark, context, admission.pinner)
+        admission.warm_ups.start(preparation.prepare, ticker.wake)
         stack.callback(admission.warm_ups.stop)
 
     def launch_query() -> StreamingQuery:

@@ -1,7 +1,8 @@
 """Finds the results of warm-ups that a batch can use.
 
-A thread reads the topic `warm-ups`, so that a batch without a new result pays nothing. The pin of a batch names the
-results that join the state at its start, so a repeated batch uses the same ones.
+A thread reads the topic `warm-ups`, so that a batch without a new result pays nothing. It also has the workers prepare
+a result, while batches continue. The pin of a batch names the results that join the state at its start, so a repeated
+batch uses the same ones.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Mapping
+from typing import TypeAlias
 
 from fraud_rules.kafka.reader import TopicReader
 from fraud_rules.logs.warm_up_log import WarmUpLog, WarmUpRef, WarmUpResult
@@ -18,6 +20,9 @@ __all__ = ["WarmUpWatch"]
 _log = logging.getLogger(__name__)
 
 _POLL_S = 0.5
+
+Prepare: TypeAlias = Callable[[int, WarmUpResult], None]
+"""Prepares a result on the workers' host. Receives its offset in `warm-ups`."""
 
 
 class WarmUpWatch:
@@ -29,11 +34,13 @@ class WarmUpWatch:
         self._lock = threading.Lock()
         self._stop = threading.Event()
         self._wake: Callable[[], None] = lambda: None
+        self._prepare: Prepare = lambda offset, result: None
         self._thread = threading.Thread(target=self._run, name="warm-ups", daemon=True)
 
-    def start(self, wake: Callable[[], None]) -> None:
-        """Start the thread. It calls `wake` for new results, so that an idle detector runs a batch."""
-        self._wake = wake
+    def start(self, prepare: Prepare, wake: Callable[[], None]) -> None:
+        """Start the thread. For each new result, it calls `prepare` before a batch can use the result, and then `wake`,
+        so that an idle detector runs a batch."""
+        self._prepare, self._wake = prepare, wake
         self._thread.start()
 
     def stop(self) -> None:
@@ -77,10 +84,10 @@ class WarmUpWatch:
 
     def _read(self, reader: TopicReader, position: int) -> int:
         first, end = reader.ends()
-        found = list(self.log.results(max(position, first), end, reader))
-        with self._lock:
-            for offset, result in found:
-                self._results.setdefault(result.version, (offset, result))
-        if found:
-            self._wake()
+        for offset, result in list(self.log.results(max(position, first), end, reader)):
+            if result.version not in self._results:
+                self._prepare(offset, result)
+                with self._lock:
+                    self._results[result.version] = offset, result
+                self._wake()
         return end

@@ -7,6 +7,7 @@ so this state may improve speed only: no result depends on it.
 from __future__ import annotations
 
 import gc
+import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache, lru_cache, partial
@@ -98,8 +99,28 @@ class WorkerContext:
 
     def histories(self, key_group: int) -> list[WarmHistory]:
         """The results of the warm-ups that join the state of a key group at the start of this task's batch."""
-        refs = self.pin().joining()
-        return [_history(self.warm_up_log, ref.offset, ref.digest, key_group) for ref in refs]
+        return [self._joining(ref, key_group) for ref in self.pin().joining()]
+
+    def _joining(self, ref: WarmUpRef, key_group: int) -> WarmHistory:
+        from fraud_rules.engine.prepared import PreparedHistory
+        from fraud_rules.engine.warm_up import WarmHistory
+
+        prepared = PreparedHistory.find(self.prepared_folder(ref.digest, key_group))
+        if prepared is None:
+            return self.warm_history(ref.offset, ref.digest, key_group)
+        return WarmHistory.of_prepared(prepared, lambda: self.warm_history(ref.offset, ref.digest, key_group).rows)
+
+    def warm_history(self, offset: int, digest: str, key_group: int) -> WarmHistory:
+        """The result of a warm-up for a key group, read from the topic. Raises StateDamaged, BrokerUnavailable."""
+        return _history(self.warm_up_log, offset, digest, key_group)
+
+    def prepared_folder(self, digest: str, key_group: int) -> Path:
+        """The folder of this host for the prepared history of a key group. `digest` is that of the result."""
+        return _prepared(self.checkpoint, self.settings.views_folder) / digest / f"key-group-{key_group}"
+
+    def discard_prepared(self) -> None:
+        """Remove all prepared histories of this host."""
+        shutil.rmtree(_prepared(self.checkpoint, self.settings.views_folder), ignore_errors=True)
 
     def history(self, warm_up: BatchWarmUp, key_group: int) -> WarmHistory:
         """The result of a recorded warm-up for a key group, also if the number of key groups was another one."""
@@ -202,6 +223,11 @@ def _rule_log(kafka: KafkaConnection, topic: str, schema: TransactionSchema, set
 @cache
 def _logs(checkpoint: str, root: str) -> Path:
     return view_folder(checkpoint, root) / "log"
+
+
+@cache
+def _prepared(checkpoint: str, root: str) -> Path:
+    return view_folder(checkpoint, root) / "warm-ups"
 
 
 @cache

@@ -46,11 +46,14 @@ class EngineStage:
         for key_group, rows in sorted(blobs.items()):
             log = context.state_log(key_group, work)
             engine = KeyGroupEngine(key_group, context.schema, context.settings, log, views, progress=work)
-            output = engine.process(rows, timeline, pin.batch_id, now_ms(), context.histories(key_group))
+            histories = context.histories(key_group)
+            output = engine.process(rows, timeline, pin.batch_id, now_ms(), histories)
             delta = log.delta()
             has_sent |= log.has_sent
             state = None if delta is None else delta.encode()
             yield OutputRow(key_group, spill.pack(output.encode(), pin.batch_id), state)
+            for history in histories:
+                history.discard_prepared()
             work.key_group_done()
         if has_sent:
             context.state_topic.flush_chunks()

@@ -62,7 +62,7 @@ class RebuildLog:
             )
         return blob
 
-    def put_chunk(self, name: str, blob: bytes) -> None:
+    def put_chunk(self, name: str, blob: bytes, packed: bytes | None = None) -> None:
         self._open_files().write_chunk(name, blob)
         self._added[name] = blob
 

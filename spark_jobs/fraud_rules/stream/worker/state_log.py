@@ -91,6 +91,7 @@ class TaskStateLog:
         self._read_all = False
         self._head: bytes | None = None
         self._added: dict[str, bytes] = {}
+        self._packed: dict[str, bytes] = {}
         self._deleted: set[str] = set()
         self._orphans: set[str] = set()
         self._new: tuple[bytes, StateVersion] | None = None
@@ -125,8 +126,10 @@ class TaskStateLog:
             raise StateDamaged(f"{self._topic.topic} has lost chunk {name} of key group {self._key_group}: {_REMEDY}")
         return blob
 
-    def put_chunk(self, name: str, blob: bytes) -> None:
+    def put_chunk(self, name: str, blob: bytes, packed: bytes | None = None) -> None:
         self._added[name] = blob
+        if packed is not None:
+            self._packed[name] = packed
         self._deleted.discard(name)
 
     def delete_chunk(self, name: str) -> None:
@@ -144,7 +147,7 @@ class TaskStateLog:
             return None
         head, version = self._new
         deleted = self._deleted | (self._orphans - self._added.keys())
-        chunks = [(name, compress(blob)) for name, blob in self._added.items()]
+        chunks = [(name, self._packed.get(name) or compress(blob)) for name, blob in self._added.items()]
         large = [(name, value) for name, value in chunks if len(value) >= LARGE_BYTES]
         if large:
             self._topic.send_chunks(self._key_group, large)

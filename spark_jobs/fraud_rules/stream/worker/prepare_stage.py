@@ -1,0 +1,39 @@
+"""Prepares the history of a warm-up on a host, before a pin names its result, see `engine.prepared`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from fraud_rules.stream.worker.context import WorkerContext, freeze_loaded
+
+__all__ = ["PrepareStage"]
+
+
+@dataclass(frozen=True, slots=True)
+class PrepareStage:
+    """Runs in a worker for one key group, under the rules of a pin. `offset` and `digest` name the result. With
+    `sweeps`, it first removes the histories that an earlier start has prepared."""
+
+    context: WorkerContext
+    offset: int
+    digest: str
+    key_group: int
+    sweeps: bool
+
+    def run(self, element: Iterable[int]) -> Iterator[int]:
+        """Prepare the history, and yield the number of its rows."""
+        from fraud_rules.engine.prepared import prepare_history
+
+        freeze_loaded()
+        list(element)  # Spark ends a worker that leaves its input unread
+        context = self.context
+        if self.sweeps:
+            context.discard_prepared()
+        history = context.warm_history(self.offset, self.digest, self.key_group)
+        grouping = context.timeline().latest.groupings.get(history.fields)
+        rows = history.rows
+        if grouping is not None and len(rows):
+            folder = context.prepared_folder(self.digest, self.key_group)
+            prepare_history(history.version, grouping, rows, history.begins_ms, context.schema, folder)
+        yield len(rows)
