@@ -42,7 +42,7 @@ with DAG(
     },
     default_args=defaults(),
     deadline=deadline(
-        timedelta(hours=6), "a day was not re-evaluated within six hours after it was queued", of_partition=True
+        timedelta(hours=6), "a day was not re-evaluated within six hours after it was queued", of_queueing=True
     ),
 ):
     archived = DayArchivedSensor(

@@ -4,17 +4,25 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from airflow.sdk import DAG
+from airflow.sdk import DAG, Asset, AssetWatcher
 
 from fraud_ops.dag_defaults import TAGS, deadline, defaults
 from fraud_ops.operators.batch import WarmUpOperator
+from fraud_ops.triggers.warm_up import WarmUpTrigger
+
+REQUESTS = Asset(
+    name="fraud_warm_up_requests",
+    uri="fraud://rule-operations/warm-ups",
+    group="fraud",
+    watchers=[AssetWatcher("fraud_warm_up_requests", WarmUpTrigger("fraud_kafka"))],
+)
 
 DOC = """
 ### Warm-ups
-A rule with `warmUp` requests the transactions before it. *warm_up* checks `rule-operations` for open requests,
-collects their past from the archive and the topic, and writes the result to `warm-ups`. The detector adds it in one
-batch. A killed run has no effect, and the next run repeats it. Without a request, the task is skipped and starts no
-Spark.
+A rule with `warmUp` requests the transactions before it. A watcher in the triggerer reads `rule-operations` and starts
+a run for a request. *warm_up* collects the past from the archive and the topic, and writes the result to `warm-ups`.
+The detector adds it in one batch. A killed run has no effect; the watcher starts another one while the request is open.
+Without an open request, the task is skipped and starts no Spark.
 
 A refused warm-up is in `rule-operations` with its reason. See docs/operations.md.
 """
@@ -23,13 +31,13 @@ with DAG(
     dag_id="fraud_warm_up",
     description="The past transactions of rules that request them",
     doc_md=DOC,
-    schedule=timedelta(minutes=1),
+    schedule=[REQUESTS],
     catchup=False,
     max_active_runs=1,
     is_paused_upon_creation=False,
     tags=[*TAGS, "nightly"],
     default_args=defaults(),
-    deadline=deadline(timedelta(hours=1), "a warm-up has not ended within an hour"),
+    deadline=deadline(timedelta(hours=1), "a warm-up has not ended within an hour", of_queueing=True),
 ):
     WarmUpOperator(
         task_id="warm_up",

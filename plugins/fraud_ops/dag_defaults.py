@@ -33,14 +33,14 @@ def defaults(*, retries: int = 2, alarm: str | None = TASK_FAILED) -> dict[str, 
     }
 
 
-def deadline(after: timedelta, said: str, *, of_partition: bool = False) -> DeadlineAlert:
+def deadline(after: timedelta, said: str, *, of_queueing: bool = False) -> DeadlineAlert:
     """An alarm for a run that has not ended at its logical date plus `after`. `said` is the text of the alarm.
 
     The reference is not the time of queueing: Airflow 3.3.2 would then answer every clear of a task or a run with an
     error while the deadline lies ahead, because it expects a number and gets the serialized interval. A run of a
-    partition has no logical date, so its reference is the time of queueing.
+    partition or of an asset has no logical date, so its reference is the time of queueing.
     """
-    reference = DeadlineReference.DAGRUN_QUEUED_AT if of_partition else DeadlineReference.DAGRUN_LOGICAL_DATE
+    reference = DeadlineReference.DAGRUN_QUEUED_AT if of_queueing else DeadlineReference.DAGRUN_LOGICAL_DATE
     return DeadlineAlert(
         reference=reference, interval=after, callback=AsyncCallback(FraudAlarm, {"name": DEADLINE, "said": said})
     )

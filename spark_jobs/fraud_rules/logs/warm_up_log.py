@@ -8,7 +8,7 @@ A reader of results does not read the chunks.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from typing import Final
@@ -121,7 +121,11 @@ class WarmUpLog:
 
     def results(self, start: int, end: int, reader: TopicReader) -> Iterator[tuple[int, WarmUpResult]]:
         """Yield the results in [start, end) with their offsets. Raises BrokerUnavailable."""
-        for record in reader.read(start, end, _RESULTS):
+        yield from self.results_of(reader.read(start, end, _RESULTS))
+
+    def results_of(self, records: Iterable[Record]) -> Iterator[tuple[int, WarmUpResult]]:
+        """Yield the results among records of their partition, with their offsets."""
+        for record in records:
             if record.value is None or record.key is None or not record.key.startswith(self.detector.encode() + b"/"):
                 continue
             result = decode_or_skip(self.topic, record, _decode)

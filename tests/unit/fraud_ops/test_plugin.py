@@ -17,6 +17,7 @@ from fastapi.testclient import TestClient
 from fraud_ops.airflow_ui.pages import create_app, visible_log
 from fraud_ops.triggers.detector import OutcomeTrigger, SupervisionTrigger
 from fraud_ops.triggers.rules import RulesLiveTrigger
+from fraud_ops.triggers.warm_up import WarmUpTrigger
 from fraud_ops.verdicts.verdict import Limits
 from fraud_rules.configuration.project import Project
 
@@ -42,6 +43,7 @@ TRIGGERS: list[BaseTrigger] = [
         limits=Limits(lag=5).as_dict(),
     ),
     RulesLiveTrigger([3, 1], kafka_conn_id="fraud_kafka"),
+    WarmUpTrigger("fraud_kafka", look_s=0.5),
 ]
 
 
