@@ -778,7 +778,8 @@ export interface components {
     schemas: {
         /**
          * Activation
-         * @description The detector's report about a record of the rule log. PENDING: the detector has not reported yet.
+         * @description The detector's report about a record of the rule log. PENDING: the detector has not reported yet. `warm_up` is
+         *     null for a rule that requests none.
          */
         Activation: {
             /** Batchid */
@@ -796,6 +797,7 @@ export interface components {
             status: "PENDING" | "LIVE" | "REJECTED";
             /** Time */
             time: number | null;
+            warmUp: components["schemas"]["WarmUp"] | null;
         };
         /**
          * Alert
@@ -2053,6 +2055,44 @@ export interface components {
             catchUps: number;
             /** Rebuilds */
             rebuilds: number;
+        };
+        /**
+         * WarmUp
+         * @description The warm-up of a rule: the addition of the transactions before it.
+         */
+        WarmUp: {
+            /** Batchid */
+            batchId: number | null;
+            /**
+             * Progress
+             * @description The completed part of a running job, from 0 to 1.
+             */
+            progress: number | null;
+            /**
+             * Reason
+             * @description The reason of a refusal.
+             */
+            reason: string;
+            /**
+             * Rows
+             * @description The number of added transactions.
+             */
+            rows: number;
+            /**
+             * Since
+             * @description The event time from which the history is complete.
+             */
+            since: number | null;
+            /**
+             * State
+             * @enum {string}
+             */
+            state: "REQUESTED" | "RUNNING" | "WARM" | "REFUSED";
+            /**
+             * Time
+             * @description The time of the batch that ended the warm-up.
+             */
+            time: number | null;
         };
         /**
          * WhatIf

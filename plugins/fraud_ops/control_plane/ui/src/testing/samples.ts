@@ -55,7 +55,15 @@ export function rule(members: Partial<RuleRow> = {}): RuleRow {
       limit: 20,
       windowMinutes: 20,
     },
-    activation: { logVersion: 7, ruleId, status: "LIVE", reasons: [], batchId: 2, time: 1_700_000_000_500, warmUp: null },
+    activation: {
+      logVersion: 7,
+      ruleId,
+      status: "LIVE",
+      reasons: [],
+      batchId: 2,
+      time: 1_700_000_000_500,
+      warmUp: null,
+    },
     pendingApproval: null,
     alertsLastHour: Array.from({ length: 60 }, () => 0),
     quality: { alerts: 0, fraud: 0, notFraud: 0, precision: null },
@@ -114,7 +122,15 @@ export function version(revision: number, members: Partial<Version> = {}): Versi
     comment: "",
     source: "ui",
     logVersion,
-    activation: { logVersion, ruleId: 1, status: "LIVE", reasons: [], batchId: 2, time: 1_700_000_000_500, warmUp: null },
+    activation: {
+      logVersion,
+      ruleId: 1,
+      status: "LIVE",
+      reasons: [],
+      batchId: 2,
+      time: 1_700_000_000_500,
+      warmUp: null,
+    },
     ...members,
   };
 }
