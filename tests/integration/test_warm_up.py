@@ -4,22 +4,29 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka import TopicPartition
+from confluent_kafka.admin import AdminClient
 
 from fraud_rules.configuration.project import Project
+from fraud_rules.kafka.consume import topic_ends
+from fraud_rules.kafka.reader import TopicReader
 from fraud_rules.kafka.record_writer import append_records
 from fraud_rules.logs.recorder import record_run
-from fraud_rules.logs.rule_status import RuleOperation, WarmUpState, read_operations
+from fraud_rules.logs.rule_status import RuleOperation, WarmUpState, decode_operation, read_operations
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.replay.replay import alert_members, decode_exactly, replay_recording
 from fraud_rules.runtime.clock import now_ms
+from fraud_rules.spark.storage import DiskFolder
+from fraud_rules.stream.pins import PinStore
 from tests.support.kafka.own_topics import OwnTopics
 from tests.support.kafka.records import produce, read_all
-from tests.support.nightly.jobs import run_job
-from tests.support.processes.running_detector import Installation, RunningDetector
+from tests.support.nightly.jobs import archived, run_job, start_job
+from tests.support.processes.running_detector import Installation, RunningDetector, kill_session
 from tests.support.waiting import until
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
@@ -78,24 +85,25 @@ class Site:
             report = self.report(version)
             return report if report is not None and report.warm_up and report.warm_up.state is state else None
 
-        until(reached, f"the warm-up is {state}", 120)
-        report = self.report(version)
-        assert report is not None
-        return report
+        return until(reached, f"the warm-up is {state}", 120)
 
     def alerts(self) -> list[dict[str, Any]]:
         return [decode_exactly(each.value()) for each in read_all(self.topics.bootstrap, self.topics.names.alerts)]
 
-    def alert_of(self, transaction: int) -> dict[str, Any]:
+    def alerts_of(self, transaction: int) -> list[dict[str, Any]]:
+        """Wait for the alerts of a payment."""
+
         def found() -> list[dict[str, Any]]:
             return [each for each in self.alerts() if each["triggeringEvent"]["transactionId"] == transaction]
 
-        until(found, "the payment raises an alert", 120)
-        return found()[0]
+        return until(found, "the payment raises an alert", 120)
 
-    def warm_up(self) -> list[dict[str, Any]]:
+    def alert_of(self, transaction: int) -> dict[str, Any]:
+        return self.alerts_of(transaction)[0]
+
+    def warm_up(self, *flags: str) -> list[dict[str, Any]]:
         """Run the job and return its outcomes."""
-        code, out, err = run_job("warm_up.py", self.installation)
+        code, out, err = run_job("warm_up.py", self.installation, *flags)
         assert code == 0, err[-3000:]
         outcomes: list[dict[str, Any]] = json.loads(out)["warmUps"]
         return outcomes
@@ -107,44 +115,118 @@ class Site:
         answer = replay_recording(recording, TransactionSchema.load(self.installation.schema), settings)
         assert answer["alerts"] == [alert_members(alert) for alert in self.alerts()]
 
+    def kill_job_at_its_first_chunk(self) -> None:
+        """Start the job, and kill it with SIGKILL when it has written rows."""
+        start = self.chunks_end()
+        job = start_job("warm_up.py", self.installation)
+        until(lambda: self.chunks_end() > start or job.poll() is not None, "the job writes rows", 120, every_s=0.0)
+        kill_session(job)
+
+    def chunks_end(self) -> int:
+        with TopicReader(self.topics.kafka, self.topics.names.warm_ups) as reader:
+            return reader.ends(1)[1]
+
+    def is_prepared(self) -> bool:
+        """Whether the detector has begun to prepare the view of a result."""
+        return any((self.installation.home / "tmp" / "fraud-rules-views").glob("*/warm-ups/*/key-group-*"))
+
+    def is_pinned(self, version: int) -> bool:
+        """Whether a pin names the result for this rule record."""
+        pins = PinStore(DiskFolder(self.installation.checkpoint))
+        newest = max(pins.batches(), default=None)
+        pin = None if newest is None else pins.read(newest)
+        return pin is not None and str(version) in pin.warm_ups
+
+    def batches_with(self, version: int) -> list[int]:
+        """The batches that have added the result for this rule record."""
+        added = [(each.batch_id, each.warm_ups) for each in self.installation.progress()]
+        return [batch_id for batch_id, warm_ups in added if version in [each.version for each in warm_ups]]
+
+    def warm_reports(self, version: int) -> int:
+        """The number of reports that the rule record is warm."""
+        reports = read_all(self.topics.bootstrap, self.topics.names.rule_operations)
+        found = [decode_operation(report.value()) for report in reports]
+        return sum(
+            each.rule_version == version and each.warm_up is not None and each.warm_up.state is WarmUpState.WARM
+            for each in found
+        )
+
+    def remove_past(self) -> None:
+        """Remove all transactions from the topic, as retention does."""
+        topic = self.topics.names.transactions
+        ends = topic_ends(self.topics.kafka, topic)
+        admin = AdminClient(self.topics.kafka.confluent({}))
+        removed = admin.delete_records([TopicPartition(topic, at, end) for at, end in ends.items()])
+        for each in removed.values():
+            each.result(30)
+
 
 @pytest.fixture
 def site(topics: OwnTopics, project: Project, tmp_path: Path) -> Site:
     return Site(Installation.make(tmp_path, project, topics, tick_ms=500, key_groups=4))
 
 
-@pytest.fixture
+@contextmanager
 def detector(site: Site) -> Iterator[RunningDetector]:
     running = RunningDetector(site.installation)
-    running.wait_ready()
-    yield running
-    running.kill()
-
-
-def test_a_rule_counts_the_payments_before_it_once_it_is_warm(site: Site, detector: RunningDetector) -> None:
-    site.pay_past()
-    version = site.publish()
-    live = site.await_state(version, WarmUpState.REQUESTED)
-    cold = site.pay(now_ms())
-    (outcome,) = site.warm_up()
-    assert (outcome["version"], outcome["refused"]) == (version, "")
-    assert PAST < outcome["rows"] < 2 * PAST, "the job drops transactions before the reach"
-    warm = site.await_state(version, WarmUpState.WARM)
-    assert warm.warm_up is not None
-    assert (warm.batch_id, warm.time, warm.warm_up.rows) == (live.batch_id, live.time, outcome["rows"])
-    first = site.alert_of(site.pay(now_ms()))
-    assert first["windowCount"] > PAST // 4 and first["windowComplete"]
-    assert cold not in [each["triggeringEvent"]["transactionId"] for each in site.alerts()]
-
-    # A second run has no request left. A killed detector restores the history from its own state.
-    assert site.warm_up() == []
-    detector.kill()
-    again = RunningDetector(site.installation)
     try:
-        again.wait_ready()
-        second = site.alert_of(site.pay(now_ms()))
-        assert second["windowComplete"]
-        assert again.stop() == 0
+        running.wait_ready()
+        yield running
     finally:
-        again.kill()
+        running.kill()
+
+
+def test_a_rule_counts_the_payments_before_it_once_whatever_is_killed(site: Site) -> None:
+    with detector(site) as first:
+        site.pay_past()
+        version = site.publish()
+        live = site.await_state(version, WarmUpState.REQUESTED)
+        cold = site.pay(now_ms())
+        site.kill_job_at_its_first_chunk()
+        outcomes = site.warm_up()
+        until(
+            lambda: site.is_prepared() or site.is_pinned(version), "the detector prepares the result", 60, every_s=0.0
+        )
+        first.kill()
+    with detector(site) as second:
+        until(lambda: site.is_pinned(version), "a pin names the result", 60, every_s=0.0)
+        second.kill()
+    with detector(site) as third:
+        warm = site.await_state(version, WarmUpState.WARM)
+        assert warm.warm_up is not None
+        assert PAST < warm.warm_up.rows < 2 * PAST, "the job drops transactions before the reach"
+        assert [each["rows"] for each in outcomes] in ([], [warm.warm_up.rows]), "the killed job may have ended before"
+        assert (warm.batch_id, warm.time) == (live.batch_id, live.time)
+        counted = site.alert_of(site.pay(now_ms()))
+        assert counted["windowCount"] > PAST // 4 and counted["windowComplete"]
+        assert cold not in [each["triggeringEvent"]["transactionId"] for each in site.alerts()]
+        assert site.warm_up() == [], "no request is left"
+        edited = site.publish(limit=PAST // 5)
+        site.await_state(edited, WarmUpState.WARM)  # its history is complete, so it requests no other warm-up
+        assert third.stop() == 0
+    assert len(site.batches_with(version)) == site.warm_reports(version) == 1
     site.assert_replay_is_equal()
+
+
+def test_the_past_comes_from_the_archive_if_retention_has_removed_it(site: Site) -> None:
+    with detector(site) as running:
+        site.pay_past()
+        site.publish(warmUp=False)
+        until(lambda: sum(each.rows for each in site.installation.progress()) == 2 * PAST, "all payments are read", 60)
+        archived(site.installation)
+        site.remove_past()
+        of_archive = site.publish(ruleId=2, groupingKeyNames=["beneficiaryId"])
+        site.await_state(of_archive, WarmUpState.REQUESTED)
+        (outcome,) = site.warm_up()
+        assert outcome["refused"] == "" and outcome["rows"] > PAST
+        site.await_state(of_archive, WarmUpState.WARM)
+        alert = next(each for each in site.alerts_of(site.pay(now_ms())) if each["ruleId"] == 2)
+        assert alert["windowCount"] > PAST // 2 and alert["windowComplete"]
+
+        without = site.publish(ruleId=3, groupingKeyNames=["paymentType"])
+        site.await_state(without, WarmUpState.REQUESTED)
+        (outcome,) = site.warm_up("--archive", str(site.installation.home / "none"))
+        assert "retention has removed" in outcome["refused"]
+        refused = site.await_state(without, WarmUpState.REFUSED)
+        assert refused.warm_up is not None and refused.warm_up.reason == outcome["refused"]
+        assert running.stop() == 0

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from fraud_rules.batch.archive.store import ArchiveStore
+from fraud_rules.runtime.process import start_detached
 from tests.support.processes.running_detector import Installation
 
 
@@ -20,23 +21,33 @@ def archive_of(installation: Installation) -> ArchiveStore:
 def run_job(script: str, installation: Installation, *flags: str, schema: Path | None = None) -> tuple[int, str, str]:
     """Run a script of spark_jobs to its end and return exit code, standard output and standard error."""
     done = subprocess.run(
-        [
-            sys.executable,
-            str(installation.project.root / "spark_jobs" / script),
-            "--bootstrap", installation.topics.bootstrap,
-            "--archive", str(archive_of(installation).root),
-            "--settings", str(installation.home / "detector.yaml"),
-            "--schema", str(schema or installation.schema),
-            "--jars", str(installation.project.jars / "connector"),
-            *flags,
-        ],
+        _command(script, installation, schema, flags),
         env=installation.environment,
         capture_output=True,
         text=True,
         check=False,
         timeout=280,
-    )  # fmt: skip
+    )
     return done.returncode, done.stdout, done.stderr
+
+
+def start_job(script: str, installation: Installation, *flags: str) -> subprocess.Popen[bytes]:
+    """Start a script of spark_jobs in a session of its own."""
+    log = installation.home / f"{script}.log"
+    return start_detached(_command(script, installation, None, flags), log, environment=installation.environment)
+
+
+def _command(script: str, installation: Installation, schema: Path | None, flags: tuple[str, ...]) -> list[str]:
+    return [
+        sys.executable,
+        str(installation.project.root / "spark_jobs" / script),
+        "--bootstrap", installation.topics.bootstrap,
+        "--archive", str(archive_of(installation).root),
+        "--settings", str(installation.home / "detector.yaml"),
+        "--schema", str(schema or installation.schema),
+        "--jars", str(installation.project.jars / "connector"),
+        *flags,
+    ]  # fmt: skip
 
 
 def archived(installation: Installation, *flags: str, schema: Path | None = None) -> dict[str, Any]:

@@ -37,7 +37,7 @@ from fraud_rules.stream.driver.latency_meter import LatencyMeter
 from fraud_rules.stream.driver.metrics import serve_metrics
 from fraud_rules.stream.driver.query import start_query
 from fraud_rules.stream.driver.ticker import Ticker
-from fraud_rules.stream.driver.warm_up_preparation import WarmUpPreparation
+from fraud_rules.stream.driver.warm_ups import WarmUpPreparation
 from fraud_rules.stream.work import BatchWatch, WorkReport, default_report
 from fraud_rules.stream.worker.context import WorkerContext
 from fraud_rules.stream.worker.task_work import read_progress
@@ -141,9 +141,10 @@ def _start(
     ticker.start()
     stack.callback(ticker.stop)
     if has_topic(job.kafka, topics.warm_ups):
-        preparation = WarmUpPreparation(spark, context, admission.pinner)
+        preparation = WarmUpPreparation(spark, context, admission.pinner.newest_pin)
         admission.warm_ups.start(preparation.prepare, ticker.wake)
         stack.callback(admission.warm_ups.stop)
+        stack.callback(preparation.stop)
 
     def launch_query() -> StreamingQuery:
         work.begin(WorkPhase.QUERY)

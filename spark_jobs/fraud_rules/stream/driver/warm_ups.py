@@ -12,10 +12,16 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
+from pyspark.sql import SparkSession
+
 from fraud_rules.kafka.reader import TopicReader
 from fraud_rules.logs.warm_up_log import WarmUpLog, WarmUpRef, WarmUpResult
+from fraud_rules.stream.driver.placement import SteadyExecutor, one_task
+from fraud_rules.stream.pins import Pin
+from fraud_rules.stream.worker.context import PIN_PROPERTY, WorkerContext
+from fraud_rules.stream.worker.prepare_stage import PrepareStage
 
-__all__ = ["WarmUpWatch"]
+__all__ = ["WarmUpPreparation", "WarmUpWatch"]
 
 _log = logging.getLogger(__name__)
 
@@ -91,3 +97,37 @@ class WarmUpWatch:
                     self._results[result.version] = offset, result
                 self._wake()
         return end
+
+
+class WarmUpPreparation:
+    """Has the workers prepare results on the executor of small batches, so that the batch which adds one is short.
+
+    Each key group is a job of its own with one task, so that a batch waits for one key group at most.
+    """
+
+    def __init__(self, spark: SparkSession, context: WorkerContext, newest_pin: Callable[[], Pin]) -> None:
+        self._spark = spark.sparkContext
+        self._context = context
+        self._newest_pin = newest_pin
+        self._executor = SteadyExecutor(self._spark)
+        self._sweeps = True
+        self._stop = threading.Event()
+
+    def stop(self) -> None:
+        """End a preparation after the current key group."""
+        self._stop.set()
+
+    def prepare(self, offset: int, result: WarmUpResult) -> None:
+        """Prepare a result that no batch has added. After an error, the batch adds it without preparation."""
+        pin = self._newest_pin()
+        if result.refused or str(result.version) in pin.warm_ups:
+            return
+        try:
+            self._spark.setLocalProperty(PIN_PROPERTY, pin.encode().decode())  # of this thread
+            for part in result.parts:
+                if part.rows and not self._stop.is_set():
+                    stage = PrepareStage(self._context, offset, result.digest, part.key_group, self._sweeps)
+                    self._sweeps = False
+                    one_task(self._spark, self._executor.choose()).mapPartitions(stage.run).collect()
+        except Exception:  # noqa: BLE001 - the batch reads the rows itself
+            _log.exception("the warm-up of rule version %d is added without preparation", result.version)
