@@ -223,6 +223,7 @@ def test_the_past_comes_from_the_archive_if_retention_has_removed_it(site: Site)
         alert = next(each for each in site.alerts_of(site.pay(now_ms())) if each["ruleId"] == 2)
         assert alert["windowCount"] > PAST // 2 and alert["windowComplete"]
 
+        site.remove_past()
         without = site.publish(ruleId=3, groupingKeyNames=["paymentType"])
         site.await_state(without, WarmUpState.REQUESTED)
         (outcome,) = site.warm_up("--archive", str(site.installation.home / "none"))

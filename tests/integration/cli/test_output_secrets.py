@@ -72,6 +72,7 @@ UNREACHABLE = {
     "rebuild": ["--checkpoint", "{folder}/checkpoint"],
     "archive": ["--archive", "{folder}/archive"],
     "reevaluate": ["2026-01-01", "--archive", "{folder}/archive"],
+    "warm-up": ["--archive", "{folder}/archive"],
 }
 """These commands start Spark and run up to the broker's error. `test_secured_kafka` runs a whole detector."""
 
