@@ -86,7 +86,7 @@ ACCESS: Final[Mapping[KafkaComponent, Access]] = MappingProxyType(
             writes=(*_OUTPUTS, "detector_marker", "detector_state", "detector_ticks"),
             reads=(
                 "transactions", "rules", "detector_marker", "detector_state", "detector_ticks", "detector_progress",
-                "detector_intents",
+                "detector_intents", "warm_ups",
             ),
             groups=_SPARK_GROUPS,
         ),
@@ -97,8 +97,11 @@ ACCESS: Final[Mapping[KafkaComponent, Access]] = MappingProxyType(
             groups=_OUR_GROUPS,
         ),
         KafkaComponent.AIRFLOW: Access(
-            "tasks and triggers: supervision, topics, seed rules, archive, re-evaluation",
-            writes=("detector_intents", "detector_attempts", "rules", "alert_corrections", "restrictions"),
+            "tasks and triggers: supervision, topics, seed rules, archive, re-evaluation, warm-ups",
+            writes=(
+                "detector_intents", "detector_attempts", "rules", "alert_corrections", "restrictions", "warm_ups",
+                "rule_operations",
+            ),
             reads=_ALL,
             groups=_SPARK_GROUPS,
             administers=True,
@@ -113,6 +116,7 @@ ACCESS: Final[Mapping[KafkaComponent, Access]] = MappingProxyType(
             "`fraud` in a terminal",
             writes=(
                 "rules", "detector_intents", "transactions", "quarantine_replays", "alert_corrections", "restrictions",
+                "warm_ups", "rule_operations",
             ),
             reads=_ALL,
             groups=_SPARK_GROUPS,
