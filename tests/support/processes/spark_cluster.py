@@ -50,11 +50,11 @@ class StandaloneCluster:
 
     def views(self, number: int) -> list[Path]:
         """The folders of the views of key groups in a worker's temporary folder."""
-        return list((self._home / f"host-{number}").glob("fraud-rules-views/*/layout-*/key-group-*"))
+        return list((self._home / f"host-{number}").glob("fraud-rules-views-*/*/layout-*/key-group-*"))
 
     def newest_version(self, number: int) -> int:
         """The newest version of a key group in the files of a worker's temporary folder; 0 without files."""
-        heads = (self._home / f"host-{number}").glob("fraud-rules-views/*/log/key-group-*/head-*")
+        heads = (self._home / f"host-{number}").glob("fraud-rules-views-*/*/log/key-group-*/head-*")
         return max((int(path.name.split("-")[1]) for path in heads), default=0)
 
     def executors(self, number: int) -> int:

@@ -178,3 +178,12 @@ def test_an_invalid_day_is_named(text: str) -> None:
 def test_an_archive_must_be_a_folder(place: str) -> None:
     with pytest.raises(ConfigError, match="mount"):
         ArchiveStore.at(place)
+
+
+@pytest.mark.parametrize("mode", [None, 0o755, 0o700])
+def test_other_users_of_the_host_cannot_read_an_archive(tmp_path: Path, mode: int | None) -> None:
+    store = ArchiveStore(tmp_path / "archive")
+    if mode is not None:
+        store.root.mkdir(mode=mode)
+    with store.writing():
+        assert store.root.stat().st_mode & 0o777 == (0o750 if mode is None else mode & 0o770)

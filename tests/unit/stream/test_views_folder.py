@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 from pathlib import Path
 
@@ -51,6 +52,31 @@ def test_a_folder_without_an_owner_file_stays(host: Path) -> None:
 
 def test_views_are_kept_where_the_setting_says(host: Path) -> None:
     assert view_folder("/checkpoint", str(host / "fast")).parent.parent == host / "fast"
+
+
+def test_only_their_user_can_read_views(host: Path) -> None:
+    root = host / f"fraud-rules-views-{os.getuid()}"
+    root.mkdir(mode=0o755)
+    folder = view_folder("/checkpoint")
+    assert folder.parent == root
+    assert root.stat().st_mode & 0o777 == 0o700
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder to another user")
+@pytest.mark.parametrize("kind", ["folder", "link"])
+def test_a_folder_that_another_user_made_is_refused(host: Path, kind: str) -> None:
+    """Its name is known in advance, and every user may write to the temporary folder."""
+    root, elsewhere = host / f"fraud-rules-views-{os.getuid()}", host / "elsewhere"
+    elsewhere.mkdir()
+    if kind == "link":
+        root.symlink_to(elsewhere)
+    else:
+        root.mkdir()
+        os.chown(root, 65_534, 65_534)
+    for use in (lambda: view_folder("/checkpoint"), lambda: check_views_disk("/checkpoint", "")):
+        with pytest.raises(ConfigError, match="belongs to another user"):
+            use()
+    assert list(elsewhere.iterdir()) == []
 
 
 def test_a_disk_without_room_for_views_is_named(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ manifest names is not part of the archive. Killed runs leave such files behind, 
 from __future__ import annotations
 
 import errno
+import os
 import time
 import uuid
 from collections.abc import Iterator
@@ -80,7 +81,12 @@ class ArchiveStore:
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """Lock the archive for writing. Raises ArchiveBusy."""
+        """Lock the archive for writing, and hide its payments from other users of the host. Raises ArchiveBusy."""
+        with named_storage_errors(self.root):
+            self.root.mkdir(mode=0o750, parents=True, exist_ok=True)
+            mode = self.root.stat().st_mode
+            if mode & 0o007 and self.root.stat().st_uid == os.getuid():
+                self.root.chmod(mode & 0o770)
         with locked(self.root / "lock", ArchiveBusy(f"another run archives into {self.root}: wait for its end")):
             yield
 

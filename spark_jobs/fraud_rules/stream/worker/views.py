@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import shutil
+import stat
 import tempfile
 from pathlib import Path
 from typing import Final
@@ -21,9 +23,13 @@ LEAST_FREE_BYTES: Final = 67_108_864
 
 
 def view_folder(checkpoint: str, root: str = "") -> Path:
-    """The folder of a checkpoint's views on this host. It is created if missing. `root`: the setting `views_folder`."""
+    """The folder of a checkpoint's views on this host. It is created if missing. `root`: the setting `views_folder`.
+
+    Raises ConfigError if another user has created it.
+    """
+    _create_root(root)
     folder = _folder_of(checkpoint, root)
-    folder.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(exist_ok=True)
     (folder / OWNER).write_text(_owner_of(checkpoint), encoding="utf-8")
     return folder
 
@@ -32,7 +38,7 @@ def check_views_disk(checkpoint: str, root: str) -> None:
     """Raise StorageFull if the disk of the views has too little space for a start, ConfigError if the folder is
     unusable."""
     try:
-        _root(root).mkdir(parents=True, exist_ok=True)
+        _create_root(root)
         free = shutil.disk_usage(_root(root)).free
     except OSError as error:
         raise ConfigError(f"views_folder: {_root(root)} cannot be used: {error.strerror}") from error
@@ -72,7 +78,22 @@ def _is_left_behind(folder: Path) -> bool:
 
 
 def _root(root: str) -> Path:
-    return Path(root or tempfile.gettempdir()) / "fraud-rules-views"
+    """The folder of this user's views. Users of a host share the temporary folder, so each has a name of their own."""
+    return Path(root or tempfile.gettempdir()) / f"fraud-rules-views-{os.getuid()}"
+
+
+def _create_root(root: str) -> None:
+    """Create the folder for this user only, because views have payees and amounts.
+
+    Raises ConfigError if another user has created it, OSError.
+    """
+    folder = _root(root)
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    status = folder.stat(follow_symlinks=False)
+    if status.st_uid != os.getuid() or not stat.S_ISDIR(status.st_mode):
+        raise ConfigError(f"views_folder: {folder} belongs to another user: remove it, or name another folder")
+    if status.st_mode & 0o077:
+        folder.chmod(0o700)
 
 
 def _boot() -> str:
