@@ -87,6 +87,10 @@ oracle-long: setup ## compare kernel and oracle on 2,000 generated streams (FRAU
 fuzz: setup ## parse a million random records and 100,000 random rules (FUZZ_RECORDS, FUZZ_RULES, FUZZ_SEED)
 	FUZZ_RECORDS=$${FUZZ_RECORDS:-1000000} FUZZ_RULES=$${FUZZ_RULES:-100000} $(BIN)/pytest --timeout 0 tests/unit/codec/test_codec_fuzz.py tests/unit/codec/test_rule_fuzz.py $(ARGS)
 
+.PHONY: compose-check
+compose-check: setup ## start docker-compose.yml in containers, kill each service, remove everything (root, podman; about an hour)
+	$(BIN)/python -m compose_check $(ARGS)
+
 .PHONY: setup
 setup: ## run only the set-up: Java, uv, .venv/ and lib/
 	@bin/bootstrap

@@ -12,7 +12,7 @@ from fraud_rules.configuration.project import Project
 from tests.support.places import ROOT
 
 MOST_MODULES = 20
-SOURCES = ("spark_jobs", "plugins", "dags", "bench", "tests")
+SOURCES = ("spark_jobs", "plugins", "dags", "bench", "compose_check", "tests")
 
 PROBE = """
 import importlib, sys

@@ -55,6 +55,7 @@ RUNS = (
     Run(r"make (chaos|conformance)", says=r"collected \d+ items", long=True),
     Run(r"make (check|types|ui-check)", reason="make test runs it before any test"),
     Run(r"make test", reason="this test is a part of it"),
+    Run(r"make compose-check.*", reason="starts containers as root for the larger part of an hour"),
     Run(r"make ui", reason="writes what is committed, from npm's registry; make ui-check compares it"),
     Run(r"make (jars|lock)", reason="fetches everything again and writes what is committed"),
     Run(r"bin/bootstrap.*", reason="the clone's environment is made by it"),

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+import runpy
 import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 import yaml
@@ -157,7 +159,7 @@ def test_every_command_of_ours_exists(compose: dict[str, Any]) -> None:
 
 def test_every_command_of_airflow_exists(compose: dict[str, Any], tmp_path: Path) -> None:
     found = list(commands(compose, "airflow"))
-    assert {words[0] for words in found} == {*Component, "jobs"}
+    assert {words[0] for words in found} == set(Component)
     done = run_with(PARSED, found, {"AIRFLOW_HOME": str(tmp_path)})
     assert done.returncode == 0, done.stderr
 
@@ -242,3 +244,17 @@ def test_every_path_of_ours_is_in_the_image(compose: dict[str, Any], dockerfile:
     used = set(re.findall(rf"{HOME}/[a-z]+", yaml.safe_dump(compose["services"])))
     assert used <= copied | set(kept.split())
     assert "config/images/init.sh" in compose["services"]["init"]["command"]
+
+
+def test_the_health_of_airflows_components_comes_from_the_api_server(compose: dict[str, Any], project: Project) -> None:
+    script = runpy.run_path(str(project.config / "images" / "airflow_health.py"))
+    is_healthy = script["is_healthy"]
+    document = {
+        "scheduler": {"status": "healthy"},
+        "triggerer": {"status": "unhealthy"},
+        "dag_processor": {"status": None},
+    }
+    assert [is_healthy(document, name) for name in (*document, "unknown")] == [True, False, False, False]
+    checked = [words[1] for words in commands(compose, "python") if words[0] == "config/images/airflow_health.py"]
+    assert sorted(checked) == ["dag_processor", "scheduler", "triggerer"]
+    assert urlsplit(script["URL"]).hostname in compose["services"]

@@ -1,0 +1,101 @@
+"""Users of the control plane: FAB's login, roles, and an activation that needs a second person."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Any
+
+import httpx
+
+from compose_check.errors import CheckFailed
+from compose_check.stack import Stack
+
+__all__ = ["LARGE_PAYMENT_RULE", "ControlPlaneUsers", "activate_with_four_eyes", "add_user"]
+
+_API = "/fraud/control/api"
+_API_SERVER = "airflow-api-server"
+
+LARGE_PAYMENT_RULE: dict[str, Any] = {
+    "name": "A large payment, written by the check",
+    "groupingKeyNames": ["beneficiaryId"],
+    "aggregateFieldName": "paymentAmount",
+    "aggregatorFunctionType": "MAX",
+    "limitOperatorType": ">",
+    "limit": 30_000,
+    "windowMinutes": 1,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ControlPlaneUsers:
+    """Requests of users with a password in FAB's table."""
+
+    url: str
+    passwords: dict[str, str]
+    _tokens: dict[str, str] = field(default_factory=dict)
+
+    def log_in_by_form(self, user: str) -> str:
+        """Log in with FAB's page as a browser does. Return the user that the control plane recognises."""
+        with httpx.Client(base_url=self.url, timeout=60, follow_redirects=True) as browser:
+            page = browser.get("/auth/login/")
+            token = re.search(r'name="csrf_token"[^>]*value="([^"]+)"', page.text)
+            if token is None:
+                raise CheckFailed(f"FAB's login page has no form ({page.status_code})")
+            filled = {"username": user, "password": self.passwords[user], "csrf_token": token[1]}
+            browser.post("/auth/login/", data=filled, headers={"Referer": f"{self.url}/auth/login/"})
+            return str(_expect(browser.get(f"{_API}/me"), 200)["user"])
+
+    def ask(self, user: str, method: str, path: str, status: int = 200, **options: Any) -> dict[str, Any]:
+        """Send a request that must be answered with this status. Raises CheckFailed."""
+        headers = {"Authorization": f"Bearer {self._token(user)}", **options.pop("headers", {})}
+        answer = httpx.request(method, self.url + _API + path, headers=headers, timeout=60, **options)
+        return _expect(answer, status)
+
+    def _token(self, user: str) -> str:
+        if user not in self._tokens:
+            body = {"username": user, "password": self.passwords[user]}
+            answer = httpx.post(f"{self.url}/auth/token", json=body, timeout=60)
+            self._tokens[user] = _expect(answer, 201)["access_token"]
+        return self._tokens[user]
+
+
+def add_user(stack: Stack, user: str, password: str) -> None:
+    """Add a user without rights in Airflow to FAB's table."""
+    about = ("--username", user, "--firstname", user, "--lastname", "check", "--email", f"{user}@example.org")
+    command = ("airflow", "users", "create", "--role", "Viewer", *about)
+    stack.execute(_API_SERVER, *command, input_text=f"{password}\n{password}\n")
+
+
+def activate_with_four_eyes(users: ControlPlaneUsers, author: str, approver: str) -> int:
+    """Write a rule and activate it with a second person's approval. Return the rule's id.
+
+    Raises CheckFailed, also if the author can activate the rule alone.
+    """
+    rule = users.ask(author, "POST", "/rules", 201, json={"document": LARGE_PAYMENT_RULE})
+    path = f"/rules/{rule['ruleId']}"
+    shadow = _move(users, author, rule, "SHADOW", 200)
+    waiting = _move(users, author, shadow, "ACTIVE", 202)
+    if waiting["state"] != "SHADOW":
+        raise CheckFailed(f"an analyst activated a rule alone: {waiting['state']}")
+    (approval,) = users.ask(approver, "GET", "/approvals")["items"]
+    users.ask(author, "POST", f"/approvals/{approval['id']}/approve", 403, json={"comment": ""})
+    users.ask(approver, "POST", f"/approvals/{approval['id']}/approve", 200, json={"comment": ""})
+    state = users.ask(author, "GET", path)["state"]
+    if state != "ACTIVE":
+        raise CheckFailed(f"an approved rule is {state}")
+    return int(rule["ruleId"])
+
+
+def _move(users: ControlPlaneUsers, user: str, rule: dict[str, Any], state: str, status: int) -> dict[str, Any]:
+    match = {"If-Match": f'"{rule["revision"]}"'}
+    users.ask(user, "POST", f"/rules/{rule['ruleId']}/state", status, json={"state": state}, headers=match)
+    return users.ask(user, "GET", f"/rules/{rule['ruleId']}")
+
+
+def _expect(answer: httpx.Response, status: int) -> dict[str, Any]:
+    if answer.status_code != status:
+        asked = f"{answer.request.method} {answer.request.url.path}"
+        raise CheckFailed(f"{asked}: {answer.status_code} instead of {status}: {answer.text[:300]}")
+    document: dict[str, Any] = answer.json()
+    return document

@@ -1,0 +1,170 @@
+"""The steps of a check, in order."""
+
+from __future__ import annotations
+
+import base64
+import datetime
+import json
+import secrets
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from bench import machine as bench_machine
+
+from compose_check.composefile import ComposeFile
+from compose_check.control_plane import ControlPlaneUsers, activate_with_four_eyes, add_user
+from compose_check.errors import CheckFailed
+from compose_check.images import Images
+from compose_check.machine import ContainerSite
+from compose_check.payments import PlantedFraud, plant
+from compose_check.podman import Compose, Podman
+from compose_check.report import Results
+from compose_check.stack import Stack
+from fraud_rules.configuration.project import Project
+from fraud_rules.kafka.connection import KafkaConnection
+from fraud_rules.runtime.clock import now_ms
+from fraud_rules.runtime.retry import wait_for
+
+__all__ = ["PROJECT_NAME", "Ports", "check", "environment_file", "remove"]
+
+PROJECT_NAME = "fraud-compose-check"
+_PYTHON = "python:3.11-slim-bookworm"
+_ADMIN, _ANALYST, _APPROVER = "admin", "anna", "paul"
+_SEED_RULE = 4
+_DETECTOR_S = 900.0
+_STOP_S = 600.0
+_POLL_S = 3.0
+
+
+@dataclass(frozen=True, slots=True)
+class Ports:
+    """The ports of this machine that the services publish."""
+
+    broker: int
+    airflow: int
+    spark: int
+
+
+def environment_file(file: ComposeFile, ports: Ports) -> dict[str, str]:
+    """The variables of .env: a fresh secret for each, except for the first user's name and address."""
+    values = {name: secrets.token_hex(32) for name in file.secrets}
+    values["AIRFLOW_FERNET_KEY"] = base64.urlsafe_b64encode(secrets.token_bytes(32)).decode()
+    values |= {"FRAUD_ADMIN_USER": _ADMIN, "FRAUD_ADMIN_EMAIL": f"{_ADMIN}@example.org"}
+    places = {"BROKER": ports.broker, "AIRFLOW": ports.airflow, "SPARK": ports.spark}
+    return values | {f"FRAUD_{name}_PORT": str(port) for name, port in places.items()}
+
+
+def check(
+    project: Project, site: ContainerSite, ports: Ports, say: Callable[[str], None], *, reuse_images: bool = False
+) -> Results:
+    """Run all steps and return the figures. Raises CheckFailed. The containers stay; `remove` removes them."""
+    started = time.monotonic()
+    file = ComposeFile.read(project.root / "docker-compose.yml")
+    variables = environment_file(file, ports)
+    compose = _compose(project, site)
+    compose.env_file.write_text("".join(f"{name}={value}\n" for name, value in variables.items()), encoding="utf-8")
+    compose.env_file.chmod(0o600)
+    if not reuse_images:
+        Images(compose.podman, project, site.home).build(compose, file, _PYTHON)
+    build_s = time.monotonic() - started
+    say(f"the images are built after {build_s:.0f} s")
+
+    stack = Stack(compose.podman, compose, file, say)
+    running = time.monotonic()
+    ready = stack.start()
+    _await_detector(stack)
+    detector_s = time.monotonic() - running
+    say(f"the DAGs have deployed the detector after {detector_s:.0f} s")
+    kafka = KafkaConnection.load(f"127.0.0.1:{ports.broker}", {})
+    first_alert_s = plant(kafka, _fraud(_SEED_RULE, "60000.00"))
+    say(f"a planted fraud has its alert after {first_alert_s:.1f} s")
+
+    users = _users(stack, ports, variables["FRAUD_ADMIN_PASSWORD"])
+    rule = activate_with_four_eyes(users, _ANALYST, _APPROVER)
+    four_eyes_alert_s = plant(kafka, _fraud(rule, "31000.00"))
+    say(f"a rule with a second person's approval reports a fraud after {four_eyes_alert_s:.1f} s")
+
+    kills = {service.name: stack.kill(service) for service in file.long_running}
+    _await_detector(stack)
+    last_alert_s = plant(kafka, _fraud(_SEED_RULE, "60000.00"))
+    say(f"after all kills a planted fraud has its alert after {last_alert_s:.1f} s")
+    return Results(
+        at=datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        facts=_facts(project, compose.podman),
+        build_s=build_s,
+        ready=ready,
+        detector_s=detector_s,
+        first_alert_s=first_alert_s,
+        four_eyes_alert_s=four_eyes_alert_s,
+        kills=kills,
+        last_alert_s=last_alert_s,
+        total_s=time.monotonic() - started,
+    )
+
+
+def remove(project: Project, site: ContainerSite, images: bool) -> None:
+    """Remove the containers, volumes and networks of the check, and with `images` its whole folder."""
+    compose = _compose(project, site)
+    if compose.env_file.exists():
+        compose.run("down", "--volumes", what="removal of the services", timeout_s=_STOP_S)
+        compose.env_file.unlink()
+    if images:
+        compose.podman.attempt("system", "reset", "--force", timeout_s=_STOP_S)
+        site.remove()
+
+
+def _compose(project: Project, site: ContainerSite) -> Compose:
+    podman = Podman(site, site.log)
+    return Compose(podman, project.root / "docker-compose.yml", PROJECT_NAME, site.home / "env")
+
+
+def _users(stack: Stack, ports: Ports, admin_password: str) -> ControlPlaneUsers:
+    """An analyst and an approver who can log in. Raises CheckFailed if FAB's login page does not accept one of them."""
+    passwords = {_ADMIN: admin_password, **{user: secrets.token_hex(12) for user in (_ANALYST, _APPROVER)}}
+    users = ControlPlaneUsers(f"http://127.0.0.1:{ports.airflow}", passwords)
+    for user, role in ((_ANALYST, "analyst"), (_APPROVER, "approver")):
+        add_user(stack, user, passwords[user])
+        users.ask(_ADMIN, "PUT", f"/bindings/{user}", json={"role": role})
+        if users.log_in_by_form(user) != user:
+            raise CheckFailed(f"FAB logs {user} in as another user")
+    return users
+
+
+def _await_detector(stack: Stack) -> None:
+    """Wait until the detector evaluates payments and the seed rules are in force."""
+    last: dict[str, Any] = {}
+
+    def is_ready() -> bool:
+        name = stack.compose.containers("agent")[0]
+        done = stack.podman.attempt("exec", name, "fraud", "status", "--json", timeout_s=60)
+        status = _document(done.stdout)
+        last.clear()
+        last.update(status or {"error": done.stderr[-500:]})
+        detector = status.get("detector") or {}
+        return done.returncode == 0 and detector.get("rulesInForce", 0) > 0
+
+    def late() -> CheckFailed:
+        logs = stack.last_lines(stack.compose.containers("agent")[0])
+        return CheckFailed(f"no detector evaluates payments within {_DETECTOR_S:g} s: {last}\n{logs}")
+
+    wait_for(is_ready, within_s=_DETECTOR_S, every_s=_POLL_S, late=late)
+
+
+def _document(text: str) -> dict[str, Any]:
+    try:
+        found = json.loads(text)
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _fraud(rule_id: int, amount: str) -> PlantedFraud:
+    return PlantedFraud(rule_id, now_ms(), amount)
+
+
+def _facts(project: Project, podman: Podman) -> dict[str, str]:
+    known = bench_machine.describe(project)
+    kept = {name: known[name] for name in ("processor", "memory", "revision")}
+    return kept | {"engine": podman.ask("--version").strip().removeprefix("podman version ")}
