@@ -15,7 +15,7 @@ from fraud_rules.model.log_entry import LogEntry, RecordOutcome, UndecodedRule
 from fraud_rules.model.rule import Control, ControlType, Rule, RuleDeletion
 from fraud_rules.model.value_list import ListChange, ListOperation, ListType, ValueList
 
-__all__ = ["ListHistory", "Lists", "changes_rules", "list_faults"]
+__all__ = ["ListHistory", "Lists", "change_faults", "changes_rules", "list_faults"]
 
 Lists = Mapping[str, ValueList]
 """Lists by name."""
@@ -174,6 +174,34 @@ def list_faults(rule: Rule, type_of: Callable[[str], ListType | None]) -> list[R
     return found
 
 
+def change_faults(change: ListChange, known: ListType | None, lists: int, users: Iterable[int]) -> list[Reason]:
+    """The reasons why a change of a list does not fit the log before it, apart from the length of the list.
+
+    `known` is the type of the list, None for a missing list. `lists` is the number of lists, and `users` has the ids of
+    the rules in force that name the list.
+    """
+    if change.operation is ListOperation.SET:
+        if known is None and lists >= change.limits.max_lists:
+            return [Reason("listName", f"there are {lists} lists, the highest number allowed")]
+        if known is not None and known is not change.type:
+            return _used(users, "listType", f"cannot change from {known} to {change.type}")
+        return []
+    if known is None:
+        return [Reason("listName", f"there is no list '{change.name}'")]
+    if change.type not in (None, known):
+        return [Reason("listType", f"is {change.type}; the list has {known} values")]
+    return _used(users, "listOperation", "cannot delete the list") if change.operation is ListOperation.DELETE else []
+
+
+def _used(users: Iterable[int], member: str, what: str) -> list[Reason]:
+    """The reason why a list in use must stay as it is."""
+    rules = sorted(users)
+    if not rules:
+        return []
+    named = f"rule {rules[0]} uses" if len(rules) == 1 else f"rules {', '.join(map(str, rules[:_NAMED]))} use"
+    return [Reason(member, f"{what}: {named} it")]
+
+
 class _Admission:
     """Rejects the entries that do not fit the log before them."""
 
@@ -218,25 +246,7 @@ class _Admission:
 
     def _faults_of_change(self, change: ListChange) -> list[Reason]:
         known = self.fold.type_of(change.name)
-        found = []
-        if change.operation is ListOperation.SET:
-            if known is None and len(self.fold) >= change.limits.max_lists:
-                found.append(Reason("listName", f"there are {len(self.fold)} lists, the highest number allowed"))
-            if known is not None and known is not change.type:
-                found += self._used(change.name, "listType", f"cannot change from {known} to {change.type}")
-        elif known is None:
-            found.append(Reason("listName", f"there is no list '{change.name}'"))
-        elif change.type not in (None, known):
-            found.append(Reason("listType", f"is {change.type}; the list has {known} values"))
-        elif change.operation is ListOperation.DELETE:
-            found += self._used(change.name, "listOperation", "cannot delete the list")
+        users = [rule_id for rule_id, names in self.naming.items() if change.name in names]
+        found = change_faults(change, known, len(self.fold), users)
         too_long = None if found else self.fold.too_long(change)
         return [too_long] if too_long is not None else found
-
-    def _used(self, name: str, member: str, what: str) -> list[Reason]:
-        """The reason why a list in use must stay as it is."""
-        rules = sorted(rule_id for rule_id, names in self.naming.items() if name in names)
-        if not rules:
-            return []
-        named = f"rule {rules[0]} uses" if len(rules) == 1 else f"rules {', '.join(map(str, rules[:_NAMED]))} use"
-        return [Reason(member, f"{what}: {named} it")]

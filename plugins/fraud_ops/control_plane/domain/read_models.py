@@ -134,12 +134,13 @@ class Change(ReadModel):
 
 
 class Approval(ReadModel):
-    """A request for approval of a change."""
+    """A request for approval of a change of a rule or of a list."""
 
     id: int
-    rule_id: int
+    rule_id: int | None = Field(description="Null for a list.")
+    list_name: str | None = Field(description="Null for a rule.")
     revision: int
-    action: str = Field(description="state, edit or rollback.")
+    action: str = Field(description="state, edit or rollback; list for a change of a list.")
     target: StateName | None
     author: str = Field(description="The user who wrote the document.")
     contributors: JsonNames = Field(
@@ -154,7 +155,9 @@ class Approval(ReadModel):
     decided_by: str | None
     decided_at_ms: EpochMs | None = Field(serialization_alias="decidedAt")
     decision_comment: str | None
-    document: JsonDocument = Field(description="The rule after approval.")
+    document: JsonDocument = Field(
+        description="The rule after approval; or the change of the list, with its first values and their `count`."
+    )
 
 
 class StoredRule(ReadModel):
@@ -331,7 +334,8 @@ class OutboxState:
 
 @model_dataclass(frozen=True, slots=True, config=ConfigDict(alias_generator=_ALIASES))
 class RuleChanged:
-    """A rule was changed. `ruleId` is null if any rule may have changed."""
+    """A rule or a list was changed. If both `ruleId` and `listName` are null, any rule or list may have changed."""
 
     rule_id: int | None
     revision: int | None
+    list_name: str | None = None

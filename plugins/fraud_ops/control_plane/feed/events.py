@@ -147,11 +147,14 @@ class FeedOperation:
 
 @dataclass(frozen=True, slots=True)
 class FeedRuleChange:
-    """A rule was changed; `rule_id` None means that any rule may have changed. `offset` is a row of the audit log."""
+    """A rule or a list was changed; without `rule_id` and `list_name`, any rule or list may have changed. `offset` is a
+    row of the audit log.
+    """
 
     offset: int
     rule_id: int | None
     revision: int | None
+    list_name: str | None = None
     source: FeedSource = FeedSource.CHANGES
 
 

@@ -17,9 +17,11 @@ from fraud_ops.control_plane.domain.read_models import RuleChanged
 from fraud_ops.control_plane.domain.rule_input import RuleReader, encode_rule
 from fraud_ops.control_plane.service.audit import AuditChain, AuditRecord
 from fraud_ops.control_plane.service.contributors import contributors_of, encode_contributors
+from fraud_ops.control_plane.service.lists.contents import ListContents
 from fraud_ops.control_plane.settings import ControlPlaneSettings
-from fraud_ops.control_plane.store.models import ApprovalRow, AuditEntry, OutboxRow, RevisionRow, RuleHead
+from fraud_ops.control_plane.store.models import ApprovalRow, AuditEntry, ListHead, OutboxRow, RevisionRow, RuleHead
 from fraud_rules.codec.rules.codec import encode_document
+from fraud_rules.codec.rules.lists import list_key
 from fraud_rules.model.rule import Rule
 
 __all__ = [
@@ -32,6 +34,7 @@ __all__ = [
     "same",
     "save",
     "send_control",
+    "send_list_record",
     "withdraw",
 ]
 
@@ -43,8 +46,8 @@ _SEARCHED_MEMBERS: Final = ("name", "description", "owner", "severity")
 
 @dataclass(slots=True)
 class UnitOfWork:
-    """The writer's session during a change of one or more rules, with the context of the change. Listeners get the
-    events in `changed` after the commit.
+    """The writer's session during a change of rules or lists, with the context of the change. Listeners get the events
+    in `changed` after the commit.
 
     No other process writes at the same time. So the unit of work reads the ends of audit log and outbox only once.
     """
@@ -53,6 +56,7 @@ class UnitOfWork:
     settings: ControlPlaneSettings
     reader: RuleReader
     now_ms: int
+    contents: ListContents
     changed: list[RuleChanged] = field(default_factory=list)
     _chain: AuditChain = field(init=False)
     _outbox: tuple[int, int] | None = field(init=False, default=None)
@@ -136,6 +140,7 @@ class _Record:
     key: bytes
     value: bytes
     rule_id: int | None = None
+    list_name: str | None = None
     revision: int | None = None
     wipes: bool = False
 
@@ -180,7 +185,7 @@ def save(
     entry = work.append_audit(audit)
     record = _record(rule_id, before, new) if new.publish else None
     if record is not None:
-        outbox_seq = _send(work, _Record(str(rule_id).encode(), record, rule_id, revision), entry)
+        outbox_seq = _send(work, _Record(str(rule_id).encode(), record, rule_id, revision=revision), entry)
     head = _updated_head(work, head, rule_id, revision, new)
     head.outbox_seq, head.log_version = outbox_seq, log_version
     work.session.add(_revision(work, head, new))
@@ -194,6 +199,7 @@ def _send(work: UnitOfWork, record: _Record, entry: AuditEntry) -> int:
     row = OutboxRow(
         seq=work.next_outbox_seq(),
         rule_id=record.rule_id,
+        list_name=record.list_name,
         revision=record.revision,
         key=record.key,
         value=record.value,
@@ -210,15 +216,24 @@ def send_control(work: UnitOfWork, value: bytes, entry: AuditEntry, *, wipes: bo
     return _send(work, _Record(CONTROL_KEY, value, wipes=wipes), entry)
 
 
-def withdraw(work: UnitOfWork, head: RuleHead | None, who: str) -> None:
-    """Withdraw the open request of a rule, because the rule changes."""
+def send_list_record(work: UnitOfWork, name: str, revision: int, value: bytes, entry: AuditEntry) -> int:
+    """Put a record of a list into the outbox and return its number. Raises Unavailable if too many records wait."""
+    return _send(work, _Record(list_key(name), value, list_name=name, revision=revision), entry)
+
+
+def withdraw(work: UnitOfWork, head: RuleHead | ListHead | None, who: str) -> None:
+    """Withdraw the open request of a rule or list, because the rule or list changes."""
     if head is None or head.approval_id is None:
         return
+    subject = "rule" if isinstance(head, RuleHead) else "list"
     work.session.execute(
         update(ApprovalRow)
         .where(ApprovalRow.id == head.approval_id, ApprovalRow.decision.is_(None))
         .values(
-            decision="withdrawn", decided_by=who, decided_at_ms=work.now_ms, decision_comment="the rule has changed"
+            decision="withdrawn",
+            decided_by=who,
+            decided_at_ms=work.now_ms,
+            decision_comment=f"the {subject} has changed",
         )
     )
     head.approval_id = None

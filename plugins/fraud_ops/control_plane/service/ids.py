@@ -1,4 +1,4 @@
-"""The ids and cursors of requests, checked before they reach the database."""
+"""The ids, cursors and page sizes of requests, checked before they reach the database."""
 
 from __future__ import annotations
 
@@ -6,10 +6,21 @@ from typing import Final
 
 from fraud_ops.control_plane.domain.errors import Invalid
 from fraud_rules.errors import Reason
+from fraud_rules.runtime.safe_text import is_unprintable
 
-__all__ = ["MAX_ID", "parse_cursor", "storable_bound", "storable_id"]
+__all__ = ["MAX_ID", "check_page", "parse_cursor", "storable_bound", "storable_id"]
 
 MAX_ID: Final = 2**63 - 1
+
+_MAX_QUERY_CHARS: Final = 200
+
+
+def check_page(limit: int, maximum: int, query: str = "") -> None:
+    """Check the size of a page and the text of a search. Raises Invalid."""
+    if not 1 <= limit <= maximum:
+        raise Invalid([Reason("limit", f"must be from 1 to {maximum}")])
+    if len(query) > _MAX_QUERY_CHARS or is_unprintable(query):
+        raise Invalid([Reason("q", f"must be text of at most {_MAX_QUERY_CHARS} characters")])
 
 
 def parse_cursor(cursor: str) -> int:

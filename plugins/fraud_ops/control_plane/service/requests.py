@@ -1,4 +1,4 @@
-"""Saves requests for approval, in the writer's transaction."""
+"""Requests for approval: a change of a rule or list that waits for a second person."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from fraud_ops.control_plane.domain.roles import Actor, Permission, require
 from fraud_ops.control_plane.service.audit import AuditRecord
 from fraud_ops.control_plane.service.changes import UnitOfWork
 from fraud_ops.control_plane.service.contributors import contributors_of, encode_contributors
-from fraud_ops.control_plane.store.models import ApprovalRow, RuleHead
+from fraud_ops.control_plane.store.models import ApprovalRow, ListHead, RuleHead
 
-__all__ = ["check_request", "describe_request", "request_approval"]
+__all__ = ["check_request", "detail_of", "open_request", "record_decision", "record_rejection", "request_approval"]
 
 
 def request_approval(
@@ -27,45 +27,74 @@ def request_approval(
     contributors: frozenset[str],
     target: StateName | None = None,
 ) -> RuleHead:
-    """Save a request for approval. `contributors` are the users who changed `document` since its last approval.
+    """Save a request for approval of a change of a rule. `contributors` are the users who changed `document` since its
+    last approval.
 
     Raises RequestRefused if the rule already has an open request.
     """
-    check_request(actor, head)
     request = ApprovalRow(
         rule_id=head.rule_id,
-        revision=head.revision,
         action=action,
         target=None if target is None else target.value,
         document=document,
         author=author,
         contributors=encode_contributors(contributors),
-        requested_by=actor.user,
-        requested_at_ms=work.now_ms,
         comment=comment,
     )
-    work.session.add(request)
-    work.session.flush()
-    head.approval_id = request.id
-    record = AuditRecord(
-        actor.user, "approval.request", f"approval {request.id}", None, describe_request(request), head.rule_id
-    )
-    work.append_audit(record)
-    work.changed.append(RuleChanged(head.rule_id, head.revision))
+    open_request(work, actor, head, request)
     return head
 
 
-def check_request(actor: Actor, head: RuleHead) -> None:
-    """Check whether the user can request a change of the rule. Raises RequestRefused."""
+def open_request(work: UnitOfWork, actor: Actor, head: RuleHead | ListHead, request: ApprovalRow) -> None:
+    """Save a request of this user about a rule or list. Raises RequestRefused if an open request exists."""
+    check_request(actor, head)
+    request.revision, request.requested_by, request.requested_at_ms = head.revision, actor.user, work.now_ms
+    work.session.add(request)
+    work.session.flush()
+    head.approval_id = request.id
+    subject = f"approval {request.id}"
+    work.append_audit(AuditRecord(actor.user, "approval.request", subject, None, _describe(request), request.rule_id))
+    work.changed.append(_changed(head))
+
+
+def check_request(actor: Actor, head: RuleHead | ListHead) -> None:
+    """Check whether the user can request a change of the rule or list. Raises RequestRefused."""
     require(actor, Permission.REQUEST)
     if head.approval_id is not None:
-        raise RequestRefused(
-            f"rule {head.rule_id} has the open approval {head.approval_id}, which must be decided first"
-        )
+        raise RequestRefused(f"{_subject(head)} has the open approval {head.approval_id}, which must be decided first")
 
 
-def describe_request(row: ApprovalRow) -> dict[str, object]:
-    """Describe a request for the audit log."""
+def record_decision(
+    work: UnitOfWork, request: ApprovalRow, head: RuleHead | ListHead, decision: str, actor: Actor, comment: str
+) -> None:
+    """Record the decision about a request, which closes it."""
+    request.decision, request.decided_by = decision, actor.user
+    request.decided_at_ms, request.decision_comment = work.now_ms, comment
+    head.approval_id = None
+    work.session.flush()
+
+
+def record_rejection(
+    work: UnitOfWork, request: ApprovalRow, head: RuleHead | ListHead, actor: Actor, comment: str
+) -> None:
+    """Close a request without a change, in the audit log too. Users withdraw their own requests; the rejection of
+    another user's request raises RequestRefused for a low role.
+    """
+    own = request.requested_by == actor.user
+    if not own:
+        require(actor, Permission.DECIDE)
+    record_decision(work, request, head, "withdrawn" if own else "rejected", actor, comment)
+    subject, after = f"approval {request.id}", {"comment": comment}
+    work.append_audit(AuditRecord(actor.user, "approval.reject", subject, _describe(request), after, request.rule_id))
+    work.changed.append(_changed(head))
+
+
+def detail_of(request: ApprovalRow) -> dict[str, object]:
+    """The members of the audit row about a change that an approver carries out."""
+    return {"approval": request.id, "requestedBy": request.requested_by, "requestComment": request.comment}
+
+
+def _describe(row: ApprovalRow) -> dict[str, object]:
     return {
         "action": row.action,
         "target": row.target,
@@ -75,3 +104,13 @@ def describe_request(row: ApprovalRow) -> dict[str, object]:
         "contributors": sorted(contributors_of(row)),
         "comment": row.comment,
     }
+
+
+def _subject(head: RuleHead | ListHead) -> str:
+    return f"rule {head.rule_id}" if isinstance(head, RuleHead) else f"list {head.name}"
+
+
+def _changed(head: RuleHead | ListHead) -> RuleChanged:
+    if isinstance(head, RuleHead):
+        return RuleChanged(head.rule_id, head.revision)
+    return RuleChanged(None, head.revision, head.name)

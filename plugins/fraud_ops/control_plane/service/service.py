@@ -9,14 +9,11 @@ Every method raises Unavailable if the database cannot be reached. The docstring
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from sqlalchemy import func, select
 
-from fraud_ops.control_plane.domain.errors import Invalid
 from fraud_ops.control_plane.domain.lifecycle import StateName
 from fraud_ops.control_plane.domain.read_models import (
     Approval,
@@ -43,23 +40,20 @@ from fraud_ops.control_plane.domain.read_models import (
 from fraud_ops.control_plane.domain.roles import Actor, Role
 from fraud_ops.control_plane.domain.rule_input import RuleReader
 from fraud_ops.control_plane.service import audit, bindings, imports, quality, rule_queries, transitions, validation
-from fraud_ops.control_plane.service.changes import UnitOfWork
-from fraud_ops.control_plane.service.ids import MAX_ID, parse_cursor, storable_bound, storable_id
+from fraud_ops.control_plane.service.approvals import decide
+from fraud_ops.control_plane.service.ids import MAX_ID, check_page, parse_cursor, storable_bound, storable_id
+from fraud_ops.control_plane.service.lists.service import ListService
+from fraud_ops.control_plane.service.store_access import StoreAccess, UserChanges
 from fraud_ops.control_plane.settings import ControlPlaneSettings
 from fraud_ops.control_plane.store.database import Database
 from fraud_ops.control_plane.store.models import OutboxRow
 from fraud_rules.codec.rules.export import RuleFormat
-from fraud_rules.errors import Reason
 from fraud_rules.model.limits import RuleLimits
 from fraud_rules.model.schema import TransactionSchema
-from fraud_rules.runtime.safe_text import is_unprintable
 
 __all__ = ["ControlService"]
 
-_MAX_QUERY_CHARS: Final = 200
 _IN_LOG: Final = tuple(state for state in StateName if state.in_log)
-
-_log = logging.getLogger(__name__)
 
 
 class ControlService:
@@ -81,11 +75,14 @@ class ControlService:
         self._settings = settings
         self._reader = RuleReader(schema, limits)
         self._clock_ms = clock_ms
-        self._listeners: list[Callable[[RuleChanged], None]] = []
+        self._store = StoreAccess(database, settings, self._reader, clock_ms)
+        self._changes = UserChanges(self._store)
+        self.lists = ListService(self._store, self._changes)
+        """The lists of values."""
 
     def listen(self, listener: Callable[[RuleChanged], None]) -> None:
         """Call `listener` after each saved change, in the thread that saved it. The callback must return at once."""
-        self._listeners.append(listener)
+        self._changes.listen(listener)
 
     # Reads of rules.
 
@@ -140,7 +137,7 @@ class ControlService:
 
         Raises Invalid, RequestRefused, and Conflict if a rule with this id exists and is not deleted.
         """
-        with self._unit_of_work(actor, comment) as work:
+        with self._changes.unit_of_work(actor, comment) as work:
             head = transitions.create(work, actor, rule_input, comment.strip())
             return rule_queries.detail(work.session, self._reader, head.rule_id)
 
@@ -151,7 +148,7 @@ class ControlService:
 
         Raises NotFound, Conflict, RequestRefused, Invalid.
         """
-        with self._unit_of_work(actor, comment) as work:
+        with self._changes.unit_of_work(actor, comment) as work:
             transitions.edit(work, actor, storable_id(rule_id), revision, rule_input, comment.strip())
             return rule_queries.detail(work.session, self._reader, rule_id)
 
@@ -159,7 +156,7 @@ class ControlService:
         self, actor: Actor, rule_id: int, revision: int, state: StateName, comment: str = ""
     ) -> RuleWithForms:
         """Change the state of a rule, or request the change (`pending`). Raises NotFound, Conflict, RequestRefused."""
-        with self._unit_of_work(actor, comment) as work:
+        with self._changes.unit_of_work(actor, comment) as work:
             transitions.change_state(work, actor, storable_id(rule_id), revision, state, comment.strip())
             return rule_queries.detail(work.session, self._reader, rule_id)
 
@@ -168,7 +165,7 @@ class ControlService:
 
         Raises NotFound, Conflict, RequestRefused, and Invalid if schema or limits have made the old document invalid.
         """
-        with self._unit_of_work(actor, comment) as work:
+        with self._changes.unit_of_work(actor, comment) as work:
             transitions.rollback(work, actor, storable_id(rule_id), revision, storable_id(to), comment.strip())
             return rule_queries.detail(work.session, self._reader, rule_id)
 
@@ -177,7 +174,7 @@ class ControlService:
 
         Raises RequestRefused, Invalid.
         """
-        with self._unit_of_work(actor, comment) as work:
+        with self._changes.unit_of_work(actor, comment) as work:
             seq = transitions.control(work, actor, control, confirm, comment.strip())
             return ControlResult(control=ControlName(control), seq=seq)
 
@@ -192,15 +189,15 @@ class ControlService:
 
         Rules are parsed and checked before the writer's transaction, so that other changes do not wait for this work.
         """
-        self._check_request(actor, comment, "comment")
+        self._changes.check(actor, comment)
         records = imports.read_import(actor, content, form, self._settings.bounds, self._reader.limits)
         parsed = imports.ParsedRules(self._reader, records)
         with self._database.reading() as session:
-            reads = UnitOfWork(session, self._settings, self._reader, self._clock_ms())
+            reads = self._store.work_of(session)
             foreseen = imports.import_rules(reads, actor, parsed, comment.strip(), saves=False)
         if dry_run or not foreseen.applied:
             return ImportResult(items=foreseen.items, applied=False)
-        with self._unit_of_work(actor, comment) as work:
+        with self._changes.unit_of_work(actor, comment) as work:
             done = imports.import_rules(work, actor, parsed, comment.strip(), saves=True)
             if not done.applied:
                 work.roll_back_all()
@@ -219,20 +216,20 @@ class ControlService:
 
         Raises NotFound, RequestRefused, and Conflict if the request has been decided or the rule has changed since.
         """
-        with self._unit_of_work(actor, comment) as work:
-            decided = transitions.decide(work, actor, storable_id(approval_id), comment.strip(), approve=approve)
+        with self._changes.unit_of_work(actor, comment) as work:
+            decided = decide(work, actor, storable_id(approval_id), comment.strip(), approve=approve)
             return Approval.model_validate(decided)
 
     # Alerts: marks and snoozes.
 
     def mark(self, actor: Actor, alert_id: str, rule_id: int, rule_version: int, verdict: MarkVerdict) -> Mark:
         """Mark an alert as fraud or not fraud; the newest mark counts. Raises RequestRefused, Invalid."""
-        with self._unit_of_work(actor) as work:
+        with self._changes.unit_of_work(actor) as work:
             return quality.mark(work, actor, alert_id, rule_id, rule_version, verdict)
 
     def unmark(self, actor: Actor, alert_id: str) -> None:
         """Remove a mark. Raises NotFound, RequestRefused."""
-        with self._unit_of_work(actor) as work:
+        with self._changes.unit_of_work(actor) as work:
             quality.unmark(work, actor, alert_id)
 
     def marks(self, alert_ids: Iterable[str]) -> Mapping[str, Mark]:
@@ -254,12 +251,12 @@ class ControlService:
         """Snooze alerts of a rule, or of one key of it. Raises NotFound, RequestRefused, and Invalid for a time in the
         past or too far ahead.
         """
-        with self._unit_of_work(actor, reason, "reason") as work:
+        with self._changes.unit_of_work(actor, reason, "reason") as work:
             return quality.snooze(work, actor, storable_id(rule_id), key, until_ms, reason.strip())
 
     def unsnooze(self, actor: Actor, snooze_id: int) -> None:
         """End a snooze now. Raises NotFound, RequestRefused."""
-        with self._unit_of_work(actor) as work:
+        with self._changes.unit_of_work(actor) as work:
             quality.unsnooze(work, actor, storable_id(snooze_id))
 
     # Roles and the audit log.
@@ -276,12 +273,12 @@ class ControlService:
 
     def bind(self, actor: Actor, user: str, role: Role) -> Binding:
         """Give a user a role. Raises RequestRefused (also if the last admin would lose the role), Invalid."""
-        with self._unit_of_work(actor) as work:
+        with self._changes.unit_of_work(actor) as work:
             return bindings.bind(work, actor, user, role)
 
     def unbind(self, actor: Actor, user: str) -> None:
         """Remove a user's role, which may come from the settings. Raises NotFound, RequestRefused."""
-        with self._unit_of_work(actor) as work:
+        with self._changes.unit_of_work(actor) as work:
             bindings.unbind(work, actor, user)
 
     def audit_rows(self, *, before: int | None = None, limit: int = 200, rule_id: int | None = None) -> Page[AuditRow]:
@@ -304,32 +301,5 @@ class ControlService:
             found = session.execute(select(func.count(), func.min(OutboxRow.created_ms)).where(unpublished)).one()
         return OutboxState(found[0], found[1])
 
-    @contextmanager
-    def _unit_of_work(self, actor: Actor, text: str = "", member: str = "comment") -> Iterator[UnitOfWork]:
-        """Run a change in the writer's transaction, and call the listeners after the commit."""
-        self._check_request(actor, text, member)
-        with self._database.writing() as session:
-            work = UnitOfWork(session, self._settings, self._reader, self._clock_ms())
-            yield work
-        for changed in work.changed:
-            self._notify(changed)
-
-    def _check_request(self, actor: Actor, text: str, member: str) -> None:
-        bindings.check_user(actor.user)
-        maximum = self._settings.bounds.comment_chars
-        if len(text) > maximum or is_unprintable(text):
-            raise Invalid([Reason(member, f"must be text of at most {maximum} characters")])
-
-    def _notify(self, changed: RuleChanged) -> None:
-        for listener in self._listeners:
-            try:
-                listener(changed)
-            except Exception:  # noqa: BLE001 -- the change is saved, so a failing listener must not fail the request
-                _log.exception("a listener of the control plane failed")
-
     def _check_page(self, limit: int, query: str = "") -> None:
-        maximum = self._settings.bounds.page
-        if not 1 <= limit <= maximum:
-            raise Invalid([Reason("limit", f"must be from 1 to {maximum}")])
-        if len(query) > _MAX_QUERY_CHARS or is_unprintable(query):
-            raise Invalid([Reason("q", f"must be text of at most {_MAX_QUERY_CHARS} characters")])
+        check_page(limit, self._settings.bounds.page, query)

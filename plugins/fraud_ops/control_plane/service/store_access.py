@@ -1,30 +1,85 @@
-"""The store, with the values that each change of it needs."""
+"""The store, with the values that each change of it needs, and the changes that users make."""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from sqlalchemy.orm import Session
+
+from fraud_ops.control_plane.domain.errors import Invalid
+from fraud_ops.control_plane.domain.read_models import RuleChanged
+from fraud_ops.control_plane.domain.roles import Actor
 from fraud_ops.control_plane.domain.rule_input import RuleReader
+from fraud_ops.control_plane.service.bindings import check_user
 from fraud_ops.control_plane.service.changes import UnitOfWork
+from fraud_ops.control_plane.service.lists.contents import ListContents
 from fraud_ops.control_plane.settings import ControlPlaneSettings
 from fraud_ops.control_plane.store.database import Database
+from fraud_rules.errors import Reason
+from fraud_rules.runtime.safe_text import is_unprintable
 
-__all__ = ["StoreAccess"]
+__all__ = ["StoreAccess", "UserChanges"]
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class StoreAccess:
-    """`reader` validates rules. `clock_ms` reads the time, in epoch ms."""
+    """`reader` validates rules. `clock_ms` reads the time, in epoch ms. `contents` has the values of lists."""
 
     database: Database
     settings: ControlPlaneSettings
     reader: RuleReader
     clock_ms: Callable[[], int]
+    contents: ListContents = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "contents", ListContents(self.reader.limits))
 
     @contextmanager
     def unit_of_work(self) -> Iterator[UnitOfWork]:
         """Open a change as the only writer; the end of the block commits it. Raises as `Database.writing` does."""
         with self.database.writing() as session:
-            yield UnitOfWork(session, self.settings, self.reader, self.clock_ms())
+            yield self.work_of(session)
+
+    def work_of(self, session: Session) -> UnitOfWork:
+        """The context of a change in a session. A session that only reads can determine effects, but save none."""
+        return UnitOfWork(session, self.settings, self.reader, self.clock_ms(), self.contents)
+
+
+class UserChanges:
+    """Runs the changes that users make, and reports them to listeners."""
+
+    def __init__(self, store: StoreAccess) -> None:
+        self._store = store
+        self._listeners: list[Callable[[RuleChanged], None]] = []
+
+    def listen(self, listener: Callable[[RuleChanged], None]) -> None:
+        """Call `listener` after each saved change, in the thread that saved it. The callback must return at once."""
+        self._listeners.append(listener)
+
+    @contextmanager
+    def unit_of_work(self, actor: Actor, text: str = "", member: str = "comment") -> Iterator[UnitOfWork]:
+        """Run a change in the writer's transaction, and call the listeners after the commit. Raises as `check` does."""
+        self.check(actor, text, member)
+        with self._store.unit_of_work() as work:
+            yield work
+        for changed in work.changed:
+            self._notify(changed)
+
+    def check(self, actor: Actor, text: str, member: str = "comment") -> None:
+        """Raise Invalid for an invalid name of the user, or a comment `text` that is too long."""
+        check_user(actor.user)
+        maximum = self._store.settings.bounds.comment_chars
+        if len(text) > maximum or is_unprintable(text):
+            raise Invalid([Reason(member, f"must be text of at most {maximum} characters")])
+
+    def _notify(self, changed: RuleChanged) -> None:
+        for listener in self._listeners:
+            try:
+                listener(changed)
+            except Exception:  # noqa: BLE001 -- the change is saved, so a failing listener must not fail the request
+                _log.exception("a listener of the control plane failed")

@@ -1,4 +1,4 @@
-"""The changes that users make to a rule: create, edit, change the state, roll back, approve and reject.
+"""The changes that users make to a rule: create, edit, change the state, roll back.
 
 Each function works in the writer's transaction.
 """
@@ -10,11 +10,10 @@ from typing import Final
 from sqlalchemy import func, select
 
 from fraud_ops.control_plane.domain.canonical import document_of
-from fraud_ops.control_plane.domain.errors import Conflict, Invalid, NotFound, RequestRefused
+from fraud_ops.control_plane.domain.errors import Conflict, Invalid, RequestRefused
 from fraud_ops.control_plane.domain.lifecycle import (
     ChangeMode,
     StateName,
-    check_decision,
     is_second_person,
     mode_of_edit,
     mode_of_transition,
@@ -33,7 +32,8 @@ from fraud_ops.control_plane.service.changes import (
     send_control,
 )
 from fraud_ops.control_plane.service.contributors import contributors_of
-from fraud_ops.control_plane.service.requests import check_request, describe_request, request_approval
+from fraud_ops.control_plane.service.lists.uses import check_lists
+from fraud_ops.control_plane.service.requests import check_request, detail_of, request_approval
 from fraud_ops.control_plane.service.rule_queries import revision_of
 from fraud_ops.control_plane.store.models import ApprovalRow, RuleHead
 from fraud_rules.codec.rules.apply import control_record
@@ -42,11 +42,11 @@ from fraud_rules.model.rule import ControlType, Rule
 
 __all__ = [
     "add_draft",
+    "carry_out",
     "change_state",
     "check_draft",
     "control",
     "create",
-    "decide",
     "delete_all",
     "edit",
     "mode_of_replacement",
@@ -85,6 +85,7 @@ def check_draft(work: UnitOfWork, actor: Actor, rule: Rule, known: RuleHead | No
     if work.rules_in_use() >= maximum:
         raise RequestRefused(f"there are already {work.rules_in_use()} rules; at most {maximum} are allowed")
     _check_force(actor, rule, None)
+    check_lists(work.session, rule)
 
 
 def edit(work: UnitOfWork, actor: Actor, rule_id: int, revision: int, rule_input: RuleInput, comment: str) -> RuleHead:
@@ -119,6 +120,7 @@ def mode_of_replacement(work: UnitOfWork, actor: Actor, head: RuleHead, rule: Ru
     _check_force(actor, rule, head)
     if same(document_in(state, rule), head.document):
         return None
+    check_lists(work.session, rule)
     if mode is ChangeMode.REQUEST:
         check_request(actor, head)
     return mode
@@ -160,36 +162,6 @@ def rollback(work: UnitOfWork, actor: Actor, rule_id: int, revision: int, to: in
         detail={"to": to}, contributors=contributors,
     )  # fmt: skip
     return save(work, head, rule_id, new)
-
-
-def decide(work: UnitOfWork, actor: Actor, approval_id: int, comment: str, *, approve: bool) -> ApprovalRow:
-    """Approve or reject a request. Raises NotFound, RequestRefused, Conflict, Invalid."""
-    request = work.session.get(ApprovalRow, approval_id)
-    if request is None:
-        raise NotFound(f"approval {approval_id} does not exist")
-    if request.decision is not None:
-        raise Conflict(f"approval {approval_id} has already been {request.decision} by {request.decided_by!a}")
-    head = checked_head(work.session, request.rule_id, request.revision)
-    if approve:
-        check_decision(actor, request.requested_by, contributors_of(request), four_eyes=work.settings.four_eyes)
-        _record_decision(work, request, head, "approved", actor, comment)
-        _carry_out(work, request, head, actor, comment)
-        return request
-    own = request.requested_by == actor.user
-    if not own:
-        require(actor, Permission.DECIDE)
-    _record_decision(work, request, head, "withdrawn" if own else "rejected", actor, comment)
-    record = AuditRecord(
-        actor.user,
-        "approval.reject",
-        f"approval {request.id}",
-        describe_request(request),
-        {"comment": comment},
-        request.rule_id,
-    )
-    work.append_audit(record)
-    work.changed.append(RuleChanged(request.rule_id, head.revision))
-    return request
 
 
 def control(work: UnitOfWork, actor: Actor, name: str, confirm: str, comment: str) -> int:
@@ -245,12 +217,15 @@ def _save_transition(
 
 
 def _validated_rule(work: UnitOfWork, state: StateName, document: dict[str, object], rule_id: int) -> Rule:
-    """Validate a stored document again, because schema and limits may have changed. Raises Invalid."""
-    return work.reader.rule(RuleInput(document=document), ManagedMembers(rule_id, state), strict=False)
+    """Validate a stored document again, because schema, limits and lists may have changed. Raises Invalid."""
+    rule = work.reader.rule(RuleInput(document=document), ManagedMembers(rule_id, state), strict=False)
+    check_lists(work.session, rule)
+    return rule
 
 
-def _carry_out(work: UnitOfWork, request: ApprovalRow, head: RuleHead, actor: Actor, comment: str) -> None:
-    detail = {"approval": request.id, "requestedBy": request.requested_by, "requestComment": request.comment}
+def carry_out(work: UnitOfWork, request: ApprovalRow, head: RuleHead, actor: Actor, comment: str) -> None:
+    """Carry out an approved change. Raises Invalid."""
+    detail = detail_of(request)
     contributors = _contributors_after(request, actor)
     if request.target is not None:
         _save_transition(work, head, StateName(request.target), actor.user, comment, detail, contributors)
@@ -269,15 +244,6 @@ def _contributors_after(request: ApprovalRow, actor: Actor) -> frozenset[str]:
     contributors = contributors_of(request)
     approved = is_second_person(actor.user, request.requested_by, contributors)
     return frozenset({request.author}) if approved else contributors
-
-
-def _record_decision(
-    work: UnitOfWork, request: ApprovalRow, head: RuleHead, decision: str, actor: Actor, comment: str
-) -> None:
-    request.decision, request.decided_by = decision, actor.user
-    request.decided_at_ms, request.decision_comment = work.now_ms, comment
-    head.approval_id = None
-    work.session.flush()
 
 
 def _check_force(actor: Actor, rule: Rule, head: RuleHead | None) -> None:

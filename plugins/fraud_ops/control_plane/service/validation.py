@@ -11,6 +11,7 @@ from fraud_ops.control_plane.domain.read_models import Document, ProblemReason, 
 from fraud_ops.control_plane.domain.rule_input import ManagedMembers, RuleReader, differences, encode_rule
 from fraud_ops.control_plane.service import rule_queries
 from fraud_ops.control_plane.service.ids import storable_id
+from fraud_ops.control_plane.service.lists.uses import check_lists
 from fraud_ops.control_plane.store.models import RuleHead
 
 __all__ = ["validate"]
@@ -26,6 +27,7 @@ def validate(session: Session, reader: RuleReader, rule_input: RuleInput, rule_i
         managed = ManagedMembers(known.rule_id, StateName(known.state), known=document_of(known.document))
     try:
         rule = reader.rule(rule_input, managed, strict=known is not None)
+        check_lists(session, rule)
     except Invalid as error:
         reasons = [ProblemReason.model_validate(reason) for reason in error.reasons]
         return Validation(valid=False, reasons=reasons, document=None, yaml=None, text=None, says=None, changes=[])

@@ -11,6 +11,9 @@ __all__ = [
     "Base",
     "BindingRow",
     "Fact",
+    "ListChangeRow",
+    "ListExpiry",
+    "ListHead",
     "MarkRow",
     "OutboxRow",
     "PositionRow",
@@ -20,6 +23,7 @@ __all__ = [
 ]
 
 USER_CHARS = 256
+LIST_NAME_CHARS = 63
 _NAMES = {
     "pk": "pk_%(table_name)s",
     "ix": "ix_%(table_name)s_%(column_0_name)s",
@@ -89,9 +93,74 @@ class RevisionRow(Base):
     log_version: Mapped[int | None]
 
 
+class ListHead(Base):
+    """A list of values after its newest change. `size` is the number of its values.
+
+    `outbox_seq` is the number of the last record of the newest change in the outbox, if this store made the change;
+    `log_version` is the list's version in the rule log, None while a change waits.
+    """
+
+    __tablename__ = "lists"
+
+    name: Mapped[str] = mapped_column(String(LIST_NAME_CHARS), primary_key=True)
+    type: Mapped[str] = mapped_column(String(8))
+    deleted: Mapped[bool]
+    size: Mapped[int]
+    revision: Mapped[int]
+    source: Mapped[str] = mapped_column(String(32))
+    updated_at_ms: Mapped[int]
+    updated_by: Mapped[str] = mapped_column(String(USER_CHARS))
+    outbox_seq: Mapped[int | None] = mapped_column(index=True)
+    log_version: Mapped[int | None]
+    approval_id: Mapped[int | None] = mapped_column(Integer)
+
+
+class ListChangeRow(Base):
+    """One record of a change of a list; a long change consists of several parts. The values of a list follow from the
+    records in the order of the rule log. After the insert, only the offset in the log changes.
+
+    `record_operation` is the operation of the record, `operation` that of the whole change. `encoded` has the record's
+    values as a JSON array. `added` and `removed` count the values that the whole change adds and removes; only part 0
+    has them. `author` made the change, and `content_author` wrote its values.
+    """
+
+    __tablename__ = "list_changes"
+    __table_args__ = (Index("ix_list_changes_order", "name", "log_version"),)
+
+    name: Mapped[str] = mapped_column(String(LIST_NAME_CHARS), primary_key=True)
+    revision: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    part: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    operation: Mapped[str] = mapped_column(String(8))
+    record_operation: Mapped[str] = mapped_column(String(8))
+    type: Mapped[str] = mapped_column(String(8))
+    encoded: Mapped[bytes] = mapped_column(deferred=True)
+    added: Mapped[int]
+    removed: Mapped[int]
+    expires_at_ms: Mapped[int | None]
+    source: Mapped[str] = mapped_column(String(32))
+    author: Mapped[str] = mapped_column(String(USER_CHARS))
+    content_author: Mapped[str] = mapped_column(String(USER_CHARS))
+    at_ms: Mapped[int]
+    comment: Mapped[str]
+    outbox_seq: Mapped[int | None] = mapped_column(index=True)
+    log_version: Mapped[int | None]
+
+
+class ListExpiry(Base):
+    """A value that leaves its list at a time. `value` is the value as text."""
+
+    __tablename__ = "list_expiries"
+
+    name: Mapped[str] = mapped_column(String(LIST_NAME_CHARS), primary_key=True)
+    value: Mapped[str] = mapped_column(primary_key=True)
+    at_ms: Mapped[int] = mapped_column(index=True)
+
+
 class ApprovalRow(Base):
-    """A request for approval. `author` wrote its document; `contributors` (a JSON array of users) changed it since its
-    last approval.
+    """A request for approval of a change of a rule or of a list. `author` wrote its document; `contributors` (a JSON
+    array of users) changed it since its last approval.
+
+    `payload` has all values of a change of a list as a JSON array. Its `document` has only the first of them.
     """
 
     __tablename__ = "approvals"
@@ -103,11 +172,13 @@ class ApprovalRow(Base):
     )
 
     id: Mapped[int] = mapped_column(Integer, primary_key=True)
-    rule_id: Mapped[int] = mapped_column(index=True)
+    rule_id: Mapped[int | None] = mapped_column(index=True)
+    list_name: Mapped[str | None] = mapped_column(String(LIST_NAME_CHARS))
     revision: Mapped[int]
     action: Mapped[str] = mapped_column(String(16))
     target: Mapped[str | None] = mapped_column(String(8))
     document: Mapped[str]
+    payload: Mapped[str | None] = mapped_column(deferred=True)
     author: Mapped[str] = mapped_column(String(USER_CHARS))
     contributors: Mapped[str]
     requested_by: Mapped[str] = mapped_column(String(USER_CHARS))
@@ -153,6 +224,7 @@ class OutboxRow(Base):
 
     seq: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
     rule_id: Mapped[int | None] = mapped_column(index=True)
+    list_name: Mapped[str | None] = mapped_column(String(LIST_NAME_CHARS))
     revision: Mapped[int | None]
     key: Mapped[bytes]
     value: Mapped[bytes]

@@ -1,7 +1,7 @@
-"""The threads beside the service: the publisher, the mirror of the rule log, and the CDC intake.
+"""The threads beside the service: publisher, mirror of the rule log, CDC intake, and expiry of list values.
 
-Several processes may run these threads. Of each of the three, one process at a time does the work, and another one
-takes over when it ends.
+Several processes may run these threads. Of each of the first three, one process at a time does the work, and another
+one takes over when it ends.
 """
 
 from __future__ import annotations
@@ -17,9 +17,11 @@ from fraud_ops.control_plane.service.store_access import StoreAccess
 from fraud_ops.control_plane.settings import ControlPlaneSettings
 from fraud_ops.control_plane.store.database import Database
 from fraud_ops.control_plane.sync.cdc import cdc_intake
+from fraud_ops.control_plane.sync.expiry import Expiry
 from fraud_ops.control_plane.sync.mirror import log_mirror
 from fraud_ops.control_plane.sync.outbox import Publisher
 from fraud_ops.control_plane.sync.reader_state import ReaderPosition
+from fraud_ops.control_plane.sync.topic_consumer import TopicConsumer
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.model.schema import TransactionSchema
@@ -52,10 +54,11 @@ class Background:
             self._publisher.wake()
 
         self._cdc = cdc_intake(store, kafka, detector.topics.rules_cdc, arrived)
+        self._expiry = Expiry(store, arrived)
         self._stop = threading.Event()
         self._threads = [
             threading.Thread(target=each.run, args=(self._stop,), name=f"control-plane-{name}", daemon=True)
-            for name, each in (("publisher", self._publisher), ("mirror", self._mirror), ("cdc", self._cdc))
+            for name, each in self._by_name()
         ]
 
     def start(self, service: ControlService | None = None) -> None:
@@ -81,5 +84,9 @@ class Background:
 
     def failures(self) -> dict[str, str]:
         """The reasons why threads fail at the moment, by name."""
-        reasons = {"publisher": self._publisher.failure, "mirror": self._mirror.failure, "cdc": self._cdc.failure}
-        return {name: failure for name, failure in reasons.items() if failure is not None}
+        return {name: each.failure for name, each in self._by_name() if each.failure is not None}
+
+    def _by_name(self) -> Sequence[tuple[str, Publisher | TopicConsumer | Expiry]]:
+        return (
+            ("publisher", self._publisher), ("mirror", self._mirror), ("cdc", self._cdc), ("expiry", self._expiry),
+        )  # fmt: skip

@@ -22,15 +22,18 @@ from fraud_ops.control_plane.service.contributors import encode_contributors
 from fraud_ops.control_plane.service.store_access import StoreAccess
 from fraud_ops.control_plane.service.transitions import delete_all
 from fraud_ops.control_plane.store.facts import store_id
-from fraud_ops.control_plane.store.models import OutboxRow, RevisionRow, RuleHead
+from fraud_ops.control_plane.store.models import ListChangeRow, ListHead, OutboxRow, RevisionRow, RuleHead
+from fraud_ops.control_plane.sync.list_mirror import apply_foreign_list, published_type
 from fraud_ops.control_plane.sync.topic_consumer import ConsumedTopic, TopicConsumer
 from fraud_rules.codec.rules.codec import encode_document, read_entry
 from fraud_rules.errors import RuleRejected
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.decoding import UNDECODABLE
 from fraud_rules.kafka.reader import Record
+from fraud_rules.model.list_history import list_faults
 from fraud_rules.model.rule import Control, ControlType, Rule, RuleDeletion
 from fraud_rules.model.ruleset import LogEntry
+from fraud_rules.model.value_list import ListChange
 
 __all__ = ["AUDIT_HEADER", "NAME", "SEQ_HEADER", "STORE_HEADER", "log_mirror", "mark_arrived", "mark_published"]
 
@@ -64,11 +67,12 @@ def mark_published(work: UnitOfWork, seq: int, offset: int) -> None:
         update(OutboxRow)
         .where(OutboxRow.seq == seq, OutboxRow.log_version.is_(None))
         .values(log_version=offset, published_ms=work.now_ms)
-        .returning(OutboxRow.rule_id, OutboxRow.revision)
+        .returning(OutboxRow.rule_id, OutboxRow.revision, OutboxRow.list_name)
     ).one_or_none()
     if marked is None:
         return
-    for table in (RevisionRow, RuleHead):
+    tables = (RevisionRow, RuleHead) if marked.list_name is None else (ListChangeRow, ListHead)
+    for table in tables:
         work.session.execute(update(table).where(table.outbox_seq == seq).values(log_version=offset))
     work.changed.append(RuleChanged(*marked))
 
@@ -90,7 +94,10 @@ def _apply_record(work: UnitOfWork, record: Record, own_store: bytes) -> None:
     source = _source_of(record)
     match entry.change:
         case Rule() as rule:
+            _check_lists(work, entry, rule)
             _apply_foreign_rule(work, entry, rule, source)
+        case ListChange() as change:
+            apply_foreign_list(work, entry, change, source)
         case RuleDeletion(rule_id):
             _apply_foreign_deletion(work, entry, rule_id, source)
         case Control(kind):
@@ -125,6 +132,13 @@ def _apply_foreign_rule(work: UnitOfWork, entry: LogEntry, rule: Rule, source: s
         at_ms=entry.append_ms,
     )
     _save_in_log_order(work, entry, rule.rule_id, new)
+
+
+def _check_lists(work: UnitOfWork, entry: LogEntry, rule: Rule) -> None:
+    """Raise RuleRejected if the rule log rejects the rule, because of the lists that it has before the rule."""
+    faults = list_faults(rule, lambda name: published_type(work, name, entry.version)) if rule.lists else []
+    if faults:
+        raise RuleRejected(faults, rule.rule_id)
 
 
 def _apply_foreign_deletion(work: UnitOfWork, entry: LogEntry, rule_id: int, source: str) -> None:

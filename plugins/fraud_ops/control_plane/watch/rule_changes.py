@@ -1,4 +1,4 @@
-"""Reports changes of rules, by any user in any process, to the event stream."""
+"""Reports changes of rules and lists, by any user in any process, to the event stream."""
 
 from __future__ import annotations
 
@@ -59,12 +59,14 @@ class ChangesWatch(BackgroundThread):
         rows = self._service.audit_rows(limit=_ROWS).items
         newest = rows[0].seq if rows else 0
         before = self._seen
-        changes: list[Event] = [FeedRuleChange(newest, each.rule_id, each.revision) for each in accepted]
+        changes: list[Event] = [
+            FeedRuleChange(newest, each.rule_id, each.revision, each.list_name) for each in accepted
+        ]
         if before is not None:
-            known = {each.rule_id for each in accepted}
+            known = {(each.rule_id, each.list_name) for each in accepted}
             new = [row for row in rows if row.seq > before]
-            others = {_rule_of(row.subject) for row in new} - known - {None}
-            changes += [FeedRuleChange(newest, rule_id, None) for rule_id in sorted(filter(None, others))]
+            others = {_subject_of(row.subject) for row in new} - known - {(None, None)}
+            changes += [FeedRuleChange(newest, rule_id, None, name) for rule_id, name in sorted(others, key=str)]
             if len(new) == _ROWS:
                 changes = [FeedRuleChange(newest, None, None)]
         if changes:
@@ -72,7 +74,9 @@ class ChangesWatch(BackgroundThread):
         self._seen = newest
 
 
-def _rule_of(subject: str) -> int | None:
-    """Read the rule id from the subject of an audit row; None for other subjects."""
-    kind, _, number = subject.partition(" ")
-    return int(number) if kind == "rule" and number.isascii() and number.isdigit() else None
+def _subject_of(subject: str) -> tuple[int | None, str | None]:
+    """Read the rule id or the list's name from the subject of an audit row; neither for other subjects."""
+    kind, _, named = subject.partition(" ")
+    if kind == "list":
+        return None, named
+    return (int(named), None) if kind == "rule" and named.isascii() and named.isdigit() else (None, None)

@@ -19,6 +19,7 @@ def activation_of(operation: RuleOperation) -> rules.Activation:
     return rules.Activation(
         log_version=operation.rule_version,
         rule_id=operation.rule_id,
+        list_name=operation.list_name,
         status="REJECTED" if operation.rejected else "LIVE",
         reasons=reasons_shown(operation.reasons),
         batch_id=operation.batch_id,
@@ -39,10 +40,17 @@ def _warm_up(report: WarmUpReport) -> rules.WarmUp:
     )
 
 
-def pending_activation(version: int, rule_id: int | None) -> rules.Activation:
+def pending_activation(version: int, rule_id: int | None, list_name: str | None = None) -> rules.Activation:
     """Build the activation of a record that the detector has not reported yet."""
     return rules.Activation(
-        log_version=version, rule_id=rule_id, status="PENDING", reasons=[], batch_id=None, time=None, warm_up=None
+        log_version=version,
+        rule_id=rule_id,
+        list_name=list_name,
+        status="PENDING",
+        reasons=[],
+        batch_id=None,
+        time=None,
+        warm_up=None,
     )
 
 

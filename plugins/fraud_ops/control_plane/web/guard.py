@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -11,7 +13,9 @@ __all__ = ["Guard"]
 
 _MOST_BYTES = 262_144
 _IMPORT_BYTES = 8_388_608  # above the service's bound on a file, because JSON escapes each line break of the file
+_LIST_BYTES = 25_165_824  # above the service's bound on the values of a change
 _MOST_QUERY_BYTES = 4_096
+_LIST_CHANGE = re.compile(r"/api/lists(/[^/]+/(changes|preview))?$")
 _HEADERS = {
     # The component library writes styles at run time. Scripts may only come from this server's files.
     "Content-Security-Policy": (
@@ -49,7 +53,7 @@ class _Asked:
 
     def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
         self._scope, self._receive, self._send = scope, receive, send
-        self._most = _IMPORT_BYTES if scope["path"].endswith("/api/import") else _MOST_BYTES
+        self._most = _most_bytes(scope["path"])
         self._seen = 0
 
     def refusal(self) -> WebError | None:
@@ -81,3 +85,10 @@ class _Asked:
 
     def _too_large(self) -> WebError:
         return WebError(413, f"the body of this request may have at most {self._most:,} bytes")
+
+
+def _most_bytes(path: str) -> int:
+    """The largest body of a request. Files may be larger than other bodies."""
+    if path.endswith("/api/import"):
+        return _IMPORT_BYTES
+    return _LIST_BYTES if _LIST_CHANGE.search(path) else _MOST_BYTES

@@ -40,12 +40,14 @@ def revisions(plane: ControlPlane, rule_id: int, found: Iterable[read_models.Rev
     return [schemas.Version(**dict(each), activation=activation(plane, each.log_version, rule_id)) for each in found]
 
 
-def activation(plane: ControlPlane, log_version: int | None, rule_id: int) -> schemas.Activation | None:
+def activation(
+    plane: ControlPlane, log_version: int | None, rule_id: int | None, list_name: str | None = None
+) -> schemas.Activation | None:
     """Find the detector's report about a record; None for a change that is not in the rule log."""
     if log_version is None:
         return None
-    operation = plane.memory.operation(log_version, rule_id)
-    return pending_activation(log_version, rule_id) if operation is None else activation_of(operation)
+    operation = plane.memory.operation(log_version, rule_id, list_name)
+    return pending_activation(log_version, rule_id, list_name) if operation is None else activation_of(operation)
 
 
 def quality_of(alerts: int, marks: tuple[int, int]) -> schemas.Quality:

@@ -80,7 +80,8 @@ class ServerSentEvents(EventEncoder):
             case FeedOperation():
                 return _event("operation", _json(activation_of(event.operation)), place)
             case FeedRuleChange():
-                return _event("rules", encode({"ruleId": event.rule_id, "revision": event.revision}), place)
+                changed = {"ruleId": event.rule_id, "revision": event.revision, "listName": event.list_name}
+                return _event("rules", encode(changed), place)
             case FeedBatch():
                 return _event("progress", _json(point_of([event])), place)
 

@@ -16,6 +16,8 @@ const RulePage = lazy(() => import("./rules/RulePage"));
 const ApprovalsPage = lazy(() => import("./rules/ApprovalsPage"));
 const QualityPage = lazy(() => import("./alerts/QualityPage"));
 const DecisionsPage = lazy(() => import("./decisions/DecisionsPage"));
+const ListsPage = lazy(() => import("./lists/ListsPage"));
+const ListPage = lazy(() => import("./lists/ListPage"));
 const DetectorPage = lazy(() => import("./detector/DetectorPage"));
 const DemoPage = lazy(() => import("./detector/DemoPage"));
 const AuditPage = lazy(() => import("./admin/AuditPage"));
@@ -68,6 +70,8 @@ function PageRoutes() {
         <Route path="rules" element={<RulesPage />} />
         <Route path="rules/new" element={<RulePage key="new" />} />
         <Route path="rules/:id" element={<RulePage />} />
+        <Route path="lists" element={<ListsPage />} />
+        <Route path="lists/:name" element={<ListPage />} />
         <Route path="approvals" element={<ApprovalsPage />} />
         <Route path="alerts" element={<AlertsPage />} />
         <Route path="decisions" element={<DecisionsPage />} />

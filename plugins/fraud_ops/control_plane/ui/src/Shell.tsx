@@ -49,6 +49,7 @@ function NavigationBar({ me }: { me: Me }) {
         <nav aria-label="Fraud rules">
           <ul>
             <NavigationLink to="/rules">Rules</NavigationLink>
+            <NavigationLink to="/lists">Lists</NavigationLink>
             <NavigationLink to="/alerts">Alerts</NavigationLink>
             <NavigationLink to="/decisions">Decisions</NavigationLink>
             <NavigationLink to="/approvals">

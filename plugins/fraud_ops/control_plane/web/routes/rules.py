@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from typing import Annotated, Any, Literal
 
-from fastapi import Header, Path, Query, Response
+from fastapi import Path, Query, Response
 
 from fraud_ops.control_plane.domain import read_models
 from fraud_ops.control_plane.domain.lifecycle import StateName
@@ -16,6 +15,7 @@ from fraud_ops.control_plane.web.auth import CurrentActor
 from fraud_ops.control_plane.web.convert import activation_of
 from fraud_ops.control_plane.web.dependencies import CurrentPlane
 from fraud_ops.control_plane.web.lanes import LaneName
+from fraud_ops.control_plane.web.preconditions import IfMatch, revision_read
 from fraud_ops.control_plane.web.problems import WebError
 from fraud_ops.control_plane.web.routing import least, router
 from fraud_ops.control_plane.web.schemas import rules as schemas
@@ -27,15 +27,11 @@ __all__ = ["routes"]
 routes = router("rules")
 
 Id = Annotated[int, Path(ge=1, le=MAX_ID)]
-IfMatch = Annotated[
-    str | None, Header(alias="If-Match", max_length=100, description='The revision as last read: `"<revision>"`.')
-]
 Cursor = Annotated[str | None, Query(max_length=200)]
 Revision = Annotated[int, Query(ge=1, le=2**53)]
 Before = Annotated[int | None, Query(ge=1, le=MAX_ID)]
 Limit = Annotated[int, Query(ge=1, le=200)]
 
-_ETAG = re.compile(r'(?:W/)?"([0-9]{1,15})"', re.ASCII)
 _AWAITS_APPROVAL: dict[int | str, dict[str, Any]] = {
     202: {"model": schemas.RuleDetail, "description": "The change waits for the approval of a second person."}
 }
@@ -86,7 +82,7 @@ def edit_rule(
     plane: CurrentPlane, actor: CurrentActor, rule_id: Id, body: schemas.WriteRequest, if_match: IfMatch = None
 ) -> Response:
     """Save a new revision, or request it if it needs approval (202)."""
-    revision = _revision_read(if_match)
+    revision = revision_read(if_match)
     return _change_response(
         plane, plane.service.edit(actor, rule_id, revision, _rule_input(body), body.comment), revision
     )
@@ -120,7 +116,7 @@ def change_state(
     plane: CurrentPlane, actor: CurrentActor, rule_id: Id, body: schemas.StateRequest, if_match: IfMatch = None
 ) -> Response:
     """Change the state of a rule, or request the change if it needs approval (202)."""
-    revision = _revision_read(if_match)
+    revision = revision_read(if_match)
     return _change_response(
         plane, plane.service.change_state(actor, rule_id, revision, body.state, body.comment), revision
     )
@@ -140,7 +136,7 @@ def roll_back(
     if_match: IfMatch = None,
 ) -> Response:
     """Save an old revision's document as a new revision, or request it if it needs approval (202)."""
-    revision = _revision_read(if_match)
+    revision = revision_read(if_match)
     return _change_response(
         plane, plane.service.rollback(actor, rule_id, revision, body.revision, body.comment), revision
     )
@@ -219,18 +215,6 @@ def _rule_input(body: schemas.WriteRequest | schemas.ValidateRequest) -> RuleInp
     if sum(each is not None for each in (body.document, body.text, body.yaml)) != 1:
         raise WebError(422, "send the rule in one form: document, text or yaml")
     return RuleInput(document=body.document, text=body.text, yaml=body.yaml)
-
-
-def _revision_read(if_match: str | None) -> int:
-    """Parse the revision that the client has read."""
-    if if_match is None:
-        raise WebError(
-            428, 'send If-Match: "<revision>" with the revision that you have read, to protect the changes of others'
-        )
-    found = _ETAG.fullmatch(if_match.strip())
-    if found is None:
-        raise WebError(412, 'If-Match must be one revision in quotes, as in the ETag of the rule: "3"')
-    return int(found[1])
 
 
 def _change_response(plane: CurrentPlane, rule: RuleWithForms, revision: int) -> Response:

@@ -400,6 +400,172 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/lists": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Lists
+         * @description List the lists by name, with the rules that use them.
+         */
+        get: operations["listLists"];
+        put?: never;
+        /**
+         * Create List
+         * @description Create a list with its values.
+         */
+        post: operations["createList"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/lists/{name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get List
+         * @description Read a list, with its revision as the ETag.
+         */
+        get: operations["getList"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/lists/{name}/changes": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Change List
+         * @description Change the values of a list, or delete it (204), or request the change if it needs approval (202).
+         *
+         *     SET and DELETE need If-Match.
+         */
+        post: operations["changeList"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/lists/{name}/diff": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Diff List Versions
+         * @description Compare the values after two revisions. Revision 0 stands for no values.
+         */
+        get: operations["diffListVersions"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/lists/{name}/export": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Export List
+         * @description Export the values, one per line, as a file for a change.
+         */
+        get: operations["exportList"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/lists/{name}/preview": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Preview List Change
+         * @description Show the values that a change would add and remove. This saves nothing.
+         */
+        post: operations["previewListChange"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/lists/{name}/values": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Values
+         * @description List the values that contain the text `q`, in order.
+         */
+        get: operations["listValues"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/lists/{name}/versions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List List Versions
+         * @description List the changes of a list, newest first.
+         */
+        get: operations["listListVersions"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/liveness": {
         parameters: {
             query?: never;
@@ -784,6 +950,8 @@ export interface components {
         Activation: {
             /** Batchid */
             batchId: number | null;
+            /** Listname */
+            listName: string | null;
             /** Logversion */
             logVersion: number;
             /** Reasons */
@@ -911,12 +1079,12 @@ export interface components {
         };
         /**
          * Approval
-         * @description A request for approval of a change.
+         * @description A request for approval of a change of a rule or of a list.
          */
         Approval: {
             /**
              * Action
-             * @description state, edit or rollback.
+             * @description state, edit or rollback; list for a change of a list.
              */
             action: string;
             /**
@@ -940,21 +1108,29 @@ export interface components {
             decisionComment: string | null;
             /**
              * Document
-             * @description The rule after approval.
+             * @description The rule after approval; or the change of the list, with its first values and their `count`.
              */
             document: {
                 [key: string]: unknown;
             };
             /** Id */
             id: number;
+            /**
+             * Listname
+             * @description Null for a rule.
+             */
+            listName: string | null;
             /** Requestedat */
             requestedAt: number;
             /** Requestedby */
             requestedBy: string;
             /** Revision */
             revision: number;
-            /** Ruleid */
-            ruleId: number;
+            /**
+             * Ruleid
+             * @description Null for a list.
+             */
+            ruleId: number | null;
             target: components["schemas"]["StateName"] | null;
         };
         /**
@@ -1136,6 +1312,26 @@ export interface components {
             ruleId: number | null;
             /** Time */
             time: number;
+        };
+        /**
+         * CreateListRequest
+         * @description A new list with its values. With `expiresAt`, the values leave the list at that time.
+         */
+        CreateListRequest: {
+            /**
+             * Comment
+             * @default
+             */
+            comment: string;
+            /** Content */
+            content?: string | null;
+            /** Expiresat */
+            expiresAt?: number | null;
+            /** Name */
+            name: string;
+            type: components["schemas"]["ListType"];
+            /** Values */
+            values?: string[] | null;
         };
         /**
          * Decision
@@ -1424,6 +1620,174 @@ export interface components {
             transaction: {
                 [key: string]: unknown;
             };
+        };
+        /**
+         * ListChangeRequest
+         * @description A change of a list. With `expiresAt`, the values of a SET or ADD leave the list at that time.
+         */
+        ListChangeRequest: {
+            /**
+             * Comment
+             * @default
+             */
+            comment: string;
+            /** Content */
+            content?: string | null;
+            /** Expiresat */
+            expiresAt?: number | null;
+            operation: components["schemas"]["ListOperation"];
+            /** Values */
+            values?: string[] | null;
+        };
+        /**
+         * ListDiff
+         * @description The values that a change adds and removes: their numbers, and the first of them.
+         */
+        ListDiff: {
+            /** Added */
+            added: number;
+            /** Addedvalues */
+            addedValues: string[];
+            /** Removed */
+            removed: number;
+            /** Removedvalues */
+            removedValues: string[];
+        };
+        /**
+         * ListOperation
+         * @description The operation of a list record. `SET` creates or replaces a list, and `DELETE` removes it.
+         * @enum {string}
+         */
+        ListOperation: "SET" | "ADD" | "REMOVE" | "DELETE";
+        /**
+         * ListPreviewRequest
+         * @description A change to compare with the list. DELETE has no values.
+         */
+        ListPreviewRequest: {
+            /** Content */
+            content?: string | null;
+            operation: components["schemas"]["ListOperation"];
+            /** Values */
+            values?: string[] | null;
+        };
+        /**
+         * ListRow
+         * @description A list. `activation` concerns its newest record in the rule log; the list is live if it says LIVE.
+         */
+        ListRow: {
+            activation: components["schemas"]["Activation"] | null;
+            /**
+             * Expiring
+             * @description The number of values that expire.
+             */
+            expiring: number;
+            /** Name */
+            name: string;
+            /** Nextexpiry */
+            nextExpiry: number | null;
+            pendingApproval: components["schemas"]["Approval"] | null;
+            /**
+             * Published
+             * @description False only while the newest change waits for the rule log.
+             */
+            published: boolean;
+            /** Revision */
+            revision: number;
+            /**
+             * Rules
+             * @description The rules that name the list, drafts too.
+             */
+            rules: components["schemas"]["ListUse"][];
+            /** Size */
+            size: number;
+            /** Source */
+            source: string;
+            type: components["schemas"]["ListType"];
+            /** Updatedat */
+            updatedAt: number;
+            /** Updatedby */
+            updatedBy: string;
+        };
+        /**
+         * ListType
+         * @description The type of a list's values. A field of the same type can be looked up in the list.
+         * @enum {string}
+         */
+        ListType: "long" | "string";
+        /**
+         * ListUse
+         * @description A rule that names a list.
+         */
+        ListUse: {
+            /** Name */
+            name: string | null;
+            /** Ruleid */
+            ruleId: number;
+            state: components["schemas"]["StateName"];
+        };
+        /**
+         * ListValues
+         * @description A page of values in order. `next` is the cursor of the next page.
+         */
+        ListValues: {
+            /** Items */
+            items: components["schemas"]["ListedValue"][];
+            /** Next */
+            next: string | null;
+        };
+        /**
+         * ListVersion
+         * @description A change of a list.
+         */
+        ListVersion: {
+            activation: components["schemas"]["Activation"] | null;
+            /** Added */
+            added: number;
+            /** At */
+            at: number;
+            /** Author */
+            author: string;
+            /** Comment */
+            comment: string;
+            /** Expiresat */
+            expiresAt: number | null;
+            /** Logversion */
+            logVersion: number | null;
+            operation: components["schemas"]["ListOperation"];
+            /** Removed */
+            removed: number;
+            /** Revision */
+            revision: number;
+            /** Source */
+            source: string;
+        };
+        /**
+         * ListVersions
+         * @description A page of changes, newest first.
+         */
+        ListVersions: {
+            /** Items */
+            items: components["schemas"]["ListVersion"][];
+            /** Next */
+            next: string | null;
+        };
+        /**
+         * ListedValue
+         * @description A value of a list, with the time at which it leaves the list.
+         */
+        ListedValue: {
+            /** Expiresat */
+            expiresAt: number | null;
+            /** Value */
+            value: string;
+        };
+        /**
+         * Lists
+         * @description All lists, by name.
+         */
+        Lists: {
+            /** Items */
+            items: components["schemas"]["ListRow"][];
         };
         /**
          * Liveness
@@ -1735,9 +2099,14 @@ export interface components {
         };
         /**
          * RuleChanged
-         * @description A rule was changed. `ruleId` is null if any rule may have changed.
+         * @description A rule or a list was changed. If both `ruleId` and `listName` are null, any rule or list may have changed.
          */
         RuleChanged: {
+            /**
+             * Listname
+             * @default null
+             */
+            listName: string | null;
             /** Revision */
             revision: number | null;
             /** Ruleid */
@@ -2852,6 +3221,322 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ImportResult"];
+                };
+            };
+            /** @description A problem. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    listLists: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Lists"];
+                };
+            };
+            /** @description A problem. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    createList: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CreateListRequest"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListRow"];
+                };
+            };
+            /** @description A problem. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    getList: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListRow"];
+                };
+            };
+            /** @description A problem. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    changeList: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The revision as last read: `"<revision>"`. */
+                "If-Match"?: string | null;
+            };
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ListChangeRequest"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListRow"];
+                };
+            };
+            /** @description The change waits for the approval of a second person. */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListRow"];
+                };
+            };
+            /** @description The list is deleted. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description A problem. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    diffListVersions: {
+        parameters: {
+            query: {
+                from: number;
+                to: number;
+            };
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListDiff"];
+                };
+            };
+            /** @description A problem. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    exportList: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/plain": string;
+                };
+            };
+            /** @description A problem. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    previewListChange: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ListPreviewRequest"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListDiff"];
+                };
+            };
+            /** @description A problem. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    listValues: {
+        parameters: {
+            query?: {
+                q?: string;
+                limit?: number;
+                cursor?: string | null;
+            };
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListValues"];
+                };
+            };
+            /** @description A problem. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    listListVersions: {
+        parameters: {
+            query?: {
+                before?: number | null;
+                limit?: number;
+            };
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListVersions"];
                 };
             };
             /** @description A problem. */

@@ -5,7 +5,7 @@ import { Link } from "react-router";
 import { useMe, useRuleNames, useRules } from "../api/hooks";
 import { get, queryString } from "../api/http";
 import { keys } from "../api/keys";
-import type { Approval, Approvals, Me, RuleRow } from "../api/types";
+import type { Approval, Approvals, Me, RuleDocument, RuleRow } from "../api/types";
 import { ChangeTable } from "../components/ChangeTable";
 import { Chip, StateChip } from "../components/Chip";
 import { EmptyState } from "../components/EmptyState";
@@ -51,8 +51,8 @@ export default function ApprovalsPage() {
                   <li key={approval.id} className="panel">
                     <ApprovalItem
                       approval={approval}
-                      row={rowOf(approval.ruleId)}
-                      name={names.get(approval.ruleId) ?? ""}
+                      row={approval.ruleId === null ? undefined : rowOf(approval.ruleId)}
+                      name={approval.ruleId === null ? "" : (names.get(approval.ruleId) ?? "")}
                       me={me.data}
                     />
                   </li>
@@ -79,11 +79,17 @@ function ApprovalItem({
   me: Me | undefined;
 }) {
   return (
-    <article aria-label={`Rule ${approval.ruleId}`}>
+    <article aria-label={approval.ruleId === null ? `List ${approval.listName}` : `Rule ${approval.ruleId}`}>
       <div style={{ display: "flex", flexWrap: "wrap", gap: "0.5rem", alignItems: "center" }}>
-        <Link to={`/rules/${approval.ruleId}`} className="wrap" style={{ fontWeight: 600 }}>
-          {approval.ruleId} {name}
-        </Link>
+        {approval.ruleId === null ? (
+          <Link to={`/lists/${approval.listName}`} className="wrap" style={{ fontWeight: 600 }}>
+            {approval.listName}
+          </Link>
+        ) : (
+          <Link to={`/rules/${approval.ruleId}`} className="wrap" style={{ fontWeight: 600 }}>
+            {approval.ruleId} {name}
+          </Link>
+        )}
         {row && <StateChip state={row.state} />}
         <Chip tone="warn">{requestText(approval)}</Chip>
         <span
@@ -95,7 +101,7 @@ function ApprovalItem({
         </span>
       </div>
       <div className="code" style={{ margin: "0.375rem 0" }}>
-        {ruleFormula(approval.document)}
+        {approval.ruleId === null ? listedValues(approval.document) : ruleFormula(approval.document)}
       </div>
       {row && approval.decision === null && approval.action !== "state" && (
         <ChangeTable changes={changesBetween(row.document, approval.document)} />
@@ -115,4 +121,13 @@ function ApprovalItem({
       )}
     </article>
   );
+}
+
+const SHOWN_VALUES = 20;
+
+/** The first values of a change of a list. */
+function listedValues(document: RuleDocument): string {
+  const { values, count } = document as { values: string[]; count: number };
+  const shown = values.slice(0, SHOWN_VALUES);
+  return `${shown.join(", ")}${count > shown.length ? ` and ${count - shown.length} more` : ""}`;
 }

@@ -4,13 +4,19 @@ import { useApiMutation } from "../api/hooks";
 import { keys } from "../api/keys";
 import type { Approval, Me } from "../api/types";
 import { stateName } from "../components/Chip";
-import { formatAge } from "../format";
+import { formatAge, formatNumber } from "../format";
 
 /** The display names of decisions. */
 export const DECISIONS = { APPROVED: "Approved", REJECTED: "Rejected", WITHDRAWN: "Withdrawn" };
 
+const LIST_CHANGES: Record<string, string> = { SET: "set", ADD: "add", REMOVE: "remove" };
+
 /** A request in words. */
-export function requestText({ action, target }: Approval): string {
+export function requestText({ action, target, document }: Approval): string {
+  if (action === "list") {
+    const { listOperation, count } = document as { listOperation: string; count: number };
+    return `${LIST_CHANGES[listOperation] ?? listOperation} ${count === 1 ? "1 value" : `${formatNumber(count)} values`}`;
+  }
   if (target !== null) return `change to ${stateName(target).toLowerCase()}`;
   return action === "rollback" ? "rollback" : "edited rule";
 }
@@ -35,7 +41,10 @@ export function DecisionForm({ approval, me }: { approval: Approval; me: Me }) {
     (decision) => ({ path: `/approvals/${approval.id}/${decision}`, method: "POST", body: { comment } }),
     {
       successMessage: ({ body }) => (body.decision === null ? null : DECISIONS[body.decision]),
-      invalidates: [keys.approvals, keys.rules, keys.versions(approval.ruleId)],
+      invalidates: [
+        keys.approvals,
+        ...(approval.ruleId === null ? [keys.lists] : [keys.rules, keys.versions(approval.ruleId)]),
+      ],
     },
   );
   const canDecide = me.can.includes("decide");

@@ -3,7 +3,7 @@ import { useQuery } from "@tanstack/react-query";
 import { Link } from "react-router";
 import { get } from "../api/http";
 import { keys } from "../api/keys";
-import type { RefusedRecords as RejectedRecordList } from "../api/types";
+import type { Activation, RefusedRecords as RejectedRecordList } from "../api/types";
 import { ReasonList } from "../components/ErrorAlert";
 import { ScrollableTable } from "../components/ScrollableTable";
 import { Timestamp } from "../components/Timestamp";
@@ -20,14 +20,14 @@ export function RejectedRecords() {
   return (
     <section className="panel" aria-label="Rejected records" style={{ marginTop: "1rem" }}>
       <h2>Rejected records</h2>
-      <p>The detector ignores these rule log records. The previous rule version stays in force.</p>
-      <ScrollableTable label="Rejected records" columns={["Time", "Offset", "Rule", "Reasons"]}>
+      <p>The detector ignores these rule log records. The previous version stays in force.</p>
+      <ScrollableTable label="Rejected records" columns={["Time", "Offset", "Rule or list", "Reasons"]}>
         {data.items.map((record) => (
           <Table.Tr key={record.logVersion}>
             <Table.Td>{record.time === null ? "–" : <Timestamp ms={record.time} />}</Table.Td>
             <Table.Td className="number">{formatNumber(record.logVersion)}</Table.Td>
             <Table.Td className="number">
-              {record.ruleId === null ? "unreadable" : <Link to={`/rules/${record.ruleId}`}>{record.ruleId}</Link>}
+              <RecordSubject record={record} />
             </Table.Td>
             <Table.Td style={{ minWidth: "14rem" }}>
               <ReasonList reasons={record.reasons} />
@@ -37,4 +37,9 @@ export function RejectedRecords() {
       </ScrollableTable>
     </section>
   );
+}
+
+function RecordSubject({ record }: { record: Activation }) {
+  if (record.listName !== null) return <Link to={`/lists/${record.listName}`}>{record.listName}</Link>;
+  return record.ruleId === null ? "unreadable" : <Link to={`/rules/${record.ruleId}`}>{record.ruleId}</Link>;
 }

@@ -13,6 +13,7 @@ const server = mockServer();
 const PENDING: Activation = {
   logVersion: 8,
   ruleId: 1,
+  listName: null,
   status: "PENDING",
   reasons: [],
   batchId: null,
@@ -42,8 +43,8 @@ test("a changed rule is read again and replaced; a deleted rule disappears", asy
     http.get("*/api/rules/2", () => HttpResponse.json(detail({ ruleId: 2 }))),
     http.get("*/api/rules/3", () => HttpResponse.json(detail({ ruleId: 3, state: "DELETE" }))),
   );
-  await refreshRule(client, { ruleId: 2, revision: 1 });
-  await refreshRule(client, { ruleId: 3, revision: 9 });
+  await refreshRule(client, { ruleId: 2, revision: 1, listName: null });
+  await refreshRule(client, { ruleId: 3, revision: 9, listName: null });
   expect(listed(client).map((row) => row.ruleId)).toEqual([1, 2]);
 });
 

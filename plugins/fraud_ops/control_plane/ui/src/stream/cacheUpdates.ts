@@ -5,9 +5,13 @@ import type { Activation, Progress, ProgressPoint, RuleChanged, RuleDetail, Rule
 
 const MAX_POINTS = 2_000;
 
-/** Reads a changed rule again and replaces its row. Without a rule id, refetches all rules. */
-export async function refreshRule(client: QueryClient, { ruleId }: RuleChanged): Promise<void> {
+/** Reads a changed rule again and replaces its row. Without a rule id, refetches all lists, and without a list's name
+ * all rules.
+ */
+export async function refreshRule(client: QueryClient, { ruleId, listName }: RuleChanged): Promise<void> {
   void client.invalidateQueries({ queryKey: keys.approvals });
+  if (ruleId === null) void client.invalidateQueries({ queryKey: keys.lists });
+  if (listName !== null) return;
   if (ruleId === null) {
     await client.invalidateQueries({ queryKey: keys.rules });
     return;
@@ -25,8 +29,9 @@ export async function refreshRule(client: QueryClient, { ruleId }: RuleChanged):
 
 /** Applies the detector's answer to a record of the rule log. */
 export function applyActivation(client: QueryClient, activation: Activation): void {
-  const { ruleId } = activation;
+  const { ruleId, listName } = activation;
   if (activation.status === "REJECTED") void client.invalidateQueries({ queryKey: keys.refused });
+  if (listName !== null) void client.invalidateQueries({ queryKey: keys.lists });
   if (ruleId === null) return;
   const updated = <T extends RuleRow>(row: T): T =>
     row.ruleId === ruleId && row.activation?.logVersion === activation.logVersion ? { ...row, activation } : row;
@@ -37,7 +42,7 @@ export function applyActivation(client: QueryClient, activation: Activation): vo
   void client.invalidateQueries({ queryKey: keys.versions(ruleId) });
   // The answer can arrive before the event about the change itself.
   if (known && (known.activation?.logVersion ?? -1) < activation.logVersion) {
-    void refreshRule(client, { ruleId, revision: null });
+    void refreshRule(client, { ruleId, revision: null, listName: null });
   }
 }
 

@@ -58,6 +58,7 @@ export function rule(members: Partial<RuleRow> = {}): RuleRow {
     activation: {
       logVersion: 7,
       ruleId,
+      listName: null,
       status: "LIVE",
       reasons: [],
       batchId: 2,
@@ -125,6 +126,7 @@ export function version(revision: number, members: Partial<Version> = {}): Versi
     activation: {
       logVersion,
       ruleId: 1,
+      listName: null,
       status: "LIVE",
       reasons: [],
       batchId: 2,
@@ -140,6 +142,7 @@ export function approval(id: number, members: Partial<Approval> = {}): Approval 
   return {
     id,
     ruleId: 1,
+    listName: null,
     revision: 3,
     action: "state",
     target: "ACTIVE",

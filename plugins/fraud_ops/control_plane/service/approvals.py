@@ -1,0 +1,40 @@
+"""Decides requests for approval: carries out the approved change, or rejects the request."""
+
+from __future__ import annotations
+
+from fraud_ops.control_plane.domain.errors import Conflict, NotFound
+from fraud_ops.control_plane.domain.lifecycle import check_decision
+from fraud_ops.control_plane.domain.roles import Actor
+from fraud_ops.control_plane.service import transitions
+from fraud_ops.control_plane.service.changes import UnitOfWork, checked_head
+from fraud_ops.control_plane.service.contributors import contributors_of
+from fraud_ops.control_plane.service.lists import transitions as list_transitions
+from fraud_ops.control_plane.service.lists.changes import checked_list
+from fraud_ops.control_plane.service.requests import record_decision, record_rejection
+from fraud_ops.control_plane.store.models import ApprovalRow, ListHead, RuleHead
+
+__all__ = ["decide"]
+
+
+def decide(work: UnitOfWork, actor: Actor, approval_id: int, comment: str, *, approve: bool) -> ApprovalRow:
+    """Approve or reject a request. Raises NotFound, RequestRefused, Conflict, Invalid."""
+    request = work.session.get(ApprovalRow, approval_id)
+    if request is None:
+        raise NotFound(f"approval {approval_id} does not exist")
+    if request.decision is not None:
+        raise Conflict(f"approval {approval_id} has already been {request.decision} by {request.decided_by!a}")
+    head: RuleHead | ListHead
+    if request.rule_id is not None:
+        head = checked_head(work.session, request.rule_id, request.revision)
+    else:
+        head = checked_list(work.session, request.list_name or "", request.revision)
+    if not approve:
+        record_rejection(work, request, head, actor, comment)
+        return request
+    check_decision(actor, request.requested_by, contributors_of(request), four_eyes=work.settings.four_eyes)
+    record_decision(work, request, head, "approved", actor, comment)
+    if isinstance(head, RuleHead):
+        transitions.carry_out(work, request, head, actor, comment)
+    else:
+        list_transitions.carry_out(work, request, head, actor, comment)
+    return request

@@ -1,0 +1,188 @@
+"""The changes that users make to a list: create, set, add, remove, delete.
+
+The states of the rules that name a list decide who may change it, by the rules for an edit of such a rule. So a change
+of a list that an ACTIVE rule names needs an approver and, with four eyes, a second person.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+from sqlalchemy import func, select
+
+from fraud_ops.control_plane.domain.canonical import document_of, encoded
+from fraud_ops.control_plane.domain.errors import Conflict, Invalid, RequestRefused
+from fraud_ops.control_plane.domain.lifecycle import ChangeMode, mode_of_edit
+from fraud_ops.control_plane.domain.list_input import check_expiry, list_change
+from fraud_ops.control_plane.domain.list_models import ListInput, ListUse
+from fraud_ops.control_plane.domain.roles import Actor, Permission, require
+from fraud_ops.control_plane.domain.rule_input import SOURCE
+from fraud_ops.control_plane.service.changes import UnitOfWork
+from fraud_ops.control_plane.service.contributors import encode_contributors
+from fraud_ops.control_plane.service.lists.changes import NewListChange, checked_list, head_of_list, save_list
+from fraud_ops.control_plane.service.lists.expiries import expiries_of
+from fraud_ops.control_plane.service.lists.uses import strongest_state, uses_of_lists
+from fraud_ops.control_plane.service.requests import detail_of, open_request
+from fraud_ops.control_plane.store.models import ApprovalRow, ListHead
+from fraud_rules.codec.rules.list_files import plan_set
+from fraud_rules.codec.rules.lists import LIST_NAME, encode_list_records
+from fraud_rules.errors import Reason
+from fraud_rules.model.list_history import change_faults
+from fraud_rules.model.value_list import ListChange, ListOperation, ListType, ListValue, ValueList
+
+__all__ = ["ACTION", "carry_out", "change", "create"]
+
+ACTION: Final = "list.change"
+_NAME: Final = re.compile(LIST_NAME, re.ASCII)
+_SHOWN_VALUES: Final = 100
+_WHOLE: Final = (ListOperation.SET, ListOperation.DELETE)
+
+
+def create(work: UnitOfWork, actor: Actor, name: str, list_input: ListInput, comment: str) -> ListHead:
+    """Create a list with its values. Raises RequestRefused, Invalid, Conflict."""
+    require(actor, Permission.DRAFT)
+    if not _NAME.fullmatch(name):
+        raise Invalid([Reason("name", f"must have the form {LIST_NAME}")])
+    known = work.session.get(ListHead, name)
+    if known is not None and not known.deleted:
+        raise Conflict(f"the list {name} already exists", known.revision)
+    check_expiry(list_input, work.now_ms)
+    made = list_change(name, list_input, list_input.type, SOURCE, work.reader.limits)
+    return _saved(work, actor, made, list_input.expires_at_ms, comment)
+
+
+def change(
+    work: UnitOfWork, actor: Actor, name: str, revision: int | None, list_input: ListInput, comment: str
+) -> ListHead:
+    """Change the values of a list, or delete the list. SET and DELETE need the newest revision that the user has read,
+    because they concern values of others. Raises NotFound, Conflict, RequestRefused, Invalid.
+    """
+    head = head_of_list(work.session, name) if revision is None else checked_list(work.session, name, revision)
+    if revision is None and list_input.operation in _WHOLE:
+        raise Invalid([Reason("revision", f"is needed for {list_input.operation}")])
+    uses = uses_of_lists(work.session, work.reader).get(name, ())
+    mode = _mode(actor, list_input.operation, uses, four_eyes=work.settings.four_eyes)
+    check_expiry(list_input, work.now_ms)
+    wanted = list_change(name, list_input, ListType(head.type), SOURCE, work.reader.limits)
+    _check(work, wanted, uses)
+    if not _records(work, wanted, list_input.expires_at_ms):
+        return head
+    if mode is ChangeMode.NOW:
+        return _saved(work, actor, wanted, list_input.expires_at_ms, comment)
+    request = ApprovalRow(
+        list_name=name,
+        action="list",
+        target=None,
+        document=encoded(_document(wanted, list_input.expires_at_ms)),
+        payload=wanted.encoded.decode(),
+        author=actor.user,
+        contributors=encode_contributors({actor.user}),
+        comment=comment,
+    )
+    open_request(work, actor, head, request)
+    return head
+
+
+def carry_out(work: UnitOfWork, request: ApprovalRow, head: ListHead, actor: Actor, comment: str) -> None:
+    """Carry out an approved change. Raises Invalid, and RequestRefused if its values have expired since."""
+    document = document_of(request.document)
+    expires_at_ms = document.get("expiresAt")
+    if expires_at_ms is not None and expires_at_ms <= work.now_ms:
+        raise RequestRefused("the values of this request have expired: reject it")
+    values: list[ListValue] = msgspec.json.decode(request.payload or "[]", type=list[int | str])
+    operation = ListOperation(document["listOperation"])
+    list_input = ListInput(operation, tuple(map(str, values)))
+    wanted = list_change(head.name, list_input, ListType(head.type), SOURCE, work.reader.limits)
+    _check(work, wanted, uses_of_lists(work.session, work.reader).get(head.name, ()))
+    records = _records(work, wanted, expires_at_ms)
+    if records:
+        new = NewListChange(
+            wanted, SOURCE, actor.user, request.author, ACTION, records,
+            comment=request.comment or comment, expires_at_ms=expires_at_ms,
+            detail=detail_of(request) | {"decisionComment": comment},
+        )  # fmt: skip
+        save_list(work, new)
+
+
+def _mode(actor: Actor, operation: ListOperation, uses: Sequence[ListUse], *, four_eyes: bool) -> ChangeMode:
+    if operation is ListOperation.DELETE:
+        require(actor, Permission.DELETE)
+        return ChangeMode.NOW  # only a list that no rule in force names can be deleted
+    return mode_of_edit(strongest_state(uses), actor, four_eyes=four_eyes)
+
+
+def _saved(work: UnitOfWork, actor: Actor, wanted: ListChange, expires_at_ms: int | None, comment: str) -> ListHead:
+    _check(work, wanted, uses_of_lists(work.session, work.reader).get(wanted.name, ()))
+    records = _records(work, wanted, expires_at_ms)
+    new = NewListChange(
+        wanted, SOURCE, actor.user, actor.user, ACTION, records, comment=comment, expires_at_ms=expires_at_ms
+    )
+    return save_list(work, new)
+
+
+def _check(work: UnitOfWork, wanted: ListChange, uses: Sequence[ListUse]) -> None:
+    """Raise Invalid with the reasons for which the rule log would reject the change."""
+    known = work.contents.current(work.session, wanted.name)
+    lists = work.session.scalar(select(func.count()).select_from(ListHead).where(~ListHead.deleted)) or 0
+    in_force = [use.rule_id for use in uses if use.state.in_log]
+    found = change_faults(wanted, None if known is None else known.type, lists, in_force)
+    size, most = _size_after(known, wanted), work.reader.limits.max_list_values
+    if not found and size > most:
+        found = [Reason("values", f"the list would have {size} values, at most {most} are allowed")]
+    if found:
+        raise Invalid(found)
+
+
+def _size_after(known: ValueList | None, wanted: ListChange) -> int:
+    """An upper bound that is exact for a list that grows."""
+    if wanted.operation not in (ListOperation.SET, ListOperation.ADD):
+        return 0
+    values = wanted.values()
+    if known is None or wanted.operation is ListOperation.SET:
+        return len(values)
+    return known.size + len(values) - known.count_listed(values)
+
+
+def _records(work: UnitOfWork, wanted: ListChange, expires_at_ms: int | None) -> list[bytes]:
+    """The records of a change for the rule log; none for a change without effect.
+
+    An ADD has also the values that are listed but expire at another time.
+    """
+    known = work.contents.current(work.session, wanted.name)
+    limits = work.reader.limits
+    values = wanted.values()
+    if wanted.operation is ListOperation.DELETE:
+        return encode_list_records(wanted.name, wanted.operation, None, [], SOURCE, limits.max_list_record_bytes)
+    assert wanted.type is not None  # the type of the list
+    if wanted.operation is ListOperation.SET:
+        records = plan_set(known, wanted.name, wanted.type, values, SOURCE, limits)
+        if records or (expires_at_ms is None and not expiries_of(work.session, wanted.name, values)):
+            return records
+        chosen, operation = values, ListOperation.ADD
+    else:
+        assert known is not None  # checked before
+        expiries = expiries_of(work.session, wanted.name, values)
+        adds, operation = wanted.operation is ListOperation.ADD, wanted.operation
+        chosen = [
+            value
+            for value in values
+            if known.contains(value) is not adds or (adds and expiries.get(str(value)) != expires_at_ms)
+        ]
+    if not chosen:
+        return []
+    return encode_list_records(wanted.name, operation, wanted.type, chosen, SOURCE, limits.max_list_record_bytes)
+
+
+def _document(wanted: ListChange, expires_at_ms: int | None) -> dict[str, object]:
+    """Describe a change for an approver, with its first values."""
+    values = wanted.values()
+    document: dict[str, object] = {
+        "listName": wanted.name,
+        "listOperation": wanted.operation.value,
+        "values": [str(value) for value in values[:_SHOWN_VALUES]],
+        "count": len(values),
+    }
+    return document if expires_at_ms is None else document | {"expiresAt": expires_at_ms}

@@ -1,0 +1,89 @@
+"""Copies the list records of other writers from the rule log into the store.
+
+A record has an effect if the log before it allows the change. The store decides this from its own copy of that log:
+the published changes of the list, and the rules in force. The values of a list follow from the order of the log, so a
+record of another writer does not disturb our changes that wait for the log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlalchemy import func, select
+
+from fraud_ops.control_plane.service.changes import UnitOfWork
+from fraud_ops.control_plane.service.lists.changes import NewListChange, save_list
+from fraud_ops.control_plane.service.lists.uses import uses_of_lists
+from fraud_ops.control_plane.store.models import ListChangeRow, ListHead
+from fraud_rules.errors import Reason, RuleRejected
+from fraud_rules.model.list_history import change_faults
+from fraud_rules.model.log_entry import LogEntry
+from fraud_rules.model.value_list import ListChange, ListOperation, ListType
+
+__all__ = ["apply_foreign_list", "published_type"]
+
+_FROM_LOG = "from the rule log"
+
+
+def published_type(work: UnitOfWork, name: str, before: int) -> ListType | None:
+    """The type of a list in the rule log below offset `before`; None for a missing list."""
+    last = work.session.execute(
+        select(ListChangeRow.record_operation, ListChangeRow.type)
+        .where(
+            ListChangeRow.name == name,
+            ListChangeRow.log_version < before,
+            ListChangeRow.record_operation.in_([ListOperation.SET.value, ListOperation.DELETE.value]),
+        )
+        .order_by(ListChangeRow.log_version.desc())
+        .limit(1)
+    ).one_or_none()
+    return None if last is None or last.record_operation == ListOperation.DELETE.value else ListType(last.type)
+
+
+def apply_foreign_list(work: UnitOfWork, entry: LogEntry, change: ListChange, source: str) -> None:
+    """Save a change of another writer. Raises RuleRejected for a change that the rule log rejects."""
+    known = published_type(work, change.name, entry.version)
+    faults = change_faults(change, known, _count_lists(work), _users(work, change, known))
+    if not faults:
+        faults = _length_faults(work, change)
+    if faults:
+        raise RuleRejected(faults, list_name=change.name)
+    save_list(
+        work,
+        NewListChange(
+            change=change,
+            source=source,
+            who=source,
+            author=source,
+            action=f"log.list_{change.operation.value.lower()}",
+            log_version=entry.version,
+            comment=_FROM_LOG,
+            detail={"logVersion": entry.version},
+            at_ms=entry.append_ms,
+        ),
+    )
+
+
+def _count_lists(work: UnitOfWork) -> int:
+    return work.session.scalar(select(func.count()).select_from(ListHead).where(~ListHead.deleted)) or 0
+
+
+def _users(work: UnitOfWork, change: ListChange, known: ListType | None) -> Sequence[int]:
+    """The rules in force that name the list, if the change may be rejected because of them."""
+    retypes = change.operation is ListOperation.SET and known is not None and known is not change.type
+    if change.operation is not ListOperation.DELETE and not retypes:
+        return ()
+    uses = uses_of_lists(work.session, work.reader).get(change.name, ())
+    return [use.rule_id for use in uses if use.state.in_log]
+
+
+def _length_faults(work: UnitOfWork, change: ListChange) -> list[Reason]:
+    known = work.contents.published(work.session, change.name)
+    most = work.reader.limits.max_list_values
+    before = 0 if known is None or change.operation is ListOperation.SET else known.size
+    if change.operation not in (ListOperation.SET, ListOperation.ADD) or before + change.count_bound() <= most:
+        return []
+    values = list(set(change.values()))
+    listed = known.count_listed(values) if known is not None and change.operation is ListOperation.ADD else 0
+    size = before + len(values) - listed
+    return [Reason("values", f"the list would have {size} values, at most {most} are allowed")] if size > most else []

@@ -1,0 +1,110 @@
+import { Button, Group, Modal, SegmentedControl, TextInput } from "@mantine/core";
+import { useState } from "react";
+import { useApiMutation } from "../api/hooks";
+import { keys } from "../api/keys";
+import type { ListDiff, ListRow, Me } from "../api/types";
+import { ErrorAlert } from "../components/ErrorAlert";
+import { editNeedsApproval } from "../rules/lifecycle";
+import { DiffTable } from "./DiffTable";
+import { listPath, type Operation, strongestState } from "./types";
+import { ExpirySelect, expiryOf, ValuesInput } from "./ValuesInput";
+
+const OPERATIONS = [
+  { value: "ADD", label: "Add" },
+  { value: "REMOVE", label: "Remove" },
+  { value: "SET", label: "Replace all" },
+];
+
+interface Props {
+  list: ListRow;
+  me: Me;
+  /** The values to remove, chosen in the table. */
+  remove?: string;
+  close: () => void;
+}
+
+/** Changes the values of a list, with a preview. A list of active rules may need a second person. */
+export function ChangeDialog({ list, me, remove, close }: Props) {
+  const [operation, setOperation] = useState<Operation>(remove === undefined ? "ADD" : "REMOVE");
+  const [content, setContent] = useState("");
+  const [days, setDays] = useState("");
+  const [comment, setComment] = useState("");
+  // The user has seen this revision. A newer one makes a replacement fail, so that no unseen change is lost.
+  const [baseRevision] = useState(list.revision);
+  const given = { operation, ...(remove === undefined ? { content } : { values: [remove] }) };
+  const preview = useApiMutation<null, ListDiff>(
+    () => ({ path: `${listPath(list.name)}/preview`, method: "POST", body: given }),
+    { quiet: true },
+  );
+  const save = useApiMutation<null, ListRow>(
+    () => ({
+      path: `${listPath(list.name)}/changes`,
+      method: "POST",
+      body: { ...given, comment, ...(operation === "REMOVE" ? {} : expiryOf(days)) },
+      ...(operation === "SET" ? { revision: baseRevision } : {}),
+    }),
+    {
+      successMessage: ({ status }) => (status === 202 ? "Requested: another user must approve" : "List changed"),
+      invalidates: [keys.lists, keys.approvals],
+      quiet: true,
+    },
+  );
+  const needsApproval = editNeedsApproval(strongestState(list), me);
+  return (
+    <Modal opened onClose={close} title={`Change the list ${list.name}`} size="lg">
+      <form
+        onSubmit={(event) => {
+          event.preventDefault();
+          save.mutate(null, { onSuccess: close });
+        }}
+      >
+        {remove === undefined ? (
+          <>
+            <SegmentedControl
+              aria-label="Operation"
+              data={OPERATIONS}
+              value={operation}
+              onChange={(value) => {
+                setOperation(value as Operation);
+                preview.reset();
+              }}
+              mb="xs"
+            />
+            <ValuesInput
+              content={content}
+              change={(text) => {
+                setContent(text);
+                preview.reset();
+              }}
+            />
+            {operation !== "REMOVE" && <ExpirySelect days={days} change={setDays} />}
+          </>
+        ) : (
+          <p>
+            Remove the value <strong className="code wrap">{remove}</strong> from the list.
+          </p>
+        )}
+        <TextInput
+          label="Comment"
+          value={comment}
+          maxLength={500}
+          onChange={(event) => setComment(event.currentTarget.value)}
+          mt="xs"
+        />
+        {preview.error && <ErrorAlert error={preview.error} />}
+        {save.error && <ErrorAlert error={save.error} />}
+        {preview.data && <DiffTable diff={preview.data.body} label="Preview" />}
+        <Group justify="flex-end" mt="md">
+          {remove === undefined && (
+            <Button variant="default" loading={preview.isPending} onClick={() => preview.mutate(null)}>
+              Preview
+            </Button>
+          )}
+          <Button type="submit" loading={save.isPending}>
+            {needsApproval ? "Request change" : "Save"}
+          </Button>
+        </Group>
+      </form>
+    </Modal>
+  );
+}

@@ -1,0 +1,35 @@
+import { Table, Text } from "@mantine/core";
+import type { ListDiff } from "../api/types";
+import { Chip } from "../components/Chip";
+import { EmptyState } from "../components/EmptyState";
+import { ScrollableTable } from "../components/ScrollableTable";
+import { formatNumber } from "../format";
+
+const SHOWN = 200;
+
+/** The values that a change adds and removes. */
+export function DiffTable({ diff, label }: { diff: ListDiff; label: string }) {
+  if (diff.added === 0 && diff.removed === 0) return <EmptyState>No differences</EmptyState>;
+  const rows = [
+    ...diff.removedValues.slice(0, SHOWN).map((value) => ({ value, added: false })),
+    ...diff.addedValues.slice(0, SHOWN).map((value) => ({ value, added: true })),
+  ];
+  return (
+    <>
+      <Text size="sm" my="xs">
+        {formatNumber(diff.added)} added, {formatNumber(diff.removed)} removed
+        {rows.length < diff.added + diff.removed && `. The table shows the first ${rows.length}.`}
+      </Text>
+      <ScrollableTable label={label} columns={["Change", "Value"]}>
+        {rows.map(({ value, added }) => (
+          <Table.Tr key={`${added} ${value}`}>
+            <Table.Td>
+              <Chip tone={added ? "good" : "bad"}>{added ? "Added" : "Removed"}</Chip>
+            </Table.Td>
+            <Table.Td className="code wrap">{value}</Table.Td>
+          </Table.Tr>
+        ))}
+      </ScrollableTable>
+    </>
+  );
+}

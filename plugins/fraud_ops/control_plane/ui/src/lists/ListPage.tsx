@@ -1,0 +1,140 @@
+import { Button, Tabs } from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
+import { useState } from "react";
+import { Link, useNavigate, useParams, useSearchParams } from "react-router";
+import { useApiMutation, useMe } from "../api/hooks";
+import { API, get } from "../api/http";
+import { keys } from "../api/keys";
+import type { ListRow, Me } from "../api/types";
+import { StateChip } from "../components/Chip";
+import { PageHeader, usePageTitle } from "../components/PageHeader";
+import { QueryResult } from "../components/QueryResult";
+import { Timestamp } from "../components/Timestamp";
+import { formatNumber } from "../format";
+import { PendingApproval } from "../rules/PendingApproval";
+import { ChangeDialog } from "./ChangeDialog";
+import { HistoryPanel } from "./HistoryPanel";
+import { ListStatus } from "./ListStatus";
+import { listPath, strongestState } from "./types";
+import { ValuesPanel } from "./ValuesPanel";
+
+const REFRESH_MS = 10_000;
+
+/** The page of one list: its values, its history, and the rules that use it. */
+export default function ListPage() {
+  const { name = "" } = useParams();
+  usePageTitle(`List ${name}`);
+  const me = useMe();
+  const list = useQuery({
+    queryKey: keys.list(name),
+    queryFn: ({ signal }) => get<ListRow>(listPath(name), signal),
+    refetchInterval: REFRESH_MS,
+  });
+  return (
+    <QueryResult query={me}>
+      {(user) => <QueryResult query={list}>{(found) => <ListView list={found} me={user} />}</QueryResult>}
+    </QueryResult>
+  );
+}
+
+function ListView({ list, me }: { list: ListRow; me: Me }) {
+  const [params, setParams] = useSearchParams();
+  const [isChanging, setIsChanging] = useState(false);
+  const inForce = strongestState(list) !== "DRAFT";
+  return (
+    <>
+      <PageHeader title={list.name} subtitle={<ListSummary list={list} />}>
+        <Button component="a" variant="default" href={`${API}${listPath(list.name)}/export`}>
+          Download
+        </Button>
+        {me.can.includes("draft") && (
+          <Button disabled={list.pendingApproval !== null} onClick={() => setIsChanging(true)}>
+            Change values
+          </Button>
+        )}
+        {me.can.includes("delete") && !inForce && <DeleteButton list={list} />}
+      </PageHeader>
+      {list.pendingApproval && <PendingApproval approval={list.pendingApproval} me={me} />}
+      <RuleUses list={list} />
+      <Tabs
+        value={params.get("tab") ?? "values"}
+        onChange={(tab) => setParams(tab === "values" || tab === null ? {} : { tab }, { replace: true })}
+        keepMounted={false}
+      >
+        <Tabs.List mb="md">
+          <Tabs.Tab value="values">Values</Tabs.Tab>
+          <Tabs.Tab value="history">History</Tabs.Tab>
+        </Tabs.List>
+        <Tabs.Panel value="values">
+          <ValuesPanel list={list} me={me} />
+        </Tabs.Panel>
+        <Tabs.Panel value="history">
+          <HistoryPanel list={list} />
+        </Tabs.Panel>
+      </Tabs>
+      {isChanging && <ChangeDialog list={list} me={me} close={() => setIsChanging(false)} />}
+    </>
+  );
+}
+
+function ListSummary({ list }: { list: ListRow }) {
+  return (
+    <>
+      <ListStatus list={list} /> {formatNumber(list.size)} {list.type} values, changed by {list.updatedBy},{" "}
+      <Timestamp ms={list.updatedAt} />
+      {list.nextExpiry !== null && (
+        <>
+          . {formatNumber(list.expiring)} expire, the first: <Timestamp ms={list.nextExpiry} />
+        </>
+      )}
+    </>
+  );
+}
+
+function RuleUses({ list }: { list: ListRow }) {
+  return (
+    <section className="panel" aria-label="Used by rules" style={{ marginBottom: "1rem" }}>
+      <h2>Used by rules</h2>
+      {list.rules.length === 0 ? (
+        <p>
+          No rules. Use the list in the evaluation condition of a rule:{" "}
+          <span className="code">beneficiaryId in list(&apos;{list.name}&apos;)</span>
+        </p>
+      ) : (
+        <ul style={{ margin: 0, paddingLeft: "1.1rem" }}>
+          {list.rules.map((rule) => (
+            <li key={rule.ruleId}>
+              <Link to={`/rules/${rule.ruleId}`}>
+                {rule.ruleId} {rule.name}
+              </Link>{" "}
+              <StateChip state={rule.state} />
+            </li>
+          ))}
+        </ul>
+      )}
+    </section>
+  );
+}
+
+function DeleteButton({ list }: { list: ListRow }) {
+  const navigate = useNavigate();
+  const [isAsking, setIsAsking] = useState(false);
+  const remove = useApiMutation<null, null>(
+    () => ({
+      path: `${listPath(list.name)}/changes`,
+      method: "POST",
+      body: { operation: "DELETE" },
+      revision: list.revision,
+    }),
+    { successMessage: `List ${list.name} deleted`, invalidates: [keys.lists] },
+  );
+  return (
+    <Button
+      variant="default"
+      loading={remove.isPending}
+      onClick={() => (isAsking ? remove.mutate(null, { onSuccess: () => void navigate("/lists") }) : setIsAsking(true))}
+    >
+      {isAsking ? "Confirm deletion" : "Delete"}
+    </Button>
+  );
+}

@@ -1,0 +1,135 @@
+// @vitest-environment jsdom
+import { screen, waitFor, within } from "@testing-library/react";
+import userEvent from "@testing-library/user-event";
+import { http, HttpResponse } from "msw";
+import { Route, Routes } from "react-router";
+import { expect, test } from "vitest";
+import { API } from "../api/http";
+import type { ListRow } from "../api/types";
+import { mockServer } from "../testing/mockServer";
+import { renderPage } from "../testing/renderPage";
+import { ANALYST, VIEWER } from "../testing/samples";
+import ListPage from "./ListPage";
+import ListsPage from "./ListsPage";
+
+const server = mockServer(
+  http.get(`*${API}/me`, () => HttpResponse.json(ANALYST)),
+  http.get(`*${API}/lists`, () => HttpResponse.json({ items: [list()] })),
+  http.get(`*${API}/lists/mules`, () => HttpResponse.json(list())),
+  http.get(`*${API}/lists/mules/values`, ({ request }) => {
+    const { searchParams } = new URL(request.url);
+    const next = searchParams.get("cursor");
+    const values = searchParams.get("q") === "77" ? ["1077"] : next ? ["1003"] : ["1001", "9007199254740993"];
+    return HttpResponse.json({
+      items: values.map((value) => ({ value, expiresAt: value === "1001" ? 1_900_000_000_000 : null })),
+      next: next || searchParams.get("q") ? null : "1002",
+    });
+  }),
+);
+
+function list(members: Partial<ListRow> = {}): ListRow {
+  return {
+    name: "mules",
+    type: "long",
+    size: 3,
+    revision: 4,
+    source: "ui",
+    updatedAt: 1_700_000_000_000,
+    updatedBy: "ben",
+    published: true,
+    rules: [{ ruleId: 7, name: "Listed mules", state: "ACTIVE" }],
+    expiring: 1,
+    nextExpiry: 1_900_000_000_000,
+    activation: { logVersion: 12, ruleId: null, listName: "mules", status: "LIVE", reasons: [], batchId: 3, time: 1, warmUp: null },
+    pendingApproval: null,
+    ...members,
+  };
+}
+
+function renderList() {
+  renderPage(
+    <Routes>
+      <Route path="/lists/:name" element={<ListPage />} />
+    </Routes>,
+    { at: "/lists/mules" },
+  );
+}
+
+test("the lists show their sizes, status and rules", async () => {
+  renderPage(<ListsPage />);
+  const table = within(await screen.findByRole("table", { name: "Lists" }));
+  expect(table.getByRole("link", { name: "mules" })).toHaveAttribute("href", "/lists/mules");
+  expect(table.getByRole("link", { name: "Listed mules" })).toBeVisible();
+  expect(table.getByText("Live")).toBeVisible();
+});
+
+test("values are exact, searched and loaded page by page", async () => {
+  renderList();
+  expect(await screen.findByText("9007199254740993")).toBeVisible();
+  await userEvent.click(screen.getByRole("button", { name: "Load more values" }));
+  expect(await screen.findByText("1003")).toBeVisible();
+  await userEvent.type(screen.getByRole("searchbox", { name: "Search values" }), "77");
+  expect(await screen.findByText("1077")).toBeVisible();
+});
+
+test("an analyst previews and requests a change of a list of an active rule", async () => {
+  const sent: unknown[] = [];
+  server.use(
+    http.post(`*${API}/lists/mules/preview`, () =>
+      HttpResponse.json({ added: 1, removed: 0, addedValues: ["5"], removedValues: [] }),
+    ),
+    http.post(`*${API}/lists/mules/changes`, async ({ request }) => {
+      sent.push(await request.json());
+      return HttpResponse.json(list(), { status: 202 });
+    }),
+  );
+  renderList();
+  await userEvent.click(await screen.findByRole("button", { name: "Change values" }));
+  const dialog = within(await screen.findByRole("dialog"));
+  await userEvent.type(dialog.getByRole("textbox", { name: "Values, one per line" }), "5");
+  await userEvent.type(dialog.getByRole("textbox", { name: "Comment" }), "case 7");
+  await userEvent.click(dialog.getByRole("button", { name: "Preview" }));
+  expect(await dialog.findByText(/1 added, 0 removed/u)).toBeVisible();
+  await userEvent.click(dialog.getByRole("button", { name: "Request change" }));
+  await waitFor(() => expect(sent).toEqual([{ operation: "ADD", content: "5", comment: "case 7" }]));
+});
+
+test("the history shows author, comment and the values of a change", async () => {
+  server.use(
+    http.get(`*${API}/lists/mules/versions`, () =>
+      HttpResponse.json({
+        items: [
+          {
+            revision: 4,
+            operation: "ADD",
+            added: 2,
+            removed: 0,
+            expiresAt: null,
+            author: "ben",
+            at: 1_700_000_000_000,
+            comment: "case 9",
+            source: "ui",
+            logVersion: 12,
+            activation: list().activation,
+          },
+        ],
+        next: null,
+      }),
+    ),
+    http.get(`*${API}/lists/mules/diff`, () =>
+      HttpResponse.json({ added: 2, removed: 0, addedValues: ["8", "9"], removedValues: [] }),
+    ),
+  );
+  renderList();
+  await userEvent.click(await screen.findByRole("tab", { name: "History" }));
+  expect(await screen.findByText("case 9")).toBeVisible();
+  await userEvent.click(screen.getByRole("button", { name: "Show values of revision 4" }));
+  expect(await screen.findByText(/2 added, 0 removed/u)).toBeVisible();
+});
+
+test("a viewer changes nothing", async () => {
+  server.use(http.get(`*${API}/me`, () => HttpResponse.json(VIEWER)));
+  renderList();
+  expect(await screen.findByText("9007199254740993")).toBeVisible();
+  expect(screen.queryByRole("button", { name: /Change values|Remove|Delete/u })).toBeNull();
+});

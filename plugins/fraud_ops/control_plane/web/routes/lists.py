@@ -1,0 +1,151 @@
+"""Routes of lists of values."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import Path, Query, Response
+
+from fraud_ops.control_plane.domain import list_models
+from fraud_ops.control_plane.domain.list_input import values_of_lines
+from fraud_ops.control_plane.domain.list_models import ListInput, StoredList
+from fraud_ops.control_plane.web import rows
+from fraud_ops.control_plane.web.answer import answer, nothing
+from fraud_ops.control_plane.web.auth import CurrentActor
+from fraud_ops.control_plane.web.dependencies import CurrentPlane
+from fraud_ops.control_plane.web.preconditions import IfMatch, revision_read
+from fraud_ops.control_plane.web.problems import WebError
+from fraud_ops.control_plane.web.routing import least, router
+from fraud_ops.control_plane.web.schemas import lists as schemas
+from fraud_ops.control_plane.web.schemas.base import MAX_ID
+from fraud_rules.model.value_list import ListOperation
+
+__all__ = ["routes"]
+
+routes = router("lists")
+
+Name = Annotated[str, Path(max_length=63)]
+Revision = Annotated[int, Query(ge=0, le=2**53)]
+_CHANGED: dict[int | str, dict[str, Any]] = {
+    202: {"model": schemas.ListRow, "description": "The change waits for the approval of a second person."},
+    204: {"description": "The list is deleted."},
+}
+
+
+@routes.get("/lists", response_model=schemas.Lists, openapi_extra=least("viewer"))
+def list_lists(plane: CurrentPlane) -> Response:
+    """List the lists by name, with the rules that use them."""
+    return answer(schemas.Lists(items=[_row(plane, each) for each in plane.service.lists.lists()]))
+
+
+@routes.post("/lists", status_code=201, response_model=schemas.ListRow, openapi_extra=least("analyst"))
+def create_list(plane: CurrentPlane, actor: CurrentActor, body: schemas.CreateListRequest) -> Response:
+    """Create a list with its values."""
+    made = ListInput(ListOperation.SET, _values(body.values, body.content), body.type, body.expires_at)
+    return _detail(plane, plane.service.lists.create(actor, body.name, made, body.comment), 201)
+
+
+@routes.get("/lists/{name}", response_model=schemas.ListRow, openapi_extra=least("viewer"))
+def get_list(plane: CurrentPlane, name: Name) -> Response:
+    """Read a list, with its revision as the ETag."""
+    return _detail(plane, plane.service.lists.list(name))
+
+
+@routes.get("/lists/{name}/values", response_model=schemas.ListValues, openapi_extra=least("viewer"))
+def list_values(
+    plane: CurrentPlane,
+    name: Name,
+    q: Annotated[str, Query(max_length=200)] = "",
+    limit: Annotated[int, Query(ge=1, le=1_000)] = 100,
+    cursor: Annotated[str | None, Query(max_length=1_000)] = None,
+) -> Response:
+    """List the values that contain the text `q`, in order."""
+    page = plane.service.lists.values(name, query=q, limit=limit, cursor=cursor)
+    return answer(schemas.ListValues(items=list(page.items), next=page.next))
+
+
+@routes.get(
+    "/lists/{name}/export",
+    response_class=Response,
+    responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}},
+    openapi_extra=least("viewer"),
+)
+def export_list(plane: CurrentPlane, name: Name) -> Response:
+    """Export the values, one per line, as a file for a change."""
+    headers = {"Content-Disposition": f'attachment; filename="{plane.service.lists.list(name).name}.txt"'}
+    return Response(plane.service.lists.export(name), 200, headers, "text/plain; charset=utf-8")
+
+
+@routes.post("/lists/{name}/preview", response_model=list_models.ListDiff, openapi_extra=least("analyst"))
+def preview_list_change(plane: CurrentPlane, name: Name, body: schemas.ListPreviewRequest) -> Response:
+    """Show the values that a change would add and remove. This saves nothing."""
+    return answer(plane.service.lists.preview(name, _list_input(body)))
+
+
+@routes.post(
+    "/lists/{name}/changes", response_model=schemas.ListRow, responses=_CHANGED, openapi_extra=least("analyst")
+)
+def change_list(
+    plane: CurrentPlane, actor: CurrentActor, name: Name, body: schemas.ListChangeRequest, if_match: IfMatch = None
+) -> Response:
+    """Change the values of a list, or delete it (204), or request the change if it needs approval (202).
+
+    SET and DELETE need If-Match.
+    """
+    whole = body.operation in (ListOperation.SET, ListOperation.DELETE)
+    revision = revision_read(if_match) if whole or if_match is not None else None
+    changed = plane.service.lists.change(actor, name, revision, _list_input(body, body.expires_at), body.comment)
+    if changed is None:
+        return nothing()
+    requested = changed.pending is not None and changed.pending.revision == changed.revision
+    return _detail(plane, changed, 202 if requested and changed.pending else 200)
+
+
+@routes.get("/lists/{name}/versions", response_model=schemas.ListVersions, openapi_extra=least("viewer"))
+def list_list_versions(
+    plane: CurrentPlane,
+    name: Name,
+    before: Annotated[int | None, Query(ge=1, le=MAX_ID)] = None,
+    limit: Annotated[int, Query(ge=1, le=200)] = 100,
+) -> Response:
+    """List the changes of a list, newest first."""
+    page = plane.service.lists.revisions(name, limit=limit, before=before)
+    items = [
+        schemas.ListVersion(**dict(each), activation=rows.activation(plane, each.log_version, None, name))
+        for each in page.items
+    ]
+    return answer(schemas.ListVersions(items=items, next=page.next))
+
+
+@routes.get("/lists/{name}/diff", response_model=list_models.ListDiff, openapi_extra=least("viewer"))
+def diff_list_versions(
+    plane: CurrentPlane,
+    name: Name,
+    since: Annotated[Revision, Query(alias="from")],
+    until: Annotated[Revision, Query(alias="to")],
+) -> Response:
+    """Compare the values after two revisions. Revision 0 stands for no values."""
+    return answer(plane.service.lists.diff(name, since, until))
+
+
+def _row(plane: CurrentPlane, found: StoredList) -> schemas.ListRow:
+    activation = rows.activation(plane, found.log_version, None, found.name)
+    return schemas.ListRow(**dict(found), activation=activation, pending_approval=found.pending)
+
+
+def _detail(plane: CurrentPlane, found: StoredList, status: int = 200) -> Response:
+    return answer(_row(plane, found), status, {"ETag": f'"{found.revision}"'})
+
+
+def _list_input(body: schemas.ListPreviewRequest, expires_at_ms: int | None = None) -> ListInput:
+    if body.operation is ListOperation.DELETE:
+        if body.values is not None or body.content is not None:
+            raise WebError(422, "DELETE has no values")
+        return ListInput(ListOperation.DELETE, expires_at_ms=expires_at_ms)
+    return ListInput(body.operation, _values(body.values, body.content), expires_at_ms=expires_at_ms)
+
+
+def _values(values: list[str] | None, content: str | None) -> tuple[str, ...]:
+    if (values is None) is (content is None):
+        raise WebError(422, "send the values in one form: values or content")
+    return tuple(values or ()) if content is None else values_of_lines(content)
