@@ -153,6 +153,10 @@ def test_a_store_of_the_first_version_gets_its_contributors(scene: Scene) -> Non
     for table in before:
         connection.execute(f"ALTER TABLE {table} DROP COLUMN contributors")
     connection.execute("DROP TRIGGER audit_no_replace")
+    for table, column in (("outbox", "list_name"), ("approvals", "list_name"), ("approvals", "payload")):
+        connection.execute(f"ALTER TABLE {table} DROP COLUMN {column}")
+    for table in ("lists", "list_changes", "list_expiries"):
+        connection.execute(f"DROP TABLE {table}")
     connection.execute("UPDATE fraud_control_version SET version_num = '1'")
     connection.commit()
     connection.close()

@@ -257,7 +257,7 @@ def test_no_route_waits_for_a_thread_that_airflow_shares(server: Server) -> None
 def _pattern(path: str) -> str:
     """The path as the application declares it."""
     path = path.partition("?")[0].replace(ALERT, "{alert_id}").replace("0123456789ab", "{what_if_id}")
-    path = path.replace("somebody", "{user}")
+    path = path.replace("somebody", "{user}").replace("/lists/none", "/lists/{name}")
     for thing in ("rules", "approvals", "snoozes"):
         path = path.replace(f"/{thing}/7", f"/{thing}/{{{thing[:-1]}_id}}")
     return path
