@@ -75,7 +75,9 @@ def test_a_list_is_created_changed_and_deleted(scene: Scene, log: MemoryLog) -> 
     found = lists.list("mules")
     assert (found.size, found.revision, found.log_version, found.published) == (3, 3, log.records[-1].offset, True)
     assert log.timeline().lists["mules"].values() == [1, 10, 11]
-    history = [(each.operation, each.added, each.removed, each.author, each.comment) for each in lists.revisions("mules").items]
+    history = [
+        (each.operation, each.added, each.removed, each.author, each.comment) for each in lists.revisions("mules").items
+    ]
     assert history == [("SET", 1, 1, "ann", ""), ("ADD", 1, 0, "ann", "case 7"), ("SET", 2, 0, "ann", "first")]
     difference = lists.diff("mules", 1, 3)
     assert (difference.added_values, difference.removed_values) == (["10", "11"], ["2"])
@@ -154,7 +156,10 @@ def test_the_rules_of_a_list_decide_who_changes_it(
         return
     changed = lists.change(who, "mules", None, given(ADD, 2))
     assert changed is not None
-    assert (changed.pending is not None, values(scene)) == (outcome == "request", ["1"] if outcome == "request" else ["1", "2"])
+    assert (changed.pending is not None, values(scene)) == (
+        outcome == "request",
+        ["1"] if outcome == "request" else ["1", "2"],
+    )
 
 
 def test_a_second_person_approves_a_change_of_a_list(scene: Scene, log: MemoryLog) -> None:

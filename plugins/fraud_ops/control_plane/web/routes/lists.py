@@ -13,6 +13,7 @@ from fraud_ops.control_plane.web import rows
 from fraud_ops.control_plane.web.answer import answer, nothing
 from fraud_ops.control_plane.web.auth import CurrentActor
 from fraud_ops.control_plane.web.dependencies import CurrentPlane
+from fraud_ops.control_plane.web.lanes import LaneName
 from fraud_ops.control_plane.web.preconditions import IfMatch, revision_read
 from fraud_ops.control_plane.web.problems import WebError
 from fraud_ops.control_plane.web.routing import least, router
@@ -76,7 +77,9 @@ def export_list(plane: CurrentPlane, name: Name) -> Response:
     return Response(plane.service.lists.export(name), 200, headers, "text/plain; charset=utf-8")
 
 
-@routes.post("/lists/{name}/preview", response_model=list_models.ListDiff, openapi_extra=least("analyst"))
+@routes.post(
+    "/lists/{name}/preview", response_model=list_models.ListDiff, openapi_extra=least("analyst", LaneName.IMPORTS)
+)
 def preview_list_change(plane: CurrentPlane, name: Name, body: schemas.ListPreviewRequest) -> Response:
     """Show the values that a change would add and remove. This saves nothing."""
     return answer(plane.service.lists.preview(name, _list_input(body)))

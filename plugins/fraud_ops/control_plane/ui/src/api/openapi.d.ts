@@ -1322,7 +1322,7 @@ export interface components {
              * Comment
              * @default
              */
-            comment: string;
+            comment?: string;
             /** Content */
             content?: string | null;
             /** Expiresat */
@@ -1630,7 +1630,7 @@ export interface components {
              * Comment
              * @default
              */
-            comment: string;
+            comment?: string;
             /** Content */
             content?: string | null;
             /** Expiresat */
@@ -2106,7 +2106,7 @@ export interface components {
              * Listname
              * @default null
              */
-            listName: string | null;
+            listName?: string | null;
             /** Revision */
             revision: number | null;
             /** Ruleid */

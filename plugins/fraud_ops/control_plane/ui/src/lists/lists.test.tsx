@@ -40,7 +40,16 @@ function list(members: Partial<ListRow> = {}): ListRow {
     rules: [{ ruleId: 7, name: "Listed mules", state: "ACTIVE" }],
     expiring: 1,
     nextExpiry: 1_900_000_000_000,
-    activation: { logVersion: 12, ruleId: null, listName: "mules", status: "LIVE", reasons: [], batchId: 3, time: 1, warmUp: null },
+    activation: {
+      logVersion: 12,
+      ruleId: null,
+      listName: "mules",
+      status: "LIVE",
+      reasons: [],
+      batchId: 3,
+      time: 1,
+      warmUp: null,
+    },
     pendingApproval: null,
     ...members,
   };
