@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from decimal import Decimal
 
 import pytest
 
+from fraud_rules.codec.rules.filter import parse_filter
 from fraud_rules.engine.budget import BYTES_PER_MARK, ObservedTraffic, estimate_state_bytes, over_budget
 from fraud_rules.engine.event_rate import EventRate
 from fraud_rules.model.rule import AggregateFunction, Operator, Rule, RuleState
 from fraud_rules.model.ruleset import LogEntry, RuleSet, RuleTimeline
+from tests.support.rules import LIMITS, SCHEMA
 
 A, B = ("payeeId",), ("beneficiaryId",)
 MIB = 2**20
@@ -80,6 +83,44 @@ def test_the_reason_names_the_required_state() -> None:
     assert reason.field == "windowMinutes"
     expected = "about 100 MiB more (6,553,600 transactions in its window), 120 MiB in all, over the budget of 64 MiB"
     assert expected in reason.message
+
+
+CASH = parse_filter("paymentType = 'CSH'", SCHEMA, LIMITS)
+
+
+def distinct(rule_id: int, minutes: int, unique: tuple[str, ...] = ("paymentId",), *, force: bool = False) -> Rule:
+    counted = replace(rule(rule_id, A, minutes, force=force), aggregate_function=AggregateFunction.COUNT_DISTINCT)
+    return replace(counted, unique=unique)
+
+
+@pytest.mark.parametrize(
+    ("added", "refused"),
+    [
+        pytest.param(distinct(3, 20), False, id="shares the multiset of a rule"),
+        pytest.param(distinct(3, 10), True, id="another window"),
+        pytest.param(distinct(3, 20, ("payeeId",)), True, id="other fields"),
+        pytest.param(replace(distinct(3, 20), filter=CASH), True, id="another filter"),
+        pytest.param(distinct(3, 10, force=True), False, id="forced"),
+        pytest.param(distinct(2, 10), False, id="an edit replaces its multiset"),
+        pytest.param(rule(3, A, 20), False, id="another function needs no multiset"),
+    ],
+)
+def test_the_multisets_of_distinct_values_count(added: Rule, refused: bool) -> None:
+    """A row has 16 bytes, and 96 bytes for each multiset of its grouping: 7 MiB for each minute with one multiset."""
+    present = in_force(rule(1, A, 20), distinct(2, 20))
+    reason = over_budget(added, present, TRAFFIC, 150 * MIB)
+    assert (reason is not None) is refused
+    if reason is not None:
+        assert "about 120 MiB more" in reason.message
+        assert "260 MiB in all" in reason.message
+        assert "the window, filter and fields of a COUNT_DISTINCT rule already in force" in reason.message
+
+
+def test_many_multisets_on_one_grouping_are_refused() -> None:
+    """Each of them has a window of its own, so they share only the rows."""
+    present = in_force(*(distinct(number, number) for number in range(1, 21)))
+    assert over_budget(distinct(21, 20, ("payeeId",)), present, TRAFFIC, 2_539 * MIB) is not None
+    assert over_budget(distinct(21, 20, ("payeeId",)), present, TRAFFIC, 2_540 * MIB) is None
 
 
 def test_retained_state_counts_if_it_exceeds_the_estimate() -> None:
