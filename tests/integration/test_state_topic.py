@@ -41,7 +41,7 @@ from fraud_rules.stream.driver.marker import Marker
 from fraud_rules.stream.driver.records import state_records
 from fraud_rules.stream.driver.state_guard import check_state
 from fraud_rules.stream.pins import Pin
-from fraud_rules.stream.worker import state_log
+from fraud_rules.stream.worker import host_files, state_log
 from tests.support.kafka.compaction import CLEANED_AT_ONCE, configure_state
 from tests.support.kafka.own_topics import OwnTopics
 from tests.support.kafka.records import read_all
@@ -111,6 +111,7 @@ def detector(topics: OwnTopics, home: Path, name: str = "") -> StateDriver:
 )
 def large_bytes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(state_log, "LARGE_BYTES", request.param)
+    monkeypatch.setattr(host_files, "OWN_FILE_BYTES", request.param)
 
 
 @pytest.fixture
@@ -208,13 +209,15 @@ def state_bytes(driver: StateDriver) -> int:
 
 @pytest.mark.usefixtures("large_bytes")
 def test_a_host_that_is_behind_and_has_lost_a_chunk_reads_the_whole_log(
-    own: OwnTopics, packed: list[bytes], answers: list[Answer], tmp_path: Path
+    own: OwnTopics, packed: list[bytes], answers: list[Answer], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(host_files, "OWN_FILE_BYTES", 1)
     driver, other = detector(own, tmp_path), Host(tmp_path / "other")
     found = [driver.evaluate(blob) for blob in packed[:30]]
     found.append(driver.evaluate(packed[30], other))
     for path in driver.host.files()[::2]:
-        path.unlink()
+        if path.name != "frames":
+            path.unlink()
     driver.host.lose_views()
     size_bytes = state_bytes(driver)
     found.append(driver.evaluate(packed[31]))

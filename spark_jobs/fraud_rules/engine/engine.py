@@ -110,7 +110,7 @@ class KeyGroupEngine:
         """
         with self._views.hold(self._key_group) as view:
             longest_cooldown_ms = self._settings.limits.max_cooldown_seconds * MS_PER_S
-            journal = Journal(self._schema, self._log, view, self._progress, longest_cooldown_ms)
+            journal = Journal(self._schema, self._log, view, self._progress, longest_cooldown_ms, self._key_group)
             evaluation = _BatchEvaluation(
                 self._schema,
                 self._settings,

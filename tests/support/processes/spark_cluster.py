@@ -12,6 +12,7 @@ import psutil
 import pyspark
 
 from fraud_rules.runtime.process import start_detached
+from fraud_rules.stream.worker.host_files import HostFiles
 from tests.support.ports import free_ports
 from tests.support.processes.running_detector import kill_session, members_of
 from tests.support.waiting import until
@@ -54,8 +55,12 @@ class StandaloneCluster:
 
     def newest_version(self, number: int) -> int:
         """The newest version of a key group in the files of a worker's temporary folder; 0 without files."""
-        heads = (self._home / f"host-{number}").glob("fraud-rules-views-*/*/log/key-group-*/head-*")
-        return max((int(path.name.split("-")[1]) for path in heads), default=0)
+        versions = []
+        for folder in (self._home / f"host-{number}").glob("fraud-rules-views-*/*/log/key-group-*"):
+            files = HostFiles(folder)
+            files.refresh()
+            versions.append(files.newest_version())
+        return max(versions, default=0)
 
     def executors(self, number: int) -> int:
         """Count the executors that a worker was asked to launch since its last start."""

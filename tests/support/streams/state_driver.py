@@ -36,6 +36,12 @@ class Host:
         """The views, as a new process opens them."""
         return MappedViews(self._views, SCHEMA)
 
+    def opened_log(self) -> HostFiles:
+        """The files of the log, as a new process opens them."""
+        files = HostFiles(self.log)
+        files.refresh()
+        return files
+
     def files(self) -> list[Path]:
         """The files of the log, in a fixed order."""
         return sorted(self.log.iterdir()) if self.log.exists() else []
@@ -92,7 +98,7 @@ class StateDriver:
         """Run the task of the next batch."""
         host, fetched = host or self.host, Fetched()
         told = told_state(tell(self.position.after({}, self._ends()), self._unswept), 0)
-        log = TaskStateLog(0, told, lambda: HostFiles(host.log), self.topic, fetched)
+        log = TaskStateLog(0, told, host.opened_log, self.topic, fetched)
         engine = KeyGroupEngine(0, SCHEMA, self.settings, log, host.views())
         output = engine.process([blob], timeline(), self.batch_id, 0)
         self.refreshed, self.fetched_bytes = output.refreshed, fetched.size_bytes

@@ -154,17 +154,20 @@ def _has_live_rows(info: ChunkInfo, bounds_ms: Mapping[int, int]) -> bool:
 
 
 def merge_aged(
-    log: StateLog, chunks: Sequence[ChunkInfo], horizons: Mapping[int, Horizon], rules: MarkRules
+    log: StateLog, chunks: Sequence[ChunkInfo], horizons: Mapping[int, Horizon], rules: MarkRules, key_group: int
 ) -> list[ChunkInfo]:
     """Merge the oldest chunks of the lowest level that has twice MERGE_WIDTH chunks. Returns the new list of chunks.
 
+    Each batch adds one chunk to most key groups. So the first merge of a key group waits for some more chunks, as many
+    as its number says, and one batch merges a few key groups instead of all.
     A call merges on one level only, so that the merges of several levels do not fall on the same batch. Without such a
     level, it removes the expired rows of a chunk whose marks are still needed.
     """
     chunks = list(chunks)
     counts = Counter([info.level for info in chunks])
     for level in sorted(counts):
-        if counts[level] >= 2 * MERGE_WIDTH:
+        turn = 0 if level else key_group % MERGE_WIDTH
+        if counts[level] >= 2 * MERGE_WIDTH + turn:
             run = [info for info in chunks if info.level == level]
             return _promote(log, chunks, _mergeable(run), horizons, rules)
     bounds_ms = {state_id: horizon.bound_ms for state_id, horizon in horizons.items()}

@@ -80,7 +80,9 @@ class Journal:
         view: KeyGroupView,
         progress: TaskProgress = UNREPORTED,
         longest_cooldown_ms: int = FOREVER_MS,
+        key_group: int = 0,
     ) -> None:
+        self._key_group = key_group
         self._log = log
         self._view = view
         self._states = ViewStates(schema, view, longest_cooldown_ms)
@@ -160,7 +162,8 @@ class Journal:
             state_head.first_ms, state_head.next_number = int(header[at.H_FIRST]), int(header[at.H_SEQ])
         mark_rules = self._mark_rules(rules)
         horizons = {state_head.id: self.open(state_head).horizon for state_head in head.states}
-        head.chunks = merge_aged(self._log, drop_expired(self._log, head.chunks, horizons), horizons, mark_rules)
+        kept = drop_expired(self._log, head.chunks, horizons)
+        head.chunks = merge_aged(self._log, kept, horizons, mark_rules, self._key_group)
         if self._parts or encode_head(head) != self._encoded:
             head.begin_version()
             head.chunks += [self._put_packed(chunk) for chunk in self._packed]

@@ -151,7 +151,9 @@ class WorkerContext:
 
     def host_files(self, key_group: int) -> HostFiles:
         """The files of a key group's log on this host. The caller must hold the key group's view."""
-        return HostFiles(_logs(self.checkpoint, self.settings.views_folder) / f"key-group-{key_group}")
+        files = _host_files(self.checkpoint, self.settings.views_folder, key_group)
+        files.refresh()
+        return files
 
     def views(self) -> ViewStore:
         """The views of this host."""
@@ -228,6 +230,11 @@ def _logs(checkpoint: str, root: str) -> Path:
 @cache
 def _prepared(checkpoint: str, root: str) -> Path:
     return view_folder(checkpoint, root) / "warm-ups"
+
+
+@cache
+def _host_files(checkpoint: str, root: str, key_group: int) -> HostFiles:
+    return HostFiles(_logs(checkpoint, root) / f"key-group-{key_group}")
 
 
 @cache

@@ -14,7 +14,7 @@ from fraud_rules.engine.statelog import StateVersion, is_content_of
 from fraud_rules.errors import StateDamaged
 from fraud_rules.logs.state_topic import StateTopic
 from fraud_rules.runtime.compression import compress
-from fraud_rules.stream.worker.host_files import HostFiles, head_file
+from fraud_rules.stream.worker.host_files import HostFiles, head_name
 
 __all__ = ["RebuildLog"]
 
@@ -48,7 +48,7 @@ class RebuildLog:
         files = self._open_files()
         files.write_head(version, head, self._complete_to)
         self._head = head
-        files.keep(self._first | _named(head) | {head_file(version)})
+        files.keep(self._first | _named(head) | {head_name(version)})
 
     def chunk(self, name: str) -> bytes:
         blob = self._added.get(name) or self._open_files().chunk(name)

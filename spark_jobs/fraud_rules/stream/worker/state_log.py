@@ -23,7 +23,7 @@ from fraud_rules.logs.state_topic import HEAD, StateTopic
 from fraud_rules.runtime.compression import compress
 from fraud_rules.runtime.retry import wait_for
 from fraud_rules.stream.state_position import ToldState
-from fraud_rules.stream.worker.host_files import HostFiles, head_file
+from fraud_rules.stream.worker.host_files import HostFiles, head_name
 
 __all__ = ["StateDelta", "TaskStateLog"]
 
@@ -242,7 +242,7 @@ class TaskStateLog:
         """Delete the files that neither the version before this batch nor the one after it names."""
         assert self._new is not None
         head, version = self._new
-        self._files.keep(_named(head) | _named(self._head) | {head_file(version), head_file(self._told)})
+        self._files.keep(_named(head) | _named(self._head) | {head_name(version), head_name(self._told)})
 
 
 def _named(head: bytes | None) -> frozenset[str]:
