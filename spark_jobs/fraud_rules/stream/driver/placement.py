@@ -7,13 +7,16 @@ free when the task starts, even with `spark.locality.wait` 0, which only forbids
 from __future__ import annotations
 
 import time
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from pyspark import RDD, SparkContext
+from pyspark.util import _load_from_socket
 
-__all__ = ["SteadyExecutor", "executors", "one_task"]
+__all__ = ["SteadyExecutor", "executors", "one_task", "run_task"]
 
 _CHECK_S: Final = 10.0
+
+_Row = TypeVar("_Row")
 
 
 class SteadyExecutor:
@@ -60,6 +63,19 @@ def one_task(spark: SparkContext, location: str | None) -> RDD[int]:
     located = jvm.scala.Tuple2(element, to_scala([location]).toSeq())
     made = spark._jsc.sc().makeRDD(to_scala([located]).toSeq(), jvm.scala.reflect.ClassTag.Any())
     return RDD(made.toJavaRDD(), spark, one._jrdd_deserializer)
+
+
+def run_task(rdd: RDD[_Row]) -> list[_Row]:
+    """The elements of an RDD with one partition. This is the only action of its job.
+
+    For each `RDD.collect`, Spark searches the byte code of two of its largest classes for references to clean. This
+    call, which `SparkContext.runJob` also makes, searches one of them: it needs four fifths of the JVM's CPU time.
+    """
+    jvm, spark = _jvm(rdd.context), rdd.context._jsc.sc()
+    partitions = jvm.java.util.ArrayList()
+    partitions.add(0)
+    with _load_from_socket(jvm.PythonRDD.runJob(spark, rdd._jrdd, partitions), rdd._jrdd_deserializer) as elements:
+        return list(elements)
 
 
 def _jvm(spark: SparkContext) -> Any:

@@ -17,7 +17,7 @@ from pyspark.sql import functions as f
 from pyspark.sql.streaming.query import StreamingQuery
 
 from fraud_rules.kafka.reader import EARLIEST
-from fraud_rules.stream.driver.placement import SteadyExecutor, one_task
+from fraud_rules.stream.driver.placement import SteadyExecutor, one_task, run_task
 from fraud_rules.stream.worker.context import RECORDS_PROPERTY, BatchRecords, WorkerContext
 from fraud_rules.stream.worker.engine_stage import EngineStage
 from fraud_rules.stream.worker.fanout_stage import FanOutStage
@@ -79,7 +79,7 @@ class BatchJobs:
         self._small: tuple[str | None, RDD[OutputRow]] | None = None
 
     def run(self, starts: Offsets, ends: Offsets) -> list[OutputRow]:
-        """Evaluate the records between the offsets. A partition without a start is new.
+        """Evaluate the records between the offsets. A partition without a start has appeared since the last batch.
 
         This is the only Spark action of a batch, so that each task runs once.
         """
@@ -94,7 +94,7 @@ class BatchJobs:
         visits_all = any(count for name, count in counts.items() if name != topic)
         spark = self._spark.sparkContext
         spark.setLocalProperty(RECORDS_PROPERTY, BatchRecords(ranges, visits_all).encode())
-        return self._small_batch().collect()
+        return run_task(self._small_batch())
 
     def _small_batch(self) -> RDD[OutputRow]:
         """The task of a small batch. One object serves all small batches on an executor, because it keeps its
