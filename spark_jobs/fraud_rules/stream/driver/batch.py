@@ -19,7 +19,7 @@ from fraud_rules.engine.decision import alerts_in_order
 from fraud_rules.errors import CheckpointDamaged
 from fraud_rules.kafka.writer import BatchWriter, OutRecord
 from fraud_rules.logs.detector_status import TrafficCounts, decode_progress
-from fraud_rules.model.lost_records import LostRecords
+from fraud_rules.model.lost_records import LostRecords, Offsets
 from fraud_rules.model.output import KeyGroupOutput
 from fraud_rules.runtime import clock
 from fraud_rules.spark.storage import Folder
@@ -52,9 +52,6 @@ from fraud_rules.stream.worker.state_log import StateDelta
 from fraud_rules.stream.worker.wire import SIDE_OUTPUT, OutputRow, SideOutput
 
 MAX_QUARANTINED_BYTES = 10_485_760
-
-
-Offsets = dict[str, dict[str, int]]
 
 
 class Draining(Exception):
@@ -128,6 +125,7 @@ class BatchRunner:
         self._busy = False
         self.draining = threading.Event()
         self._last_batch = -1
+        self._ends_of: tuple[int, Offsets] | None = None
         self.stopped_at: int | None = None
         self.failure: Exception | None = None
 
@@ -180,14 +178,17 @@ class BatchRunner:
             self._parts.meter.add(outputs.rows, outputs.append_total_ms, clock.now_ms())
         self._previous_timings = _timings(batch_id, outputs, (started, pinned, evaluated, written))
         self._parts.ticker.record_batch()
-        self._last_batch = batch_id
+        self._last_batch, self._ends_of = batch_id, (batch_id, ends)
         self._check_stop(rules)
 
     def _starts(self, batch_id: int) -> Offsets:
+        """The end offsets of the batch before. Only the first batch of a start reads them from the checkpoint."""
+        if self._ends_of is not None and self._ends_of[0] == batch_id - 1:
+            return self._ends_of[1]
         folder = self._parts.folder
         return end_offsets(folder, batch_id - 1) if batch_id else initial_offsets(folder) or {}
 
-    def _write(self, batch_id: int, ends: Offsets, rules: BatchRules, outputs: BatchOutputs) -> None:
+    def _write(self, batch_id: int, ends: dict[str, dict[str, int]], rules: BatchRules, outputs: BatchOutputs) -> None:
         if self._query_id is None:
             self._query_id = query_id(self._parts.folder)
         origin = self._origin

@@ -17,6 +17,7 @@ from pyspark.sql import functions as f
 from pyspark.sql.streaming.query import StreamingQuery
 
 from fraud_rules.kafka.reader import EARLIEST
+from fraud_rules.model.lost_records import Offsets
 from fraud_rules.stream.driver.placement import SteadyExecutor, one_task, run_task
 from fraud_rules.stream.worker.context import RECORDS_PROPERTY, BatchRecords, WorkerContext
 from fraud_rules.stream.worker.engine_stage import EngineStage
@@ -24,7 +25,7 @@ from fraud_rules.stream.worker.fanout_stage import FanOutStage
 from fraud_rules.stream.worker.small_batch import SmallBatch
 from fraud_rules.stream.worker.wire import KEYED_SCHEMA, OUTPUT_SCHEMA, OutputRow
 
-__all__ = ["LARGE_BATCH_RECORDS", "QUERY_NAME", "BatchJobs", "Offsets", "read_records", "start_query"]
+__all__ = ["LARGE_BATCH_RECORDS", "QUERY_NAME", "BatchJobs", "read_records", "start_query"]
 
 QUERY_NAME = "fraud-detector"
 
@@ -41,8 +42,6 @@ _READ_OPTIONS: Final = {
     "kafka.fetch.max.bytes": _MAX_FETCH_BYTES,
     "kafka.max.partition.fetch.bytes": _MAX_FETCH_BYTES,
 }
-
-Offsets = Mapping[str, Mapping[str, int]]
 
 
 def start_query(
