@@ -77,7 +77,7 @@ def test_amounts_keep_their_digits(scene: Scene) -> None:
     assert str(detail.row.document["limit"]) == "20.10"
     assert "limit: 20.10" in detail.yaml
     assert detail.text == "1,(shadow),(payeeId&beneficiaryId),,(paymentAmount),(SUM),(>),(20.10),(20)"
-    assert detail.says == "SUM(paymentAmount) > 20.10 in 20 min by beneficiaryId, payeeId"
+    assert detail.says == "SUM(paymentAmount) > 20.10 in 20 min per beneficiaryId, payeeId"
 
 
 def test_a_change_of_an_outdated_revision_is_refused(scene: Scene) -> None:

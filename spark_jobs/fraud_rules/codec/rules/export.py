@@ -48,11 +48,14 @@ def export_documents(documents: Sequence[Mapping[str, object]], form: RuleFormat
 
 
 def describe(rule: Rule) -> str:
-    """Describe a rule in one line: `SUM(paymentAmount) > 20000 in 20 min by payeeId where ..., evaluated when ...`."""
+    """Describe a rule in one line: `SUM(paymentAmount) > 20000 in 20 min per payeeId where ..., evaluated when ...`.
+
+    The pages have the same line (`ruleFormula` in format.ts); tests/corpus/rule_lines.json has cases for both.
+    """
     of = "COUNT_FLINK" if rule.aggregates_ones else rule.aggregate_field or ", ".join(rule.unique)
     limit = f"{rule.limit:f}" if rule.baseline is None else _compared_with(rule.baseline, rule.limit, rule.operator)
     condition = f"{rule.aggregate_function.value}({of}) {rule.operator.value} {limit}"
-    keys = f"by {', '.join(rule.grouping)}" if rule.grouping else "over all transactions"
+    keys = f"per {', '.join(rule.grouping)}" if rule.grouping else "over all transactions"
     sentence = f"{condition} in {duration(rule.window_ms)} {keys}"
     if rule.filter is not None:
         sentence += f" where {rule.filter}"
@@ -63,10 +66,10 @@ def _compared_with(baseline: Baseline, limit: Decimal, operator: Operator) -> st
     """Describe the value with which a rule compares its aggregate: `3 x SUM(paymentAmount) of the 1 h before`."""
     before = f"of the {duration(baseline.window_ms)} before"
     of = "COUNT_FLINK" if baseline.aggregates_ones else baseline.aggregate_field or ""
+    filtered = "" if baseline.filter is None else f" where {baseline.filter}"
     if baseline.deviations:
         sign = "+" if operator in (Operator.GREATER, Operator.GREATER_EQUAL) else "-"
-        return f"mean({of}) {sign} {limit:f} deviations {before}"
-    filtered = "" if baseline.filter is None else f" where {baseline.filter}"
+        return f"mean({of}) {sign} {limit:f} deviations {before}{filtered}"
     return f"{limit:f} x {baseline.aggregate_function.value}({of}) {before}{filtered}"
 
 

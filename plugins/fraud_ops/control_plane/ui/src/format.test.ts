@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import ruleLines from "../../../../../tests/corpus/rule_lines.json";
 import {
   comparisonText,
   formatBytes,
@@ -32,35 +33,16 @@ test("the comparison of an alert", () => {
   expect(comparisonText({ ...base, baseline: { windowMinutes: 60 } }, { value: "41.5" })).toBe("> 3 x 41.5");
   const deviating = { ...base, baseline: { windowMinutes: 60, deviations: true } };
   expect(comparisonText(deviating, { value: "41.5" })).toBe("> 41.5 + 3 deviations");
-  expect(comparisonText({ ...deviating, limitOperatorType: "LESS" }, { value: "41.5" })).toBe(
-    "LESS 41.5 - 3 deviations",
-  );
+  expect(comparisonText({ ...deviating, limitOperatorType: "<=" }, { value: "41.5" })).toBe("<= 41.5 - 3 deviations");
 });
 
-test("a rule as a formula", () => {
-  expect(ruleFormula(rule().document)).toBe("SUM(paymentAmount) > 20 in 20 min per payeeId");
-  expect(
-    ruleFormula({
-      aggregatorFunctionType: "COUNT_DISTINCT",
-      unique: ["a"],
-      limitOperatorType: ">=",
-      limit: 5,
-      windowSeconds: 30,
-      groupingKeyNames: ["b", "c"],
-    }),
-  ).toBe("COUNT_DISTINCT(a) >= 5 in 30 s per b, c");
-  expect(
-    ruleFormula({
-      aggregatorFunctionType: "SUM",
-      aggregateFieldName: "COUNT_WITH_RESET_FLINK",
-      limitOperatorType: ">=",
-      limit: 100,
-      windowMinutes: 1440,
-      groupingKeyNames: ["paymentType"],
-    }),
-  ).toBe("COUNT_WITH_RESET() >= 100 in 1440 min per paymentType");
+test.each(ruleLines)("the line of the command line: $says", ({ document, says }) => {
+  expect(ruleFormula(document)).toBe(says);
+});
+
+test("the line of an unfinished rule", () => {
   expect(ruleFormula({})).toBe("?() ? ? in ? min per ?");
-  expect(ruleFormula({ ...rule().document, groupingKeyNames: [] })).toBe(
-    "SUM(paymentAmount) > 20 in 20 min over all payments",
+  expect(ruleFormula({ ...rule().document, windowMinutes: "x", baseline: { deviations: true } })).toBe(
+    "SUM(paymentAmount) > mean(paymentAmount) + 20 deviations of the ? min before in x min per payeeId",
   );
 });

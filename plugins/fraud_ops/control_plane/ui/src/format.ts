@@ -61,22 +61,42 @@ export function formatBytes(count: number): string {
   return `${formatNumber(Math.round(value * 10) / 10)} ${units[unit] ?? ""}`;
 }
 
-/** A rule as a formula: SUM(paymentAmount) > 20000 in 20 min per payeeId. */
+/**
+ * A rule in one line: SUM(paymentAmount) > 20000 in 20 min per payeeId where ..., evaluated when ...
+ *
+ * The command line has the same line (`describe` in export.py); tests/corpus/rule_lines.json has cases for both.
+ */
 export function ruleFormula(rule: RuleDocument): string {
-  const aggregator = aggregateName(rule);
-  const counted = toText(rule["unique"]) || (aggregator.startsWith("COUNT") ? "" : toText(rule["aggregateFieldName"]));
-  const compared = `${toText(rule["limitOperatorType"]) || "?"} ${toText(rule["limit"]) || "?"}${baselineText(rule)}`;
-  return `${aggregator}(${counted}) ${compared} in ${windowText(rule)} ${groupingText(rule["groupingKeyNames"])}`;
+  const compared = `${toText(rule["limitOperatorType"]) || "?"} ${limitText(rule)}`;
+  const line = `${aggregateText(rule)} ${compared} in ${windowText(rule)} ${groupingText(rule["groupingKeyNames"])}`;
+  return `${line}${filterText(rule)}${hasText(rule["when"]) ? `, evaluated when ${toText(rule["when"])}` : ""}`;
 }
 
-/** What the limit of a rule with a baseline counts; empty for other rules. */
-function baselineText(rule: RuleDocument): string {
+/** What a rule compares its aggregate with. */
+function limitText(rule: RuleDocument): string {
+  const limit = toText(rule["limit"]) || "?";
   const baseline = rule["baseline"];
-  if (typeof baseline !== "object" || baseline === null) return "";
-  const members = baseline as RuleDocument;
-  const past = `of the ${windowText(members)} before`;
-  if (countsDeviations(rule)) return ` deviations from the mean ${past}`;
-  return ` x ${toText(members["aggregatorFunctionType"]) || aggregateName(rule)} ${past}`;
+  if (typeof baseline !== "object" || baseline === null) return limit;
+  const members: RuleDocument = { ...rule, filter: undefined, ...(baseline as RuleDocument) };
+  const past = `of the ${windowText(baseline as RuleDocument)} before`;
+  if (countsDeviations(rule)) {
+    const field = toText(members["aggregateFieldName"]) || "?";
+    return `mean(${field}) ${deviationSign(rule)} ${limit} deviations ${past}${filterText(members)}`;
+  }
+  return `${limit} x ${aggregateText(members)} ${past}${filterText(members)}`;
+}
+
+function filterText(rule: RuleDocument): string {
+  return hasText(rule["filter"]) ? ` where ${toText(rule["filter"])}` : "";
+}
+
+function hasText(value: unknown): boolean {
+  return toText(value) !== "";
+}
+
+/** Deviations count below the mean for a rule that looks for low values. */
+function deviationSign(rule: RuleDocument): string {
+  return toText(rule["limitOperatorType"]).startsWith("<") ? "-" : "+";
 }
 
 /** The comparison of an alert, with the value of its baseline: > 3 x 41.5. */
@@ -85,8 +105,7 @@ export function comparisonText(rule: RuleDocument, baseline?: { value: string } 
   const limit = toText(rule["limit"]);
   if (!baseline) return `${operator} ${limit}`;
   if (!countsDeviations(rule)) return `${operator} ${limit} x ${baseline.value}`;
-  const sign = /^(<|LESS)/u.test(operator) ? "-" : "+";
-  return `${operator} ${baseline.value} ${sign} ${limit} deviations`;
+  return `${operator} ${baseline.value} ${deviationSign(rule)} ${limit} deviations`;
 }
 
 /** Whether the limit of a rule counts standard deviations of its baseline. */
@@ -95,21 +114,40 @@ export function countsDeviations(rule: RuleDocument): boolean {
   return typeof baseline === "object" && baseline !== null && (baseline as RuleDocument)["deviations"] === true;
 }
 
-/** The grouping of a rule. A rule without grouping keys has one group for all payments. */
+/** The grouping of a rule. A rule without grouping keys has one group for all transactions. */
 function groupingText(names: unknown): string {
-  return Array.isArray(names) && names.length === 0 ? "over all payments" : `per ${toText(names) || "?"}`;
+  if (Array.isArray(names) && names.length === 0) return "over all transactions";
+  return `per ${sortedText(names) || "?"}`;
 }
 
-/** The aggregate of a rule. Rules of the Flink demo encode a count as the name of the summed field. */
-function aggregateName(rule: RuleDocument): string {
-  const [, count] = /^(COUNT|COUNT_WITH_RESET)_FLINK$/u.exec(toText(rule["aggregateFieldName"])) ?? [];
-  return count ?? (toText(rule["aggregatorFunctionType"]) || "?");
+function sortedText(names: unknown): string {
+  return Array.isArray(names) ? names.map(toText).sort().join(", ") : toText(names);
 }
 
-/** The window of a rule, with its unit. */
+/** The aggregate of a rule. Rules of the Flink demo encode a count as the sum of a field of ones. */
+function aggregateText(rule: RuleDocument): string {
+  const name = toText(rule["aggregatorFunctionType"]).toUpperCase() || "?";
+  const field = toText(rule["aggregateFieldName"]);
+  const [, count] = /^(COUNT|COUNT_WITH_RESET)_FLINK$/u.exec(field) ?? [];
+  if (count && name === "SUM") return `${count}()`;
+  if (name === "COUNT_DISTINCT") return `${name}(${sortedText(rule["unique"])})`;
+  return `${name}(${name.startsWith("COUNT") ? "" : field})`;
+}
+
+const WINDOW_UNITS = [
+  [86_400, "d"],
+  [3_600, "h"],
+  [60, "min"],
+] as const;
+
+/** The window of a rule, in the largest unit that divides it. */
 export function windowText(rule: RuleDocument): string {
-  if (rule["windowSeconds"] !== undefined) return `${toText(rule["windowSeconds"])} s`;
-  return `${toText(rule["windowMinutes"]) || "?"} min`;
+  const [text, unit] =
+    rule["windowSeconds"] === undefined ? [toText(rule["windowMinutes"]), 60] : [toText(rule["windowSeconds"]), 1];
+  const seconds = Number(text) * unit;
+  if (!Number.isInteger(seconds) || seconds <= 0) return `${text || "?"} ${unit === 60 ? "min" : "s"}`;
+  const [size, name] = WINDOW_UNITS.find(([each]) => seconds % each === 0) ?? [1, "s"];
+  return `${seconds / size} ${name}`;
 }
 
 /** A grouping key as text: payeeId 12 · beneficiaryId 7. */
