@@ -1,4 +1,4 @@
-"""Applies config/rules to the rule log. Changes only rules of the source `seed`."""
+"""Applies config/rules and config/lists to the rule log. Changes only rules and lists of the source `seed`."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ from fraud_ops.operators.rules import SeedApplyOperator, SeedApprovalOperator, S
 from fraud_ops.sensors.detector import RulesLiveSensor
 
 DOC = """
-### Rules from Git
-`config/rules` has the seed rules. *diff* shows a table of the rules to create, change and delete in its log. The DAG
-never changes rules of another source (`ui`, `cli`, `cdc`), and ignores a seed rule with the id of such a rule.
+### Rules and lists from Git
+`config/rules` has the seed rules, and `config/lists` the seed lists. *diff* shows a table of the rules and lists to
+create, change and delete in its log. The DAG never changes rules of another source (`ui`, `cli`, `cdc`), and ignores a
+seed rule with the id of such a rule. The source of a list is that of its last change.
 
 If a rule has `approve: true`, in the file or in the log, its change waits for a user in the Airflow variable
 `fraud_rule_approvers`. `approve: ann, bob` names the users in the rule. The user who triggered the run cannot approve
-it.
+it. A change of a list needs the approvals of the rules that name the list.
 
 *apply* writes exactly the shown changes, or fails. *live* waits until the detector reports every version live. A
 second run changes nothing.
@@ -25,7 +26,7 @@ second run changes nothing.
 
 with DAG(
     dag_id="fraud_seed_rules",
-    description="Reconciles config/rules with the rule log",
+    description="Reconciles config/rules and config/lists with the rule log",
     doc_md=DOC,
     schedule=timedelta(hours=1),
     catchup=False,
@@ -37,7 +38,7 @@ with DAG(
 ):
     diff = SeedDiffOperator(
         task_id="diff",
-        doc_md="Shows the rules to create, change and delete.",
+        doc_md="Shows the rules and lists to create, change and delete.",
         execution_timeout=timedelta(minutes=5),
     )
     approve = SeedApprovalOperator(

@@ -1,14 +1,17 @@
-"""Reads the seed files and the rule log, and writes seed rules."""
+"""Reads the seed files and the rule log, and writes seed rules and lists."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cached_property
 
 from airflow.sdk import BaseHook
 
 from fraud_ops.hooks.connections import KAFKA, connection, kafka_of
+from fraud_ops.verdicts.list_seeding import seed_lists
 from fraud_ops.verdicts.seeding import SeedPlan, seed_plan
 from fraud_rules.codec.rules.apply import validate_files
+from fraud_rules.codec.rules.list_files import read_seed_lists
 from fraud_rules.configuration.project import Project
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.kafka.connection import KafkaConnection
@@ -35,11 +38,16 @@ class SeedRulesHook(BaseHook):
         return kafka_of(connection(self.kafka_conn_id))
 
     def plan(self) -> SeedPlan:
-        """The changes that the seed files need in the current rule log."""
-        validated = validate_files([self.project.config / "rules"], self.schema, self.settings.limits)
-        return seed_plan(validated, read_rules(self.kafka, self.schema, self.settings).timeline.latest)
+        """The changes that the seed files need in the current rule log. Raises InputInvalid for files of lists with
+        faults.
+        """
+        limits, folder = self.settings.limits, self.project.config / "lists"
+        validated = validate_files([self.project.config / "rules"], self.schema, limits)
+        seeds = read_seed_lists([folder], limits) if folder.is_dir() and any(folder.iterdir()) else []
+        log = read_rules(self.kafka, self.schema, self.settings).timeline
+        return replace(seed_plan(validated, log.latest), lists=seed_lists(seeds, validated, log, limits))
 
     def write(self, plan: SeedPlan) -> list[int]:
-        """Append the plan's records and return their rule versions."""
-        records = [(str(change.rule_id).encode(), change.record) for change in plan.to_write]
+        """Append the plan's records and return their versions."""
+        records = plan.records
         return append_records(self.kafka, self.settings.topics.rules, records) if records else []

@@ -43,7 +43,7 @@ class SeedDiffOperator(BaseOperator):
         approvers = {name for change in changes for name in change.approvers or ()}
         return {
             "digest": plan.digest,
-            "writes": len(plan.to_write),
+            "writes": len(plan.records),
             "table": table,
             "approve": bool(changes),
             "approvers": sorted(approvers),
@@ -85,7 +85,7 @@ class SeedApprovalOperator(ApprovalOperator):
 
 
 class SeedApplyOperator(BaseOperator):
-    """Writes the shown difference. Fails if files or rule log have changed since. Returns the rule versions."""
+    """Writes the shown difference. Fails if files or rule log have changed since. Returns the versions."""
 
     template_fields: Sequence[str] = ("digest",)
 
@@ -105,5 +105,5 @@ class SeedApplyOperator(BaseOperator):
                     "files or rule log have changed since the difference was shown: run the DAG again"
                 )
             versions = hook.write(plan)
-        self.log.info("%s records written, with rule versions %s", len(versions), versions)
+        self.log.info("%s records written, with versions %s", len(versions), versions)
         return versions

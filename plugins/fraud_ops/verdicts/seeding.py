@@ -1,4 +1,4 @@
-"""Compares the seed files with the rule log. Pure. It only changes rules whose source is `seed`."""
+"""Compares the seed files of rules with the rule log. Pure. It only changes rules whose source is `seed`."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from fraud_rules.codec.rules.codec import encode_document
 from fraud_rules.model.rule import Rule
 from fraud_rules.model.ruleset import RuleSet
 
-__all__ = ["SEED", "SeedChange", "SeedEffect", "SeedPlan", "seed_plan"]
+__all__ = ["SEED", "SeedChange", "SeedEffect", "SeedPlan", "approvers_of", "seed_plan"]
 
 SEED: Final = "seed"
 
 
 class SeedEffect(StrEnum):
-    """The effect of applying a seed rule."""
+    """The effect of applying a seed rule or list."""
 
     CREATE = "create"
     CHANGE = "change"
     DELETE = "delete"
     UNCHANGED = "unchanged"
-    LEFT_ALONE = "left alone"  # a rule of another source has this id
+    LEFT_ALONE = "left alone"  # a rule or list of another source has this id or name
 
     @property
     def writes(self) -> bool:
@@ -35,26 +35,38 @@ class SeedEffect(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SeedChange:
-    """The change of one rule. `record` is empty if there is nothing to write. `details` names the differences.
-    `approvers` are the users who may approve: None if no approval is needed, empty for every approver of rules."""
+    """The change of one rule or list. There are no `records` if there is nothing to write; `key` is their key.
+    `details` names the differences. `approvers` are the users who may approve: None if no approval is needed, empty for every
+    approver of rules."""
 
-    rule_id: int
+    subject: str
     effect: SeedEffect
     details: str
-    record: bytes = b""
+    key: bytes = b""
+    records: tuple[bytes, ...] = ()
     approvers: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class SeedPlan:
-    """The changes of all rules of the files and the log, ordered by rule id."""
+    """The changes of all rules and lists of the files and the log: lists by name, then rules by id."""
 
     changes: tuple[SeedChange, ...]
+    lists: tuple[SeedChange, ...] = ()
 
     @property
     def to_write(self) -> Sequence[SeedChange]:
-        """The changes that write a record."""
-        return [change for change in self.changes if change.effect.writes]
+        """The changes that write records, in their order: a list comes before the rules that name it, and the deletion
+        of a list after them.
+        """
+        gone = [change for change in self.lists if change.effect is SeedEffect.DELETE]
+        kept = [change for change in self.lists if change.effect is not SeedEffect.DELETE]
+        return [change for change in (*kept, *self.changes, *gone) if change.effect.writes]
+
+    @property
+    def records(self) -> Sequence[tuple[bytes, bytes]]:
+        """The keys and values of the records to write, in order."""
+        return [(change.key, record) for change in self.to_write for record in change.records]
 
     @property
     def to_approve(self) -> Sequence[SeedChange]:
@@ -64,21 +76,22 @@ class SeedPlan:
     @property
     def digest(self) -> str:
         """The digest of the records to write. An approval holds for one digest."""
-        return hashlib.sha256(b"\n".join(change.record for change in self.to_write)).hexdigest()
+        return hashlib.sha256(b"\n".join(record for _, record in self.records)).hexdigest()
 
     def table(self) -> str:
         """The plan as a Markdown table."""
-        rows = [f"| {each.rule_id} | {each.effect} | {_cell(each.details)} |" for each in self.changes]
-        return "\n".join(["| rule | | |", "| ---: | --- | --- |", *rows])
+        changes = (*self.lists, *self.changes)
+        rows = [f"| {each.subject} | {each.effect} | {_cell(each.details)} |" for each in changes]
+        return "\n".join(["| rule or list | | |", "| --- | --- | --- |", *rows])
 
 
 def seed_plan(validated: Sequence[ValidatedRecord], in_force: RuleSet) -> SeedPlan:
     """The plan. Raises RulesRejected if a file has an invalid rule or another record, or if an id occurs twice."""
     rules = _rules(validated)
-    changes = [_of_file(rule, _document(in_force, rule.rule_id)) for rule in rules.values()]
+    changes = {rule_id: _of_file(rule, _document(in_force, rule_id)) for rule_id, rule in rules.items()}
     known = ((rule_id, _document(in_force, rule_id)) for rule_id in in_force.rules if rule_id not in rules)
-    changes += [_deletion(rule_id, document) for rule_id, document in known if document.get("source") == SEED]
-    return SeedPlan(tuple(sorted(changes, key=lambda change: change.rule_id)))
+    changes |= {rule_id: _deletion(rule_id, document) for rule_id, document in known if document.get("source") == SEED}
+    return SeedPlan(tuple(changes[rule_id] for rule_id in sorted(changes)))
 
 
 def _rules(validated: Sequence[ValidatedRecord]) -> dict[int, Rule]:
@@ -103,23 +116,30 @@ def _document(in_force: RuleSet, rule_id: int) -> Mapping[str, Any]:
 
 
 def _of_file(rule: Rule, known: Mapping[str, Any]) -> SeedChange:
-    wanted = {**rule.document, "source": SEED}
+    wanted, subject = {**rule.document, "source": SEED}, f"rule {rule.rule_id}"
     if known and known.get("source") != SEED:
         owner = known.get("source") or "an unknown source"
-        return SeedChange(rule.rule_id, SeedEffect.LEFT_ALONE, f"belongs to {owner}; give the seed rule another id")
+        return SeedChange(subject, SeedEffect.LEFT_ALONE, f"belongs to {owner}; give the seed rule another id")
     if known == wanted:
-        return SeedChange(rule.rule_id, SeedEffect.UNCHANGED, "")
+        return SeedChange(subject, SeedEffect.UNCHANGED, "")
     effect = SeedEffect.CHANGE if known else SeedEffect.CREATE
     details = _differences(known, wanted) if known else str(wanted.get("name", ""))
-    return SeedChange(rule.rule_id, effect, details, encode_document(wanted), _approvers(wanted, known))
+    return SeedChange(
+        subject, effect, details, _key(rule.rule_id), (encode_document(wanted),), approvers_of(wanted, known)
+    )
 
 
 def _deletion(rule_id: int, known: Mapping[str, Any]) -> SeedChange:
     record = encode_document({"ruleId": rule_id, "ruleState": "DELETE", "source": SEED})
-    return SeedChange(rule_id, SeedEffect.DELETE, str(known.get("name", "")), record, _approvers(known))
+    name = str(known.get("name", ""))
+    return SeedChange(f"rule {rule_id}", SeedEffect.DELETE, name, _key(rule_id), (record,), approvers_of(known))
 
 
-def _approvers(*documents: Mapping[str, Any]) -> tuple[str, ...] | None:
+def _key(rule_id: int) -> bytes:
+    return str(rule_id).encode()
+
+
+def approvers_of(*documents: Mapping[str, Any]) -> tuple[str, ...] | None:
     """Read `approve`: `true` requires an approval by any approver, `ann, bob` by one of them. None requires none."""
     approvals = [each for document in documents if (each := document.get("approve", False))]
     if not approvals:

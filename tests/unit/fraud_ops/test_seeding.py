@@ -6,13 +6,16 @@ from typing import Any
 
 import pytest
 
-from fraud_ops.verdicts.seeding import SeedEffect, seed_plan
+from fraud_ops.verdicts.list_seeding import seed_lists
+from fraud_ops.verdicts.seeding import SeedEffect, SeedPlan, seed_plan
 from fraud_rules.codec.rules.apply import RulesRejected, ValidatedRecord
 from fraud_rules.codec.rules.codec import encode_document, parse_rule_record, read_entry
+from fraud_rules.codec.rules.list_files import SeedList
 from fraud_rules.configuration.project import Project
 from fraud_rules.model.limits import RuleLimits
 from fraud_rules.model.ruleset import RuleSet, RuleTimeline
 from fraud_rules.model.schema import TransactionSchema
+from fraud_rules.model.value_list import ListType
 
 Document = dict[str, Any]
 
@@ -45,11 +48,15 @@ def in_files(schema: TransactionSchema, *documents: Document) -> list[ValidatedR
 
 
 def in_log(schema: TransactionSchema, *documents: Document) -> RuleSet:
+    return timeline(schema, *documents).latest
+
+
+def timeline(schema: TransactionSchema, *documents: Document) -> RuleTimeline:
     entries = [
         read_entry(version, 1_000 + version, encode_document(each), schema, RuleLimits())
         for version, each in enumerate(documents)
     ]
-    return RuleTimeline().extended(entries, len(entries)).latest
+    return RuleTimeline().extended(entries, len(entries))
 
 
 def test_each_rule_is_created_changed_deleted_or_left(schema: TransactionSchema) -> None:
@@ -63,14 +70,14 @@ def test_each_rule_is_created_changed_deleted_or_left(schema: TransactionSchema)
         rule(6, source="cdc"),
     )
     plan = seed_plan(files, log)
-    assert {each.rule_id: each.effect for each in plan.changes} == {
-        1: SeedEffect.CREATE,
-        2: SeedEffect.CHANGE,
-        3: SeedEffect.UNCHANGED,
-        4: SeedEffect.DELETE,
-        5: SeedEffect.LEFT_ALONE,
+    assert {each.subject: each.effect for each in plan.changes} == {
+        "rule 1": SeedEffect.CREATE,
+        "rule 2": SeedEffect.CHANGE,
+        "rule 3": SeedEffect.UNCHANGED,
+        "rule 4": SeedEffect.DELETE,
+        "rule 5": SeedEffect.LEFT_ALONE,
     }
-    assert [each.rule_id for each in plan.to_write] == [1, 2, 4]
+    assert [each.subject for each in plan.to_write] == ["rule 1", "rule 2", "rule 4"]
     assert "limit: 100 → 200" in plan.table()
     assert "belongs to ui" in plan.table()
 
@@ -78,7 +85,7 @@ def test_each_rule_is_created_changed_deleted_or_left(schema: TransactionSchema)
 def test_a_written_change_is_not_written_again(schema: TransactionSchema) -> None:
     files = in_files(schema, rule(1, source="git"), rule(2))
     first = seed_plan(files, in_log(schema))
-    written = [parse_rule_record(each.record, schema, RuleLimits()) for each in first.to_write]
+    written = [parse_rule_record(value, schema, RuleLimits()) for _, value in first.records]
     assert {each.source for each in written} == {"seed"}
     log = in_log(schema, *(dict(each.document) for each in written))
     assert not seed_plan(files, log).to_write
@@ -115,3 +122,51 @@ def test_nothing_is_seeded_when_a_file_is_wrong(schema: TransactionSchema) -> No
     )
     with pytest.raises(RulesRejected, match="seed files hold rules only"):
         seed_plan([deletion], in_log(schema))
+
+
+def changed(name: str, operation: str, *values: int, source: str = "seed") -> Document:
+    return {
+        "listName": name, "listOperation": operation, "listType": "long", "values": list(values), "source": source,
+    }  # fmt: skip
+
+
+def test_each_list_is_created_changed_deleted_or_left(schema: TransactionSchema) -> None:
+    log = timeline(
+        schema,
+        changed("changed", "SET", 1, 2),
+        changed("same", "SET", 1),
+        changed("gone", "SET", 1),
+        changed("edited", "SET", 1),
+        changed("edited", "ADD", 2, source="ui"),
+        changed("theirs", "SET", 7, source="cdc"),
+    )
+    wanted = {"new": [1], "changed": [2, 3], "same": [1], "edited": [1]}
+    seeds = [SeedList(f"{name}.yaml", name, ListType.LONG, values) for name, values in wanted.items()]
+    found = seed_lists(seeds, [], log, RuleLimits())
+    assert {each.subject: each.effect for each in found} == {
+        "list new": SeedEffect.CREATE,
+        "list changed": SeedEffect.CHANGE,
+        "list same": SeedEffect.UNCHANGED,
+        "list gone": SeedEffect.DELETE,
+        "list edited": SeedEffect.LEFT_ALONE,
+    }
+    plan = SeedPlan(seed_plan(in_files(schema, rule(1)), log.latest).changes, found)
+    assert [each.subject for each in plan.to_write] == ["list changed", "list new", "rule 1", "list gone"]
+    after = log.extended(
+        [read_entry(log.end + i, 9_000, value, schema, RuleLimits()) for i, (_, value) in enumerate(plan.records)]
+    )
+    assert not any(entry.reasons for entry in after.entries)
+    assert {name: each.values() for name, each in after.lists.items()} == {
+        "new": [1], "changed": [2, 3], "same": [1], "edited": [1, 2], "theirs": [7],
+    }  # fmt: skip
+
+
+def test_a_list_needs_the_approvals_of_its_rules(schema: TransactionSchema) -> None:
+    log = timeline(schema, changed("mules", "SET", 1))
+    seeds = [SeedList("mules.yaml", "mules", ListType.LONG, [1, 2])]
+    when = "beneficiaryId in list('mules')"
+    for approve, approvers in ((None, None), (True, ()), ("ann", ("ann",))):
+        members = {} if approve is None else {"approve": approve}
+        files = in_files(schema, rule(1, when=when, **members))
+        (change,) = seed_lists(seeds, files, log, RuleLimits())
+        assert change.approvers == approvers
