@@ -36,8 +36,8 @@ class SeedEffect(StrEnum):
 @dataclass(frozen=True, slots=True)
 class SeedChange:
     """The change of one rule or list. There are no `records` if there is nothing to write; `key` is their key.
-    `details` names the differences. `approvers` are the users who may approve: None if no approval is needed, empty for every
-    approver of rules."""
+    `details` names the differences. `approvers` are the users who may approve: None if no approval is needed, empty for
+    every approver of rules."""
 
     subject: str
     effect: SeedEffect

@@ -9,6 +9,7 @@ import pytest
 from sqlalchemy import select
 
 from fraud_ops.control_plane.domain.lifecycle import StateName
+from fraud_ops.control_plane.domain.list_models import ListInput
 from fraud_ops.control_plane.domain.rule_input import RuleReader
 from fraud_ops.control_plane.service.store_access import StoreAccess
 from fraud_ops.control_plane.store.models import OutboxRow
@@ -16,6 +17,7 @@ from fraud_ops.control_plane.sync.cdc import cdc_intake, members_of
 from fraud_rules.errors import RuleRejected
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.reader import Record
+from fraud_rules.model.value_list import ListOperation
 from tests.support.control_plane.change_events import ROW, envelope
 from tests.support.control_plane.hostile import HOSTILE
 from tests.support.control_plane.scene import ANN, LIMITS, PAT, SCHEMA, Scene, rule_input
@@ -142,3 +144,54 @@ def test_a_heartbeat_changes_no_rule() -> None:
     assert members_of(envelope("m")) is None
     with pytest.raises(RuleRejected):
         members_of(envelope("x", ROW))
+
+
+def listed(value: object, name: str = "mules", **members: Any) -> dict[str, Any]:
+    return {"list_name": name, "value": value, **members}
+
+
+def test_rows_of_a_table_of_lists_change_its_lists(scene: Scene) -> None:
+    until_ms = scene.clock.now_ms + 1_000
+    apply_record(
+        scene,
+        envelope("r", listed(1)),
+        envelope("c", listed(2, expires_at=until_ms)),
+        envelope("c", {"listName": "types", "value": "CSH"}),
+        envelope("u", listed(3), listed(1)),
+        envelope("d", None, listed(2)),
+        envelope("r", listed(3)),
+        None,
+    )
+    assert [(each["listName"], each["listOperation"], each["values"]) for each in sent(scene)] == [
+        ("mules", "SET", [1]), ("mules", "ADD", [2]), ("types", "SET", ["CSH"]),
+        ("mules", "REMOVE", [1]), ("mules", "ADD", [3]), ("mules", "REMOVE", [2]),
+    ]  # fmt: skip
+    assert {each["source"] for each in sent(scene)} == {"cdc"}
+    assert [(each.name, each.type, each.size, each.expiring) for each in scene.service.lists.lists()] == [
+        ("mules", "long", 1, 0), ("types", "string", 1, 0),
+    ]  # fmt: skip
+
+
+def test_a_wrong_row_of_a_list_is_refused_with_every_reason_and_skipped(scene: Scene) -> None:
+    apply_record(
+        scene,
+        envelope("c", listed(1)),
+        envelope("c", listed("x")),
+        envelope("c", listed(2, name="Not a name", colour="red")),
+        envelope("c", listed(None)),
+        envelope("c", listed(2, expires_at="soon")),
+        envelope("c", listed(2)),
+    )
+    assert scene.service.lists.list("mules").size == 2
+    wrong, absent, odd, other = refusals(scene)
+    assert [reason.split(":")[0] for reason in odd] == ["colour", "listName"]
+    assert (wrong, [each.split(":")[0] for each in absent]) == (["expiresAt: must be epoch milliseconds"], ["values"])
+    assert [each.split(":")[0] for each in other] == ["listType"]
+
+
+def test_an_edited_list_of_the_table_belongs_to_the_control_plane(scene: Scene) -> None:
+    apply_record(scene, envelope("c", listed(1)))
+    scene.service.lists.change(ANN, "mules", None, ListInput(ListOperation.ADD, ("2",)))
+    apply_record(scene, envelope("c", listed(3)), start=5)
+    assert refusals(scene) == [["listName: belongs to ui"]]
+    assert scene.service.lists.list("mules").size == 2

@@ -6,6 +6,8 @@ columns, named as in the rule log or in snake_case (`grouping_key_names`). A lis
 validates each row like any rule. A rejected row changes nothing, and the audit log records the reasons. The intake
 changes only rules whose `source` is `cdc`, but recreates deleted rules of any source. An edit in the control plane sets
 another source, and from then on the table cannot change the rule.
+
+A row with the column `list_name` belongs to a table of list values (`list_cdc`).
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ from fraud_ops.control_plane.domain.read_models import RuleChanged
 from fraud_ops.control_plane.service.changes import NewRevision, UnitOfWork, same, save
 from fraud_ops.control_plane.service.store_access import StoreAccess
 from fraud_ops.control_plane.store.models import RuleHead
+from fraud_ops.control_plane.sync.list_cdc import apply_list_row, is_list_row
 from fraud_ops.control_plane.sync.topic_consumer import ConsumedTopic, TopicConsumer
 from fraud_rules.codec.rules.codec import encode_document, parse_rule_document
 from fraud_rules.codec.rules.members import MEMBERS
@@ -70,6 +73,21 @@ def members_of(value: bytes) -> Mapping[str, Any] | None:
 
     Raises RuleRejected for a record that is not a change of a rule table.
     """
+    change = _table_change(value)
+    if change is None:
+        return None
+    _, before, after = change
+    if after is not None:
+        return _document(after)
+    row = before or {}
+    return _document({name: row[name] for name in ("ruleId", "rule_id") if name in row} | {"disabled": True})
+
+
+def _table_change(value: bytes) -> tuple[str, dict[str, Any] | None, dict[str, Any] | None] | None:
+    """The operation of a change, with the rows before and after; None for a message without a row (`op` is m).
+
+    Raises RuleRejected for a record that is not a change of a table.
+    """
     if len(value) > _MAX_BYTES:
         raise RuleRejected([Reason("record", f"has {len(value)} bytes, at most {_MAX_BYTES} are allowed")])
     try:
@@ -81,9 +99,9 @@ def members_of(value: bytes) -> Mapping[str, Any] | None:
         raise RuleRejected([Reason("record", "is not a Debezium envelope (op, before, after)")])
     op, after, before = change.get("op"), change.get("after"), change.get("before")
     if op in _UPSERTS and isinstance(after, dict):
-        return _document(after)
+        return op, before if isinstance(before, dict) else None, after
     if op == "d" and isinstance(before, dict):
-        return _document({name: before[name] for name in ("ruleId", "rule_id") if name in before} | {"disabled": True})
+        return op, before, None
     if op == "m":
         return None
     raise RuleRejected([Reason("op", "must be c, r, u (with after), d (with before) or m")])
@@ -93,6 +111,10 @@ def apply_record(work: UnitOfWork, record: Record) -> None:
     """Apply one change of the table. Raises RuleRejected for a record that cannot be applied."""
     if record.value is None:
         return  # Debezium writes a tombstone after a deletion, for the compaction of the topic
+    found = _table_change(record.value)
+    if found is not None and is_list_row(found[2] or found[1]):
+        apply_list_row(work, found[1], found[2], SOURCE, record.offset)
+        return
     members = members_of(record.value)
     if members is None:
         return

@@ -20,7 +20,7 @@ from fraud_rules.model.list_history import change_faults
 from fraud_rules.model.log_entry import LogEntry
 from fraud_rules.model.value_list import ListChange, ListOperation, ListType
 
-__all__ = ["apply_foreign_list", "published_type"]
+__all__ = ["apply_foreign_list", "count_lists", "published_type"]
 
 _FROM_LOG = "from the rule log"
 
@@ -43,7 +43,7 @@ def published_type(work: UnitOfWork, name: str, before: int) -> ListType | None:
 def apply_foreign_list(work: UnitOfWork, entry: LogEntry, change: ListChange, source: str) -> None:
     """Save a change of another writer. Raises RuleRejected for a change that the rule log rejects."""
     known = published_type(work, change.name, entry.version)
-    faults = change_faults(change, known, _count_lists(work), _users(work, change, known))
+    faults = change_faults(change, known, count_lists(work), _users(work, change, known))
     if not faults:
         faults = _length_faults(work, change)
     if faults:
@@ -64,7 +64,8 @@ def apply_foreign_list(work: UnitOfWork, entry: LogEntry, change: ListChange, so
     )
 
 
-def _count_lists(work: UnitOfWork) -> int:
+def count_lists(work: UnitOfWork) -> int:
+    """The number of lists with all their changes."""
     return work.session.scalar(select(func.count()).select_from(ListHead).where(~ListHead.deleted)) or 0
 
 
