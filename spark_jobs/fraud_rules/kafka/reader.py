@@ -25,6 +25,7 @@ __all__ = [
     "has_topic",
     "newest_append_ms",
     "record_of",
+    "topic_fault",
     "topic_ids",
     "uncommitted_end",
     "watermarks",
@@ -39,6 +40,13 @@ _MAX_MESSAGES = 1_000
 _NO_LEADER = (KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE)
 _QUIET = {"log_level": 2}
 _NEWEST, _END = OffsetSpec.max_timestamp(), OffsetSpec.latest()  # type: ignore[no-untyped-call]
+
+
+def topic_fault(topic: str, error: KafkaError) -> str:
+    """Why a client cannot use a topic, from the error in its metadata, and the remedy."""
+    if error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
+        return f"no ACL allows this client to use topic {topic} (fraud acls print)"
+    return f"there is no topic {topic}: create the topics first (fraud topics apply)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +95,7 @@ class TopicReader:
         with _mapped_errors(self._kafka):
             metadata = self._consumer.list_topics(self.topic, timeout=_TIMEOUT_S).topics[self.topic]
         if metadata.error is not None:
-            raise BrokerUnavailable(f"there is no topic {self.topic}: create the topics first (fraud topics apply)")
+            raise BrokerUnavailable(topic_fault(self.topic, metadata.error))
         return sorted(metadata.partitions)
 
     def ends(self, partition: int = 0) -> tuple[int, int]:

@@ -72,11 +72,16 @@ def _require(producer: Producer, topic: str, kafka: KafkaConnection) -> None:
     """
     from confluent_kafka import KafkaException
 
+    from fraud_rules.kafka.reader import topic_fault
+
+    faults: list[KafkaError] = []
+
     def is_known() -> bool:
-        return producer.list_topics(topic, timeout=_TOPIC_S).topics[topic].error is None
+        faults[:] = filter(None, [producer.list_topics(topic, timeout=_TOPIC_S).topics[topic].error])
+        return not faults
 
     def missing() -> BrokerUnavailable:
-        return BrokerUnavailable(f"there is no topic {topic} at {kafka}: create the topics first (fraud topics apply)")
+        return BrokerUnavailable(topic_fault(f"{topic} at {kafka}", faults[0]))
 
     try:
         if not is_known():

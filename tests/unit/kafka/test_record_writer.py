@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import KafkaError, Producer
 
 from fraud_rules.errors import BrokerUnavailable
 from fraud_rules.kafka import record_writer
@@ -49,17 +49,18 @@ def test_a_broker_that_does_not_answer_is_named(monkeypatch: pytest.MonkeyPatch)
 class Topics:
     """A producer's view of the topics: an error for so many questions, then the topic."""
 
-    def __init__(self, errors: int) -> None:
+    def __init__(self, errors: int, code: int = KafkaError.UNKNOWN_TOPIC_OR_PART) -> None:
         self.topics = {"rules": self}
         self._errors = errors
+        self._code = code
 
     def list_topics(self, topic: str, timeout: float) -> Topics:
         self._errors -= 1
         return self
 
     @property
-    def error(self) -> str | None:
-        return "unknown" if self._errors >= 0 else None
+    def error(self) -> KafkaError | None:
+        return KafkaError(self._code) if self._errors >= 0 else None
 
 
 def test_a_new_topic_is_awaited_and_a_missing_one_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -68,6 +69,8 @@ def test_a_new_topic_is_awaited_and_a_missing_one_named(monkeypatch: pytest.Monk
     monkeypatch.setattr(record_writer, "_TOPIC_S", 0.2)
     with pytest.raises(BrokerUnavailable, match="there is no topic rules at a:1: create the topics first"):
         record_writer._require(Topics(1_000), "rules", kafka)
+    with pytest.raises(BrokerUnavailable, match="no ACL allows this client to use topic rules"):
+        record_writer._require(Topics(1_000, KafkaError.TOPIC_AUTHORIZATION_FAILED), "rules", kafka)
 
 
 def test_records_that_are_not_accepted_in_time_are_counted(
