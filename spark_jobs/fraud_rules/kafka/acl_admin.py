@@ -13,6 +13,7 @@ from kafka.admin import (
     ACLOperation,
     ACLPermissionType,
     ACLResourcePatternType,
+    KafkaAdminClient,
     ResourcePattern,
     ResourcePatternFilter,
     ResourceType,
@@ -23,6 +24,7 @@ from fraud_rules.errors import BrokerUnavailable
 from fraud_rules.kafka.access import Acl, Operation, Resource
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.topics import admin_client
+from fraud_rules.runtime.retry import wait_for
 
 __all__ = ["apply_acls", "kafka_acls_lines"]
 
@@ -40,6 +42,8 @@ _OPERATIONS: Final = {
     Operation.ALTER: ACLOperation.ALTER,
     Operation.ALTER_CONFIGS: ACLOperation.ALTER_CONFIGS,
 }
+_SHOWN_S: Final = 30.0
+_POLL_S: Final = 0.05
 _EVERYTHING: Final = ACLFilter(
     None,
     None,
@@ -56,16 +60,25 @@ def apply_acls(kafka: KafkaConnection, acls: Sequence[Acl]) -> tuple[Sequence[Ac
     """
     wanted = {_kafka_acl(acl): acl for acl in acls}
     with admin_client(kafka) as client:
-        existing, error = client.describe_acls(_EVERYTHING)
-        if error is not NoError:
-            raise error("the ACLs cannot be read: use a principal that may change ACLs")
+        existing = _existing(client)
         missing = [each for each in wanted if each not in existing]
         failed = client.create_acls(missing)["failed"] if missing else []
         if failed:
             raise BrokerUnavailable(f"{len(failed)} ACLs were not created at {kafka}, the first is {failed[0]}")
+        # A broker learns of new ACLs a little after the controller accepts them.
+        late = BrokerUnavailable(f"the broker at {kafka} does not show the new ACLs")
+        wait_for(lambda: wanted.keys() <= set(_existing(client)), within_s=_SHOWN_S, every_s=_POLL_S, late=lambda: late)
     principals = {acl.principal for acl in acls}
     others = [each for each in existing if each.principal in principals and each not in wanted]
     return [wanted[each] for each in missing], sorted(map(_described, others))
+
+
+def _existing(client: KafkaAdminClient) -> Sequence[ACL]:
+    acls, error = client.describe_acls(_EVERYTHING)
+    if error is not NoError:
+        raise error("the ACLs cannot be read: use a principal that may change ACLs")
+    found: Sequence[ACL] = acls
+    return found
 
 
 def kafka_acls_lines(bootstrap: str, acls: Sequence[Acl]) -> Iterator[str]:
