@@ -238,6 +238,11 @@ def test_the_image_drops_root_and_takes_only_what_exists(dockerfile: str, projec
     assert (project.root / ".dockerignore").is_file()
 
 
+def test_the_image_has_bytecode_because_a_container_cannot_write_it(compose: dict[str, Any], dockerfile: str) -> None:
+    assert "--compile-bytecode" in dockerfile
+    assert all(service["read_only"] for service in services(compose, *FOREIGN).values())
+
+
 def test_every_path_of_ours_is_in_the_image(compose: dict[str, Any], dockerfile: str) -> None:
     copied = {f"{HOME}/{target}" for target in re.findall(r"^COPY .*?(\S+)$", dockerfile, re.MULTILINE)}
     (kept,) = re.findall(r"^VOLUME (.+)$", dockerfile, re.MULTILINE)
