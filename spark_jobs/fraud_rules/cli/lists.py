@@ -12,10 +12,11 @@ import typer
 from fraud_rules.cli.configured import CommandContext, load_context
 from fraud_rules.cli.display import list_tables as show
 from fraud_rules.cli.options import Kafka
+from fraud_rules.cli.rules import await_live
 from fraud_rules.codec.rules.apply import DEFAULT_SOURCE, RulesRejected, log_faults
 from fraud_rules.codec.rules.list_files import parse_values, plan_change, plan_set, read_seed_lists, read_values
 from fraud_rules.codec.rules.lists import encode_list_records, list_key
-from fraud_rules.errors import FraudError, InputInvalid, RuleUnknown
+from fraud_rules.errors import InputInvalid, RuleUnknown
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.model.value_list import ListOperation, ListType, ListValue, ValueList
 
@@ -198,7 +199,6 @@ def _write(
 ) -> None:
     """Write the records unless the log rejects one of them. Raises RulesRejected, and FraudError after `wait` s."""
     from fraud_rules.kafka.record_writer import append_records
-    from fraud_rules.logs.rule_status import await_operations
 
     if not records:
         print(f"list {name} is unchanged")
@@ -209,15 +209,8 @@ def _write(
         raise RulesRejected(f"nothing was written: {'; '.join(dict.fromkeys(reasons))}")
     versions = append_records(kafka, settings.topics.rules, [(list_key(name), record) for record in records])
     print(f"list {name}: version {versions[-1]}")
-    if wait <= 0:
-        return
-    reports = await_operations(kafka, settings.topics.rule_operations, set(versions), wait)
-    refused = [f"{each.field}: {each.message}" for report in reports.values() for each in report.reasons]
-    if refused:
-        raise RulesRejected(f"the detector rejected the change: {'; '.join(dict.fromkeys(refused))}")
-    if len(reports) < len(versions):
-        raise FraudError(f"the detector did not report on the list within {wait:g} s (see fraud status)")
-    print(f"live since batch {max(report.batch_id for report in reports.values())}")
+    if wait > 0:
+        await_live(context, kafka, set(versions), wait)
 
 
 def _read_log(context: CommandContext, kafka: KafkaConnection) -> RuleTimeline:

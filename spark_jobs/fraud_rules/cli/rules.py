@@ -92,7 +92,7 @@ def apply(
     versions = write(context, kafka, applied)
     show.print_applied(applied, versions, "")
     if wait > 0 and versions:
-        _await_live(context, kafka, set(versions.values()), wait)
+        await_live(context, kafka, set(versions.values()), wait)
 
 
 @app.command(name="list")
@@ -180,15 +180,17 @@ def write(context: CommandContext, kafka: KafkaConnection, applied: list[Planned
     return dict(zip(positions, versions, strict=True))
 
 
-def _await_live(context: CommandContext, kafka: KafkaConnection, versions: set[int], timeout_s: float) -> None:
-    """Wait until all versions are live. Raises RulesRejected, and FraudError if no report comes within `timeout_s`."""
+def await_live(context: CommandContext, kafka: KafkaConnection, versions: set[int], timeout_s: float) -> None:
+    """Wait until all versions of rules or lists are live, and print the batch. Raises RulesRejected, and FraudError if
+    no report comes within `timeout_s`.
+    """
     from fraud_rules.logs.rule_status import await_operations
 
     reports = await_operations(kafka, context.settings.topics.rule_operations, versions, timeout_s)
     refused = [report for report in reports.values() if report.rejected]
     if refused:
-        why = "; ".join(f"{each.field}: {each.message}" for report in refused for each in report.reasons)
-        raise RulesRejected(f"the detector refused {len(refused)} of {len(versions)} records: {why}")
+        why = dict.fromkeys(f"{each.field}: {each.message}" for report in refused for each in report.reasons)
+        raise RulesRejected(f"the detector rejected {len(refused)} of {len(versions)} records: {'; '.join(why)}")
     if len(reports) < len(versions):
         missing = ", ".join(map(str, sorted(versions - reports.keys())))
         raise FraudError(f"the detector did not report on version {missing} within {timeout_s:g} s (see fraud status)")
