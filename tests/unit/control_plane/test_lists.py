@@ -287,3 +287,28 @@ def test_a_long_change_is_several_records_and_one_revision(scene: Scene, log: Me
     shown = scene.service.lists.list("mules")
     assert (shown.published, shown.size) == (True, 150_000)
     assert log.timeline().lists["mules"].size == 150_000
+
+
+def test_bad_list_records_of_others_are_skipped_with_their_reasons(scene: Scene, log: MemoryLog) -> None:
+    values_of = ", ".join(map(str, range(10**15, 10**15 + 130_000)))
+    log.append(
+        b'{"listName": "mules", "listOperation": "SET", "listType": "long", "values": [%b]}' % values_of.encode()
+    )
+    log.append(b'{"listName": "mules", "listOperation": "SET", "listType": "long", "values": [1, 1, 2, 1]}')
+    log.append(b'{"listName": "mules", "listOperation": "ADD", "values": ["x", 1.5]}')
+    log.append(b'{"listName": "mules", "listOperation": "REMOVE", "listType": "string", "values": ["x"]}')
+    log.append(b'{"listName": "none", "listOperation": "REMOVE", "values": [1]}')
+    log.apply_record()
+    assert values(scene) == ["1", "2"]
+    refused = [row.after for row in scene.service.audit_rows().items if row.action == "mirror.refused"]
+    fields = [[reason.split(":")[0] for reason in each["reasons"]] for each in refused if isinstance(each, dict)]
+    assert fields == [["listName"], ["listType"], ["values"], ["record"]]
+
+
+def test_many_changes_of_a_list_are_mirrored(scene: Scene, log: MemoryLog) -> None:
+    log.append(b'{"listName": "mules", "listOperation": "SET", "listType": "long", "values": []}')
+    for value in range(50):
+        log.append(b'{"listName": "mules", "listOperation": "ADD", "values": [%d]}' % value)
+    log.apply_record()
+    assert scene.service.lists.list("mules").size == 50
+    assert [int(each) for each in scene.service.lists.export("mules").split()] == list(range(50))

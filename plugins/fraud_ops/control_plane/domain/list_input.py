@@ -53,13 +53,13 @@ def list_change(
         raise Invalid(rejected.reasons) from rejected
 
 
-def check_expiry(list_input: ListInput, now_ms: int) -> None:
-    """Raise Invalid if the values would expire in the past, or if no value is there to expire."""
-    if list_input.expires_at_ms is None:
+def check_expiry(operation: ListOperation, expires_at_ms: int | None, now_ms: int) -> None:
+    """Raise Invalid if the values would expire in the past, or if the operation adds no values."""
+    if expires_at_ms is None:
         return
-    if list_input.operation not in (ListOperation.SET, ListOperation.ADD):
+    if operation not in (ListOperation.SET, ListOperation.ADD):
         raise Invalid([Reason("expiresAt", "is for SET and ADD only")])
-    if not now_ms < list_input.expires_at_ms <= _MOST_EXPIRY_MS:
+    if not now_ms < expires_at_ms <= _MOST_EXPIRY_MS:
         raise Invalid([Reason("expiresAt", "must be in the future")])
 
 

@@ -79,6 +79,9 @@ def _users(work: UnitOfWork, change: ListChange, known: ListType | None) -> Sequ
 
 
 def _length_faults(work: UnitOfWork, change: ListChange) -> list[Reason]:
+    head = work.session.get(ListHead, change.name)
+    if change.count_bound() + (0 if head is None else head.size) <= work.reader.limits.max_list_values:
+        return []
     known = work.contents.published(work.session, change.name)
     most = work.reader.limits.max_list_values
     before = 0 if known is None or change.operation is ListOperation.SET else known.size

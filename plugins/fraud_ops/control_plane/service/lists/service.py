@@ -5,7 +5,7 @@ from __future__ import annotations
 from fraud_ops.control_plane.domain.list_input import check_size, list_change
 from fraud_ops.control_plane.domain.list_models import ListDiff, ListedValue, ListInput, ListRevision, StoredList
 from fraud_ops.control_plane.domain.read_models import Page
-from fraud_ops.control_plane.domain.roles import Actor
+from fraud_ops.control_plane.domain.roles import Actor, Permission, require
 from fraud_ops.control_plane.domain.rule_input import SOURCE
 from fraud_ops.control_plane.service.ids import check_page, storable_bound, storable_id
 from fraud_ops.control_plane.service.lists import queries, transitions
@@ -77,10 +77,15 @@ class ListService:
         return queries.difference(before, sorted(after))
 
     def create(self, actor: Actor, name: str, list_input: ListInput, comment: str = "") -> StoredList:
-        """Create a list with its values. Raises RequestRefused, Invalid, and Conflict if the list exists."""
+        """Create a list with its values. Raises RequestRefused, Invalid, and Conflict if the list exists.
+
+        Values are parsed before the writer's transaction, so that other changes do not wait for this work.
+        """
+        require(actor, Permission.DRAFT)
         check_size(list_input, self._store.settings.bounds.list_bytes)
+        made = list_change(name, list_input, list_input.type, SOURCE, self._store.reader.limits)
         with self._changes.unit_of_work(actor, comment) as work:
-            transitions.create(work, actor, name, list_input, comment.strip())
+            transitions.create(work, actor, made, list_input.expires_at_ms, comment.strip())
             return queries.detail(work.session, self._store.reader, name)
 
     def change(
@@ -90,7 +95,11 @@ class ListService:
 
         Raises NotFound, Conflict, RequestRefused, Invalid.
         """
+        require(actor, Permission.DRAFT)
         check_size(list_input, self._store.settings.bounds.list_bytes)
+        with self._store.database.reading() as session:
+            value_type = ListType(head_of_list(session, name).type)
+        wanted = list_change(name, list_input, value_type, SOURCE, self._store.reader.limits)
         with self._changes.unit_of_work(actor, comment) as work:
-            head = transitions.change(work, actor, name, revision, list_input, comment.strip())
+            head = transitions.change(work, actor, wanted, revision, list_input.expires_at_ms, comment.strip())
             return None if head.deleted else queries.detail(work.session, self._store.reader, name)

@@ -6,7 +6,6 @@ of a list that an ACTIVE rule names needs an approver and, with four eyes, a sec
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Final
 
@@ -28,7 +27,7 @@ from fraud_ops.control_plane.service.lists.uses import strongest_state, uses_of_
 from fraud_ops.control_plane.service.requests import detail_of, open_request
 from fraud_ops.control_plane.store.models import ApprovalRow, ListHead
 from fraud_rules.codec.rules.list_files import plan_set
-from fraud_rules.codec.rules.lists import LIST_NAME, encode_list_records
+from fraud_rules.codec.rules.lists import encode_list_records
 from fraud_rules.errors import Reason
 from fraud_rules.model.list_history import change_faults
 from fraud_rules.model.value_list import ListChange, ListOperation, ListType, ListValue, ValueList
@@ -36,47 +35,43 @@ from fraud_rules.model.value_list import ListChange, ListOperation, ListType, Li
 __all__ = ["ACTION", "carry_out", "change", "create"]
 
 ACTION: Final = "list.change"
-_NAME: Final = re.compile(LIST_NAME, re.ASCII)
 _SHOWN_VALUES: Final = 100
 _WHOLE: Final = (ListOperation.SET, ListOperation.DELETE)
 
 
-def create(work: UnitOfWork, actor: Actor, name: str, list_input: ListInput, comment: str) -> ListHead:
-    """Create a list with its values. Raises RequestRefused, Invalid, Conflict."""
+def create(work: UnitOfWork, actor: Actor, made: ListChange, expires_at_ms: int | None, comment: str) -> ListHead:
+    """Create a list with its values: `made` is a SET. Raises RequestRefused, Invalid, Conflict."""
     require(actor, Permission.DRAFT)
-    if not _NAME.fullmatch(name):
-        raise Invalid([Reason("name", f"must have the form {LIST_NAME}")])
-    known = work.session.get(ListHead, name)
+    known = work.session.get(ListHead, made.name)
     if known is not None and not known.deleted:
-        raise Conflict(f"the list {name} already exists", known.revision)
-    check_expiry(list_input, work.now_ms)
-    made = list_change(name, list_input, list_input.type, SOURCE, work.reader.limits)
-    return _saved(work, actor, made, list_input.expires_at_ms, comment)
+        raise Conflict(f"the list {made.name} already exists", known.revision)
+    check_expiry(made.operation, expires_at_ms, work.now_ms)
+    return _saved(work, actor, made, expires_at_ms, comment)
 
 
 def change(
-    work: UnitOfWork, actor: Actor, name: str, revision: int | None, list_input: ListInput, comment: str
+    work: UnitOfWork, actor: Actor, wanted: ListChange, revision: int | None, expires_at_ms: int | None, comment: str
 ) -> ListHead:
     """Change the values of a list, or delete the list. SET and DELETE need the newest revision that the user has read,
     because they concern values of others. Raises NotFound, Conflict, RequestRefused, Invalid.
     """
+    name = wanted.name
     head = head_of_list(work.session, name) if revision is None else checked_list(work.session, name, revision)
-    if revision is None and list_input.operation in _WHOLE:
-        raise Invalid([Reason("revision", f"is needed for {list_input.operation}")])
+    if revision is None and wanted.operation in _WHOLE:
+        raise Invalid([Reason("revision", f"is needed for {wanted.operation}")])
     uses = uses_of_lists(work.session, work.reader).get(name, ())
-    mode = _mode(actor, list_input.operation, uses, four_eyes=work.settings.four_eyes)
-    check_expiry(list_input, work.now_ms)
-    wanted = list_change(name, list_input, ListType(head.type), SOURCE, work.reader.limits)
+    mode = _mode(actor, wanted.operation, uses, four_eyes=work.settings.four_eyes)
+    check_expiry(wanted.operation, expires_at_ms, work.now_ms)
     _check(work, wanted, uses)
-    if not _records(work, wanted, list_input.expires_at_ms):
+    if not _records(work, wanted, expires_at_ms):
         return head
     if mode is ChangeMode.NOW:
-        return _saved(work, actor, wanted, list_input.expires_at_ms, comment)
+        return _saved(work, actor, wanted, expires_at_ms, comment)
     request = ApprovalRow(
         list_name=name,
         action="list",
         target=None,
-        document=encoded(_document(wanted, list_input.expires_at_ms)),
+        document=encoded(_document(wanted, expires_at_ms)),
         payload=wanted.encoded.decode(),
         author=actor.user,
         contributors=encode_contributors({actor.user}),
