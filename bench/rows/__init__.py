@@ -20,6 +20,7 @@ from bench.rows import (
     soak,
     state,
     supervision,
+    warm_up,
 )
 
 ALL: tuple[Rows, ...] = (
@@ -34,6 +35,7 @@ ALL: tuple[Rows, ...] = (
     *state.ROWS,
     *long_windows.ROWS,
     *rebuild.ROWS,
+    *warm_up.ROWS,
     *supervision.ROWS,
     *nightly.ROWS,
     *dag_pages.ROWS,

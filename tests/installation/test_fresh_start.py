@@ -2,14 +2,29 @@
 
 from __future__ import annotations
 
+import json
+
 import psutil
 import pytest
 
-from tests.installation.dags import DETECTOR, QUICK
+from fraud_rules.kafka.record_writer import append_records
+from fraud_rules.logs.rule_status import WarmUpState, read_operations
+from tests.installation.dags import DETECTOR, QUICK, WARM_UP
 from tests.support.processes.supervised import Supervised
 from tests.support.waiting import until
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
+
+WARMED = {
+    "ruleId": 9001,
+    "ruleState": "SHADOW",
+    "groupingKeyNames": ["payeeId", "paymentType"],
+    "aggregatorFunctionType": "COUNT",
+    "limitOperatorType": ">",
+    "limit": 1_000_000,
+    "windowMinutes": 10,
+    "warmUp": True,
+}
 
 
 def test_the_dags_start_the_detector_and_seed_its_rules(world: Supervised) -> None:
@@ -38,3 +53,20 @@ def test_airflow_listens_on_loopback_only(world: Supervised) -> None:
         if connection.status == psutil.CONN_LISTEN
     }
     assert listening == {"127.0.0.1"}
+
+
+def test_a_rule_that_requests_a_warm_up_starts_a_run(world: Supervised) -> None:
+    """The watcher in the triggerer sees the request, and the detector adds the result of the run."""
+    kafka, topics = world.site.broker.kafka, world.context.settings.topics
+    world.await_batches(2)
+    (version,) = append_records(kafka, topics.rules, [(b"9001", json.dumps(WARMED).encode())])
+    run = until(lambda: world.api.runs(WARM_UP), "a request starts a run", every_s=0.5)[0]
+    assert run["run_type"] == "asset_triggered"
+    assert world.api.await_run(WARM_UP, run["dag_run_id"]) == "success"
+
+    def is_warm() -> bool:
+        report = read_operations(kafka, topics.rule_operations).get(version)
+        return report is not None and report.warm_up is not None and report.warm_up.state is WarmUpState.WARM
+
+    until(is_warm, "the rule is warm", every_s=0.5)
+    append_records(kafka, topics.rules, [(b"9001", b'{"ruleId":9001,"ruleState":"DELETE"}')])

@@ -6,6 +6,7 @@ result again. The detector uses the first one.
 
 from __future__ import annotations
 
+import os
 import tempfile
 import threading
 import time
@@ -41,6 +42,9 @@ __all__ = ["WarmUpJob", "WarmUpSummary", "warm_up"]
 
 _POLL_S: Final = 1.0
 _LEAST_STEP: Final = 0.05
+_NICE: Final = 10
+"""The job yields the cores of its host to a detector beside it."""
+
 _encode = msgspec.json.Encoder().encode
 
 
@@ -212,6 +216,8 @@ def _running(report: RuleOperation, progress: float) -> tuple[bytes, bytes]:
 
 
 def _spark(job: WarmUpJob, stack: ExitStack) -> SparkSession:
+    if job.master.startswith("local"):
+        os.nice(_NICE)
     scratch = stack.enter_context(tempfile.TemporaryDirectory(prefix="fraud-warm-up-"))
     spark = build_session(
         SparkOptions(
