@@ -195,6 +195,13 @@ export function RuleForm({ document, schema, reasons, readOnly, change }: Props)
         />
       </InputWrapper>
       <BaselineFields rule={rule} errorOf={errorOf} readOnly={disabled} change={change} />
+      <Checkbox
+        label="Warm up from past payments"
+        checked={rule["warmUp"] === true}
+        disabled={disabled}
+        error={errorOf("warmUp")}
+        onChange={(event) => change({ warmUp: event.currentTarget.checked || undefined })}
+      />
       <Group grow gap="sm" align="flex-start" preventGrowOverflow={false}>
         <DecimalInput
           name="cooldownSeconds"

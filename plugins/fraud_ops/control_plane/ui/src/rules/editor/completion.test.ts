@@ -13,6 +13,22 @@ test.each([
 });
 
 test.each([
+  ["yaml", "ruleId: 1\nbaseline:\n  "],
+  ["yaml", "baseline:\n  windowMinutes: 60\n  min"],
+  ["json", '{"limit": 3,\n"baseline": {\n"windowMinutes": 60,\n"'],
+] as const)("members of the baseline in %s after %j", (form, before) => {
+  expect(labels(form, before)).toContain("minCount");
+  expect(labels(form, before)).not.toContain("ruleId");
+});
+
+test.each([
+  ["yaml", "baseline:\n  windowMinutes: 60\n"],
+  ["json", '{"baseline": {"windowMinutes": 60},\n"'],
+] as const)("members of the rule after its baseline in %s", (form, before) => {
+  expect(labels(form, before)).toEqual(SCHEMA.members);
+});
+
+test.each([
   ["yaml", "groupingKeyNames: ["],
   ["yaml", "groupingKeyNames:\n  - "],
   ["yaml", "groupingKeyNames:\n  - payeeId\n  - "],

@@ -8,6 +8,17 @@ export interface Suggestion {
 
 const FIELD_MEMBERS = new Set(["groupingKeyNames", "unique", "aggregateFieldName"]);
 const KEYWORDS = ["and", "or", "not", "in", "between", "is null", "is not null"];
+const BASELINE_MEMBERS = [
+  "windowMinutes",
+  "windowSeconds",
+  "aggregatorFunctionType",
+  "aggregateFieldName",
+  "filter",
+  "minCount",
+  "deviations",
+];
+/** Text that ends inside the baseline: in its indented lines of YAML, or in its braces. */
+const IN_BASELINE = /baseline"?:\s*(?:\{[^}]*|\n(?:[ \t][^\n]*\n)*[ \t]+\w*)$/u;
 const SEVERITIES = ["critical", "high", "medium", "low"];
 
 /** The completions at the end of `before`, the text from the start of the rule to the cursor. */
@@ -37,7 +48,9 @@ function documentSuggestions(before: string, schema: Schema): Suggestion[] {
     const listMember = /(\w+)"?\s*:\s*\[?\s*(?:\n\s*(?:-\s*)?["\w]*,?\s*)*$/u.exec(before)?.[1];
     if (listMember !== undefined && FIELD_MEMBERS.has(listMember)) return fields(schema);
   }
-  return /^[\s{,]*"?\w*$/u.test(line) ? schema.members.map((label) => ({ label, detail: "rule field" })) : [];
+  if (!/^[\s{,]*"?\w*$/u.test(line)) return [];
+  const members = IN_BASELINE.test(before) ? BASELINE_MEMBERS : schema.members;
+  return members.map((label) => ({ label, detail: "rule field" }));
 }
 
 function valueSuggestions(member: string, schema: Schema): Suggestion[] {
