@@ -1,12 +1,13 @@
-"""A broker with SASL, in plain text and over mutual TLS: every client connects with the properties file, and no output
-contains the password.
+"""A broker with SASL over mutual TLS: every client connects with the properties file, and no output contains the
+password.
+
+`test_access_control` has a broker with SCRAM and an authorizer.
 """
 
 from __future__ import annotations
 
 import json
-import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict, fields, replace
 from pathlib import Path
 
@@ -23,14 +24,12 @@ from fraud_rules.configuration.project import Project
 from fraud_rules.configuration.settings import TopicNames
 from fraud_rules.errors import BrokerUnavailable
 from fraud_rules.kafka import topics as topic_admin
-from fraud_rules.kafka.broker import Broker
-from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.consume import read_topic
 from fraud_rules.kafka.declared import load_topics
 from fraud_rules.kafka.record_writer import append_records
 from fraud_rules.runtime.clock import now_ms
+from tests.support.kafka.locked_broker import LockedBroker, Properties
 from tests.support.kafka.own_topics import OwnTopics
-from tests.support.ports import free_ports
 from tests.support.processes.running_detector import Installation, RunningDetector
 from tests.support.waiting import until
 
@@ -54,26 +53,8 @@ RULE = {
 }
 
 
-Properties = dict[str, str]
-
-
-class LockedBroker(Broker):
-    """The broker of `fraud broker` with authentication. `client` has the properties that a client needs."""
-
-    client: Properties
-
-    @property
-    def kafka(self) -> KafkaConnection:
-        return KafkaConnection.of(self.bootstrap, self.client)
-
-
-def with_password(folder: Path) -> tuple[Properties, Properties]:
-    """The password properties of the broker's listener, and of a client."""
-    return {}, {"security.protocol": "SASL_PLAINTEXT", **PASSWORD_PROPERTIES}
-
-
-def with_certificates_too(folder: Path) -> tuple[Properties, Properties]:
-    """The same over TLS, with a certificate on each side."""
+def with_certificates(folder: Path) -> tuple[Properties, Properties]:
+    """The properties of the broker's listener, and of a client: a password, and a certificate on each side."""
     authority = trustme.CA()
     ca, key, certificate, both = (folder / f"{name}.pem" for name in ("ca", "key", "certificate", "both"))
     authority.cert_pem.write_to_path(ca)
@@ -93,22 +74,13 @@ def with_certificates_too(folder: Path) -> tuple[Properties, Properties]:
     }
 
 
-@pytest.fixture(params=[with_password, with_certificates_too], ids=lambda lock: lock.__name__)
-def locked(request: pytest.FixtureRequest, project: Project, tmp_path: Path) -> Iterator[LockedBroker]:
-    lock: Callable[[Path], tuple[Properties, Properties]] = request.param
-    listener, client = lock(tmp_path)
-    root = tmp_path / "project"
-    shutil.copytree(project.config, root / "config")
-    (root / "lib").symlink_to(project.jars)
-    template = root / "config" / "broker.properties"
+@pytest.fixture
+def locked(project: Project, tmp_path: Path) -> Iterator[LockedBroker]:
+    listener, client = with_certificates(tmp_path)
     listener |= {"sasl.enabled.mechanisms": "PLAIN", "plain.sasl.jaas.config": JAAS}
-    lines = [f"listener.name.broker.{name}={value}" for name, value in listener.items()]
-    template.write_text(
-        template.read_text().replace("BROKER:PLAINTEXT", f"BROKER:{client['security.protocol']}")
-        + "\n".join(["", "sasl.mechanism.inter.broker.protocol=PLAIN", *lines, ""])
-    )
-    broker = LockedBroker(tmp_path / "broker", *free_ports(2), Project(root))
-    broker.client = client
+    settings = {f"listener.name.broker.{name}": value for name, value in listener.items()}
+    settings["sasl.mechanism.inter.broker.protocol"] = "PLAIN"
+    broker = LockedBroker.make(tmp_path, project, settings, client)
     broker.start()
     yield broker
     broker.kill()
