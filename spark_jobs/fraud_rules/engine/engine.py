@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import msgspec
 import numpy as np
@@ -27,7 +28,7 @@ from fraud_rules.engine.statelog import StateLog
 from fraud_rules.engine.task_progress import UNREPORTED, TaskProgress
 from fraud_rules.engine.warm_up import HistoryMerge, WarmHistory
 from fraud_rules.engine.window import layout as at
-from fraud_rules.engine.window.plan import GroupingPlan, Measures
+from fraud_rules.engine.window.plan import NO_MEASURES, GroupingPlan, Measures, compile_plan
 from fraud_rules.model.output import AlertRecord, DuplicateRecord, KeyGroupOutput, LateRecord
 from fraud_rules.model.ruleset import Grouping, GroupingInForce, RuleTimeline
 from fraud_rules.model.schema import ID_FIELD, TIME_FIELD, TransactionSchema
@@ -110,7 +111,15 @@ class KeyGroupEngine:
         """
         with self._views.hold(self._key_group) as view:
             longest_cooldown_ms = self._settings.limits.max_cooldown_seconds * MS_PER_S
-            journal = Journal(self._schema, self._log, view, self._progress, longest_cooldown_ms, self._key_group)
+            journal = Journal(
+                self._schema,
+                self._log,
+                view,
+                self._progress,
+                longest_cooldown_ms,
+                self._key_group,
+                partial(_measures_of, timeline, self._schema),
+            )
             evaluation = _BatchEvaluation(
                 self._schema,
                 self._settings,
@@ -346,6 +355,14 @@ class _BatchEvaluation:
 
 
 _plans: dict[tuple[int, ...], tuple[GroupingPlan, Sequence[GroupingInForce], Measures]] = {}
+
+
+def _measures_of(timeline: RuleTimeline, schema: TransactionSchema, head: GroupingStateHead) -> Measures:
+    """The measures that the newest version of the grouping needs."""
+    grouping = timeline.latest.groupings.get(head.fields)
+    if grouping is None or grouping.epoch != head.epoch:
+        return NO_MEASURES
+    return compile_plan((grouping,), schema, NO_MEASURES).measures
 
 
 def _plan_of(state: GroupingState, groupings: Sequence[GroupingInForce]) -> GroupingPlan:

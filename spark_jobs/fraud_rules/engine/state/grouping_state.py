@@ -24,7 +24,7 @@ from fraud_rules.engine.window import layout as at
 from fraud_rules.engine.window.bundles import Arrivals, Ints, ResultArrays
 from fraud_rules.engine.window.exact import SCRATCH_ROWS, WIDE
 from fraud_rules.engine.window.kernel import advance
-from fraud_rules.engine.window.plan import GroupingPlan, Measures, compile_plan, storing_plan
+from fraud_rules.engine.window.plan import NO_MEASURES, GroupingPlan, Measures, compile_plan, storing_plan
 from fraud_rules.engine.window.spent import FOREVER_MS, Horizon, find_spent
 from fraud_rules.model.predicate import Predicate
 from fraud_rules.model.ruleset import GroupingInForce
@@ -94,14 +94,15 @@ class GroupingState:
         fields: tuple[str, ...],
         arrays: Arrays,
         longest_cooldown_ms: int = FOREVER_MS,
+        measures: Measures = NO_MEASURES,
     ) -> GroupingState:
-        """Create an empty state."""
+        """Create an empty state. With the `measures` of the plan that follows, this plan needs no rebuild."""
         state = cls(schema, fields, arrays, longest_cooldown_ms)
         generation = state.header[at.H_GENERATION]
         state.header[:] = 0
         state.header[at.H_GENERATION] = generation
         state.header[[at.H_WATERMARK, at.H_BOUND, at.H_FIRST]] = at.NONE
-        state._view.clear(state._view.measures, 0, 0, 0)
+        state._view.clear(measures, 0, 0, 0)
         return state
 
     @property

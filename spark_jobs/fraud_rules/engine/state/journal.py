@@ -30,7 +30,7 @@ from fraud_rules.engine.state.chunks import (
 )
 from fraud_rules.engine.state.grouping_state import GroupingState, Marks
 from fraud_rules.engine.state.head import GroupingStateHead, Head, decode_head, encode_head
-from fraud_rules.engine.state.refresh import ViewStates, refresh_view
+from fraud_rules.engine.state.refresh import MeasuresOf, ViewStates, no_measures, refresh_view
 from fraud_rules.engine.state.store import KeyGroupView
 from fraud_rules.engine.statelog import StateLog
 from fraud_rules.engine.task_progress import UNREPORTED, TaskProgress
@@ -81,11 +81,12 @@ class Journal:
         progress: TaskProgress = UNREPORTED,
         longest_cooldown_ms: int = FOREVER_MS,
         key_group: int = 0,
+        measures_of: MeasuresOf = no_measures,
     ) -> None:
         self._key_group = key_group
         self._log = log
         self._view = view
-        self._states = ViewStates(schema, view, longest_cooldown_ms)
+        self._states = ViewStates(schema, view, longest_cooldown_ms, measures_of)
         self._parts: list[_RecordedPart] = []
         self._packed: list[PackedChunk] = []
         encoded = log.head()

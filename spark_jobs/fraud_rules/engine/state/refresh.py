@@ -6,7 +6,7 @@ is rebuilt from all chunks.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from fraud_rules.engine.state.chunks import ChunkInfo, decode_parts, live_rows, unpack_marks
@@ -16,20 +16,34 @@ from fraud_rules.engine.state.store import KeyGroupView
 from fraud_rules.engine.statelog import StateLog, StateVersion
 from fraud_rules.engine.task_progress import TaskProgress
 from fraud_rules.engine.window import layout as at
+from fraud_rules.engine.window.plan import NO_MEASURES, Measures
 from fraud_rules.model.output import ViewRefresh
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.model.transaction import TransactionBatch
 
-__all__ = ["ViewStates", "refresh_view"]
+__all__ = ["MeasuresOf", "ViewStates", "no_measures", "refresh_view"]
+
+MeasuresOf = Callable[[GroupingStateHead], Measures]
+"""The measures that the grouping state of a head is expected to need."""
+
+
+def no_measures(_: GroupingStateHead) -> Measures:
+    """Foresee nothing."""
+    return NO_MEASURES
 
 
 @dataclass(frozen=True, slots=True)
 class ViewStates:
-    """Opens and creates the grouping states of a view."""
+    """Opens and creates the grouping states of a view.
+
+    `measures_of` foresees the measures that a grouping state will need, so that it computes them while it loads rows. A
+    wrong answer costs a rebuild and changes no result.
+    """
 
     schema: TransactionSchema
     view: KeyGroupView
     longest_cooldown_ms: int
+    measures_of: MeasuresOf
 
     def open(self, state_head: GroupingStateHead) -> GroupingState:
         """The grouping state of a head, opened from the view on first use."""
@@ -43,7 +57,8 @@ class ViewStates:
     def create(self, state_head: GroupingStateHead) -> GroupingState:
         """Create the empty grouping state of a head."""
         arrays = self.view.arrays(state_head.id)
-        state = GroupingState.create(self.schema, state_head.fields, arrays, self.longest_cooldown_ms)
+        measures = self.measures_of(state_head)
+        state = GroupingState.create(self.schema, state_head.fields, arrays, self.longest_cooldown_ms, measures)
         self.view.states[state_head.id] = state
         return state
 
