@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 
 import psutil
 import pytest
@@ -46,13 +47,17 @@ def test_a_fresh_start_leaves_airflows_home_page_green(world: Supervised) -> Non
 
 
 def test_airflow_listens_on_loopback_only(world: Supervised) -> None:
-    listening = {
-        connection.laddr.ip
-        for process in world.site.airflow.processes()
-        for connection in process.net_connections("inet")
-        if connection.status == psutil.CONN_LISTEN
-    }
-    assert listening == {"127.0.0.1"}
+    """A JVM names an IPv4 address as a mapped IPv6 address."""
+    addresses = {ip for process in world.site.airflow.processes() for ip in listening(process)}
+    assert {ip.removeprefix("::ffff:") for ip in addresses} == {"127.0.0.1"}
+
+
+def listening(process: psutil.Process) -> set[str]:
+    """The addresses on which a process listens; none if it has ended."""
+    with suppress(psutil.NoSuchProcess):
+        found = process.net_connections("inet")
+        return {each.laddr.ip for each in found if each.status == psutil.CONN_LISTEN}
+    return set()
 
 
 def test_a_rule_that_requests_a_warm_up_starts_a_run(world: Supervised) -> None:
