@@ -42,7 +42,7 @@ test("no rule is live during an outage", async () => {
 });
 
 test("rejected records are listed with their reasons", async () => {
-  const refused = { status: "REJECTED", batchId: 2, time: SINCE };
+  const refused = { status: "REJECTED", batchId: 2, time: SINCE, listName: null };
   const reasons = [{ field: "windowMinutes", message: "is required" }];
   server.use(
     http.get(`*${API}/refused-records`, () =>
@@ -50,6 +50,7 @@ test("rejected records are listed with their reasons", async () => {
         items: [
           { ...refused, logVersion: 1_234, ruleId: 7, reasons },
           { ...refused, logVersion: 9, ruleId: null, reasons: [{ field: "record", message: "is no JSON" }] },
+          { ...refused, logVersion: 8, ruleId: null, listName: "mules", reasons },
         ],
       }),
     ),
@@ -62,5 +63,6 @@ test("rejected records are listed with their reasons", async () => {
     .map((row) => row.textContent);
   expect(rows[0]).toMatch(/1,2347windowMinutes is required$/u);
   expect(rows[1]).toMatch(/9unreadablerecord is no JSON$/u);
+  expect(rows[2]).toMatch(/8muleswindowMinutes is required$/u);
   expect(within(table).getByRole("link", { name: "7" })).toHaveAttribute("href", "/rules/7");
 });
