@@ -70,7 +70,13 @@ class World:
     @property
     def environment(self) -> dict[str, str]:
         archive = str(archive_of(self.installation).root)
-        return {**environment(self.topics), "FRAUD_DETECTOR": self.installation.settings.detector, "ARCHIVE": archive}
+        detector, keys = self.installation.settings.detector, str(self.operations.keys)
+        return {**environment(self.topics), "FRAUD_DETECTOR": detector, "ARCHIVE": archive, "FRAUD_INTENT_KEYS": keys}
+
+    @property
+    def wheel(self) -> Path:
+        """A file in the folder from which the agent takes wheels."""
+        return self.operations.keys.with_name("stand-in.whl")
 
     def decoded(self, topic: str) -> list[dict[str, Any]]:
         """The records that the components have written: readable objects with more members than an unreadable one."""
@@ -109,8 +115,8 @@ def server(world: World, login: Login, project: Project, tmp_path_factory: pytes
         yield running
 
 
-def test_the_agent_executes_an_intent(world: World, tmp_path: Path) -> None:
-    record = world.operations.decide(world.operations.release(stand_in(tmp_path / "stand-in.whl")))
+def test_the_agent_executes_an_intent(world: World) -> None:
+    record = world.operations.decide(world.operations.release(stand_in(world.wheel)))
     assert world.operations.await_phase(record, AttemptPhase.RUNNING).phase is AttemptPhase.RUNNING
 
 
@@ -149,7 +155,7 @@ def test_every_page_answers(server: Server) -> None:
         names = {each["name"]: each for each in operation.get("parameters", []) if each.get("required")}
         url = path.removeprefix("/api")
         for name in [name for name in names if f"{{{name}}}" in url]:
-            url = url.replace(f"{{{name}}}", _PAGES_NEED[name] or "x")
+            url = url.replace(f"{{{name}}}", _PAGES_NEED.get(name) or "x")
         query = {name: _PAGES_NEED.get(name, "1") for name, each in names.items() if each["in"] == "query"}
         answer = server.ask("GET", url, params=query)
         if answer.status_code >= 500:
