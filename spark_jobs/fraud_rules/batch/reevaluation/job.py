@@ -5,7 +5,6 @@ Spark distributes the key groups over its tasks. Each task reads the day from th
 
 from __future__ import annotations
 
-import tempfile
 import time
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
@@ -37,8 +36,8 @@ from fraud_rules.errors import DayEmpty, ReevaluationFailed
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.reachable import require_broker
 from fraud_rules.runtime.clock import now_ms
-from fraud_rules.spark.session import SparkOptions, build_session
-from fraud_rules.spark.shutdown import job_error, stop_spark
+from fraud_rules.spark.batch_session import batch_session
+from fraud_rules.spark.shutdown import job_error
 
 __all__ = ["ReevaluationJob", "over", "reevaluate"]
 
@@ -179,18 +178,7 @@ def over(spark: SparkSession) -> EvaluateShares:
 
 
 def _spark(job: ReevaluationJob, stack: ExitStack) -> SparkSession:
-    scratch = stack.enter_context(tempfile.TemporaryDirectory(prefix="fraud-reevaluation-"))
-    spark = build_session(
-        SparkOptions(
-            checkpoint=scratch,
-            jars=job.jars,
-            master=job.master,
-            driver_memory=job.driver_memory,
-            name="fraud-reevaluation",
-        )
-    )
-    stack.callback(stop_spark, spark)
-    return spark
+    return stack.enter_context(batch_session("fraud-reevaluation", job.jars, job.master, job.driver_memory))
 
 
 def _row(blob: bytes) -> pa.RecordBatch:

@@ -7,7 +7,6 @@ result again. The detector uses the first one.
 from __future__ import annotations
 
 import os
-import tempfile
 import threading
 import time
 from collections.abc import Iterator, Mapping
@@ -35,8 +34,8 @@ from fraud_rules.model.ruleset import RuleTimeline
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.model.warm_up import WarmUpRequest, is_current, request_at
 from fraud_rules.runtime.clock import now_ms
-from fraud_rules.spark.session import SparkOptions, build_session
-from fraud_rules.spark.shutdown import job_error, stop_spark
+from fraud_rules.spark.batch_session import batch_session
+from fraud_rules.spark.shutdown import job_error
 
 __all__ = ["WarmUpJob", "WarmUpSummary", "warm_up"]
 
@@ -218,15 +217,4 @@ def _running(report: RuleOperation, progress: float) -> tuple[bytes, bytes]:
 def _spark(job: WarmUpJob, stack: ExitStack) -> SparkSession:
     if job.master.startswith("local"):
         os.nice(_NICE)
-    scratch = stack.enter_context(tempfile.TemporaryDirectory(prefix="fraud-warm-up-"))
-    spark = build_session(
-        SparkOptions(
-            checkpoint=scratch,
-            jars=job.jars,
-            master=job.master,
-            driver_memory=job.driver_memory,
-            name="fraud-warm-up",
-        )
-    )
-    stack.callback(stop_spark, spark)
-    return spark
+    return stack.enter_context(batch_session("fraud-warm-up", job.jars, job.master, job.driver_memory))

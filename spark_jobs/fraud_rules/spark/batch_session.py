@@ -1,0 +1,28 @@
+"""The Spark session of a batch job: it has no checkpoint, and ends with the job."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from fraud_rules.spark.session import SparkOptions, build_session
+from fraud_rules.spark.shutdown import stop_spark
+
+__all__ = ["batch_session"]
+
+
+@contextmanager
+def batch_session(name: str, jars: Path, master: str, driver_memory: str) -> Iterator[SparkSession]:
+    """Start Spark with a temporary folder in place of a checkpoint. Raises the ConfigErrors of `build_session`."""
+    with tempfile.TemporaryDirectory(prefix=f"{name}-") as scratch:
+        spark = build_session(
+            SparkOptions(checkpoint=scratch, jars=jars, master=master, driver_memory=driver_memory, name=name)
+        )
+        try:
+            yield spark
+        finally:
+            stop_spark(spark)
