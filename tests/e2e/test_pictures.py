@@ -82,7 +82,7 @@ def test_a_picture_of_the_editor_with_errors(busy: int, running: World, people: 
 
 
 def test_a_picture_of_an_alert_with_its_evidence(busy: int, people: People) -> None:
-    page = people.open("ann", f"/alerts?rule={busy}")
+    page = people.open("ann", f"/alerts?ruleId={busy}")
     alert = page.get_by_role("list", name="Alerts").get_by_role("listitem").nth(1)
     alert.get_by_role("button", name=re.compile("Rapid")).click()
     alert.get_by_role("button", name="Show transactions").click()

@@ -114,7 +114,7 @@ def test_a_snooze_hides_one_key_until_it_ends(running: World, people: People) ->
     each = {**MINIMAL, "name": "Each card payment", "aggregatorFunctionType": "COUNT", "limit": 0, "windowMinutes": 1}
     rule_id = running.rule({**each, "filter": f"payeeId >= {PAYER} and payeeId < {PAYER + 100}"}, "SHADOW")
     running.await_live(rule_id)
-    page = people.open("ann", f"/alerts?rule={rule_id}")
+    page = people.open("ann", f"/alerts?ruleId={rule_id}")
     running.pay(PAYER + 1, 5)
     running.pay(PAYER + 2, 5)
     alerts = page.get_by_role("list", name="Alerts").get_by_role("listitem")

@@ -38,6 +38,7 @@ _USER: Final = re.compile(r"[^\x00-\x1f\x7f]{1,256}")
 class Bounds:
     """Upper bounds of one request, all inclusive. `list_bytes` is the largest size of the values of a list's change,
     `page` the largest number of items in a page, `outbox` the largest number of changes that may wait for the rule log.
+    Alerts leave the alert index after `alert_days`. `export_rows` is the largest number of alerts in an exported file.
     """
 
     comment_chars: int = bounded(2_000, 0, 100_000)
@@ -48,6 +49,9 @@ class Bounds:
     page: int = bounded(1_000, 1, 10_000)
     outbox: int = bounded(100_000, 1, 10_000_000)
     snooze_days: int = bounded(30, 1, 366)
+    alert_days: int = bounded(30, 1, 3_650)
+    export_rows: int = bounded(100_000, 1, 10_000_000)
+    saved_searches: int = bounded(50, 1, 1_000)
 
 
 @dataclass(frozen=True, slots=True)

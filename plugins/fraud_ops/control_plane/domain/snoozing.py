@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import math
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 from fraud_ops.control_plane.domain.errors import ControlPlaneError
@@ -26,6 +26,11 @@ class Snoozing:
         for snooze in snoozes:
             if snooze.until_ms > now_ms:
                 self._keys.setdefault(snooze.rule_id, []).append(snooze.key)
+
+    @property
+    def by_rule(self) -> Mapping[int, Sequence[Mapping[str, object] | None]]:
+        """The snoozed keys by rule id; None stands for all keys."""
+        return self._keys
 
     def covers(self, rule_id: int, key: Mapping[str, object]) -> bool:
         """Whether an alert of this rule and key is snoozed."""

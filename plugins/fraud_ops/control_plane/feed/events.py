@@ -33,6 +33,7 @@ __all__ = [
     "read_alert",
     "read_correction",
     "read_late",
+    "stored_alert",
     "with_snooze",
 ]  # fmt: skip
 
@@ -211,6 +212,11 @@ _late = msgspec.json.Decoder(_Late, float_hook=Decimal).decode
 def read_alert(source: FeedSource, offset: int, append_ms: int, value: bytes) -> FeedAlert:
     """Decode an alert. Raises one of UNDECODABLE for a record that is not an alert."""
     return FeedAlert(source, offset, append_ms, _alert(value), _line(value))
+
+
+def stored_alert(source: FeedSource, offset: int, append_ms: int, line: bytes, added_ms: int | None) -> FeedAlert:
+    """Build an alert from the JSON that an earlier `FeedAlert` had."""
+    return FeedAlert(source, offset, append_ms, _alert(line), line, added_ms)
 
 
 def read_late(append_ms: int, value: bytes) -> FeedLateTransaction:

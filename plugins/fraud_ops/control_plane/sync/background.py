@@ -1,7 +1,7 @@
-"""The threads beside the service: publisher, mirror of the rule log, CDC intake, and expiry of list values.
+"""The threads beside the service: publisher, mirror of the rule log, CDC intake, alert index, expiry of list values.
 
-Several processes may run these threads. Of each of the first three, one process at a time does the work, and another
-one takes over when it ends.
+Several processes may run these threads. Of each but the last, one process at a time does the work, and another one
+takes over when it ends.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from fraud_ops.control_plane.service.service import ControlService
 from fraud_ops.control_plane.service.store_access import StoreAccess
 from fraud_ops.control_plane.settings import ControlPlaneSettings
 from fraud_ops.control_plane.store.database import Database
+from fraud_ops.control_plane.sync.alert_indexer import AlertIndexer
 from fraud_ops.control_plane.sync.cdc import cdc_intake
 from fraud_ops.control_plane.sync.expiry import Expiry
 from fraud_ops.control_plane.sync.mirror import log_mirror
@@ -55,6 +56,7 @@ class Background:
 
         self._cdc = cdc_intake(store, kafka, detector.topics.rules_cdc, arrived)
         self._expiry = Expiry(store, arrived)
+        self._indexer = AlertIndexer(database, kafka, detector.topics, schema, settings.bounds.alert_days, clock_ms)
         self._stop = threading.Event()
         self._threads = [
             threading.Thread(target=each.run, args=(self._stop,), name=f"control-plane-{name}", daemon=True)
@@ -77,16 +79,18 @@ class Background:
 
     def readings(self) -> Sequence[ReaderPosition]:
         """List the readers whose positions are in the store. Raises Unavailable."""
-        return [
+        consumers = [
             ReaderPosition(each.name, each.topic, each.position(), each.failure, shared=True)
             for each in (self._mirror, self._cdc)
         ]
+        return [*consumers, *self._indexer.readings()]
 
     def failures(self) -> dict[str, str]:
         """The reasons why threads fail at the moment, by name."""
         return {name: each.failure for name, each in self._by_name() if each.failure is not None}
 
-    def _by_name(self) -> Sequence[tuple[str, Publisher | TopicConsumer | Expiry]]:
+    def _by_name(self) -> Sequence[tuple[str, Publisher | TopicConsumer | Expiry | AlertIndexer]]:
         return (
             ("publisher", self._publisher), ("mirror", self._mirror), ("cdc", self._cdc), ("expiry", self._expiry),
+            ("alert-index", self._indexer),
         )  # fmt: skip

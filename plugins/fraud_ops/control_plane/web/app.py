@@ -23,7 +23,7 @@ from fraud_ops.control_plane.web.extensions import extensions
 from fraud_ops.control_plane.web.guard import Guard
 from fraud_ops.control_plane.web.lanes import Lanes
 from fraud_ops.control_plane.web.rates import Buckets
-from fraud_ops.control_plane.web.routes import admin, alerts, decisions, detector, lists, rules
+from fraud_ops.control_plane.web.routes import admin, alert_searches, alerts, decisions, detector, lists, rules
 from fraud_ops.control_plane.web.schemas.alerts import Alert, AlertBatch, CorrectionEvent, Gap
 from fraud_ops.control_plane.web.schemas.base import Problem
 from fraud_ops.control_plane.web.schemas.detector import ProgressPoint
@@ -55,7 +55,8 @@ def create_app(opener: Opener = compose_here, static: Path = _STATIC) -> FastAPI
     application.state.service = ServiceHolder(opener)
     application.state.buckets = Buckets()
     added = (extension.routes for extension in extensions().values())
-    for routes in (admin.routes, rules.routes, lists.routes, alerts.routes, decisions.routes, detector.routes, *added):
+    own = (admin, rules, lists, alert_searches, alerts, decisions, detector)
+    for routes in (*(each.routes for each in own), *added):
         application.include_router(routes)
     _add_pages(application, static)
     application.add_middleware(Guard)

@@ -37,13 +37,17 @@ class AlertEncoder:
     def __init__(self, memory: FeedMemory) -> None:
         self._memory = memory
 
-    def encode(self, alert: FeedAlert, mark: Mark | None = None) -> bytes:
-        """Encode an alert as JSON (the schema `Alert`)."""
+    def encode(self, alert: FeedAlert, mark: Mark | None = None, known: tuple[str, int] | None = None) -> bytes:
+        """Encode an alert as JSON (the schema `Alert`). `known` is the kind and time of a correction that memory may
+        lack.
+        """
         facts = alert.facts
         correction = self._memory.correction(facts.alert_id)
         correction_json = b""
         if alert.added_ms is not None:
             correction_json = b'{"kind":"ADDED","time":%d}' % alert.added_ms
+        if known is not None:
+            correction_json = encode({"kind": known[0], "time": known[1]})
         if correction is not None:
             correction_json = encode({"kind": correction.kind, "time": correction.time_ms})
         more = b',"appendTime":%d,"position":"%b","correction":%b,"mark":%b,"snoozed":%b}' % (

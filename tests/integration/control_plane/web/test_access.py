@@ -73,6 +73,11 @@ ROUTES = [
     Route("POST", "/lists/none/preview", ANALYST, 404, {"operation": "ADD", "values": ["1"]}),
     Route("POST", "/lists/none/changes", ANALYST, 404, {"operation": "ADD", "values": ["1"]}),
     Route("GET", "/alerts", VIEWER, 200),
+    Route("GET", "/alerts?severity=high&sort=amount", VIEWER, 200),
+    Route("GET", "/alerts/export", VIEWER, 200),
+    Route("GET", "/saved-searches", VIEWER, 200),
+    Route("PUT", "/saved-searches/night", VIEWER, 200, {"query": "severity=high"}),
+    Route("DELETE", "/saved-searches/none", VIEWER, 404),
     Route("GET", f"/alerts/{ALERT}/evidence", VIEWER, 404),
     Route("PUT", f"/alerts/{ALERT}/mark", ANALYST, 404, {"verdict": "FRAUD"}),
     Route("DELETE", f"/alerts/{ALERT}/mark", ANALYST, 404),
@@ -258,6 +263,9 @@ def _pattern(path: str) -> str:
     """The path as the application declares it."""
     path = path.partition("?")[0].replace(ALERT, "{alert_id}").replace("0123456789ab", "{what_if_id}")
     path = path.replace("somebody", "{user}").replace("/lists/none", "/lists/{name}")
+    path = path.replace("/saved-searches/night", "/saved-searches/{name}").replace(
+        "/saved-searches/none", "/saved-searches/{name}"
+    )
     for thing in ("rules", "approvals", "snoozes"):
         path = path.replace(f"/{thing}/7", f"/{thing}/{{{thing[:-1]}_id}}")
     return path

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Annotated
 
 import msgspec
@@ -21,6 +21,7 @@ from fraud_ops.control_plane.feed.hub import Seat
 from fraud_ops.control_plane.feed.place import FeedPlace
 from fraud_ops.control_plane.service.alert_list import AlertFilter
 from fraud_ops.control_plane.web import rows
+from fraud_ops.control_plane.web.alert_query import AlertQuery
 from fraud_ops.control_plane.web.answer import answer, json_answer, nothing
 from fraud_ops.control_plane.web.auth import CurrentActor, CurrentUser
 from fraud_ops.control_plane.web.dependencies import CurrentPlane
@@ -30,6 +31,7 @@ from fraud_ops.control_plane.web.routing import least, router
 from fraud_ops.control_plane.web.schemas import alerts as schemas
 from fraud_ops.control_plane.web.schemas.base import MAX_ID
 from fraud_ops.control_plane.web.stream import AlertEncoder, encode_position, parse_position
+from fraud_rules.runtime.clock import now_ms
 
 __all__ = ["routes"]
 
@@ -37,7 +39,6 @@ routes = router("alerts")
 
 AlertId = Annotated[str, Path(pattern=r"^[0-9a-fA-F-]{36}$")]
 Position = Annotated[str | None, Query(max_length=100)]
-OfRule = Annotated[int | None, Query(alias="ruleId", ge=1, le=MAX_ID)]
 
 _POLL_INTERVAL_S = 0.05
 _CAUGHT_UP_S = 30.0
@@ -59,37 +60,61 @@ class _EventStream(StreamingResponse):
             self._seat.release()
 
 
+class ListQuery(AlertQuery):
+    """The search, and the page of it."""
+
+    key: Annotated[str, Query(max_length=200)] = ""
+    before: Annotated[str | None, Query(max_length=100)] = None
+    limit: Annotated[int, Query(ge=1, le=500)] = 50
+
+
 @routes.get("/alerts", response_model=schemas.Alerts, openapi_extra=least("viewer", LaneName.ALERTS))
-def list_alerts(
-    plane: CurrentPlane,
-    *,
-    rule_id: OfRule = None,
-    key: Annotated[str, Query(max_length=200)] = "",
-    before: Position = None,
-    limit: Annotated[int, Query(ge=1, le=500)] = 50,
-    shadow: bool | None = None,
-    corrections: bool | None = None,
-    snoozed: bool = False,
-) -> Response:
+def list_alerts(plane: CurrentPlane, query: Annotated[ListQuery, Query()]) -> Response:
     """List alerts, newest first: the alerts in memory (up to 50,000), then older ones from the topics. `key` searches
     for text in the values of the key.
 
     `shadow` selects only shadow alerts (true) or only others (false); `corrections` does the same with corrected
     alerts. `snoozed` includes alerts of snoozed rules and keys. A page with `searchedTo` may have few alerts or none;
     `next` continues the search.
+
+    A search by time, severity, amount, verdict, text or entity, and another order, come from the alert index. The
+    index has the alerts of the last days (`alert_days`) and is about a second behind.
     """
-    wanted = AlertFilter(rule_id, key, shadow, corrections, snoozed)
-    page = plane.alerts.page(wanted, _place(before), limit)
-    marks = plane.service.marks([each.facts.alert_id for each in page.alerts])
+    search = query.search(now_ms())
+    if not search.needs_index:
+        return _live_page(plane, query)
+    if query.key:
+        raise WebError(422, "key cannot be combined with these filters: use text")
+    found, following = plane.service.searches.page(search, plane.snoozing(), _place(query.before), query.limit)
+    items = [(each.alert, each.correction) for each in found]
+    return _page(plane, items, {"next": _position_text(following), "searchedTo": None, "missing": None})
+
+
+def _live_page(plane: ControlPlane, query: ListQuery) -> Response:
+    wanted = AlertFilter(query.rule_id, query.key, query.shadow, query.corrections, query.snoozed)
+    page = plane.alerts.page(wanted, _place(query.before), query.limit)
+    missing = f"retention has deleted older alerts from {' and '.join(page.lost)}" if page.lost else None
+    rest = {"next": _position_text(page.next), "searchedTo": page.searched_to_ms, "missing": missing}
+    return _page(plane, [(each, None) for each in page.alerts], rest)
+
+
+def _page(
+    plane: ControlPlane,
+    found: Sequence[tuple[FeedAlert, tuple[str, int] | None]],
+    rest: Mapping[str, object],
+) -> Response:
+    """Encode alerts with their corrections, marks and snoozes, and the continuation of the list."""
+    marks = plane.service.marks([alert.facts.alert_id for alert, _ in found])
     encoder, snoozing = AlertEncoder(plane.memory), plane.snoozing()
-    shown = [each.with_snooze(snoozing) for each in page.alerts]
-    items = b",".join(encoder.encode(each, marks.get(each.facts.alert_id)) for each in shown)
-    rest = {
-        "next": None if page.next is None else encode_position(page.next),
-        "searchedTo": page.searched_to_ms,
-        "missing": f"retention has deleted older alerts from {' and '.join(page.lost)}" if page.lost else None,
-    }
+    items = b",".join(
+        encoder.encode(alert.with_snooze(snoozing), marks.get(alert.facts.alert_id), correction)
+        for alert, correction in found
+    )
     return json_answer(b'{"items":[%b],%b' % (items, msgspec.json.encode(rest)[1:]))
+
+
+def _position_text(position: tuple[int, int, int] | None) -> str | None:
+    return None if position is None else encode_position(position)
 
 
 @routes.get(

@@ -7,12 +7,13 @@ from typing import Annotated, Any, Literal
 from pydantic import ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
+from fraud_ops.control_plane.domain.alert_search import SavedSearch
 from fraud_ops.control_plane.domain.read_models import EpochMs, Mark, MarkVerdict, Snooze
 from fraud_ops.control_plane.web.schemas.base import Document, Request, ResponseModel, RuleId
 
 __all__ = [
     "Alert", "AlertBaseline", "AlertBatch", "Alerts", "Correction", "CorrectionEvent", "Gap", "MarkRequest",
-    "Overlap", "QualityRow", "QualityTable", "SnoozeRequest", "Snoozes",
+    "Overlap", "QualityRow", "QualityTable", "SaveSearchRequest", "SavedSearches", "SnoozeRequest", "Snoozes",
 ]  # fmt: skip
 
 Key = dict[str, int | str]
@@ -81,6 +82,18 @@ class Alerts(ResponseModel):
     next: str | None
     searched_to: EpochMs | None = Field(description="If the page is not full: the time back to which the search went.")
     missing: str | None = Field(description="At the end of the list: the alerts that retention has deleted.")
+
+
+class SaveSearchRequest(Request):
+    """A search to save."""
+
+    query: Annotated[str, Field(max_length=2_000, description="The query string of the page's address, without `?`.")]
+
+
+class SavedSearches(ResponseModel):
+    """The searches that the user saved, by name."""
+
+    items: list[SavedSearch]
 
 
 class AlertBatch(ResponseModel):

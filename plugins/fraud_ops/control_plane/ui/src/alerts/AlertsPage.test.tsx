@@ -6,7 +6,7 @@ import { afterEach, expect, test } from "vitest";
 import { API } from "../api/http";
 import { mockServer } from "../testing/mockServer";
 import { renderPage } from "../testing/renderPage";
-import { alert, ANALYST, rule } from "../testing/samples";
+import { alert, ANALYST, rule, SCHEMA } from "../testing/samples";
 import { AlertsPage } from "./AlertsPage";
 
 const END = { next: null, searchedTo: null, missing: null };
@@ -15,6 +15,7 @@ let snoozed: object[] = [];
 const server = mockServer(
   http.get(`*${API}/me`, () => HttpResponse.json(ANALYST)),
   http.get(`*${API}/rules`, () => HttpResponse.json({ items: [rule()], next: null })),
+  http.get(`*${API}/schema`, () => HttpResponse.json(SCHEMA)),
   http.get(`*${API}/snoozes`, () => HttpResponse.json({ items: [] })),
   http.post(`*${API}/snoozes`, async ({ request }) => {
     snoozed = [(await request.json()) as object];
@@ -88,4 +89,45 @@ test("a snoozed alert leaves the list at once", async () => {
   await userEvent.click(await screen.findByRole("button", { name: "Snooze" }));
   expect(await screen.findByText(/No alerts yet/u)).toBeVisible();
   expect(snoozed).toMatchObject([{ ruleId: 1, key: { payeeId: 12 } }]);
+});
+
+test("a search is in the address, in the request and in the links of the export", async () => {
+  const asked: string[] = [];
+  server.use(
+    http.get(`*${API}/alerts`, ({ request }) => {
+      asked.push(new URL(request.url).search);
+      return HttpResponse.json({ items: [], ...END });
+    }),
+  );
+  renderPage(<AlertsPage />, { at: "/alerts?severity=high&since=24h&sort=amount" });
+  expect(await screen.findByText("No matching alerts")).toBeVisible();
+  await userEvent.type(screen.getByRole("searchbox", { name: "Search by ID" }), "1234");
+  await waitFor(() => expect(asked.at(-1)).toBe("?text=1234&since=24h&severity=high&sort=amount&limit=50"));
+  await userEvent.click(screen.getByRole("button", { name: "Export" }));
+  const link = await screen.findByRole("menuitem", { name: "Parquet" });
+  expect(link).toHaveAttribute(
+    "href",
+    `${API}/alerts/export?text=1234&since=24h&severity=high&sort=amount&format=parquet`,
+  );
+});
+
+test("a search is saved under a name, and opens again", async () => {
+  let saved: Record<string, unknown> = {};
+  answers({});
+  server.use(
+    http.get(`*${API}/saved-searches`, () =>
+      HttpResponse.json({ items: [{ name: "night", query: "sort=oldest", savedAt: 1 }] }),
+    ),
+    http.put(`*${API}/saved-searches/:name`, async ({ request, params }) => {
+      saved = { name: params["name"], ...((await request.json()) as object) };
+      return HttpResponse.json({ ...saved, savedAt: 2 });
+    }),
+  );
+  renderPage(<AlertsPage />, { at: "/alerts?severity=high" });
+  await userEvent.click(await screen.findByRole("button", { name: "Saved searches" }));
+  await userEvent.type(await screen.findByLabelText("Save this search as"), "high ones");
+  await userEvent.click(screen.getByRole("button", { name: "Save" }));
+  await waitFor(() => expect(saved).toEqual({ name: "high ones", query: "severity=high" }));
+  await userEvent.click(screen.getByRole("link", { name: "night" }));
+  expect(await screen.findByDisplayValue("Oldest first")).toBeVisible();
 });

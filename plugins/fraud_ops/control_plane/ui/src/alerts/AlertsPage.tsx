@@ -1,5 +1,4 @@
-import { Button, Group, Select, Switch, Text, TextInput } from "@mantine/core";
-import { useDebouncedValue } from "@mantine/hooks";
+import { Button, Group, Text } from "@mantine/core";
 import { IconPlayerPause, IconPlayerPlay } from "@tabler/icons-react";
 import { useState } from "react";
 import { useSearchParams } from "react-router";
@@ -11,11 +10,14 @@ import { Timestamp } from "../components/Timestamp";
 import { formatNumber } from "../format";
 import { useOutage } from "../outage/useLiveness";
 import { AlertItem } from "./AlertItem";
-import type { AlertFilter } from "./alertList";
+import { type AlertFilter, filterOf, parametersOf } from "./alertSearch";
+import { ExportAlerts } from "./ExportAlerts";
+import { SavedSearches } from "./SavedSearches";
+import { SearchFields } from "./SearchFields";
 import { SnoozeList } from "./SnoozeList";
 import { type AlertListView, useAlerts } from "./useAlerts";
 
-/** New alerts as they arrive, newest first. The list pauses while an alert is open. */
+/** New alerts as they arrive, newest first, or the alerts of a search. The list pauses while an alert is open. */
 export function AlertsPage() {
   usePageTitle("Alerts");
   const [params, setParams] = useSearchParams();
@@ -23,25 +25,11 @@ export function AlertsPage() {
   const outage = useOutage();
   const [paused, setPaused] = useState(false);
   const [open, setOpen] = useState<string | null>(null);
-  const [keyInput, setKeyInput] = useState(params.get("key") ?? "");
-  const [key] = useDebouncedValue(keyInput, 250);
-  const filter: AlertFilter = {
-    ruleId: Number(params.get("rule")) || null,
-    key,
-    shadow: { live: false, shadow: true }[params.get("kind") ?? ""] ?? null,
-    corrections: params.get("corrections") !== "0",
-    snoozed: params.get("snoozed") === "1",
-  };
+  const filter = filterOf(params);
   const view = useAlerts(filter, paused || open !== null);
-  const set = (name: string, value: string | null) =>
-    setParams(
-      (old) => {
-        if (value) old.set(name, value);
-        else old.delete(name);
-        return old;
-      },
-      { replace: true },
-    );
+  const change = (members: Partial<AlertFilter>) =>
+    setParams((old) => new URLSearchParams(parametersOf({ ...filterOf(old), ...members })), { replace: true });
+  const query = new URLSearchParams(parametersOf(filter)).toString();
 
   return (
     <>
@@ -57,6 +45,8 @@ export function AlertsPage() {
             Show {formatNumber(view.newCount)} new {view.newCount === 1 ? "alert" : "alerts"}
           </Button>
         )}
+        <SavedSearches query={query} />
+        <ExportAlerts query={query} />
         <Button
           variant="default"
           aria-pressed={paused}
@@ -66,54 +56,7 @@ export function AlertsPage() {
           {paused ? "Resume" : "Pause"}
         </Button>
       </PageHeader>
-      <Group mb="sm" gap="xs" align="center">
-        <Select
-          aria-label="Rule"
-          placeholder="Any rule"
-          searchable
-          clearable
-          clearButtonProps={{ "aria-label": "Any rule" }}
-          limit={100}
-          data={[...names].map(([id, name]) => ({ value: String(id), label: `${id} ${name}` }))}
-          value={params.get("rule")}
-          onChange={(value) => set("rule", value)}
-          style={{ flex: "1 1 12rem", maxWidth: "20rem" }}
-        />
-        <TextInput
-          type="search"
-          aria-label="Search by ID"
-          placeholder="Search by ID"
-          value={keyInput}
-          onChange={(event) => {
-            setKeyInput(event.currentTarget.value.trim());
-            set("key", event.currentTarget.value.trim());
-          }}
-          style={{ flex: "1 1 9rem", maxWidth: "14rem" }}
-        />
-        <Select
-          aria-label="Kind"
-          placeholder="Live and shadow"
-          clearable
-          clearButtonProps={{ "aria-label": "Live and shadow" }}
-          data={[
-            { value: "live", label: "Live only" },
-            { value: "shadow", label: "Shadow only" },
-          ]}
-          value={params.get("kind")}
-          onChange={(value) => set("kind", value)}
-          w="10.5rem"
-        />
-        <Switch
-          label="Show snoozed"
-          checked={filter.snoozed}
-          onChange={(event) => set("snoozed", event.currentTarget.checked ? "1" : null)}
-        />
-        <Switch
-          label="Show corrections"
-          checked={filter.corrections}
-          onChange={(event) => set("corrections", event.currentTarget.checked ? null : "0")}
-        />
-      </Group>
+      <SearchFields filter={filter} ruleNames={names} change={change} />
       <SnoozeList onEnd={view.reload} />
       <QueryResult
         query={{
@@ -125,11 +68,7 @@ export function AlertsPage() {
       >
         {(alerts) =>
           alerts.length === 0 && view.continuation.next === null ? (
-            <EmptyState>
-              {outage
-                ? "No alerts. The detector is not evaluating payments."
-                : "No alerts yet. New alerts appear here."}
-            </EmptyState>
+            <EmptyState>{emptyText(query !== "", Boolean(outage))}</EmptyState>
           ) : (
             <>
               <ol
@@ -159,6 +98,11 @@ export function AlertsPage() {
       </QueryResult>
     </>
   );
+}
+
+function emptyText(isFiltered: boolean, isOutage: boolean): string {
+  if (isFiltered) return "No matching alerts";
+  return isOutage ? "No alerts. The detector is not evaluating payments." : "No alerts yet. New alerts appear here.";
 }
 
 /** The end of the list: the button for older alerts, and how far back the search went. */

@@ -1,15 +1,5 @@
-import { toText } from "../api/exactJson";
 import type { Alerts } from "../api/types";
 import type { Alert, CorrectionEvent, Mark } from "./types";
-
-/** The filter of the list; an empty or null member matches every alert. */
-export interface AlertFilter {
-  ruleId: number | null;
-  key: string;
-  shadow: boolean | null;
-  corrections: boolean;
-  snoozed: boolean;
-}
 
 /** The continuation of a list: the next page, how far back the server searched, and what retention removed. */
 export type Continuation = Pick<Alerts, "next" | "searchedTo" | "missing">;
@@ -23,16 +13,6 @@ export interface AlertList {
 
 /** The maximum number of alerts on the page. Older ones are read again on request. */
 export const MAX_ALERTS = 400;
-
-/** Whether an alert matches the filter. */
-export function matches(alert: Alert, filter: AlertFilter): boolean {
-  if (filter.ruleId !== null && alert.ruleId !== filter.ruleId) return false;
-  if (filter.shadow !== null && alert.shadow !== filter.shadow) return false;
-  if (!filter.snoozed && alert.snoozed) return false;
-  if (!filter.corrections && alert.correction !== null) return false;
-  const key = filter.key.toLowerCase();
-  return key === "" || Object.values(alert.key).some((value) => toText(value).toLowerCase().includes(key));
-}
 
 /** Merges new alerts into the list: each once, newest first, at most `MAX_ALERTS`. */
 export function mergeAlerts(old: readonly Alert[], added: readonly Alert[]): Alert[] {
@@ -59,14 +39,18 @@ export function appendOlder(old: readonly Alert[], older: readonly Alert[]): Ale
   return [...old, ...older.filter((alert) => !ids.has(alert.alertId))];
 }
 
-/** Applies a correction: marks its alert in place, or adds an alert that was missing. */
-export function applyCorrection(old: readonly Alert[], event: CorrectionEvent, filter: AlertFilter): readonly Alert[] {
+/** Applies a correction: marks its alert in place, or adds an alert that was missing and matches. */
+export function applyCorrection(
+  old: readonly Alert[],
+  event: CorrectionEvent,
+  isWanted: (alert: Alert) => boolean,
+): readonly Alert[] {
   const correction = { kind: event.kind, time: event.time };
   if (old.some((alert) => alert.alertId === event.alertId)) {
     return old.map((alert) => (alert.alertId === event.alertId ? { ...alert, correction } : alert));
   }
   const added = event.alert && { ...event.alert, correction };
-  return added && matches(added, filter) ? mergeAlerts(old, [added]) : old;
+  return added && isWanted(added) ? mergeAlerts(old, [added]) : old;
 }
 
 /** Sets or removes the mark of one alert. */

@@ -1,18 +1,18 @@
 import { useCallback, useEffect, useMemo, useRef, useState } from "react";
-import { get, queryString } from "../api/http";
+import { useSchema } from "../api/hooks";
+import { get } from "../api/http";
 import type { Alerts } from "../api/types";
 import { useStream } from "../stream/StreamProvider";
 import {
   addAlerts,
-  type AlertFilter,
   type AlertList,
   appendOlder,
   applyCorrection,
   applyMark,
   type Continuation,
-  matches,
   mergeAlerts,
 } from "./alertList";
+import { type AlertFilter, filterOf, isLive, matches, parametersOf } from "./alertSearch";
 import type { Alert, Mark } from "./types";
 
 const PAGE_SIZE = 50;
@@ -52,16 +52,9 @@ export function useAlerts(filter: AlertFilter, paused: boolean): AlertListView {
   const [loadingOlder, setLoadingOlder] = useState(false);
   const [reloads, setReloads] = useState(0);
   const pausedRef = useRef(paused);
-  const parameters = useMemo(
-    () => ({
-      ruleId: filter.ruleId,
-      key: filter.key,
-      shadow: filter.shadow,
-      corrections: filter.corrections,
-      snoozed: filter.snoozed,
-    }),
-    [filter.ruleId, filter.key, filter.shadow, filter.corrections, filter.snoozed],
-  );
+  const parameters = new URLSearchParams(parametersOf(filter)).toString();
+  const amountField = useRef<string | null>(null);
+  const { data: schema } = useSchema();
   // A new object for each read: after a change of the filter, or after a reload.
   const request = useMemo(() => ({ parameters, reloads }), [parameters, reloads]);
   const loading = finishedRequest !== request;
@@ -72,11 +65,17 @@ export function useAlerts(filter: AlertFilter, paused: boolean): AlertListView {
   }, [paused]);
 
   useEffect(() => {
+    amountField.current = schema?.fields.find((field) => field.type === "decimal")?.name ?? null;
+  }, [schema]);
+
+  useEffect(() => {
     const controller = new AbortController();
     // Alerts that arrive during the read are added to its result. They belong to this filter only.
     let received: Alert[] | null = [];
+    const wanted = filterOf(new URLSearchParams(parameters));
+    const isWanted = (alert: Alert) => isLive(wanted) && matches(alert, wanted, amountField.current);
     const receive = (alerts: readonly Alert[], count: number) => {
-      const added = alerts.filter((alert) => matches(alert, parameters));
+      const added = alerts.filter(isWanted);
       if (added.length === 0) return;
       if (received !== null) received = mergeAlerts(received, added);
       else if (pausedRef.current) {
@@ -86,17 +85,14 @@ export function useAlerts(filter: AlertFilter, paused: boolean): AlertListView {
     };
     const stop = subscribe({
       alerts: receive,
-      correction: (event) => setList((old) => ({ ...old, alerts: applyCorrection(old.alerts, event, parameters) })),
+      correction: (event) => setList((old) => ({ ...old, alerts: applyCorrection(old.alerts, event, isWanted) })),
       gap: reload,
     });
-    void get<Alerts>(
-      `/alerts${queryString({ ...parameters, ...correctionsParameter(parameters), limit: PAGE_SIZE })}`,
-      controller.signal,
-    )
+    void get<Alerts>(`/alerts?${pageQuery(parameters)}`, controller.signal)
       .then(
         (page) => {
           setList({
-            alerts: mergeAlerts(page.items, received ?? []),
+            alerts: isLive(wanted) ? mergeAlerts(page.items, received ?? []) : page.items,
             newIds: new Set(),
             continuation: continuationOf(page),
           });
@@ -129,9 +125,7 @@ export function useAlerts(filter: AlertFilter, paused: boolean): AlertListView {
     const before = list.continuation.next;
     if (before === null) return;
     setLoadingOlder(true);
-    void get<Alerts>(
-      `/alerts${queryString({ ...parameters, ...correctionsParameter(parameters), limit: PAGE_SIZE, before })}`,
-    )
+    void get<Alerts>(`/alerts?${pageQuery(parameters, before)}`)
       .then(
         (page) =>
           // The list can have changed since the request, or the user clicked twice.
@@ -153,9 +147,11 @@ export function useAlerts(filter: AlertFilter, paused: boolean): AlertListView {
   return { ...list, newCount, loading, error, loadingOlder, loadOlder, reload, setMark };
 }
 
-/** The server omits corrected alerts for `false`, and all other alerts for `true`. */
-function correctionsParameter({ corrections }: AlertFilter): { corrections: false | null } {
-  return { corrections: corrections ? null : false };
+function pageQuery(parameters: string, before?: string): string {
+  const query = new URLSearchParams(parameters);
+  query.set("limit", String(PAGE_SIZE));
+  if (before !== undefined) query.set("before", before);
+  return query.toString();
 }
 
 function continuationOf({ next, searchedTo, missing }: Alerts): Continuation {

@@ -16,6 +16,7 @@ export const keys = {
   alerts: (filter: object) => ["alerts", filter] as const,
   decisions: (filter: object) => ["decisions", filter] as const,
   evidence: (id: string) => ["evidence", id] as const,
+  savedSearches: ["savedSearches"] as const,
   snoozes: ["snoozes"] as const,
   quality: ["quality"] as const,
   progress: ["progress"] as const,

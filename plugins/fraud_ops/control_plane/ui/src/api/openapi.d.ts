@@ -19,8 +19,32 @@ export interface paths {
          *     `shadow` selects only shadow alerts (true) or only others (false); `corrections` does the same with corrected
          *     alerts. `snoozed` includes alerts of snoozed rules and keys. A page with `searchedTo` may have few alerts or none;
          *     `next` continues the search.
+         *
+         *     A search by time, severity, amount, verdict, text or entity, and another order, come from the alert index. The
+         *     index has the alerts of the last days (`alert_days`) and is about a second behind.
          */
         get: operations["listAlerts"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/alerts/export": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Export Alerts
+         * @description Export the alerts of a search as a file, in its order. `limit` may be at most the setting `export_rows`, which
+         *     is also its default.
+         */
+        get: operations["exportAlerts"];
         put?: never;
         post?: never;
         delete?: never;
@@ -834,6 +858,50 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/saved-searches": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Saved Searches
+         * @description List your saved searches of alerts.
+         */
+        get: operations["listSavedSearches"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/saved-searches/{name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Save Search
+         * @description Save a search of alerts for yourself, or replace the one of this name.
+         */
+        put: operations["saveSearch"];
+        post?: never;
+        /**
+         * Remove Saved Search
+         * @description Remove one of your saved searches.
+         */
+        delete: operations["removeSavedSearch"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/schema": {
         parameters: {
             query?: never;
@@ -1057,6 +1125,18 @@ export interface components {
             /** Items */
             items: components["schemas"]["Alert"][];
         };
+        /**
+         * AlertSeverity
+         * @description The severity of an alert's rule. `other` stands for an unknown severity, and for none.
+         * @enum {string}
+         */
+        AlertSeverity: "critical" | "high" | "medium" | "low" | "other";
+        /**
+         * AlertSort
+         * @description The order of a list of alerts. `amount` and `severity` begin with the highest, and then with the newest.
+         * @enum {string}
+         */
+        AlertSort: "newest" | "oldest" | "amount" | "severity";
         /**
          * Alerts
          * @description A page of alerts, newest first. `next` is the `before` of the next page.
@@ -1521,6 +1601,12 @@ export interface components {
                 [key: string]: unknown;
             }[];
         };
+        /**
+         * ExportFormat
+         * @description The form of an exported file.
+         * @enum {string}
+         */
+        ExportFormat: "csv" | "parquet";
         /**
          * Fault
          * @description A thread of this API server whose work fails at the moment, and the reason.
@@ -2079,6 +2165,12 @@ export interface components {
             items: components["schemas"]["Activation"][];
         };
         /**
+         * ReviewVerdict
+         * @description The review of an alert: its mark, or none.
+         * @enum {string}
+         */
+        ReviewVerdict: "UNREVIEWED" | "FRAUD" | "NOT_FRAUD";
+        /**
          * Role
          * @description A user's role at the control plane, independent of the role in Airflow. `rank` orders the roles.
          * @enum {string}
@@ -2221,6 +2313,40 @@ export interface components {
             items: components["schemas"]["RuleRow"][];
             /** Next */
             next: string | null;
+        };
+        /**
+         * SaveSearchRequest
+         * @description A search to save.
+         */
+        SaveSearchRequest: {
+            /**
+             * Query
+             * @description The query string of the page's address, without `?`.
+             */
+            query: string;
+        };
+        /**
+         * SavedSearch
+         * @description A search that a user saved.
+         */
+        SavedSearch: {
+            /** Name */
+            name: string;
+            /**
+             * Query
+             * @description The query string of the page's address, without the question mark.
+             */
+            query: string;
+            /** Savedat */
+            savedAt: number;
+        };
+        /**
+         * SavedSearches
+         * @description The searches that the user saved, by name.
+         */
+        SavedSearches: {
+            /** Items */
+            items: components["schemas"]["SavedSearch"][];
         };
         /**
          * SchemaShown
@@ -2553,12 +2679,25 @@ export interface operations {
         parameters: {
             query?: {
                 ruleId?: number | null;
-                key?: string;
-                before?: string | null;
-                limit?: number;
+                /** @description The beginning of a value: of the key, or of an id or a text of the payment. Fewer than 3 characters match a whole value. */
+                text?: string;
+                /** @description Epoch ms, or an age such as 30m, 24h or 7d. */
+                since?: string | null;
+                /** @description Epoch ms, or an age such as 30m, 24h or 7d. */
+                until?: string | null;
+                severity?: components["schemas"]["AlertSeverity"][];
+                minAmount?: number | null;
+                maxAmount?: number | null;
+                verdict?: components["schemas"]["ReviewVerdict"] | null;
+                /** @description A member of the key: FIELD:VALUE. */
+                entity?: string | null;
                 shadow?: boolean | null;
                 corrections?: boolean | null;
                 snoozed?: boolean;
+                sort?: components["schemas"]["AlertSort"];
+                key?: string;
+                before?: string | null;
+                limit?: number;
             };
             header?: never;
             path?: never;
@@ -2573,6 +2712,56 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Alerts"];
+                };
+            };
+            /** @description A problem. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    exportAlerts: {
+        parameters: {
+            query?: {
+                ruleId?: number | null;
+                /** @description The beginning of a value: of the key, or of an id or a text of the payment. Fewer than 3 characters match a whole value. */
+                text?: string;
+                /** @description Epoch ms, or an age such as 30m, 24h or 7d. */
+                since?: string | null;
+                /** @description Epoch ms, or an age such as 30m, 24h or 7d. */
+                until?: string | null;
+                severity?: components["schemas"]["AlertSeverity"][];
+                minAmount?: number | null;
+                maxAmount?: number | null;
+                verdict?: components["schemas"]["ReviewVerdict"] | null;
+                /** @description A member of the key: FIELD:VALUE. */
+                entity?: string | null;
+                shadow?: boolean | null;
+                corrections?: boolean | null;
+                snoozed?: boolean;
+                sort?: components["schemas"]["AlertSort"];
+                format?: components["schemas"]["ExportFormat"];
+                limit?: number | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/vnd.apache.parquet": unknown;
+                    "text/csv": unknown;
                 };
             };
             /** @description A problem. */
@@ -4056,6 +4245,99 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["Versions"];
                 };
+            };
+            /** @description A problem. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    listSavedSearches: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SavedSearches"];
+                };
+            };
+            /** @description A problem. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    saveSearch: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SaveSearchRequest"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SavedSearch"];
+                };
+            };
+            /** @description A problem. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    removeSavedSearch: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             /** @description A problem. */
             default: {

@@ -40,6 +40,7 @@ export type RuleChanged = Schemas["RuleChanged"];
 export type RuleDetail = Schemas["RuleDetail"];
 export type RuleRow = Schemas["RuleRow"];
 export type Rules = Schemas["Rules"];
+export type SavedSearches = Schemas["SavedSearches"];
 export type Schema = Schemas["SchemaShown"];
 export type Snooze = Schemas["Snooze"];
 export type Snoozes = Schemas["Snoozes"];

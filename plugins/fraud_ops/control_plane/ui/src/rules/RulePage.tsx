@@ -141,7 +141,7 @@ function RuleSummary({ rule }: { rule: RuleDetail }) {
       </Text>
       {rule.source !== "ui" && rule.source !== "" && <Chip title="Source of the latest revision">{rule.source}</Chip>}
       <Sparkline counts={rule.alertsLastHour} label="alerts in the last hour" />
-      <Anchor component={Link} to={`/alerts?rule=${rule.ruleId}`} size="sm" underline="always">
+      <Anchor component={Link} to={`/alerts?ruleId=${rule.ruleId}`} size="sm" underline="always">
         Show alerts
       </Anchor>
       {quality.precision !== null && (

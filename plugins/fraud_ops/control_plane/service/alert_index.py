@@ -1,0 +1,186 @@
+"""The alert index: one row per alert in the store, so that searches do not read topics."""
+
+from __future__ import annotations
+
+import math
+import re
+import zlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, Final
+
+import msgspec
+from sqlalchemy import delete, insert, select, update
+from sqlalchemy.orm import Session
+
+from fraud_ops.control_plane.domain.canonical import canonical
+from fraud_ops.control_plane.feed.events import FeedAlert, FeedCorrection, stored_alert
+from fraud_ops.control_plane.feed.place import FeedSource
+from fraud_ops.control_plane.store.alert_models import FIELD_CHARS, ID_CHARS, VALUE_CHARS, AlertRow, AlertValueRow
+from fraud_rules.kafka.decoding import UNDECODABLE
+from fraud_rules.model.decision import SEVERITY_WEIGHTS
+from fraud_rules.model.schema import FieldType, TransactionSchema
+
+__all__ = ["AlertIndex", "IndexedAlert", "amount_field", "indexed_alert", "severity_rank"]
+
+_IDENTITY: Final = re.compile(rf"[0-9A-Za-z-]{{1,{ID_CHARS}}}", re.ASCII)
+_RANKS: Final = {name: rank for rank, name in enumerate(SEVERITY_WEIGHTS, 1)}
+_AT_ONCE: Final = 400
+_PRUNED_AT_ONCE: Final = 2_000
+_SEARCHED: Final = (FieldType.LONG, FieldType.STRING)
+
+
+class _Document(msgspec.Struct, rename="camel"):
+    violated_rule: dict[str, Any] = {}
+    triggering_event: dict[str, Any] = {}
+
+
+_read = msgspec.json.Decoder(_Document, float_hook=Decimal).decode
+
+
+@dataclass(frozen=True, slots=True)
+class IndexedAlert:
+    """An alert of the index. `correction` is its kind and time in epoch ms."""
+
+    alert: FeedAlert
+    correction: tuple[str, int] | None
+
+
+def amount_field(schema: TransactionSchema) -> str | None:
+    """The field that searches call the amount: the first decimal of the schema."""
+    return next((each.name for each in schema.fields if each.type is FieldType.DECIMAL), None)
+
+
+def severity_rank(severity: object) -> int:
+    """The rank of a rule's severity, which ignores case; 0 for an unknown one."""
+    return _RANKS.get(severity.lower(), 0) if isinstance(severity, str) else 0
+
+
+class AlertIndex:
+    """Fills the index. The caller holds the writer's transaction."""
+
+    def __init__(self, schema: TransactionSchema) -> None:
+        self._amount = amount_field(schema)
+        self._searched = [each.name for each in schema.fields if each.type in _SEARCHED]
+
+    def add(self, session: Session, alerts: Sequence[FeedAlert]) -> None:
+        """Add alerts. An alert that the index has keeps its place: a rebuilt detector may publish an alert again."""
+        known = _known(session, [each.facts.alert_id for each in alerts])
+        rows: list[dict[str, object]] = []
+        values: list[dict[str, object]] = []
+        for alert in alerts:
+            identity = alert.facts.alert_id
+            if identity in known or not _IDENTITY.fullmatch(identity):
+                continue
+            known.add(identity)
+            document = _document(alert)
+            rows.append(self._row(alert, document))
+            values += self._values(alert, document)
+        if rows:
+            session.execute(insert(AlertRow), rows)
+        if values:
+            session.execute(insert(AlertValueRow), values)
+
+    def correct(self, session: Session, corrections: Iterable[FeedCorrection]) -> None:
+        """Add the alerts of corrections, and save the corrections of other alerts."""
+        for each in corrections:
+            if each.alert is not None:
+                self.add(session, [each.alert])
+            session.execute(
+                update(AlertRow)
+                .where(AlertRow.alert_id == each.alert_id)
+                .values(correction=each.kind[:16], corrected_ms=each.time_ms)
+            )
+
+    def prune(self, session: Session, before_ms: int) -> int:
+        """Delete alerts that are older than `before_ms`, up to a limit; return their number."""
+        old = session.scalars(
+            select(AlertRow.alert_id)
+            .where(AlertRow.append_ms < before_ms)
+            .order_by(AlertRow.append_ms)
+            .limit(_PRUNED_AT_ONCE)
+        ).all()
+        for start in range(0, len(old), _AT_ONCE):
+            ids = old[start : start + _AT_ONCE]
+            for table in (AlertValueRow, AlertRow):
+                session.execute(delete(table).where(table.alert_id.in_(ids)))
+        return len(old)
+
+    def _row(self, alert: FeedAlert, document: _Document) -> dict[str, object]:
+        field, value = next(iter(alert.facts.key.items()), (None, None))
+        return {
+            "alert_id": alert.facts.alert_id,
+            "append_ms": alert.append_ms,
+            "source": int(alert.source),
+            "offset": alert.offset,
+            "rule_id": alert.facts.rule_id,
+            "severity_rank": severity_rank(document.violated_rule.get("severity")),
+            "amount": _number(document.triggering_event.get(self._amount or "")),
+            "shadow": alert.facts.shadow,
+            "key": canonical(alert.facts.key).decode(),
+            "entity_field": None if field is None else _name(field),
+            "entity_value": None if field is None else _text(value),
+            "correction": None if alert.added_ms is None else "ADDED",
+            "corrected_ms": alert.added_ms,
+            "json": zlib.compress(alert.json, 1),
+        }
+
+    def _values(self, alert: FeedAlert, document: _Document) -> list[dict[str, object]]:
+        payment = {name: document.triggering_event.get(name) for name in self._searched}
+        found = {_name(name): (name, value) for name, value in (payment | alert.facts.key).items() if value is not None}
+        return [
+            {
+                "alert_id": alert.facts.alert_id,
+                "field": field,
+                "value": _text(value),
+                "in_key": name in alert.facts.key,
+                "append_ms": alert.append_ms,
+            }
+            for field, (name, value) in found.items()
+        ]
+
+
+def indexed_alert(row: AlertRow) -> IndexedAlert:
+    """Read the alert of a row."""
+    source = FeedSource(row.source)
+    added_ms = row.corrected_ms if source is FeedSource.CORRECTIONS else None
+    alert = stored_alert(source, row.offset, row.append_ms, zlib.decompress(row.json), added_ms)
+    corrected = row.correction is not None and row.corrected_ms is not None
+    return IndexedAlert(alert, (str(row.correction), int(row.corrected_ms or 0)) if corrected else None)
+
+
+def _known(session: Session, ids: Sequence[str]) -> set[str]:
+    found: set[str] = set()
+    for start in range(0, len(ids), _AT_ONCE):
+        found.update(
+            session.scalars(select(AlertRow.alert_id).where(AlertRow.alert_id.in_(ids[start : start + _AT_ONCE])))
+        )
+    return found
+
+
+def _document(alert: FeedAlert) -> _Document:
+    """The rule and the payment of an alert; empty if another program wrote them in another form."""
+    try:
+        return _read(alert.json)
+    except UNDECODABLE:
+        return _Document()
+
+
+def _name(field: str) -> str:
+    return field.replace("\0", "")[:FIELD_CHARS]
+
+
+def _text(value: object) -> str:
+    return str(value).lower().replace("\0", "")[:VALUE_CHARS]
+
+
+def _number(value: object) -> float | None:
+    """The amount as a double; None for text that is not a number."""
+    if isinstance(value, bool) or not isinstance(value, int | Decimal | str):
+        return None
+    try:
+        number = float(value)
+    except (ValueError, OverflowError):
+        return None
+    return number if math.isfinite(number) else None

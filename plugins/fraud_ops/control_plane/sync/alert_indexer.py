@@ -1,0 +1,178 @@
+"""Fills the alert index of the store from the topics of alerts, in one process at a time.
+
+The same transaction saves the rows and the positions, so each record counts once. The index is a copy: if its topics
+are recreated, it starts again from their beginning.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import islice
+from typing import Final
+
+from sqlalchemy.orm import Session
+
+from fraud_ops.control_plane.feed.events import FeedAlert, FeedCorrection, read_alert, read_correction
+from fraud_ops.control_plane.feed.place import FeedSource
+from fraud_ops.control_plane.service.alert_index import AlertIndex
+from fraud_ops.control_plane.store.database import Database
+from fraud_ops.control_plane.store.locks import Leadership
+from fraud_ops.control_plane.store.models import PositionRow
+from fraud_ops.control_plane.sync.reader_state import ReaderPosition
+from fraud_rules.configuration.settings import TopicNames
+from fraud_rules.kafka.connection import KafkaConnection
+from fraud_rules.kafka.consume import follow
+from fraud_rules.kafka.decoding import decode_or_skip
+from fraud_rules.kafka.reader import Record, TopicReader, topic_ids
+from fraud_rules.model.schema import TransactionSchema
+from fraud_rules.runtime.retry import RepeatedWork
+
+__all__ = ["AlertIndexer"]
+
+_NAME: Final = "alert-index"
+_AT_ONCE: Final = 500
+_POLL_S: Final = 0.05
+_COLLECT_S: Final = 0.5
+_PRUNE_EVERY_S: Final = 60.0
+_DAY_MS: Final = 86_400_000
+
+
+class AlertIndexer:
+    """Follows the topics. `days` is the age at which alerts leave the index."""
+
+    def __init__(
+        self,
+        database: Database,
+        kafka: KafkaConnection,
+        topics: TopicNames,
+        schema: TransactionSchema,
+        days: int,
+        clock_ms: Callable[[], int],
+    ) -> None:
+        self._database = database
+        self._kafka = kafka
+        # Corrections come last: they change alerts that the index has.
+        self._topics = {
+            topics.alerts: FeedSource.ALERTS,
+            topics.shadow_alerts: FeedSource.SHADOW,
+            topics.alert_corrections: FeedSource.CORRECTIONS,
+        }
+        self._index = AlertIndex(schema)
+        self._kept_ms = days * _DAY_MS
+        self._clock_ms = clock_ms
+        self._attempts = RepeatedWork("the alert index")
+        self._pruned_s = 0.0
+
+    @property
+    def failure(self) -> str | None:
+        """The reason why indexing fails at the moment; None while it succeeds."""
+        return self._attempts.failure
+
+    def run(self, stop: threading.Event) -> None:
+        """Fill the index until `stop` is set. After an error, try again."""
+        self._attempts.run(partial(self._lead, stop), stop)
+
+    def readings(self) -> Sequence[ReaderPosition]:
+        """The positions in the topics. Raises Unavailable."""
+        with self._database.reading() as session:
+            places = {topic: session.get(PositionRow, _position_name(topic)) for topic in self._topics}
+        return [
+            ReaderPosition(_NAME, topic, 0 if place is None else place.offset, self.failure, shared=True)
+            for topic, place in places.items()
+        ]
+
+    def catch_up(self) -> dict[str, int]:
+        """Index all records that the topics have now, and return the next offset by topic.
+
+        Raises BrokerUnavailable, Unavailable.
+        """
+        return {topic: self._catch_up(topic) for topic in self._topics}
+
+    def prune(self) -> None:
+        """Delete some alerts that are too old, if there are any. Raises Unavailable."""
+        before_ms = self._clock_ms() - self._kept_ms
+        with self._database.writing() as session:
+            self._index.prune(session, before_ms)
+
+    def _lead(self, stop: threading.Event, attempt: RepeatedWork) -> None:
+        with self._database.leadership(_NAME) as lead:
+            if lead:
+                self._follow(stop, attempt, lead)
+            else:
+                attempt.record_standby()
+
+    def _follow(self, stop: threading.Event, attempt: RepeatedWork, lead: Leadership) -> None:
+        starts = {topic: {0: offset} for topic, offset in self.catch_up().items()}
+        attempt.record_success()
+        batch: dict[str, list[Record]] = {}
+        collected_s = time.monotonic()
+        for received in follow(self._kafka, starts, wanted=lambda: not stop.is_set(), poll_s=_POLL_S):
+            lead.check()
+            now_s = time.monotonic()
+            if received is not None:
+                if not batch:
+                    collected_s = now_s
+                batch.setdefault(received.topic, []).append(received.record)
+            if batch and (now_s - collected_s >= _COLLECT_S or sum(map(len, batch.values())) >= _AT_ONCE):
+                for topic, records in batch.items():
+                    self._save(topic, records, records[-1].offset + 1)
+                batch = {}
+            elif received is None and now_s - self._pruned_s >= _PRUNE_EVERY_S:
+                self._pruned_s = now_s
+                self.prune()
+
+    def _catch_up(self, topic: str) -> int:
+        topic_id = topic_ids(self._kafka, [topic])[topic]
+        with TopicReader(self._kafka, topic) as reader:
+            first, end = reader.ends()
+            at = self._start(topic, topic_id, reader, first, end)
+            records = reader.read(at, end)
+            while chunk := list(islice(records, _AT_ONCE)):
+                at = chunk[-1].offset + 1
+                self._save(topic, chunk, at)
+            if at < end:
+                self._save(topic, [], end)
+        return end
+
+    def _start(self, topic: str, topic_id: str, reader: TopicReader, first: int, end: int) -> int:
+        """The next offset. A new index starts with the first record that is young enough."""
+        with self._database.reading() as session:
+            known = session.get(PositionRow, _position_name(topic))
+        if known is not None and known.topic_id == topic_id and first <= known.offset <= end:
+            return known.offset
+        if known is not None and known.topic_id == topic_id and known.offset < first:
+            return first
+        found = reader.offset_at(max(0, self._clock_ms() - self._kept_ms))
+        start = end if found is None else max(first, found)
+        with self._database.writing() as session:
+            session.merge(PositionRow(name=_position_name(topic), offset=start, topic_id=topic_id))
+        return start
+
+    def _save(self, topic: str, records: Sequence[Record], end: int) -> None:
+        """Index some records of a topic in one transaction with the position after them."""
+        source = self._topics[topic]
+        events = [self._event(topic, source, record) for record in records]
+        with self._database.writing() as session:
+            place = session.get(PositionRow, _position_name(topic))
+            if place is not None and place.offset < end:
+                self._apply(session, [each for each in events if each is not None and each.offset >= place.offset])
+                place.offset = end
+
+    def _apply(self, session: Session, events: Sequence[FeedAlert | FeedCorrection]) -> None:
+        self._index.add(session, [each for each in events if isinstance(each, FeedAlert)])
+        self._index.correct(session, [each for each in events if isinstance(each, FeedCorrection)])
+
+    def _event(self, topic: str, source: FeedSource, record: Record) -> FeedAlert | FeedCorrection | None:
+        def decode(value: bytes) -> FeedAlert | FeedCorrection:
+            if source is FeedSource.CORRECTIONS:
+                return read_correction(record.offset, record.append_ms, value)
+            return read_alert(source, record.offset, record.append_ms, value)
+
+        return decode_or_skip(topic, record, decode)
+
+
+def _position_name(topic: str) -> str:
+    return f"{_NAME}:{topic}"[:64]

@@ -1,0 +1,211 @@
+import { Group, MultiSelect, NumberInput, Select, Switch, TextInput } from "@mantine/core";
+import { useEffect, useRef, useState } from "react";
+import { type AlertFilter, SEVERITIES, SORTS, VERDICTS } from "./alertSearch";
+
+interface Props {
+  filter: AlertFilter;
+  ruleNames: ReadonlyMap<number, string>;
+  change: (members: Partial<AlertFilter>) => void;
+}
+
+const TYPING_MS = 300;
+const AGES = { "1h": "Last hour", "24h": "Last 24 hours", "7d": "Last 7 days", "30d": "Last 30 days" };
+const RANGE = "range";
+const TIMES = [...Object.entries(AGES), [RANGE, "From … to …"] as const].map(([value, label]) => ({ value, label }));
+
+/** The filters and the order of the list of alerts. */
+export function SearchFields({ filter, ruleNames, change }: Props) {
+  return (
+    <>
+      <Group mb="xs" gap="xs" align="center">
+        <Select
+          aria-label="Rule"
+          placeholder="Any rule"
+          searchable
+          clearable
+          clearButtonProps={{ "aria-label": "Any rule" }}
+          limit={100}
+          data={[...ruleNames].map(([id, name]) => ({ value: String(id), label: `${id} ${name}` }))}
+          value={filter.ruleId === null ? null : String(filter.ruleId)}
+          onChange={(value) => change({ ruleId: value === null ? null : Number(value) })}
+          style={{ flex: "1 1 12rem", maxWidth: "20rem" }}
+        />
+        <TypedText label="Search by ID" value={filter.text} change={(text) => change({ text })} />
+        <MultiSelect
+          aria-label="Severity"
+          placeholder={filter.severity.length === 0 ? "Any severity" : ""}
+          clearable
+          clearButtonProps={{ "aria-label": "Any severity" }}
+          data={Object.entries(SEVERITIES).map(([value, label]) => ({ value, label }))}
+          value={[...filter.severity]}
+          onChange={(severity) => change({ severity })}
+          style={{ flex: "1 1 10rem", maxWidth: "18rem" }}
+        />
+        <TimeRange filter={filter} change={change} />
+        <Choice
+          label="Verdict"
+          none="Any verdict"
+          names={VERDICTS}
+          value={filter.verdict}
+          change={(verdict) => change({ verdict })}
+        />
+        <Choice
+          label="Kind"
+          none="Live and shadow"
+          names={{ false: "Live only", true: "Shadow only" }}
+          value={filter.shadow === null ? "" : String(filter.shadow)}
+          change={(shadow) => change({ shadow: shadow === "" ? null : shadow === "true" })}
+        />
+      </Group>
+      <Group mb="sm" gap="xs" align="center">
+        <Amount label="Minimum amount" value={filter.minAmount} change={(minAmount) => change({ minAmount })} />
+        <Amount label="Maximum amount" value={filter.maxAmount} change={(maxAmount) => change({ maxAmount })} />
+        <Select
+          aria-label="Order"
+          allowDeselect={false}
+          data={Object.entries(SORTS).map(([value, label]) => ({ value, label }))}
+          value={filter.sort}
+          onChange={(sort) => change({ sort: sort ?? "newest" })}
+          w="11rem"
+        />
+        <Switch
+          label="Show snoozed"
+          checked={filter.snoozed}
+          onChange={(event) => change({ snoozed: event.currentTarget.checked })}
+        />
+        <Switch
+          label="Show corrections"
+          checked={filter.corrections}
+          onChange={(event) => change({ corrections: event.currentTarget.checked })}
+        />
+      </Group>
+    </>
+  );
+}
+
+/** A choice from a few names, or none of them (""). */
+function Choice({
+  label,
+  none,
+  names,
+  value,
+  change,
+}: {
+  label: string;
+  none: string;
+  names: Record<string, string>;
+  value: string;
+  change: (value: string) => void;
+}) {
+  return (
+    <Select
+      aria-label={label}
+      placeholder={none}
+      clearable
+      clearButtonProps={{ "aria-label": none }}
+      data={Object.entries(names).map(([name, shown]) => ({ value: name, label: shown }))}
+      value={value === "" ? null : value}
+      onChange={(chosen) => change(chosen ?? "")}
+      w="10.5rem"
+    />
+  );
+}
+
+/** A text that changes the filter when the user stops typing. A change from outside, such as a saved search, shows. */
+function TypedText({ label, value, change }: { label: string; value: string; change: (value: string) => void }) {
+  const [typed, setTyped] = useTyped(value, change);
+  return (
+    <TextInput
+      type="search"
+      aria-label={label}
+      placeholder={label}
+      title="The beginning of an ID, or a whole value of fewer than 3 characters"
+      value={typed}
+      maxLength={200}
+      onChange={(event) => setTyped(event.currentTarget.value)}
+      style={{ flex: "1 1 9rem", maxWidth: "14rem" }}
+    />
+  );
+}
+
+function Amount({ label, value, change }: { label: string; value: string; change: (value: string) => void }) {
+  const [typed, setTyped] = useTyped(value, change);
+  return (
+    <NumberInput
+      aria-label={label}
+      placeholder={label}
+      hideControls
+      thousandSeparator=","
+      value={typed}
+      onChange={(next) => setTyped(String(next))}
+      w="10rem"
+    />
+  );
+}
+
+function useTyped(value: string, change: (value: string) => void): [string, (value: string) => void] {
+  const [typed, setTyped] = useState(value);
+  const [shown, setShown] = useState(value);
+  const latest = useRef(change);
+  useEffect(() => {
+    latest.current = change;
+  }, [change]);
+  if (shown !== value) {
+    setShown(value);
+    setTyped(value);
+  }
+  useEffect(() => {
+    if (typed.trim() === value) return undefined;
+    const timer = setTimeout(() => latest.current(typed.trim()), TYPING_MS);
+    return () => clearTimeout(timer);
+  }, [typed, value]);
+  return [typed, setTyped];
+}
+
+/** An age such as the last hour, or a range between two times. */
+function TimeRange({ filter, change }: Pick<Props, "filter" | "change">) {
+  const [isRange, setRange] = useState(filter.until !== "" || /^\d+$/u.test(filter.since));
+  return (
+    <>
+      <Select
+        aria-label="Time"
+        placeholder="Any time"
+        clearable
+        clearButtonProps={{ "aria-label": "Any time" }}
+        data={TIMES}
+        value={isRange ? RANGE : filter.since in AGES ? filter.since : null}
+        onChange={(value) => {
+          setRange(value === RANGE);
+          change({ since: value === null || value === RANGE ? "" : value, until: "" });
+        }}
+        w="10.5rem"
+      />
+      {isRange && (
+        <>
+          <TimeInput label="From" value={filter.since} change={(since) => change({ since })} />
+          <TimeInput label="To" value={filter.until} change={(until) => change({ until })} />
+        </>
+      )}
+    </>
+  );
+}
+
+function TimeInput({ label, value, change }: { label: string; value: string; change: (value: string) => void }) {
+  return (
+    <TextInput
+      type="datetime-local"
+      aria-label={label}
+      value={/^\d+$/u.test(value) ? localTime(Number(value)) : ""}
+      onChange={(event) => {
+        const ms = new Date(event.currentTarget.value).getTime();
+        change(Number.isNaN(ms) ? "" : String(ms));
+      }}
+    />
+  );
+}
+
+/** A time in the form of the browser's input field, in local time. */
+function localTime(ms: number): string {
+  const at = new Date(ms);
+  return new Date(ms - at.getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
+}
