@@ -12,11 +12,11 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from bench.figures import Figure, Rows, Scale, at_least
+from bench.figures import Figure, Rows, Scale, at_least, at_most
 from bench.lab import Lab
 from bench.rulesets import rule
 from fraud_rules.codec.rules.codec import read_entry
@@ -54,7 +54,12 @@ class Mix:
     def rules(self) -> int:
         return len(self.aggregators) * self.times
 
+    def of_each(self, times: int) -> Mix:
+        """The same rule set with another number of rules of each aggregator."""
+        return replace(self, times=times)
 
+
+_COMPARED = ("SUM", "COUNT", "AVG", "AVG")
 _ALL_EIGHT = ("SUM", "AVG", "MIN", "MAX", "COUNT", "COUNT_WITH_RESET", "COUNT_DISTINCT", "STDDEV")
 MIXES = (
     Mix("sum", "20 SUM rules", ("SUM",), 20),
@@ -62,12 +67,16 @@ MIXES = (
     Mix(
         "baseline",
         "20 rules with a baseline: SUM, COUNT, AVG, and AVG in deviations",
-        ("SUM", "COUNT", "AVG", "AVG"),
+        _COMPARED,
         5,
         ({}, {}, {}, {"deviations": True}),
     ),
     Mix("eight", "24 rules: all eight aggregators", _ALL_EIGHT, 3),
 )
+
+_BASELINE = next(mix for mix in MIXES if mix.baselines)
+_PLAIN = Mix("plain", "the same rules without a baseline", _COMPARED, 5)
+_COST_CONTENTS = (100, 10_000)
 
 
 def stream(rows: int, seed: int = 1) -> TransactionBatch:
@@ -142,7 +151,16 @@ def _measure(lab: Lab | None, scale: Scale) -> Mapping[str, float]:
         for content in contents:
             values[f"{mix.key}_{content}"] = evaluations_per_s(mix, content, measured)
         values[f"{mix.key}_flat"] = flatness([values[f"{mix.key}_{content}"] for content in contents])
+    for content in (content for content in _COST_CONTENTS if content in contents):
+        values[f"baseline_cost_{content}"] = rule_s(_BASELINE, content, measured) / rule_s(_PLAIN, content, measured)
     return values
+
+
+def rule_s(mix: Mix, content: int, measured: int) -> float:
+    """The time that one more rule costs per million rows, in seconds: the slope between few rules and many."""
+    few, many = mix.of_each(1), mix.of_each(mix.times)
+    few_s, many_s = (each.rules / evaluations_per_s(each, content, measured) for each in (few, many))
+    return (many_s - few_s) / (many.rules - few.rules)
 
 
 def flatness(speeds: Sequence[float]) -> float:
@@ -159,6 +177,9 @@ def _figures() -> list[Figure]:
             found.append(Figure(f"{mix.key}_{content}", title, "million evaluations/s", target))
         flat = at_least(75 if mix.baselines else 90)
         found.append(Figure(f"{mix.key}_flat", f"{mix.title}; slowest in % of 100 in the window", "%", flat))
+    for content in _COST_CONTENTS:
+        title = f"cost of a rule with a baseline, in rules without one; {content:,} in the window"
+        found.append(Figure(f"baseline_cost_{content}", title, "rules", at_most(2.5)))
     return found
 
 
@@ -169,7 +190,7 @@ ROWS = (
         f"{_KEYS} keys, {_SHARE_DISPLACED:.0%} of the rows out of order by up to {_DISPLACED} rows of their key "
         f"(uniformly), batches of {_BATCH:,} rows. The thread's CPU time contains all work on a row: duplicate check, "
         "insertion, expiry, one evaluation per rule. Rules share no evaluation, because their limits differ. No rule "
-        "fires.",
+        "fires. The cost of a rule is the additional time of 16 more rules.",
         tuple(_figures()),
         _measure,
         needs_broker=False,

@@ -18,22 +18,27 @@ from bench.lab import Lab, Session
 from bench.loads import UNIFORM_500K, transactions
 from bench.producing import Backlog
 from bench.rulesets import RULES_1, rule
+from bench.watching import quantile
 from fraud_rules.logs.rule_status import WarmUpReport, WarmUpState, read_operations
 from fraud_rules.runtime.clock import now_ms
 
-_TRANSACTIONS = 1_000_000
+_TRANSACTIONS = 10_000_000
+_QUICK = 100_000
 _PART = 250_000
 _RATE = 1_000
-_BATCHES = 400
+_BATCHES = 4_000
 _PATIENCE_S = 900.0
 _POLL_S = 0.5
-_WINDOW_MINUTES = 120
-_PAST_MS = 3_600_000
+_WINDOW_MINUTES = 240
+_SPACING_MS = 1
+
+_RULE = rule(99, ["payeeId"], "SUM", 10**12, windowMinutes=_WINDOW_MINUTES, warmUp=True, force=True)
+"""A rule with a grouping of its own. It exceeds the state budget by its rows, so it says `force`."""
 
 
 def _measure(lab: Lab, scale: Scale) -> Mapping[str, float]:
-    count = scale.of(_TRANSACTIONS)
-    load = replace(UNIFORM_500K, count=count, start_ms=now_ms() - _PAST_MS, spacing_ms=max(1, _PAST_MS // count))
+    count = _TRANSACTIONS if scale.share >= 1 else _QUICK
+    load = replace(UNIFORM_500K, count=count, start_ms=now_ms() - count * _SPACING_MS, spacing_ms=_SPACING_MS)
     with lab.session("warm-up") as session:
         session.start(RULES_1)
         backlog, made = Backlog(session.bootstrap, session.names.transactions), transactions(load)
@@ -54,7 +59,7 @@ def _measure(lab: Lab, scale: Scale) -> Mapping[str, float]:
 def _warm(session: Session, before: Sequence[Mapping[str, Any]]) -> Mapping[str, float]:
     """Request a warm-up, run the job, and wait for the batch that adds the result."""
     started = time.monotonic()
-    (version,) = session.apply((rule(99, ["payeeId"], "SUM", 10**12, windowMinutes=_WINDOW_MINUTES, warmUp=True),))
+    (version,) = session.apply((_RULE,))
     session.await_live([version])
     job = _job(session)
     report = _await_warm(session, version)
@@ -63,13 +68,15 @@ def _warm(session: Session, before: Sequence[Mapping[str, Any]]) -> Mapping[str,
     during = [each for each in _durations(session) if each["batchId"] > before[-1]["batchId"]]
     joining = next(each for each in during if each["batchId"] == report.batch_id)
     usual_ms = median(_batch_ms(each) for each in before)
+    p99_before_ms, p99_during_ms = _p99_ms(before), _p99_ms([each for each in during if each is not joining])
     return {
         "warm_s": warm_s,
         "job_s": job,
         "rows": report.rows,
         "longer_ms": _batch_ms(joining) - usual_ms,
-        "p99_before_ms": _p99_ms(before),
-        "p99_during_ms": _p99_ms([each for each in during if each is not joining]),
+        "p99_before_ms": p99_before_ms,
+        "p99_during_ms": p99_during_ms,
+        "p99_ratio": p99_during_ms / max(1.0, p99_before_ms),
     }
 
 
@@ -117,8 +124,8 @@ def _batch_ms(timings: Mapping[str, Any]) -> float:
 
 
 def _p99_ms(timings: Sequence[Mapping[str, Any]]) -> float:
-    """The largest 99th percentile of a batch."""
-    return max((float(each["p99Ms"]) for each in timings if each["p99Ms"] is not None), default=0.0)
+    """The 99th percentile of the batches' 99th percentiles."""
+    return quantile(sorted(float(each["p99Ms"]) for each in timings if each["p99Ms"] is not None) or [0.0], 0.99)
 
 
 ROWS = (
@@ -126,12 +133,16 @@ ROWS = (
         "warm_up",
         "Warm-up of a new rule",
         f"A rule requests the past {_TRANSACTIONS:,} transactions of its grouping, from the topic, beside a stream of "
-        f"{_RATE:,} tx/s. The time includes the start of the job's Spark. The p99 is the largest of any batch.",
+        f"{_RATE:,} tx/s. The time includes the start of the job's Spark. A p99 is the 99th percentile of the p99 of "
+        "the batches, without the batch that adds the past.",
         (
-            Figure("warm_s", "Time from the request until the rule is warm", "s", at_most(120)),
-            Figure("longer_ms", "Batch that adds the past, longer than usual by", "ms", at_most(500)),
-            Figure("p99_before_ms", "Largest p99 of a batch before", "ms"),
-            Figure("p99_during_ms", "Largest p99 of a batch during the warm-up", "ms"),
+            Figure("rows", "transactions in the added history", ""),
+            Figure("warm_s", "time from the request until the rule is warm", "s", at_most(120)),
+            Figure("job_s", "of which the job", "s"),
+            Figure("longer_ms", "batch that adds the past, longer than usual by", "ms", at_most(500)),
+            Figure("p99_before_ms", "p99 before the warm-up", "ms"),
+            Figure("p99_during_ms", "p99 during the warm-up", "ms"),
+            Figure("p99_ratio", "p99 during, in relation to before", "times", at_most(2)),
         ),
         _measure,
     ),

@@ -14,7 +14,7 @@ from typing import Annotated
 import typer
 
 from fraud_ops.control_plane.domain.errors import AuditBroken, Drifted
-from fraud_ops.control_plane.domain.read_models import AuditVerdict, DriftSide
+from fraud_ops.control_plane.domain.read_models import AuditVerdict, DriftedList, DriftSide
 from fraud_ops.control_plane.service.service import ControlService
 from fraud_ops.control_plane.settings import ControlPlaneSettings
 from fraud_ops.control_plane.store.database import Database
@@ -102,8 +102,13 @@ def drift(kafka: Kafka) -> None:
     typer.echo(_sentence(found))
     for each in found.differences:
         typer.echo(f"rule {each.rule_id}: store has {_said(each.store)}, log has {_said(each.log)}")
-    if found.differences:
-        raise Drifted(f"store and rule log differ in {len(found.differences)} rules: see the runbook drift")
+    for drifted in found.list_differences:
+        typer.echo(
+            f"list {drifted.list_name}: store has {_said_list(drifted.store)}, log has {_said_list(drifted.log)}"
+        )
+    if found.differences or found.list_differences:
+        count = f"{len(found.differences)} rules and {len(found.list_differences)} lists"
+        raise Drifted(f"store and rule log differ in {count}: see the runbook drift")
     if not found.in_step:
         raise Drifted(f"the store is {_behind(found)}: see the runbook reader-stuck if that lasts")
 
@@ -161,6 +166,12 @@ def _sentence(found: DriftReport) -> str:
 def _behind(found: DriftReport) -> str:
     since = datetime.fromtimestamp((found.behind_since_ms or 0) / 1_000, UTC)
     return f"{found.behind} records behind the rule log since {since:%Y-%m-%d %H:%M:%S} UTC"
+
+
+def _said_list(side: DriftedList | None) -> str:
+    if side is None:
+        return "no list"
+    return f"{side.size} {side.type} values of version {side.version} (SHA-256 {side.values_sha256[:12]})"
 
 
 def _said(side: DriftSide | None) -> str:

@@ -137,6 +137,16 @@ class ValueList:
             return sum(map(self.contains, values))
         return int(np.count_nonzero(self.contains_longs(np.array(values, dtype=np.int64))))
 
+    def has_values_of(self, other: ValueList) -> bool:
+        """Whether two lists have the same type and values, whatever their versions."""
+        if (self.type, self.size) != (other.type, other.size):
+            return False
+        if isinstance(other.base, frozenset):
+            return all(map(self.contains, other.values()))
+        values = other.base.values()
+        same_base = np.array_equal(self.contains_longs(values), other.contains_longs(values))
+        return same_base and all(self.contains(value) is listed for value, listed in other.delta.items())
+
     def values(self) -> list[ListValue]:
         """All values, sorted."""
         found: set[ListValue] = set(self.base if isinstance(self.base, frozenset) else self.base.values().tolist())

@@ -174,6 +174,30 @@ def test_store_and_log_agree_and_drift_is_reported(scene: Scene, topics: OwnTopi
     assert [each.rule_id for each in check.read().differences] == [7]
 
 
+def test_a_user_saves_amid_a_burst_of_list_changes(scene: Scene, topics: OwnTopics) -> None:
+    """And the drift check compares the lists."""
+    mirror = log_mirror(access(scene), topics.kafka, topics.names.rules)
+    check = DriftCheck(scene.database, topics.kafka, topics.names.rules, SCHEMA, LIMITS)
+    count = 5_000
+    first = b'{"listName": "mules", "listOperation": "SET", "listType": "long", "values": [], "source": "cli"}'
+    added = [
+        b'{"listName": "mules", "listOperation": "ADD", "values": [%d], "source": "cli"}' % at for at in range(count)
+    ]
+    append_records(topics.kafka, topics.names.rules, [(b"list:mules", value) for value in (first, *added)])
+    with running(mirror):
+        until(lambda: scene.service.lists.lists(), "the mirror has begun")
+        scene.service.create(ANN, rule_input(ruleId=1))
+        until(lambda: scene.service.lists.list("mules").size == count, "the mirror has applied every change")
+        until(lambda: check.read().in_step, "the store is in sync")
+    (saved,) = scene.service.audit_rows(rule_id=1).items
+    assert saved.seq < scene.service.audit_rows(limit=1).items[0].seq
+    assert scene.service.verify_audit().whole
+    with scene.database.writing() as session:
+        session.execute(text("UPDATE list_changes SET encoded = :other WHERE revision = 2"), {"other": b"[9999]"})
+    again = DriftCheck(scene.database, topics.kafka, topics.names.rules, SCHEMA, LIMITS)
+    assert [each.list_name for each in again.read().list_differences] == ["mules"]
+
+
 def test_unreadable_records_of_other_programs_block_nothing(scene: Scene, topics: OwnTopics) -> None:
     """Also after a restart, when the publisher and the mirror read the rule log from their last positions."""
     detector = DetectorSettings(topics=topics.names)

@@ -16,7 +16,7 @@ from tests.support.control_plane.scene import ANN, Scene, rule_input
 TRIGGERS = ("audit_no_update", "audit_no_delete")
 
 COPIED = """
-INSERT INTO audit SELECT 0, at_ms, who, action, subject, rule_id, before, after, previous_hash, hash FROM audit
+INSERT INTO audit SELECT 0, at_ms, who, action, subject, rule_id, before, after, previous_hash, hash, NULL FROM audit
 WHERE seq = 1
 """
 
@@ -94,6 +94,7 @@ def test_the_database_itself_refuses_changes(scene: Scene, statement: str) -> No
         ("UPDATE audit SET at_ms = at_ms + 1 WHERE seq = 1", 1),
         ("UPDATE audit SET after = replace(after, '30', '31') WHERE seq = 3", 3),
         ("UPDATE audit SET rule_id = 2 WHERE seq = 2", 2),
+        ("UPDATE audit SET list_name = 'mules' WHERE seq = 2", 2),
         ("UPDATE audit SET hash = previous_hash WHERE seq = 2", 2),
         ("DELETE FROM audit WHERE seq = 1", 1),
         ("DELETE FROM audit WHERE seq = 2", 2),

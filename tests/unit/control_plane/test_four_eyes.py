@@ -9,10 +9,13 @@ import pytest
 
 from fraud_ops.control_plane.domain.errors import RequestRefused
 from fraud_ops.control_plane.domain.lifecycle import StateName
+from fraud_ops.control_plane.domain.list_models import ListInput, StoredList
 from fraud_ops.control_plane.domain.read_models import Approval
 from fraud_ops.control_plane.domain.roles import Actor
+from fraud_ops.control_plane.service.lists.service import ListService
 from fraud_ops.control_plane.service.service import ControlService
 from fraud_ops.control_plane.store.database import Database
+from fraud_rules.model.value_list import ListOperation, ListType
 from tests.support.control_plane.memory_log import MemoryLog
 from tests.support.control_plane.scene import ABE, ADA, ANN, PAT, PIA, Scene, rule_input
 
@@ -155,6 +158,8 @@ def test_a_store_of_the_first_version_gets_its_contributors(scene: Scene) -> Non
     connection.execute("DROP TRIGGER audit_no_replace")
     for table, column in (("outbox", "list_name"), ("approvals", "list_name"), ("approvals", "payload")):
         connection.execute(f"ALTER TABLE {table} DROP COLUMN {column}")
+    connection.execute("DROP INDEX ix_audit_list_name")
+    connection.execute("ALTER TABLE audit DROP COLUMN list_name")
     for table in ("lists", "list_changes", "list_expiries"):
         connection.execute(f"DROP TABLE {table}")
     connection.execute("UPDATE fraud_control_version SET version_num = '1'")
@@ -164,6 +169,100 @@ def test_a_store_of_the_first_version_gets_its_contributors(scene: Scene) -> Non
     assert columns(again) == before
     assert edited.contributors == ["abe", "ann"]
     again.close()
+
+
+NAMES_MULES = {"name": "Mules", "limit": 20, "when": "beneficiaryId in list('mules')"}
+
+
+@pytest.fixture
+def lists(service: ControlService) -> ListService:
+    """The lists of a service that requires four eyes. Rule 1 is ann's SHADOW rule, which names her list `mules`."""
+    service.lists.create(ANN, "mules", ListInput(ListOperation.SET, ("1",), ListType.LONG))
+    edit(service, ANN, **NAMES_MULES)
+    return service.lists
+
+
+def add(lists: ListService, who: Actor, value: int) -> StoredList:
+    changed = lists.change(who, "mules", None, ListInput(ListOperation.ADD, (str(value),)))
+    assert changed is not None
+    return changed
+
+
+def test_a_change_of_a_list_counts_for_the_rules_that_name_it(service: ControlService, lists: ListService) -> None:
+    add(lists, PAT, 2)
+    requested = request(service, ANN)
+    assert requested.contributors == ["ann", "pat"]
+    refuse(service, PAT, requested)
+    add(lists, PIA, 3)
+    refuse(service, PIA, requested)
+    approve(service, ADA, requested)
+    assert service.rule(1).row.state is ACTIVE
+
+
+def test_an_approval_of_a_rule_covers_the_values_of_its_lists(service: ControlService, lists: ListService) -> None:
+    add(lists, PAT, 2)
+    approve(service, PIA, request(service, ANN))
+    edited = pending(
+        service.edit(ANN, 1, service.rule(1).row.revision, rule_input(**NAMES_MULES | {"limit": 30})).row.pending
+    )
+    assert edited.contributors == ["ann"]
+    approve(service, PAT, edited)
+
+
+def test_an_edit_that_names_a_list_counts_its_contributors(service: ControlService) -> None:
+    approve(service, PIA, request(service, ANN))
+    service.lists.create(PAT, "mules", ListInput(ListOperation.SET, ("1",), ListType.LONG))
+    edited = pending(service.edit(ANN, 1, service.rule(1).row.revision, rule_input(**NAMES_MULES)).row.pending)
+    refuse(service, PAT, edited)
+    approve(service, PIA, edited)
+
+
+def test_a_change_of_the_list_of_a_paused_rule_counts_for_its_resumption(
+    service: ControlService, lists: ListService
+) -> None:
+    approve(service, PIA, request(service, ANN))
+    service.change_state(PAT, 1, service.rule(1).row.revision, PAUSE)
+    add(lists, PAT, 2)
+    refuse(service, PAT, request(service, ANN))
+
+
+def test_an_approved_set_ends_the_part_of_the_contributors_before_it(
+    service: ControlService, lists: ListService
+) -> None:
+    add(lists, PAT, 2)
+    approve(service, PIA, request(service, ANN))
+    service.change_state(PIA, 1, service.rule(1).row.revision, PAUSE)
+    add(lists, PIA, 3)
+    asked = lists.change(ANN, "mules", lists.list("mules").revision, ListInput(ListOperation.SET, ("4",)))
+    assert asked is not None
+    approve(service, PAT, pending(asked.pending))
+    approve(service, PIA, request(service, ANN))
+
+
+def test_a_new_list_with_the_name_of_a_deleted_one_has_its_own_contributors(service: ControlService) -> None:
+    for who in (PAT, ANN):
+        made = service.lists.create(who, "mules", ListInput(ListOperation.SET, ("1",), ListType.LONG))
+        if who is PAT:
+            service.lists.change(PAT, "mules", made.revision, ListInput(ListOperation.DELETE))
+    edit(service, ANN, **NAMES_MULES)
+    approve(service, PAT, request(service, ANN))
+
+
+def test_a_store_of_the_fourth_version_counts_every_author_of_a_list(
+    service: ControlService, lists: ListService, scene: Scene
+) -> None:
+    add(lists, PAT, 2)
+    connection = sqlite3.connect(str(scene.database.file))
+    connection.execute("DROP INDEX ix_audit_list_name")
+    for table, column in (("lists", "contributors"), ("audit", "list_name")):
+        connection.execute(f"ALTER TABLE {table} DROP COLUMN {column}")
+    connection.execute("UPDATE fraud_control_version SET version_num = '4'")
+    connection.commit()
+    connection.close()
+    Database.open(scene.settings.database).close()
+    requested = request(service, ABE)
+    assert requested.contributors == ["ann", "pat"]
+    refuse(service, PAT, requested)
 
 
 def columns(database: Database) -> dict[str, list[tuple[object, ...]]]:

@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import pytest
+from sqlalchemy import Engine, event, text
 
 from fraud_ops.control_plane.domain.errors import Conflict, Invalid, NotFound, RequestRefused
 from fraud_ops.control_plane.domain.lifecycle import StateName
@@ -16,6 +17,7 @@ from fraud_ops.control_plane.domain.rule_input import RuleReader
 from fraud_ops.control_plane.service.store_access import StoreAccess
 from fraud_ops.control_plane.sync.drift import compare, store_side
 from fraud_ops.control_plane.sync.expiry import Expiry
+from fraud_ops.control_plane.sync.list_drift import ListComparison
 from fraud_rules.model.value_list import ListOperation, ListType
 from tests.support.control_plane.memory_log import MemoryLog
 from tests.support.control_plane.scene import ABE, ADA, ANN, LIMITS, PAT, PIA, RULE, SCHEMA, VIC, Scene
@@ -243,6 +245,63 @@ def test_records_of_others_follow_the_order_of_the_log(scene: Scene, log: Memory
     assert [str(each) for each in log.timeline().lists["mules"].values()] == values(scene)
 
 
+def test_a_list_that_differs_from_the_rule_log_is_named(scene: Scene, log: MemoryLog) -> None:
+    for name in ("mules", "trusted"):
+        create(scene, 1, 2, name=name)
+    arrive(log)
+    comparison = ListComparison(LIMITS)
+
+    def drifted() -> list[tuple[str, tuple[int, int] | None, tuple[int, int] | None]]:
+        with scene.database.reading() as session:
+            store, moving = comparison.stored(session), store_side(session).moving_lists
+        return [
+            (each.list_name, *(None if side is None else (side.version, side.size) for side in (each.store, each.log)))
+            for each in comparison.differences(store, log.timeline().lists, moving)
+        ]
+
+    assert drifted() == []
+    scene.service.lists.change(ANN, "mules", None, given(ADD, 3))
+    assert drifted() == []  # a change in the outbox is no drift
+    arrive(log)
+    assert drifted() == []
+    log.append(b'{"listName": "trusted", "listOperation": "ADD", "values": [7]}')
+    log.append(b'{"listName": "others", "listOperation": "SET", "listType": "string", "values": ["a"]}')
+    at = log.records[-2].offset
+    trusted = scene.service.lists.list("trusted").log_version
+    assert drifted() == [("others", None, (at + 2, 1)), ("trusted", (trusted, 2), (at, 3))]
+    log.apply_record()
+    assert drifted() == []
+    with scene.database.writing() as session:
+        session.execute(
+            text("UPDATE list_changes SET encoded = :values WHERE name = 'trusted' AND revision = 1"),
+            {"values": b"[1,3]"},
+        )
+    assert drifted() == []
+    comparison = ListComparison(LIMITS)  # of another process
+    (found,) = drifted()
+    assert found == ("trusted", (at, 3), (at, 3))
+
+
+def test_the_audit_log_can_be_read_by_list(scene: Scene, log: MemoryLog) -> None:
+    for name in ("mules", "trusted"):
+        create(scene, 1, name=name)
+    use(scene, StateName.ACTIVE)
+    asked = scene.service.lists.change(ANN, "mules", None, given(ADD, 2))
+    assert asked is not None and asked.pending is not None
+    scene.service.decide(PAT, asked.pending.id, approve=False)
+    log.append(b'{"listName": "mules", "listOperation": "ADD", "listType": "string", "values": ["x"]}')
+    arrive(log)
+    rows = scene.service.audit_rows(list_name="mules").items
+    assert [each.action for each in rows] == ["mirror.refused", "approval.reject", "approval.request", "list.change"]
+    assert [each.subject for each in scene.service.audit_rows(list_name="trusted").items] == ["list trusted"]
+    assert scene.service.audit_rows(list_name="none").items == ()
+    assert scene.service.verify_audit().whole
+    with scene.database.writing() as session:
+        session.execute(text("DROP TRIGGER audit_no_update"))
+        session.execute(text("UPDATE audit SET list_name = 'trusted' WHERE list_name = 'mules'"))
+    assert not scene.service.verify_audit().whole
+
+
 def expiry(scene: Scene) -> Expiry:
     """A process that has just started."""
     store = StoreAccess(scene.database, scene.settings, RuleReader(SCHEMA, LIMITS), scene.clock)
@@ -309,6 +368,10 @@ def test_many_changes_of_a_list_are_mirrored(scene: Scene, log: MemoryLog) -> No
     log.append(b'{"listName": "mules", "listOperation": "SET", "listType": "long", "values": []}')
     for value in range(50):
         log.append(b'{"listName": "mules", "listOperation": "ADD", "values": [%d]}' % value)
+    statements = []
+    event.listen(Engine, "before_cursor_execute", record := lambda *given: statements.append(given[2]))
     log.apply_record()
+    event.remove(Engine, "before_cursor_execute", record)
+    assert len(statements) < len(log.records)
     assert scene.service.lists.list("mules").size == 50
     assert [int(each) for each in scene.service.lists.export("mules").split()] == list(range(50))

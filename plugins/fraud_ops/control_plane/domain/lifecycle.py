@@ -117,13 +117,16 @@ def mode_of_edit(state: StateName, who: Actor, *, four_eyes: bool) -> ChangeMode
 
 def check_decision(who: Actor, requested_by: str, contributors: Collection[str], *, four_eyes: bool) -> None:
     """Raise RequestRefused if this user may not approve the request: the role is too low, or four eyes are required and
-    the user requested the change or is one of the `contributors`, who changed the document since its last approval.
+    the user requested the change or is one of the `contributors`, who changed the document, or a list that it names,
+    since its last approval.
     """
     least = LEAST_ROLE[Permission.DECIDE]
     if not who.role.includes(least):
         raise RequestRefused(f"this needs the role {least}; your role is {who.role}", forbidden=True)
     if four_eyes and not is_second_person(who.user, requested_by, contributors):
-        part = "requested the change" if who.user == requested_by else "changed the rule since its last approval"
+        part = "requested the change"
+        if who.user != requested_by:
+            part = "changed the rule, or a list that it names, since the last approval"
         raise RequestRefused(f"a second person must decide, because you {part}", forbidden=True)
 
 

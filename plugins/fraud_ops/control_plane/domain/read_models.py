@@ -18,6 +18,7 @@ from pydantic.dataclasses import dataclass as model_dataclass
 from fraud_ops.control_plane.domain.canonical import decoded
 from fraud_ops.control_plane.domain.lifecycle import StateName
 from fraud_ops.control_plane.domain.roles import Role
+from fraud_rules.model.value_list import ListType
 
 __all__ = [
     "Approval",
@@ -31,12 +32,14 @@ __all__ = [
     "Document",
     "DriftDifference",
     "DriftSide",
+    "DriftedList",
     "EpochMs",
     "Evidence",
     "ImportEffect",
     "ImportItem",
     "ImportResult",
     "JsonDocument",
+    "ListDifference",
     "Mark",
     "MarkVerdict",
     "OutboxState",
@@ -144,7 +147,8 @@ class Approval(ReadModel):
     target: StateName | None
     author: str = Field(description="The user who wrote the document.")
     contributors: JsonNames = Field(
-        description="Users who changed the document since its last approval. With four eyes, they cannot approve it."
+        description="Users who changed the document, or a list that it names, since the last approval. With four eyes, "
+        "they cannot approve it."
     )
     requested_by: str
     requested_at_ms: EpochMs = Field(serialization_alias="requestedAt")
@@ -322,6 +326,23 @@ class DriftDifference(ReadModel):
     rule_id: int
     store: DriftSide | None
     log: DriftSide | None
+
+
+class DriftedList(ReadModel):
+    """A list in the store or in the rule log, with the SHA-256 of its values as sorted JSON, in hex."""
+
+    version: int
+    type: ListType
+    size: int
+    values_sha256: str
+
+
+class ListDifference(ReadModel):
+    """A list that differs between the store and the rule log."""
+
+    list_name: str
+    store: DriftedList | None
+    log: DriftedList | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from fraud_ops.control_plane.domain.errors import Conflict, NotFound
-from fraud_ops.control_plane.domain.lifecycle import check_decision
+from fraud_ops.control_plane.domain.lifecycle import check_decision, is_second_person
 from fraud_ops.control_plane.domain.roles import Actor
 from fraud_ops.control_plane.service import transitions
 from fraud_ops.control_plane.service.changes import UnitOfWork, checked_head
 from fraud_ops.control_plane.service.contributors import contributors_of
 from fraud_ops.control_plane.service.lists import transitions as list_transitions
 from fraud_ops.control_plane.service.lists.changes import checked_list
+from fraud_ops.control_plane.service.lists.contributors import contributors_of_lists, record_approval
 from fraud_ops.control_plane.service.requests import record_decision, record_rejection
 from fraud_ops.control_plane.store.models import ApprovalRow, ListHead, RuleHead
 
@@ -31,10 +32,19 @@ def decide(work: UnitOfWork, actor: Actor, approval_id: int, comment: str, *, ap
     if not approve:
         record_rejection(work, request, head, actor, comment)
         return request
-    check_decision(actor, request.requested_by, contributors_of(request), four_eyes=work.settings.four_eyes)
+    contributors = _contributors(work, request)
+    check_decision(actor, request.requested_by, contributors, four_eyes=work.settings.four_eyes)
     record_decision(work, request, head, "approved", actor, comment)
     if isinstance(head, RuleHead):
         transitions.carry_out(work, request, head, actor, comment)
+        if is_second_person(actor.user, request.requested_by, contributors):
+            record_approval(work, request.document)
     else:
         list_transitions.carry_out(work, request, head, actor, comment)
     return request
+
+
+def _contributors(work: UnitOfWork, request: ApprovalRow) -> frozenset[str]:
+    """The contributors at the time of the decision: a list can change after the request."""
+    found = contributors_of(request)
+    return found if request.rule_id is None else found | contributors_of_lists(work, request.document)

@@ -1,9 +1,9 @@
 """The audit log: one row for each change. A hash chains each row to the row before it.
 
-`hash` is the SHA-256, in hex, of the canonical JSON of the row's members and `previous_hash`; the first row's
-previous hash is 64 zeros. Computing the chain again finds a row that was changed, removed or inserted. It cannot find
-that rows were cut off at the end. Therefore each record of the rule log names the audit row of its change (see
-`outbox`), as evidence outside the database.
+`hash` is the SHA-256, in hex, of the canonical JSON of the row's members (`listName` only if the row has one) and
+`previous_hash`; the first row's previous hash is 64 zeros. Computing the chain again finds a row that was changed,
+removed or inserted. It cannot find that rows were cut off at the end. Therefore each record of the rule log names the
+audit row of its change (see `outbox`), as evidence outside the database.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ class AuditRecord:
     before: object = None
     after: object = None
     rule_id: int | None = None
+    list_name: str | None = None
 
 
 class AuditChain:
@@ -58,6 +59,7 @@ class AuditChain:
             action=record.action,
             subject=record.subject,
             rule_id=record.rule_id,
+            list_name=record.list_name,
             before=canonical(record.before).decode(),
             after=canonical(record.after).decode(),
             previous_hash=previous,
@@ -87,14 +89,18 @@ def hash_of(entry: AuditEntry) -> str:
         "after": entry.after,
         "previousHash": entry.previous_hash,
     }
+    if entry.list_name is not None:
+        members["listName"] = entry.list_name
     return hashlib.sha256(canonical(members)).hexdigest()
 
 
-def rows(session: Session, *, before: int, limit: int, rule_id: int | None) -> Page[AuditRow]:
-    """List the rows below `before`, newest first; with `rule_id`, only the rows of this rule."""
+def rows(session: Session, *, before: int, limit: int, rule_id: int | None, list_name: str | None) -> Page[AuditRow]:
+    """List the rows below `before`, newest first; with `rule_id` or `list_name`, only the rows of this rule or list."""
     wanted = [AuditEntry.seq < before]
     if rule_id is not None:
         wanted.append(AuditEntry.rule_id == rule_id)
+    if list_name is not None:
+        wanted.append(AuditEntry.list_name == list_name)
     found = session.scalars(select(AuditEntry).where(*wanted).order_by(AuditEntry.seq.desc()).limit(limit + 1)).all()
     shown = found[:limit]
     return Page(tuple(map(AuditRow.model_validate, shown)), str(shown[-1].seq) if len(found) > limit else None)

@@ -18,6 +18,7 @@ from fraud_ops.control_plane.domain.rule_input import RuleReader, encode_rule
 from fraud_ops.control_plane.service.audit import AuditChain, AuditRecord
 from fraud_ops.control_plane.service.contributors import contributors_of, encode_contributors
 from fraud_ops.control_plane.service.lists.contents import ListContents
+from fraud_ops.control_plane.service.lists.in_work import ListsInWork
 from fraud_ops.control_plane.settings import ControlPlaneSettings
 from fraud_ops.control_plane.store.models import ApprovalRow, AuditEntry, ListHead, OutboxRow, RevisionRow, RuleHead
 from fraud_rules.codec.rules.codec import encode_document
@@ -58,12 +59,14 @@ class UnitOfWork:
     now_ms: int
     contents: ListContents
     changed: list[RuleChanged] = field(default_factory=list)
+    lists: ListsInWork = field(init=False)
     _chain: AuditChain = field(init=False)
     _outbox: tuple[int, int] | None = field(init=False, default=None)
     _in_use: int | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
         self._chain = AuditChain(self.session)
+        self.lists = ListsInWork(self.session, self.contents)
 
     def append_audit(self, record: AuditRecord) -> AuditEntry:
         """Append a row to the audit log."""
@@ -101,8 +104,10 @@ class UnitOfWork:
             with self.session.begin_nested():
                 yield
         except BaseException:
+            self.session.expire_all()  # a row that was inserted and read again in the savepoint would stay otherwise
             self._chain.end, self._outbox, self._in_use, reported = before
             del self.changed[reported:]
+            self.lists.forget()
             raise
 
     def roll_back_all(self) -> None:

@@ -1,6 +1,6 @@
-"""The contributors of a rule: the users who changed its document since its last approval.
+"""The contributors of a rule or list: the users who changed its document or its values since the last approval.
 
-With four eyes, a contributor cannot approve a change of the rule.
+With four eyes, a contributor cannot approve a change of the rule, or of a rule that names the list.
 """
 
 from __future__ import annotations
@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from fraud_ops.control_plane.domain.canonical import canonical, decoded
-from fraud_ops.control_plane.store.models import ApprovalRow, RevisionRow, RuleHead
+from fraud_ops.control_plane.store.models import ApprovalRow, ListHead, RevisionRow, RuleHead
 
 __all__ = ["contributors_of", "encode_contributors"]
 
 
-def contributors_of(row: RuleHead | RevisionRow | ApprovalRow) -> frozenset[str]:
-    """The users who changed the document since its last approval."""
+def contributors_of(row: RuleHead | RevisionRow | ApprovalRow | ListHead) -> frozenset[str]:
+    """The users who changed the document or the values since the last approval."""
     return frozenset(decoded(row.contributors))
 
 

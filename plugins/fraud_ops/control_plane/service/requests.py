@@ -10,6 +10,7 @@ from fraud_ops.control_plane.domain.roles import Actor, Permission, require
 from fraud_ops.control_plane.service.audit import AuditRecord
 from fraud_ops.control_plane.service.changes import UnitOfWork
 from fraud_ops.control_plane.service.contributors import contributors_of, encode_contributors
+from fraud_ops.control_plane.service.lists.contributors import contributors_of_lists
 from fraud_ops.control_plane.store.models import ApprovalRow, ListHead, RuleHead
 
 __all__ = ["check_request", "detail_of", "open_request", "record_decision", "record_rejection", "request_approval"]
@@ -28,7 +29,7 @@ def request_approval(
     target: StateName | None = None,
 ) -> RuleHead:
     """Save a request for approval of a change of a rule. `contributors` are the users who changed `document` since its
-    last approval.
+    last approval. Those of the lists that `document` names join them.
 
     Raises RequestRefused if the rule already has an open request.
     """
@@ -38,7 +39,7 @@ def request_approval(
         target=None if target is None else target.value,
         document=document,
         author=author,
-        contributors=encode_contributors(contributors),
+        contributors=encode_contributors(contributors | contributors_of_lists(work, document)),
         comment=comment,
     )
     open_request(work, actor, head, request)
@@ -53,7 +54,11 @@ def open_request(work: UnitOfWork, actor: Actor, head: RuleHead | ListHead, requ
     work.session.flush()
     head.approval_id = request.id
     subject = f"approval {request.id}"
-    work.append_audit(AuditRecord(actor.user, "approval.request", subject, None, _describe(request), request.rule_id))
+    work.append_audit(
+        AuditRecord(
+            actor.user, "approval.request", subject, None, _describe(request), request.rule_id, request.list_name
+        )
+    )
     work.changed.append(_changed(head))
 
 
@@ -85,7 +90,11 @@ def record_rejection(
         require(actor, Permission.DECIDE)
     record_decision(work, request, head, "withdrawn" if own else "rejected", actor, comment)
     subject, after = f"approval {request.id}", {"comment": comment}
-    work.append_audit(AuditRecord(actor.user, "approval.reject", subject, _describe(request), after, request.rule_id))
+    work.append_audit(
+        AuditRecord(
+            actor.user, "approval.reject", subject, _describe(request), after, request.rule_id, request.list_name
+        )
+    )
     work.changed.append(_changed(head))
 
 

@@ -284,13 +284,20 @@ class ControlService:
         with self._changes.unit_of_work(actor) as work:
             bindings.unbind(work, actor, user)
 
-    def audit_rows(self, *, before: int | None = None, limit: int = 200, rule_id: int | None = None) -> Page[AuditRow]:
-        """List the rows of the audit log below `before`, newest first."""
+    def audit_rows(
+        self,
+        *,
+        before: int | None = None,
+        limit: int = 200,
+        rule_id: int | None = None,
+        list_name: str | None = None,
+    ) -> Page[AuditRow]:
+        """List the rows of the audit log below `before`, newest first: all, or those of one rule or list."""
         self._check_page(limit)
         end = MAX_ID if before is None else storable_id(before)
         wanted_rule = None if rule_id is None else storable_id(rule_id)
         with self._database.reading() as session:
-            return audit.rows(session, before=end, limit=limit, rule_id=wanted_rule)
+            return audit.rows(session, before=end, limit=limit, rule_id=wanted_rule, list_name=list_name)
 
     def verify_audit(self) -> AuditVerdict:
         """Check the hash of every row of the audit log."""

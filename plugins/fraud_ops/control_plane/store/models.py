@@ -96,8 +96,9 @@ class RevisionRow(Base):
 class ListHead(Base):
     """A list of values after its newest change. `size` is the number of its values.
 
-    `outbox_seq` is the number of the last record of the newest change in the outbox, if this store made the change;
-    `log_version` is the list's version in the rule log, None while a change waits.
+    `contributors` (a JSON array of users) changed its values since the last approval of them, or of a rule that names
+    the list. `outbox_seq` is the number of the last record of the newest change in the outbox, if this store made the
+    change; `log_version` is the list's version in the rule log, None while a change waits.
     """
 
     __tablename__ = "lists"
@@ -108,6 +109,7 @@ class ListHead(Base):
     size: Mapped[int]
     revision: Mapped[int]
     source: Mapped[str] = mapped_column(String(32))
+    contributors: Mapped[str]
     updated_at_ms: Mapped[int]
     updated_by: Mapped[str] = mapped_column(String(USER_CHARS))
     outbox_seq: Mapped[int | None] = mapped_column(index=True)
@@ -191,7 +193,9 @@ class ApprovalRow(Base):
 
 
 class AuditEntry(Base):
-    """A row of the audit chain. Triggers of the database refuse to change or delete it."""
+    """A row of the audit chain, about a rule, about a list, or about neither. Triggers of the database refuse to change
+    or delete it.
+    """
 
     __tablename__ = "audit"
 
@@ -201,6 +205,7 @@ class AuditEntry(Base):
     action: Mapped[str] = mapped_column(String(32))
     subject: Mapped[str]
     rule_id: Mapped[int | None] = mapped_column(index=True)
+    list_name: Mapped[str | None] = mapped_column(String(LIST_NAME_CHARS), index=True)
     before: Mapped[str]
     after: Mapped[str]
     previous_hash: Mapped[str] = mapped_column(String(64))

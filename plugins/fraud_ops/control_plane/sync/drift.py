@@ -1,8 +1,8 @@
-"""Compares the rules of the store with the rules of the rule log.
+"""Compares the rules and lists of the store with those of the rule log.
 
-The comparison is at one offset of the log. It leaves out each rule with a record in the outbox and each rule with an
-unread record in the log. Any other rule that differs is a difference; its runbook is `drift`. The check also counts the
-unread records: the store is in sync only if there are none.
+The comparison is at one offset of the log. It leaves out each rule or list with a record in the outbox or an unread
+record in the log. Any other one that differs is a difference; its runbook is `drift`. The check also counts the unread
+records: the store is in sync only if there are none.
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ from sqlalchemy.orm import Session
 
 from fraud_ops.control_plane.domain.canonical import canonical, document_of
 from fraud_ops.control_plane.domain.lifecycle import StateName
-from fraud_ops.control_plane.domain.read_models import DriftDifference, DriftSide
+from fraud_ops.control_plane.domain.read_models import DriftDifference, DriftSide, ListDifference
 from fraud_ops.control_plane.store.database import Database
 from fraud_ops.control_plane.store.models import OutboxRow, PositionRow, RuleHead
+from fraud_ops.control_plane.sync.list_drift import ListComparison
 from fraud_ops.control_plane.sync.mirror import NAME
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.reader import Record, TopicReader
@@ -36,8 +37,8 @@ class StoreSide:
     """The rules in force by the store, and the store's progress in the log.
 
     `position` is the offset after the last applied record, `reached` the offset after the last own record, and `own`
-    has the offsets of own records from `position` on. `moving` has the rules with a record in the outbox; `all_moving`
-    says whether a record for all rules is there.
+    has the offsets of own records from `position` on. `moving` has the rules and `moving_lists` the lists with a record
+    in the outbox; `all_moving` says whether a record for all rules is there.
     """
 
     rules: Mapping[int, DriftSide]
@@ -48,6 +49,7 @@ class StoreSide:
     all_moving: bool
     pending: int
     oldest_pending_ms: int | None
+    moving_lists: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,11 +68,12 @@ class DriftReport:
     oldest_pending_ms: int | None
     behind: int = 0
     behind_since_ms: int | None = None
+    list_differences: tuple[ListDifference, ...] = ()
 
     @property
     def in_step(self) -> bool:
-        """Whether the store has read the whole log and has the same rules."""
-        return not self.differences and not self.behind
+        """Whether the store has read the whole log and has the same rules and lists."""
+        return not self.differences and not self.list_differences and not self.behind
 
 
 class DriftCheck:
@@ -83,11 +86,12 @@ class DriftCheck:
         self._kafka = kafka
         self._topic = topic
         self._log = RuleLog(self._records, schema, limits)
+        self._lists = ListComparison(limits)
 
     def read(self) -> DriftReport:
         """Compare store and log now. Raises BrokerUnavailable, Unavailable."""
         with self._database.reading() as session:
-            store = store_side(session)
+            store, lists = store_side(session), self._lists.stored(session)
         with TopicReader(self._kafka, self._topic) as reader:
             _, log_end = reader.ends()
         whole = self._log.up_to(log_end, {})
@@ -99,6 +103,7 @@ class DriftCheck:
         ahead = [entry for entry in following if entry.version < until]
         settled = not store.all_moving and not any(map(_is_wipe, ahead))
         differences = compare(store, timeline.latest, ahead) if settled else ()
+        moving = store.moving_lists | {entry.list_name for entry in ahead if entry.list_name is not None}
         return DriftReport(
             differences,
             settled,
@@ -108,6 +113,7 @@ class DriftCheck:
             store.oldest_pending_ms,
             behind=len(unread),
             behind_since_ms=min((entry.append_ms for entry in unread), default=None),
+            list_differences=self._lists.differences(lists, timeline.lists, moving) if settled else (),
         )
 
     def _records(self, start: int, end: int) -> list[Record]:
@@ -122,7 +128,9 @@ def store_side(session: Session) -> StoreSide:
     in_log = [state.value for state in StateName if state.in_log]
     heads = session.scalars(select(RuleHead).where(RuleHead.state.in_(in_log)))
     waiting = session.execute(
-        select(OutboxRow.rule_id, OutboxRow.wipes, OutboxRow.created_ms).where(OutboxRow.log_version.is_(None))
+        select(OutboxRow.rule_id, OutboxRow.list_name, OutboxRow.wipes, OutboxRow.created_ms).where(
+            OutboxRow.log_version.is_(None)
+        )
     ).all()
     own = select(OutboxRow.log_version).where(OutboxRow.log_version >= position)
     return StoreSide(
@@ -134,6 +142,7 @@ def store_side(session: Session) -> StoreSide:
         all_moving=any(row.wipes for row in waiting),
         pending=len(waiting),
         oldest_pending_ms=min((row.created_ms for row in waiting), default=None),
+        moving_lists=frozenset(row.list_name for row in waiting if row.list_name is not None),
     )
 
 

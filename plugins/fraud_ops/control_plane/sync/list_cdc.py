@@ -18,8 +18,6 @@ import msgspec
 from fraud_ops.control_plane.service.changes import UnitOfWork
 from fraud_ops.control_plane.service.lists.changes import NewListChange, save_list
 from fraud_ops.control_plane.service.lists.expiries import expiries_of
-from fraud_ops.control_plane.store.models import ListHead
-from fraud_ops.control_plane.sync.list_mirror import count_lists
 from fraud_rules.codec.rules.lists import encode_list_records, read_list_change
 from fraud_rules.errors import Reason, RuleRejected
 from fraud_rules.model.list_history import change_faults
@@ -52,13 +50,13 @@ def apply_list_row(
 
 def _apply(work: UnitOfWork, operation: ListOperation, row: Mapping[str, Any], source: str, offset: int) -> None:
     change = _change(work, operation, row, source)
-    head = work.session.get(ListHead, change.name)
+    head = work.lists.head(change.name)
     if head is not None and not head.deleted and head.source != source:
         raise RuleRejected([Reason("listName", f"belongs to {head.source}")], list_name=change.name)
     known = None if head is None or head.deleted else ListType(head.type)
     if operation is ListOperation.REMOVE and known is None:
         return  # a deleted list has no values
-    current = work.contents.current(work.session, change.name)
+    current = work.lists.current(change.name)
     value, expires_at_ms = change.values()[0], _expiry(row, change)
     listed = current is not None and current.contains(value)
     if operation is ListOperation.REMOVE and not listed:
@@ -66,7 +64,7 @@ def _apply(work: UnitOfWork, operation: ListOperation, row: Mapping[str, Any], s
     expiry_ms = expiries_of(work.session, change.name, [value]).get(str(value))
     if operation is ListOperation.ADD and listed and expiry_ms == expires_at_ms:
         return  # a table sends all its rows again at a snapshot
-    faults = change_faults(change, known, count_lists(work), ())
+    faults = change_faults(change, known, work.lists.count(), ())
     limits = work.reader.limits
     if current is not None and operation is ListOperation.ADD and current.size >= limits.max_list_values:
         faults = [Reason("value", f"the list has {current.size} values, the highest number allowed")]
@@ -95,7 +93,7 @@ def _change(work: UnitOfWork, operation: ListOperation, row: Mapping[str, Any], 
     """The change of one row: a SET for the first value of a list. Raises RuleRejected with all reasons."""
     unknown = [Reason(str(name)[:40], "is not a column of a table of lists") for name in row if name not in _COLUMNS]
     name = row.get("listName")
-    head = work.session.get(ListHead, name) if isinstance(name, str) else None
+    head = work.lists.head(name) if isinstance(name, str) else None
     missing = head is None or head.deleted
     document: dict[str, Any] = {"listName": name, "listOperation": operation.value, "source": source}
     if operation is ListOperation.ADD and missing:

@@ -9,41 +9,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sqlalchemy import func, select
-
 from fraud_ops.control_plane.service.changes import UnitOfWork
 from fraud_ops.control_plane.service.lists.changes import NewListChange, save_list
 from fraud_ops.control_plane.service.lists.uses import uses_of_lists
-from fraud_ops.control_plane.store.models import ListChangeRow, ListHead
 from fraud_rules.errors import Reason, RuleRejected
 from fraud_rules.model.list_history import change_faults
 from fraud_rules.model.log_entry import LogEntry
 from fraud_rules.model.value_list import ListChange, ListOperation, ListType
 
-__all__ = ["apply_foreign_list", "count_lists", "published_type"]
+__all__ = ["apply_foreign_list"]
 
 _FROM_LOG = "from the rule log"
 
 
-def published_type(work: UnitOfWork, name: str, before: int) -> ListType | None:
-    """The type of a list in the rule log below offset `before`; None for a missing list."""
-    last = work.session.execute(
-        select(ListChangeRow.record_operation, ListChangeRow.type)
-        .where(
-            ListChangeRow.name == name,
-            ListChangeRow.log_version < before,
-            ListChangeRow.record_operation.in_([ListOperation.SET.value, ListOperation.DELETE.value]),
-        )
-        .order_by(ListChangeRow.log_version.desc())
-        .limit(1)
-    ).one_or_none()
-    return None if last is None or last.record_operation == ListOperation.DELETE.value else ListType(last.type)
-
-
 def apply_foreign_list(work: UnitOfWork, entry: LogEntry, change: ListChange, source: str) -> None:
     """Save a change of another writer. Raises RuleRejected for a change that the rule log rejects."""
-    known = published_type(work, change.name, entry.version)
-    faults = change_faults(change, known, count_lists(work), _users(work, change, known))
+    known = work.lists.type_before(change.name, entry.version)
+    faults = change_faults(change, known, work.lists.count(), _users(work, change, known))
     if not faults:
         faults = _length_faults(work, change)
     if faults:
@@ -64,11 +46,6 @@ def apply_foreign_list(work: UnitOfWork, entry: LogEntry, change: ListChange, so
     )
 
 
-def count_lists(work: UnitOfWork) -> int:
-    """The number of lists with all their changes."""
-    return work.session.scalar(select(func.count()).select_from(ListHead).where(~ListHead.deleted)) or 0
-
-
 def _users(work: UnitOfWork, change: ListChange, known: ListType | None) -> Sequence[int]:
     """The rules in force that name the list, if the change may be rejected because of them."""
     retypes = change.operation is ListOperation.SET and known is not None and known is not change.type
@@ -79,7 +56,7 @@ def _users(work: UnitOfWork, change: ListChange, known: ListType | None) -> Sequ
 
 
 def _length_faults(work: UnitOfWork, change: ListChange) -> list[Reason]:
-    head = work.session.get(ListHead, change.name)
+    head = work.lists.head(change.name)
     if change.count_bound() + (0 if head is None else head.size) <= work.reader.limits.max_list_values:
         return []
     known = work.contents.published(work.session, change.name)

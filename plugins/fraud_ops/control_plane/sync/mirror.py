@@ -23,7 +23,7 @@ from fraud_ops.control_plane.service.store_access import StoreAccess
 from fraud_ops.control_plane.service.transitions import delete_all
 from fraud_ops.control_plane.store.facts import store_id
 from fraud_ops.control_plane.store.models import ListChangeRow, ListHead, OutboxRow, RevisionRow, RuleHead
-from fraud_ops.control_plane.sync.list_mirror import apply_foreign_list, published_type
+from fraud_ops.control_plane.sync.list_mirror import apply_foreign_list
 from fraud_ops.control_plane.sync.topic_consumer import ConsumedTopic, TopicConsumer
 from fraud_rules.codec.rules.codec import encode_document, read_entry
 from fraud_rules.errors import RuleRejected
@@ -74,6 +74,8 @@ def mark_published(work: UnitOfWork, seq: int, offset: int) -> None:
     tables = (RevisionRow, RuleHead) if marked.list_name is None else (ListChangeRow, ListHead)
     for table in tables:
         work.session.execute(update(table).where(table.outbox_seq == seq).values(log_version=offset))
+    if marked.list_name is not None:
+        work.lists.forget(marked.list_name)
     work.changed.append(RuleChanged(*marked))
 
 
@@ -90,7 +92,7 @@ def _apply_record(work: UnitOfWork, record: Record, own_store: bytes) -> None:
         return
     entry = read_entry(record.offset, record.append_ms, record.value, work.reader.schema, work.reader.limits)
     if entry.change is None:
-        raise RuleRejected(entry.reasons, entry.rejected_id)
+        raise RuleRejected(entry.reasons, entry.rejected_id, entry.list_name)
     source = _source_of(record)
     match entry.change:
         case Rule() as rule:
@@ -136,7 +138,7 @@ def _apply_foreign_rule(work: UnitOfWork, entry: LogEntry, rule: Rule, source: s
 
 def _check_lists(work: UnitOfWork, entry: LogEntry, rule: Rule) -> None:
     """Raise RuleRejected if the rule log rejects the rule, because of the lists that it has before the rule."""
-    faults = list_faults(rule, lambda name: published_type(work, name, entry.version)) if rule.lists else []
+    faults = list_faults(rule, lambda name: work.lists.type_before(name, entry.version)) if rule.lists else []
     if faults:
         raise RuleRejected(faults, rule.rule_id)
 

@@ -6,6 +6,7 @@ A record that cannot be applied is skipped. The log, a metric and a row of the a
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -29,8 +30,12 @@ from fraud_rules.runtime.retry import RepeatedWork
 
 __all__ = ["ConsumedTopic", "TopicConsumer"]
 
-_AT_ONCE: Final = 200
+_MOST_RECORDS: Final = 100
+_MOST_BYTES: Final = 1 << 20
 _POLL_INTERVAL_S: Final = 0.02
+_PAUSE_S: Final = 0.01
+"""The pause after a full batch. Another writer that waits for its turn tries again within this time."""
+
 _SHOWN_REASONS: Final = 20
 _UNFIT: Final = (*UNDECODABLE, RuleRejected, DataError)
 """The errors of a record that no later attempt can apply."""
@@ -52,6 +57,27 @@ class _Unread:
     records: Sequence[Record]
     end: int
     topic_id: str
+
+
+class _Batch:
+    """Records for one writer's transaction: few enough that the changes of users wait only for tens of milliseconds."""
+
+    def __init__(self) -> None:
+        self.records: list[Record] = []
+        self._bytes = 0
+
+    def add(self, record: Record) -> None:
+        self.records.append(record)
+        self._bytes += len(record.value or b"")
+
+    @property
+    def is_full(self) -> bool:
+        return len(self.records) >= _MOST_RECORDS or self._bytes >= _MOST_BYTES
+
+    @property
+    def end(self) -> int:
+        """The offset after the last record."""
+        return self.records[-1].offset + 1
 
 
 class TopicConsumer:
@@ -134,14 +160,15 @@ class TopicConsumer:
             end = settled_end(reader, uncommitted_end(kafka, topic))
             self._check(known, topic_id, end)
             start = known.offset if known is not None else reader.ends()[0]
-            batch: list[Record] = []
+            batch = _Batch()
             for record in reader.read(start, end):
-                batch.append(record)
-                if len(batch) >= _AT_ONCE:
-                    yield _Unread(batch, batch[-1].offset + 1, topic_id)
-                    batch = []
-            if batch or known is None or end > known.offset:
-                yield _Unread(batch, end, topic_id)
+                batch.add(record)
+                if batch.is_full:
+                    yield _Unread(batch.records, batch.end, topic_id)
+                    batch = _Batch()
+                    time.sleep(_PAUSE_S)
+            if batch.records or known is None or end > known.offset:
+                yield _Unread(batch.records, end, topic_id)
 
     def position(self) -> int:
         """The offset after the last applied record; 0 before the first."""
@@ -152,14 +179,16 @@ class TopicConsumer:
         kafka, topic = self._source.kafka, self._source.topic
         start = self.catch_up()
         attempt.record_success()
-        batch: list[Record] = []
+        batch = _Batch()
         for received in follow(kafka, {topic: {0: start}}, wanted=lambda: not stop.is_set(), poll_s=_POLL_INTERVAL_S):
             lead.check()
             if received is not None:
-                batch.append(received.record)
-            if batch and (received is None or len(batch) >= _AT_ONCE):
-                self.apply_records(batch, batch[-1].offset + 1)
-                batch = []
+                batch.add(received.record)
+            if batch.is_full or (batch.records and received is None):
+                self.apply_records(batch.records, batch.end)
+                if batch.is_full:
+                    stop.wait(_PAUSE_S)
+                batch = _Batch()
 
     def apply_records(self, records: Sequence[Record], end: int, topic_id: str | None = None) -> None:
         """Apply the records that no other process has applied yet, and save the position."""
@@ -169,10 +198,20 @@ class TopicConsumer:
                 row = PositionRow(name=self._source.name, offset=0, topic_id=topic_id)
                 work.session.add(row)
             position = row.offset
-            for record in records:
-                if record.offset >= position:
-                    self._apply(work, record)
+            self._apply_all(work, [record for record in records if record.offset >= position])
             row.offset = max(position, end)
+
+    def _apply_all(self, work: UnitOfWork, records: Sequence[Record]) -> None:
+        """Apply records together, because each savepoint writes all changes so far. If one record cannot be applied,
+        apply each record in its own savepoint.
+        """
+        try:
+            with work.tentative():
+                for record in records:
+                    self._apply_record(work, record)
+        except _UNFIT:
+            for record in records:
+                self._apply(work, record)
 
     def _apply(self, work: UnitOfWork, record: Record) -> None:
         try:
@@ -184,12 +223,15 @@ class TopicConsumer:
 
     def _refusal(self, record: Record, error: Exception) -> AuditRecord:
         """Build the row of the audit log about a skipped record."""
-        rule_id, reasons = None, [decode_reason(error)]
+        rule_id, list_name, reasons = None, None, [decode_reason(error)]
         if isinstance(error, RuleRejected):
-            rule_id, reasons = error.rule_id, list(map(str, error.reasons[:_SHOWN_REASONS]))
+            rule_id, list_name = error.rule_id, error.list_name
+            reasons = list(map(str, error.reasons[:_SHOWN_REASONS]))
         known = rule_id if rule_id is not None and 0 < rule_id < 2**63 else None
         name = self._source.name
-        return AuditRecord(name, f"{name}.refused", f"offset {record.offset}", None, {"reasons": reasons}, known)
+        return AuditRecord(
+            name, f"{name}.refused", f"offset {record.offset}", None, {"reasons": reasons}, known, list_name
+        )
 
     @contextmanager
     def _working(self) -> Iterator[UnitOfWork]:

@@ -70,7 +70,7 @@ class StoreWatch(BackgroundThread):
         self._due_ms = dict.fromkeys(_EVERY_MS, 0)
         self._raised: set[StoreAlarm] = set()
         self._unapproved: frozenset[UnapprovedRule] = frozenset()
-        self._drifted: frozenset[int] = frozenset()
+        self._drifted: frozenset[str] = frozenset()
         self.leads = False
         """Whether this process leads, and so runs the checks."""
 
@@ -98,11 +98,15 @@ class StoreWatch(BackgroundThread):
         self._update_alarm(StoreAlarm.OUTBOX_STUCK, message, holds=age_ms > STUCK_MS)
 
     def _check_drift(self) -> None:
-        """Report rules that differ in two checks in a row, because a change in progress can differ for a moment."""
-        found = frozenset(each.rule_id for each in self._checks.drift().differences)
-        lasting, self._drifted = sorted(found & self._drifted), found
-        named = ", ".join(map(str, lasting[:_MOST_NAMED])) + (", ..." if len(lasting) > _MOST_NAMED else "")
-        message = f"store and rule log differ in {len(lasting)} rules" + (f": {named}" if lasting else "")
+        """Report rules and lists that differ in two checks in a row, because a change in progress can differ for a
+        moment.
+        """
+        report = self._checks.drift()
+        ordered = [f"rule {each.rule_id}" for each in report.differences]
+        ordered += [f"list {each.list_name}" for each in report.list_differences]
+        lasting, self._drifted = [name for name in ordered if name in self._drifted], frozenset(ordered)
+        named = ", ".join(lasting[:_MOST_NAMED]) + (", ..." if len(lasting) > _MOST_NAMED else "")
+        message = f"store and rule log differ in {len(lasting)} rules or lists" + (f": {named}" if lasting else "")
         self._update_alarm(StoreAlarm.DRIFT, message, holds=bool(lasting))
 
     def _check_unapproved(self) -> None:

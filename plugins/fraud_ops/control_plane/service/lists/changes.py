@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sqlalchemy import update
@@ -14,6 +14,7 @@ from fraud_ops.control_plane.domain.errors import Conflict, NotFound
 from fraud_ops.control_plane.domain.read_models import RuleChanged
 from fraud_ops.control_plane.service.audit import AuditRecord
 from fraud_ops.control_plane.service.changes import UnitOfWork, send_list_record, withdraw
+from fraud_ops.control_plane.service.contributors import contributors_of, encode_contributors
 from fraud_ops.control_plane.service.lists.expiries import replace_expiries
 from fraud_ops.control_plane.store.models import ApprovalRow, AuditEntry, ListChangeRow, ListHead
 from fraud_rules.codec.rules.lists import read_list_change
@@ -28,7 +29,8 @@ class NewListChange:
 
     `records` are the records for the rule log. A change that is already in the log has none, and has its `log_version`.
     `who` makes the change, and `author` wrote the values. `at_ms` is the time of the change; None stands for the
-    present. `action` and `detail` go into the audit row. With `keeps_request`, an open request stays open.
+    present. `action` and `detail` go into the audit row. With `keeps_request`, an open request stays open. `approved`:
+    a second person has approved the change.
     """
 
     change: ListChange
@@ -43,6 +45,7 @@ class NewListChange:
     detail: dict[str, Any] = field(default_factory=dict)
     at_ms: int | None = None
     keeps_request: bool = False
+    approved: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +79,8 @@ def save_list(work: UnitOfWork, new: NewListChange) -> ListHead:
     the outbox.
     """
     name = new.change.name
-    head = work.session.get(ListHead, name)
-    before = work.contents.current(work.session, name)
+    head = work.lists.head(name)
+    before = work.lists.current(name)
     revision = 1 if head is None else head.revision + 1
     added, removed = _counts(before, new.change)
     entry = work.append_audit(_audit_record(head, revision, new, added, removed))
@@ -87,11 +90,21 @@ def save_list(work: UnitOfWork, new: NewListChange) -> ListHead:
         row = _row(work, revision, number, part, new, value_type)
         row.added, row.removed = (added, removed) if number == 0 else (0, 0)
         work.session.add(row)
+    work.lists.saved(name, [(replace(part.change, type=value_type), part.log_version) for part in parts])
     _update_request(work, head, revision, new)
-    replace_expiries(work.session, new.change, new.expires_at_ms)
+    _replace_expiries(work, new)
     head = _updated_head(work, head, revision, new, parts[-1], value_type)
     work.changed.append(RuleChanged(None, revision, name))
     return head
+
+
+def _replace_expiries(work: UnitOfWork, new: NewListChange) -> None:
+    name = new.change.name
+    if new.expires_at_ms is None and not work.lists.expires(name):
+        return
+    replace_expiries(work.session, new.change, new.expires_at_ms)
+    if new.expires_at_ms is not None:
+        work.lists.saved_expiries(name)
 
 
 def _update_request(work: UnitOfWork, head: ListHead | None, revision: int, new: NewListChange) -> None:
@@ -137,19 +150,26 @@ def _row(
 def _updated_head(
     work: UnitOfWork, head: ListHead | None, revision: int, new: NewListChange, last: _Part, value_type: ListType
 ) -> ListHead:
-    after = work.contents.current(work.session, new.change.name)
+    after = work.lists.current(new.change.name)
     waiting = head is not None and head.outbox_seq is not None and head.log_version is None
+    contributors = _contributors(head, new)
     if head is None:
-        head = ListHead(name=new.change.name)
-        work.session.add(head)
+        head = work.lists.add(new.change.name)
     head.type = (value_type if after is None else after.type).value
     head.deleted, head.size = after is None, 0 if after is None else after.size
     head.revision, head.source, head.updated_by = revision, new.source, new.who
+    head.contributors = encode_contributors(contributors)
     head.updated_at_ms = work.now_ms if new.at_ms is None else new.at_ms
     if last.outbox_seq is not None or not waiting:
         newer = last.log_version is None or head.log_version is None or last.log_version > head.log_version
         head.outbox_seq, head.log_version = last.outbox_seq, last.log_version if newer else head.log_version
     return head
+
+
+def _contributors(head: ListHead | None, new: NewListChange) -> frozenset[str]:
+    """The contributors after a change. Like the author of a rule, the author of approved values stays one of them."""
+    whole = head is None or head.deleted or (new.approved and new.change.operation is ListOperation.SET)
+    return frozenset({new.author}) | (frozenset() if whole or head is None else contributors_of(head))
 
 
 def _counts(before: ValueList | None, change: ListChange) -> tuple[int, int]:
@@ -182,4 +202,5 @@ def _audit_record(head: ListHead | None, revision: int, new: NewListChange, adde
     if new.expires_at_ms is not None:
         after["expiresAt"] = new.expires_at_ms
     comment = {"comment": new.comment} if new.comment else {}
-    return AuditRecord(new.who, new.action, f"list {new.change.name}", before, after | comment | new.detail)
+    name = new.change.name
+    return AuditRecord(new.who, new.action, f"list {name}", before, after | comment | new.detail, list_name=name)

@@ -96,6 +96,10 @@ class ListContents:
         )
         return self._folded(name, None, session.execute(ordered).all())
 
+    def applied(self, known: ValueList | None, change: ListChange, version: int | None) -> ValueList | None:
+        """The list after one more record at its end; `version` is None for a record that waits for the rule log."""
+        return _applied(known, change, _PENDING if version is None else version, self._limits)
+
     def sorted_values(self, known: ValueList) -> Sequence[ListValue]:
         """The values of a list in order. The last lists stay sorted in memory."""
         with self._lock:

@@ -10,17 +10,16 @@ from collections.abc import Sequence
 from typing import Final
 
 import msgspec
-from sqlalchemy import func, select
 
 from fraud_ops.control_plane.domain.canonical import document_of, encoded
 from fraud_ops.control_plane.domain.errors import Conflict, Invalid, RequestRefused
-from fraud_ops.control_plane.domain.lifecycle import ChangeMode, mode_of_edit
+from fraud_ops.control_plane.domain.lifecycle import ChangeMode, is_second_person, mode_of_edit
 from fraud_ops.control_plane.domain.list_input import check_expiry, list_change
 from fraud_ops.control_plane.domain.list_models import ListInput, ListUse
 from fraud_ops.control_plane.domain.roles import Actor, Permission, require
 from fraud_ops.control_plane.domain.rule_input import SOURCE
 from fraud_ops.control_plane.service.changes import UnitOfWork
-from fraud_ops.control_plane.service.contributors import encode_contributors
+from fraud_ops.control_plane.service.contributors import contributors_of, encode_contributors
 from fraud_ops.control_plane.service.lists.changes import NewListChange, checked_list, head_of_list, save_list
 from fraud_ops.control_plane.service.lists.expiries import expiries_of
 from fraud_ops.control_plane.service.lists.uses import strongest_state, uses_of_lists
@@ -98,6 +97,7 @@ def carry_out(work: UnitOfWork, request: ApprovalRow, head: ListHead, actor: Act
             wanted, SOURCE, actor.user, request.author, ACTION, records,
             comment=request.comment or comment, expires_at_ms=expires_at_ms,
             detail=detail_of(request) | {"decisionComment": comment},
+            approved=is_second_person(actor.user, request.requested_by, contributors_of(request)),
         )  # fmt: skip
         save_list(work, new)
 
@@ -120,8 +120,7 @@ def _saved(work: UnitOfWork, actor: Actor, wanted: ListChange, expires_at_ms: in
 
 def _check(work: UnitOfWork, wanted: ListChange, uses: Sequence[ListUse]) -> None:
     """Raise Invalid with the reasons for which the rule log would reject the change."""
-    known = work.contents.current(work.session, wanted.name)
-    lists = work.session.scalar(select(func.count()).select_from(ListHead).where(~ListHead.deleted)) or 0
+    known, lists = work.lists.current(wanted.name), work.lists.count()
     in_force = [use.rule_id for use in uses if use.state.in_log]
     found = change_faults(wanted, None if known is None else known.type, lists, in_force)
     size, most = _size_after(known, wanted), work.reader.limits.max_list_values
@@ -146,7 +145,7 @@ def _records(work: UnitOfWork, wanted: ListChange, expires_at_ms: int | None) ->
 
     An ADD has also the values that are listed but expire at another time.
     """
-    known = work.contents.current(work.session, wanted.name)
+    known = work.lists.current(wanted.name)
     limits = work.reader.limits
     values = wanted.values()
     if wanted.operation is ListOperation.DELETE:

@@ -17,6 +17,7 @@ from fraud_ops.control_plane.web.extensions import active_extensions
 from fraud_ops.control_plane.web.routing import least, router
 from fraud_ops.control_plane.web.schemas import admin as schemas
 from fraud_ops.control_plane.web.schemas.base import MAX_ID
+from fraud_rules.codec.rules.lists import LIST_NAME
 from fraud_rules.codec.rules.members import MEMBERS
 from fraud_rules.model.rule import AggregateFunction, Operator, RuleAction
 from fraud_rules.runtime.clock import now_ms
@@ -77,6 +78,7 @@ def drift(plane: CurrentPlane) -> Response:
             log_end=found.log_end,
             store_position=found.store_position,
             differences=list(found.differences),
+            list_differences=list(found.list_differences),
             outbox_pending=found.pending,
             oldest_pending_ms=None if found.oldest_pending_ms is None else max(0, now_ms() - found.oldest_pending_ms),
             behind=found.behind,
@@ -91,9 +93,10 @@ def audit(
     before: Annotated[int | None, Query(ge=1, le=MAX_ID)] = None,
     limit: Annotated[int, Query(ge=1, le=500)] = 100,
     rule_id: Annotated[int | None, Query(alias="ruleId", ge=1, le=MAX_ID)] = None,
+    list_name: Annotated[str | None, Query(alias="listName", pattern=f"^{LIST_NAME}$")] = None,
 ) -> Response:
-    """List the audit log, newest first."""
-    page = plane.service.audit_rows(before=before, limit=limit, rule_id=rule_id)
+    """List the audit log, newest first: all rows, or those of one rule or list."""
+    page = plane.service.audit_rows(before=before, limit=limit, rule_id=rule_id, list_name=list_name)
     return answer(schemas.Audits(items=list(page.items), next=page.next))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from fraud_ops.control_plane.domain.read_models import AuditRow, Binding, DriftDifference, EpochMs
+from fraud_ops.control_plane.domain.read_models import AuditRow, Binding, DriftDifference, EpochMs, ListDifference
 from fraud_ops.control_plane.domain.roles import Permission, Role
 from fraud_ops.control_plane.web.schemas.base import Request, ResponseModel
 
@@ -65,13 +65,14 @@ class Audits(ResponseModel):
 
 
 class Drift(ResponseModel):
-    """Whether the store has read the whole rule log and has the same rules."""
+    """Whether the store has read the whole rule log and has the same rules and lists."""
 
     in_step: bool
     settled: bool = Field(description="False while a change of all rules is pending. Then nothing is compared.")
     log_end: int
     store_position: int
     differences: list[DriftDifference]
+    list_differences: list[ListDifference]
     outbox_pending: int
     oldest_pending_ms: int | None = Field(description="The age of the oldest waiting change, in ms.")
     behind: int = Field(description="The records of other writers in the rule log that the store has not read.")

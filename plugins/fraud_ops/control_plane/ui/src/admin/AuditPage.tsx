@@ -23,14 +23,11 @@ import { changesBetween } from "../rules/changes";
 export default function AuditPage() {
   usePageTitle("Audit");
   const [params, setParams] = useSearchParams();
-  const [rule] = useDebouncedValue(params.get("rule") ?? "", 250);
+  const [about] = useDebouncedValue(params.get("about") ?? "", 250);
   const audit = useInfiniteQuery({
-    queryKey: [...keys.audit, rule],
+    queryKey: [...keys.audit, about],
     queryFn: ({ pageParam, signal }) =>
-      get<Audits>(
-        `/audit${queryString({ limit: 100, before: pageParam, ruleId: /^\d+$/u.test(rule) ? rule : null })}`,
-        signal,
-      ),
+      get<Audits>(`/audit${queryString({ limit: 100, before: pageParam, ...filterOf(about) })}`, signal),
     initialPageParam: null as string | null,
     getNextPageParam: (page) => page.next,
   });
@@ -54,15 +51,14 @@ export default function AuditPage() {
       </PageHeader>
       <TextInput
         type="search"
-        inputMode="numeric"
-        aria-label="Filter by rule ID"
-        placeholder="Filter by rule ID"
-        value={params.get("rule") ?? ""}
+        aria-label="Filter by rule ID or list"
+        placeholder="Rule ID or list"
+        value={params.get("about") ?? ""}
         onChange={(event) =>
-          setParams(event.currentTarget.value ? { rule: event.currentTarget.value } : {}, { replace: true })
+          setParams(event.currentTarget.value ? { about: event.currentTarget.value } : {}, { replace: true })
         }
         mb="sm"
-        maw="12rem"
+        maw="14rem"
       />
       <QueryResult query={audit}>
         {({ pages }) => {
@@ -99,6 +95,12 @@ export default function AuditPage() {
       </QueryResult>
     </>
   );
+}
+
+/** The filter for a rule's id or a list's name. Any other text filters nothing. */
+function filterOf(about: string) {
+  if (/^\d{1,18}$/u.test(about)) return { ruleId: about };
+  return /^[a-z][a-z0-9_-]{0,62}$/u.test(about) ? { listName: about } : {};
 }
 
 function AuditChanges({ row }: { row: AuditRow }) {

@@ -188,7 +188,7 @@ export interface paths {
         };
         /**
          * Audit
-         * @description List the audit log, newest first.
+         * @description List the audit log, newest first: all rows, or those of one rule or list.
          */
         get: operations["audit"];
         put?: never;
@@ -1176,7 +1176,7 @@ export interface components {
             comment: string;
             /**
              * Contributors
-             * @description Users who changed the document since its last approval. With four eyes, they cannot approve it.
+             * @description Users who changed the document, or a list that it names, since the last approval. With four eyes, they cannot approve it.
              */
             contributors: string[];
             /** Decidedat */
@@ -1526,7 +1526,7 @@ export interface components {
         };
         /**
          * Drift
-         * @description Whether the store has read the whole rule log and has the same rules.
+         * @description Whether the store has read the whole rule log and has the same rules and lists.
          */
         Drift: {
             /**
@@ -1543,6 +1543,8 @@ export interface components {
             differences: components["schemas"]["DriftDifference"][];
             /** Instep */
             inStep: boolean;
+            /** Listdifferences */
+            listDifferences: components["schemas"]["ListDifference"][];
             /** Logend */
             logEnd: number;
             /**
@@ -1581,6 +1583,19 @@ export interface components {
             };
             /** Version */
             version: number | null;
+        };
+        /**
+         * DriftedList
+         * @description A list in the store or in the rule log, with the SHA-256 of its values as sorted JSON, in hex.
+         */
+        DriftedList: {
+            /** Size */
+            size: number;
+            type: components["schemas"]["ListType"];
+            /** Valuessha256 */
+            valuesSha256: string;
+            /** Version */
+            version: number;
         };
         /**
          * Evidence
@@ -1738,6 +1753,16 @@ export interface components {
             removed: number;
             /** Removedvalues */
             removedValues: string[];
+        };
+        /**
+         * ListDifference
+         * @description A list that differs between the store and the rule log.
+         */
+        ListDifference: {
+            /** Listname */
+            listName: string;
+            log: components["schemas"]["DriftedList"] | null;
+            store: components["schemas"]["DriftedList"] | null;
         };
         /**
          * ListOperation
@@ -3014,6 +3039,7 @@ export interface operations {
                 before?: number | null;
                 limit?: number;
                 ruleId?: number | null;
+                listName?: string | null;
             };
             header?: never;
             path?: never;

@@ -40,8 +40,9 @@ export function StateChip({ state }: { state: StateName }) {
   return <Chip tone={STATE_TONES[state]}>{STATE_NAMES[state]}</Chip>;
 }
 
-/** The detector's answer to a rule version. *Live* means that the detector has the version and evaluates payments. */
-export function ActivationChip({ activation, state }: { activation: Activation | null; state: StateName }) {
+/** The detector's answer to a version of a list, or of a rule in a state. *Live* means that the detector has the version
+ * and evaluates payments. */
+export function ActivationChip({ activation, state }: { activation: Activation | null; state?: StateName }) {
   if (state === "DRAFT") return null;
   if (activation?.status === "LIVE") {
     return <LoadedChip version={activation.logVersion} state={state} />;
@@ -61,25 +62,24 @@ export function ActivationChip({ activation, state }: { activation: Activation |
   );
 }
 
-function LoadedChip({ version, state }: { version: number; state: StateName }) {
+function LoadedChip({ version, state }: { version: number; state: StateName | undefined }) {
   const outage = useOutage();
-  if (state !== "ACTIVE" && state !== "SHADOW") {
+  const named = `${state ? "rule" : "list"} version ${version}`;
+  if (state === "PAUSE" || state === "DELETE") {
     return (
-      <Chip title={`Detector uses rule version ${version}`}>
-        {state === "PAUSE" ? "Paused in detector" : "Ended in detector"}
-      </Chip>
+      <Chip title={`Detector uses ${named}`}>{state === "PAUSE" ? "Paused in detector" : "Ended in detector"}</Chip>
     );
   }
   if (outage) {
     const since = outage.since === null ? "" : ` since ${formatTime(outage.since, outage.at)}`;
     return (
-      <Chip tone="warn" title={`Detector has rule version ${version}, but no payment evaluated${since}`}>
+      <Chip tone="warn" title={`Detector has ${named}, but no payment evaluated${since}`}>
         Not evaluated
       </Chip>
     );
   }
   return (
-    <Chip tone="good" title={`Detector uses rule version ${version}`}>
+    <Chip tone="good" title={`Detector uses ${named}`}>
       <span className="dot" aria-hidden />
       Live
     </Chip>

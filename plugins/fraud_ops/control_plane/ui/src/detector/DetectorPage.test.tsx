@@ -18,6 +18,9 @@ const server = mockServer(
       outboxPending: 0,
       oldestPendingMs: null,
       differences: [],
+      listDifferences: [
+        { listName: "mules", store: { version: 7, type: "long", size: 2, valuesSha256: "ab" }, log: null },
+      ],
       behind: 3,
       behindSince: SINCE,
     }),

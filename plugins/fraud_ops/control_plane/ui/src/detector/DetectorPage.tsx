@@ -206,11 +206,16 @@ function DriftPanel() {
                 )}
               </Text>
             )}
-            {data.differences.length > 0 && (
+            {data.differences.length + data.listDifferences.length > 0 && (
               <ul>
                 {data.differences.map(({ ruleId, store, log }) => (
                   <li key={ruleId} className="code">
                     rule {ruleId}: store {store ? toText(store) : "missing"}; rule log {log ? toText(log) : "missing"}
+                  </li>
+                ))}
+                {data.listDifferences.map(({ listName, store, log }) => (
+                  <li key={listName} className="code">
+                    list {listName}: store {store ? toText(store) : "missing"}; rule log {log ? toText(log) : "missing"}
                   </li>
                 ))}
               </ul>

@@ -4,14 +4,13 @@ import { useState } from "react";
 import { get, queryString } from "../api/http";
 import { keys } from "../api/keys";
 import type { ListDiff, ListRow, ListVersions } from "../api/types";
-import { Chip } from "../components/Chip";
+import { ActivationChip, Chip } from "../components/Chip";
 import { LoadMore } from "../components/LoadMore";
 import { QueryResult } from "../components/QueryResult";
 import { RowTable } from "../components/RowTable";
 import { Timestamp } from "../components/Timestamp";
 import { formatNumber } from "../format";
 import { DiffTable } from "./DiffTable";
-import { ChangeStatus } from "./ListStatus";
 import { listPath } from "./types";
 
 const PAGE = 50;
@@ -55,7 +54,7 @@ export function HistoryPanel({ list }: { list: ListRow }) {
                       <Chip>Superseded</Chip>
                     ) : (
                       (i === 0 || each.activation?.status === "REJECTED") && (
-                        <ChangeStatus activation={each.activation} />
+                        <ActivationChip activation={each.activation} />
                       )
                     )}
                   </Table.Td>

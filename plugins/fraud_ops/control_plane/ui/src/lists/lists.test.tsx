@@ -5,10 +5,11 @@ import { http, HttpResponse } from "msw";
 import { Route, Routes } from "react-router";
 import { expect, test } from "vitest";
 import { API } from "../api/http";
+import { keys } from "../api/keys";
 import type { ListRow } from "../api/types";
 import { mockServer } from "../testing/mockServer";
-import { renderPage } from "../testing/renderPage";
-import { ANALYST, VIEWER } from "../testing/samples";
+import { newClient, renderPage } from "../testing/renderPage";
+import { ANALYST, liveness, VIEWER } from "../testing/samples";
 import ListPage from "./ListPage";
 import ListsPage from "./ListsPage";
 
@@ -70,6 +71,14 @@ test("the lists show their sizes, status and rules", async () => {
   expect(table.getByRole("link", { name: "mules" })).toHaveAttribute("href", "/lists/mules");
   expect(table.getByRole("link", { name: "Listed mules" })).toBeVisible();
   expect(table.getByText("Live")).toBeVisible();
+});
+
+test("no list is live during an outage", async () => {
+  const client = newClient();
+  client.setQueryData(keys.liveness, liveness({ severity: "RED" }));
+  renderPage(<ListsPage />, { client });
+  expect(await screen.findByText("Not evaluated")).toHaveAttribute("data-tone", "warn");
+  expect(screen.queryByText("Live")).toBeNull();
 });
 
 test("values are exact, searched and loaded page by page", async () => {

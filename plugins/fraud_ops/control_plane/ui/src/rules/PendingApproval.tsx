@@ -53,7 +53,7 @@ export function DecisionForm({ approval, me }: { approval: Approval; me: Me }) {
   const involvement = isOwn
     ? "requested this change"
     : approval.contributors.includes(me.user)
-      ? "changed this rule since its last approval"
+      ? "changed this rule, or a list that it names, since the last approval"
       : null;
   const canApprove = canDecide && !(involvement !== null && me.fourEyes);
   const canClose = canDecide || (isOwn && me.can.includes("request"));
