@@ -163,6 +163,27 @@ def test_a_rule_over_budget_stays_refused_for_every_reader(schema: TransactionSc
     assert list(elsewhere.latest.rules) == [2]
 
 
+def test_later_pins_keep_only_the_offsets_of_refused_records(schema: TransactionSchema, tmp_path: Path) -> None:
+    log = Log()
+    pinner = pinner_of(log, schema, tmp_path, state_budget_bytes=1_048_576)
+    pinner.rules_of(0)
+    pinner.record_batch(600_000, (1_000, 1_000), 0, 0)
+    for rule_id in range(1, 6_301):
+        log.add(ruleId=rule_id)
+    first = pinner.rules_of(1)
+    assert [reason.field for reason in first.new[-1].reasons] == ["windowMinutes"]
+    log.add(ruleId=7_000, windowMinutes=1, force=True)
+    log.add(ruleId=7_001)
+    second, third = pinner.rules_of(2), pinner.rules_of(3)
+    assert second.pin.refused.keys() == third.pin.refused.keys() == {*first.pin.refused, "6301"}
+    assert [offset for offset, reasons in second.pin.refused.items() if reasons] == ["6301"]
+    assert list(third.timeline.latest.rules) == [7_000]
+    assert len(third.pin.encode()) < 80_000 < 1_000_000 < len(first.pin.encode())
+    again = pinner_of(log, schema, tmp_path, state_budget_bytes=1_048_576)
+    assert again.rules_of(1).pin == first.pin, "a repeated batch reports the same reasons"
+    assert list(again.rules_of(3).timeline.latest.rules) == [7_000]
+
+
 @pytest.mark.parametrize("harm", ["replaced", "compacted"])
 def test_a_rule_log_that_lost_records_in_the_middle_is_refused(
     harm: str, schema: TransactionSchema, tmp_path: Path
