@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import secrets
+import subprocess
+import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from typing import Any
 
@@ -20,10 +23,15 @@ _STREAMS = 250  # all readers of a measurement are one user
 
 
 class ControlSite:
-    """The API server, and a user with the role admin."""
+    """The API server, a user with the role admin, and further `users`, who can log in and have no role.
 
-    def __init__(self, session: Session, port: int) -> None:
+    `streams` is the limit of open event streams for each user.
+    """
+
+    def __init__(self, session: Session, port: int, users: Sequence[str] = (), streams: int = _STREAMS) -> None:
         self._password = secrets.token_urlsafe(16)
+        self._users = (USER, *users)
+        self._passwords = session.checkpoint.with_suffix(".passwords.json")
         kafka = {"conn_type": "kafka", "extra": {"bootstrap.servers": session.bootstrap}}
         site = AirflowSite(
             home=session.checkpoint.with_suffix(".airflow"),
@@ -31,18 +39,25 @@ class ControlSite:
             port=port,
             password=self._password,
             connections={"fraud_kafka": kafka},
-            process_variables={**session.environ, "FRAUD_CONTROL_RATES_STREAMS": str(_STREAMS)},
+            settings={
+                "CORE__SIMPLE_AUTH_MANAGER_USERS": ",".join(f"{user}:admin" for user in self._users),
+                "CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(self._passwords),
+            },
+            process_variables={**session.environ, "FRAUD_CONTROL_RATES_STREAMS": str(streams)},
         )
         self._airflow = LocalAirflow(site)
         self.api = f"{site.url}{_API}"
         self.token = ""
         self._client = httpx.Client(timeout=30, trust_env=False)
+        self._health = httpx.Client(timeout=60, trust_env=False)
 
     @classmethod
     @contextmanager
-    def running(cls, session: Session, port: int) -> Iterator[ControlSite]:
+    def running(
+        cls, session: Session, port: int, users: Sequence[str] = (), streams: int = _STREAMS
+    ) -> Iterator[ControlSite]:
         """Start a server, wait until it answers, and stop it afterwards. Its logs stay."""
-        site = cls(session, port)
+        site = cls(session, port, users, streams)
         try:
             site._start()
             yield site
@@ -56,6 +71,46 @@ class ControlSite:
         if answer.is_error:
             raise RuntimeError(f"{method} {path}: {answer.status_code} {answer.text[:500]}")
         return answer
+
+    def token_of(self, user: str) -> str:
+        """Log a user in, and return the session's token."""
+        body = {"username": user, "password": self._password}
+        answer = self._client.post(f"{self._airflow.site.url}/auth/token", json=body)
+        return str(answer.json()["access_token"])
+
+    @contextmanager
+    def client_of(self, user: str) -> Iterator[Callable[..., httpx.Response]]:
+        """A function like `ask` for another user, with a connection of its own."""
+        headers = {"Authorization": f"Bearer {self.token_of(user)}"}
+        with httpx.Client(timeout=60, trust_env=False, headers=headers) as client:
+
+            def ask(method: str, path: str, headers: Mapping[str, str] | None = None, **options: Any) -> httpx.Response:
+                answer = client.request(method, self.api + path, headers=headers, **options)
+                if answer.is_error:
+                    raise RuntimeError(f"{method} {path} of {user}: {answer.status_code} {answer.text[:500]}")
+                return answer
+
+            yield ask
+
+    def health(self) -> httpx.Response:
+        """Ask the address that Airflow's tasks use whether it is healthy."""
+        return self._health.get(f"{self._airflow.site.url}/execution/health")
+
+    @contextmanager
+    def command(self, module: str, *arguments: str) -> Iterator[subprocess.Popen[str]]:
+        """Run a module with `--url` and these arguments, and pipes for its input and output."""
+        process = subprocess.Popen(
+            [sys.executable, "-m", module, "--url", self.api, *arguments],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        try:
+            yield process
+        finally:
+            if process.poll() is None:
+                process.kill()
+            process.wait()
 
     def cpu_s(self) -> float:
         """The CPU time of the API server's processes, in seconds."""
@@ -71,6 +126,8 @@ class ControlSite:
 
     def _start(self) -> None:
         self._airflow.prepare()
+        self._passwords.write_text(json.dumps(dict.fromkeys(self._users, self._password)), encoding="utf-8")
+        self._passwords.chmod(0o600)
         self._airflow.start(Component.API_SERVER)
         until(self._answers, f"the control plane answers (logs: {self._airflow.logs})", every_s=0.1)
 
@@ -78,9 +135,7 @@ class ControlSite:
         self._airflow.check()
         try:
             if not self.token:
-                body = {"username": USER, "password": self._password}
-                answer = self._client.post(f"{self._airflow.site.url}/auth/token", json=body)
-                self.token = answer.json()["access_token"]
+                self.token = self.token_of(USER)
                 self._client.headers["Authorization"] = f"Bearer {self.token}"
             return self._client.get(f"{self.api}/rules").is_success
         except (httpx.HTTPError, ValueError, KeyError):

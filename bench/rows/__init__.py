@@ -21,6 +21,7 @@ from bench.rows import (
     soak,
     state,
     supervision,
+    viewers,
     warm_up,
 )
 
@@ -42,5 +43,6 @@ ALL: tuple[Rows, ...] = (
     *nightly.ROWS,
     *dag_pages.ROWS,
     *control.ROWS,
+    *viewers.ROWS,
     *soak.ROWS,
 )

@@ -143,7 +143,7 @@ def _append(session: Session, count: int) -> float:
     """Append alerts evenly. Return the seconds."""
     producer = Producer({"bootstrap.servers": session.bootstrap, "acks": 1, "linger.ms": 5, "log_level": 2})
     began = time.perf_counter()
-    for n, text in enumerate(_alerts(count)):
+    for n, text in enumerate(alert_documents(count)):
         time.sleep(max(0.0, began + n / _ALERTS_PER_S - time.perf_counter()))
         producer.produce(session.names.alerts, text, b"k", partition=0)
         producer.poll(0)
@@ -152,7 +152,7 @@ def _append(session: Session, count: int) -> float:
     return time.perf_counter() - began
 
 
-def _alerts(count: int) -> Iterator[bytes]:
+def alert_documents(count: int) -> Iterator[bytes]:
     """Alerts in the detector's format, of fifty rules, so that no rule floods."""
     now_ms = clock.now_ms()
     for n in range(count):

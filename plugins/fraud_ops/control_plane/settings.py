@@ -66,12 +66,14 @@ class Flood:
 class Rates:
     """Rate limits of one user at one API server process. A burst may use the requests of five seconds at once.
 
-    A request that changes something counts against both limits. `streams` limits the event streams that are open at
+    A request that changes something counts against both limits. Users who send requests at the same time share
+    `server_requests_per_s` in equal parts. `streams` limits the event streams that are open at
     once (each open page has one), and `what_ifs` the what-ifs that run or wait.
     """
 
     requests_per_s: int = bounded(100, 1, 1_000_000)
     changes_per_s: int = bounded(50, 1, 1_000_000)
+    server_requests_per_s: int = bounded(200, 1, 10_000_000)
     streams: int = bounded(6, 1, 250)
     what_ifs: int = bounded(2, 1, 10)
 

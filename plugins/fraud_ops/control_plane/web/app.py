@@ -22,7 +22,7 @@ from fraud_ops.control_plane.web.bootstrap import compose_here
 from fraud_ops.control_plane.web.extensions import extensions
 from fraud_ops.control_plane.web.guard import Guard
 from fraud_ops.control_plane.web.lanes import Lanes
-from fraud_ops.control_plane.web.rates import Buckets
+from fraud_ops.control_plane.web.rates import Throttle
 from fraud_ops.control_plane.web.routes import admin, alert_searches, alerts, decisions, detector, lists, rules
 from fraud_ops.control_plane.web.schemas.alerts import Alert, AlertBatch, CorrectionEvent, Gap
 from fraud_ops.control_plane.web.schemas.base import Problem
@@ -53,7 +53,7 @@ def create_app(opener: Opener = compose_here, static: Path = _STATIC) -> FastAPI
         lifespan=_lifespan,
     )
     application.state.service = ServiceHolder(opener)
-    application.state.buckets = Buckets()
+    application.state.throttle = Throttle()
     added = (extension.routes for extension in extensions().values())
     own = (admin, rules, lists, alert_searches, alerts, decisions, detector)
     for routes in (*(each.routes for each in own), *added):

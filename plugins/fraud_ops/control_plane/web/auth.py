@@ -9,6 +9,7 @@ from functools import partial
 from typing import Annotated
 from urllib.parse import urlsplit
 
+from airflow.api_fastapi.auth.managers.base_auth_manager import COOKIE_NAME_JWT_TOKEN
 from airflow.api_fastapi.core_api.security import bearer_scheme, get_user
 from airflow.configuration import conf
 from fastapi import Depends, FastAPI, Request
@@ -18,7 +19,7 @@ from fraud_ops.control_plane.composition import ControlPlane
 from fraud_ops.control_plane.domain.roles import Actor, Role
 from fraud_ops.control_plane.web.lanes import LaneName, Lanes
 from fraud_ops.control_plane.web.problems import WebError
-from fraud_ops.control_plane.web.rates import Buckets
+from fraud_ops.control_plane.web.rates import Throttle
 
 __all__ = ["CurrentActor", "CurrentUser", "admit"]
 
@@ -31,17 +32,34 @@ async def admit(request: Request, least: Role | None, control_plane: FastAPI | N
     `control_plane` is the application that knows the roles; None stands for the application of the request.
     """
     application: FastAPI = control_plane or request.app
+    throttle: Throttle = application.state.throttle
+    credential = _credential(request)
+    counted = throttle.sessions.user_of(credential)
+    if counted is not None:
+        # Before the authentication, which reads Airflow's database in the event loop.
+        await _count(application, request, counted)
     user = await _user(request)
     _check_origin(request)
+    if counted != user:
+        throttle.sessions.learn(credential, user)
+        await _count(application, request, user)
     plane: ControlPlane = application.state.service()
-    buckets: Buckets = application.state.buckets
-    if not buckets.allow(user, plane.settings.rates, writes=request.method not in _SAFE):
-        raise WebError(429, "too many requests; wait a moment")
     lanes: Lanes = application.state.lanes
     role = await lanes[LaneName.ROLES].run(user, partial(plane.roles.role_of, user))
     if least is not None and (role is None or not role.includes(least)):
         raise WebError(403, f"this needs the role {least}; {_yours(role)}")
     request.state.fraud_user, request.state.fraud_role = user, role
+
+
+async def _count(application: FastAPI, request: Request, user: str) -> None:
+    plane: ControlPlane = application.state.service()
+    throttle: Throttle = application.state.throttle
+    await throttle.count(user, plane.settings.rates, writes=request.method not in _SAFE)
+
+
+def _credential(request: Request) -> str:
+    """The text that identifies a session: a token in the header, which wins over the cookie."""
+    return request.headers.get("authorization") or request.cookies.get(COOKIE_NAME_JWT_TOKEN) or ""
 
 
 async def _actor(request: Request) -> Actor:

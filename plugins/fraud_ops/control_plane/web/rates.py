@@ -1,32 +1,99 @@
-"""The rate limit per user: a token bucket, which lets a burst pass and stops a loop."""
+"""The rate limit per user: a token bucket, which lets a burst pass and stops a loop.
+
+All users of a process share its rate. So many users in loops get small shares, and a user with few requests does not
+wait for them.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import time
+from collections import Counter, OrderedDict
 from collections.abc import Callable
+from typing import Final
 
 from fraud_ops.control_plane.settings import Rates
+from fraud_ops.control_plane.web.problems import WebError
 
-__all__ = ["Buckets"]
+__all__ = ["Buckets", "Sessions", "Throttle"]
 
-_SECONDS_HELD = 5.0
-_MOST_USERS = 10_000
+_SECONDS_HELD: Final = 5.0
+_LEAST_BURST: Final = 20.0
+_MOST_USERS: Final = 10_000
+_MOST_SESSIONS: Final = 10_000
+_MOST_DELAYED: Final = 20
+_DELAY_S: Final = 2.0
 
 
 class Buckets:
-    """The buckets of a process. A full bucket holds the requests of five seconds."""
+    """The buckets of a process. A full bucket holds the requests of five seconds, at least twenty."""
 
     def __init__(self, clock_s: Callable[[], float] = time.monotonic) -> None:
         self._clock_s = clock_s
         self._buckets: dict[tuple[str, bool], tuple[float, float]] = {}
+        self._active: OrderedDict[str, float] = OrderedDict()
 
     def allow(self, user: str, rates: Rates, *, writes: bool) -> bool:
-        """Take a token; return whether the request may proceed."""
-        now_s, per_s = self._clock_s(), rates.changes_per_s if writes else rates.requests_per_s
-        full = per_s * _SECONDS_HELD
+        """Take a token; return whether the request may proceed. A change takes a token of both kinds."""
+        now_s = self._clock_s()
+        share_per_s = min(rates.requests_per_s, rates.server_requests_per_s / self._count_active(user, now_s))
+        allowed = self._take(user, False, share_per_s, min(_LEAST_BURST, rates.requests_per_s * _SECONDS_HELD))
+        return allowed and (not writes or self._take(user, True, rates.changes_per_s, 0.0))
+
+    def _count_active(self, user: str, now_s: float) -> int:
+        """The number of users who have sent a request within the last seconds, with this one."""
+        self._active[user] = now_s
+        self._active.move_to_end(user)
+        while next(iter(self._active.values())) < now_s - _SECONDS_HELD:
+            self._active.popitem(last=False)
+        return len(self._active)
+
+    def _take(self, user: str, writes: bool, per_s: float, least: float) -> bool:
+        now_s, full = self._clock_s(), max(per_s * _SECONDS_HELD, least)
         tokens, since_s = self._buckets.get((user, writes), (full, now_s))
         tokens = min(full, tokens + (now_s - since_s) * per_s)
         if len(self._buckets) >= _MOST_USERS:
             self._buckets.clear()
         self._buckets[user, writes] = (max(0.0, tokens - 1), now_s)
         return tokens >= 1
+
+
+class Sessions:
+    """The users of sessions, for counting only: a session that is unknown here is authenticated before it counts."""
+
+    def __init__(self) -> None:
+        self._users: dict[int, str] = {}
+
+    def user_of(self, credential: str) -> str | None:
+        """The user whom this credential has authenticated."""
+        return self._users.get(hash(credential))
+
+    def learn(self, credential: str, user: str) -> None:
+        """Remember the user of a credential that was valid."""
+        if len(self._users) >= _MOST_SESSIONS:
+            self._users.clear()
+        self._users[hash(credential)] = user
+
+
+class Throttle:
+    """Counts requests, and refuses those above the limits. It delays a refusal, so that a loop costs little."""
+
+    def __init__(self, buckets: Buckets | None = None, delay_s: float = _DELAY_S) -> None:
+        self.sessions = Sessions()
+        self._buckets = buckets or Buckets()
+        self._delay_s = delay_s
+        self._delayed: Counter[str] = Counter()
+
+    async def count(self, user: str, rates: Rates, *, writes: bool) -> None:
+        """Count a request. Raises WebError 429 above the limits: after a delay, or at once if many wait already."""
+        if self._buckets.allow(user, rates, writes=writes):
+            return
+        if self._delayed[user] < _MOST_DELAYED:
+            self._delayed[user] += 1
+            try:
+                await asyncio.sleep(self._delay_s)
+            finally:
+                self._delayed[user] -= 1
+                if not self._delayed[user]:
+                    del self._delayed[user]
+        raise WebError(429, "too many requests; wait a moment")

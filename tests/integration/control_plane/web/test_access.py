@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import pytest
+from airflow.api_fastapi.core_api import security
 from anyio import to_thread
 from fastapi import FastAPI
 from fastapi.routing import APIRoute
@@ -18,6 +19,7 @@ from fastapi.routing import APIRoute
 from fraud_ops.airflow_ui import pages, report_pages
 from fraud_ops.control_plane.domain.roles import Role
 from fraud_ops.control_plane.settings import ControlPlaneSettings, Rates
+from fraud_ops.control_plane.web import auth
 from fraud_ops.control_plane.web.app import PREFIX, app
 from fraud_ops.control_plane.web.pages import protected
 from fraud_rules.configuration.project import Project
@@ -193,12 +195,40 @@ def test_too_many_requests_are_refused_with_a_time_to_wait(
 ) -> None:
     rare = replace(settings, rates=Rates(requests_per_s=2, changes_per_s=1))
     with Server.running(login, topics, project, rare, tmp_path) as server:
-        answers = [server.ask("GET", "/me", "viewer") for _ in range(100)]
+        answers = [server.ask("GET", "/me", "viewer") for _ in range(13)]
         waits = [answer for answer in answers if answer.status_code == 429]
         assert answers[0].status_code == 200 and waits and waits[0].headers["retry-after"]
-        changes = [server.ask("POST", "/rules/validate", "analyst", json={"document": RULE}) for _ in range(100)]
+        changes = [server.ask("POST", "/rules/validate", "analyst", json={"document": RULE}) for _ in range(7)]
         assert {answer.status_code for answer in changes} == {200, 429}
         assert server.ask("GET", "/me", "analyst").status_code == 200, "reads have their own limit"
+
+
+def test_a_request_of_a_known_session_counts_before_its_authentication(
+    login: Login,
+    topics: OwnTopics,
+    project: Project,
+    settings: ControlPlaneSettings,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The authentication reads Airflow's database in the event loop, so refused requests must not cause it."""
+    authenticated: list[str] = []
+    real = security.get_user
+
+    async def counted(*arguments: Any) -> Any:
+        user = await real(*arguments)
+        authenticated.append(user.get_name())
+        return user
+
+    monkeypatch.setattr(auth, "get_user", counted)
+    rare = replace(settings, rates=Rates(requests_per_s=1, changes_per_s=1, server_requests_per_s=1))
+    with Server.running(login, topics, project, rare, tmp_path) as server:
+        authenticated.clear()
+        answers = [server.ask("GET", "/me", "viewer").status_code for _ in range(8)]
+        assert 429 in answers
+        assert authenticated.count("viewer") == answers.count(200) < len(answers)
+        changed = server.ask("POST", "/rules/validate", "analyst", json={"document": RULE})
+        assert changed.status_code == 200, "another user has a share of its own"
 
 
 def test_logs_and_reports_need_the_role_viewer(

@@ -161,6 +161,7 @@ def test_servers_and_brokers_killed_under_many_changes(
     monkeypatch.setenv("FRAUD_CONTROL_DATABASE", scene.settings.database)
     monkeypatch.setenv("FRAUD_CONTROL_RATES_REQUESTS_PER_S", "100000")
     monkeypatch.setenv("FRAUD_CONTROL_RATES_CHANGES_PER_S", "100000")
+    monkeypatch.setenv("FRAUD_CONTROL_RATES_SERVER_REQUESTS_PER_S", "100000")
     topics = topics_of(own_broker, project)
     revisions = max(4, -(-CHANGES // (WRITERS * RULES + 1)))
     total = (WRITERS * RULES + 1) * revisions

@@ -1,0 +1,88 @@
+"""The rate limit: one user's bucket, equal shares of many users, and delayed refusals."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import pytest
+
+from fraud_ops.control_plane.settings import Rates
+from fraud_ops.control_plane.web.problems import WebError
+from fraud_ops.control_plane.web.rates import Buckets, Sessions, Throttle
+
+RATES = Rates(requests_per_s=100, changes_per_s=2, server_requests_per_s=200)
+
+
+class Clock:
+    """A clock that a test moves."""
+
+    def __init__(self) -> None:
+        self.now_s = 1_000.0
+
+    def __call__(self) -> float:
+        return self.now_s
+
+
+def allowed(buckets: Buckets, user: str, count: int, *, writes: bool = False, rates: Rates = RATES) -> int:
+    return sum(buckets.allow(user, rates, writes=writes) for _ in range(count))
+
+
+def test_one_user_may_send_a_burst_of_five_seconds_and_then_the_rate() -> None:
+    clock = Clock()
+    buckets = Buckets(clock)
+    assert allowed(buckets, "ann", 1_000) == 500
+    clock.now_s += 1
+    assert allowed(buckets, "ann", 1_000) == 100
+
+
+def test_a_change_has_a_limit_of_its_own_too() -> None:
+    buckets = Buckets(Clock())
+    assert allowed(buckets, "ann", 100, writes=True) == 10
+    assert allowed(buckets, "ann", 1_000) == 400, "the changes are requests, too"
+
+
+def test_many_users_in_loops_share_the_rate_of_the_server() -> None:
+    clock = Clock()
+    buckets = Buckets(clock)
+    viewers = [f"viewer{n}" for n in range(50)]
+    passed = 0
+    for second in range(20):
+        clock.now_s += 1
+        passed = passed * (second != 10) + sum(allowed(buckets, viewer, 20) for viewer in viewers)
+    assert passed == pytest.approx(10 * RATES.server_requests_per_s, rel=0.1)
+    assert allowed(buckets, "approver", 20, writes=False) == 20, "a user with few requests does not wait for them"
+
+
+def test_a_user_who_has_left_takes_no_share() -> None:
+    clock = Clock()
+    buckets = Buckets(clock)
+    for n in range(50):
+        buckets.allow(f"viewer{n}", RATES, writes=False)
+    clock.now_s += 6
+    assert allowed(buckets, "ann", 1_000) == 500
+
+
+def test_a_refusal_is_delayed_but_not_for_all_requests_of_a_user() -> None:
+    async def refuse(throttle: Throttle) -> float:
+        began = time.monotonic()
+        with pytest.raises(WebError) as error:
+            await throttle.count("ann", Rates(1, 1, 1), writes=False)
+        assert error.value.status == 429
+        return time.monotonic() - began
+
+    async def main() -> list[float]:
+        buckets = Buckets(Clock())
+        assert allowed(buckets, "ann", 100, rates=Rates(1, 1, 1)) == 5
+        throttle = Throttle(buckets, delay_s=0.2)
+        return sorted(await asyncio.gather(*(refuse(throttle) for _ in range(25))))
+
+    waits = asyncio.run(main())
+    assert waits[4] < 0.2 <= waits[5], "five of 25 are refused at once"
+
+
+def test_a_session_counts_for_its_user_once_it_was_valid() -> None:
+    sessions = Sessions()
+    assert sessions.user_of("token") is None
+    sessions.learn("token", "ann")
+    assert (sessions.user_of("token"), sessions.user_of("other")) == ("ann", None)
