@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from fraud_rules.configuration.project import Project
+from fraud_rules.errors import BrokerUnavailable, DetectorFailed
 from fraud_rules.kafka.consume import topic_ends
 from tests.support.kafka.own_topics import OwnTopics
 from tests.support.processes.running_detector import Installation, RunningDetector
@@ -18,6 +19,10 @@ from tests.support.recovery.watch import Watch
 from tests.support.waiting import until
 
 RATE = 40.0
+LOST_BROKER = (BrokerUnavailable.exit_code, DetectorFailed.exit_code)
+"""The exit codes of a detector that lost its broker. Spark reports an error in its own part as DetectorFailed."""
+
+_BATCHES_S = 400.0
 
 
 class Site:
@@ -40,6 +45,25 @@ class Site:
     def start(self, *flags: str) -> RunningDetector:
         self.starts.append(RunningDetector(self.installation, *flags))
         return self.starts[-1]
+
+    def await_work(self, count: int = 3) -> None:
+        """Wait for more batches of the running detector."""
+        known = self.watch.batch_id
+        until(lambda: self.watch.batch_id >= known + count, f"{count} more batches are written", _BATCHES_S)
+
+    def await_work_supervised(self, count: int = 3) -> None:
+        """Wait for more batches. As a supervisor does, start a detector again that lost its broker."""
+        known = self.watch.batch_id
+
+        def are_written() -> bool:
+            last = self.starts[-1]
+            if last.exit_code is not None:
+                assert last.exit_code in LOST_BROKER, last.said()[-2000:]
+                last.kill()
+                self.start()
+            return self.watch.batch_id >= known + count
+
+        until(are_written, f"{count} more batches are written", _BATCHES_S)
 
     def finish(self) -> None:
         """Wait until the last start has read the remaining records, and drain it."""

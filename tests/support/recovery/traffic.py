@@ -42,6 +42,7 @@ class Traffic:
 
     seed: int
     documents: dict[bytes, dict[str, Any] | None] = field(default_factory=dict)
+    partitions: int = PARTITIONS
 
     def __post_init__(self) -> None:
         self._random = random.Random(self.seed)
@@ -169,7 +170,7 @@ class Traffic:
         return _json(tx)
 
     def _partition(self) -> int:
-        return self._random.randrange(PARTITIONS)
+        return self._random.randrange(self.partitions)
 
 
 def _json(document: dict[str, Any]) -> bytes:

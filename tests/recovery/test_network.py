@@ -1,0 +1,101 @@
+"""A detector whose network to the broker is slow, loses packets, or is cut for longer than a transaction may last."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from pathlib import Path
+
+import pytest
+
+from fraud_rules.configuration.project import Project
+from fraud_rules.kafka.broker import Broker
+from tests.support.kafka.own_topics import own_topics
+from tests.support.network import PortNetwork, own_network
+from tests.support.ports import free_ports
+from tests.support.recovery.site import Site
+from tests.support.recovery.verdict import differences
+from tests.support.waiting import MOMENT_S, until
+
+pytestmark = [
+    pytest.mark.recovery,
+    pytest.mark.long,
+    pytest.mark.timeout(1_800),
+    pytest.mark.skipif(os.geteuid() != 0, reason="a network namespace needs root"),
+    pytest.mark.skipif(shutil.which("iptables") is None, reason="needs iptables and tc"),
+]
+
+ROWS = 400
+SLOW, SLOWEST = "500kbit", "100kbit"
+LOST = 0.2
+TRANSACTION_S = 60.0
+"""The longest time that the broker keeps a transaction of the detector open."""
+
+
+def test_alerts_are_right_through_a_bad_network(project: Project, tmp_path: Path) -> None:
+    with own_network():
+        port, controller = free_ports(2)
+        broker, network = Broker(tmp_path / "broker", port, controller, project), PortNetwork(port)
+        broker.start()
+        try:
+            with (
+                own_topics(broker, project) as topics,
+                (site := Site(tmp_path / "site", project, topics, seed=29)).working(ROWS),
+            ):
+                run(site, network)
+        finally:
+            network.heal()
+            broker.kill()
+
+
+def run(site: Site, network: PortNetwork) -> None:
+    site.start()
+    site.await_work()
+    took_s = {}
+
+    network.slow(SLOW)
+    took_s["slow"] = timed(site)
+    network.heal()
+    assert len(site.starts) == 1, "a slow network ends no detector"
+
+    network.lose(LOST)
+    took_s["lossy"] = timed(site)
+    lost = network.dropped()
+    network.heal()
+    assert lost > 20
+
+    # First at any moment, then while the detector has an open transaction, which the broker ends during the outage.
+    ended_s = []
+    for in_transaction in (False, True):
+        if in_transaction:
+            network.slow(SLOWEST)
+            until(lambda: site.watch.newest("written") > site.watch.batch_id, "a transaction is open", 300, MOMENT_S)
+        network.cut()
+        ended_s.append(await_end(site, TRANSACTION_S + 30.0))
+        network.heal()
+        took_s[f"after outage {len(ended_s)}"] = timed(site)
+
+    site.finish()
+    found, counts = differences(site.installation, site.load.traffic.documents)
+    assert not found, "\n".join(found)
+    assert counts["alerts"] > 0
+    figures = {name: round(seconds, 1) for name, seconds in took_s.items()}
+    print(f"network: {counts}, {len(site.starts)} starts, {lost} packets lost, ended {ended_s}, {figures}")  # noqa: T201
+
+
+def timed(site: Site) -> float:
+    """The seconds until three more batches are written."""
+    began = time.monotonic()
+    site.await_work_supervised()
+    return time.monotonic() - began
+
+
+def await_end(site: Site, outage_s: float) -> float | None:
+    """Wait for the length of an outage. Return the seconds after which it has ended the detector, if it has."""
+    began, ended_s = time.monotonic(), None
+    while time.monotonic() - began < outage_s:
+        if ended_s is None and site.starts[-1].exit_code is not None:
+            ended_s = round(time.monotonic() - began, 1)
+        time.sleep(0.2)
+    return ended_s
