@@ -15,6 +15,7 @@ __all__ = ["LARGE_PAYMENT_RULE", "ControlPlaneUsers", "activate_with_four_eyes",
 
 _API = "/fraud/control/api"
 _API_SERVER = "airflow-api-server"
+_ANSWER_S = 300.0
 
 LARGE_PAYMENT_RULE: dict[str, Any] = {
     "name": "A large payment, written by the check",
@@ -37,7 +38,7 @@ class ControlPlaneUsers:
 
     def log_in_by_form(self, user: str) -> str:
         """Log in with FAB's page as a browser does. Return the user that the control plane recognises."""
-        with httpx.Client(base_url=self.url, timeout=60, follow_redirects=True) as browser:
+        with httpx.Client(base_url=self.url, timeout=_ANSWER_S, follow_redirects=True) as browser:
             page = browser.get("/auth/login/")
             token = re.search(r'name="csrf_token"[^>]*value="([^"]+)"', page.text)
             if token is None:
@@ -49,13 +50,13 @@ class ControlPlaneUsers:
     def ask(self, user: str, method: str, path: str, status: int = 200, **options: Any) -> dict[str, Any]:
         """Send a request that must be answered with this status. Raises CheckFailed."""
         headers = {"Authorization": f"Bearer {self._token(user)}", **options.pop("headers", {})}
-        answer = httpx.request(method, self.url + _API + path, headers=headers, timeout=60, **options)
+        answer = httpx.request(method, self.url + _API + path, headers=headers, timeout=_ANSWER_S, **options)
         return _expect(answer, status)
 
     def _token(self, user: str) -> str:
         if user not in self._tokens:
             body = {"username": user, "password": self.passwords[user]}
-            answer = httpx.post(f"{self.url}/auth/token", json=body, timeout=60)
+            answer = httpx.post(f"{self.url}/auth/token", json=body, timeout=_ANSWER_S)
             self._tokens[user] = _expect(answer, 201)["access_token"]
         return self._tokens[user]
 

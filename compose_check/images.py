@@ -20,8 +20,8 @@ _DEBIAN = "debian-base"
 _SUITE = "bookworm"
 _LOCAL_TRUST = Path("/usr/local/share/ca-certificates")
 _TRUST = "/etc/ssl/certs/ca-certificates.crt"
-_BASE_S = 900.0
-_BUILD_S = 1_800.0
+_BASE_S = 3_600.0
+_BUILD_S = 5_400.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from fraud_rules.runtime.retry import wait_for
 
 __all__ = ["PlantedFraud", "plant"]
 
-_ALERT_S = 300.0
+_ALERT_S = 900.0
 _POLL_S = 0.5
 
 

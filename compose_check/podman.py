@@ -13,7 +13,7 @@ from typing import Any
 from compose_check.errors import CheckFailed
 from compose_check.machine import ContainerSite
 
-_QUICK_S = 120.0
+_QUICK_S = 600.0
 _LAST_LINES = 25
 
 

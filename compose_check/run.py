@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import datetime
-import json
 import secrets
 import time
 from collections.abc import Callable
@@ -18,14 +17,14 @@ from compose_check.control_plane import ControlPlaneUsers, activate_with_four_ey
 from compose_check.errors import CheckFailed
 from compose_check.images import Images
 from compose_check.machine import ContainerSite
+from compose_check.operator import OPERATOR_PASSWORD, Operator
 from compose_check.payments import PlantedFraud, plant
 from compose_check.podman import Compose, Podman
 from compose_check.report import Results
 from compose_check.stack import Stack
+from compose_check.waiting import await_progress
 from fraud_rules.configuration.project import Project
-from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.runtime.clock import now_ms
-from fraud_rules.runtime.retry import wait_for
 
 __all__ = ["PROJECT_NAME", "Ports", "check", "environment_file", "remove"]
 
@@ -33,9 +32,10 @@ PROJECT_NAME = "fraud-compose-check"
 _PYTHON = "python:3.11-slim-bookworm"
 _ADMIN, _ANALYST, _APPROVER = "admin", "anna", "paul"
 _SEED_RULE = 4
-_DETECTOR_S = 900.0
 _STOP_S = 600.0
 _POLL_S = 3.0
+_SUPERVISION = ("agent", "airflow-scheduler", "airflow-triggerer")
+"""The services whose logs grow while they deploy a detector."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,21 +74,21 @@ def check(
     stack = Stack(compose.podman, compose, file, say)
     running = time.monotonic()
     ready = stack.start()
-    _await_detector(stack)
+    operator = Operator(ports.broker, variables[OPERATOR_PASSWORD], project)
+    _await_detector(stack, operator)
     detector_s = time.monotonic() - running
     say(f"the DAGs have deployed the detector after {detector_s:.0f} s")
-    kafka = KafkaConnection.load(f"127.0.0.1:{ports.broker}", {})
-    first_alert_s = plant(kafka, _fraud(_SEED_RULE, "60000.00"))
+    first_alert_s = plant(operator.kafka, _fraud(_SEED_RULE, "60000.00"))
     say(f"a planted fraud has its alert after {first_alert_s:.1f} s")
 
     users = _users(stack, ports, variables["FRAUD_ADMIN_PASSWORD"])
     rule = activate_with_four_eyes(users, _ANALYST, _APPROVER)
-    four_eyes_alert_s = plant(kafka, _fraud(rule, "31000.00"))
+    four_eyes_alert_s = plant(operator.kafka, _fraud(rule, "31000.00"))
     say(f"a rule with a second person's approval reports a fraud after {four_eyes_alert_s:.1f} s")
 
     kills = {service.name: stack.kill(service) for service in file.long_running}
-    _await_detector(stack)
-    last_alert_s = plant(kafka, _fraud(_SEED_RULE, "60000.00"))
+    _await_detector(stack, operator)
+    last_alert_s = plant(operator.kafka, _fraud(_SEED_RULE, "60000.00"))
     say(f"after all kills a planted fraud has its alert after {last_alert_s:.1f} s")
     return Results(
         at=datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC"),
@@ -132,32 +132,22 @@ def _users(stack: Stack, ports: Ports, admin_password: str) -> ControlPlaneUsers
     return users
 
 
-def _await_detector(stack: Stack) -> None:
+def _await_detector(stack: Stack, operator: Operator) -> None:
     """Wait until the detector evaluates payments and the seed rules are in force."""
     last: dict[str, Any] = {}
 
     def is_ready() -> bool:
-        name = stack.compose.containers("agent")[0]
-        done = stack.podman.attempt("exec", name, "fraud", "status", "--json", timeout_s=60)
-        status = _document(done.stdout)
+        status, is_alive = operator.status()
         last.clear()
-        last.update(status or {"error": done.stderr[-500:]})
+        last.update(status)
         detector = status.get("detector") or {}
-        return done.returncode == 0 and detector.get("rulesInForce", 0) > 0
+        return is_alive and detector.get("rulesInForce", 0) > 0
 
-    def late() -> CheckFailed:
+    def late(reason: str) -> CheckFailed:
         logs = stack.last_lines(stack.compose.containers("agent")[0])
-        return CheckFailed(f"no detector evaluates payments within {_DETECTOR_S:g} s: {last}\n{logs}")
+        return CheckFailed(f"no detector evaluates payments, {reason}: {last}\n{logs}")
 
-    wait_for(is_ready, within_s=_DETECTOR_S, every_s=_POLL_S, late=late)
-
-
-def _document(text: str) -> dict[str, Any]:
-    try:
-        found = json.loads(text)
-    except ValueError:
-        return {}
-    return found if isinstance(found, dict) else {}
+    await_progress(is_ready, lambda: stack.progress(*_SUPERVISION), late, _POLL_S)
 
 
 def _fraud(rule_id: int, amount: str) -> PlantedFraud:

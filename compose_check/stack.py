@@ -7,18 +7,19 @@ import signal
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from compose_check.composefile import ComposeFile, Service
 from compose_check.errors import CheckFailed
 from compose_check.podman import Compose, Podman
-from fraud_rules.runtime.retry import wait_for
+from compose_check.waiting import await_progress
 
 __all__ = ["ContainerState", "Stack"]
 
-_START_S = 300.0
-_HEALTHY_S = 600.0
-_PROBE_S = 90.0
+_START_S = 1_800.0
+_PROBE_S = 180.0
+_COMMAND_S = 900.0
 _POLL_S = 2.0
 _MOST_RESTARTS = 5
 _LOG_LINES = "25"
@@ -26,13 +27,17 @@ _LOG_LINES = "25"
 
 @dataclass(frozen=True, slots=True)
 class ContainerState:
-    """A container at one moment. `pid` is its first process in this machine's PID namespace, 0 if it has ended."""
+    """A container at one moment. `pid` is its first process in this machine's PID namespace, 0 if it has ended.
+
+    `log` is the file with its output.
+    """
 
     name: str
     running: bool
     pid: int
     exit_code: int
     restarts: int
+    log: str = ""
 
     @classmethod
     def of(cls, document: dict[str, Any]) -> ContainerState:
@@ -44,7 +49,14 @@ class ContainerState:
             pid=int(state["Pid"]),
             exit_code=int(state["ExitCode"]),
             restarts=int(document.get("RestartCount", 0)),
+            log=str(document.get("HostConfig", {}).get("LogConfig", {}).get("Path", "")),
         )
+
+    @property
+    def progress(self) -> tuple[int, int, int]:
+        """A value that changes while the container starts: its process, its restarts, the bytes of its log."""
+        log = Path(self.log)
+        return self.pid, self.restarts, log.stat().st_size if log.is_file() else 0
 
     def fault(self, one_shot: bool) -> str | None:
         """Why this container will not become ready, or None."""
@@ -90,18 +102,22 @@ class Stack:
             now = self._state(name)
             return now.running and now.pid not in (0, before.pid)
 
-        self._wait(is_new, [name], f"{name} is running again after a kill", _START_S)
+        self._wait(is_new, [name], f"{name} is running again after a kill")
         return self._await_ready(service, killed)
 
     def is_healthy(self, container: str) -> bool:
         """Run the container's health check."""
         return self.podman.attempt("healthcheck", "run", container, timeout_s=_PROBE_S).returncode == 0
 
-    def execute(self, service: str, *command: str, input_text: str | None = None, timeout_s: float = 180.0) -> str:
+    def execute(self, service: str, *command: str, input_text: str | None = None) -> str:
         """Run a command in the first container of a service and return its output. Raises CheckFailed."""
         flags = ("--interactive",) if input_text is not None else ()
         name = self.compose.containers(service)[0]
-        return self.podman.ask("exec", *flags, name, *command, timeout_s=timeout_s, input_text=input_text)
+        return self.podman.ask("exec", *flags, name, *command, timeout_s=_COMMAND_S, input_text=input_text)
+
+    def progress(self, *services: str) -> object:
+        """A value that changes while containers of these services work: their processes, restarts and logs."""
+        return [self._state(name).progress for service in services for name in self.compose.containers(service)]
 
     def last_lines(self, container: str) -> str:
         """The end of a container's log."""
@@ -130,14 +146,14 @@ class Stack:
             return all(state.running and self.is_healthy(state.name) for state in states)
 
         condition = "has ended" if service.one_shot else "is healthy"
-        self._wait(is_ready, names, f"{service.name} {condition}", _HEALTHY_S)
+        self._wait(is_ready, names, f"{service.name} {condition}")
         seconds = time.monotonic() - since
         self.say(f"{service.name} {condition} after {seconds:.0f} s")
         return seconds
 
-    def _wait(self, condition: Callable[[], bool], names: list[str], what: str, within_s: float) -> None:
-        def late() -> CheckFailed:
+    def _wait(self, condition: Callable[[], bool], names: list[str], what: str) -> None:
+        def late(reason: str) -> CheckFailed:
             logs = "\n".join(f"-- {name}\n{self.last_lines(name)}" for name in names)
-            return CheckFailed(f"not within {within_s:g} s: {what}\n{logs}")
+            return CheckFailed(f"{reason}: {what}\n{logs}")
 
-        wait_for(condition, within_s=within_s, every_s=_POLL_S, late=late)
+        await_progress(condition, lambda: [self._state(name).progress for name in names], late, _POLL_S)

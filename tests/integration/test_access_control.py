@@ -27,6 +27,7 @@ from fraud_rules.kafka.access import KafkaComponent, Resource, acls_of, writers
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.consume import read_topic
 from fraud_rules.kafka.declared import load_topics
+from fraud_rules.kafka.scram_users import user_of
 from fraud_rules.runtime.clock import now_ms
 from tests.support.control_plane.scene import ADA, ANN, SCHEMA, Scene, empty_store, rule_input
 from tests.support.kafka.locked_broker import (
@@ -34,8 +35,8 @@ from tests.support.kafka.locked_broker import (
     LockedBroker,
     LockedTopics,
     authorizing_broker,
+    password_of,
     properties_of,
-    user_of,
     write_properties,
 )
 from tests.support.processes.fraud_command import fraud
@@ -68,6 +69,7 @@ def kafka_as(broker: LockedBroker, component: KafkaComponent) -> KafkaConnection
 def test_each_component_works_with_its_principal_and_has_no_further_rights(
     broker: LockedBroker, project: Project, tmp_path: Path
 ) -> None:
+    create_users(broker, tmp_path)
     apply_acls(broker, tmp_path)
     activate_rule(broker, tmp_path)
     send_payments(broker, LARGE_BATCH)
@@ -82,6 +84,21 @@ def test_each_component_works_with_its_principal_and_has_no_further_rights(
     records = [each for name in asdict(TopicNames()).values() for part in read_topic(broker.kafka, name).values()
                for each in part]  # fmt: skip
     assert not [each for each in records if PASSWORD.encode() in (each.value or b"")]
+
+
+def create_users(broker: LockedBroker, folder: Path) -> None:
+    """Create the users with the command, as the administrator. A second run sets the same passwords again."""
+    admin = write_properties(folder / "admin.properties", broker.client)
+    variables = {each: f"FRAUD_KAFKA_{each.replace('-', '_').upper()}_PASSWORD" for each in KafkaComponent}
+    passwords = {variables[each]: password_of(user_of(each)) for each in KafkaComponent}
+    env = {"FRAUD_BOOTSTRAP": broker.bootstrap, "FRAUD_KAFKA_PROPERTIES": str(admin), **passwords}
+    for _ in range(2):
+        done = fraud("acls", "users", env=env)
+        assert done.exit_code == 0, done.err
+        assert PASSWORD not in done.out + done.err
+    operator = write_properties(folder / "operator.properties", properties_of(user_of(KafkaComponent.OPERATOR)))
+    refused = fraud("acls", "users", "--only=agent", env={**env, "FRAUD_KAFKA_PROPERTIES": str(operator)})
+    assert (refused.exit_code, "may change users" in refused.err) == (BrokerUnavailable.exit_code, True), refused.err
 
 
 def apply_acls(broker: LockedBroker, folder: Path) -> None:

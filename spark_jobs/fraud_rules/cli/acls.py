@@ -1,7 +1,8 @@
-"""`fraud acls`: Kafka's ACLs of all components, from the table in `kafka.access`."""
+"""`fraud acls`: Kafka's ACLs and SCRAM users of all components, from the table in `kafka.access`."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from fraud_rules.kafka.access import Acl, KafkaComponent
 
 app = typer.Typer(
-    help="Print or create Kafka's ACLs: a principal for each component, with its topics, groups and transactional ids.",
+    help="Kafka's ACLs and users: one principal per component, with its topics, groups and transactional ids.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
@@ -81,6 +82,27 @@ def apply(
     print(f"{len(created)} ACLs created, {len(acls) - len(created)} unchanged, {len(others)} others")
 
 
+@app.command()
+def users(kafka: Kafka, only: Only = None) -> None:
+    """Create the SCRAM users fraud-COMPONENT, as a principal that may change users.
+
+    The password of a user is in FRAUD_KAFKA_<COMPONENT>_PASSWORD. It replaces the former one of an existing user.
+
+    \b
+    Examples:
+      FRAUD_KAFKA_PROPERTIES=admin.properties fraud acls users --bootstrap kafka:9092
+      fraud acls users --only agent
+    """
+    from fraud_rules.kafka.reachable import require_broker
+    from fraud_rules.kafka.scram_users import create_users, passwords_of
+
+    passwords = passwords_of(_components(only), os.environ)
+    require_broker(kafka)
+    create_users(kafka, passwords)
+    for user in passwords:
+        print(f"{user} has its password")
+
+
 def _acls(principals: list[str] | None, only: list[str] | None, control_plane: str) -> Sequence[Acl]:
     from fraud_rules.kafka.access import acls_of
 
@@ -89,11 +111,16 @@ def _acls(principals: list[str] | None, only: list[str] | None, control_plane: s
 
 
 def _principals(given: list[str] | None, only: list[str] | None) -> Mapping[KafkaComponent, str]:
-    from fraud_rules.kafka.access import KafkaComponent
+    from fraud_rules.kafka.scram_users import user_of
 
     named = dict(_named(each) for each in given or [])
-    wanted = [_component(each) for each in only] if only else list(KafkaComponent)
-    return {component: named.get(component, f"User:fraud-{component}") for component in wanted}
+    return {component: named.get(component, f"User:{user_of(component)}") for component in _components(only)}
+
+
+def _components(only: list[str] | None) -> list[KafkaComponent]:
+    from fraud_rules.kafka.access import KafkaComponent
+
+    return [_component(each) for each in only] if only else list(KafkaComponent)
 
 
 def _named(text: str) -> tuple[KafkaComponent, str]:

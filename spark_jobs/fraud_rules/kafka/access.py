@@ -29,6 +29,7 @@ class KafkaComponent(StrEnum):
 
     DETECTOR = "detector"
     AGENT = "agent"
+    HEARTBEAT = "heartbeat"
     AIRFLOW = "airflow"
     CONTROL_PLANE = "control-plane"
     OPERATOR = "operator"
@@ -94,6 +95,11 @@ ACCESS: Final[Mapping[KafkaComponent, Access]] = MappingProxyType(
             "agent on the detector's host",
             writes=("detector_attempts",),
             reads=("detector_intents", "detector_attempts", "detector_progress"),
+            groups=_OUR_GROUPS,
+        ),
+        KafkaComponent.HEARTBEAT: Access(
+            "`fraud heartbeat`, the check of the supervisor from outside",
+            reads=("detector_attempts",),
             groups=_OUR_GROUPS,
         ),
         KafkaComponent.AIRFLOW: Access(

@@ -23,7 +23,11 @@ from tests.support.waiting import until
 
 MARKER = "marker-5d1e"
 KEY = f"{MARKER}-{'k' * 32}"
-SECRETS = {"FRAUD_KAFKA_SASL_USERNAME": "fraud", "FRAUD_KAFKA_SASL_PASSWORD": MARKER}
+SECRETS = {
+    "FRAUD_KAFKA_SASL_USERNAME": "fraud",
+    "FRAUD_KAFKA_SASL_PASSWORD": MARKER,
+    "FRAUD_KAFKA_AGENT_PASSWORD": MARKER,
+}
 """The listener of the test's broker is PLAINTEXT, so clients have these settings and do not send them."""
 
 RULE = '{"ruleId":1,"ruleState":"ACTIVE","groupingKeyNames":["payeeId"],"aggregatorFunctionType":"COUNT",'
@@ -37,6 +41,7 @@ CONNECTED = {
     "topics plan": [],
     "acls print": [],
     "acls apply": [],
+    "acls users": ["--only", "agent"],
     "rules apply": ["{rule}"],
     "rules list": [],
     "rules export": [],

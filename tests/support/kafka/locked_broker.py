@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fraud_rules.configuration.project import Project
-from fraud_rules.kafka.access import KafkaComponent
 from fraud_rules.kafka.broker import Broker
 from fraud_rules.kafka.connection import KafkaConnection
 from tests.support.kafka.own_topics import OwnTopics
@@ -55,8 +54,8 @@ class LockedBroker(Broker):
 
 
 def authorizing_broker(folder: Path, project: Project) -> LockedBroker:
-    """A broker with SCRAM, `StandardAuthorizer`, and a user for each component and for the administrator."""
-    users = {name: password_of(name) for name in (ADMIN, *map(user_of, KafkaComponent))}
+    """A broker with SCRAM and `StandardAuthorizer`. Its only user is the administrator."""
+    users = {ADMIN: password_of(ADMIN)}
     settings = {
         "sasl.mechanism.inter.broker.protocol": MECHANISM,
         "listener.name.broker.sasl.enabled.mechanisms": MECHANISM,
@@ -70,11 +69,6 @@ def authorizing_broker(folder: Path, project: Project) -> LockedBroker:
     broker = LockedBroker.make(folder, project, settings, properties_of(ADMIN))
     broker.users = users
     return broker
-
-
-def user_of(component: KafkaComponent) -> str:
-    """The user of a component, as in the default principals of `fraud acls`."""
-    return f"fraud-{component}"
 
 
 def password_of(user: str) -> str:

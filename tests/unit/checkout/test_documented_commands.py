@@ -70,6 +70,7 @@ RUNS = (
     Run(r"fraud broker start"),
     Run(r"fraud topics apply.*"),
     Run(r"fraud acls print"),
+    Run(r"fraud acls users", codes=(3,)),  # the passwords are the reader's
     Run(r"fraud acls apply", codes=(7,)),  # the broker of `fraud broker start` has no authorizer
     Run(r"fraud rules (apply .*|list)"),
     Run(r"fraud lists (set mules 1001 1002|add .*|remove .*|delete .*|show .*|list|apply .*)"),

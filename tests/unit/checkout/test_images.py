@@ -21,6 +21,9 @@ from fraud_demo.airflow import AirflowSite, Component
 from fraud_rules.cli import app
 from fraud_rules.configuration.project import Project
 from fraud_rules.deploy.release import Release
+from fraud_rules.kafka.access import KafkaComponent
+from fraud_rules.kafka.connection import KafkaConnection
+from fraud_rules.kafka.scram_users import passwords_of
 
 ONE_SHOT = {"init"}
 FOREIGN = {"kafka", "postgres"}
@@ -113,8 +116,10 @@ def test_long_running_services_have_health_checks_and_restart(compose: dict[str,
 
 
 def test_durable_data_are_on_declared_volumes(compose: dict[str, Any]) -> None:
-    used = {volume.split(":")[0] for service in compose["services"].values() for volume in service.get("volumes", ())}
-    assert used == compose["volumes"].keys()
+    mounts = [volume.split(":") for service in compose["services"].values() for volume in service.get("volumes", ())]
+    scripts = [mount for mount in mounts if mount[0].startswith(".")]
+    assert {source for source, *_ in mounts} - {source for source, *_ in scripts} == compose["volumes"].keys()
+    assert [(source, mode) for source, _, mode in scripts] == [("./config/images/broker.sh", "ro")]
 
 
 def test_ports_are_published_on_loopback_only(compose: dict[str, Any]) -> None:
@@ -148,8 +153,8 @@ def test_nothing_has_a_default_password(compose: dict[str, Any], project: Projec
 
 def test_every_command_of_ours_exists(compose: dict[str, Any]) -> None:
     agent = [["agent", "run", *words[1:]] for words in commands(compose, "sh") if words[0].endswith("agent.sh")]
-    found = [*commands(compose, "fraud"), *agent, ["topics", "apply"]]
-    assert len(found) == 4
+    found = [*commands(compose, "fraud"), *agent, ["topics", "apply"], ["acls", "users"], ["acls", "apply"]]
+    assert len(found) == 6
     for words in found:
         command: Any = get_command(app)
         while words and words[0] in getattr(command, "commands", {}):
@@ -201,6 +206,7 @@ def test_the_connections_make_a_valid_release(compose: dict[str, Any]) -> None:
     assert f"INSIDE://{bootstrap}" in compose["services"]["kafka"]["environment"]["KAFKA_ADVERTISED_LISTENERS"]
     release = Release(code="", settings="", schema="", bootstrap=bootstrap, master=spark["host"], **spark["extra"])
     assert release.master == "spark://spark-master:7077"
+    KafkaConnection.of(bootstrap, {name: text for name, text in kafka["extra"].items() if name != "bootstrap.servers"})
     assert release.checkpoint.startswith(f"{HOME}/var/")
     for name in ("agent", "spark-worker", "airflow-scheduler"):
         assert any(volume.split(":")[1] == f"{HOME}/var" for volume in compose["services"][name]["volumes"]), name
@@ -221,6 +227,44 @@ def test_containers_broker_is_set_as_the_local_one(compose: dict[str, Any], proj
     shared = given.keys() & local.keys() - listeners
     assert len(shared) >= 10
     assert {name: given[name] for name in shared} == {name: local[name] for name in shared}
+
+
+def user_of(environment: Mapping[str, str]) -> str:
+    """The SCRAM user of a service, from its environment or from Airflow's connection."""
+    if "FRAUD_KAFKA_SASL_USERNAME" in environment:
+        return environment["FRAUD_KAFKA_SASL_USERNAME"]
+    user: str = json.loads(environment["AIRFLOW_CONN_FRAUD_KAFKA"])["extra"]["sasl.username"]
+    return user
+
+
+def test_each_component_logs_in_to_kafka_as_its_own_user(compose: dict[str, Any], project: Project) -> None:
+    environments = {name: service["environment"] for name, service in compose["services"].items()}
+    users = {
+        name: user_of(environment)
+        for name, environment in environments.items()
+        if environment.keys() & {"FRAUD_KAFKA_SASL_USERNAME", "AIRFLOW_CONN_FRAUD_KAFKA"}
+    }
+    airflow = dict.fromkeys(("airflow-scheduler", "airflow-triggerer", "airflow-dag-processor"), "fraud-airflow")
+    others = {"airflow-api-server": "fraud-control-plane", "heartbeat": "fraud-heartbeat", "init": "admin"}
+    assert users == airflow | others
+    script = (project.config / "images" / "agent.sh").read_text(encoding="utf-8")
+    assert environments["agent"]["FRAUD_KAFKA_PROPERTIES"] == "/tmp/kafka/agent.properties"
+    assert re.findall(r"^write_properties (\w+)", script, re.MULTILINE) == ["agent", "detector"]
+
+
+def test_every_component_has_a_password_that_init_gives_it(compose: dict[str, Any]) -> None:
+    users = passwords_of(list(KafkaComponent), compose["services"]["init"]["environment"])
+    assert len(set(users.values())) == len(users)
+
+
+def test_no_container_reaches_kafka_without_a_password(compose: dict[str, Any]) -> None:
+    environment = compose["services"]["kafka"]["environment"]
+    listeners = dict(each.split("://") for each in environment["KAFKA_LISTENERS"].split(","))
+    protocols = dict(each.split(":") for each in environment["KAFKA_LISTENER_SECURITY_PROTOCOL_MAP"].split(","))
+    open_to_all = {name: listeners[name] for name, protocol in protocols.items() if protocol == "PLAINTEXT"}
+    assert open_to_all == {"CONTROLLER": "127.0.0.1:9093"}
+    assert environment["KAFKA_AUTHORIZER_CLASS_NAME"].endswith(".StandardAuthorizer")
+    assert environment["KAFKA_ALLOW_EVERYONE_IF_NO_ACL_FOUND"] == "false"
 
 
 def test_images_are_of_a_named_version(compose: dict[str, Any], dockerfile: str, project: Project) -> None:

@@ -1,10 +1,10 @@
-"""`fraud acls print`, and its options."""
+"""`fraud acls print` and `fraud acls users`, and their options."""
 
 from __future__ import annotations
 
 import pytest
 
-from fraud_rules.errors import InputInvalid
+from fraud_rules.errors import ConfigError, InputInvalid
 from tests.support.processes.fraud_command import fraud
 
 
@@ -26,3 +26,11 @@ def test_renamed_topics_and_another_control_plane_are_in_the_lines() -> None:
 )
 def test_a_wrong_option_is_named(option: str) -> None:
     assert fraud("acls", "print", option).exit_code == InputInvalid.exit_code
+
+
+def test_users_without_a_password_are_named() -> None:
+    env = {"FRAUD_KAFKA_AGENT_PASSWORD": "x", "FRAUD_KAFKA_HEARTBEAT_PASSWORD": ""}
+    refused = fraud("acls", "users", "--only=agent", "--only=heartbeat", "--only=rule-table", env=env)
+    assert refused.exit_code == ConfigError.exit_code
+    assert "FRAUD_KAFKA_HEARTBEAT_PASSWORD, FRAUD_KAFKA_RULE_TABLE_PASSWORD" in refused.err
+    assert "AGENT" not in refused.err

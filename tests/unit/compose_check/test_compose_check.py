@@ -13,6 +13,7 @@ from compose_check.payments import PlantedFraud
 from compose_check.report import Results, update_page
 from compose_check.run import Ports, environment_file
 from compose_check.stack import ContainerState
+from compose_check.waiting import await_progress
 from fraud_rules.configuration.project import Project
 
 FILE = """
@@ -74,6 +75,16 @@ def test_a_container_that_cannot_become_ready_has_a_fault(
 ) -> None:
     found = state.fault(one_shot)
     assert found is None if fault is None else fault in str(found)
+
+
+def test_a_wait_ends_without_progress_and_not_for_slowness() -> None:
+    steps = iter(range(1_000))
+    slow = iter([False] * 30 + [True])
+    await_progress(lambda: next(slow), lambda: next(steps), CheckFailed, every_s=0.01, quiet_s=0.05)
+    with pytest.raises(CheckFailed, match=r"no progress for 0\.05 s"):
+        await_progress(lambda: False, lambda: 0, CheckFailed, every_s=0.01, quiet_s=0.05)
+    with pytest.raises(CheckFailed, match=r"not within 0\.05 s"):
+        await_progress(lambda: False, lambda: next(steps), CheckFailed, every_s=0.01, most_s=0.05)
 
 
 def test_a_planted_payment_knows_its_alert() -> None:

@@ -35,7 +35,14 @@ def test_the_shipped_list_accepts_what_the_demo_deploys(shipped: AllowList) -> N
 def test_the_list_for_compose_accepts_what_compose_deploys(project: Project) -> None:
     allowed = AllowList.load(project.config / "images" / "agent.yaml", BOOTSTRAP)
     placed = {"spark.driver.bindAddress": "0.0.0.0", "spark.driver.host": "agent"}
-    allowed.check(msgspec.structs.replace(RELEASE, master="spark://spark-master:7077", spark=placed))
+    allowed.check(
+        msgspec.structs.replace(
+            RELEASE,
+            master="spark://spark-master:7077",
+            spark=placed,
+            kafka_properties="/tmp/kafka/detector.properties",
+        )
+    )
 
 
 @pytest.mark.parametrize(
