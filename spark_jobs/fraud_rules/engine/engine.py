@@ -191,8 +191,8 @@ class _BatchEvaluation:
 
     def add_history(self, history: WarmHistory) -> None:
         """Add the result of a warm-up, unless a clear or the end of the grouping has made it void."""
-        grouping = self._timeline.latest.groupings.get(history.fields)
-        if grouping is not None and grouping.epoch <= history.version:
+        grouping = self._timeline.grouping_to_warm(history.fields, history.version)
+        if grouping is not None:
             HistoryMerge(self._journal, grouping, self._head_for(grouping)).add(history)
 
     def accept(self, fields: Grouping, batch: TransactionBatch) -> None:

@@ -22,7 +22,7 @@ from fraud_rules.model.log_entry import Grouping, LogEntry, LogPrefix, Undecoded
 from fraud_rules.model.rule import Control, ControlType, Rule, RuleDeletion
 from fraud_rules.model.transaction import TransactionBatch
 
-__all__ = ["Grouping", "GroupingInForce", "LogEntry", "RuleInForce", "RuleSet", "RuleTimeline"]
+__all__ = ["Grouping", "GroupingInForce", "LogEntry", "RuleInForce", "RuleSet", "RuleTimeline", "grouping_to_warm"]
 
 _CACHED_RULE_SETS = 64
 
@@ -237,6 +237,12 @@ class RuleTimeline:
                 found.setdefault(name, []).append(rule_id)
         return {name: tuple(ids) for name, ids in found.items()}
 
+    def grouping_to_warm(self, fields: Grouping, version: int) -> GroupingInForce | None:
+        """The grouping to which the history of the request `version` belongs. None if a clear or the end of the
+        grouping has made the request void.
+        """
+        return grouping_to_warm(self.latest, fields, version)
+
     def incarnations_kept(self) -> frozenset[int]:
         """The incarnations of the rules whose marks are kept: the rules in force."""
         return frozenset(each.incarnation for each in self.latest.rules.values())
@@ -275,6 +281,12 @@ class RuleTimeline:
             oldest = next(cached for cached in self._cache if cached > 0)
             self._cache.pop(oldest, None)
         self._cache[count] = rule_set
+
+
+def grouping_to_warm(rules: RuleSet, fields: Grouping, version: int) -> GroupingInForce | None:
+    """The grouping of a rule set to which the history of the request `version` belongs; None for a void request."""
+    grouping = rules.groupings.get(fields)
+    return grouping if grouping is not None and grouping.epoch <= version else None
 
 
 def _with_rule_times(last: LogEntry | None, entries: Iterable[LogEntry]) -> list[LogEntry]:

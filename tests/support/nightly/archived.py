@@ -20,7 +20,7 @@ from fraud_rules.codec.transactions.codec import decode_transactions
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.model.day import DAY_MS, Day
 from fraud_rules.model.schema import TIME_FIELD, TransactionSchema
-from fraud_rules.replay.recording import Recording
+from fraud_rules.replay.recording import RecordedWarmUp, Recording
 
 TRANSACTIONS = "transactions"
 QUERY = "query"
@@ -87,8 +87,15 @@ class Site:
         known = manifest.ends.get(TRANSACTIONS, {})
         files += self._transactions(recording, known, ends)
         last_ms = recording.transactions[-1].append_ms if recording.transactions else 0
-        told = [_progress(i, cuts[i], pins[i], refused[i]) for i in range(done + 1, count)]
-        progress = [(last_ms, b"detector", text) for text in told]
+        added = [batch.warm_ups for batch in recording.batches] + [()]
+        progress = [
+            (
+                _last_append_ms(recording, cuts[i]) if added[i] else last_ms,
+                b"detector",
+                _progress(i, cuts[i], pins[i], refused[i], added[i]),
+            )
+            for i in range(done + 1, count)
+        ]
         files += self._log(Table.PROGRESS, progress, first_offset=done + 1)
         batch = BatchResult(tuple(files), ((TRANSACTIONS, 0, 0),), 0, 0)
         manifest = manifest.with_batch(SourceQuery(QUERY, count - 1), {TRANSACTIONS: ends}, batch)
@@ -137,11 +144,19 @@ class Site:
         return [write_file(self.store, table, Day.of(records[0][0]), pa.Table.from_arrays(columns, schema=LOG_SCHEMA))]
 
 
-def _progress(number: int, ends: Mapping[str, int], pin: int, refused: Sequence[int]) -> bytes:
+def _last_append_ms(recording: Recording, ends: Mapping[str, int]) -> int:
+    """The append time of the last transaction below these offsets."""
+    return max(tx.append_ms for tx in recording.transactions if tx.offset < ends.get(str(tx.partition), 0))
+
+
+def _progress(
+    number: int, ends: Mapping[str, int], pin: int, refused: Sequence[int], warm_ups: Sequence[RecordedWarmUp] = ()
+) -> bytes:
     return json.dumps(
         {
             "queryId": QUERY, "batchId": number, "endOffsets": {TRANSACTIONS: dict(ends)}, "rulesEnd": pin,
             "rulesRefused": list(refused), "rows": 0, "quarantined": 0, "alerts": 0, "shadowAlerts": 0, "late": 0,
             "duplicates": 0, "rulesInForce": 0, "retainedEvents": 0,
+            "warmUps": [{"version": each.version, "offset": 0, "digest": "", "ends": each.ends} for each in warm_ups],
         }
     ).encode()  # fmt: skip

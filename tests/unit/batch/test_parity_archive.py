@@ -16,7 +16,7 @@ import pytest
 from fraud_rules.batch.archive.compaction import compact
 from fraud_rules.batch.archive.manifest import Table
 from fraud_rules.batch.reevaluation.published import view_of
-from fraud_rules.batch.reevaluation.run import days_due, evaluate, prepare
+from fraud_rules.batch.reevaluation.run import around_warm_up, days_due, evaluate, prepare
 from fraud_rules.batch.reevaluation.scores import scores_of
 from fraud_rules.batch.reevaluation.summing import DayAlerts
 from fraud_rules.errors import ArchiveDamaged, DayBusy, DayEmpty, DayNotArchived, DayTooOld, HistoryLost
@@ -25,6 +25,7 @@ from tests.support.conformance import load_schema
 from tests.support.nightly.archived import TRANSACTIONS, Site, over_midnight
 from tests.support.nightly.evaluated_days import FAR_MS, evaluated, options
 from tests.support.nightly.in_process import in_process
+from tests.support.oracle import evaluate as oracle_of
 from tests.support.oracle.day import completed, completed_decisions, identity
 from tests.support.streams.generated import documents
 from tests.support.streams.runs import SHRINKS, STREAMS, check_stream, described, stream_seeds
@@ -167,3 +168,42 @@ def test_a_day_still_receiving_is_provisional(tmp_path: Path) -> None:
     assert prepare(options(site, day), day.end_ms).provisional == "the day still receives data"
     with pytest.raises(DayNotArchived):
         prepare(options(site, day), day.end_ms + 3_600_000)
+
+
+def at(day: Day, hours: float) -> int:
+    return day.start_ms + int(hours * 3_600_000)
+
+
+def paid(day: Day, number: int, hours: float, arrives: float | None = None) -> dict[str, Any]:
+    tx = {"transactionId": number, "eventTime": at(day, hours), "payeeId": 1}
+    return {"at": at(day, hours if arrives is None else arrives), "tx": tx}
+
+
+def test_a_history_that_a_warm_up_added_counts_from_its_batch_on(tmp_path: Path) -> None:
+    """Live and by night alike. A transaction that belongs before that time and arrives after it stays undecided."""
+    day = Day.parse("2026-11-18")
+    rule = {
+        "ruleId": 1, "ruleState": "ACTIVE", "groupingKeyNames": ["payeeId"], "aggregatorFunctionType": "COUNT",
+        "aggregateFieldName": "points", "limitOperatorType": ">=", "limit": 3, "windowMinutes": 360, "warmUp": True,
+    }  # fmt: skip
+    steps = [
+        *(paid(day, number, 21 + number / 100) for number in (0, 1, 2)),
+        {"at": at(day, 22), "rule": rule},
+        paid(day, 3, 22.1),
+        paid(day, 4, 22.2),  # the batch of this transaction adds the history
+        paid(day, 5, 23),
+        paid(day, 6, 22.15, arrives=23.1),
+        paid(day, 7, 24.5),
+    ]
+    batches: list[dict[str, Any]] = [{"offsets": {"transactions": {"0": end}}, "pin": 1} for end in (4, 5, 8)]
+    batches[1]["warmUps"] = [{"version": 0, "ends": {"0": 3}}]
+    document = {"steps": steps, "batches": batches}
+    live = {alert["transactionId"]: alert for alert in oracle_of(document, NULLABLE)["alerts"]}
+    assert {number: each["windowCount"] for number, each in live.items()} == {4: 5, 5: 6, 7: 8}
+    site = Site.make(tmp_path, document, NULLABLE)
+    site.archive()
+    for each, counts in ((day, {5: 7}), (day.plus(1), {7: 8})):  # with transaction 6, which arrived after 5
+        case, found = evaluated(site, each)
+        views = [view_of(text) for text in found.live.values()]
+        decided = {view.transaction_id: view.window_count for view in views if not around_warm_up(view, case)}
+        assert decided == counts

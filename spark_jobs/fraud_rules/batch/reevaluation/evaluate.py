@@ -10,6 +10,7 @@ from fraud_rules.engine.engine import EPOCH_GRACE_MS, KeyGroupEngine, Observer, 
 from fraud_rules.engine.fanout import EMPTY_BLOB, fan_out
 from fraud_rules.engine.state.store import HeapViews
 from fraud_rules.engine.statelog import MemoryStateLog, restore_image
+from fraud_rules.engine.warm_up import WarmHistory
 from fraud_rules.model.output import AlertRecord
 from fraud_rules.model.ruleset import RuleTimeline
 from fraud_rules.model.schema import TIME_FIELD, TransactionSchema
@@ -65,12 +66,17 @@ class DayRun:
             self._groups[key_group] = _Group(engine, log)
         self._slices = 0
 
-    def process(self, rows: TransactionBatch, detection_ms: int) -> Iterator[AlertRecord]:
-        """Evaluate the next rows, in the order of (event time, arrival), and yield their alerts."""
+    def process(
+        self, rows: TransactionBatch, detection_ms: int, histories: Sequence[Mapping[int, WarmHistory]] = ()
+    ) -> Iterator[AlertRecord]:
+        """Add the histories of warm-ups, by key group. Evaluate the next rows, in the order of (event time, arrival),
+        and yield their alerts.
+        """
         blobs = fan_out(rows, self._timeline, self._key_groups, self._groups)
         for key_group, group in self._groups.items():
             blob = blobs.get(key_group, EMPTY_BLOB)
-            output = group.engine.process([blob], self._timeline, self._slices, detection_ms)
+            added = [each[key_group] for each in histories if key_group in each]
+            output = group.engine.process([blob], self._timeline, self._slices, detection_ms, added)
             yield from output.alerts
         self._slices += 1
 

@@ -54,11 +54,12 @@ class ArchivedLogs:
         """The batches that evaluated transactions of a day and later. Raises DayNotArchived if there are none."""
         detector = self.settings.detector.encode()
         files = [file for file in self.manifest.of(Table.PROGRESS) if file.day >= since.number - 1]
-        records = read_log(self.store, files, ["key", "value"])
+        records = read_log(self.store, files, [APPEND, "key", "value"])
+        times = records.column(APPEND).cast(pa.int64()).to_pylist()
         keys, values = records.column("key").to_pylist(), records.column("value").to_pylist()
         batches = [
-            batch
-            for key, value in zip(keys, values, strict=True)
+            (at_ms, batch)
+            for at_ms, key, value in zip(times, keys, values, strict=True)
             if key == detector and (batch := _progress_or_skip(value)) is not None
         ]
         if not batches:

@@ -19,6 +19,7 @@ from fraud_rules.batch.reevaluation.daystore import DayStore, write_image
 from fraud_rules.batch.reevaluation.evaluate import DayRun
 from fraud_rules.batch.reevaluation.feed import DayFeed
 from fraud_rules.batch.reevaluation.report import LATENESS_EDGES_MS
+from fraud_rules.batch.reevaluation.warm_ups import AddedWarmUp, split_at
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.model.day import Day
 from fraud_rules.model.output import AlertRecord
@@ -38,6 +39,7 @@ class DayWork:
     """The parameters of every task of a day's evaluation.
 
     `start` is an earlier day with its saved state, from which the evaluation continues; None for an empty state.
+    `warm_ups` are those whose histories a batch added on this day.
     """
 
     archive: ArchiveStore
@@ -50,6 +52,7 @@ class DayWork:
     start: tuple[Day, SavedState] | None
     folder: Path
     detection_ms: int
+    warm_ups: tuple[AddedWarmUp, ...] = ()
 
     def feed(self) -> DayFeed:
         """The day's transactions."""
@@ -88,9 +91,10 @@ def run_part(work: DayWork, key_groups: Sequence[int]) -> Iterator[PartAccount |
     alerts = 0
     path = _alerts_path(work.folder, key_groups[0])
     with named_storage_errors(path), path.open("wb") as file:
-        for rows in work.feed().slices():
+        for rows, added in split_at(work.feed().slices(), work.warm_ups):
             tally.add(rows)
-            alerts += _append(file, list(run.process(rows, work.detection_ms)))
+            histories = [each.histories(key_groups, work.archive, work.schema, work.settings) for each in added]
+            alerts += _append(file, list(run.process(rows, work.detection_ms, histories)))
             yield None
     for key_group, image in run.images():
         write_image(work.folder, key_group, image)

@@ -43,6 +43,7 @@ class AlertView(msgspec.Struct, frozen=True, rename="camel"):
     event_time: int
     violated_rule: _Rule
     shadow: bool = False
+    ingestion_time: int = 0
 
     @property
     def weight(self) -> int:

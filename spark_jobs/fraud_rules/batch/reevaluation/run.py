@@ -30,13 +30,13 @@ from fraud_rules.batch.reevaluation.part import DayWork, PartAccount, read_alert
 from fraud_rules.batch.reevaluation.published import AlertView, archived_ids, check_versions, unknown_of
 from fraud_rules.batch.reevaluation.report import DayResult
 from fraud_rules.batch.reevaluation.summing import AlertDifference, DayAlerts
+from fraud_rules.batch.reevaluation.warm_ups import AddedWarmUp, added_warm_ups, is_undecided
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.errors import FraudError
 from fraud_rules.model.day import Day, days_between
 from fraud_rules.model.rule import Rule
 from fraud_rules.model.ruleset import LogEntry, RuleTimeline
 from fraud_rules.model.schema import TransactionSchema
-from fraud_rules.model.warm_up import WarmUpRequest, requests_of
 from fraud_rules.runtime.clock import now_ms
 
 __all__ = [
@@ -82,7 +82,7 @@ class DayOptions:
 @dataclass(frozen=True, slots=True)
 class DayCase:
     """The inputs of an evaluation. `provisional` is the reason why the day is provisional, None if it is not.
-    `warm_ups` are the requests of the rule log."""
+    `warm_ups` are those whose histories the detector has added."""
 
     options: DayOptions
     evidence: ArchivedLogs
@@ -91,7 +91,7 @@ class DayCase:
     basis: Basis
     chain: ReplayPlan
     provisional: str | None
-    warm_ups: tuple[WarmUpRequest, ...] = ()
+    warm_ups: tuple[AddedWarmUp, ...] = ()
 
 
 def prepare(options: DayOptions, now_ms: int) -> DayCase:
@@ -110,7 +110,7 @@ def prepare(options: DayOptions, now_ms: int) -> DayCase:
         check_history(manifest, day, reach, chain, topic)
     unevaluated = manifest.rows(Table.TRANSACTIONS, day) - basis.rows.get(str(day.number), 0)
     reason = provisional(manifest, day, settings, unevaluated, now_ms)
-    warm_ups = tuple(requests_of(RuleTimeline(refused_entries(entries, cuts.refused)), 0))
+    warm_ups = added_warm_ups(RuleTimeline(refused_entries(entries, cuts.refused)), cuts, manifest, settings)
     return DayCase(options, evidence, entries, cuts, basis, chain, reason, warm_ups)
 
 
@@ -141,14 +141,14 @@ def evaluate(case: DayCase, evaluate_shares: EvaluateShares, run: str) -> tuple[
 def split_undecided(
     case: DayCase, differences: Sequence[AlertDifference]
 ) -> tuple[list[AlertDifference], frozenset[str]]:
-    """Split off the undecided differences: retracted alerts whose transactions are not archived yet, and alerts whose
-    windows can contain transactions that a warm-up has added.
+    """Split off the undecided differences: retracted alerts whose transactions are not archived yet, and alerts around
+    the time at which a warm-up was added.
 
     Returns the other differences, and the ids of the undecided alerts.
 
     Raises RuleLogForeign.
     """
-    warmed = frozenset(each.view.alert_id for each in differences if reaches_warm_up(each.view, case))
+    warmed = frozenset(each.view.alert_id for each in differences if around_warm_up(each.view, case))
     differences = [each for each in differences if each.view.alert_id not in warmed]
     candidates = {each.view.alert_id: each.view for each in differences if each.verdict is AlertVerdict.RETRACTED}
     if not candidates:
@@ -159,20 +159,15 @@ def split_undecided(
     return [each for each in differences if each.view.alert_id not in undecided], undecided | warmed
 
 
-def reaches_warm_up(view: AlertView, case: DayCase) -> bool:
-    """Whether the window or the cool-down of an alert can reach behind a request for a warm-up of its grouping.
-
-    The evaluation of a day does not have the transactions that a warm-up has added, so it cannot judge such an alert.
-    """
+def around_warm_up(view: AlertView, case: DayCase) -> bool:
+    """Whether the evaluation of a day cannot judge an alert, because a warm-up was added at about its time."""
     rule = next((entry.change for entry in case.entries if entry.version == view.rule_version), None)
     if not isinstance(rule, Rule):
         return False
-    slack_ms = case.options.settings.max_out_of_orderness_ms + (rule.cooldown_ms or 0)
     return any(
-        request.fields == rule.grouping
-        and request.version <= view.rule_version
-        and view.event_time <= request.until_ms + request.reach_ms + slack_ms
-        for request in case.warm_ups
+        added.request.fields == rule.grouping
+        and is_undecided(added, rule, view.event_time, view.ingestion_time, case.options.settings)
+        for added in case.warm_ups
     )
 
 
@@ -193,6 +188,7 @@ def _evaluate(
         start,
         folder,
         now_ms(),
+        tuple(each for each in case.warm_ups if day.start_ms <= each.at_ms < day.end_ms),
     )
     try:
         accounts = sorted(evaluate_shares(work, shares(options.settings.key_groups, options.tasks)), key=_first_group)
