@@ -68,6 +68,8 @@ class AirflowSite:
     connections: Mapping[str, Mapping[str, object]]
     variables: Mapping[str, str] = field(default_factory=dict)
     settings: Mapping[str, str] = field(default_factory=dict)
+    users: Mapping[str, str] = field(default_factory=dict)
+    """Further users of Airflow, with their roles there. They have the same password."""
     process_variables: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -105,7 +107,9 @@ class AirflowSite:
             "CORE__EXECUTOR": "LocalExecutor",
             "CORE__PARALLELISM": "4",
             "CORE__EXECUTION_API_SERVER_URL": f"{self.url}/execution/",
-            "CORE__SIMPLE_AUTH_MANAGER_USERS": f"{USER}:admin",
+            "CORE__SIMPLE_AUTH_MANAGER_USERS": ",".join(
+                f"{name}:{role}" for name, role in {USER: "admin", **self.users}.items()
+            ),
             "CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(self.home / "passwords.json"),
             "CORE__FERNET_KEY": self.secret("fernet", urlsafe_b64encode(secrets.token_bytes(32)).decode()),
             "DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{self.home / 'airflow.db'}",
@@ -147,7 +151,7 @@ class LocalAirflow:
         """Create the login and the database, if they are missing. Raises AirflowFailed."""
         self.site.home.mkdir(parents=True, exist_ok=True)
         passwords = self.site.home / "passwords.json"
-        passwords.write_text(json.dumps({USER: self.site.password}), encoding="utf-8")
+        passwords.write_text(json.dumps(dict.fromkeys((USER, *self.site.users), self.site.password)), encoding="utf-8")
         passwords.chmod(0o600)
         with self._log("migrate").open("wb") as log:
             done = subprocess.run(

@@ -8,7 +8,6 @@ var/demo, so that its check covers only its own records.
 from __future__ import annotations
 
 import threading
-import time
 from contextlib import ExitStack
 from dataclasses import dataclass
 
@@ -21,6 +20,8 @@ from fraud_demo.published import read_published
 from fraud_demo.screen import Screen, Sending, open_screen, status_line, summary
 from fraud_demo.sender import Sender
 from fraud_demo.site import PASSWORD, DemoSite
+from fraud_demo.start.people import DemoPeople, describe_people
+from fraud_demo.start.steps import StartSteps
 from fraud_demo.steering import Steering
 from fraud_demo.traffic import TrafficSettings
 from fraud_demo.verdict import RunVerdict, SentTraffic, check_run
@@ -84,6 +85,7 @@ class _Demo:
         self._stack = stack
         self._console = Console(highlight=False)
         self._site = DemoSite(context)
+        self._steps = StartSteps(self._console, self._site.places.step_times)
         self._kafka = self._site.broker.kafka
         topic = context.settings.topics.transactions
         self._sender = Sender(self._kafka, topic, options.traffic, Steering(self._site.places.steering))
@@ -96,22 +98,33 @@ class _Demo:
         """
         for name in self._site.stop_left_over():
             self._report(f"stopped the {name} of an earlier demo")
-        self._compile()
-        began_s = time.monotonic()
-        self._site.start(self._stack, self._report)
-        self._report(f"Airflow at {self._address}: its DAGs start the detector and seed the rules (a minute)")
+        self._steps.run("kernel", "compiling the window kernel", "kernel ready", self._compile)
+        self._steps.run("parts", "starting broker, agent and Airflow", "broker, agent and Airflow started", self._parts)
+        self._report(f"Airflow at {self._address}")
+        self._report(f"fraud rules at {self._site.airflow.site.url}/fraud/control, also as {describe_people()}")
+        people = DemoPeople(self._site.airflow.site.url, USER, PASSWORD, self._report)
+        self._stack.callback(people.stop)
+        people.start()
         self._watch.start()
         self._stack.callback(self._watch.stop)
         own = list_and_rule()
         append_records(self._kafka, self._context.settings.topics.rules, own)
         rules = sum(1 for _ in rule_files([self._context.project.config / "rules"])) + len(own)
-        live = self._watch.await_seen(lambda outputs: outputs.rules_live >= rules, _START_S, self._continues)
+
+        def is_live() -> bool:
+            return self._watch.await_seen(lambda outputs: outputs.rules_live >= rules, _START_S, self._continues)
+
+        doing = "waiting for live rules: Airflow's DAGs start the detector and apply the seed rules"
+        live = self._steps.run("live", doing, "detector ready, rules live", is_live)
         if not live and not self._stop.is_set():
             raise DetectorFailed(f"the rules were not live within {_START_S:g} s (logs: {self._site.places.logs})")
         if live:
-            log = self._site.agent.log
-            self._report(f"detector ready, rules live ({time.monotonic() - began_s:.0f} s); the agent's log: {log}")
+            self._report(f"the agent's log: {self._site.agent.log}")
         return live
+
+    def _parts(self) -> bool:
+        self._site.start(self._stack, self._report)
+        return True
 
     def run(self) -> None:
         """Send the traffic and show the results until the detector has evaluated all traffic, or until Ctrl-C."""
@@ -120,7 +133,7 @@ class _Demo:
         planted = False
         self._report(f"late frauds of yesterday follow after {_LATE_AFTER_S:g} s: fraud_archive and")
         self._report("fraud_nightly_reevaluation in Airflow find these frauds, which arrive too late for alerts")
-        with open_screen(f"Airflow: {self._address}") as screen:
+        with open_screen(f"Airflow: {self._address}; fraud rules also as {describe_people()}") as screen:
             while self._continues() and not self._sender.ended():
                 if not planted and self._sending().elapsed_s > _LATE_AFTER_S:
                     self._plant_late_frauds()
@@ -154,12 +167,10 @@ class _Demo:
         self._console.print(status_line(self._watch.snapshot(), self._sending()))
         self._report("stopping all processes of this demo")
 
-    def _compile(self) -> None:
+    def _compile(self) -> bool:
         """Compile the kernel once, so that the detector's workers find the machine code in the cache."""
-        began_s = time.monotonic()
-        self._report("compiling the window kernel (half a minute, only once)")
         replay(_SMALL, self._context.schema, self._context.settings)
-        self._report(f"kernel ready ({time.monotonic() - began_s:.0f} s)")
+        return True
 
     @property
     def _address(self) -> str:

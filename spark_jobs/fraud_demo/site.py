@@ -16,6 +16,8 @@ from pathlib import Path
 from fraud_demo.airflow import PORT_VARIABLE as AIRFLOW_PORT_VARIABLE
 from fraud_demo.airflow import AirflowSite, LocalAirflow
 from fraud_demo.children import Child
+from fraud_demo.start.past_days import ARGUMENT as PAST_DAYS
+from fraud_demo.start.people import ROLES
 from fraud_demo.steering import VARIABLE as STEERING_VARIABLE
 from fraud_rules.cli.configured import CommandContext
 from fraud_rules.cli.options import KEYS_FILE
@@ -35,7 +37,10 @@ __all__ = ["DemoPaths", "DemoSite"]
 
 PASSWORD = "demo"  # noqa: S105 -- public on purpose and printed; Airflow listens only on loopback
 
+_FOUR_EYES = "FRAUD_CONTROL_FOUR_EYES"
+_AIRFLOW_ROLE = "viewer"
 _AGENT = ("-m", "fraud_rules.cli", "agent", "run", "--drain-on-exit", "--drain-s=20")
+_NICE = 10
 _DRAIN_S = 60.0
 _GRACE_S = 5.0
 _POLL_S = 0.2
@@ -62,6 +67,16 @@ class DemoPaths:
     def archive(self) -> Path:
         """The archive of this demo's Kafka. No later demo continues it."""
         return self.home / "archive"
+
+    @property
+    def past_days_log(self) -> Path:
+        """The log of the process that archives past days."""
+        return self.logs / "demo-past-days.log"
+
+    @property
+    def step_times(self) -> Path:
+        """How long the steps of the last start took. The file outlives a demo."""
+        return self.home.with_name("demo-step-times.json")
 
     @property
     def agent(self) -> Path:
@@ -105,6 +120,12 @@ class DemoSite:
             f"--home={self.places.agent}",
             self.places.logs / "agent.log",
         )
+        self.past_days = Child(
+            "archiving of past days",
+            ["nice", f"-n{_NICE}", sys.executable, "-m", "fraud_demo.start.past_days"],
+            f"{PAST_DAYS}{self.places.archive}",
+            self.places.past_days_log,
+        )
 
     def stop_left_over(self) -> list[str]:
         """Stop the components that an earlier demo left behind, and return their names.
@@ -113,6 +134,7 @@ class DemoSite:
         """
         stopped = {
             "Airflow": self.airflow.stop(),
+            self.past_days.name: self.past_days.stop_left_over(),
             "agent": self.agent.stop_left_over(),
             "detector": self.stop_detector(),
             "broker": self.places.home.is_dir() and self.broker.stop(),
@@ -126,8 +148,9 @@ class DemoSite:
         check_free(self.airflow.site.port, AIRFLOW_PORT_VARIABLE)
         began_s = time.monotonic()
         # The stack stops the supervisor of the detector before the agent that runs it.
-        for stop in (self.broker.stop, self.agent.stop, self.airflow.stop):
+        for stop in (self.broker.stop, self.agent.stop, self.airflow.stop, self.past_days.stop):
             stack.callback(stop)
+        self.past_days.start()
         airflow = _InBackground(self._start_airflow)  # its start takes a while and needs Kafka only at the end
         self.broker.start()
         report(f"broker at {self.broker.bootstrap} ({time.monotonic() - began_s:.0f} s)")
@@ -192,7 +215,9 @@ class DemoSite:
             password=PASSWORD,
             connections={"fraud_kafka": kafka, "spark_default": spark, "fraud_intent_key": key},
             variables={"fraud_archive": str(self.places.archive)},
-            process_variables={STEERING_VARIABLE: str(self.places.steering)},
+            # A second person approves each change of an active rule, which the demo has the users to show.
+            process_variables={STEERING_VARIABLE: str(self.places.steering), _FOUR_EYES: "true"},
+            users=dict.fromkeys(ROLES, _AIRFLOW_ROLE),
         )
 
 

@@ -11,6 +11,7 @@ from fraud_rules.configuration.project import Project
 
 # By name: the path, and an element that appears when the page has loaded its data.
 PAGES = {
+    "today": ("/today", "role=table[name='Rules with the most alerts']"),
     "rules": ("/rules", "role=link[name=/Rapid transfers/]"),
     "new-rule": ("/rules/new", "role=textbox[name='Rule text']"),
     "rule": ("/rules/{rule}", "role=textbox[name='Rule text']"),

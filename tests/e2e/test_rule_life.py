@@ -26,20 +26,24 @@ def choose(page: Page, field: str, option: str) -> None:
 
 def test_a_rule_from_its_first_draft_to_a_rollback(running: World, people: People) -> None:
     ann = people.open("ann", "/")
+    expect(ann.get_by_role("heading", level=1)).to_contain_text("Today")
+    ann.get_by_role("link", name="Rules", exact=True).click()
     ann.get_by_role("link", name="New rule").click()
     form = ann.get_by_role("region", name="Form")
     form.get_by_label("Name").fill("Too much from one payer")
-    choose(ann, "Aggregated field", "paymentAmount")
+    choose(ann, "Aggregated field", "Amount (paymentAmount)")
 
     wrong = ann.get_by_role("status", name="Validation")
+    expect(wrong).to_contain_text("Choose grouping keys")
+    expect(wrong.get_by_role("listitem")).to_have_count(0)
+    ann.get_by_role("button", name="Save as draft").click()
+    expect(wrong).to_be_focused()
     expect(wrong.get_by_role("listitem")).to_have_count(2)
     expect(wrong).to_contain_text("groupingKeyNames")
     expect(wrong).to_contain_text("limit")
-    ann.get_by_role("button", name="Save as draft").click()
-    expect(wrong).to_be_focused()
 
     form.get_by_label("Limit").fill("100")
-    choose(ann, "Grouping keys", "payeeId")
+    choose(ann, "Grouping keys", "Payer (payeeId)")
     ann.keyboard.press("Escape")
     expect(wrong).to_contain_text("Valid.")
     expect(ann.get_by_label("Rule text")).to_contain_text("limit: 100")
@@ -72,7 +76,7 @@ def test_a_rule_from_its_first_draft_to_a_rollback(running: World, people: Peopl
     ann.get_by_role("link", name="Alerts", exact=True).click()
     expect(ann.get_by_role("status").filter(has_text="Live updates")).to_be_visible()
     running.pay(PAYER, 60, 55.5)
-    alert = ann.get_by_role("listitem").filter(has_text=f"payeeId {PAYER}")
+    alert = ann.get_by_role("listitem").filter(has_text=f"Payer {PAYER}")
     expect(alert).to_be_visible()
     expect(alert).to_contain_text("115.5")
     alert.get_by_role("button", name=re.compile("Too much")).click()
@@ -123,7 +127,7 @@ def test_a_script_in_a_name_is_text(running: World, people: People) -> None:
     page.get_by_role("link", name=SCRIPT).click()
     expect(page.get_by_role("heading", level=1)).to_contain_text(SCRIPT)
     page.get_by_role("link", name="Alerts", exact=True).click()
-    expect(page.get_by_role("listitem").filter(has_text="payeeId 4711002")).to_contain_text(SCRIPT)
+    expect(page.get_by_role("listitem").filter(has_text="Payer 4711002")).to_contain_text(SCRIPT)
     assert page.evaluate("window.__ran") is None
 
 

@@ -119,7 +119,7 @@ def test_a_snooze_hides_one_key_until_it_ends(running: World, people: People) ->
     running.pay(PAYER + 2, 5)
     alerts = page.get_by_role("list", name="Alerts").get_by_role("listitem")
     expect(alerts).to_have_count(2)
-    one, other = alerts.filter(has_text=f"payeeId {PAYER + 1}"), alerts.filter(has_text=f"payeeId {PAYER + 2}")
+    one, other = alerts.filter(has_text=f"Payer {PAYER + 1}"), alerts.filter(has_text=f"Payer {PAYER + 2}")
     one.get_by_role("button", name=re.compile("Each card")).click()
     one.get_by_role("button", name="Snooze").click()
     page.get_by_role("dialog").get_by_label("Reason").fill("a known customer")

@@ -20,6 +20,7 @@ from fraud_ops.control_plane.service.evidence import EvidenceReader
 from fraud_ops.control_plane.service.panel import Panel
 from fraud_ops.control_plane.service.role_cache import RoleCache
 from fraud_ops.control_plane.service.service import ControlService
+from fraud_ops.control_plane.service.today import Today, today_of
 from fraud_ops.control_plane.service.whatif import WhatIfRunner
 from fraud_ops.control_plane.settings import ControlPlaneSettings
 from fraud_ops.control_plane.store.database import Database
@@ -45,6 +46,8 @@ __all__ = ["ControlPlane", "Environment", "compose"]
 _SNOOZES_TTL_S = 1.0
 _MARKS_TTL_S = 1.0
 _FIRE_STATS_TTL_S = 5.0
+_TODAY_TTL_S = 2.0
+_RECEIVERS_TTL_S = 60.0
 _READ_WAIT_MS = 20
 
 
@@ -58,6 +61,10 @@ class Environment:
     alarm: Callable[[Alarm], object]
     settings: ControlPlaneSettings | None = None
     detector: DetectorSettings | None = None
+    archive_due_ms: Callable[[], int | None] = lambda: None
+    """The time of the next run of the archive job; None if unknown."""
+    alarm_receivers: Callable[[], Sequence[str]] = tuple
+    """The names of the connections that receive alarms."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +86,9 @@ class ControlPlane:
     guard: FloodGuard
     evidence: EvidenceReader
     what_ifs: WhatIfRunner
+    archive_due_ms: Callable[[], int | None]
+    alarm_receivers: CachedValue[Sequence[str]]
+    today: CachedValue[Today]
     drift: DriftCheck
     readers: ReaderWatch
     faults: Callable[[], Mapping[str, str]]
@@ -167,6 +177,11 @@ def compose(
         guard=guard,
         evidence=EvidenceReader(environment.kafka, schema, detector),
         what_ifs=what_ifs,
+        archive_due_ms=environment.archive_due_ms,
+        alarm_receivers=CachedValue(environment.alarm_receivers, _RECEIVERS_TTL_S),
+        today=CachedValue(
+            lambda: today_of(memory.day, database, now_ms(), complete=feed.day_is_complete), _TODAY_TTL_S
+        ),
         drift=drift,
         readers=readers,
         faults=lambda: background.failures() | {each.name: each.fault for each in threads if each.fault is not None},

@@ -47,6 +47,17 @@ class AlarmHook(BaseHook):
             self.log.warning("the alarm was not sent: create an Airflow connection %s or %s", WEBHOOK, MAIL)
         return accepted
 
+    def receivers(self) -> list[str]:
+        """The names of the connections that exist, which receive alarms."""
+        return [name for name in (WEBHOOK, MAIL) if self._exists(name)]
+
+    def _exists(self, conn_id: str) -> bool:
+        try:
+            self.get_connection(conn_id)
+        except AirflowNotFoundException:
+            return False
+        return True
+
     def _sent(self, conn_id: str, send: Callable[[Connection, Alarm], None], alarm: Alarm) -> bool:
         try:
             send(self.get_connection(conn_id), alarm)

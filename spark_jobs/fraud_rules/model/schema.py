@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from dataclasses import field as member
 from enum import StrEnum
 from functools import cached_property
 from pathlib import Path
@@ -17,6 +18,7 @@ from typing import Final
 import yaml
 
 from fraud_rules.errors import ConfigError
+from fraud_rules.model.field_display import DISPLAY_KEYS, FieldDisplay, parse_display
 from fraud_rules.runtime.yaml_file import read_yaml
 
 ID_FIELD: Final = "transactionId"
@@ -26,7 +28,7 @@ MAX_NAME_LENGTH: Final = 64
 MAX_PRECISION: Final = 18
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
-_KEYS = frozenset({"name", "type", "nullable", "aliases", "precision", "scale"})
+_KEYS = frozenset({"name", "type", "nullable", "aliases", "precision", "scale"}) | DISPLAY_KEYS
 
 
 class FieldType(StrEnum):
@@ -40,7 +42,10 @@ class FieldType(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One declared field. `aliases` are further member names that records may use; the product never writes them."""
+    """One declared field. `aliases` are further member names that records may use; the product never writes them.
+
+    `display` describes the field to people. It has no effect on rules, so fields with another one are equal.
+    """
 
     name: str
     type: FieldType
@@ -48,11 +53,18 @@ class Field:
     aliases: tuple[str, ...] = ()
     precision: int = 0
     scale: int = 0
+    display: FieldDisplay = member(default_factory=FieldDisplay, compare=False)
 
     @property
     def numeric(self) -> bool:
         """Whether rules can aggregate the field."""
         return self.type in (FieldType.LONG, FieldType.DECIMAL)
+
+    @property
+    def is_measure(self) -> bool:
+        """Whether the pages suggest the field for sums. Without a declaration: decimals, but no other numbers."""
+        declared = self.display.measure
+        return self.numeric and (self.type is FieldType.DECIMAL if declared is None else declared)
 
     @property
     def member_names(self) -> tuple[str, ...]:
@@ -85,8 +97,13 @@ class TransactionSchema:
         return cls.parse(read_yaml(path), str(path))
 
     def text(self) -> str:
-        """Format the schema as the text of a file that `load` can read."""
+        """Format the schema as the text of a file that `load` can read, without the display of its fields.
+
+        The text is part of a release, so a new label does not restart a detector.
+        """
         documents = [{**asdict(each), "type": each.type.value, "aliases": list(each.aliases)} for each in self.fields]
+        for document in documents:
+            del document["display"]
         return yaml.safe_dump({"fields": documents}, sort_keys=False)
 
     @classmethod
@@ -134,9 +151,10 @@ def _parse_field(position: int, item: object, faults: list[str]) -> Field | None
         faults.append(f"{label}: `type` must be one of {', '.join(FieldType)}")
     precision, scale = item.get("precision", 0), item.get("scale", 0)
     faults += _digit_faults(label, kind, precision, scale)
+    display = parse_display(item, label, faults)
     if len(faults) > before:
         return None
-    return Field(str(name), FieldType(str(kind)), nullable, tuple(aliases), precision, scale)
+    return Field(str(name), FieldType(str(kind)), nullable, tuple(aliases), precision, scale, display)
 
 
 def _is_name(name: object) -> bool:

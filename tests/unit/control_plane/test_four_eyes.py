@@ -73,6 +73,13 @@ def test_an_approval_ends_the_part_of_the_contributors_before_it(service: Contro
     approve(service, PAT, edited)
 
 
+def test_the_revision_of_an_approval_has_both_reasons(service: ControlService) -> None:
+    requested = service.change_state(ANN, 1, service.rule(1).row.revision, ACTIVE, "fired well on trial").row.pending
+    service.decide(PIA, pending(requested).id, approve=True, comment="seen")
+    comment = service.revisions(1).items[0].comment
+    assert comment == "requested by ann: fired well on trial; approved by pia: seen"
+
+
 def test_an_edit_of_a_paused_rule_counts_for_its_resumption(service: ControlService) -> None:
     approve(service, PIA, request(service, ANN))
     service.change_state(PAT, 1, service.rule(1).row.revision, PAUSE)

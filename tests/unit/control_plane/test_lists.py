@@ -182,7 +182,7 @@ def test_a_second_person_approves_a_change_of_a_list(scene: Scene, log: MemoryLo
     service.decide(PIA, pending.id, approve=True, comment="seen")
     assert values(scene) == ["1", "2", "3"]
     newest = service.lists.revisions("mules").items[0]
-    assert (newest.author, newest.comment) == ("pia", "case 9")
+    assert (newest.author, newest.comment) == ("pia", "requested by pat: case 9; approved by pia: seen")
     arrive(log)
     assert log.timeline().lists["mules"].values() == [1, 2, 3]
     again = service.lists.change(PAT, "mules", None, given(REMOVE, 1))

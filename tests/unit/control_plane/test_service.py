@@ -77,7 +77,7 @@ def test_amounts_keep_their_digits(scene: Scene) -> None:
     assert str(detail.row.document["limit"]) == "20.10"
     assert "limit: 20.10" in detail.yaml
     assert detail.text == "1,(shadow),(payeeId&beneficiaryId),,(paymentAmount),(SUM),(>),(20.10),(20)"
-    assert detail.says == "SUM(paymentAmount) > 20.10 in 20 min per beneficiaryId, payeeId"
+    assert "a total amount of more than 20.10 EUR within 20 minutes" in detail.says
 
 
 def test_a_change_of_an_outdated_revision_is_refused(scene: Scene) -> None:
@@ -162,7 +162,7 @@ def test_a_rule_without_grouping_says_that_it_is_over_all_transactions(scene: Sc
     made = scene.service.create(ANN, rule_input(groupingKeyNames=[]))
     assert (made.row.document["groupingKeyNames"], made.says) == (
         [],
-        "SUM(paymentAmount) > 20 in 20 min over all transactions",
+        "Alert when all payments together have a total amount of more than 20 EUR within 20 minutes.",
     )
     (change,) = scene.service.validate(rule_input(groupingKeyNames=["payeeId"]), rule_id=made.row.rule_id).changes
     assert (change.field, change.before, change.after) == ("groupingKeyNames", [], ["payeeId"])

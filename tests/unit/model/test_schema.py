@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from fraud_rules.errors import ConfigError
 from fraud_rules.model.schema import Field, FieldType, TransactionSchema
@@ -118,3 +119,43 @@ def test_a_file_that_is_not_yaml(tmp_path: Path, content: bytes) -> None:
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="No such file"):
         TransactionSchema.load(tmp_path / "schema.yaml")
+
+
+def test_the_display_of_a_field_changes_neither_equality_nor_the_text_of_a_release() -> None:
+    schema = TransactionSchema.load(CONFIG)
+    amount = schema.field("paymentAmount")
+    assert amount is not None
+    assert (amount.display.label, amount.display.unit, amount.display.minimum) == ("Amount", "EUR", 0)
+    plain = TransactionSchema.parse({"fields": [{k: v for k, v in each.items() if k in PLAIN} for each in documents()]})
+    assert plain == schema
+    assert plain.text() == schema.text()
+
+
+def test_sums_are_suggested_for_measures_only() -> None:
+    schema = TransactionSchema.load(CONFIG)
+    assert [field.name for field in schema.fields if field.is_measure] == ["paymentAmount"]
+    points = {"name": "points", "type": "long", "measure": True}
+    assert TransactionSchema.parse({"fields": [ID, TIME, points]}).fields[2].is_measure
+
+
+@pytest.mark.parametrize(
+    ("members", "fault"),
+    [
+        ({"label": 1}, "`label` must be a text"),
+        ({"unit": "x" * 201}, "`unit` must be a text of at most 200"),
+        ({"values": "CSH"}, "`values` must be a list"),
+        ({"measure": "yes"}, "`measure` must be true or false"),
+        ({"minimum": 0.5}, "`minimum` must be a whole number"),
+    ],
+)
+def test_a_faulty_display_is_rejected(members: dict[str, Any], fault: str) -> None:
+    with pytest.raises(ConfigError, match=fault):
+        TransactionSchema.parse({"fields": [ID, TIME, {"name": "a", "type": "long"} | members]})
+
+
+PLAIN = ("name", "type", "nullable", "aliases", "precision", "scale")
+
+
+def documents() -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = yaml.safe_load(CONFIG.read_text(encoding="utf-8"))["fields"]
+    return found

@@ -46,6 +46,7 @@ __all__ = [
     "Page",
     "ProblemReason",
     "ReadModel",
+    "RecentChange",
     "Revision",
     "RuleChanged",
     "RuleInput",
@@ -203,10 +204,11 @@ class RuleWithForms:
 
 
 class Validation(ReadModel):
-    """All faults of a rule, or the other forms of a valid rule."""
+    """All faults of a rule, or the other forms of a valid rule. `warnings` do not prevent a save."""
 
     valid: bool
     reasons: list[ProblemReason]
+    warnings: list[ProblemReason]
     document: dict[str, Any] | None
     yaml: str | None
     text: str | None
@@ -227,6 +229,18 @@ class Revision(ReadModel):
     comment: str
     source: str
     log_version: int | None
+
+
+class RecentChange(ReadModel):
+    """A change of a rule: its newest revisions, of all rules."""
+
+    rule_id: int
+    name: str
+    revision: int
+    state: StateName
+    author: str
+    at_ms: EpochMs = Field(serialization_alias="at")
+    comment: str
 
 
 class ControlResult(ReadModel):

@@ -50,11 +50,18 @@ class _Trigger(msgspec.Struct, rename="camel"):
     transaction_id: _Id | str
 
 
+class _Violated(msgspec.Struct, frozen=True):
+    severity: str | None = None
+
+
 class _Baseline(msgspec.Struct, rename="camel"):
     value: str
     count: _Whole
     window_start: _Whole
     window_end: _Whole
+
+
+_NOTHING_KNOWN: Final = _Violated()
 
 
 class AlertFacts(msgspec.Struct, rename="camel"):
@@ -69,6 +76,7 @@ class AlertFacts(msgspec.Struct, rename="camel"):
     window_end: _Whole
     event_time: _Whole
     shadow: bool = False
+    violated_rule: _Violated = _NOTHING_KNOWN
     baseline: _Baseline | None = None
     lists: dict[str, _Whole] | None = None
 

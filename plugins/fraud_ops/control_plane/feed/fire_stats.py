@@ -16,13 +16,14 @@ _HOUR_MS = 3_600_000
 
 @dataclass(frozen=True, slots=True)
 class RuleFireStats:
-    """The number and rate of a rule's alerts. `overlap` has, per other rule, the share of alerts for whose transaction
-    that rule fired too.
+    """The number and rate of a rule's alerts since `since_ms`, the first of them. `overlap` has, per other rule, the
+    share of alerts for whose transaction that rule fired too.
     """
 
     rule_id: int
     alerts: int
     per_hour: float
+    since_ms: int
     overlap: tuple[tuple[int, float], ...]
 
 
@@ -47,6 +48,7 @@ def fire_stats(alerts: Iterable[FeedAlert], retracted: Iterable[str], now_ms: in
             rule_id,
             count,
             round(count / max(1.0, (now_ms - first_ms[rule_id]) / _HOUR_MS), 2),
+            first_ms[rule_id],
             tuple((other, round(n / count, 4)) for other, n in both[rule_id].most_common(_MOST_OVERLAPS)),
         )
         for rule_id, count in sorted(counts.items())

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from fraud_ops.control_plane.background_thread import BackgroundThread
 from fraud_ops.control_plane.domain.snoozing import Snoozing
+from fraud_ops.control_plane.feed.day_figures import HOUR_MS, HOURS
 from fraud_ops.control_plane.feed.decisions import read_decision
 from fraud_ops.control_plane.feed.events import (
     Event,
@@ -25,14 +26,17 @@ from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.consume import ReceivedRecord, follow, topic_ends, topic_starts
 from fraud_rules.kafka.decoding import decode_or_skip
+from fraud_rules.kafka.reader import TopicReader
 from fraud_rules.logs.detector_status import decode_progress
 from fraud_rules.logs.rule_status import decode_operation
+from fraud_rules.runtime.clock import now_ms
 from fraud_rules.runtime.retry import RepeatedWork
 
 __all__ = ["FeedReader"]
 
 _ALERTS_BACK = 50_000
 _DECISIONS_BACK = 20_000
+_DAY_BACK = 300_000
 _OPERATIONS_BACK = 50_000
 _PROGRESS_BACK = 30_000
 _LISTED_BACK = 500
@@ -84,6 +88,8 @@ class FeedReader(BackgroundThread):
         self._next: dict[str, int] = {}
         self._ends: dict[str, int] = {}
         self._caught_up = threading.Event()
+        self._of_day = (topics.alerts, topics.shadow_alerts, topics.decisions)
+        self._day_is_complete = True
 
     def await_caught_up(self, timeout_s: float) -> bool:
         """Wait until the records are read that the topics had at the start."""
@@ -109,10 +115,31 @@ class FeedReader(BackgroundThread):
             known = self._next.get(topic)
             if known is not None and first <= known <= end:
                 continue
-            self._next[topic] = max(first, end - back)
+            self._next[topic] = self._first_offset(topic, first, end, back)
             self._ends[topic] = end
             if topic in self._sources:
                 self._memory.begin(self._sources[topic], self._next[topic], first)
+
+    def _first_offset(self, topic: str, first: int, end: int, back: int) -> int:
+        """The offset to begin at: `back` records before the end. The topics of the day's figures begin at the first
+        hour of these figures, if that is further back, but at most `_DAY_BACK` records.
+        """
+        offset = max(first, end - back)
+        if topic not in self._of_day or offset == first:
+            return offset
+        since_ms = (now_ms() // HOUR_MS - HOURS + 1) * HOUR_MS
+        with TopicReader(self._kafka, topic) as reader:
+            found = reader.offset_at(since_ms)
+        wanted = end if found is None else found
+        bound = max(first, end - _DAY_BACK)
+        if wanted < bound:
+            self._day_is_complete = False
+        return min(offset, max(wanted, bound))
+
+    @property
+    def day_is_complete(self) -> bool:
+        """Whether the day's figures cover all alerts and decisions of the last 24 hours."""
+        return self._day_is_complete and self.caught_up
 
     def _follow(self, attempt: RepeatedWork) -> None:
         bundle: list[Event] = []
@@ -162,7 +189,9 @@ class FeedReader(BackgroundThread):
                 mine = record.key == self._detector
                 return FeedBatch(record.append_ms, decode_progress(value)) if mine else None
             case topics.decisions:
-                self._memory.decisions.add(read_decision(record.offset, record.append_ms, value))
+                decision = read_decision(record.offset, record.append_ms, value)
+                self._memory.decisions.add(decision)
+                self._memory.day.add_decision(decision)
             case topics.late_transactions:
                 self._memory.late.append(read_late(record.append_ms, value))
             case topics.quarantine:

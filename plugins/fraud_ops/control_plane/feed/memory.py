@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from operator import attrgetter
 
 from fraud_ops.control_plane.feed.counts import MinuteCounts
+from fraud_ops.control_plane.feed.day_figures import DayFigures
 from fraud_ops.control_plane.feed.decisions import DecisionMemory
 from fraud_ops.control_plane.feed.events import (
     Event,
@@ -84,6 +85,7 @@ class FeedMemory:
         self.quarantine: deque[FeedQuarantine] = deque(maxlen=_LISTED)
         self.counts = MinuteCounts()
         self.decisions = DecisionMemory()
+        self.day = DayFigures()
         self._floor = FeedPlace()
         self._edges: dict[FeedSource, Edge] = {}
 
@@ -208,6 +210,7 @@ class FeedMemory:
             self._edges[alert.source] = replace(edge, bound=_just_after(alert))
         if alert.added_ms is None:
             self.counts.add(alert.facts.rule_id, alert.append_ms)
+            self.day.add_alert(alert)
         while len(self._alerts) > self._bounds.alerts or self._bytes > self._bounds.alert_bytes:
             old = self._alerts.popleft()
             self._bytes -= old.size

@@ -13,7 +13,15 @@ from fraud_ops.control_plane.service.contributors import contributors_of, encode
 from fraud_ops.control_plane.service.lists.contributors import contributors_of_lists
 from fraud_ops.control_plane.store.models import ApprovalRow, ListHead, RuleHead
 
-__all__ = ["check_request", "detail_of", "open_request", "record_decision", "record_rejection", "request_approval"]
+__all__ = [
+    "check_request",
+    "decided_comment",
+    "detail_of",
+    "open_request",
+    "record_decision",
+    "record_rejection",
+    "request_approval",
+]
 
 
 def request_approval(
@@ -96,6 +104,12 @@ def record_rejection(
         )
     )
     work.changed.append(_changed(head))
+
+
+def decided_comment(request: ApprovalRow, approver: str, comment: str) -> str:
+    """The comment of the revision that an approval creates: both reasons, each with its user."""
+    asked = f"requested by {request.requested_by}" + (f": {request.comment}" if request.comment else "")
+    return f"{asked}; approved by {approver}" + (f": {comment}" if comment else "")
 
 
 def detail_of(request: ApprovalRow) -> dict[str, object]:

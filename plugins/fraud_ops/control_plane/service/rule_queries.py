@@ -22,7 +22,8 @@ from fraud_ops.control_plane.domain.read_models import (
 from fraud_ops.control_plane.domain.rule_input import RuleReader, differences
 from fraud_ops.control_plane.service.changes import head_of
 from fraud_ops.control_plane.store.models import ApprovalRow, RevisionRow, RuleHead
-from fraud_rules.codec.rules.export import RuleFormat, describe, export_documents
+from fraud_rules.codec.rules.export import RuleFormat, export_documents
+from fraud_rules.codec.rules.sentence import rule_sentence
 from fraud_rules.errors import InputInvalid, Reason
 
 __all__ = [
@@ -70,7 +71,11 @@ def forms(reader: RuleReader, document: str) -> tuple[str, str | None, str]:
         line = None if rule is None else export_documents([members], RuleFormat.TEXT).strip()
     except InputInvalid:
         line = None
-    return export_documents([members], RuleFormat.YAML), line, "" if rule is None else describe(rule)
+    return (
+        export_documents([members], RuleFormat.YAML),
+        line,
+        "" if rule is None else rule_sentence(rule, reader.schema),
+    )
 
 
 def revisions(session: Session, rule_id: int, *, limit: int, before: int | None) -> Page[Revision]:

@@ -33,7 +33,7 @@ from fraud_ops.control_plane.service.changes import (
 )
 from fraud_ops.control_plane.service.contributors import contributors_of
 from fraud_ops.control_plane.service.lists.uses import check_lists
-from fraud_ops.control_plane.service.requests import check_request, detail_of, request_approval
+from fraud_ops.control_plane.service.requests import check_request, decided_comment, detail_of, request_approval
 from fraud_ops.control_plane.service.rule_queries import revision_of
 from fraud_ops.control_plane.store.models import ApprovalRow, RuleHead
 from fraud_rules.codec.rules.apply import control_record
@@ -225,7 +225,7 @@ def _validated_rule(work: UnitOfWork, state: StateName, document: dict[str, obje
 
 def carry_out(work: UnitOfWork, request: ApprovalRow, head: RuleHead, actor: Actor, comment: str) -> None:
     """Carry out an approved change. Raises Invalid."""
-    detail = detail_of(request)
+    detail, comment = detail_of(request), decided_comment(request, actor.user, comment)
     contributors = _contributors_after(request, actor)
     if request.target is not None:
         _save_transition(work, head, StateName(request.target), actor.user, comment, detail, contributors)

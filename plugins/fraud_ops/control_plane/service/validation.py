@@ -13,6 +13,7 @@ from fraud_ops.control_plane.service import rule_queries
 from fraud_ops.control_plane.service.ids import storable_id
 from fraud_ops.control_plane.service.lists.uses import check_lists
 from fraud_ops.control_plane.store.models import RuleHead
+from fraud_rules.codec.rules.known_values import unknown_values
 
 __all__ = ["validate"]
 
@@ -30,13 +31,16 @@ def validate(session: Session, reader: RuleReader, rule_input: RuleInput, rule_i
         check_lists(session, rule)
     except Invalid as error:
         reasons = [ProblemReason.model_validate(reason) for reason in error.reasons]
-        return Validation(valid=False, reasons=reasons, document=None, yaml=None, text=None, says=None, changes=[])
+        return Validation(
+            valid=False, reasons=reasons, warnings=[], document=None, yaml=None, text=None, says=None, changes=[]
+        )
     known = known or session.get(RuleHead, storable_id(rule.rule_id))
     yaml, text, says = rule_queries.forms(reader, encode_rule(rule))
     before: Document = {} if known is None else document_of(known.document)
     return Validation(
         valid=True,
         reasons=[],
+        warnings=[ProblemReason.model_validate(each) for each in unknown_values(rule, reader.schema)],
         document=dict(rule.document),
         yaml=yaml,
         text=text,

@@ -17,7 +17,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from fraud_ops.control_plane.domain.errors import LimitReached, NotFound, RequestRefused
+from fraud_rules.batch.archive.manifest import Table
+from fraud_rules.batch.archive.store import ArchiveStore
 from fraud_rules.configuration.project import HOME_VARIABLE, Project
+from fraud_rules.model.day import Day
 
 __all__ = ["WhatIfQuestion", "WhatIfRun", "WhatIfRunner", "WhatIfStatus"]
 
@@ -104,6 +107,11 @@ class WhatIfRunner:
         if run is None:
             raise NotFound("this what-if does not exist; the API server may have restarted since")
         return run
+
+    def days(self) -> list[Day]:
+        """List the archived days, ascending. Raises ArchiveDamaged."""
+        manifest = ArchiveStore.at(str(self._archive)).latest()
+        return sorted({*manifest.days(Table.TRANSACTIONS), *manifest.days(Table.IMPORTED)})
 
     def close(self) -> None:
         """Cancel the waiting what-ifs and kill the running one."""

@@ -23,7 +23,7 @@ from fraud_ops.control_plane.web.extensions import extensions
 from fraud_ops.control_plane.web.guard import Guard
 from fraud_ops.control_plane.web.lanes import Lanes
 from fraud_ops.control_plane.web.rates import Throttle
-from fraud_ops.control_plane.web.routes import admin, alert_searches, alerts, decisions, detector, lists, rules
+from fraud_ops.control_plane.web.routes import admin, alert_searches, alerts, decisions, detector, lists, rules, today
 from fraud_ops.control_plane.web.schemas.alerts import Alert, AlertBatch, CorrectionEvent, Gap
 from fraud_ops.control_plane.web.schemas.base import Problem
 from fraud_ops.control_plane.web.schemas.detector import ProgressPoint
@@ -33,7 +33,19 @@ __all__ = ["PREFIX", "app", "create_app"]
 
 PREFIX = "/fraud/control"
 
-_PAGES = ("rules", "lists", "alerts", "decisions", "approvals", "quality", "detector", "audit", "admin", "demo")
+_PAGES = (
+    "today",
+    "rules",
+    "lists",
+    "alerts",
+    "decisions",
+    "approvals",
+    "quality",
+    "detector",
+    "audit",
+    "admin",
+    "demo",
+)
 _STATIC = Path(__file__).parents[1] / "static"
 _EVENTS: tuple[type[Any], ...] = (Alert, AlertBatch, CorrectionEvent, Gap, RuleChanged, ProgressPoint, Problem)
 _SECURITY = {"Airflow": {"type": "http", "scheme": "bearer", "bearerFormat": "JWT"}}
@@ -55,7 +67,7 @@ def create_app(opener: Opener = compose_here, static: Path = _STATIC) -> FastAPI
     application.state.service = ServiceHolder(opener)
     application.state.throttle = Throttle()
     added = (extension.routes for extension in extensions().values())
-    own = (admin, rules, lists, alert_searches, alerts, decisions, detector)
+    own = (admin, rules, lists, alert_searches, alerts, decisions, detector, today)
     for routes in (*(each.routes for each in own), *added):
         application.include_router(routes)
     _add_pages(application, static)

@@ -16,6 +16,8 @@ from fraud_rules.configuration.project import Project
 
 __all__ = ["compose_here", "compose_in_loop"]
 
+_ARCHIVE_DAG = "fraud_archive"
+
 
 def compose_here(loop: asyncio.AbstractEventLoop, stack: ExitStack) -> ControlPlane:
     """Create the control plane in this API server. Raises ConfigError if a connection is missing, Unavailable."""
@@ -30,8 +32,21 @@ def compose_here(loop: asyncio.AbstractEventLoop, stack: ExitStack) -> ControlPl
         kafka=kafka_of(connection(KAFKA)),
         archive=archive_folder(),
         alarm=alarm,
+        archive_due_ms=_archive_due_ms,
+        alarm_receivers=lambda: AlarmHook().receivers(),
     )
     return compose_in_loop(here, loop, stack)
+
+
+def _archive_due_ms() -> int | None:
+    """The time of the next run of the DAG that archives, as the scheduler has planned it."""
+    from airflow.models.dag import DagModel
+    from airflow.utils.session import create_session
+
+    with create_session() as session:
+        found = session.get(DagModel, _ARCHIVE_DAG)
+        due = None if found is None or found.is_paused else found.next_dagrun_create_after
+    return None if due is None else int(due.timestamp() * 1_000)
 
 
 def compose_in_loop(here: Environment, loop: asyncio.AbstractEventLoop, stack: ExitStack) -> ControlPlane:

@@ -23,7 +23,7 @@ from fraud_ops.control_plane.service.contributors import contributors_of, encode
 from fraud_ops.control_plane.service.lists.changes import NewListChange, checked_list, head_of_list, save_list
 from fraud_ops.control_plane.service.lists.expiries import expiries_of
 from fraud_ops.control_plane.service.lists.uses import strongest_state, uses_of_lists
-from fraud_ops.control_plane.service.requests import detail_of, open_request
+from fraud_ops.control_plane.service.requests import decided_comment, detail_of, open_request
 from fraud_ops.control_plane.store.models import ApprovalRow, ListHead
 from fraud_rules.codec.rules.list_files import plan_set
 from fraud_rules.codec.rules.lists import encode_list_records
@@ -95,7 +95,7 @@ def carry_out(work: UnitOfWork, request: ApprovalRow, head: ListHead, actor: Act
     if records:
         new = NewListChange(
             wanted, SOURCE, actor.user, request.author, ACTION, records,
-            comment=request.comment or comment, expires_at_ms=expires_at_ms,
+            comment=decided_comment(request, actor.user, comment), expires_at_ms=expires_at_ms,
             detail=detail_of(request) | {"decisionComment": comment},
             approved=is_second_person(actor.user, request.requested_by, contributors_of(request)),
         )  # fmt: skip

@@ -8,9 +8,11 @@ import { Problem } from "./api/http";
 import { airflowColorScheme } from "./colorScheme";
 import { EmptyState } from "./components/EmptyState";
 import { ErrorBoundary } from "./components/ErrorBoundary";
+import { BASE_PATH } from "./parentAddress";
 import { RulesPage } from "./rules/RulesPage";
 import { Shell } from "./Shell";
 import { theme, variables } from "./theme";
+import { TodayPage } from "./today/TodayPage";
 
 const RulePage = lazy(() => import("./rules/RulePage"));
 const ApprovalsPage = lazy(() => import("./rules/ApprovalsPage"));
@@ -49,7 +51,7 @@ export function App() {
       colorSchemeManager={colorSchemes}
     >
       <QueryClientProvider client={client}>
-        <BrowserRouter basename="/fraud/control">
+        <BrowserRouter basename={BASE_PATH}>
           <ErrorBoundary>
             <Suspense>
               <PageRoutes />
@@ -66,7 +68,8 @@ function PageRoutes() {
   return (
     <Routes>
       <Route element={<Shell />}>
-        <Route index element={<Navigate to="/rules" replace />} />
+        <Route index element={<Navigate to="/today" replace />} />
+        <Route path="today" element={<TodayPage />} />
         <Route path="rules" element={<RulesPage />} />
         <Route path="rules/new" element={<RulePage key="new" />} />
         <Route path="rules/:id" element={<RulePage />} />

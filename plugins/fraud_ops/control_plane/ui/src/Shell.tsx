@@ -10,11 +10,13 @@ import { Chip, type Tone } from "./components/Chip";
 import { ErrorBoundary } from "./components/ErrorBoundary";
 import { QueryResult } from "./components/QueryResult";
 import { OutageBanner } from "./outage/OutageBanner";
+import { useParentAddress } from "./parentAddress";
 import { StreamProvider, useStream } from "./stream/StreamProvider";
 
 /** The frame of every page: navigation, user, outage banner, and the state of the event stream. */
 export function Shell() {
   const me = useMe();
+  useParentAddress();
   return (
     <>
       <a className="skip" href="#content">
@@ -48,6 +50,7 @@ function NavigationBar({ me }: { me: Me }) {
       <div className="bar-inside">
         <nav aria-label="Fraud rules">
           <ul>
+            <NavigationLink to="/today">Today</NavigationLink>
             <NavigationLink to="/rules">Rules</NavigationLink>
             <NavigationLink to="/lists">Lists</NavigationLink>
             <NavigationLink to="/alerts">Alerts</NavigationLink>
@@ -69,6 +72,9 @@ function NavigationBar({ me }: { me: Me }) {
         </nav>
         <Group gap="xs" wrap="nowrap">
           <StreamStatus />
+          <Text size="xs" c="dimmed" visibleFrom="lg" title="Time zone of all times on these pages" className="clip">
+            {Intl.DateTimeFormat().resolvedOptions().timeZone}
+          </Text>
           <Text
             size="xs"
             c="dimmed"

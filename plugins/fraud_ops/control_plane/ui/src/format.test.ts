@@ -9,7 +9,8 @@ import {
   formatPercent,
   ruleFormula,
 } from "./format";
-import { rule } from "./testing/samples";
+import { groupDigits, ruleSentence } from "./ruleSentence";
+import { rule, SCHEMA } from "./testing/samples";
 
 test("values for display", () => {
   expect(formatNumber(12_345)).toBe("12,345");
@@ -38,6 +39,19 @@ test("the comparison of an alert", () => {
 
 test.each(ruleLines)("the line of the command line: $says", ({ document, says }) => {
   expect(ruleFormula(document)).toBe(says);
+});
+
+test.each(ruleLines)("the sentence of the command line: $words", ({ document, words }) => {
+  expect(ruleSentence(document, SCHEMA.fields)).toBe(words);
+});
+
+test("an unfinished rule has no sentence", () => {
+  expect(ruleSentence({ groupingKeyNames: [], limitOperatorType: ">", limit: 1 }, SCHEMA.fields)).toBeNull();
+  expect(ruleSentence({}, SCHEMA.fields)).toBeNull();
+});
+
+test("numbers with separators of thousands", () => {
+  expect(["1234567.50", "-1000", "999", "n/a"].map(groupDigits)).toEqual(["1,234,567.50", "-1,000", "999", "n/a"]);
 });
 
 test("the line of an unfinished rule", () => {

@@ -1,5 +1,7 @@
 import { toText } from "./api/exactJson";
 import type { Liveness, RuleDocument } from "./api/types";
+import { fieldLabel, type Fields } from "./fields";
+import { groupDigits } from "./ruleSentence";
 
 const whole = new Intl.NumberFormat("en");
 const short = new Intl.NumberFormat("en", { maximumFractionDigits: 1 });
@@ -102,7 +104,7 @@ function deviationSign(rule: RuleDocument): string {
 /** The comparison of an alert, with the value of its baseline: > 3 x 41.5. */
 export function comparisonText(rule: RuleDocument, baseline?: { value: string } | null): string {
   const operator = toText(rule["limitOperatorType"]);
-  const limit = toText(rule["limit"]);
+  const limit = groupDigits(toText(rule["limit"]));
   if (!baseline) return `${operator} ${limit}`;
   if (!countsDeviations(rule)) return `${operator} ${limit} x ${baseline.value}`;
   return `${operator} ${baseline.value} ${deviationSign(rule)} ${limit} deviations`;
@@ -150,10 +152,10 @@ export function windowText(rule: RuleDocument): string {
   return `${seconds / size} ${name}`;
 }
 
-/** A grouping key as text: payeeId 12 · beneficiaryId 7. */
-export function formatKey(key: Record<string, unknown> | null): string {
+/** A grouping key as text: Payer 12 · Beneficiary 7. Without `fields`, with the names of the fields. */
+export function formatKey(key: Record<string, unknown> | null, fields: Fields = []): string {
   if (key === null) return "all keys";
   return Object.entries(key)
-    .map(([name, value]) => `${name} ${toText(value)}`)
+    .map(([name, value]) => `${fieldLabel(name, fields)} ${toText(value)}`)
     .join(" · ");
 }

@@ -5,6 +5,9 @@ import "./pages.css";
 import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
 import { App } from "./App";
+import { openParentAddress } from "./parentAddress";
+
+openParentAddress();
 
 const root = document.getElementById("root");
 if (root) {

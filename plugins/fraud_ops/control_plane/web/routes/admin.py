@@ -20,6 +20,7 @@ from fraud_ops.control_plane.web.schemas.base import MAX_ID
 from fraud_rules.codec.rules.lists import LIST_NAME
 from fraud_rules.codec.rules.members import MEMBERS
 from fraud_rules.model.rule import AggregateFunction, Operator, RuleAction
+from fraud_rules.model.schema import Field
 from fraud_rules.runtime.clock import now_ms
 
 __all__ = ["routes"]
@@ -50,13 +51,9 @@ def me(plane: CurrentPlane, user: CurrentUser) -> Response:
 @routes.get("/schema", response_model=schemas.SchemaShown, openapi_extra=least("viewer"))
 def schema(plane: CurrentPlane) -> Response:
     """Read the fields, aggregators, operators and limits for rules."""
-    fields = [
-        schemas.FieldShown(name=each.name, type=each.type.value, nullable=each.nullable, aliases=list(each.aliases))
-        for each in plane.schema.fields
-    ]
     return answer(
         schemas.SchemaShown(
-            fields=fields,
+            fields=[_field(each) for each in plane.schema.fields],
             aggregators=[each.value for each in AggregateFunction],
             operators=[each.value for each in Operator],
             actions=[each.value for each in RuleAction],
@@ -126,6 +123,22 @@ def unbind(plane: CurrentPlane, who: CurrentActor, user: UserName) -> Response:
     plane.service.unbind(who, user)
     plane.roles.forget()
     return nothing()
+
+
+def _field(field: Field) -> schemas.FieldShown:
+    display = field.display
+    return schemas.FieldShown(
+        name=field.name,
+        type=field.type.value,
+        nullable=field.nullable,
+        aliases=list(field.aliases),
+        label=display.label,
+        description=display.description,
+        unit=display.unit,
+        values=list(display.values),
+        measure=field.is_measure,
+        minimum=display.minimum,
+    )
 
 
 def _camel(name: str) -> str:

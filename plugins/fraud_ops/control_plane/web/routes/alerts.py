@@ -241,6 +241,7 @@ def _quality(fired: RuleFireStats, marks: tuple[int, int], *, flooding: bool) ->
         rule_id=fired.rule_id,
         alerts=fired.alerts,
         per_hour=fired.per_hour,
+        since=fired.since_ms,
         fraud=marked.fraud,
         not_fraud=marked.not_fraud,
         precision=marked.precision,

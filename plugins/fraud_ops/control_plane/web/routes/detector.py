@@ -9,6 +9,7 @@ import msgspec
 from fastapi import Path, Query, Response
 
 from fraud_ops.airflow_ui.runbooks import runbook_path
+from fraud_ops.control_plane.domain.errors import RequestRefused
 from fraud_ops.control_plane.domain.read_models import RuleInput
 from fraud_ops.control_plane.feed.events import FeedQuarantine
 from fraud_ops.control_plane.service.panel import Panel
@@ -49,6 +50,7 @@ def progress(plane: CurrentPlane, minutes: Annotated[int, Query(ge=1, le=60)] = 
             readers=[schemas.ReaderShown.model_validate(each) for each in plane.readers.states],
             faults=[schemas.Fault(thread=name, fault=fault) for name, fault in plane.faults().items()],
             unreadable=skipped_by_topic(),
+            alarm_receivers=list(plane.alarm_receivers()),
         )
     )
 
@@ -74,10 +76,19 @@ def start_what_if(plane: CurrentPlane, who: CurrentActor, body: schemas.WhatIfRe
         return problem(422, "the rule is not valid", validated.reasons)
     if not all(limit.is_finite() and abs(limit.adjusted()) <= _DIGITS for limit in body.limits or ()):
         raise WebError(422, f"limits must be finite numbers of at most {_DIGITS} digits")
+    if not plane.what_ifs.days():
+        raise RequestRefused("no past day is archived yet: wait for the next run of fraud_archive")
     record = encode_document({**validated.document, "ruleState": "ACTIVE"})
     question = WhatIfQuestion(record, body.days, tuple(body.limits or ()), body.windows)
     run = plane.what_ifs.start(question, who.user, plane.settings.rates.what_ifs)
     return answer(schemas.WhatIfStarted(id=run.id), 202)
+
+
+@routes.get("/archived-days", response_model=schemas.ArchivedDays, openapi_extra=least("analyst", LaneName.READS))
+def list_archived_days(plane: CurrentPlane) -> Response:
+    """List the archived days, on which a what-if can evaluate a rule."""
+    days = [str(day) for day in plane.what_ifs.days()]
+    return answer(schemas.ArchivedDays(days=days, next_run=plane.archive_due_ms()))
 
 
 @routes.get("/whatif/{what_if_id}", response_model=schemas.WhatIf, openapi_extra=least("analyst"))

@@ -31,6 +31,12 @@ class FieldShown(ResponseModel):
     type: str
     nullable: bool
     aliases: list[str]
+    label: str = Field(description="The field in words; empty if the schema has none.")
+    description: str
+    unit: str = Field(description="The unit or currency of its numbers; empty for none.")
+    values: list[str] = Field(description="The texts that usually occur; empty if unknown.")
+    measure: bool = Field(description="Whether sums and averages of the field make sense.")
+    minimum: int | None = Field(description="The smallest number that occurs; null if unknown.")
 
 
 class SchemaShown(ResponseModel):

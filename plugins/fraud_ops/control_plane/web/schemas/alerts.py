@@ -152,7 +152,8 @@ class QualityRow(ResponseModel):
 
     rule_id: int
     alerts: int
-    per_hour: float
+    per_hour: float = Field(description="The rate; for a rule whose first alert is under an hour old, its alerts.")
+    since: EpochMs = Field(description="The time of the first alert.")
     fraud: int
     not_fraud: int
     precision: float | None

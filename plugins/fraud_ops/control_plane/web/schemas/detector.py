@@ -143,7 +143,8 @@ class Fault(ResponseModel):
 
 class Progress(ResponseModel):
     """The detector's panel. `status` is null before the detector's first report. Two points further apart than `gapMs`
-    have an outage between them. `unreadable` counts the records that this API server has skipped, by topic."""
+    have an outage between them. `unreadable` counts the records that this API server has skipped, by topic.
+    `alarmReceivers` are the connections that receive alarms."""
 
     status: DetectorState | None
     liveness: Liveness
@@ -154,6 +155,7 @@ class Progress(ResponseModel):
     readers: list[ReaderShown]
     faults: list[Fault]
     unreadable: dict[str, int]
+    alarm_receivers: list[str]
 
 
 class WhatIfRequest(Request):
@@ -164,6 +166,13 @@ class WhatIfRequest(Request):
     days: Annotated[int, Field(ge=1, le=90)] = 7
     limits: Annotated[list[Decimal], Field(max_length=50)] | None = None
     windows: bool = True
+
+
+class ArchivedDays(ResponseModel):
+    """The archived days, ascending. `nextRun` is the time of the next run of the archive job, null if unknown."""
+
+    days: list[str]
+    next_run: EpochMs | None
 
 
 class WhatIfStarted(ResponseModel):

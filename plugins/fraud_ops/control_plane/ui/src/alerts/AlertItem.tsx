@@ -2,16 +2,25 @@ import { Button, Group } from "@mantine/core";
 import { memo } from "react";
 import { Link } from "react-router";
 import { toText } from "../api/exactJson";
-import { useApiMutation, useCan } from "../api/hooks";
+import { useApiMutation, useCan, useSchema } from "../api/hooks";
 import { queryString } from "../api/http";
 import { Chip } from "../components/Chip";
 import { Fact } from "../components/Fact";
+import { FieldValue } from "../components/FieldValue";
+import { RuleText } from "../components/RuleText";
+import { SeverityChip } from "../components/SeverityChip";
 import { Timestamp } from "../components/Timestamp";
-import { comparisonText, formatDuration, formatKey, formatNumber, ruleFormula } from "../format";
+import { fieldLabel, type Fields, unitOf } from "../fields";
+import { comparisonText, formatDuration, formatKey, formatNumber } from "../format";
+import { groupDigits } from "../ruleSentence";
+import { severityLevel } from "../severity";
 import { BaselineFacts } from "./BaselineFacts";
 import { EvidencePanel } from "./EvidencePanel";
+import { historyMatters } from "./shortHistory";
 import { SnoozeButton } from "./SnoozeButton";
 import type { Alert, Mark } from "./types";
+
+const NO_FIELDS: Fields = [];
 
 interface Props {
   alert: Alert;
@@ -27,31 +36,37 @@ interface Props {
 /** One alert: rule, key and value. When open, it shows all fields, actions and evidence. */
 export const AlertItem = memo(function AlertItem({ alert, name, isNew, isOpen, onToggle, onMark, onSnoozed }: Props) {
   const rule = alert.violatedRule;
+  const fields = useSchema().data?.fields ?? NO_FIELDS;
   return (
     <li
       className={isNew ? "alert fresh" : "alert"}
       data-shadow={alert.shadow}
+      data-severity={severityLevel(rule["severity"])}
       data-retracted={alert.correction?.kind === "RETRACTED"}
     >
       <button type="button" className="alert-head" aria-expanded={isOpen} onClick={onToggle}>
         <Timestamp ms={alert.appendTime} />
+        <span>
+          <SeverityChip severity={toText(rule["severity"])} />
+        </span>
         <span className="wrap alert-what">
           <strong>
             {alert.ruleId} {toText(rule["name"]) || name}
           </strong>
         </span>
-        <span className="wrap number">{formatKey(alert.key)}</span>
+        <span className="wrap number">{formatKey(alert.key, fields)}</span>
         <span className="number wrap">
-          <strong>{alert.triggeringValue}</strong> {comparisonText(rule, alert.baseline)}
+          <strong>{groupDigits(alert.triggeringValue)}</strong> {comparisonText(rule, alert.baseline)}
+          {unitOf(rule, fields)}
         </span>
-        <Badges alert={alert} />
+        <Badges alert={alert} fields={fields} />
       </button>
       {isOpen && <Details alert={alert} onMark={onMark} onSnoozed={onSnoozed} />}
     </li>
   );
 });
 
-function Badges({ alert }: { alert: Alert }) {
+function Badges({ alert, fields }: { alert: Alert; fields: Fields }) {
   return (
     <span style={{ display: "flex", flexWrap: "wrap", gap: 4 }}>
       {alert.shadow && <Chip tone="shadow">Shadow</Chip>}
@@ -71,8 +86,8 @@ function Badges({ alert }: { alert: Alert }) {
         </Chip>
       )}
       {alert.snoozed && <Chip>Snoozed</Chip>}
-      {!alert.windowComplete && (
-        <Chip tone="warn" title="The history of this key is shorter than the window">
+      {historyMatters(alert, fields) && (
+        <Chip title="The history of this key is shorter than the window. More history could change this result.">
           Short history
         </Chip>
       )}
@@ -83,12 +98,11 @@ function Badges({ alert }: { alert: Alert }) {
 type DetailsProps = Pick<Props, "alert" | "onMark" | "onSnoozed">;
 
 function Details({ alert, onMark, onSnoozed }: DetailsProps) {
+  const fields = useSchema().data?.fields ?? NO_FIELDS;
   return (
     <div className="alert-body">
-      <p className="code" style={{ margin: "0 0 0.75rem" }}>
-        {ruleFormula(alert.violatedRule)}
-        {alert.violatedRule["filter"] ? `, where ${toText(alert.violatedRule["filter"])}` : ""}
-        {alert.violatedRule["when"] ? `, when ${toText(alert.violatedRule["when"])}` : ""} ·{" "}
+      <p style={{ margin: "0 0 0.75rem" }}>
+        <RuleText rule={alert.violatedRule} withLine />{" "}
         <Link to={`/rules/${alert.ruleId}?tab=versions&log=${alert.ruleVersion}`}>
           Rule version that fired ({alert.ruleVersion})
         </Link>
@@ -109,8 +123,8 @@ function Details({ alert, onMark, onSnoozed }: DetailsProps) {
         {alert.suppressed > 0 && <Fact name="Suppressed since previous alert">{formatNumber(alert.suppressed)}</Fact>}
         <Fact name="Arrival to alert">{formatDuration(Math.max(0, alert.appendTime - alert.ingestionTime))}</Fact>
         {Object.entries(alert.triggeringEvent).map(([field, value]) => (
-          <Fact key={field} name={field}>
-            {/Time(stamp)?$/u.test(field) && typeof value === "number" ? <Timestamp ms={value} /> : toText(value)}
+          <Fact key={field} name={fieldLabel(field, fields)}>
+            <FieldValue name={field} value={value} fields={fields} />
           </Fact>
         ))}
       </dl>

@@ -14,6 +14,7 @@ let snoozed: object[] = [];
 
 const server = mockServer(
   http.get(`*${API}/me`, () => HttpResponse.json(ANALYST)),
+  http.get(`*${API}/schema`, () => HttpResponse.json(SCHEMA)),
   http.get(`*${API}/rules`, () => HttpResponse.json({ items: [rule()], next: null })),
   http.get(`*${API}/schema`, () => HttpResponse.json(SCHEMA)),
   http.get(`*${API}/snoozes`, () => HttpResponse.json({ items: [] })),
@@ -78,6 +79,24 @@ test("an alert shows its baseline, and the versions of its lists", async () => {
   await userEvent.click(within(item).getByRole("button", { expanded: false }));
   for (const fact of [/Current value124.5/u, /Expected value41.5/u, /Factor3/u, /baseline12/u, /List versionsmules 7/u])
     expect(item).toHaveTextContent(fact);
+});
+
+test("an alert shows severity, labels, amounts with separators, and the rule in words", async () => {
+  const large = alert("a", {
+    triggeringValue: "67091.88",
+    violatedRule: { ...rule().document, severity: "Critical", limit: 50_000, filter: "paymentType = 'CSH'" },
+  });
+  answers({ first: { items: [large], ...END } });
+  renderPage(<AlertsPage />);
+  const item = await screen.findByRole("listitem");
+  expect(item).toHaveAttribute("data-severity", "critical");
+  await waitFor(() => expect(item).toHaveTextContent("Payer 12"));
+  expect(item).toHaveTextContent("67,091.88 > 50,000 EUR");
+  await userEvent.click(within(item).getByRole("button", { expanded: false }));
+  expect(item).toHaveTextContent(
+    "Alert when one payer has a total amount of more than 50,000 EUR within 20 minutes. Only payments where paymentType = 'CSH' count.",
+  );
+  expect(item).toHaveTextContent("Amount11.5 EUR");
 });
 
 test("a snoozed alert leaves the list at once", async () => {

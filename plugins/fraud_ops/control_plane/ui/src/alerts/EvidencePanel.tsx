@@ -1,13 +1,14 @@
 import { Button, Table, Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
-import { toText } from "../api/exactJson";
+import { useSchema } from "../api/hooks";
 import { get, queryString } from "../api/http";
 import { keys } from "../api/keys";
 import type { Evidence } from "../api/types";
+import { FieldValue } from "../components/FieldValue";
 import { QueryResult } from "../components/QueryResult";
 import { ScrollableTable } from "../components/ScrollableTable";
-import { formatTime } from "../format";
+import { fieldLabel } from "../fields";
 import type { Alert } from "./types";
 
 /** The transactions in an alert's window, read on request. */
@@ -30,6 +31,7 @@ export function EvidencePanel({ alertId, position }: Pick<Alert, "alertId" | "po
 }
 
 function Transactions({ evidence }: { evidence: Evidence }) {
+  const schema = useSchema().data?.fields ?? [];
   const fields = [...new Set(evidence.transactions.flatMap((each) => Object.keys(each)))];
   return (
     <>
@@ -38,12 +40,12 @@ function Transactions({ evidence }: { evidence: Evidence }) {
         {evidence.missing && `: ${evidence.missing}`}
       </Text>
       {evidence.transactions.length > 0 && (
-        <ScrollableTable label="Transactions in window" columns={fields}>
+        <ScrollableTable label="Transactions in window" columns={fields.map((field) => fieldLabel(field, schema))}>
           {evidence.transactions.map((transaction, i) => (
             <Table.Tr key={i}>
               {fields.map((field) => (
                 <Table.Td key={field} className="number">
-                  {cellText(field, transaction[field])}
+                  <FieldValue name={field} value={transaction[field]} fields={schema} />
                 </Table.Td>
               ))}
             </Table.Tr>
@@ -52,8 +54,4 @@ function Transactions({ evidence }: { evidence: Evidence }) {
       )}
     </>
   );
-}
-
-function cellText(field: string, value: unknown): string {
-  return typeof value === "number" && /Time(stamp)?$/u.test(field) ? formatTime(value) : toText(value);
 }

@@ -8,8 +8,9 @@ import type { QualityTable } from "../api/types";
 import { Chip } from "../components/Chip";
 import { EmptyState } from "../components/EmptyState";
 import { PageHeader, usePageTitle } from "../components/PageHeader";
+import { Precision } from "../components/Precision";
 import { QueryResult } from "../components/QueryResult";
-import { formatNumber, formatPercent } from "../format";
+import { formatDuration, formatNumber, formatPercent } from "../format";
 
 /** The quality of each rule: alert rate, precision, and overlap with other rules. */
 export default function QualityPage() {
@@ -22,7 +23,10 @@ export default function QualityPage() {
   });
   return (
     <>
-      <PageHeader title="Quality" subtitle="Precision: share of frauds among marked alerts" />
+      <PageHeader
+        title="Quality"
+        subtitle="Precision: share of frauds among marked alerts, with its 95% interval from 10 marks on"
+      />
       <QueryResult query={quality}>
         {({ items }) =>
           items.length === 0 ? (
@@ -59,10 +63,10 @@ export default function QualityPage() {
                           {formatNumber(row.alerts)}
                         </Table.Td>
                         <Table.Td ta="right" className="number">
-                          {formatNumber(row.perHour)}
+                          <AlertRate row={row} now={quality.dataUpdatedAt} />
                         </Table.Td>
                         <Table.Td ta="right" className="number">
-                          {formatPercent(row.precision)}
+                          <Precision fraud={row.fraud} notFraud={row.notFraud} />
                         </Table.Td>
                         <Table.Td>
                           <MarkCounts fraud={row.fraud} notFraud={row.notFraud} />
@@ -86,6 +90,19 @@ export default function QualityPage() {
         }
       </QueryResult>
     </>
+  );
+}
+
+const HOUR_MS = 3_600_000;
+
+/** Alerts per hour. A rule whose first alert is under an hour old has no such rate yet. */
+function AlertRate({ row, now }: { row: QualityTable["items"][number]; now: number }) {
+  const age = now - row.since;
+  if (age >= HOUR_MS) return formatNumber(row.perHour);
+  return (
+    <span className="dimmed" title="The first alert is less than an hour old">
+      {formatNumber(row.alerts)} in {formatDuration(Math.max(0, age))}
+    </span>
   );
 }
 

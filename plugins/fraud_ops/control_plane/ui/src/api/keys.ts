@@ -2,6 +2,7 @@
 export const keys = {
   me: ["me"] as const,
   schema: ["schema"] as const,
+  today: ["today"] as const,
   rules: ["rules"] as const,
   ruleList: ["rules", "list"] as const,
   rule: (id: number) => ["rules", "one", id] as const,

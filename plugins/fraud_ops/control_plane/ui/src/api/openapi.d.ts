@@ -179,6 +179,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/archived-days": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Archived Days
+         * @description List the archived days, on which a what-if can evaluate a rule.
+         */
+        get: operations["listArchivedDays"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/audit": {
         parameters: {
             query?: never;
@@ -966,6 +986,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/today": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Today
+         * @description Read the figures of the last 24 hours: alerts, decisions, unreviewed alerts, and the newest changes of rules.
+         */
+        get: operations["getToday"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/whatif": {
         parameters: {
             query?: never;
@@ -1224,6 +1264,16 @@ export interface components {
             next: string | null;
         };
         /**
+         * ArchivedDays
+         * @description The archived days, ascending. `nextRun` is the time of the next run of the archive job, null if unknown.
+         */
+        ArchivedDays: {
+            /** Days */
+            days: string[];
+            /** Nextrun */
+            nextRun: number | null;
+        };
+        /**
          * AuditRow
          * @description A row of the audit log. Its hash chains it to the row before.
          */
@@ -1412,6 +1462,46 @@ export interface components {
             type: components["schemas"]["ListType"];
             /** Values */
             values?: string[] | null;
+        };
+        /**
+         * DayHour
+         * @description The alerts of the hour that begins at `time`: live alerts by severity (empty for none), and shadow alerts.
+         */
+        DayHour: {
+            /** Live */
+            live: {
+                [key: string]: number;
+            };
+            /** Shadow */
+            shadow: number;
+            /** Time */
+            time: number;
+        };
+        /**
+         * DayKeys
+         * @description The values of a grouping field with the most live alerts.
+         */
+        DayKeys: {
+            /** Field */
+            field: string;
+            /** Values */
+            values: components["schemas"]["KeyAlerts"][];
+        };
+        /**
+         * DayRule
+         * @description The live and shadow alerts of a rule.
+         */
+        DayRule: {
+            /** Live */
+            live: number;
+            /** Name */
+            name: string;
+            /** Ruleid */
+            ruleId: number;
+            /** Severity */
+            severity: string;
+            /** Shadow */
+            shadow: number;
         };
         /**
          * Decision
@@ -1639,12 +1729,39 @@ export interface components {
         FieldShown: {
             /** Aliases */
             aliases: string[];
+            /** Description */
+            description: string;
+            /**
+             * Label
+             * @description The field in words; empty if the schema has none.
+             */
+            label: string;
+            /**
+             * Measure
+             * @description Whether sums and averages of the field make sense.
+             */
+            measure: boolean;
+            /**
+             * Minimum
+             * @description The smallest number that occurs; null if unknown.
+             */
+            minimum: number | null;
             /** Name */
             name: string;
             /** Nullable */
             nullable: boolean;
             /** Type */
             type: string;
+            /**
+             * Unit
+             * @description The unit or currency of its numbers; empty for none.
+             */
+            unit: string;
+            /**
+             * Values
+             * @description The texts that usually occur; empty if unknown.
+             */
+            values: string[];
         };
         /**
          * Gap
@@ -1705,6 +1822,16 @@ export interface components {
             applied: boolean;
             /** Items */
             items: components["schemas"]["ImportItem"][];
+        };
+        /**
+         * KeyAlerts
+         * @description The live alerts about one value of a grouping field.
+         */
+        KeyAlerts: {
+            /** Alerts */
+            alerts: number;
+            /** Value */
+            value: string;
         };
         /**
          * LateTransaction
@@ -2055,8 +2182,11 @@ export interface components {
          * Progress
          * @description The detector's panel. `status` is null before the detector's first report. Two points further apart than `gapMs`
          *     have an outage between them. `unreadable` counts the records that this API server has skipped, by topic.
+         *     `alarmReceivers` are the connections that receive alarms.
          */
         Progress: {
+            /** Alarmreceivers */
+            alarmReceivers: string[];
             /** Faults */
             faults: components["schemas"]["Fault"][];
             /** Gapms */
@@ -2123,12 +2253,20 @@ export interface components {
             notFraud: number;
             /** Overlap */
             overlap: components["schemas"]["Overlap"][];
-            /** Perhour */
+            /**
+             * Perhour
+             * @description The rate; for a rule whose first alert is under an hour old, its alerts.
+             */
             perHour: number;
             /** Precision */
             precision: number | null;
             /** Ruleid */
             ruleId: number;
+            /**
+             * Since
+             * @description The time of the first alert.
+             */
+            since: number;
         };
         /**
          * QualityTable
@@ -2180,6 +2318,25 @@ export interface components {
             stuck: boolean;
             /** Topic */
             topic: string;
+        };
+        /**
+         * RecentChange
+         * @description A change of a rule: its newest revisions, of all rules.
+         */
+        RecentChange: {
+            /** At */
+            at: number;
+            /** Author */
+            author: string;
+            /** Comment */
+            comment: string;
+            /** Name */
+            name: string;
+            /** Revision */
+            revision: number;
+            /** Ruleid */
+            ruleId: number;
+            state: components["schemas"]["StateName"];
         };
         /**
          * RefusedRecords
@@ -2463,6 +2620,45 @@ export interface components {
             state: components["schemas"]["StateName"];
         };
         /**
+         * TodayShown
+         * @description The figures of the last 24 hours, from `since` on. Rules and keys are those with the most alerts.
+         */
+        TodayShown: {
+            /**
+             * Alerts
+             * @description The live alerts.
+             */
+            alerts: number;
+            /** At */
+            at: number;
+            /** Changes */
+            changes: components["schemas"]["RecentChange"][];
+            /**
+             * Complete
+             * @description False while the server reads older alerts, or if it cannot read all of them.
+             */
+            complete: boolean;
+            /** Decisions */
+            decisions: {
+                [key: string]: number;
+            };
+            /** Hours */
+            hours: components["schemas"]["DayHour"][];
+            /** Keys */
+            keys: components["schemas"]["DayKeys"][];
+            /** Rules */
+            rules: components["schemas"]["DayRule"][];
+            /** Shadowalerts */
+            shadowAlerts: number;
+            /** Since */
+            since: number;
+            /**
+             * Unreviewed
+             * @description The live alerts without a mark.
+             */
+            unreviewed: number;
+        };
+        /**
          * Traffic
          * @description The records read since a time: `rows` transactions, of which `late` are late, and the unreadable `quarantined`,
          *     which `rows` does not count.
@@ -2495,7 +2691,7 @@ export interface components {
         };
         /**
          * Validation
-         * @description All faults of a rule, or the other forms of a valid rule.
+         * @description All faults of a rule, or the other forms of a valid rule. `warnings` do not prevent a save.
          */
         Validation: {
             /** Changes */
@@ -2512,6 +2708,8 @@ export interface components {
             text: string | null;
             /** Valid */
             valid: boolean;
+            /** Warnings */
+            warnings: components["schemas"]["ProblemReason"][];
             /** Yaml */
             yaml: string | null;
         };
@@ -3020,6 +3218,35 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Approval"];
+                };
+            };
+            /** @description A problem. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    listArchivedDays: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ArchivedDays"];
                 };
             };
             /** @description A problem. */
@@ -4484,6 +4711,35 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+            /** @description A problem. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    getToday: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TodayShown"];
+                };
             };
             /** @description A problem. */
             default: {

@@ -35,6 +35,7 @@ async function drawn(points: ProgressPoint[], at: number): Promise<number[][][]>
     readers: [],
     faults: [],
     unreadable: {},
+    alarmReceivers: [],
   };
   renderPage(<Charts progress={progress} minutes={15} />);
   const chart = screen.getByRole("region", { name: "Latency" });

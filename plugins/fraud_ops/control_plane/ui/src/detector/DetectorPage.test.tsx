@@ -58,6 +58,7 @@ function page(now: Liveness, members: Partial<Progress> = {}) {
     readers: [],
     faults: [],
     unreadable: {},
+    alarmReceivers: [],
     ...members,
   };
   server.use(http.get(`*${API}/progress`, () => HttpResponse.json(progress)));

@@ -2,16 +2,19 @@ import { Group, SegmentedControl, Table, Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { toText } from "../api/exactJson";
+import { useSchema } from "../api/hooks";
 import { get } from "../api/http";
 import { keys } from "../api/keys";
 import type { Drift, Liveness, Progress } from "../api/types";
 import { Chip } from "../components/Chip";
 import { EmptyState } from "../components/EmptyState";
 import { Fact } from "../components/Fact";
+import { FieldValue } from "../components/FieldValue";
 import { PageHeader, usePageTitle } from "../components/PageHeader";
 import { QueryResult } from "../components/QueryResult";
 import { ScrollableTable } from "../components/ScrollableTable";
 import { Timestamp } from "../components/Timestamp";
+import { fieldLabel } from "../fields";
 import { formatBytes, formatDuration, formatNumber, formatShare, formatTime, verdictText } from "../format";
 import { Charts } from "./Charts";
 import { TopicConsumers } from "./TopicConsumers";
@@ -62,6 +65,7 @@ function DetectorSections({ progress, minutes }: { progress: Progress; minutes: 
           </Text>
         ))}
       </section>
+      <AlarmReceivers names={progress.alarmReceivers} />
       <Metrics status={status} liveness={liveness} />
       <Charts progress={progress} minutes={minutes} />
       <LatePayments rows={progress.late} />
@@ -69,6 +73,27 @@ function DetectorSections({ progress, minutes }: { progress: Progress; minutes: 
       <TopicConsumers progress={progress} />
       <DriftPanel />
     </div>
+  );
+}
+
+const RECEIVERS: Record<string, string> = { fraud_webhook: "webhook", fraud_smtp: "mail" };
+
+/** The receivers of alarms. Without one, an outage is only visible here and in Airflow's logs. */
+function AlarmReceivers({ names }: { names: readonly string[] }) {
+  return (
+    <section className="panel" aria-label="Alarms">
+      <Text size="sm">
+        Alarm receivers:{" "}
+        {names.length > 0 ? (
+          <strong>{names.map((name) => RECEIVERS[name] ?? name).join(", ")}</strong>
+        ) : (
+          <>
+            <Chip tone="warn">None</Chip> Create an Airflow connection <span className="code">fraud_webhook</span> or{" "}
+            <span className="code">fraud_smtp</span>.
+          </>
+        )}
+      </Text>
+    </section>
   );
 }
 
@@ -117,25 +142,32 @@ function Metrics({ status, liveness }: { status: Progress["status"]; liveness: L
 }
 
 function LatePayments({ rows }: { rows: Progress["late"] }) {
+  const fields = useSchema().data?.fields ?? [];
+  const columns = [...new Set(rows.flatMap((row) => Object.keys(row.transaction)))];
+  const titles = ["Time", "Lateness", "Late for", ...columns.map((name) => fieldLabel(name, fields))];
   return (
     <section className="panel" aria-label="Late payments">
       <h2>Late payments (counted in later windows, never alerted)</h2>
       {rows.length === 0 ? (
         <EmptyState>No late payments</EmptyState>
       ) : (
-        <ScrollableTable label="Late transactions" columns={["Time", "Lateness", "Grouping keys", "Transaction"]}>
+        <ScrollableTable label="Late transactions" columns={titles}>
           {rows.map((row, i) => (
             <Table.Tr key={i}>
               <Table.Td>
                 <Timestamp ms={row.time} />
               </Table.Td>
               <Table.Td className="number">{formatDuration(row.latenessMs)}</Table.Td>
-              <Table.Td>{row.groupings.map((each) => each.fields.join(" & ")).join("; ")}</Table.Td>
-              <Table.Td className="code" style={{ minWidth: "14rem" }}>
-                {Object.entries(row.transaction)
-                  .map(([name, value]) => `${name} ${toText(value)}`)
-                  .join(", ")}
+              <Table.Td>
+                {row.groupings
+                  .map((each) => each.fields.map((name) => fieldLabel(name, fields)).join(" & "))
+                  .join("; ")}
               </Table.Td>
+              {columns.map((name) => (
+                <Table.Td key={name} className="number">
+                  <FieldValue name={name} value={row.transaction[name]} fields={fields} />
+                </Table.Td>
+              ))}
             </Table.Tr>
           ))}
         </ScrollableTable>

@@ -12,8 +12,8 @@ import { EmptyState } from "../components/EmptyState";
 import { LoadMore } from "../components/LoadMore";
 import { PageHeader, usePageTitle } from "../components/PageHeader";
 import { QueryResult } from "../components/QueryResult";
+import { RuleText } from "../components/RuleText";
 import { Timestamp } from "../components/Timestamp";
-import { ruleFormula } from "../format";
 import { changesBetween } from "./changes";
 import { DecisionForm, DECISIONS, requestText } from "./PendingApproval";
 
@@ -100,8 +100,12 @@ function ApprovalItem({
           {approval.comment && `: ${approval.comment}`}
         </span>
       </div>
-      <div className="code" style={{ margin: "0.375rem 0" }}>
-        {approval.ruleId === null ? listedValues(approval.document) : ruleFormula(approval.document)}
+      <div style={{ margin: "0.375rem 0" }}>
+        {approval.ruleId === null ? (
+          <span className="code">{listedValues(approval.document)}</span>
+        ) : (
+          <RuleText rule={approval.document} withLine />
+        )}
       </div>
       {row && approval.decision === null && approval.action !== "state" && (
         <ChangeTable changes={changesBetween(row.document, approval.document)} />
@@ -112,6 +116,7 @@ function ApprovalItem({
         <p style={{ margin: "0.375rem 0 0" }}>
           <Chip tone={approval.decision === "APPROVED" ? "good" : "bad"}>{DECISIONS[approval.decision]}</Chip>{" "}
           {approval.decidedBy}
+          {approval.decisionComment && `: ${approval.decisionComment}`}
           {approval.decidedAt !== null && (
             <>
               , <Timestamp ms={approval.decidedAt} />

@@ -54,6 +54,7 @@ const server = mockServer(
     return HttpResponse.json({
       valid,
       reasons: valid ? [] : [LIMIT_REASON],
+      warnings: [],
       document: valid ? document : null,
       yaml: null,
       text: null,
@@ -388,6 +389,12 @@ describe("a new rule", () => {
     expect(sent).toMatchObject([{ to: "new", ifMatch: null, body: { comment: "seen twice" } }]);
     expect(read((sent[0]?.body as { yaml: string }).yaml)).toMatchObject({ name: "Rapid transfers", limit: 500 });
     expect(reads, "the page uses the response").toEqual([]);
+  });
+
+  test("shows no error before its author has edited the member or saved", async () => {
+    open("/rules/new", ANALYST);
+    expect(await screen.findByText("Choose grouping keys, an aggregate and a limit.")).toBeVisible();
+    expect(screen.queryByText(LIMIT_REASON.message)).toBeNull();
   });
 
   test("that is invalid is not sent, and its errors are shown", async () => {

@@ -1,7 +1,7 @@
 import { Alert, Button, Group, Loader, SegmentedControl, Text, TextInput } from "@mantine/core";
 import { useHotkeys } from "@mantine/hooks";
 import { lazy, Suspense, useRef } from "react";
-import type { Me, RuleDetail, Schema } from "../api/types";
+import type { Me, Reason, RuleDetail, Schema } from "../api/types";
 import { ChangeTable } from "../components/ChangeTable";
 import { ErrorAlert, ReasonList } from "../components/ErrorAlert";
 import { suggestions } from "./editor/completion";
@@ -29,11 +29,16 @@ export function Editor({ rule, me, schema, edit, save }: Props) {
   const needsApproval = rule !== null && editNeedsApproval(rule.state, me);
   const isUnchanged = rule !== null && !edit.dirty;
   const resultRef = useRef<HTMLDivElement>(null);
-  const reasons = draft.parseError ? [{ field: "record", message: draft.parseError }] : validation.reasons;
+  const found = draft.parseError ? [{ field: "record", message: draft.parseError }] : validation.reasons;
+  const { touched } = edit;
+  const reasons = touched === null ? found : found.filter(({ field }) => touched.has(field.split(".")[0] ?? ""));
+  const hasNoLine = edit.format !== "line" && edit.line === null;
+  const warnings = validation.current?.warnings ?? [];
 
   const submit = () => {
     if (readOnly || isUnchanged) return;
     save.save(() => {
+      edit.touchAll();
       resultRef.current?.focus();
       return resultRef.current !== null;
     });
@@ -57,6 +62,7 @@ export function Editor({ rule, me, schema, edit, save }: Props) {
               document={edit.document}
               schema={schema}
               reasons={reasons}
+              warnings={warnings}
               readOnly={isLocked}
               change={edit.setMembers}
             />
@@ -76,13 +82,15 @@ export function Editor({ rule, me, schema, edit, save }: Props) {
                 data={[
                   { value: "yaml", label: "YAML" },
                   { value: "json", label: "JSON" },
-                  { value: "line", label: "One line", disabled: edit.format !== "line" && edit.line === null },
+                  { value: "line", label: "One line", disabled: hasNoLine },
                 ]}
               />
               <Text size="xs" c="dimmed">
                 {edit.format === "line"
                   ? "id, state, per, distinct, field, aggregate, comparison, limit, minutes"
-                  : "Ctrl Space: complete a name"}
+                  : hasNoLine && validation.current?.valid
+                    ? "One line cannot express filter, when, baseline, weight, action, cool-down or seconds"
+                    : "Ctrl Space: complete a name"}
               </Text>
             </Group>
             <CodeEditor
@@ -96,7 +104,7 @@ export function Editor({ rule, me, schema, edit, save }: Props) {
               {...(edit.format === "line" ? {} : { language: edit.format })}
             />
             <div ref={resultRef} tabIndex={-1} role="status" aria-label="Validation">
-              {!readOnly && <ValidationResult edit={edit} reasons={reasons} />}
+              {!readOnly && <ValidationResult edit={edit} reasons={reasons} isIncomplete={found.length > 0} />}
             </div>
             {!readOnly && validation.current?.valid && rule && validation.current.changes.length > 0 && (
               <details>
@@ -146,9 +154,12 @@ export function Editor({ rule, me, schema, edit, save }: Props) {
 function ValidationResult({
   edit,
   reasons,
+  isIncomplete,
 }: {
   edit: RuleEdit;
-  reasons: readonly { field: string; message: string }[];
+  reasons: readonly Reason[];
+  /** Whether a new rule still lacks members that the user has not edited. */
+  isIncomplete: boolean;
 }) {
   const { validation, draft } = edit;
   if (validation.error && !validation.current) return <ErrorAlert error={validation.error} />;
@@ -160,11 +171,26 @@ function ValidationResult({
       </div>
     );
   }
+  if (isIncomplete) {
+    return (
+      <Text size="sm" c="dimmed">
+        Choose grouping keys, an aggregate and a limit.
+      </Text>
+    );
+  }
   if (draft.parseError === null && validation.current?.valid) {
     return (
-      <Text size="sm">
-        <strong style={{ color: "var(--good)" }}>Valid.</strong> {validation.current.says}
-      </Text>
+      <>
+        <Text size="sm">
+          <strong style={{ color: "var(--good)" }}>Valid.</strong> {validation.current.says}
+        </Text>
+        {validation.current.warnings.length > 0 && (
+          <div style={{ color: "var(--warn)", fontSize: "var(--mantine-font-size-sm)" }}>
+            Warning:
+            <ReasonList reasons={validation.current.warnings} />
+          </div>
+        )}
+      </>
     );
   }
   return (

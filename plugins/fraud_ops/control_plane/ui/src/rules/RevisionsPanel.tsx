@@ -12,8 +12,9 @@ import { ErrorAlert } from "../components/ErrorAlert";
 import { LoadMore } from "../components/LoadMore";
 import { QueryResult } from "../components/QueryResult";
 import { RowTable } from "../components/RowTable";
+import { RuleText } from "../components/RuleText";
 import { Timestamp } from "../components/Timestamp";
-import { ruleFormula } from "../format";
+import { contentChanges, sameContent } from "./changes";
 import { editNeedsApproval } from "./lifecycle";
 
 const PAGE = 50;
@@ -88,8 +89,8 @@ function RevisionTable({ rule, me, items, fired, children }: TableProps) {
                 <RevisionStatus version={each} newest={i === 0} />
               </Group>
             </Table.Td>
-            <Table.Td className="code" style={{ minWidth: "12rem" }}>
-              {ruleFormula(each.document)}
+            <Table.Td style={{ minWidth: "14rem" }}>
+              <RuleText rule={each.document} withLine />
             </Table.Td>
             <Table.Td style={{ whiteSpace: "nowrap" }}>
               <span className="wrap">{each.author}</span>
@@ -111,7 +112,7 @@ function RevisionTable({ rule, me, items, fired, children }: TableProps) {
                     Compare
                   </Anchor>
                 )}
-                {i > 0 && canRollBack && (
+                {i > 0 && canRollBack && !sameContent(each.document, rule.document) && (
                   <Anchor component="button" type="button" size="sm" onClick={() => setRollbackTo(each)}>
                     Roll back to {each.revision}
                   </Anchor>
@@ -200,7 +201,9 @@ function RollbackDialog({
       successMessage: ({ status, body }) =>
         status === 202
           ? "Requested: another user must approve"
-          : `Revision ${to.revision} restored as revision ${body.revision}`,
+          : body.revision === baseRevision
+            ? `The rule already has the content of revision ${to.revision}`
+            : `Revision ${to.revision} restored as revision ${body.revision}`,
       invalidates: [keys.versions(rule.ruleId), keys.approvals, keys.ruleList],
       updates: keys.rule(rule.ruleId),
       quiet: true,
@@ -219,7 +222,7 @@ function RollbackDialog({
           Saves the content of revision {to.revision} as a new revision. The state stays{" "}
           {stateName(rule.state).toLowerCase()}.
         </Text>
-        <RevisionDiff id={rule.ruleId} from={baseRevision} to={to.revision} />
+        <ChangeTable changes={contentChanges(rule.document, to.document)} />
         <TextInput
           label="Comment"
           data-autofocus

@@ -8,11 +8,11 @@ import type { Me, RuleDetail, Schema } from "../api/types";
 import { ActivationChip, Chip, StateChip } from "../components/Chip";
 import { ReasonList } from "../components/ErrorAlert";
 import { PageHeader, usePageTitle } from "../components/PageHeader";
+import { Precision } from "../components/Precision";
 import { QueryResult } from "../components/QueryResult";
 import { Sparkline } from "../components/Sparkline";
 import { Timestamp } from "../components/Timestamp";
 import { WarmUpChip } from "../components/WarmUpChip";
-import { formatNumber, formatPercent } from "../format";
 import { Editor } from "./Editor";
 import { PendingApproval } from "./PendingApproval";
 import { RevisionsPanel } from "./RevisionsPanel";
@@ -146,7 +146,7 @@ function RuleSummary({ rule }: { rule: RuleDetail }) {
       </Anchor>
       {quality.precision !== null && (
         <Text size="sm" span>
-          precision {formatPercent(quality.precision)} ({formatNumber(quality.fraud + quality.notFraud)} marked alerts)
+          precision <Precision fraud={quality.fraud} notFraud={quality.notFraud} />
         </Text>
       )}
     </Group>

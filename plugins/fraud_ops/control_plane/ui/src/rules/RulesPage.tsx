@@ -1,4 +1,4 @@
-import { Box, Button, Group, Kbd, Select, Table, TextInput, Tooltip, UnstyledButton } from "@mantine/core";
+import { Box, Button, Group, Kbd, Select, Table, TextInput, UnstyledButton } from "@mantine/core";
 import { useHotkeys } from "@mantine/hooks";
 import { IconArrowDown, IconArrowUp, IconPlus, IconSearch, IconUpload } from "@tabler/icons-react";
 import { useWindowVirtualizer } from "@tanstack/react-virtual";
@@ -9,11 +9,14 @@ import type { RuleRow, StateName } from "../api/types";
 import { ActivationChip, Chip, StateChip, stateName } from "../components/Chip";
 import { EmptyState } from "../components/EmptyState";
 import { PageHeader, usePageTitle } from "../components/PageHeader";
+import { Precision } from "../components/Precision";
 import { QueryResult } from "../components/QueryResult";
+import { RuleText } from "../components/RuleText";
+import { SeverityChip } from "../components/SeverityChip";
 import { Sparkline } from "../components/Sparkline";
 import { Timestamp } from "../components/Timestamp";
 import { WarmUpChip } from "../components/WarmUpChip";
-import { formatNumber, formatPercent, formatTime, ruleFormula } from "../format";
+import { formatNumber, formatTime } from "../format";
 import { useOutage } from "../outage/useLiveness";
 import { ExportMenu } from "./ExportMenu";
 import { ImportDialog } from "./ImportDialog";
@@ -252,7 +255,6 @@ interface RowProps {
 }
 
 function RuleTableRow({ row, index, measure, onKeyDown, open }: RowProps) {
-  const markCount = row.quality.fraud + row.quality.notFraud;
   return (
     <Table.Tr
       ref={measure}
@@ -272,8 +274,8 @@ function RuleTableRow({ row, index, measure, onKeyDown, open }: RowProps) {
         >
           <span className="number">{row.ruleId}</span> {row.name || "(unnamed)"}
         </Link>
-        <div className="code" style={{ color: "var(--mantine-color-dimmed)" }}>
-          {ruleFormula(row.document)}
+        <div className="dimmed small">
+          <RuleText rule={row.document} />
         </div>
         <Box hiddenFrom="sm" mt={4}>
           <Sparkline counts={row.alertsLastHour} label="alerts in the last hour" />
@@ -298,13 +300,11 @@ function RuleTableRow({ row, index, measure, onKeyDown, open }: RowProps) {
         <Sparkline counts={row.alertsLastHour} label="alerts in the last hour" />
       </Table.Td>
       <Table.Td visibleFrom="md">
-        <Tooltip
-          label={`${row.quality.fraud} fraud, ${row.quality.notFraud} not fraud, of ${row.quality.alerts} alerts`}
-        >
-          <span className="number">{markCount > 0 ? formatPercent(row.quality.precision) : "–"}</span>
-        </Tooltip>
+        <Precision fraud={row.quality.fraud} notFraud={row.quality.notFraud} />
       </Table.Td>
-      <Table.Td visibleFrom="lg">{row.severity}</Table.Td>
+      <Table.Td visibleFrom="lg">
+        <SeverityChip severity={row.severity} />
+      </Table.Td>
       <Table.Td visibleFrom="lg" className="wrap">
         {row.owner}
       </Table.Td>

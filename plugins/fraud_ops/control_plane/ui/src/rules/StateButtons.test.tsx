@@ -116,14 +116,21 @@ describe("buttons", () => {
     expect(buttonTexts()).toEqual(buttons);
   });
 
-  test("unsaved changes block every transition", async () => {
+  test("unsaved changes block a transition that keeps the rule evaluated", async () => {
     open(inState("ACTIVE"), APPROVER, { unsaved: true });
-    const pause = screen.getByRole("button", { name: "Pause" });
-    expect(pause).toHaveAttribute("aria-disabled", "true");
-    await userEvent.hover(pause);
+    const shadow = screen.getByRole("button", { name: "Move to shadow" });
+    expect(shadow).toHaveAttribute("aria-disabled", "true");
+    await userEvent.hover(shadow);
     expect(await screen.findByRole("tooltip")).toHaveTextContent("Save or discard");
-    await userEvent.click(pause);
+    await userEvent.click(shadow);
     expect(screen.queryByRole("dialog")).toBeNull();
+  });
+
+  test("unsaved changes do not block a pause", async () => {
+    open(inState("ACTIVE"), APPROVER, { unsaved: true });
+    await press("Pause");
+    await confirm("Pause");
+    await waitFor(() => expect(sent).toHaveLength(1));
   });
 
   test("a pending request blocks another request", async () => {

@@ -15,13 +15,16 @@ const DESCRIPTIONS: Record<StateName, string> = {
   DELETE: "The rule ends. Its revisions stay here.",
 };
 
+/** The states in which the detector does not evaluate a rule. */
+const STOPS: ReadonlySet<StateName> = new Set(["PAUSE", "DELETE"]);
+
 /** The transitions that the user may make or request, as buttons. */
 export function StateButtons({ rule, me, unsaved }: { rule: RuleDetail; me: Me; unsaved: boolean }) {
   const [chosen, setChosen] = useState<(Transition & { needsApproval: boolean }) | null>(null);
   return (
     <>
       {transitionsFor(rule, me).map((transition) => {
-        const blocked = blockedReason(rule, transition.needsApproval, unsaved);
+        const blocked = blockedReason(rule, transition, unsaved);
         return (
           <Tooltip key={transition.to} label={blocked ?? DESCRIPTIONS[transition.to]}>
             <Button
@@ -47,8 +50,13 @@ export function StateButtons({ rule, me, unsaved }: { rule: RuleDetail; me: Me; 
 }
 
 /** The reason why a transition is blocked. A pending request never blocks a pause or deletion: the request lapses. */
-function blockedReason(rule: RuleDetail, needsApproval: boolean, unsaved: boolean): string | null {
-  if (unsaved) return "Save or discard your edit first";
+function blockedReason(
+  rule: RuleDetail,
+  { to, needsApproval }: { to: StateName; needsApproval: boolean },
+  unsaved: boolean,
+): string | null {
+  // A pause or deletion does not depend on the content, so it must not wait for an edit.
+  if (unsaved && !STOPS.has(to)) return "Save or discard your edit first";
   return needsApproval && rule.pendingApproval ? "A request is already awaiting approval" : null;
 }
 

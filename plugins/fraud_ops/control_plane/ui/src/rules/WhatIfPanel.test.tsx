@@ -10,7 +10,7 @@ import { API } from "../api/http";
 import type { WhatIf, WhatIfResult } from "../api/types";
 import { mockServer } from "../testing/mockServer";
 import { renderPage } from "../testing/renderPage";
-import { detail, rule } from "../testing/samples";
+import { detail, rule, SCHEMA } from "../testing/samples";
 import { useRuleEdit } from "./useRuleEdit";
 import { WhatIfPanel } from "./WhatIfPanel";
 
@@ -44,12 +44,16 @@ const RESULT: WhatIfResult = {
 /** The requested runs, and the number of polls after that. */
 let started: unknown[] = [];
 let polls = 0;
+let archivedDays = RESULT.days;
+const NEXT_RUN = Date.UTC(2026, 0, 3, 12, 59);
 
 const server = mockServer(
   http.post(`*${API}/rules/validate`, async ({ request }) => {
     const { yaml } = (await request.json()) as { yaml: string };
     return HttpResponse.json(validated({ valid: true, document: parse(yaml) as unknown }));
   }),
+  http.get(`*${API}/schema`, () => HttpResponse.json(SCHEMA)),
+  http.get(`*${API}/archived-days`, () => HttpResponse.json({ days: archivedDays, nextRun: NEXT_RUN })),
   http.post(`*${API}/whatif`, async ({ request }) => {
     started.push(await request.json());
     return HttpResponse.json({ id: RUN }, { status: 202 });
@@ -60,12 +64,30 @@ const server = mockServer(
 beforeEach(() => void vi.spyOn(console, "warn").mockReturnValue(undefined));
 afterEach(() => {
   started = [];
+  archivedDays = RESULT.days;
   polls = 0;
 });
 
 function validated(members: object) {
-  return { valid: false, reasons: [], document: null, yaml: null, text: null, says: null, changes: [], ...members };
+  return {
+    valid: false,
+    reasons: [],
+    warnings: [],
+    document: null,
+    yaml: null,
+    text: null,
+    says: null,
+    changes: [],
+    ...members,
+  };
 }
+
+test("without archived days, the panel shows the next run of the archive job and starts nothing", async () => {
+  archivedDays = [];
+  renderPage(<RuleFixture />);
+  expect(await screen.findByText(/No past days are archived yet/u)).toHaveTextContent("Next archive run:");
+  expect(screen.getByRole("button", { name: "Run what-if" })).toBeDisabled();
+});
 
 /** The server answers each poll with the next of these states, then repeats the last one. */
 function answerPolls(...states: Partial<WhatIf>[]) {
@@ -210,7 +232,7 @@ test("a limit from the chart changes the edited rule and saves nothing", async (
   await userEvent.click(button("Use this limit"));
   expect(screen.getByLabelText("Rule text")).toHaveTextContent(/limit: 40 /u);
   expect(button("Use this limit"), "the rule has this limit").toBeDisabled();
-  expect(await screen.findByText(/> 40 in 20 min/u)).toBeVisible();
+  expect(await screen.findByText(/more than 40 EUR within 20 minutes/u)).toBeVisible();
 });
 
 test("during a save no limit can be used, because the response would overwrite it", async () => {

@@ -5,15 +5,18 @@ import { useState } from "react";
 import { parseNumber, toText } from "../api/exactJson";
 import { useApiMutation } from "../api/hooks";
 import { get } from "../api/http";
-import type { RuleDocument, WhatIf, WhatIfResult, WhatIfStarted } from "../api/types";
+import type { ArchivedDays, RuleDocument, WhatIf, WhatIfResult, WhatIfStarted } from "../api/types";
 import { EmptyState } from "../components/EmptyState";
 import { ErrorAlert } from "../components/ErrorAlert";
 import { Fact } from "../components/Fact";
 import { QueryResult } from "../components/QueryResult";
-import { formatDuration, formatKey, formatNumber, ruleFormula } from "../format";
+import { RuleText } from "../components/RuleText";
+import { Timestamp } from "../components/Timestamp";
+import { formatDuration, formatKey, formatNumber } from "../format";
 import type { RuleEdit } from "./useRuleEdit";
 
 const POLL_MS = 700;
+const ARCHIVE_POLL_MS = 10_000;
 
 interface Props {
   edit: RuleEdit;
@@ -38,6 +41,14 @@ export function WhatIfPanel({ edit, busy }: Props) {
     refetchInterval: ({ state: { data, error } }) =>
       error !== null || data?.status === "DONE" || data?.status === "FAILED" ? false : POLL_MS,
   });
+  const archived = useQuery({
+    queryKey: ["archived-days"],
+    queryFn: ({ signal }) => get<ArchivedDays>("/archived-days", signal),
+    // Without a day to evaluate, the panel waits for the next run of the archive job.
+    refetchInterval: ({ state: { data } }) => (data?.days.length === 0 ? ARCHIVE_POLL_MS : false),
+  });
+  const hasNoDays = archived.data?.days.length === 0;
+  const nextRun = archived.data?.nextRun ?? null;
   const document = validation.current?.valid ? (validation.current.document ?? edit.document) : null;
   return (
     <section aria-label="What-if">
@@ -54,7 +65,7 @@ export function WhatIfPanel({ edit, busy }: Props) {
         />
         <Button
           size="sm"
-          disabled={document === null || days === ""}
+          disabled={document === null || days === "" || hasNoDays}
           loading={start.isPending}
           onClick={() => document && start.mutate(document)}
         >
@@ -65,13 +76,22 @@ export function WhatIfPanel({ edit, busy }: Props) {
             Correct the rule first: it is not valid.
           </Text>
         ) : (
-          <Text size="sm" className="code">
-            {ruleFormula(document)}
+          <Text size="sm" style={{ flex: "1 1 20rem" }}>
+            <RuleText rule={document} />
           </Text>
         )}
       </Group>
       {start.error && <ErrorAlert error={start.error} />}
-      {id === undefined ? (
+      {hasNoDays ? (
+        <EmptyState>
+          No past days are archived yet.{" "}
+          {nextRun !== null && (
+            <>
+              Next archive run: <Timestamp ms={nextRun} />
+            </>
+          )}
+        </EmptyState>
+      ) : id === undefined ? (
         <EmptyState>
           Evaluates the edited rule on past days: alerts, keys, and alerts by limit and window. Nothing is published.
         </EmptyState>
@@ -157,7 +177,7 @@ function LimitChart({ result, edit, busy }: { result: WhatIfResult } & Props) {
           dataKey="limit"
           series={[{ name: "fires", label: "alerts", color: "var(--mark)" }]}
           withDots={false}
-          curveType="monotone"
+          curveType="linear"
           xAxisProps={{
             type: "number",
             scale: currentLimit > 0 ? "log" : "linear",

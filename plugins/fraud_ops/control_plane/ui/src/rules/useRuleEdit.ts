@@ -15,6 +15,10 @@ export interface RuleEdit {
   /** The one-line form of the rule; null if it has none. */
   line: string | null;
   dirty: boolean;
+  /** The members of a new rule that the user has edited; null once errors of all members are visible. */
+  touched: ReadonlySet<string> | null;
+  /** Makes the errors of all members visible. */
+  touchAll: () => void;
   /** The revision on which the edit is based. */
   baseRevision: number | null;
   /** Whether another user saved a newer revision and this edit has changes. */
@@ -49,6 +53,9 @@ export function useRuleEdit(rule: RuleDetail | null, template: RuleDetail | null
   }));
   const [draft, setDraft] = useState(start.draft);
   const [format, setShownFormat] = useState<TextFormat>("yaml");
+  const [touched, setTouched] = useState<ReadonlySet<string> | null>(() =>
+    rule === null && template === null ? new Set() : null,
+  );
   const dirty = draft.text !== start.draft.text && !sameDocument(draft, start.draft);
   const validation = useValidation(draft, rule, canWrite);
   const line = validation.current ? validation.current.text : null;
@@ -78,8 +85,16 @@ export function useRuleEdit(rule: RuleDetail | null, template: RuleDetail | null
     dirty,
     baseRevision: start.baseRevision,
     outdated: isOutdated && dirty,
-    setText: (text) => setDraft(draftOfText(format, text)),
-    setMembers: (members) => setDraft(withMembers({ ...draft, document }, members)),
+    touched,
+    touchAll: () => setTouched(null),
+    setText: (text) => {
+      setTouched(null);
+      setDraft(draftOfText(format, text));
+    },
+    setMembers: (members) => {
+      setTouched((old) => old && new Set([...old, ...Object.keys(members)]));
+      setDraft(withMembers({ ...draft, document }, members));
+    },
     setFormat: (to) => {
       setDraft(inFormat({ ...draft, document }, to, line));
       setShownFormat(to);

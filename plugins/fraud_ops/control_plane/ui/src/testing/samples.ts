@@ -1,11 +1,19 @@
 import type { Alert, Approval, Liveness, Me, RuleDetail, RuleRow, Schema, Version } from "../api/types";
 
+type SchemaField = Schema["fields"][number];
+
+function field(name: string, type: string, members: Partial<SchemaField> = {}): SchemaField {
+  const none = { nullable: false, aliases: [], label: "", description: "", unit: "", values: [] };
+  return { name, type, ...none, measure: false, minimum: null, ...members };
+}
+
 export const SCHEMA: Schema = {
   fields: [
-    { name: "transactionId", type: "long", nullable: false, aliases: [] },
-    { name: "payeeId", type: "long", nullable: false, aliases: ["payerId"] },
-    { name: "paymentType", type: "string", nullable: false, aliases: [] },
-    { name: "paymentAmount", type: "decimal", nullable: true, aliases: [] },
+    field("transactionId", "long", { label: "Transaction" }),
+    field("payeeId", "long", { aliases: ["payerId"], label: "Payer", description: "The account that pays." }),
+    field("beneficiaryId", "long", { label: "Beneficiary" }),
+    field("paymentType", "string", { label: "Payment type", values: ["CSH", "CRD"] }),
+    field("paymentAmount", "decimal", { nullable: true, label: "Amount", unit: "EUR", measure: true, minimum: 0 }),
   ],
   aggregators: ["SUM", "COUNT", "COUNT_DISTINCT"],
   operators: [">", ">=", "<"],

@@ -12,6 +12,7 @@ import {
 } from "@mantine/core";
 import { toText } from "../../api/exactJson";
 import type { Reason, RuleDocument, Schema } from "../../api/types";
+import { fieldLabel, fieldOf } from "../../fields";
 import { CodeEditor } from "./CodeEditor";
 import { BaselineFields } from "./BaselineFields";
 import { filterSuggestions } from "./completion";
@@ -21,6 +22,8 @@ interface Props {
   document: RuleDocument | null;
   schema: Schema;
   reasons: readonly Reason[];
+  /** Remarks that do not prevent a save. */
+  warnings?: readonly Reason[];
   readOnly: boolean;
   change: (members: Record<string, unknown>) => void;
 }
@@ -28,10 +31,12 @@ interface Props {
 const SEVERITIES = ["low", "medium", "high", "critical"];
 // Leaves room to type beside the selected values; a separate input line would stay empty.
 const NARROW_FIELD = { inputField: { minWidth: "2rem", flexBasis: "2rem" } };
-const NUMERIC = new Set(["long", "decimal"]);
+const BELOW: ("label" | "input" | "description" | "error")[] = ["label", "input", "description", "error"];
+const GROUPED = new Set(["long", "string"]);
+const ID_FIELD = "transactionId";
 
 /** A form for the members of a rule. It works with every text format, and keeps members without a field here. */
-export function RuleForm({ document, schema, reasons, readOnly, change }: Props) {
+export function RuleForm({ document, schema, reasons, warnings = [], readOnly, change }: Props) {
   const rule = document ?? {};
   const disabled = readOnly || document === null;
   const grouping = rule["groupingKeyNames"];
@@ -48,8 +53,9 @@ export function RuleForm({ document, schema, reasons, readOnly, change }: Props)
     onChange: (event: { currentTarget: { value: string } }) =>
       change({ [name]: event.currentTarget.value || undefined }),
   });
-  const fields = schema.fields.map((field) => field.name);
-  const numeric = schema.fields.filter((field) => NUMERIC.has(field.type)).map((field) => field.name);
+  const keys = schema.fields.filter(isKey);
+  const measures = schema.fields.filter((field) => field.measure);
+  const warningOf = (member: string) => warnings.find((each) => each.field === member)?.message ?? null;
   const aggregator = toText(rule["aggregatorFunctionType"]);
   const counts = aggregator.startsWith("COUNT");
   const inSeconds = rule["windowSeconds"] !== undefined;
@@ -74,7 +80,9 @@ export function RuleForm({ document, schema, reasons, readOnly, change }: Props)
       <Group grow gap="sm" align="flex-start" preventGrowOverflow={false}>
         <MultiSelect
           label="Grouping keys"
-          data={choices(fields, grouping)}
+          data={fieldChoices(keys, schema.fields, grouping)}
+          description={fieldDescriptions(list(grouping), schema.fields)}
+          inputWrapperOrder={BELOW}
           value={list(grouping)}
           error={errorOf("groupingKeyNames")}
           readOnly={disabled || isOneGroup}
@@ -105,7 +113,7 @@ export function RuleForm({ document, schema, reasons, readOnly, change }: Props)
         {aggregator === "COUNT_DISTINCT" || list(rule["unique"]).length > 0 ? (
           <MultiSelect
             label="Distinct fields"
-            data={choices(fields, rule["unique"])}
+            data={fieldChoices(keys, schema.fields, rule["unique"])}
             value={list(rule["unique"])}
             error={errorOf("unique")}
             readOnly={disabled}
@@ -117,7 +125,7 @@ export function RuleForm({ document, schema, reasons, readOnly, change }: Props)
         ) : (
           <Select
             label="Aggregated field"
-            data={choices(numeric, rule["aggregateFieldName"])}
+            data={fieldChoices(measures, schema.fields, rule["aggregateFieldName"])}
             value={toText(rule["aggregateFieldName"]) || null}
             error={errorOf("aggregateFieldName")}
             readOnly={disabled}
@@ -170,24 +178,36 @@ export function RuleForm({ document, schema, reasons, readOnly, change }: Props)
           style={{ flexBasis: "6rem" }}
         />
       </Group>
-      <InputWrapper label="Filter" error={errorOf("filter")} labelElement="div">
+      <InputWrapper
+        label="Filter"
+        error={errorOf("filter")}
+        description={<Warning text={warningOf("filter")} />}
+        inputWrapperOrder={BELOW}
+        labelElement="div"
+      >
         <CodeEditor
           label="Filter"
           value={toText(rule["filter"])}
           onChange={(value) => change({ filter: value || undefined })}
-          suggest={() => filterSuggestions(schema)}
+          suggest={(before) => filterSuggestions(schema, before)}
           invalid={errorOf("filter") !== null}
           readOnly={disabled}
           oneLine
           placeholder="paymentType = 'CSH' and paymentAmount >= 10"
         />
       </InputWrapper>
-      <InputWrapper label="Evaluated when" error={errorOf("when")} labelElement="div">
+      <InputWrapper
+        label="Evaluated when"
+        error={errorOf("when")}
+        description={<Warning text={warningOf("when")} />}
+        inputWrapperOrder={BELOW}
+        labelElement="div"
+      >
         <CodeEditor
           label="Evaluated when"
           value={toText(rule["when"])}
           onChange={(value) => change({ when: value || undefined })}
-          suggest={() => filterSuggestions(schema)}
+          suggest={(before) => filterSuggestions(schema, before)}
           invalid={errorOf("when") !== null}
           readOnly={disabled}
           oneLine
@@ -232,6 +252,35 @@ export function RuleForm({ document, schema, reasons, readOnly, change }: Props)
       </Group>
     </fieldset>
   );
+}
+
+function Warning({ text }: { text: string | null }) {
+  return text === null ? null : <span style={{ color: "var(--warn)" }}>{text}</span>;
+}
+
+/** Whether the form suggests a field for groups: an id or a text, but not the id of the payment itself. */
+function isKey(field: Schema["fields"][number]): boolean {
+  return GROUPED.has(field.type) && !field.measure && field.name !== ID_FIELD;
+}
+
+/** The suggested fields and the current ones, with their labels. */
+function fieldChoices(suggested: Schema["fields"], all: Schema["fields"], current: unknown) {
+  return choices(
+    suggested.map((field) => field.name),
+    current,
+  ).map((name) => {
+    const label = fieldLabel(name, all);
+    return { value: name, label: label === name ? name : `${label} (${name})` };
+  });
+}
+
+/** The descriptions of fields; null without any. */
+function fieldDescriptions(names: readonly string[], fields: Schema["fields"]): string | null {
+  const texts = names.flatMap((name) => {
+    const field = fieldOf(name, fields);
+    return field?.description ? [`${field.label || name}: ${field.description}`] : [];
+  });
+  return texts.join(" ") || null;
 }
 
 function list(value: unknown): string[] {

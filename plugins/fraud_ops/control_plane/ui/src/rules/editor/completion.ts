@@ -26,9 +26,14 @@ export function suggestions(form: TextFormat, before: string, schema: Schema): S
   return form === "line" ? lineSuggestions(before, schema) : documentSuggestions(before, schema);
 }
 
-/** The completions inside a filter. */
-export function filterSuggestions(schema: Schema): Suggestion[] {
-  return [...fields(schema), ...KEYWORDS.map((label) => ({ label, detail: "" }))];
+/** The completions inside a filter after `before`. Inside quotes, these are the known values of the fields. */
+export function filterSuggestions(schema: Schema, before: string): Suggestion[] {
+  const line = before.slice(before.lastIndexOf("\n") + 1);
+  const isQuoted = (line.match(/'/gu) ?? []).length % 2 === 1;
+  const values = schema.fields.flatMap((field) =>
+    field.values.map((value) => ({ label: isQuoted ? value : `'${value}'`, detail: field.label || field.name })),
+  );
+  return isQuoted ? values : [...fields(schema), ...values, ...KEYWORDS.map((label) => ({ label, detail: "" }))];
 }
 
 function lineSuggestions(before: string, schema: Schema): Suggestion[] {
@@ -42,7 +47,7 @@ function lineSuggestions(before: string, schema: Schema): Suggestion[] {
 function documentSuggestions(before: string, schema: Schema): Suggestion[] {
   const line = before.slice(before.lastIndexOf("\n") + 1);
   const member = /^[\s{,]*"?(\w+)"?\s*:/u.exec(line)?.[1];
-  if (member !== undefined) return valueSuggestions(member, schema);
+  if (member !== undefined) return valueSuggestions(member, schema, before);
   if (/^\s*-\s/u.test(line) || /^\s*"\w*$/u.test(line)) {
     // The cursor is in a list item, which belongs to the last member that opened a list.
     const listMember = /(\w+)"?\s*:\s*\[?\s*(?:\n\s*(?:-\s*)?["\w]*,?\s*)*$/u.exec(before)?.[1];
@@ -53,9 +58,9 @@ function documentSuggestions(before: string, schema: Schema): Suggestion[] {
   return members.map((label) => ({ label, detail: "rule field" }));
 }
 
-function valueSuggestions(member: string, schema: Schema): Suggestion[] {
+function valueSuggestions(member: string, schema: Schema, before: string): Suggestion[] {
   if (FIELD_MEMBERS.has(member)) return fields(schema);
-  if (member === "filter" || member === "when") return filterSuggestions(schema);
+  if (member === "filter" || member === "when") return filterSuggestions(schema, before);
   if (member === "aggregatorFunctionType") return aggregators(schema);
   if (member === "limitOperatorType") return operators(schema);
   if (member === "action") return schema.actions.map((label) => ({ label, detail: "action" }));
@@ -64,8 +69,8 @@ function valueSuggestions(member: string, schema: Schema): Suggestion[] {
 }
 
 function fields(schema: Schema): Suggestion[] {
-  return schema.fields.flatMap(({ name, type, nullable, aliases }) => [
-    { label: name, detail: nullable ? `${type}, nullable` : type },
+  return schema.fields.flatMap(({ name, type, nullable, aliases, label: title }) => [
+    { label: name, detail: [title, type, nullable ? "nullable" : ""].filter(Boolean).join(", ") },
     ...aliases.map((label) => ({ label, detail: `${type}, alias of ${name}` })),
   ]);
 }

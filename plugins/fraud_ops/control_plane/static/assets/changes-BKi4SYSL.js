@@ -1,1 +1,0 @@
-import{i as e}from"./exactJson-DahPm0ek.js";function t(t,n){return[...new Set([...Object.keys(t),...Object.keys(n)])].filter(r=>e(t[r]??null)!==e(n[r]??null)).map(e=>({field:e,before:t[e]??null,after:n[e]??null}))}export{t};

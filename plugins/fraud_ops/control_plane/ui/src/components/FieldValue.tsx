@@ -1,0 +1,25 @@
+import { isNumeric, toText } from "../api/exactJson";
+import { fieldOf, type Fields } from "../fields";
+import { groupDigits } from "../ruleSentence";
+import { Timestamp } from "./Timestamp";
+
+interface Props {
+  name: string;
+  value: unknown;
+  fields: Fields;
+}
+
+/** The value of a transaction's field: a time, an amount with its unit, or a text. */
+export function FieldValue({ name, value, fields }: Props) {
+  const field = fieldOf(name, fields);
+  const isTime = field ? field.type === "timestamp" : /Time(stamp)?$/u.test(name);
+  if (isTime && typeof value === "number") return <Timestamp ms={value} />;
+  const text = toText(value);
+  if (field?.type !== "decimal" || !(isNumeric(value) || typeof value === "string")) return <>{text}</>;
+  return (
+    <>
+      {groupDigits(text)}
+      {field.unit && ` ${field.unit}`}
+    </>
+  );
+}

@@ -1,0 +1,154 @@
+import { toText } from "./api/exactJson";
+import type { RuleDocument } from "./api/types";
+import { fieldOf, type Fields } from "./fields";
+
+const COMPARISONS: Record<string, string> = {
+  ">": "more than",
+  ">=": "at least",
+  "<": "less than",
+  "<=": "at most",
+  "=": "exactly",
+  "!=": "not exactly",
+};
+const MEASURED: Record<string, string> = {
+  SUM: "total ",
+  AVG: "average ",
+  MIN: "lowest ",
+  MAX: "highest ",
+  STDDEV: "standard deviation of the ",
+};
+const UNITS = [
+  [86_400, "day"],
+  [3_600, "hour"],
+  [60, "minute"],
+  [1, "second"],
+] as const;
+
+/**
+ * A rule in words: Alert when one payer has more than 3 payments within 10 minutes.
+ *
+ * The command line has the same sentences (`rule_sentence` in sentence.py); tests/corpus/rule_lines.json has cases for
+ * both. Null for a rule that lacks a member.
+ */
+export function ruleSentence(rule: RuleDocument, fields: Fields): string | null {
+  const grouping = rule["groupingKeyNames"];
+  const comparison = COMPARISONS[toText(rule["limitOperatorType"])];
+  const limit = toText(rule["limit"]);
+  const window = windowWords(rule);
+  if (!Array.isArray(grouping) || comparison === undefined || limit === "" || window === null) return null;
+  const subject =
+    grouping.length === 0 ? "all payments together have" : `${groupWords(grouping.map(toText), fields)} has`;
+  const condition = conditionWords(rule, fields, `${comparison} ${groupDigits(limit)}`, window);
+  if (condition === null) return null;
+  const verb = rule["action"] === "RESTRICT" ? "Alert and restrict" : "Alert";
+  const sentences = [`${verb} when ${subject} ${condition}.`];
+  if (toText(rule["filter"]) !== "") sentences.push(`Only payments where ${toText(rule["filter"])} count.`);
+  if (toText(rule["when"]) !== "") sentences.push(`Evaluated at payments where ${toText(rule["when"])}.`);
+  return sentences.join(" ");
+}
+
+/** One value of the grouping keys: one payer; one pair of payer and beneficiary. */
+function groupWords(names: readonly string[], fields: Fields): string {
+  const prefix = names.length === 1 ? "one" : names.length === 2 ? "one pair of" : "one combination of";
+  return `${prefix} ${joinedLabels(names, fields)}`;
+}
+
+function conditionWords(rule: RuleDocument, fields: Fields, comparison: string, window: string): string | null {
+  const aggregate = aggregateOf(rule);
+  const counted = countedWords(aggregate.name, rule["unique"], fields);
+  const measured = measuredWords(aggregate.name, aggregate.field, fields);
+  if (counted === null && measured === null) return null;
+  const baseline = rule["baseline"];
+  if (typeof baseline === "object" && baseline !== null) {
+    const past = baselineWords(rule, baseline as RuleDocument, fields, comparison);
+    return `within ${window} ${withArticle(counted === null ? (measured ?? "") : `number of ${counted}`)} of ${past}`;
+  }
+  if (counted !== null) return `${comparison} ${counted} within ${window}`;
+  const unit = fieldOf(aggregate.field, fields)?.unit ?? "";
+  return `${withArticle(measured ?? "")} of ${comparison}${unit === "" ? "" : ` ${unit}`} within ${window}`;
+}
+
+/** The value of the past with which a rule compares its aggregate. */
+function baselineWords(rule: RuleDocument, baseline: RuleDocument, fields: Fields, comparison: string): string {
+  const members = { ...rule, ...baseline };
+  const { name, field } = aggregateOf(members);
+  const counted = countedWords(name, [], fields);
+  const before = `of the ${windowWords(baseline) ?? "?"} before`;
+  const filter = toText(baseline["filter"]);
+  const filtered = filter === "" ? "" : ` (payments where ${filter})`;
+  if (baseline["deviations"] === true) {
+    const side = toText(rule["limitOperatorType"]).startsWith("<") ? "below" : "above";
+    const mean = measuredWords("AVG", field, fields) ?? "average";
+    return `${comparison} standard deviations ${side} the ${mean} ${before}${filtered}`;
+  }
+  const past = counted === null ? (measuredWords(name, field, fields) ?? "value") : `number of ${counted}`;
+  return `${comparison} times the ${past} ${before}${filtered}`;
+}
+
+/** The aggregate of a rule. Rules of the Flink demo encode a count as the sum of a field of ones. */
+function aggregateOf(rule: RuleDocument): { name: string; field: string } {
+  const name = toText(rule["aggregatorFunctionType"]).toUpperCase();
+  const field = toText(rule["aggregateFieldName"]);
+  const [, count] = /^(COUNT|COUNT_WITH_RESET)_FLINK$/u.exec(field) ?? [];
+  return count && name === "SUM" ? { name: count, field: "" } : { name, field: count ? "" : field };
+}
+
+function countedWords(name: string, unique: unknown, fields: Fields): string | null {
+  if (name === "COUNT") return "payments";
+  if (name === "COUNT_WITH_RESET") return "payments since the last reset";
+  if (name !== "COUNT_DISTINCT") return null;
+  const names = ordered(Array.isArray(unique) ? unique.map(toText) : [], fields);
+  const [first] = names;
+  if (names.length === 1 && first !== undefined) return `different ${plural(labelOf(first, fields))}`;
+  return `different combinations of ${joinedLabels(names, fields)}`;
+}
+
+function measuredWords(name: string, field: string, fields: Fields): string | null {
+  const words = MEASURED[name];
+  return words === undefined ? null : `${words}${field === "" ? "count" : labelOf(field, fields)}`;
+}
+
+function joinedLabels(names: readonly string[], fields: Fields): string {
+  return ordered(names, fields)
+    .map((name) => labelOf(name, fields))
+    .join(" and ");
+}
+
+function ordered(names: readonly string[], fields: Fields): string[] {
+  const place = (name: string) => {
+    const found = fields.findIndex((field) => field.name === name || field.aliases.includes(name));
+    return found < 0 ? fields.length : found;
+  };
+  return [...names].sort((a, b) => place(a) - place(b));
+}
+
+function labelOf(name: string, fields: Fields): string {
+  const label = fieldOf(name, fields)?.label ?? "";
+  return label === "" ? name : label.charAt(0).toLowerCase() + label.slice(1);
+}
+
+function windowWords(rule: RuleDocument): string | null {
+  const [text, unit] =
+    rule["windowSeconds"] === undefined ? [toText(rule["windowMinutes"]), 60] : [toText(rule["windowSeconds"]), 1];
+  const seconds = Number(text) * unit;
+  if (!Number.isInteger(seconds) || seconds <= 0) return null;
+  const [size, name] = UNITS.find(([each]) => seconds % each === 0) ?? [1, "second"];
+  const count = seconds / size;
+  return `${count} ${name}${count === 1 ? "" : "s"}`;
+}
+
+/** A number with separators of thousands: 20,000.00. Other text stays as it is. */
+export function groupDigits(text: string): string {
+  const [whole = "", ...rest] = text.split(".");
+  if (!/^-?\d+$/u.test(whole)) return text;
+  return [whole.replace(/(?<=\d)(?=(\d{3})+$)/gu, ","), ...rest].join(".");
+}
+
+function plural(noun: string): string {
+  if (/[^aeiou]y$/u.test(noun)) return `${noun.slice(0, -1)}ies`;
+  return /(s|x|ch|sh)$/u.test(noun) ? `${noun}es` : `${noun}s`;
+}
+
+function withArticle(noun: string): string {
+  return /^[aeiou]/u.test(noun) ? `an ${noun}` : `a ${noun}`;
+}

@@ -1,0 +1,204 @@
+import { Group, Table, Text } from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
+import type { ReactNode } from "react";
+import { Link } from "react-router";
+import { useSchema } from "../api/hooks";
+import { get } from "../api/http";
+import { keys } from "../api/keys";
+import type { Today } from "../api/types";
+import { Chip, StateChip } from "../components/Chip";
+import { EmptyState } from "../components/EmptyState";
+import { Fact } from "../components/Fact";
+import { PageHeader, usePageTitle } from "../components/PageHeader";
+import { QueryResult } from "../components/QueryResult";
+import { SeverityChip } from "../components/SeverityChip";
+import { Timestamp } from "../components/Timestamp";
+import { fieldLabel } from "../fields";
+import { formatNumber, verdictText } from "../format";
+import { useLiveness } from "../outage/useLiveness";
+import { HourChart } from "./HourChart";
+
+const POLL_MS = 15_000;
+
+/** The landing page: the last 24 hours of alerts and decisions, the detector, and the newest changes of rules. */
+export function TodayPage() {
+  usePageTitle("Today");
+  const today = useQuery({
+    queryKey: keys.today,
+    queryFn: ({ signal }) => get<Today>("/today", signal),
+    refetchInterval: POLL_MS,
+  });
+  return (
+    <>
+      <PageHeader title="Today" subtitle="Last 24 hours" />
+      <DetectorLine />
+      <QueryResult query={today}>{(data) => <Figures today={data} />}</QueryResult>
+    </>
+  );
+}
+
+/** The detector in one line: verdict, waiting payments, last batch. */
+function DetectorLine() {
+  const liveness = useLiveness();
+  if (!liveness) return null;
+  return (
+    <Group gap="xs" mb="md" role="status" aria-label="Detector">
+      <Text size="sm" span>
+        <Link to="/detector">Detector</Link>
+      </Text>
+      <Chip tone={liveness.verdict.tone}>{verdictText(liveness)}</Chip>
+      <Text size="sm" c="dimmed" span>
+        {formatNumber(liveness.waiting)} waiting payments
+        {liveness.since !== null && (
+          <>
+            , last batch <Timestamp ms={liveness.since} />
+          </>
+        )}
+      </Text>
+    </Group>
+  );
+}
+
+function Figures({ today }: { today: Today }) {
+  const { decisions } = today;
+  return (
+    <div style={{ display: "grid", gap: "1rem" }}>
+      {!today.complete && (
+        <Text size="sm" c="dimmed" role="status">
+          Older alerts of this day are missing: the server is still reading them, or there are too many.
+        </Text>
+      )}
+      <dl className="facts panel">
+        <Fact name="Alerts">
+          <Link to="/alerts?shadow=false&since=24h">{formatNumber(today.alerts)}</Link>
+        </Fact>
+        <Fact name="Unreviewed alerts">
+          <Link to="/alerts?verdict=UNREVIEWED&shadow=false&since=24h">{formatNumber(today.unreviewed)}</Link>
+        </Fact>
+        <Fact name="Shadow alerts">
+          <Link to="/alerts?shadow=true&since=24h">{formatNumber(today.shadowAlerts)}</Link>
+        </Fact>
+        <Fact name="Declined payments">
+          <Link to="/decisions?outcome=DECLINE">{formatNumber(decisions["DECLINE"])}</Link>
+        </Fact>
+        <Fact name="Payments for review">
+          <Link to="/decisions?outcome=REVIEW">{formatNumber(decisions["REVIEW"])}</Link>
+        </Fact>
+        <Fact name="Noted payments">
+          <Link to="/decisions?outcome=NOTE">{formatNumber(decisions["NOTE"])}</Link>
+        </Fact>
+      </dl>
+      <section className="panel" aria-label="Alerts by hour">
+        <h2>Alerts by hour and severity</h2>
+        <HourChart hours={today.hours} />
+      </section>
+      <div className="sides">
+        <TopRules rules={today.rules} />
+        <RecentChanges changes={today.changes} />
+      </div>
+      <div className="sides">
+        {today.keys.map((each) => (
+          <TopKeys key={each.field} keys={each} />
+        ))}
+      </div>
+    </div>
+  );
+}
+
+function Section({ title, empty, children }: { title: string; empty: string | null; children: ReactNode }) {
+  return (
+    <section className="panel wide" aria-label={title}>
+      <h2>{title}</h2>
+      {empty === null ? children : <EmptyState>{empty}</EmptyState>}
+    </section>
+  );
+}
+
+function TopRules({ rules }: { rules: Today["rules"] }) {
+  return (
+    <Section title="Rules with the most alerts" empty={rules.length === 0 ? "No alerts" : null}>
+      <Table className="rows" aria-label="Rules with the most alerts">
+        <Table.Thead>
+          <Table.Tr>
+            <Table.Th>Rule</Table.Th>
+            <Table.Th>Severity</Table.Th>
+            <Table.Th ta="right">Alerts</Table.Th>
+            <Table.Th ta="right">Shadow</Table.Th>
+          </Table.Tr>
+        </Table.Thead>
+        <Table.Tbody>
+          {rules.map((rule) => (
+            <Table.Tr key={rule.ruleId}>
+              <Table.Td>
+                <Link to={`/rules/${rule.ruleId}`} className="wrap">
+                  {rule.ruleId} {rule.name}
+                </Link>
+              </Table.Td>
+              <Table.Td>
+                <SeverityChip severity={rule.severity} />
+              </Table.Td>
+              <Table.Td ta="right" className="number">
+                <Link to={`/alerts?ruleId=${rule.ruleId}&shadow=false&since=24h`}>{formatNumber(rule.live)}</Link>
+              </Table.Td>
+              <Table.Td ta="right" className="number">
+                {formatNumber(rule.shadow)}
+              </Table.Td>
+            </Table.Tr>
+          ))}
+        </Table.Tbody>
+      </Table>
+    </Section>
+  );
+}
+
+function TopKeys({ keys: { field, values } }: { keys: Today["keys"][number] }) {
+  const { data } = useSchema();
+  const label = fieldLabel(field, data?.fields ?? []);
+  const title = `${label} with the most alerts`;
+  return (
+    <Section title={title} empty={values.length === 0 ? "No alerts" : null}>
+      <Table className="rows" aria-label={title}>
+        <Table.Thead>
+          <Table.Tr>
+            <Table.Th>{label}</Table.Th>
+            <Table.Th ta="right">Alerts</Table.Th>
+          </Table.Tr>
+        </Table.Thead>
+        <Table.Tbody>
+          {values.map(({ value, alerts }) => (
+            <Table.Tr key={value}>
+              <Table.Td className="number wrap">
+                <Link to={`/alerts?entity=${encodeURIComponent(`${field}:${value}`)}`}>{value}</Link>
+              </Table.Td>
+              <Table.Td ta="right" className="number">
+                {formatNumber(alerts)}
+              </Table.Td>
+            </Table.Tr>
+          ))}
+        </Table.Tbody>
+      </Table>
+    </Section>
+  );
+}
+
+function RecentChanges({ changes }: { changes: Today["changes"] }) {
+  return (
+    <Section title="Recent changes" empty={changes.length === 0 ? "No changes" : null}>
+      <ul className="plain">
+        {changes.map((change) => (
+          <li key={`${change.ruleId} ${change.revision}`} className="wrap">
+            <Timestamp ms={change.at} />{" "}
+            <Link to={`/rules/${change.ruleId}?tab=versions`}>
+              {change.ruleId} {change.name}
+            </Link>{" "}
+            <StateChip state={change.state} />{" "}
+            <span className="dimmed">
+              revision {change.revision}, {change.author}
+              {change.comment && `: ${change.comment}`}
+            </span>
+          </li>
+        ))}
+      </ul>
+    </Section>
+  );
+}

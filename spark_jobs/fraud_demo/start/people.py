@@ -1,0 +1,118 @@
+"""The demo's users: gives them their roles, and makes the first request for approval.
+
+The requests go through the API of the control plane, as the pages send them. They run in a thread, so that no alert
+waits for them.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from fraud_demo.listed_mules import RULE_ID
+
+__all__ = ["ROLES", "DemoPeople", "describe_people"]
+
+ROLES: Final[Mapping[str, str]] = {"ann": "analyst", "ben": "approver", "vera": "viewer"}
+
+_API: Final = "/fraud/control/api"
+_SHADOW_RULE: Final = 7
+_TIMEOUT_S: Final = 20.0
+_EVERY_S: Final = 1.0
+_ATTEMPTS_S: Final = 300.0
+
+
+def describe_people() -> str:
+    """The users and their roles: `ann (analyst), ben (approver), vera (viewer)`."""
+    return ", ".join(f"{user} ({role})" for user, role in ROLES.items())
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    status: int
+    body: Any
+    etag: str
+
+
+class DemoPeople:
+    """Acts as the demo's users. `report` gets one line if that fails: the demo then has only its admin."""
+
+    def __init__(self, url: str, admin: str, password: str, report: Callable[[str], None]) -> None:
+        self._url = url
+        self._admin = admin
+        self._password = password
+        self._report = report
+        self._tokens: dict[str, str] = {}
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="demo-people", daemon=True)
+
+    def start(self) -> None:
+        """Start the thread. It waits until Airflow answers."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Stop the thread before its next request."""
+        self._stop.set()
+        self._thread.join(_TIMEOUT_S)
+
+    def _run(self) -> None:
+        deadline_s = time.monotonic() + _ATTEMPTS_S
+        steps = [self._bind, self._approve, self._request]
+        fault = ""
+        while steps and time.monotonic() < deadline_s and not self._stop.wait(_EVERY_S):
+            try:
+                steps[0]()
+                del steps[0]
+            except (
+                OSError,
+                ValueError,
+                KeyError,
+                TypeError,
+            ) as error:  # Airflow is starting, or a rule is not stored yet
+                fault = str(error)
+        if steps and not self._stop.is_set():
+            self._report(f"the users {describe_people()} are not complete: {fault}")
+
+    def _bind(self) -> None:
+        for user, role in ROLES.items():
+            self._ask(self._admin, "PUT", f"/bindings/{user}", {"role": role})
+
+    def _approve(self) -> None:
+        """Let a second person approve the demo's own rule, which four eyes require of each active rule."""
+        rule = self._ask("ann", "GET", f"/rules/{RULE_ID}")
+        document = {**rule.body["document"], "weight": 40}
+        change = {"document": document, "comment": "a listed mule declines a payment together with another rule"}
+        asked = self._ask("ann", "PUT", f"/rules/{RULE_ID}", change, rule.etag)
+        approval = asked.body["pendingApproval"]["id"]
+        self._ask("ben", "POST", f"/approvals/{approval}/approve", {"comment": "the list is from the police"})
+
+    def _request(self) -> None:
+        """Request the activation of the seed rule in shadow, which stays open."""
+        rule = self._ask("ann", "GET", f"/rules/{_SHADOW_RULE}")
+        change = {"state": "ACTIVE", "comment": "fires well in shadow"}
+        self._ask("ann", "POST", f"/rules/{_SHADOW_RULE}/state", change, rule.etag)
+
+    def _ask(self, user: str, method: str, path: str, body: object = None, etag: str = "") -> _Answer:
+        """Send a request as a user. Raises OSError."""
+        headers = {"Authorization": f"Bearer {self._token(user)}"} | ({"If-Match": etag} if etag else {})
+        return self._send(method, f"{_API}{path}", body, headers)
+
+    def _token(self, user: str) -> str:
+        if user not in self._tokens:
+            login = {"username": user, "password": self._password}
+            self._tokens[user] = str(self._send("POST", "/auth/token", login, {}).body["access_token"])
+        return self._tokens[user]
+
+    def _send(self, method: str, path: str, body: object, headers: Mapping[str, str]) -> _Answer:
+        content = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(  # noqa: S310 -- loopback
+            f"{self._url}{path}", content, {"Content-Type": "application/json", **headers}, method=method
+        )
+        with urllib.request.urlopen(request, timeout=_TIMEOUT_S) as answer:  # noqa: S310 -- loopback
+            return _Answer(answer.status, json.loads(answer.read() or b"null"), answer.headers.get("ETag", ""))

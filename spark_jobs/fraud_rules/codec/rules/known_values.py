@@ -1,0 +1,40 @@
+"""Finds texts in a rule's conditions that the schema does not list among the known values of their field."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from fraud_rules.errors import Reason
+from fraud_rules.model.predicate import And, Comparison, Membership, Not, Or, Predicate
+from fraud_rules.model.rule import Rule
+from fraud_rules.model.schema import TransactionSchema
+
+__all__ = ["unknown_values"]
+
+
+def unknown_values(rule: Rule, schema: TransactionSchema) -> list[Reason]:
+    """List the unknown texts by member. Such a rule is valid, but its condition may never be true."""
+    past = None if rule.baseline is None else rule.baseline.filter
+    conditions = (("filter", rule.filter), ("when", rule.when), ("baseline.filter", past))
+    warnings: list[Reason] = []
+    for member, condition in conditions:
+        for name, text in () if condition is None else _texts(condition):
+            field = schema.field(name)
+            known = () if field is None else field.display.values
+            if known and text not in known:
+                warnings.append(Reason(member, f"{name} has the known values {', '.join(known)}, but not {text!r}"))
+    return list(dict.fromkeys(warnings))
+
+
+def _texts(condition: Predicate) -> Iterator[tuple[str, str]]:
+    """Yield the fields and the texts with which a condition compares them for equality."""
+    match condition:
+        case Comparison(field, "=" | "!=", str() as text):
+            yield field.name, text
+        case Membership(field, literals):
+            yield from ((field.name, text) for text in literals if isinstance(text, str))
+        case Not(item):
+            yield from _texts(item)
+        case And(items) | Or(items):
+            for item in items:
+                yield from _texts(item)

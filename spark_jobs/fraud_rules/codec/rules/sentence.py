@@ -1,0 +1,144 @@
+"""A rule in words, with the labels of the schema: `Alert when one payer has more than 3 payments within 10 minutes.`
+
+The pages have the same sentences (`ruleSentence` in ruleSentence.ts); tests/corpus/rule_lines.json has cases for both.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from fraud_rules.model.rule import AggregateFunction, Baseline, Operator, Rule, RuleAction
+from fraud_rules.model.schema import TransactionSchema
+
+__all__ = ["rule_sentence"]
+
+_COMPARISONS = {
+    Operator.GREATER: "more than",
+    Operator.GREATER_EQUAL: "at least",
+    Operator.LESS: "less than",
+    Operator.LESS_EQUAL: "at most",
+    Operator.EQUAL: "exactly",
+    Operator.NOT_EQUAL: "not exactly",
+}
+_MEASURED = {
+    AggregateFunction.SUM: "total {}",
+    AggregateFunction.AVG: "average {}",
+    AggregateFunction.MIN: "lowest {}",
+    AggregateFunction.MAX: "highest {}",
+    AggregateFunction.STDDEV: "standard deviation of the {}",
+}
+_UNITS_MS = ((86_400_000, "day"), (3_600_000, "hour"), (60_000, "minute"), (1_000, "second"))
+_GROUPS = re.compile(r"(?<=\d)(?=(\d{3})+$)")
+
+
+def rule_sentence(rule: Rule, schema: TransactionSchema) -> str:
+    """Describe a rule in one to three sentences: its condition, its filter, and the payments at which it is
+    evaluated."""
+    words = _Words(schema)
+    verb = "Alert and restrict" if rule.action is RuleAction.RESTRICT else "Alert"
+    subject = f"{words.subject(rule.grouping)} has" if rule.grouping else "all payments together have"
+    window = _length(rule.window_ms)
+    if rule.baseline is None:
+        condition = f"{words.condition(rule)} within {window}"
+    else:
+        condition = f"within {window} {words.compared(rule, rule.baseline)}"
+    sentences = [f"{verb} when {subject} {condition}."]
+    if rule.filter is not None:
+        sentences.append(f"Only payments where {rule.filter} count.")
+    if rule.when is not None:
+        sentences.append(f"Evaluated at payments where {rule.when}.")
+    return " ".join(sentences)
+
+
+class _Words:
+    """The words for the fields of a schema."""
+
+    def __init__(self, schema: TransactionSchema) -> None:
+        self._schema = schema
+
+    def condition(self, rule: Rule) -> str:
+        comparison = f"{_COMPARISONS[rule.operator]} {_grouped(f'{rule.limit:f}')}"
+        counted = self._counted(rule.aggregate_function, rule.unique)
+        if counted is not None:
+            return f"{comparison} {counted}"
+        measured = self._measured(rule.aggregate_function, rule.aggregate_field)
+        return f"{_with_article(measured)} of {comparison}{self._unit(rule.aggregate_field)}"
+
+    def compared(self, rule: Rule, baseline: Baseline) -> str:
+        """The aggregate and the value of the past with which a rule compares it."""
+        counted = self._counted(rule.aggregate_function, rule.unique)
+        measured = self._measured(rule.aggregate_function, rule.aggregate_field)
+        value = _with_article(measured if counted is None else f"number of {counted}")
+        comparison = f"{_COMPARISONS[rule.operator]} {_grouped(f'{rule.limit:f}')}"
+        past_count = self._counted(baseline.aggregate_function, ())
+        past = f"number of {past_count}" if past_count else None
+        past = past or self._measured(baseline.aggregate_function, baseline.aggregate_field)
+        before = f"of the {_length(baseline.window_ms)} before"
+        if baseline.deviations:
+            side = "below" if rule.operator in (Operator.LESS, Operator.LESS_EQUAL) else "above"
+            past = self._measured(AggregateFunction.AVG, baseline.aggregate_field)
+            text = f"{value} of {comparison} standard deviations {side} the {past} {before}"
+        else:
+            text = f"{value} of {comparison} times the {past} {before}"
+        return text if baseline.filter is None else f"{text} (payments where {baseline.filter})"
+
+    def subject(self, grouping: Iterable[str]) -> str:
+        """One value of the grouping keys: `one payer`, `one pair of payer and beneficiary`."""
+        names = list(grouping)
+        prefix = {1: "one", 2: "one pair of"}.get(len(names), "one combination of")
+        return f"{prefix} {self.joined(names)}"
+
+    def joined(self, names: Iterable[str]) -> str:
+        """Labels in the order of the schema: `payer and beneficiary`."""
+        return " and ".join(self._label(name) for name in self._ordered(names))
+
+    def _counted(self, function: AggregateFunction, unique: Iterable[str]) -> str | None:
+        match function:
+            case AggregateFunction.COUNT:
+                return "payments"
+            case AggregateFunction.COUNT_WITH_RESET:
+                return "payments since the last reset"
+            case AggregateFunction.COUNT_DISTINCT:
+                names = self._ordered(unique)
+                if len(names) == 1:
+                    return f"different {_plural(self._label(names[0]))}"
+                return f"different combinations of {self.joined(names)}"
+        return None
+
+    def _measured(self, function: AggregateFunction, name: str | None) -> str:
+        return _MEASURED.get(function, "{}").format("count" if name is None else self._label(name))
+
+    def _unit(self, name: str | None) -> str:
+        field = None if name is None else self._schema.field(name)
+        return f" {field.display.unit}" if field is not None and field.display.unit else ""
+
+    def _label(self, name: str) -> str:
+        field = self._schema.field(name)
+        label = name if field is None or not field.display.label else field.display.label
+        return label if label == name else label[:1].lower() + label[1:]
+
+    def _ordered(self, names: Iterable[str]) -> list[str]:
+        order = {name: i for i, name in enumerate(self._schema.names)}
+        return sorted(names, key=lambda name: order.get(name, len(order)))
+
+
+def _length(length_ms: int) -> str:
+    unit_ms, unit = next(((ms, name) for ms, name in _UNITS_MS if length_ms % ms == 0), (1, "millisecond"))
+    count = length_ms // unit_ms
+    return f"{count} {unit}" if count == 1 else f"{count} {unit}s"
+
+
+def _grouped(number: str) -> str:
+    whole, point, rest = number.partition(".")
+    return f"{_GROUPS.sub(',', whole)}{point}{rest}"
+
+
+def _plural(noun: str) -> str:
+    if re.search(r"[^aeiou]y$", noun):
+        return f"{noun[:-1]}ies"
+    return f"{noun}es" if re.search(r"(s|x|ch|sh)$", noun) else f"{noun}s"
+
+
+def _with_article(noun: str) -> str:
+    return f"an {noun}" if noun[:1] in "aeiou" else f"a {noun}"
