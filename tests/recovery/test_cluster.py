@@ -72,9 +72,8 @@ class ClusterSite(Site):
         ends = topic_ends(self.cluster.kafka, self.names.transactions)
         change = ConfigEntry("retention.ms", "1", incremental_operation=AlterConfigOpType.SET)
         topic = ConfigResource(ResourceType.TOPIC, self.names.transactions, incremental_configs=[change])
-        for done in (
-            AdminClient({"bootstrap.servers": self.cluster.bootstrap}).incremental_alter_configs([topic]).values()
-        ):
+        admin = AdminClient({"bootstrap.servers": self.cluster.bootstrap})
+        for done in admin.incremental_alter_configs([topic]).values():
             done.result()
         until(lambda: topic_starts(self.cluster.kafka, self.names.transactions) == ends, "retention has removed all")
 
