@@ -30,6 +30,6 @@ def test_a_page_follows_the_theme_of_airflow_while_it_is_open(running: World, pe
     page = people.page("ann", theme="light")
     page.goto(f"{running.airflow.site.url}/plugin/fraud-rules")
     inner = page.frame_locator("iframe")
-    expect(inner.get_by_role("heading", level=1, name="Rules")).to_be_visible()
+    expect(inner.get_by_role("heading", level=1, name="Today")).to_be_visible()
     page.evaluate("localStorage.setItem('theme', 'dark')")
     expect(inner.locator("html")).to_have_attribute("data-mantine-color-scheme", "dark")

@@ -165,6 +165,19 @@ def test_a_script_in_a_name_is_text(running: World, people: People) -> None:
     assert page.evaluate("window.__ran") is None
 
 
+def test_the_address_of_airflow_names_the_page_and_its_filter(running: World, people: People) -> None:
+    page = people.page("ann")
+    page.goto(f"{running.airflow.site.url}/plugin/fraud-rules#/alerts?shadow=true")
+    inner = page.frame_locator("iframe")
+    expect(inner.get_by_role("heading", level=1, name="Alerts")).to_be_visible()
+    inner.get_by_role("link", name="Rules", exact=True).click()
+    expect(page).to_have_url(re.compile(r"/plugin/fraud-rules#/rules$"))
+    inner.get_by_role("searchbox").fill("transfers")
+    expect(page).to_have_url(re.compile(r"#/rules\?q=transfers$"))
+    page.reload()
+    expect(inner.get_by_role("searchbox")).to_have_value("transfers")
+
+
 def test_a_viewer_can_only_read(running: World, people: People) -> None:
     rule_id = running.rule({"name": "A draft to look at", **MINIMAL})
     page = people.open("vera", "/rules")

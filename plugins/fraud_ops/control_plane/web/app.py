@@ -8,13 +8,14 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from fastapi import FastAPI, Response
+from fastapi import FastAPI, Request, Response
 from fastapi.openapi.utils import get_openapi
 from fastapi.responses import FileResponse
 from fastapi.routing import APIRoute
 from fastapi.staticfiles import StaticFiles
 from pydantic.json_schema import models_json_schema
-from starlette.routing import Mount
+from starlette.routing import Match, Mount, Route
+from starlette.types import Scope
 
 from fraud_ops.control_plane.domain.read_models import RuleChanged
 from fraud_ops.control_plane.web import problems
@@ -99,11 +100,26 @@ def _add_pages(application: FastAPI, static: Path) -> None:
             return problems.problem(404, "the pages have not been built: see plugins/fraud_ops/control_plane/ui")
         return FileResponse(index, headers={"Cache-Control": "no-cache"})
 
+    async def unknown_page(_: Request) -> Response:
+        return await page()
+
     for name in _PAGES:
         # Reloads and bookmarks request these addresses. The page reads from the address what it has to show.
         application.add_api_route(f"/{name}", page, include_in_schema=False)
         application.add_api_route(f"/{name}/{{rest}}", page, include_in_schema=False)
     application.router.routes.append(Mount("/assets", _Assets(directory=static / "assets", check_dir=False)))
+    application.router.routes.append(_UnknownPage("/{rest:path}", unknown_page, include_in_schema=False))
+
+
+class _UnknownPage(Route):
+    """Any other address of a browser: the page says that it does not exist. The API has its own errors."""
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        path = str(scope["path"]).removeprefix(scope.get("root_path", ""))
+        wants_page = b"text/html" in dict(scope["headers"]).get(b"accept", b"") if scope["type"] == "http" else False
+        if not wants_page or path.startswith(("/api/", "/assets/")):
+            return Match.NONE, {}
+        return super().matches(scope)
 
 
 class _Assets(StaticFiles):

@@ -23,6 +23,7 @@ TYPES = "/fraud/control/problems/"
 _log = logging.getLogger(__name__)
 _RETRY = {"Retry-After": "2"}
 _SHOWN_REASONS = 100
+_TITLES_BY_SLUG = {"cross-origin": "Request of another site"}
 _TITLES = {
     400: ("malformed", "Malformed request"),
     401: ("not-logged-in", "Log in first"),
@@ -53,7 +54,11 @@ def problem(status: int, detail: str, reasons: Sequence[ProblemReason] = (), slu
     """Build the response to a request that failed."""
     known, title = _TITLES.get(status, ("error", "The request failed"))
     schema = Problem(
-        type=TYPES + (slug or known), title=title, status=status, detail=detail, reasons=list(reasons)[:_SHOWN_REASONS]
+        type=TYPES + (slug or known),
+        title=_TITLES_BY_SLUG.get(slug or "", title),
+        status=status,
+        detail=detail,
+        reasons=list(reasons)[:_SHOWN_REASONS],
     )
     headers = _RETRY if status in (429, 503) else None
     return Response(encode(schema.model_dump(by_alias=True)), status, headers, MEDIA_TYPE)

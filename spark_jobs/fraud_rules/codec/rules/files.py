@@ -56,7 +56,7 @@ def _read_text(path: Path) -> str:
             raise InputInvalid(f"{path}: is larger than {MAX_FILE_BYTES} bytes")
         return path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        raise InputInvalid(f"{path}: cannot be read: {error}") from error
+        raise InputInvalid(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
 
 
 def _records(suffix: str, text: str) -> Iterator[bytes]:

@@ -43,7 +43,7 @@ def read_values(path: Path, text: str | None = None) -> list[str]:
     try:
         lines = (path.read_text(encoding="utf-8-sig") if text is None else text).splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        raise InputInvalid(f"{path}: cannot be read: {error}") from error
+        raise InputInvalid(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
     return [line.strip() for line in lines if line.strip() and not line.lstrip().startswith("#")]
 
 

@@ -2,10 +2,11 @@ import { ActionIcon, Button, Group, Modal, Select, Table, Text, TextInput } from
 import { IconTrash } from "@tabler/icons-react";
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
-import { useApiMutation, useMe } from "../api/hooks";
+import { useApiMutation, useCan, useMe } from "../api/hooks";
 import { get } from "../api/http";
 import { keys } from "../api/keys";
 import type { Bindings, ControlName } from "../api/types";
+import { EmptyState } from "../components/EmptyState";
 import { ErrorAlert } from "../components/ErrorAlert";
 import { PageHeader, usePageTitle } from "../components/PageHeader";
 import { QueryResult } from "../components/QueryResult";
@@ -47,6 +48,8 @@ const CONTROLS: Record<ControlName, { title: string; description: string; confir
 /** The roles of users, and the controls that concern all rules. */
 export default function AdminPage() {
   usePageTitle("Roles & controls");
+  const can = useCan();
+  if (!can("control")) return <EmptyState>Only admins can open this page.</EmptyState>;
   return (
     <>
       <PageHeader title="Roles & controls" />

@@ -7,7 +7,7 @@ import { stringifyExactly, toText } from "../api/exactJson";
 import { useApiMutation } from "../api/hooks";
 import { get, queryString } from "../api/http";
 import { keys } from "../api/keys";
-import type { AuditRow, Audits, AuditVerdict } from "../api/types";
+import type { AuditRow, Audits, AuditVerdict, Change } from "../api/types";
 import { ChangeTable } from "../components/ChangeTable";
 import { Chip } from "../components/Chip";
 import { EmptyState } from "../components/EmptyState";
@@ -109,12 +109,22 @@ function AuditChanges({ row }: { row: AuditRow }) {
   const changes = changesBetween(flatten(row.before), flatten(row.after));
   return (
     <details open={open} onToggle={(event) => setOpen(event.currentTarget.open)}>
-      <summary className="wrap">
-        {changes.length === 0 ? "no changes" : changes.map((change) => change.field).join(", ")}
-      </summary>
+      <summary className="wrap">{changes.length === 0 ? "no changes" : changesText(changes)}</summary>
       {open && <ChangeTable changes={changes} />}
     </details>
   );
+}
+
+const SHOWN_CHANGES = 3;
+const SHOWN_CHARS = 32;
+
+/** The first changes in one line: limit 3 → 6. */
+function changesText(changes: readonly Change[]): string {
+  const shown = changes.slice(0, SHOWN_CHANGES).map(({ field, before, after }) => {
+    const value = (each: unknown) => toText(each).slice(0, SHOWN_CHARS) || "–";
+    return before === null ? `${field} ${value(after)}` : `${field} ${value(before)} → ${value(after)}`;
+  });
+  return [...shown, ...(changes.length > SHOWN_CHANGES ? [`${changes.length - SHOWN_CHANGES} more`] : [])].join(", ");
 }
 
 /** The members of an object, with those of inner objects under dotted names. Any other value has the name `value`. */

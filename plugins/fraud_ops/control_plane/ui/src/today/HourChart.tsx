@@ -5,6 +5,7 @@ import { SEVERITIES, severityLevel, type SeverityLevel } from "../severity";
 const HEIGHT = 120;
 const BAR = 26;
 const GAP = 4;
+const LABEL_HOURS = 4;
 const LEVELS: readonly SeverityLevel[] = ["none", "low", "medium", "high", "critical"];
 const LEVEL_NAMES: Record<SeverityLevel, string> = {
   critical: "critical",
@@ -36,29 +37,26 @@ export function HourChart({ hours }: { hours: readonly Hour[] }) {
       <svg
         role="img"
         aria-label={`Alerts by hour: at most ${formatNumber(Math.max(0, ...totals))}, ${formatNumber(totals.at(-1))} in the current hour`}
-        viewBox={`0 0 ${width} ${HEIGHT + 18}`}
+        viewBox={`0 0 ${width} ${HEIGHT + 1}`}
+        preserveAspectRatio="none"
         width="100%"
-        style={{ maxHeight: "12rem", display: "block" }}
+        height={HEIGHT}
+        style={{ display: "block" }}
       >
         {hours.map((hour, i) => (
           <HourBar key={hour.time} hour={hour} counts={counts[i]} x={i * (BAR + GAP)} most={most} />
         ))}
         <path d={`M0 ${HEIGHT + 0.5}H${width}`} stroke="var(--line)" />
-        {hours.map(
-          (hour, i) =>
-            i % 4 === 0 && (
-              <text
-                key={hour.time}
-                x={i * (BAR + GAP)}
-                y={HEIGHT + 14}
-                fontSize={11}
-                fill="var(--mantine-color-dimmed)"
-              >
-                {clock.format(hour.time)}
-              </text>
-            ),
-        )}
       </svg>
+      <div className="dimmed small number" style={{ display: "flex" }} aria-hidden>
+        {hours
+          .filter((_, i) => i % LABEL_HOURS === 0)
+          .map((hour) => (
+            <span key={hour.time} style={{ flex: 1 }}>
+              {clock.format(hour.time)}
+            </span>
+          ))}
+      </div>
       <p className="dimmed small" style={{ margin: "0.25rem 0 0" }}>
         {shown.length === 0
           ? "No alerts"
