@@ -107,12 +107,12 @@ def test_a_rule_from_its_first_draft_to_a_rollback(running: World, people: Peopl
 
 
 def test_the_form_edits_condition_baseline_weight_and_warm_up(running: World, people: People) -> None:
-    ann = people.open("ann", "/")
+    ann = people.open("ann", "/rules")
     ann.get_by_role("link", name="New rule").click()
     form = ann.get_by_role("region", name="Form")
     form.get_by_label("Name").fill("An unusual payment")
-    choose(ann, "Aggregated field", "paymentAmount")
-    choose(ann, "Grouping keys", "payeeId")
+    choose(ann, "Aggregated field", "Amount (paymentAmount)")
+    choose(ann, "Grouping keys", "Payer (payeeId)")
     ann.keyboard.press("Escape")
     form.get_by_label("Limit", exact=True).fill("3")
     form.get_by_role("textbox", name="Evaluated when").fill("paymentAmount >")

@@ -31,7 +31,10 @@ export function useParentAddress(): void {
   const navigate = useNavigate();
   useEffect(() => {
     const airflow = airflowWindow();
-    airflow?.history.replaceState(airflow.history.state, "", `#${pathname}${search}`);
+    if (!airflow) return;
+    // Airflow's page has a base address, so a fragment alone would replace the path too.
+    const address = `${airflow.location.pathname}${airflow.location.search}#${pathname}${search}`;
+    airflow.history.replaceState(airflow.history.state, "", address);
   }, [pathname, search]);
   useEffect(() => {
     const airflow = airflowWindow();
