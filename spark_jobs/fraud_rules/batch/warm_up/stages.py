@@ -9,11 +9,13 @@ from typing import Final
 import msgspec
 import numpy as np
 import pyarrow as pa
+from confluent_kafka import Message
 
 from fraud_rules.batch.archive.columns import PLACE, batch_of
 from fraud_rules.batch.archive.files import open_parquet, string_fields
 from fraud_rules.batch.archive.store import ArchiveStore
 from fraud_rules.batch.warm_up.sources import ArchivedPart, TopicPart
+from fraud_rules.codec.transactions.codec import decode_transactions
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.engine.fanout import in_arrival_order, rows_by_key_group
 from fraud_rules.engine.warm_up import chunks_of, collect_history
@@ -24,8 +26,6 @@ from fraud_rules.logs.warm_up_log import WarmUpLog, WarmUpPart
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.model.transaction import TransactionBatch
 from fraud_rules.model.warm_up import WarmUpRequest
-from fraud_rules.replay.recording import RecordedTransaction
-from fraud_rules.replay.warm_up import decode_records
 from fraud_rules.runtime.compression import compress, decompress
 
 __all__ = ["KEYED_SCHEMA", "PART_SCHEMA", "CollectStage", "PastReader", "decode_part"]
@@ -71,14 +71,26 @@ class PastReader:
                 yield rows.take(rows.offset < ends[rows.partition])
 
     def _recorded(self, part: TopicPart) -> Iterator[TransactionBatch]:
-        records: list[RecordedTransaction] = []
+        """Read a part without an object for each record, which would cost as much as the decoding."""
+        messages: list[Message] = []
         with TopicReader(self.kafka, self.settings.topics.transactions) as reader:
-            for record in reader.read(part.start, part.end, part.partition):
-                records.append(RecordedTransaction(record.append_ms, part.partition, record.offset, record.value))
-                if len(records) == _ROWS:
-                    yield decode_records(records, self.schema, self.settings)
-                    records = []
-        yield decode_records(records, self.schema, self.settings)
+            for message in reader.read_ranges({part.partition: (part.start, part.end)}):
+                messages.append(message)
+                if len(messages) == _ROWS:
+                    yield self._decoded(messages)
+                    messages = []
+        yield self._decoded(messages)
+
+    def _decoded(self, messages: Sequence[Message]) -> TransactionBatch:
+        return decode_transactions(
+            [message.value() for message in messages],
+            [message.partition() or 0 for message in messages],
+            [message.offset() or 0 for message in messages],
+            [message.timestamp()[1] for message in messages],
+            self.schema,
+            self.settings.future_tolerance_ms,
+            self.settings.max_transaction_bytes,
+        ).batch
 
     def _keyed(self, rows: TransactionBatch) -> Iterator[pa.RecordBatch]:
         rows = rows.take(self.request.concerns(rows))
