@@ -16,6 +16,7 @@ from fraud_ops.control_plane.feed.hub import Hub
 from fraud_ops.control_plane.feed.memory import FeedMemory
 from fraud_ops.control_plane.feed.past import PastAlerts
 from fraud_ops.control_plane.service.alert_list import AlertList
+from fraud_ops.control_plane.service.entity_reports import EntityReporter
 from fraud_ops.control_plane.service.evidence import EvidenceReader
 from fraud_ops.control_plane.service.panel import Panel
 from fraud_ops.control_plane.service.role_cache import RoleCache
@@ -34,6 +35,7 @@ from fraud_ops.control_plane.watch.reader_watch import ReaderWatch
 from fraud_ops.control_plane.watch.rule_changes import ChangesWatch
 from fraud_ops.control_plane.watch.store_watch import Checks, StoreWatch
 from fraud_ops.hooks.observer import DetectorObserver
+from fraud_rules.batch.entity.server import EntitySource
 from fraud_rules.configuration.project import Project
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.kafka.connection import KafkaConnection
@@ -85,6 +87,7 @@ class ControlPlane:
     fire_stats: CachedValue[list[RuleFireStats]]
     guard: FloodGuard
     evidence: EvidenceReader
+    entities: EntityReporter
     what_ifs: WhatIfRunner
     archive_due_ms: Callable[[], int | None]
     alarm_receivers: CachedValue[Sequence[str]]
@@ -130,6 +133,8 @@ def compose(
         now_ms,
     )
     stack.callback(what_ifs.close)
+    entities = EntityReporter(EntitySource(environment.kafka, environment.archive, schema, detector), now_ms)
+    stack.callback(entities.close)
     background = Background(database, environment.kafka, detector, schema, settings, now_ms, changes.accept)
     background.start(service)
     stack.callback(background.stop)
@@ -176,6 +181,7 @@ def compose(
         fire_stats=CachedValue(lambda: fire_stats(memory.alerts(), memory.retracted(), now_ms()), _FIRE_STATS_TTL_S),
         guard=guard,
         evidence=EvidenceReader(environment.kafka, schema, detector),
+        entities=entities,
         what_ifs=what_ifs,
         archive_due_ms=environment.archive_due_ms,
         alarm_receivers=CachedValue(environment.alarm_receivers, _RECEIVERS_TTL_S),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict, deque
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Final, Literal, TypeAlias
 
@@ -111,6 +111,15 @@ class DecisionMemory:
             self._corrected.move_to_end(transaction_id)
             if len(self._corrected) > self._most:
                 self._corrected.popitem(last=False)
+
+    def of_transactions(self, ids: Collection[str]) -> list[tuple[FeedDecision, CorrectedScore | None]]:
+        """List the decisions about these transactions, with ids as text, newest first, with their corrected scores."""
+        with self._lock:
+            return [
+                (each, self._corrected.get(each.transaction_id))
+                for each in reversed(self._decisions)
+                if str(each.transaction_id) in ids
+            ]
 
     def page(
         self, wanted: DecisionFilter, before: int | None, limit: int

@@ -24,7 +24,17 @@ from fraud_ops.control_plane.web.extensions import extensions
 from fraud_ops.control_plane.web.guard import Guard
 from fraud_ops.control_plane.web.lanes import Lanes
 from fraud_ops.control_plane.web.rates import Throttle
-from fraud_ops.control_plane.web.routes import admin, alert_searches, alerts, decisions, detector, lists, rules, today
+from fraud_ops.control_plane.web.routes import (
+    admin,
+    alert_searches,
+    alerts,
+    decisions,
+    detector,
+    entities,
+    lists,
+    rules,
+    today,
+)
 from fraud_ops.control_plane.web.schemas.alerts import Alert, AlertBatch, CorrectionEvent, Gap
 from fraud_ops.control_plane.web.schemas.base import Problem
 from fraud_ops.control_plane.web.schemas.detector import ProgressPoint
@@ -39,6 +49,7 @@ _PAGES = (
     "rules",
     "lists",
     "alerts",
+    "entity",
     "decisions",
     "approvals",
     "quality",
@@ -68,7 +79,7 @@ def create_app(opener: Opener = compose_here, static: Path = _STATIC) -> FastAPI
     application.state.service = ServiceHolder(opener)
     application.state.throttle = Throttle()
     added = (extension.routes for extension in extensions().values())
-    own = (admin, rules, lists, alert_searches, alerts, decisions, detector, today)
+    own = (admin, rules, lists, alert_searches, alerts, decisions, entities, detector, today)
     for routes in (*(each.routes for each in own), *added):
         application.include_router(routes)
     _add_pages(application, static)

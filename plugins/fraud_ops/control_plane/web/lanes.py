@@ -29,6 +29,7 @@ class LaneName(StrEnum):
     READS = "reads"
     ALERTS = "alerts"
     EVIDENCE = "evidence"
+    ENTITIES = "entities"
     EXPORTS = "exports"
     IMPORTS = "imports"
     CHANGES = "changes"
@@ -51,6 +52,7 @@ LIMITS: Final[Mapping[LaneName, LaneLimits]] = {
     LaneName.READS: LaneLimits(4, 2, 20, 10.0),
     LaneName.ALERTS: LaneLimits(2, 1, 6, 20.0),
     LaneName.EVIDENCE: LaneLimits(2, 1, 6, 20.0),
+    LaneName.ENTITIES: LaneLimits(2, 1, 4, 30.0),
     LaneName.EXPORTS: LaneLimits(1, 1, 2, 60.0),
     LaneName.IMPORTS: LaneLimits(1, 1, 2, 60.0),
     LaneName.CHANGES: LaneLimits(4, 1, 20, 15.0),

@@ -21,7 +21,7 @@ from fraud_ops.control_plane.store.models import ApprovalRow, ListChangeRow, Lis
 from fraud_rules.errors import Reason
 from fraud_rules.model.value_list import ListType, ListValue, ValueList
 
-__all__ = ["detail", "diff", "difference", "export", "revisions", "rows", "values"]
+__all__ = ["containing", "detail", "diff", "difference", "export", "revisions", "rows", "values"]
 
 _SHOWN_VALUES: Final = 1_000
 
@@ -57,6 +57,16 @@ def values(
     expiries = expiries_of(session, name, shown)
     items = tuple(ListedValue(value=str(each), expires_at_ms=expiries.get(str(each))) for each in shown)
     return Page(items, str(shown[-1]) if len(found) > limit else None)
+
+
+def containing(session: Session, contents: ListContents, value: ListValue) -> list[str]:
+    """The names of the lists that contain a value, in order."""
+    kind = ListType.LONG if isinstance(value, int) else ListType.STRING
+    names = session.scalars(
+        select(ListHead.name).where(~ListHead.deleted, ListHead.type == kind.value).order_by(ListHead.name)
+    )
+    lists = [contents.current(session, name) for name in names.all()]
+    return [each.name for each in lists if each is not None and each.contains(value)]
 
 
 def revisions(session: Session, name: str, *, limit: int, before: int | None) -> Page[ListRevision]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from fraud_ops.control_plane.domain.list_input import check_size, list_change
 from fraud_ops.control_plane.domain.list_models import ListDiff, ListedValue, ListInput, ListRevision, StoredList
 from fraud_ops.control_plane.domain.read_models import Page
@@ -11,7 +13,7 @@ from fraud_ops.control_plane.service.ids import check_page, storable_bound, stor
 from fraud_ops.control_plane.service.lists import queries, transitions
 from fraud_ops.control_plane.service.lists.changes import head_of_list
 from fraud_ops.control_plane.service.store_access import StoreAccess, UserChanges
-from fraud_rules.model.value_list import ListOperation, ListType
+from fraud_rules.model.value_list import ListOperation, ListType, ListValue
 
 __all__ = ["ListService"]
 
@@ -42,6 +44,11 @@ class ListService:
         with self._store.database.reading() as session:
             contents = self._store.contents
             return queries.values(session, contents, name, query=query.strip(), limit=limit, after=cursor)
+
+    def containing(self, value: ListValue) -> Sequence[str]:
+        """The names of the lists that contain a value, in order."""
+        with self._store.database.reading() as session:
+            return queries.containing(session, self._store.contents, value)
 
     def revisions(self, name: str, *, limit: int = 200, before: int | None = None) -> Page[ListRevision]:
         """List the changes of a list below revision `before`, newest first. Raises NotFound."""

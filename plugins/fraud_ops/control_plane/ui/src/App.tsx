@@ -20,6 +20,7 @@ const QualityPage = lazy(() => import("./alerts/QualityPage"));
 const DecisionsPage = lazy(() => import("./decisions/DecisionsPage"));
 const ListsPage = lazy(() => import("./lists/ListsPage"));
 const ListPage = lazy(() => import("./lists/ListPage"));
+const EntityPage = lazy(() => import("./entity/EntityPage"));
 const DetectorPage = lazy(() => import("./detector/DetectorPage"));
 const DemoPage = lazy(() => import("./detector/DemoPage"));
 const AuditPage = lazy(() => import("./admin/AuditPage"));
@@ -77,6 +78,7 @@ function PageRoutes() {
         <Route path="lists/:name" element={<ListPage />} />
         <Route path="approvals" element={<ApprovalsPage />} />
         <Route path="alerts" element={<AlertsPage />} />
+        <Route path="entity" element={<EntityPage />} />
         <Route path="decisions" element={<DecisionsPage />} />
         <Route path="quality" element={<QualityPage />} />
         <Route path="detector" element={<DetectorPage />} />

@@ -13,7 +13,7 @@ from fraud_ops.control_plane.web.routing import least, router
 from fraud_ops.control_plane.web.schemas import decisions as schemas
 from fraud_ops.control_plane.web.schemas.base import MAX_ID
 
-__all__ = ["routes"]
+__all__ = ["decision_shown", "routes"]
 
 routes = router("decisions")
 
@@ -31,10 +31,11 @@ def list_decisions(
     """List the newest 20,000 decisions, newest first. `outcome` is the corrected outcome, if there is one.
     `transaction` searches for text in the transactionId; `ruleId` selects decisions with an alert of the rule."""
     found, following = plane.memory.decisions.page(DecisionFilter(outcome, transaction, rule_id), before, limit)
-    return answer(schemas.Decisions(items=[_shown(*each) for each in found], next=following))
+    return answer(schemas.Decisions(items=[decision_shown(*each) for each in found], next=following))
 
 
-def _shown(decision: FeedDecision, corrected: CorrectedScore | None) -> schemas.PaymentDecision:
+def decision_shown(decision: FeedDecision, corrected: CorrectedScore | None) -> schemas.PaymentDecision:
+    """Convert a decision."""
     return schemas.PaymentDecision(
         transaction_id=str(decision.transaction_id),
         score=decision.score,

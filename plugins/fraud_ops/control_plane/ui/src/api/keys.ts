@@ -16,6 +16,8 @@ export const keys = {
   listDiff: (name: string, from: number, to: number) => ["lists", "diff", name, from, to] as const,
   alerts: (filter: object) => ["alerts", filter] as const,
   decisions: (filter: object) => ["decisions", filter] as const,
+  entities: ["entity"] as const,
+  entity: (field: string, value: string, days: string) => ["entity", field, value, days] as const,
   evidence: (id: string) => ["evidence", id] as const,
   savedSearches: ["savedSearches"] as const,
   snoozes: ["snoozes"] as const,

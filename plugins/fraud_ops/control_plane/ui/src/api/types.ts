@@ -20,6 +20,7 @@ export type Decisions = Schemas["Decisions"];
 export type Demo = Schemas["Demo"];
 export type Diff = Schemas["Diff"];
 export type Drift = Schemas["Drift"];
+export type Entity = Schemas["Entity"];
 export type Evidence = Schemas["Evidence"];
 export type ImportResult = Schemas["ImportResult"];
 export type ListDiff = Schemas["ListDiff"];

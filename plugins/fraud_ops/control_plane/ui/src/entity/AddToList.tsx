@@ -1,0 +1,69 @@
+import { Button, Group, Modal, Select, TextInput } from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
+import { useState } from "react";
+import { toText } from "../api/exactJson";
+import { useApiMutation } from "../api/hooks";
+import { get } from "../api/http";
+import { keys } from "../api/keys";
+import type { Entity, Lists } from "../api/types";
+import { ErrorAlert } from "../components/ErrorAlert";
+import { ExpirySelect, expiryOf } from "../lists/ValuesInput";
+
+/** Adds the entity's value to a list. */
+export function AddToList({ entity, close }: { entity: Entity; close: () => void }) {
+  const [name, setName] = useState<string | null>(null);
+  const [days, setDays] = useState("");
+  const [comment, setComment] = useState("");
+  const { data } = useQuery({ queryKey: keys.lists, queryFn: ({ signal }) => get<Lists>("/lists", signal) });
+  const add = useApiMutation<string>(
+    (list) => ({
+      path: `/lists/${encodeURIComponent(list)}/changes`,
+      method: "POST",
+      body: { operation: "ADD", values: [toText(entity.value)], comment, ...expiryOf(days) },
+    }),
+    {
+      successMessage: ({ status }) => (status === 202 ? "Approval requested" : "Added to list"),
+      invalidates: [keys.lists, keys.entities, keys.approvals],
+      quiet: true,
+    },
+  );
+  const type = typeof entity.value === "string" ? "string" : "long";
+  const lists = (data?.items ?? []).filter((each) => !entity.lists.includes(each.name));
+  return (
+    <Modal opened onClose={close} title={`Add ${toText(entity.value)} to a list`}>
+      <form
+        onSubmit={(event) => {
+          event.preventDefault();
+          if (name !== null) add.mutate(name, { onSuccess: close });
+        }}
+      >
+        <Select
+          label="List"
+          searchable
+          data-autofocus
+          data={lists.filter((each) => each.type === type).map((each) => each.name)}
+          value={name}
+          onChange={setName}
+          nothingFoundMessage="No lists"
+        />
+        <ExpirySelect days={days} change={setDays} />
+        <TextInput
+          label="Comment"
+          value={comment}
+          maxLength={500}
+          onChange={(event) => setComment(event.currentTarget.value)}
+          mt="xs"
+        />
+        {add.error && <ErrorAlert error={add.error} />}
+        <Group justify="flex-end" mt="md">
+          <Button variant="default" onClick={close}>
+            Cancel
+          </Button>
+          <Button type="submit" disabled={name === null} loading={add.isPending}>
+            Add
+          </Button>
+        </Group>
+      </form>
+    </Modal>
+  );
+}

@@ -1,0 +1,124 @@
+// @vitest-environment jsdom
+import { screen, waitFor, within } from "@testing-library/react";
+import userEvent from "@testing-library/user-event";
+import { http, HttpResponse } from "msw";
+import { expect, test } from "vitest";
+import { API } from "../api/http";
+import type { Entity } from "../api/types";
+import { mockServer } from "../testing/mockServer";
+import { renderPage } from "../testing/renderPage";
+import { alert, ANALYST, rule, SCHEMA } from "../testing/samples";
+import EntityPage from "./EntityPage";
+
+const AT = 1_700_000_000_000;
+let asked: string[] = [];
+let added: unknown = null;
+
+function entity(members: Partial<Entity> = {}): Entity {
+  return {
+    field: "payeeId",
+    value: 12,
+    since: AT,
+    reached: AT,
+    notes: [],
+    count: 2,
+    amountField: "paymentAmount",
+    periodMs: 86_400_000,
+    periods: [{ at: AT, count: 2, amount: "30.50" }],
+    payments: [
+      { transactionId: 2, payeeId: 12, beneficiaryId: 7, paymentAmount: 20 },
+      { transactionId: 1, payeeId: 12, beneficiaryId: 7, paymentAmount: 10.5 },
+    ],
+    counterparties: [{ field: "beneficiaryId", value: 7, count: 2, amount: "30.50", last: AT }],
+    aggregates: [
+      {
+        ruleId: 1,
+        ruleVersion: 3,
+        state: "ACTIVE",
+        name: "Rapid transfers",
+        key: { payeeId: 12 },
+        value: "30.5",
+        windowCount: 2,
+        windowMs: 1_200_000,
+        windowComplete: true,
+        eventTime: AT,
+        transactionId: 2,
+        operator: ">",
+        limit: "40",
+        baseline: null,
+        share: 0.7625,
+        outcome: "none",
+        warmUp: false,
+      },
+    ],
+    otherRules: [{ ruleId: 9, name: "Mules", fields: ["beneficiaryId"] }],
+    decisions: [],
+    lists: ["watched"],
+    ...members,
+  };
+}
+
+const server = mockServer(
+  http.get(`*${API}/me`, () => HttpResponse.json(ANALYST)),
+  http.get(`*${API}/schema`, () => HttpResponse.json(SCHEMA)),
+  http.get(`*${API}/rules`, () => HttpResponse.json({ items: [rule()], next: null })),
+  http.get(`*${API}/alerts`, ({ request }) => {
+    asked.push(new URL(request.url).search);
+    return HttpResponse.json({ items: [alert("a")], next: null, searchedTo: null, missing: null });
+  }),
+  http.get(`*${API}/entity`, () => HttpResponse.json(entity())),
+);
+
+/** The page has many parts, so its first rendering can take long on a loaded machine. */
+const SLOW = { timeout: 10_000 };
+const ADDRESS = { at: "/entity?field=payeeId&value=12&days=7" };
+
+test("the page shows the rules' aggregates, the lists, the counterparties and the alerts", async () => {
+  asked = [];
+  renderPage(<EntityPage />, ADDRESS);
+  const rules = within(await screen.findByRole("table", { name: "Rules" }, SLOW));
+  expect(rules.getByText("30.5")).toBeVisible();
+  expect(rules.getByText("76 %")).toBeVisible();
+  expect(screen.getByRole("link", { name: "9 Mules" })).toBeVisible();
+  expect(screen.getByRole("link", { name: "watched" })).toHaveAttribute("href", "/lists/watched");
+  const other = within(screen.getByRole("table", { name: "Counterparties" })).getByRole("link", { name: "7" });
+  expect(other).toHaveAttribute("href", "/entity?field=beneficiaryId&value=7");
+  expect(await within(screen.getByRole("list", { name: "Alerts" })).findAllByRole("listitem")).toHaveLength(1);
+  expect(asked[0]).toContain("entity=payeeId%3A12");
+  expect(screen.queryByText("Incomplete payments")).toBeNull();
+});
+
+test("missing payments are announced", async () => {
+  server.use(
+    http.get(`*${API}/entity`, () =>
+      HttpResponse.json(entity({ reached: AT + 5, notes: ["Only the newest 2 payments of the topic were searched."] })),
+    ),
+  );
+  renderPage(<EntityPage />, ADDRESS);
+  expect(await screen.findByText("Only the newest 2 payments of the topic were searched.")).toBeVisible();
+});
+
+test("an analyst adds the value to a list", async () => {
+  server.use(
+    http.get(`*${API}/lists`, () =>
+      HttpResponse.json({
+        items: [
+          { name: "mules", type: "long" },
+          { name: "watched", type: "long" },
+          { name: "names", type: "string" },
+        ],
+      }),
+    ),
+    http.post(`*${API}/lists/mules/changes`, async ({ request }) => {
+      added = await request.json();
+      return HttpResponse.json({});
+    }),
+  );
+  renderPage(<EntityPage />, ADDRESS);
+  await userEvent.click(await screen.findByRole("button", { name: "Add to list …" }, SLOW));
+  await userEvent.click((await screen.findAllByLabelText("List"))[0] as HTMLElement);
+  await userEvent.click(await screen.findByRole("option", { name: "mules" }));
+  expect(screen.queryByRole("option", { name: "names" })).toBeNull();
+  await userEvent.click(screen.getByRole("button", { name: "Add" }));
+  await waitFor(() => expect(added).toMatchObject({ operation: "ADD", values: ["12"] }));
+});

@@ -1,0 +1,214 @@
+import { BarChart } from "@mantine/charts";
+import { Alert as Notice, Button, Select, Table } from "@mantine/core";
+import { keepPreviousData, useQuery } from "@tanstack/react-query";
+import { useState } from "react";
+import { Link, useSearchParams } from "react-router";
+import { toText } from "../api/exactJson";
+import { useCan } from "../api/hooks";
+import { get, queryString } from "../api/http";
+import { keys } from "../api/keys";
+import type { Entity } from "../api/types";
+import { EmptyState } from "../components/EmptyState";
+import { PageHeader, usePageTitle } from "../components/PageHeader";
+import { QueryResult } from "../components/QueryResult";
+import { ScrollableTable } from "../components/ScrollableTable";
+import { Timestamp } from "../components/Timestamp";
+import { formatNumber } from "../format";
+import { AddToList } from "./AddToList";
+import { EntityAlerts } from "./EntityAlerts";
+import { entityPath } from "./entityPath";
+import { RuleAggregates } from "./RuleAggregates";
+
+const PERIODS = { 1: "Last day", 7: "Last 7 days", 30: "Last 30 days", 90: "Last 90 days" };
+const HOUR_MS = 3_600_000;
+
+/** Everything about one value of a field, such as one payer. */
+export default function EntityPage() {
+  const [params, setParams] = useSearchParams();
+  const field = params.get("field") ?? "";
+  const value = params.get("value") ?? "";
+  const days = params.get("days") ?? "30";
+  usePageTitle(`${field} ${value}`);
+  const entity = useQuery({
+    queryKey: keys.entity(field, value, days),
+    queryFn: ({ signal }) => get<Entity>(`/entity${queryString({ field, value, days })}`, signal),
+    placeholderData: keepPreviousData,
+    staleTime: 30_000,
+  });
+  return (
+    <>
+      <PageHeader title={`${field} ${value}`} subtitle={entity.data && <Summary entity={entity.data} />}>
+        <Select
+          aria-label="Period"
+          allowDeselect={false}
+          data={Object.entries(PERIODS).map(([name, label]) => ({ value: name, label }))}
+          value={days}
+          onChange={(next) =>
+            setParams(
+              (old) => {
+                old.set("days", next ?? "30");
+                return old;
+              },
+              { replace: true },
+            )
+          }
+          w="10.5rem"
+        />
+        <Button variant="default" loading={entity.isFetching} onClick={() => void entity.refetch()}>
+          Reload
+        </Button>
+      </PageHeader>
+      <QueryResult query={entity}>{(found) => <EntityView entity={found} />}</QueryResult>
+      <EntityAlerts field={field} value={value} days={days} />
+    </>
+  );
+}
+
+function Summary({ entity }: { entity: Entity }) {
+  return (
+    <>
+      {formatNumber(entity.count)} {entity.count === 1 ? "payment" : "payments"} since{" "}
+      <Timestamp ms={Math.max(entity.since, entity.reached)} />
+    </>
+  );
+}
+
+function EntityView({ entity }: { entity: Entity }) {
+  return (
+    <>
+      {entity.notes.length > 0 && (
+        <Notice color="yellow" variant="light" title="Incomplete payments" mb="md" role="status">
+          {entity.notes.map((note) => (
+            <p key={note} style={{ margin: 0 }}>
+              {note}
+            </p>
+          ))}
+          {entity.reached > entity.since && (
+            <p style={{ margin: 0 }}>
+              The list begins at <Timestamp ms={entity.reached} />.
+            </p>
+          )}
+        </Notice>
+      )}
+      <div className="sides">
+        <PaymentsOverTime entity={entity} />
+        <ListsPanel entity={entity} />
+      </div>
+      <RuleAggregates entity={entity} />
+      <Counterparties entity={entity} />
+      <Payments entity={entity} />
+    </>
+  );
+}
+
+function PaymentsOverTime({ entity }: { entity: Entity }) {
+  const isHourly = entity.periodMs <= HOUR_MS;
+  const format = new Intl.DateTimeFormat(
+    "en-GB",
+    isHourly
+      ? { day: "numeric", month: "short", hour: "2-digit", timeZone: "UTC" }
+      : { day: "numeric", month: "short", timeZone: "UTC" },
+  );
+  const data = entity.periods.map((period) => ({ at: format.format(period.at), payments: period.count }));
+  return (
+    <section className="panel" aria-label="Payments over time">
+      <h2>Payments per {isHourly ? "hour" : "day"} (UTC)</h2>
+      {data.length === 0 ? (
+        <EmptyState>No payments in this period</EmptyState>
+      ) : (
+        <BarChart
+          h={200}
+          data={data}
+          dataKey="at"
+          series={[{ name: "payments", color: "var(--mark)" }]}
+          aria-label={`Payments by time, ${formatNumber(entity.count)} in total`}
+          role="img"
+        />
+      )}
+    </section>
+  );
+}
+
+function ListsPanel({ entity }: { entity: Entity }) {
+  const can = useCan();
+  const [isAdding, setIsAdding] = useState(false);
+  return (
+    <section className="panel" aria-label="Lists">
+      <h2>Lists</h2>
+      {entity.lists.length === 0 ? (
+        <p>In no list</p>
+      ) : (
+        <ul style={{ paddingLeft: "1.1rem" }}>
+          {entity.lists.map((name) => (
+            <li key={name}>
+              <Link to={`/lists/${encodeURIComponent(name)}`}>{name}</Link>
+            </li>
+          ))}
+        </ul>
+      )}
+      {can("draft") && (
+        <Button variant="default" onClick={() => setIsAdding(true)}>
+          Add to list …
+        </Button>
+      )}
+      {isAdding && <AddToList entity={entity} close={() => setIsAdding(false)} />}
+    </section>
+  );
+}
+
+function Counterparties({ entity }: { entity: Entity }) {
+  if (entity.counterparties.length === 0) return null;
+  return (
+    <section className="panel" aria-label="Counterparties" style={{ marginTop: "1rem" }}>
+      <h2>Counterparties</h2>
+      <ScrollableTable label="Counterparties" columns={["Field", "Value", "Payments", "Amount", "Last payment"]}>
+        {entity.counterparties.map((each) => (
+          <Table.Tr key={`${each.field} ${toText(each.value)}`}>
+            <Table.Td>{each.field}</Table.Td>
+            <Table.Td className="number">
+              <Link to={entityPath(each.field, toText(each.value))}>{toText(each.value)}</Link>
+            </Table.Td>
+            <Table.Td className="number">{formatNumber(each.count)}</Table.Td>
+            <Table.Td className="number">{each.amount ?? "–"}</Table.Td>
+            <Table.Td>
+              <Timestamp ms={each.last} />
+            </Table.Td>
+          </Table.Tr>
+        ))}
+      </ScrollableTable>
+    </section>
+  );
+}
+
+function Payments({ entity }: { entity: Entity }) {
+  const first = entity.payments[0];
+  if (first === undefined) return null;
+  const outcomes = new Map(
+    entity.decisions.map((each) => [each.transactionId, each.corrected?.outcome ?? each.outcome]),
+  );
+  const columns = Object.keys(first).filter((name) => name !== entity.field);
+  return (
+    <section className="panel" aria-label="Payments" style={{ marginTop: "1rem" }}>
+      <h2>
+        {entity.count > entity.payments.length ? `Newest ${formatNumber(entity.payments.length)} payments` : "Payments"}
+      </h2>
+      <ScrollableTable label="Payments" columns={[...columns, "Decision"]}>
+        {entity.payments.map((payment, position) => (
+          <Table.Tr key={position}>
+            {columns.map((name) => (
+              <Table.Td key={name} className="number">
+                <PaymentValue name={name} value={payment[name]} />
+              </Table.Td>
+            ))}
+            <Table.Td>{outcomes.get(toText(payment["transactionId"])) ?? ""}</Table.Td>
+          </Table.Tr>
+        ))}
+      </ScrollableTable>
+    </section>
+  );
+}
+
+function PaymentValue({ name, value }: { name: string; value: unknown }) {
+  if (value === undefined || value === null) return "–";
+  return /Time(stamp)?$/u.test(name) && typeof value === "number" ? <Timestamp ms={value} /> : toText(value);
+}

@@ -1,0 +1,100 @@
+import { Progress, Table } from "@mantine/core";
+import { Link } from "react-router";
+import { toText } from "../api/exactJson";
+import type { Entity } from "../api/types";
+import { Chip } from "../components/Chip";
+import { EmptyState } from "../components/EmptyState";
+import { ScrollableTable } from "../components/ScrollableTable";
+import { Timestamp } from "../components/Timestamp";
+import { formatDuration, formatKey, formatPercent } from "../format";
+import { entityPath } from "./entityPath";
+
+type Aggregate = Entity["aggregates"][number];
+
+const COLUMNS = ["Rule", "Key", "Value", "Limit", "Of limit", "Window", "Last evaluated payment"];
+
+/** Each rule's aggregate at the last payment that it evaluated, and the rules that need the payments of others. */
+export function RuleAggregates({ entity }: { entity: Entity }) {
+  return (
+    <section className="panel" aria-label="Rules" style={{ marginTop: "1rem" }}>
+      <h2>Rules</h2>
+      {entity.aggregates.length === 0 ? (
+        <EmptyState>No rule has evaluated these payments</EmptyState>
+      ) : (
+        <ScrollableTable label="Rules" columns={COLUMNS}>
+          {entity.aggregates.map((each) => (
+            <AggregateRow key={`${each.ruleId} ${formatKey(each.key)}`} aggregate={each} field={entity.field} />
+          ))}
+        </ScrollableTable>
+      )}
+      <OtherRules entity={entity} />
+    </section>
+  );
+}
+
+function AggregateRow({ aggregate, field }: { aggregate: Aggregate; field: string }) {
+  const { share } = aggregate;
+  return (
+    <Table.Tr>
+      <Table.Td className="wrap" style={{ minWidth: "10rem" }}>
+        <Link to={`/rules/${aggregate.ruleId}`}>
+          {aggregate.ruleId} {aggregate.name}
+        </Link>{" "}
+        {aggregate.state === "SHADOW" && <Chip tone="shadow">Shadow</Chip>}
+        {aggregate.outcome === "alert" && <Chip tone="bad">Alert</Chip>}
+        {aggregate.outcome === "suppressed" && <Chip>Suppressed</Chip>}
+      </Table.Td>
+      <Table.Td className="number">
+        {Object.entries(aggregate.key)
+          .filter(([name]) => name !== field)
+          .map(([name, value]) => (
+            <Link key={name} to={entityPath(name, toText(value))}>
+              {name} {toText(value)}
+            </Link>
+          ))}
+      </Table.Td>
+      <Table.Td className="number">{aggregate.value}</Table.Td>
+      <Table.Td className="number">
+        {aggregate.operator} {aggregate.limit}
+        {aggregate.baseline !== null && ` x ${aggregate.baseline}`}
+      </Table.Td>
+      <Table.Td style={{ minWidth: "7rem" }}>
+        {share === null ? (
+          "–"
+        ) : (
+          <>
+            {formatPercent(share)}
+            <Progress value={Math.min(100, share * 100)} color={share >= 1 ? "red.9" : "gray.7"} aria-hidden />
+          </>
+        )}
+      </Table.Td>
+      <Table.Td>{formatDuration(aggregate.windowMs)}</Table.Td>
+      <Table.Td>
+        <Timestamp ms={aggregate.eventTime} />
+        {isOver(aggregate) && " (the window has passed)"}
+      </Table.Td>
+    </Table.Tr>
+  );
+}
+
+function isOver({ eventTime, windowMs }: Aggregate): boolean {
+  return Date.now() > eventTime + windowMs;
+}
+
+function OtherRules({ entity }: { entity: Entity }) {
+  if (entity.otherRules.length === 0) return null;
+  return (
+    <p>
+      Rules of other keys, which need the payments of others:{" "}
+      {entity.otherRules.map((rule, position) => (
+        <span key={rule.ruleId}>
+          {position > 0 && ", "}
+          <Link to={`/rules/${rule.ruleId}`}>
+            {rule.ruleId} {rule.name}
+          </Link>{" "}
+          ({rule.fields.join(", ") || "all payments"})
+        </span>
+      ))}
+    </p>
+  );
+}

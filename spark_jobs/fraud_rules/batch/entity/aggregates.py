@@ -1,0 +1,171 @@
+"""Evaluates the rules for the payments of one entity with the engine of the detector."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from fraud_rules.configuration.settings import DetectorSettings
+from fraud_rules.engine.alert import triggering_value
+from fraud_rules.engine.engine import KeyGroupEngine
+from fraud_rules.engine.fanout import fan_out
+from fraud_rules.engine.state.grouping_state import AcceptResult
+from fraud_rules.engine.state.store import HeapViews
+from fraud_rules.engine.statelog import MemoryStateLog
+from fraud_rules.engine.window import layout as at
+from fraud_rules.engine.window.aggregates import aggregate_of, baseline_value
+from fraud_rules.engine.window.plan import GroupingPlan
+from fraud_rules.model.rule import Operator
+from fraud_rules.model.ruleset import Grouping, RuleInForce, RuleTimeline
+from fraud_rules.model.schema import ID_FIELD, TIME_FIELD, TransactionSchema
+from fraud_rules.model.transaction import TransactionBatch
+
+Ints = NDArray[np.int64]
+
+__all__ = ["EntityAggregate", "OtherRule", "entity_aggregates", "rules_of_other_keys"]
+
+_OUTCOMES: Final = {at.FIRED_NO: "none", at.FIRED_YES: "alert", at.FIRED_SUPPRESSED: "suppressed"}
+_UPWARDS: Final = (Operator.GREATER, Operator.GREATER_EQUAL)
+
+
+class EntityAggregate(msgspec.Struct, frozen=True, rename="camel"):
+    """A rule's aggregate at the last payment of a key that the rule evaluated.
+
+    `value`, `limit` and `baseline` are exact decimals as text. `share` is the value as a share of the limit, for rules
+    that fire above a positive limit. `outcome` is alert, suppressed or none.
+    """
+
+    rule_id: int
+    rule_version: int
+    state: str
+    name: str
+    key: dict[str, Any]
+    value: str
+    window_count: int
+    window_ms: int
+    window_complete: bool
+    event_time: int
+    transaction_id: int | str
+    operator: str
+    limit: str
+    baseline: str | None
+    share: float | None
+    outcome: str
+    warm_up: bool
+
+
+class OtherRule(msgspec.Struct, frozen=True, rename="camel"):
+    """A rule whose key lacks the field, so that its aggregate needs the payments of others."""
+
+    rule_id: int
+    name: str
+    fields: list[str]
+
+
+def entity_aggregates(
+    batch: TransactionBatch,
+    field: str,
+    timeline: RuleTimeline,
+    schema: TransactionSchema,
+    settings: DetectorSettings,
+    known_from_ms: int,
+) -> list[EntityAggregate]:
+    """Evaluate the payments of one value of `field`, and return the last evaluation of each rule in force and key.
+
+    `batch` has all payments of the entity that were appended at `known_from_ms` or later. The evaluation is that of a
+    detector that starts at this time.
+    """
+    if not len(batch):
+        return []
+    last: dict[tuple[int, tuple[object, ...]], EntityAggregate] = {}
+
+    def observe(rows: TransactionBatch, fields: Grouping, plan: GroupingPlan, result: AcceptResult) -> None:
+        if field not in fields or not len(result.output):
+            return
+        for row in _last_rows(rows, fields, result.output):
+            found = _aggregate(rows, fields, plan.in_force[row[at.O_RULE]], row, schema)
+            if found is not None:
+                key = found.rule_id, tuple(found.key.values())
+                last[key] = found
+
+    one = replace(settings, key_groups=1, evaluations=True)
+    engine = KeyGroupEngine(
+        0, schema, one, MemoryStateLog(), HeapViews(), observer=observe, known_from_ms=known_from_ms
+    )
+    for blob in fan_out(batch, timeline, 1).values():
+        engine.process([blob], timeline, 0, 0)
+    rules = timeline.latest.rules
+    current = [each for each in last.values() if each.rule_id in rules and rules[each.rule_id].rule.evaluated]
+    return sorted(current, key=lambda each: (-(each.share or 0.0), each.rule_id))
+
+
+def rules_of_other_keys(timeline: RuleTimeline, field: str) -> list[OtherRule]:
+    """The rules in force whose key lacks the field, by id."""
+    return [
+        OtherRule(each.rule.rule_id, _name(each), list(each.rule.grouping))
+        for _, each in sorted(timeline.latest.rules.items())
+        if field not in each.rule.grouping and each.rule.evaluated
+    ]
+
+
+def _last_rows(rows: TransactionBatch, fields: Grouping, output: Ints) -> list[list[int]]:
+    """The last output row of each rule and key, in the order of the output."""
+    keys = np.stack([rows.columns[name].values[output[:, at.O_ROW]] for name in fields], axis=1)
+    marked = np.concatenate([output[:, [at.O_RULE]], keys], axis=1)[::-1]
+    _, first = np.unique(marked, axis=0, return_index=True)
+    picked: list[list[int]] = output[np.sort(len(output) - 1 - first)].tolist()
+    return picked
+
+
+def _aggregate(
+    rows: TransactionBatch, fields: Grouping, in_force: RuleInForce, row: list[int], schema: TransactionSchema
+) -> EntityAggregate | None:
+    rule = in_force.rule
+    if not row[at.O_VALUES] and not aggregate_of(rule).has_value_of_empty_window:
+        return None
+    payment: Mapping[str, Any] = rows.row(row[at.O_ROW], schema)
+    value, compared = triggering_value(in_force, row, schema), None
+    if rule.baseline is not None:
+        name = rule.baseline.aggregate_field
+        declared = None if name is None else schema.field(name)
+        if row[at.O_BASE_COUNT] >= rule.baseline.min_count:
+            compared = baseline_value(rule, row, 0 if declared is None else declared.scale)
+    return EntityAggregate(
+        rule_id=rule.rule_id,
+        rule_version=in_force.version,
+        state=rule.state.value,
+        name=_name(in_force),
+        key={name: payment[name] for name in fields},
+        value=value,
+        window_count=row[at.O_COUNT],
+        window_ms=rule.window_ms,
+        window_complete=bool(row[at.O_COMPLETE]),
+        event_time=payment[TIME_FIELD],
+        transaction_id=payment[ID_FIELD],
+        operator=rule.operator.value,
+        limit=format(rule.limit, "f"),
+        baseline=compared,
+        share=_share(in_force, value, compared),
+        outcome=_OUTCOMES[row[at.O_FIRED]],
+        warm_up=rule.warm_up,
+    )
+
+
+def _share(in_force: RuleInForce, value: str, compared: str | None) -> float | None:
+    rule = in_force.rule
+    bound = float(rule.limit)
+    if rule.baseline is not None:
+        if compared is None or rule.baseline.deviations:
+            return None
+        bound *= float(compared)
+    return round(float(value) / bound, 4) if rule.operator in _UPWARDS and bound > 0 else None
+
+
+def _name(in_force: RuleInForce) -> str:
+    name = in_force.rule.document.get("name")
+    return name if isinstance(name, str) else ""

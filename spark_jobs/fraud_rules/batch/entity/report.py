@@ -1,0 +1,158 @@
+"""The report about one entity."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import Any, Final
+
+import msgspec
+import numpy as np
+
+from fraud_rules.batch.entity.aggregates import EntityAggregate, OtherRule, entity_aggregates, rules_of_other_keys
+from fraud_rules.batch.entity.rows import EntityQuery, EntityRows
+from fraud_rules.configuration.settings import DetectorSettings
+from fraud_rules.model.ruleset import RuleTimeline
+from fraud_rules.model.schema import ID_FIELD, TIME_FIELD, Field, FieldType, TransactionSchema
+from fraud_rules.model.transaction import TransactionBatch, value_of
+
+__all__ = ["Counterparty", "EntityPeriod", "EntityReport", "entity_report"]
+
+_SHOWN_PAYMENTS: Final = 200
+_SHOWN_COUNTERPARTIES: Final = 20
+_SHOWN_AGGREGATES: Final = 200
+_HOUR_MS: Final = 3_600_000
+_DAY_MS: Final = 24 * _HOUR_MS
+_HOURLY_MS: Final = 3 * _DAY_MS
+
+
+class EntityPeriod(msgspec.Struct, frozen=True, rename="camel"):
+    """The payments of one hour or one day of event time (UTC) that begins at `at`. `amount` is exact, as text."""
+
+    at: int
+    count: int
+    amount: str | None
+
+
+class Counterparty(msgspec.Struct, frozen=True, rename="camel"):
+    """A value of another key field in the payments."""
+
+    field: str
+    value: int | str
+    count: int
+    amount: str | None
+    last: int
+
+
+class EntityReport(msgspec.Struct, frozen=True, rename="camel"):
+    """The payments and aggregates of an entity. Times are epoch ms.
+
+    Payments that were appended before `reached` are missing; `notes` say why. `count` counts all payments, `payments`
+    has the newest.
+    """
+
+    field: str
+    value: int | str
+    since: int
+    reached: int
+    notes: list[str]
+    count: int
+    amount_field: str | None
+    period_ms: int
+    periods: list[EntityPeriod]
+    payments: list[dict[str, Any]]
+    counterparties: list[Counterparty]
+    aggregates: list[EntityAggregate]
+    other_rules: list[OtherRule]
+
+
+def entity_report(
+    query: EntityQuery,
+    rows: EntityRows,
+    timeline: RuleTimeline,
+    schema: TransactionSchema,
+    settings: DetectorSettings,
+    now_ms: int,
+) -> EntityReport:
+    """Evaluate the payments and sum them up."""
+    batch = rows.batch
+    amount = next((each for each in schema.fields if each.type is FieldType.DECIMAL), None)
+    period_ms = _HOUR_MS if now_ms - query.since_ms <= _HOURLY_MS else _DAY_MS
+    found = entity_aggregates(batch, query.field, timeline, schema, settings, rows.reached_ms)
+    notes = [*rows.notes]
+    if any(each.warm_up for each in found):
+        notes.append("Aggregates do not count the payments that a warm-up added before the rule.")
+    newest = range(len(batch) - 1, max(-1, len(batch) - 1 - _SHOWN_PAYMENTS), -1)
+    return EntityReport(
+        field=query.field,
+        value=query.value,
+        since=query.since_ms,
+        reached=rows.reached_ms,
+        notes=notes,
+        count=len(batch),
+        amount_field=None if amount is None else amount.name,
+        period_ms=period_ms,
+        periods=_periods(batch, amount, period_ms),
+        payments=[batch.row(i, schema) for i in newest],
+        counterparties=_counterparties(batch, query.field, timeline, schema, amount),
+        aggregates=found[:_SHOWN_AGGREGATES],
+        other_rules=rules_of_other_keys(timeline, query.field),
+    )
+
+
+def _periods(batch: TransactionBatch, amount: Field | None, period_ms: int) -> list[EntityPeriod]:
+    starts = batch.columns[TIME_FIELD].values // period_ms * period_ms
+    values, inverse = np.unique(starts, return_inverse=True)
+    counts = np.bincount(inverse, minlength=len(values))
+    sums = _sums(batch, amount, inverse, len(values))
+    return [
+        EntityPeriod(start, count, total)
+        for start, count, total in zip(values.tolist(), counts.tolist(), sums, strict=True)
+    ]
+
+
+def _counterparties(
+    batch: TransactionBatch, field: str, timeline: RuleTimeline, schema: TransactionSchema, amount: Field | None
+) -> list[Counterparty]:
+    keyed = {name for fields in timeline.latest.groupings for name in fields} - {field, ID_FIELD, TIME_FIELD}
+    found: list[Counterparty] = []
+    for declared in schema.fields:
+        if declared.name in keyed and declared.type in (FieldType.LONG, FieldType.STRING) and len(batch):
+            found += _of_field(batch, declared, amount)
+    return found
+
+
+def _of_field(batch: TransactionBatch, field: Field, amount: Field | None) -> list[Counterparty]:
+    column = batch.columns[field.name]
+    if column.valid is not None:
+        batch = batch.take(column.valid)
+        column = batch.columns[field.name]
+    values, first, inverse = np.unique(column.values, return_index=True, return_inverse=True)
+    counts = np.bincount(inverse, minlength=len(values))
+    last = np.zeros(len(values), dtype=np.int64)
+    np.maximum.at(last, inverse, batch.columns[TIME_FIELD].values)
+    sums = _sums(batch, amount, inverse, len(values))
+    most = np.lexsort((-last, -counts))[:_SHOWN_COUNTERPARTIES].tolist()
+    return [
+        Counterparty(
+            field.name,
+            value_of(column, int(first[i]), field),  # type: ignore[arg-type]
+            int(counts[i]),
+            sums[i],
+            int(last[i]),
+        )
+        for i in most
+    ]
+
+
+def _sums(batch: TransactionBatch, amount: Field | None, groups: np.ndarray, count: int) -> Sequence[str | None]:
+    """The exact sum of the amounts of each group, as text; None without an amount field."""
+    if amount is None:
+        return [None] * count
+    column = batch.columns[amount.name]
+    totals = [0] * count
+    valid = [True] * len(batch) if column.valid is None else column.valid.tolist()
+    for group, value, counts in zip(groups.tolist(), column.values.tolist(), valid, strict=True):
+        if counts:
+            totals[group] += value
+    return [format(Decimal(total).scaleb(-amount.scale), "f") for total in totals]

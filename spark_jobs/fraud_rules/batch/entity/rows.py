@@ -1,0 +1,234 @@
+"""Reads the payments of one entity: from the archive as far as it reaches, and the newer ones from the topic.
+
+Every read has a bound, and the result says which payments it may lack.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from confluent_kafka import Message
+
+from fraud_rules.batch.archive.columns import batch_of
+from fraud_rules.batch.archive.files import open_parquet, string_fields
+from fraud_rules.batch.archive.manifest import FileEntry, Manifest, Table
+from fraud_rules.batch.archive.store import ArchiveStore
+from fraud_rules.codec.transactions.codec import decode_transactions
+from fraud_rules.configuration.settings import DetectorSettings
+from fraud_rules.errors import ArchiveDamaged
+from fraud_rules.kafka.connection import KafkaConnection
+from fraud_rules.kafka.reader import TopicReader, record_of
+from fraud_rules.model.schema import TIME_FIELD, FieldType, TransactionSchema
+from fraud_rules.model.transaction import TransactionBatch
+
+__all__ = ["EntityBounds", "EntityQuery", "EntityReader", "EntityRows"]
+
+_CHUNK: Final = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class EntityBounds:
+    """The most records that a search of the topic reads, the longest search of the archive, and the most payments."""
+
+    topic_records: int = 600_000
+    archive_s: float = 4.0
+    payments: int = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class EntityQuery:
+    """An entity, and the append time in epoch ms from which its payments count."""
+
+    field: str
+    value: int | str
+    since_ms: int
+
+
+@dataclass(slots=True)
+class EntityRows:
+    """Payments in the order of event times. Older ones than `reached_ms` were not read; `notes` say why."""
+
+    batch: TransactionBatch
+    reached_ms: int
+    notes: list[str] = field(default_factory=list)
+
+
+class EntityReader:
+    """Reads from one archive and one cluster."""
+
+    def __init__(
+        self,
+        kafka: KafkaConnection,
+        archive: ArchiveStore,
+        schema: TransactionSchema,
+        settings: DetectorSettings,
+        bounds: EntityBounds,
+    ) -> None:
+        self._kafka = kafka
+        self._archive = archive
+        self._schema = schema
+        self._settings = settings
+        self._bounds = bounds
+
+    def read(self, query: EntityQuery) -> EntityRows:
+        """Read the payments of an entity, each once. Raises BrokerUnavailable."""
+        notes: list[str] = []
+        reached_ms = query.since_ms
+        manifest = self._manifest(notes)
+        topic, begins_ms = self._topic_rows(query, manifest, notes)
+        archived: list[TransactionBatch] = []
+        if begins_ms is not None:  # the search of the topic did not reach the end of the archive
+            reached_ms = max(reached_ms, begins_ms)
+        elif manifest is not None:
+            archived, cut_ms = self._archived_rows(query, manifest, notes)
+            reached_ms = max(reached_ms, cut_ms)
+        batch = self._newest(self._unique(TransactionBatch.concat([*archived, topic])), notes)
+        if len(batch) == self._bounds.payments:
+            reached_ms = max(reached_ms, int(batch.append_ms.min()))
+        return EntityRows(batch.take(batch.append_ms >= reached_ms), reached_ms, notes)
+
+    def _manifest(self, notes: list[str]) -> Manifest | None:
+        try:
+            manifest = self._archive.latest()
+        except ArchiveDamaged as error:
+            notes.append(f"The archive cannot be read: {error}")
+            return None
+        return manifest if manifest.of(Table.TRANSACTIONS) else None
+
+    def _topic_rows(
+        self, query: EntityQuery, manifest: Manifest | None, notes: list[str]
+    ) -> tuple[TransactionBatch, int | None]:
+        """The payments that the archive lacks, and the append time before which the topic was not read, if it was not
+        read back to the archive.
+        """
+        topic = self._settings.topics.transactions
+        archived = {} if manifest is None else manifest.ends.get(topic, {})
+        found: list[tuple[int, Message]] = []
+        with TopicReader(self._kafka, topic) as reader:
+            ranges, cut, lost = self._ranges(reader, query.since_ms, archived)
+            needle = _needle(query.value)
+            begins_ms: dict[int, int] = {}
+            for message in reader.read_ranges(ranges):
+                partition = int(message.partition() or 0)
+                if partition in cut and partition not in begins_ms:
+                    begins_ms[partition] = record_of(message).append_ms
+                value = message.value()
+                if isinstance(value, bytes) and needle in value:
+                    found.append((partition, message))
+        if cut:
+            notes.append(f"Only the newest {self._bounds.topic_records:,} payments of the topic were searched.")
+        if lost:
+            notes.append("Older payments have left the topic, and the archive does not have them.")
+        gaps = [*begins_ms.values(), *lost]
+        return self._decoded(found, query), max(gaps) if gaps else None
+
+    def _ranges(
+        self, reader: TopicReader, since_ms: int, archived: dict[str, int]
+    ) -> tuple[dict[int, tuple[int, int]], set[int], list[int]]:
+        """The offsets to read by partition, the partitions whose range was cut, and the append times from which the
+        topic has records although older ones are wanted.
+        """
+        ranges: dict[int, tuple[int, int]] = {}
+        lost: list[int] = []
+        for partition in reader.partitions():
+            first, end = reader.ends(partition)
+            from_time = reader.offset_at(since_ms, partition)
+            archive_end = archived.get(str(partition))
+            start = max(end if from_time is None else from_time, archive_end or 0)
+            if archive_end is None and first > 0 and start <= first < end:
+                lost.append(next(iter(reader.read(first, first + 1, partition))).append_ms if first < end else 0)
+            ranges[partition] = max(start, first), end
+        total = sum(end - start for start, end in ranges.values())
+        cut: set[int] = set()
+        if total > self._bounds.topic_records:
+            share = self._bounds.topic_records // len(ranges)
+            for partition, (start, end) in ranges.items():
+                if end - start > share:
+                    ranges[partition] = end - share, end
+                    cut.add(partition)
+        return ranges, cut, lost
+
+    def _decoded(self, found: Sequence[tuple[int, Message]], query: EntityQuery) -> TransactionBatch:
+        records = [(partition, record_of(message)) for partition, message in found]
+        batch = decode_transactions(
+            [record.value for _, record in records],
+            [partition for partition, _ in records],
+            [record.offset for _, record in records],
+            [record.append_ms for _, record in records],
+            self._schema,
+            self._settings.future_tolerance_ms,
+            self._settings.max_transaction_bytes,
+        ).batch
+        column = batch.columns[query.field]
+        if column.dictionary is None:
+            mask = column.values == query.value
+        else:
+            mask = column.values == (column.dictionary.index(query.value) if query.value in column.dictionary else -1)
+        if column.valid is not None:
+            mask &= column.valid
+        return batch.take(mask)
+
+    def _archived_rows(
+        self, query: EntityQuery, manifest: Manifest, notes: list[str]
+    ) -> tuple[list[TransactionBatch], int]:
+        """The payments of the archive, newest files first, and the event time before which they were not read."""
+        files = [each for each in manifest.of(Table.TRANSACTIONS) if each.last_ms >= query.since_ms]
+        files.sort(key=lambda each: each.last_ms, reverse=True)
+        until_s = time.monotonic() + self._bounds.archive_s
+        batches: list[TransactionBatch] = []
+        rows = 0
+        for number, entry in enumerate(files):
+            if time.monotonic() > until_s or rows >= self._bounds.payments:
+                cut_ms = max(each.last_ms for each in files[number:])
+                notes.append("The archive has older payments that were not searched.")
+                return batches, cut_ms
+            for batch in self._rows_of_file(entry, query):
+                batches.append(batch)
+                rows += len(batch)
+        began_ms = manifest.began_ms or 0
+        if began_ms > query.since_ms:
+            notes.append("The archive begins later than the chosen period.")
+        return batches, began_ms
+
+    def _rows_of_file(self, entry: FileEntry, query: EntityQuery) -> Iterator[TransactionBatch]:
+        with open_parquet(self._archive, entry, string_fields(self._schema)) as file:
+            if query.field not in file.schema_arrow.names:
+                return
+            mask = pc.fill_null(
+                pc.equal(file.read(columns=[query.field]).column(0), _scalar(query, self._schema)), False
+            )
+            if pc.any(mask).as_py():
+                yield batch_of(file.read().filter(mask), self._schema, entry.path)
+
+    def _newest(self, batch: TransactionBatch, notes: list[str]) -> TransactionBatch:
+        order = np.argsort(batch.columns[TIME_FIELD].values, kind="stable")
+        if len(order) > self._bounds.payments:
+            notes.append(f"Only the newest {self._bounds.payments:,} payments are shown.")
+            order = order[-self._bounds.payments :]
+        return batch.take(order)
+
+    @staticmethod
+    def _unique(batch: TransactionBatch) -> TransactionBatch:
+        """Each record once, although a compaction may run while the archive is read."""
+        places = np.stack([batch.partition.astype(np.int64), batch.offset], axis=1)
+        _, first = np.unique(places, axis=0, return_index=True)
+        return batch if len(first) == len(batch) else batch.take(np.sort(first))
+
+
+def _scalar(query: EntityQuery, schema: TransactionSchema) -> pa.Scalar:
+    declared = schema.field(query.field)
+    kind = pa.string() if declared is not None and declared.type is FieldType.STRING else pa.int64()
+    return pa.scalar(query.value, kind)
+
+
+def _needle(value: int | str) -> bytes:
+    """Bytes that each record with the value has; none for a text that JSON may write in several ways."""
+    if isinstance(value, str) and not (value.isascii() and value.isalnum()):
+        return b""
+    return str(value).encode()

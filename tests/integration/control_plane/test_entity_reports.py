@@ -1,0 +1,102 @@
+"""The report about an entity, from a real topic, an archive and the child process."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fraud_ops.control_plane.domain.errors import Invalid
+from fraud_ops.control_plane.service.entity_reports import EntityReporter
+from fraud_rules.batch.archive.files import write_transactions
+from fraud_rules.batch.archive.manifest import BatchResult, Manifest, SourceQuery
+from fraud_rules.batch.archive.store import ArchiveStore
+from fraud_rules.batch.entity.rows import EntityBounds
+from fraud_rules.batch.entity.server import EntitySource
+from fraud_rules.codec.transactions.codec import decode_transactions
+from fraud_rules.configuration.project import Project
+from fraud_rules.configuration.settings import DetectorSettings
+from fraud_rules.kafka.record_writer import append_records
+from fraud_rules.model.day import Day
+from fraud_rules.model.schema import TransactionSchema
+from fraud_rules.runtime.clock import now_ms
+from tests.support.control_plane.web.server import RULE
+from tests.support.kafka.own_topics import OwnTopics
+
+pytestmark = pytest.mark.timeout(240)
+HOUR_MS = 3_600_000
+PAYER = 4_242
+
+
+def payment(number: int, event_ms: int, payer: int = PAYER) -> bytes:
+    return json.dumps(
+        {"transactionId": number, "eventTime": event_ms, "payeeId": payer, "beneficiaryId": 7 + number % 2,
+         "paymentAmount": 5.25, "paymentType": "CSH"}
+    ).encode()  # fmt: skip
+
+
+@contextmanager
+def reporter(
+    topics: OwnTopics, project: Project, archive: Path, bounds: EntityBounds | None = None
+) -> Iterator[EntityReporter]:
+    settings = replace(DetectorSettings.load(project.config / "detector.yaml", {}), topics=topics.names)
+    schema = TransactionSchema.load(project.config / "schema.yaml")
+    found = EntityReporter(EntitySource(topics.kafka, archive, schema, settings, bounds or EntityBounds()), now_ms)
+    try:
+        yield found
+    finally:
+        found.close()
+
+
+def asked(reporter: EntityReporter, value: object = PAYER, days: int = 2) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(reporter.report("payeeId", str(value), days))
+    return found
+
+
+def archive_of(project: Project, folder: Path, topic: str, values: list[bytes], append_ms: int, end: int) -> None:
+    """An archive with these payments, which has read the first `end` offsets of partition 0."""
+    schema, store = TransactionSchema.load(project.config / "schema.yaml"), ArchiveStore(folder)
+    count = len(values)
+    batch = decode_transactions(values, [0] * count, list(range(count)), [append_ms] * count, schema, HOUR_MS).batch
+    entry = write_transactions(store, Day.of(append_ms), batch, schema)
+    result = BatchResult((entry,), ((topic, 0, 0),), 0, append_ms)
+    store.commit(Manifest().with_batch(SourceQuery("q", 0), {topic: {"0": end}}, result))
+
+
+def test_the_report_has_the_payments_of_archive_and_topic(topics: OwnTopics, project: Project, tmp_path: Path) -> None:
+    began_ms = now_ms()
+    rule = {**RULE, "ruleId": 5, "name": "Sum of a day", "ruleState": "ACTIVE", "windowMinutes": 1_440, "limit": 100}
+    append_records(topics.kafka, topics.names.rules, [(b"5", json.dumps(rule).encode())])
+    name = topics.names.transactions
+    old = [payment(number, began_ms - 26 * HOUR_MS) for number in range(3)]
+    append_records(topics.kafka, name, [(b"k", payment(8, began_ms, 99)), (b"k", b"no payment of 4242")])
+    append_records(topics.kafka, name, [(b"k", payment(number, began_ms)) for number in (10, 11, 12, 12)])
+    with reporter(topics, project, tmp_path / "archive") as without:
+        found = asked(without)
+        assert [each["transactionId"] for each in found["payments"]] == [12, 12, 11, 10]
+        assert found["notes"] == []
+        assert [(each["ruleId"], each["value"], each["share"]) for each in found["aggregates"]] == [
+            (5, "15.75", 0.1575)
+        ]
+        assert [(each["value"], each["count"]) for each in found["counterparties"]] == [(7, 3), (8, 1)]
+        assert asked(without, 1)["count"] == 0
+        for field, value in (("paymentAmount", "5"), ("nothing", "5"), ("payeeId", "x"), ("transactionId", "5")):
+            with pytest.raises(Invalid):
+                without.report(field, value, 2)
+        assert without._child is not None
+        without._child.process.kill()
+        assert asked(without)["count"] == 4, "the process starts again"
+    archive_of(project, tmp_path / "archive", name, old, began_ms - 26 * HOUR_MS, 0)
+    with reporter(topics, project, tmp_path / "archive") as both:
+        assert [each["transactionId"] for each in asked(both)["payments"]] == [12, 12, 11, 10, 2, 1, 0]
+        assert "The archive begins later than the chosen period." in asked(both, days=30)["notes"]
+    with reporter(topics, project, tmp_path / "archive", EntityBounds(topic_records=2)) as bounded:
+        cut = asked(bounded)
+        assert [each["transactionId"] for each in cut["payments"]] == [12, 12], "the archive does not follow a gap"
+        assert cut["reached"] >= began_ms - HOUR_MS
+        assert cut["notes"] == ["Only the newest 2 payments of the topic were searched."]

@@ -1,0 +1,154 @@
+"""The report about one entity: its aggregates are those of a replay of all payments."""
+
+from __future__ import annotations
+
+import json
+import random
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+import pytest
+
+from fraud_rules.batch.entity.aggregates import entity_aggregates, rules_of_other_keys
+from fraud_rules.batch.entity.report import entity_report
+from fraud_rules.batch.entity.rows import EntityQuery, EntityRows
+from fraud_rules.codec.rules.codec import read_entry
+from fraud_rules.codec.transactions.codec import decode_transactions
+from fraud_rules.configuration.settings import DetectorSettings
+from fraud_rules.engine.state.store import HeapViews
+from fraud_rules.model.ruleset import RuleTimeline
+from fraud_rules.model.schema import TransactionSchema
+from fraud_rules.model.transaction import TransactionBatch
+from fraud_rules.replay.recording import RecordedTransaction
+from fraud_rules.replay.replay import Replay
+from tests.support.places import ROOT
+
+SCHEMA = TransactionSchema.load(ROOT / "config" / "schema.yaml")
+SETTINGS = DetectorSettings(key_groups=3)
+BEGIN_MS = 1_700_000_000_000
+MINUTE_MS = 60_000
+
+
+def rule(rule_id: int, **members: Any) -> dict[str, Any]:
+    return {
+        "ruleId": rule_id,
+        "name": f"Rule {rule_id}",
+        "ruleState": "ACTIVE",
+        "groupingKeyNames": ["payeeId"],
+        "aggregateFieldName": "paymentAmount",
+        "aggregatorFunctionType": "SUM",
+        "limitOperatorType": ">",
+        "limit": 500,
+        "windowMinutes": 30,
+        **members,
+    }
+
+
+RULES = [
+    rule(1),
+    rule(2, aggregatorFunctionType="AVG", windowMinutes=60, filter="paymentType = 'CSH'"),
+    rule(3, groupingKeyNames=["payeeId", "beneficiaryId"], aggregatorFunctionType="COUNT", aggregateFieldName=None),
+    rule(4, aggregatorFunctionType="COUNT_DISTINCT", unique=["beneficiaryId"], aggregateFieldName=None, limit=3),
+    rule(5, aggregatorFunctionType="COUNT_WITH_RESET", aggregateFieldName=None, limit=4, windowMinutes=120),
+    rule(6, groupingKeyNames=["beneficiaryId"], limit=1),
+    rule(7, limit=2, baseline={"windowMinutes": 240, "minCount": 2}),
+    rule(8, ruleState="PAUSE"),
+]
+
+
+def timeline() -> RuleTimeline:
+    documents = [{name: value for name, value in each.items() if value is not None} for each in RULES]
+    entries = [
+        read_entry(number, BEGIN_MS - 1_000, json.dumps(document).encode(), SCHEMA, SETTINGS.limits)
+        for number, document in enumerate(documents)
+    ]
+    assert all(entry.change is not None for entry in entries), [entry.reasons for entry in entries]
+    return RuleTimeline(entries)
+
+
+def payments(count: int = 400) -> list[RecordedTransaction]:
+    """Payments of five payers to four beneficiaries, a few of them out of order."""
+    dice = random.Random(7)
+    found = []
+    for number in range(count):
+        append_ms = BEGIN_MS + number * MINUTE_MS
+        payment = {
+            "transactionId": number,
+            "eventTime": append_ms - dice.choice([0, 0, 0, 5_000]),
+            "payeeId": dice.randrange(5),
+            "beneficiaryId": 100 + dice.randrange(4),
+            "paymentType": dice.choice(["CSH", "CRD"]),
+            "paymentAmount": dice.randrange(1, 30_000) / 100,
+        }
+        found.append(RecordedTransaction(append_ms, number % 2, number // 2, json.dumps(payment).encode()))
+    return found
+
+
+def rows_of(records: list[RecordedTransaction]) -> TransactionBatch:
+    return decode_transactions(
+        [each.value for each in records],
+        [each.partition for each in records],
+        [each.offset for each in records],
+        [each.append_ms for each in records],
+        SCHEMA,
+        SETTINGS.future_tolerance_ms,
+    ).batch
+
+
+def replayed(records: list[RecordedTransaction], payer: int) -> dict[tuple[int, tuple[Any, ...]], tuple[Any, ...]]:
+    """The last evaluation of each rule and key of a payer, from a replay of the payments of all payers."""
+    run = Replay(SCHEMA, replace(SETTINGS, evaluations=True), HeapViews())
+    found: dict[tuple[int, tuple[Any, ...]], tuple[Any, ...]] = {}
+    for output in run.evaluate(records, timeline(), 0).outputs:
+        for text in output.evaluations:
+            each = msgspec.json.decode(text)
+            if each["key"].get("payeeId") == payer and each["value"] is not None:
+                key = each["ruleId"], tuple(each["key"].values())
+                found[key] = each["value"], each["windowCount"], each["eventTime"], each["outcome"]
+    return found
+
+
+def test_the_aggregates_are_those_of_a_replay_of_all_payments() -> None:
+    records = payments()
+    for payer in range(5):
+        own = [each for each in records if json.loads(each.value or b"")["payeeId"] == payer]
+        found = entity_aggregates(rows_of(own), "payeeId", timeline(), SCHEMA, SETTINGS, 0)
+        here = {
+            (each.rule_id, tuple(each.key.values())): (
+                each.value,
+                each.window_count,
+                each.event_time,
+                each.outcome.replace("none", "no"),
+            )
+            for each in found
+        }
+        assert here == replayed(records, payer)
+        assert {each.rule_id for each in found} >= {1, 2, 3, 4, 5, 7}
+
+
+def test_the_distance_to_the_limit() -> None:
+    own = [each for each in payments() if json.loads(each.value or b"")["payeeId"] == 1]
+    found = {each.rule_id: each for each in entity_aggregates(rows_of(own), "payeeId", timeline(), SCHEMA, SETTINGS, 0)}
+    assert found[1].share == pytest.approx(float(found[1].value) / 500, abs=1e-4)
+    assert found[7].baseline is not None
+    assert found[7].share == pytest.approx(float(found[7].value) / (2 * float(found[7].baseline)), abs=1e-4)
+    assert [each.rule_id for each in rules_of_other_keys(timeline(), "payeeId")] == [6]
+
+
+def test_a_report_sums_payments_and_counterparties_exactly() -> None:
+    own = [each for each in payments() if json.loads(each.value or b"")["payeeId"] == 1]
+    query = EntityQuery("payeeId", 1, BEGIN_MS)
+    report = entity_report(query, EntityRows(rows_of(own), BEGIN_MS), timeline(), SCHEMA, SETTINGS, BEGIN_MS + 1)
+    amounts = [round(json.loads(each.value or b"")["paymentAmount"] * 100) for each in own]
+    assert report.count == len(own)
+    assert sum(round(float(each.amount or 0) * 100) for each in report.periods) == sum(amounts)
+    assert sum(each.count for each in report.counterparties) == len(own)
+    assert {each.field for each in report.counterparties} == {"beneficiaryId"}
+    assert report.payments[0]["eventTime"] == max(each["eventTime"] for each in report.payments)
+
+
+def test_an_entity_without_payments_has_an_empty_report() -> None:
+    query = EntityQuery("payeeId", 77, BEGIN_MS)
+    report = entity_report(query, EntityRows(rows_of([]), BEGIN_MS), timeline(), SCHEMA, SETTINGS, BEGIN_MS + 1)
+    assert (report.count, report.periods, report.aggregates, report.counterparties) == (0, [], [], [])
