@@ -65,7 +65,7 @@ ROUTES = [
     Route("POST", "/import", ANALYST, 200, {"content": json.dumps([{**RULE, "ruleId": 1, "ruleState": "SHADOW"}])}),
     Route("GET", "/operations", VIEWER, 200),
     Route("GET", "/decisions", VIEWER, 200),
-    Route("GET", "/entity?field=payeeId&value=7", VIEWER, 200),
+    Route("GET", "/entity?field=nothing&value=7", VIEWER, 422),
     Route("GET", "/lists", VIEWER, 200),
     Route("POST", "/lists", ANALYST, 422, {"name": "mules", "type": "long", "values": ["x"]}),
     Route("GET", "/lists/none", VIEWER, 404),

@@ -15,6 +15,7 @@ import { theme, variables } from "./theme";
 import { TodayPage } from "./today/TodayPage";
 
 const RulePage = lazy(() => import("./rules/RulePage"));
+const TemplatesPage = lazy(() => import("./rules/TemplatesPage"));
 const ApprovalsPage = lazy(() => import("./rules/ApprovalsPage"));
 const QualityPage = lazy(() => import("./alerts/QualityPage"));
 const DecisionsPage = lazy(() => import("./decisions/DecisionsPage"));
@@ -73,6 +74,7 @@ function PageRoutes() {
         <Route path="today" element={<TodayPage />} />
         <Route path="rules" element={<RulesPage />} />
         <Route path="rules/new" element={<RulePage key="new" />} />
+        <Route path="rules/templates" element={<TemplatesPage />} />
         <Route path="rules/:id" element={<RulePage />} />
         <Route path="lists" element={<ListsPage />} />
         <Route path="lists/:name" element={<ListPage />} />

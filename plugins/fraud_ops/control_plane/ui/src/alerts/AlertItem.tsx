@@ -10,11 +10,11 @@ import { FieldValue } from "../components/FieldValue";
 import { RuleText } from "../components/RuleText";
 import { SeverityChip } from "../components/SeverityChip";
 import { Timestamp } from "../components/Timestamp";
-import { EntityLinks } from "../entity/EntityLinks";
 import { fieldLabel, type Fields, unitOf } from "../fields";
 import { comparisonText, formatDuration, formatKey, formatNumber } from "../format";
 import { groupDigits } from "../ruleSentence";
 import { severityLevel } from "../severity";
+import { AlertLinks } from "./AlertLinks";
 import { BaselineFacts } from "./BaselineFacts";
 import { EvidencePanel } from "./EvidencePanel";
 import { historyMatters } from "./shortHistory";
@@ -129,7 +129,7 @@ function Details({ alert, onMark, onSnoozed }: DetailsProps) {
           </Fact>
         ))}
       </dl>
-      <EntityLinks payment={alert.triggeringEvent} />
+      <AlertLinks alert={alert} />
       <Actions alert={alert} onMark={onMark} onSnoozed={onSnoozed} />
       <EvidencePanel alertId={alert.alertId} position={alert.position} />
     </div>

@@ -404,6 +404,27 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/entity": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Entity
+         * @description Read the payments of an entity of the last days from the archive and the topic, and evaluate the rules for them
+         *     with the engine of the detector. Its alerts are at `/alerts?entity=FIELD:VALUE`.
+         */
+        get: operations["getEntity"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/export": {
         parameters: {
             query?: never;
@@ -1444,6 +1465,22 @@ export interface components {
             time: number;
         };
         /**
+         * Counterparty
+         * @description A value of another key field in the payments.
+         */
+        Counterparty: {
+            /** Amount */
+            amount: string | null;
+            /** Count */
+            count: number;
+            /** Field */
+            field: string;
+            /** Last */
+            last: number;
+            /** Value */
+            value: number | string;
+        };
+        /**
          * CreateListRequest
          * @description A new list with its values. With `expiresAt`, the values leave the list at that time.
          */
@@ -1686,6 +1723,116 @@ export interface components {
             valuesSha256: string;
             /** Version */
             version: number;
+        };
+        /**
+         * Entity
+         * @description The payments of one value of a field, the rules' aggregates of them, the decisions, and the lists with it.
+         */
+        Entity: {
+            /** Aggregates */
+            aggregates: components["schemas"]["EntityAggregate"][];
+            /** Amountfield */
+            amountField: string | null;
+            /** Count */
+            count: number;
+            /** Counterparties */
+            counterparties: components["schemas"]["Counterparty"][];
+            /**
+             * Decisions
+             * @description The decisions in memory about the listed payments.
+             */
+            decisions: components["schemas"]["PaymentDecision"][];
+            /** Field */
+            field: string;
+            /** Lists */
+            lists: string[];
+            /**
+             * Notes
+             * @description The reasons why payments are missing.
+             */
+            notes: string[];
+            /** Otherrules */
+            otherRules: components["schemas"]["OtherRule"][];
+            /**
+             * Payments
+             * @description The newest 200, newest first.
+             */
+            payments: {
+                [key: string]: unknown;
+            }[];
+            /** Periodms */
+            periodMs: number;
+            /** Periods */
+            periods: components["schemas"]["EntityPeriod"][];
+            /**
+             * Reached
+             * @description Payments that were appended before this time are missing.
+             */
+            reached: number;
+            /** Since */
+            since: number;
+            /** Value */
+            value: number | string;
+        };
+        /**
+         * EntityAggregate
+         * @description A rule's aggregate at the last payment of a key that the rule evaluated. Values are exact decimals as text.
+         */
+        EntityAggregate: {
+            /** Baseline */
+            baseline: string | null;
+            /** Eventtime */
+            eventTime: number;
+            /** Key */
+            key: {
+                [key: string]: unknown;
+            };
+            /** Limit */
+            limit: string;
+            /** Name */
+            name: string;
+            /** Operator */
+            operator: string;
+            /**
+             * Outcome
+             * @enum {string}
+             */
+            outcome: "alert" | "suppressed" | "none";
+            /** Ruleid */
+            ruleId: number;
+            /** Ruleversion */
+            ruleVersion: number;
+            /**
+             * Share
+             * @description The value as a share of the limit, for rules that fire above it.
+             */
+            share: number | null;
+            /** State */
+            state: string;
+            /** Transactionid */
+            transactionId: number | string;
+            /** Value */
+            value: string;
+            /** Warmup */
+            warmUp: boolean;
+            /** Windowcomplete */
+            windowComplete: boolean;
+            /** Windowcount */
+            windowCount: number;
+            /** Windowms */
+            windowMs: number;
+        };
+        /**
+         * EntityPeriod
+         * @description The payments of one hour or one day (UTC). `amount` is exact.
+         */
+        EntityPeriod: {
+            /** Amount */
+            amount: string | null;
+            /** At */
+            at: number;
+            /** Count */
+            count: number;
         };
         /**
          * Evidence
@@ -2100,6 +2247,18 @@ export interface components {
         Operations: {
             /** Items */
             items: components["schemas"]["Activation"][];
+        };
+        /**
+         * OtherRule
+         * @description A rule whose key lacks the field, so that its aggregate needs the payments of others.
+         */
+        OtherRule: {
+            /** Fields */
+            fields: string[];
+            /** Name */
+            name: string;
+            /** Ruleid */
+            ruleId: number;
         };
         /**
          * Overlap
@@ -3595,6 +3754,39 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Drift"];
+                };
+            };
+            /** @description A problem. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    getEntity: {
+        parameters: {
+            query: {
+                field: string;
+                value: string;
+                days?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Entity"];
                 };
             };
             /** @description A problem. */

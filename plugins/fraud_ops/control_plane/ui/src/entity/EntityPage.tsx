@@ -4,15 +4,17 @@ import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { Link, useSearchParams } from "react-router";
 import { toText } from "../api/exactJson";
-import { useCan } from "../api/hooks";
+import { useCan, useSchema } from "../api/hooks";
 import { get, queryString } from "../api/http";
 import { keys } from "../api/keys";
 import type { Entity } from "../api/types";
 import { EmptyState } from "../components/EmptyState";
+import { FieldValue } from "../components/FieldValue";
 import { PageHeader, usePageTitle } from "../components/PageHeader";
 import { QueryResult } from "../components/QueryResult";
 import { ScrollableTable } from "../components/ScrollableTable";
 import { Timestamp } from "../components/Timestamp";
+import { fieldLabel, type Fields } from "../fields";
 import { formatNumber } from "../format";
 import { AddToList } from "./AddToList";
 import { EntityAlerts } from "./EntityAlerts";
@@ -28,7 +30,9 @@ export default function EntityPage() {
   const field = params.get("field") ?? "";
   const value = params.get("value") ?? "";
   const days = params.get("days") ?? "30";
-  usePageTitle(`${field} ${value}`);
+  const fields = useSchema().data?.fields ?? [];
+  const title = `${fieldLabel(field, fields)} ${value}`;
+  usePageTitle(title);
   const entity = useQuery({
     queryKey: keys.entity(field, value, days),
     queryFn: ({ signal }) => get<Entity>(`/entity${queryString({ field, value, days })}`, signal),
@@ -37,7 +41,7 @@ export default function EntityPage() {
   });
   return (
     <>
-      <PageHeader title={`${field} ${value}`} subtitle={entity.data && <Summary entity={entity.data} />}>
+      <PageHeader title={title} subtitle={entity.data && <Summary entity={entity.data} />}>
         <Select
           aria-label="Period"
           allowDeselect={false}
@@ -58,7 +62,7 @@ export default function EntityPage() {
           Reload
         </Button>
       </PageHeader>
-      <QueryResult query={entity}>{(found) => <EntityView entity={found} />}</QueryResult>
+      <QueryResult query={entity}>{(found) => <EntityView entity={found} fields={fields} />}</QueryResult>
       <EntityAlerts field={field} value={value} days={days} />
     </>
   );
@@ -73,7 +77,12 @@ function Summary({ entity }: { entity: Entity }) {
   );
 }
 
-function EntityView({ entity }: { entity: Entity }) {
+interface Props {
+  entity: Entity;
+  fields: Fields;
+}
+
+function EntityView({ entity, fields }: Props) {
   return (
     <>
       {entity.notes.length > 0 && (
@@ -94,9 +103,9 @@ function EntityView({ entity }: { entity: Entity }) {
         <PaymentsOverTime entity={entity} />
         <ListsPanel entity={entity} />
       </div>
-      <RuleAggregates entity={entity} />
-      <Counterparties entity={entity} />
-      <Payments entity={entity} />
+      <RuleAggregates entity={entity} fields={fields} />
+      <Counterparties entity={entity} fields={fields} />
+      <Payments entity={entity} fields={fields} />
     </>
   );
 }
@@ -156,7 +165,7 @@ function ListsPanel({ entity }: { entity: Entity }) {
   );
 }
 
-function Counterparties({ entity }: { entity: Entity }) {
+function Counterparties({ entity, fields }: Props) {
   if (entity.counterparties.length === 0) return null;
   return (
     <section className="panel" aria-label="Counterparties" style={{ marginTop: "1rem" }}>
@@ -164,12 +173,18 @@ function Counterparties({ entity }: { entity: Entity }) {
       <ScrollableTable label="Counterparties" columns={["Field", "Value", "Payments", "Amount", "Last payment"]}>
         {entity.counterparties.map((each) => (
           <Table.Tr key={`${each.field} ${toText(each.value)}`}>
-            <Table.Td>{each.field}</Table.Td>
+            <Table.Td>{fieldLabel(each.field, fields)}</Table.Td>
             <Table.Td className="number">
               <Link to={entityPath(each.field, toText(each.value))}>{toText(each.value)}</Link>
             </Table.Td>
             <Table.Td className="number">{formatNumber(each.count)}</Table.Td>
-            <Table.Td className="number">{each.amount ?? "–"}</Table.Td>
+            <Table.Td className="number">
+              {each.amount === null ? (
+                "–"
+              ) : (
+                <FieldValue name={entity.amountField ?? ""} value={each.amount} fields={fields} />
+              )}
+            </Table.Td>
             <Table.Td>
               <Timestamp ms={each.last} />
             </Table.Td>
@@ -180,7 +195,7 @@ function Counterparties({ entity }: { entity: Entity }) {
   );
 }
 
-function Payments({ entity }: { entity: Entity }) {
+function Payments({ entity, fields }: Props) {
   const first = entity.payments[0];
   if (first === undefined) return null;
   const outcomes = new Map(
@@ -192,12 +207,12 @@ function Payments({ entity }: { entity: Entity }) {
       <h2>
         {entity.count > entity.payments.length ? `Newest ${formatNumber(entity.payments.length)} payments` : "Payments"}
       </h2>
-      <ScrollableTable label="Payments" columns={[...columns, "Decision"]}>
+      <ScrollableTable label="Payments" columns={[...columns.map((name) => fieldLabel(name, fields)), "Decision"]}>
         {entity.payments.map((payment, position) => (
           <Table.Tr key={position}>
             {columns.map((name) => (
               <Table.Td key={name} className="number">
-                <PaymentValue name={name} value={payment[name]} />
+                {payment[name] === undefined ? "–" : <FieldValue name={name} value={payment[name]} fields={fields} />}
               </Table.Td>
             ))}
             <Table.Td>{outcomes.get(toText(payment["transactionId"])) ?? ""}</Table.Td>
@@ -206,9 +221,4 @@ function Payments({ entity }: { entity: Entity }) {
       </ScrollableTable>
     </section>
   );
-}
-
-function PaymentValue({ name, value }: { name: string; value: unknown }) {
-  if (value === undefined || value === null) return "–";
-  return /Time(stamp)?$/u.test(name) && typeof value === "number" ? <Timestamp ms={value} /> : toText(value);
 }

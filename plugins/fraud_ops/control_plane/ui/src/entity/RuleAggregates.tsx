@@ -7,14 +7,21 @@ import { EmptyState } from "../components/EmptyState";
 import { ScrollableTable } from "../components/ScrollableTable";
 import { Timestamp } from "../components/Timestamp";
 import { formatDuration, formatKey, formatPercent } from "../format";
+import { fieldLabel, type Fields } from "../fields";
+import { groupDigits } from "../ruleSentence";
 import { entityPath } from "./entityPath";
+
+interface Props {
+  entity: Entity;
+  fields: Fields;
+}
 
 type Aggregate = Entity["aggregates"][number];
 
 const COLUMNS = ["Rule", "Key", "Value", "Limit", "Of limit", "Window", "Last evaluated payment"];
 
 /** Each rule's aggregate at the last payment that it evaluated, and the rules that need the payments of others. */
-export function RuleAggregates({ entity }: { entity: Entity }) {
+export function RuleAggregates({ entity, fields }: Props) {
   return (
     <section className="panel" aria-label="Rules" style={{ marginTop: "1rem" }}>
       <h2>Rules</h2>
@@ -23,16 +30,21 @@ export function RuleAggregates({ entity }: { entity: Entity }) {
       ) : (
         <ScrollableTable label="Rules" columns={COLUMNS}>
           {entity.aggregates.map((each) => (
-            <AggregateRow key={`${each.ruleId} ${formatKey(each.key)}`} aggregate={each} field={entity.field} />
+            <AggregateRow
+              key={`${each.ruleId} ${formatKey(each.key, fields)}`}
+              aggregate={each}
+              field={entity.field}
+              fields={fields}
+            />
           ))}
         </ScrollableTable>
       )}
-      <OtherRules entity={entity} />
+      <OtherRules entity={entity} fields={fields} />
     </section>
   );
 }
 
-function AggregateRow({ aggregate, field }: { aggregate: Aggregate; field: string }) {
+function AggregateRow({ aggregate, field, fields }: { aggregate: Aggregate; field: string; fields: Fields }) {
   const { share } = aggregate;
   return (
     <Table.Tr>
@@ -49,13 +61,13 @@ function AggregateRow({ aggregate, field }: { aggregate: Aggregate; field: strin
           .filter(([name]) => name !== field)
           .map(([name, value]) => (
             <Link key={name} to={entityPath(name, toText(value))}>
-              {name} {toText(value)}
+              {fieldLabel(name, fields)} {toText(value)}
             </Link>
           ))}
       </Table.Td>
-      <Table.Td className="number">{aggregate.value}</Table.Td>
+      <Table.Td className="number">{groupDigits(aggregate.value)}</Table.Td>
       <Table.Td className="number">
-        {aggregate.operator} {aggregate.limit}
+        {aggregate.operator} {groupDigits(aggregate.limit)}
         {aggregate.baseline !== null && ` x ${aggregate.baseline}`}
       </Table.Td>
       <Table.Td style={{ minWidth: "7rem" }}>
@@ -81,7 +93,7 @@ function isOver({ eventTime, windowMs }: Aggregate): boolean {
   return Date.now() > eventTime + windowMs;
 }
 
-function OtherRules({ entity }: { entity: Entity }) {
+function OtherRules({ entity, fields }: Props) {
   if (entity.otherRules.length === 0) return null;
   return (
     <p>
@@ -92,7 +104,7 @@ function OtherRules({ entity }: { entity: Entity }) {
           <Link to={`/rules/${rule.ruleId}`}>
             {rule.ruleId} {rule.name}
           </Link>{" "}
-          ({rule.fields.join(", ") || "all payments"})
+          ({rule.fields.map((name) => fieldLabel(name, fields)).join(", ") || "all payments"})
         </span>
       ))}
     </p>

@@ -86,7 +86,11 @@ describe("buttons", () => {
   });
 
   test.each([
-    [true, ["Reject"], ["Another approver must decide: you changed this rule, or a list that it names, since the last approval."]],
+    [
+      true,
+      ["Reject"],
+      ["Another approver must decide: you changed this rule, or a list that it names, since the last approval."],
+    ],
     [false, ["Approve", "Reject"], []],
   ])("for an approver who wrote a part of another user's request, with four eyes: %s", (fourEyes, buttons, note) => {
     open("abe", { ...APPROVER, fourEyes }, ["abe", APPROVER.user]);

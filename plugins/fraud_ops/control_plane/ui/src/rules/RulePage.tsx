@@ -17,11 +17,12 @@ import { Editor } from "./Editor";
 import { PendingApproval } from "./PendingApproval";
 import { RevisionsPanel } from "./RevisionsPanel";
 import { StateButtons } from "./StateButtons";
+import { findTemplate } from "./templates";
 import { useRuleEdit } from "./useRuleEdit";
 import { useRuleSave } from "./useRuleSave";
 import { WhatIfPanel } from "./WhatIfPanel";
 
-/** The page of one rule, of a new rule, or of a copy (`?from=`). */
+/** The page of one rule, of a new rule, of a copy (`?from=`), or of a rule like a template (`?template=`). */
 export default function RulePage() {
   const { id } = useParams();
   const [params] = useSearchParams();
@@ -40,7 +41,13 @@ export default function RulePage() {
         <QueryResult query={schema}>
           {(fields) =>
             from === null ? (
-              <RuleView key="new" me={user} schema={fields} rule={null} template={null} />
+              <RuleView
+                key={`new ${params.get("template") ?? ""}`}
+                me={user}
+                schema={fields}
+                rule={null}
+                template={findTemplate(params.get("template"))}
+              />
             ) : (
               <QueryResult query={read}>
                 {(rule) => (
@@ -65,7 +72,7 @@ interface Props {
   me: Me;
   schema: Schema;
   rule: RuleDetail | null;
-  template: RuleDetail | null;
+  template: Pick<RuleDetail, "document"> | null;
 }
 
 function RuleView({ me, schema, rule, template }: Props) {
@@ -81,6 +88,11 @@ function RuleView({ me, schema, rule, template }: Props) {
           rule ? <RuleSummary rule={rule} /> : "New rules start as drafts. The detector does not evaluate drafts."
         }
       >
+        {!rule && (
+          <Button component={Link} variant="default" to="/rules/templates">
+            Templates
+          </Button>
+        )}
         {rule && (
           <>
             <StateButtons rule={rule} me={me} unsaved={edit.dirty} />

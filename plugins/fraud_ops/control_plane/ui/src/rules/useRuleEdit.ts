@@ -46,7 +46,11 @@ const EMPTY: RuleDocument = {
 const NOT_COPIED = ["ruleId", "ruleState", "source", "disabled"];
 
 /** An edit of a stored rule, of a copy of another rule, or of a new rule. */
-export function useRuleEdit(rule: RuleDetail | null, template: RuleDetail | null, canWrite: boolean): RuleEdit {
+export function useRuleEdit(
+  rule: RuleDetail | null,
+  template: Pick<RuleDetail, "document"> | null,
+  canWrite: boolean,
+): RuleEdit {
   const [start, setStart] = useState(() => ({
     draft: initialDraft(rule, template),
     baseRevision: rule?.revision ?? null,
@@ -104,7 +108,7 @@ export function useRuleEdit(rule: RuleDetail | null, template: RuleDetail | null
   };
 }
 
-function initialDraft(rule: RuleDetail | null, template: RuleDetail | null): Draft {
+function initialDraft(rule: RuleDetail | null, template: Pick<RuleDetail, "document"> | null): Draft {
   if (rule !== null) return draftOfDocument("yaml", rule.document);
   if (template === null) return draftOfDocument("yaml", EMPTY);
   const members = Object.entries(template.document).filter(([name]) => !NOT_COPIED.includes(name));
