@@ -279,6 +279,28 @@ def test_records_of_the_flink_demo_are_accepted_unchanged(site: Site) -> None:
     assert alerts == [(2, 6), (2, 9), (0, 6), (0, 9), (1, 1), (1, 3), (1, 6), (1, 9)]
 
 
+def test_ten_thousand_changes_of_a_list_at_once_are_live_or_rejected(site: Site) -> None:
+    """Each tenth record has values of another type. The last one changes 100 values."""
+    site.now_ms += 1
+    site.rule({"listName": "mules", "listOperation": "SET", "listType": "long", "values": [5]})
+    site.rule({**RULE, "ruleId": 40, "when": "beneficiaryId in list('mules')"})
+    changed = {"listName": "mules", "listOperation": "ADD"}
+    versions = [site.rule({**changed, "values": ["x"] if n % 10 == 9 else [1_000 + n]}) for n in range(9_999)]
+    versions.append(site.rule({**changed, "values": list(range(50_000, 50_100))}))
+    site.await_evaluated()  # the rule log is read before the transactions
+    identities = [site.transaction(beneficiaryId=each) for each in (5, 1_009, 1_010, 50_099, 50_100)]
+    site.await_evaluated()
+
+    statuses = {each["ruleVersion"]: each["status"] for each in site.documents("rule_operations")}
+    assert [n for n, version in enumerate(versions) if statuses[version] == "REJECTED"] == list(range(9, 9_999, 10))
+    alerts = {
+        alert["triggeringEvent"]["transactionId"]: alert["lists"]
+        for alert in site.documents("alerts")
+        if alert["ruleId"] == 40
+    }
+    assert alerts == {identities[at]: {"mules": versions[-1]} for at in (0, 2, 3)}
+
+
 def test_the_average_latency_is_written_as_plain_text(site: Site) -> None:
     message = until(lambda: site.read("latency"), "ten seconds are averaged", 60.0)[0]
     assert float(message.value()) > 0
