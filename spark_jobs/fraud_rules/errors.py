@@ -131,7 +131,7 @@ class DetectorStopped(FraudError):
 
 
 class DetectorFailed(FraudError):
-    """An error without a class in this tree ended the detector's query. The next start repeats the batch."""
+    """An error without a class in this tree ended the detector. The next start repeats the batch."""
 
     exit_code = 14
 

@@ -1,6 +1,6 @@
 """Records that are lost before the detector reads them. A start names the loss, and continues if a user accepts it.
 
-The checkpoints are handmade in Spark's format; Kafka is real. test_wrong_starts has a whole detector with two kinds
+The checkpoints are handmade; Kafka is real. test_wrong_starts has a whole detector with two kinds
 of loss.
 """
 
@@ -279,7 +279,7 @@ def test_a_fresh_checkpoint_starts_after_the_loss(way: str, gone: Gone, first: i
 
     admitted = site.start(**options, accept_loss=True)
 
-    assert json.loads(admitted.starting_offsets)[site.topics.names.transactions]["0"] == first
+    assert admitted.starting_offsets[site.topics.names.transactions]["0"] == first
     assert admitted.loss is not None
     assert admitted.loss.batch_id == 0
     assert admitted.loss.lost[0].end == first
@@ -331,5 +331,5 @@ def test_a_rebuild_that_died_after_its_transaction_only_replaces_the_folder(
     monkeypatch.setattr(rebuild, "_recompute", die)
     admitted = site.start(rebuild=order)
     assert admitted.state == rebuilt.state
-    assert json.loads(admitted.starting_offsets) == site.ends(READ)
+    assert admitted.starting_offsets == site.ends(READ)
     assert len(list(Path(site.folder.root).parent.glob("checkpoint.aside-*"))) == 1

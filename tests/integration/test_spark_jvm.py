@@ -19,7 +19,7 @@ SCRIPT = """
 import json, sys
 from pathlib import Path
 import pyarrow as pa
-from fraud_rules.spark.shutdown import query_error
+from fraud_rules.spark.shutdown import detector_error
 from fraud_rules.spark.session import SparkOptions, build_session, warm_up
 
 def places(batches):
@@ -36,7 +36,7 @@ facts = {"places": found, "full": collectors["MarkSweepCompact"], "young": colle
 try:
     spark._jvm.java.nio.ByteBuffer.allocate(2**31 - 64)
 except Exception as error:
-    ended = query_error(error)
+    ended = detector_error(error)
     facts |= {"error": type(ended).__name__, "message": str(ended)}
 print(json.dumps(facts))
 """

@@ -20,7 +20,7 @@ class AttemptPhase(StrEnum):
     ACCEPTED = "ACCEPTED"  # the agent checks the release; the previous detector still runs
     REFUSED = "REFUSED"  # the release is invalid; the previous detector still runs
     STARTING = "STARTING"  # the previous detector has ended and this one was started
-    RUNNING = "RUNNING"  # the query runs
+    RUNNING = "RUNNING"  # the batches run
     DRAINING = "DRAINING"  # the detector was asked to end after its current batch
     STOPPED = "STOPPED"  # ended by a drain, or by a stop in the rule log
     FAILED = "FAILED"  # ended by an error

@@ -26,10 +26,10 @@ class WorkPhase(StrEnum):
     READY = "READY"  # waits for the end of the previous detector
     HISTORY = "HISTORY"  # a rebuild reads the recorded batches
     RECOMPUTE = "RECOMPUTE"  # a rebuild evaluates the batches again
-    QUERY = "QUERY"  # starts the query
+    QUERY = "QUERY"  # starts the first batch
     STATE = "STATE"  # a batch restores state before it evaluates
     BATCH = "BATCH"  # a batch evaluates
-    STOP = "STOP"  # ends the query and Spark
+    STOP = "STOP"  # ends the batches and Spark
 
 
 _DESCRIPTIONS: Final = MappingProxyType(
@@ -41,7 +41,7 @@ _DESCRIPTIONS: Final = MappingProxyType(
         WorkPhase.READY: "ready, waiting for the previous detector to end",
         WorkPhase.HISTORY: "reading the history",
         WorkPhase.RECOMPUTE: "recomputing state",
-        WorkPhase.QUERY: "starting the query",
+        WorkPhase.QUERY: "starting the first batch",
         WorkPhase.STATE: "restoring state",
         WorkPhase.BATCH: "evaluating",
         WorkPhase.STOP: "stopping Spark",

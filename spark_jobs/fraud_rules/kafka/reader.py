@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Final, Self
+from typing import Self, TypeVar
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicCollection, TopicPartition
 from confluent_kafka.admin import AdminClient, ListOffsetsResultInfo, OffsetSpec  # type: ignore[attr-defined] # stub
@@ -17,7 +17,6 @@ from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.runtime.retry import retried
 
 __all__ = [
-    "EARLIEST",
     "Record",
     "TopicReader",
     "available_messages",
@@ -29,16 +28,15 @@ __all__ = [
     "topic_ids",
     "uncommitted_end",
     "watermarks",
+    "with_leader",
 ]
-
-EARLIEST: Final = -2
-"""The first offset that Kafka holds, for Kafka's clients and for Spark."""
 
 _TIMEOUT_S = 15.0
 _POLL_S = 0.2
 _MAX_MESSAGES = 1_000
 _NO_LEADER = (KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE)
 _QUIET = {"log_level": 2}
+_T = TypeVar("_T")
 _NEWEST, _END = OffsetSpec.max_timestamp(), OffsetSpec.latest()  # type: ignore[no-untyped-call]
 
 
@@ -126,7 +124,7 @@ class TopicReader:
     def read_ranges(self, ranges: Mapping[int, tuple[int, int]]) -> Generator[Message]:
         """Yield the records of several partitions, each with offsets in [start, end) and in its own order.
 
-        A start may be `EARLIEST`. Raises the errors of `read`, and OffsetsLost if Kafka has removed a start.
+        Raises the errors of `read`, and OffsetsLost if Kafka has removed a start.
         """
         ends = {partition: end for partition, (start, end) in ranges.items() if start < end}
         if not ends:
@@ -188,19 +186,21 @@ def watermarks(consumer: Consumer, place: TopicPartition) -> tuple[int, int] | N
 
     Raises KafkaException.
     """
+    return with_leader(lambda: consumer.get_watermark_offsets(place, timeout=_TIMEOUT_S))
+
+
+def with_leader(ask: Callable[[], _T]) -> _T:
+    """Call `ask`, and repeat the call while a partition has no leader, as in a new topic. Raises KafkaException."""
 
     def has_no_leader(error: BaseException) -> bool:
         return isinstance(error, KafkaException) and error.args[0].code() in _NO_LEADER
 
-    def read() -> tuple[int, int] | None:
-        return consumer.get_watermark_offsets(place, timeout=_TIMEOUT_S)
-
     try:
-        return read()
+        return ask()
     except KafkaException as error:
         if not has_no_leader(error):
             raise
-    return retried(read, is_transient=has_no_leader, within_s=_TIMEOUT_S, every_s=_POLL_S)
+    return retried(ask, is_transient=has_no_leader, within_s=_TIMEOUT_S, every_s=_POLL_S)
 
 
 def uncommitted_end(kafka: KafkaConnection, topic: str, partition: int = 0) -> int:

@@ -16,7 +16,6 @@ from types import FrameType
 from py4j.protocol import Py4JError
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
-from pyspark.sql.streaming.query import StreamingQuery
 
 from fraud_rules import errors
 from fraud_rules.errors import CheckpointDamaged, DetectorFailed, FraudError, MemoryExhausted, OffsetsLost, StorageFull
@@ -39,8 +38,8 @@ _JVM_END_S = 5.0
 _MESSAGE_LENGTH = 500
 
 
-def query_error(error: BaseException) -> FraudError:
-    """Map the error that ended the query: this product's error from a worker, else the innermost cause."""
+def detector_error(error: BaseException) -> FraudError:
+    """Map the error that ended the detector: this product's error from a worker, else the innermost cause."""
     if isinstance(error, Py4JError | OSError | EOFError) and not getattr(error, "java_exception", None):
         return _jvm_ended()
     ours = _ours(error)
@@ -101,12 +100,6 @@ def _ours(error: BaseException) -> FraudError | None:
 def _cause(text: str) -> str:
     causes = _CAUSE.findall(text)
     return causes[-1] if causes else " ".join(text.split())
-
-
-def stop_query(query: StreamingQuery) -> None:
-    """Stop the query, if its JVM still runs."""
-    with suppress(Py4JError, OSError):
-        query.stop()
 
 
 def stop_spark(spark: SparkSession) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Protocol
 
 from fraud_rules.errors import CheckpointDamaged
-from fraud_rules.runtime.atomic_file import create_file, write_file
+from fraud_rules.runtime.atomic_file import Durability, create_file, write_file
 from fraud_rules.runtime.file_lock import FileLock
 
 _IN_USE = ".in-use"
@@ -31,7 +31,9 @@ class Folder(Protocol):
     def read(self, name: str) -> bytes | None:
         """The content of a file. None if it does not exist."""
 
-    def create(self, name: str, content: bytes, *, replace: bool = False) -> bool:
+    def create(
+        self, name: str, content: bytes, *, replace: bool = False, durability: Durability = Durability.CONTENT
+    ) -> bool:
         """Write a file. Without `replace`, leave an existing file unchanged and return False."""
 
     def delete(self, name: str) -> None:
@@ -83,13 +85,15 @@ class DiskFolder:
         except OSError as error:
             raise self._damaged(name, error) from error
 
-    def create(self, name: str, content: bytes, *, replace: bool = False) -> bool:
+    def create(
+        self, name: str, content: bytes, *, replace: bool = False, durability: Durability = Durability.CONTENT
+    ) -> bool:
         path = self._path / name
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             if not replace:
-                return create_file(path, content)
-            write_file(path, content)
+                return create_file(path, content, durability)
+            write_file(path, content, durability)
         except OSError as error:
             raise self._damaged(name, error) from error
         return True

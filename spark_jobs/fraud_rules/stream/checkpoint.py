@@ -1,12 +1,13 @@
 """Checks the owner and the integrity of a checkpoint before its use. Raises a named error, and repairs nothing.
 
-Spark would treat a folder without metadata as a new checkpoint and start the query at its initial offsets. So this
-module checks that all required files exist.
+`plan_log` writes the files. A folder without metadata is not a new checkpoint if it has other files, so this module
+checks that all required files exist.
 """
 
 from __future__ import annotations
 
 import json
+import posixpath
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -20,7 +21,7 @@ from fraud_rules.stream.pins import Pin, PinStore
 
 MANIFEST: Final = "detector.json"
 RESUMED: Final = "resumed"
-"""A file in the checkpoint's folder, beside Spark's files: the offset of the last lifted stop in the rule log."""
+"""A file in the checkpoint's folder: the offset of the last lifted stop in the rule log."""
 
 FORMAT: Final = 3
 """The version of the checkpoint's format. It increases when the meaning of the content changes."""
@@ -30,7 +31,18 @@ _REMEDIES: Final = {
     "detector": "use the original setting, or an empty folder",
     "keyGroups": "use the original setting, or rebuild the state (fraud rebuild)",
 }
-_INITIAL = "sources/0/0"
+METADATA: Final = "metadata"
+"""The file with the id of the query: one for all batches of a checkpoint."""
+
+INITIAL: Final = "sources/0/0"
+"""The file with the offsets at which the first batch starts."""
+
+OFFSETS: Final = "offsets"
+"""The folder with the end offsets of each planned batch."""
+
+COMMITS: Final = "commits"
+"""The folder with a file for each finished batch."""
+
 _LOG_VERSIONS = ("v1", "v2")
 _POLL_S = 0.3
 
@@ -116,28 +128,28 @@ def topics_of(folder: Folder) -> Mapping[str, str]:
 def offset_files(folder: Folder, committed: int | None) -> list[str]:
     """The files with the start offsets of the next batch, and with its end offsets if it is planned already."""
     first, planned = (
-        (_INITIAL, "offsets/0") if committed is None else (f"offsets/{committed}", f"offsets/{committed + 1}")
+        (INITIAL, f"{OFFSETS}/0") if committed is None else (f"{OFFSETS}/{committed}", f"{OFFSETS}/{committed + 1}")
     )
     return [name for name in (first, planned) if folder.exists(name)]
 
 
 def initial_offsets(folder: Folder) -> dict[str, dict[str, int]] | None:
     """The start offsets of the first batch, None before it is planned. Raises CheckpointDamaged."""
-    text = folder.read(_INITIAL)
+    text = folder.read(INITIAL)
     if text is None:
         return None
-    return _parse(folder, _INITIAL, text.decode("utf-8", "replace").rstrip("\n").rpartition("\n")[2])
+    return _parse(folder, INITIAL, text.decode("utf-8", "replace").rstrip("\n").rpartition("\n")[2])
 
 
 def read_progress(folder: Folder) -> CheckpointProgress:
     """Read the progress of the checkpoint. Raises CheckpointDamaged for gaps and for unreadable files."""
     query = known_query(folder)
-    offsets, commits = _batches(folder, "offsets"), _batches(folder, "commits")
+    offsets, commits = batches_of(folder, OFFSETS), batches_of(folder, COMMITS)
     if query is None:
         return CheckpointProgress(None, None, {}, {})
     planned = {batch: _end_offsets(folder, batch) for batch in offsets}
     for batch in commits:
-        _log_lines(folder, f"commits/{batch}", 2)
+        _log_lines(folder, f"{COMMITS}/{batch}", 2)
     _check_sequence(folder, offsets, commits)
     pins = {batch: pin for batch in offsets if (pin := PinStore(folder).read(batch)) is not None}
     if any(batch not in pins for batch in commits if batch in planned):
@@ -162,14 +174,6 @@ def read_live_progress(folder: Folder) -> CheckpointProgress:
         time.sleep(_POLL_S)
 
 
-def query_id(folder: Folder) -> str:
-    """The id of the query, which Spark assigns. Raises CheckpointDamaged."""
-    known = known_query(folder)
-    if known is None:
-        raise CheckpointDamaged(f"{folder.root}/metadata disappeared: does another process delete files there?")
-    return known
-
-
 def end_offsets(folder: Folder, batch_id: int) -> dict[str, dict[str, int]]:
     """The end offsets of a planned batch, by topic and partition (as text)."""
     return _end_offsets(folder, batch_id)
@@ -177,20 +181,25 @@ def end_offsets(folder: Folder, batch_id: int) -> dict[str, dict[str, int]]:
 
 def known_query(folder: Folder) -> str | None:
     """The id of the query, None in an unused checkpoint. Raises CheckpointDamaged."""
-    metadata = folder.read("metadata")
+    metadata = folder.read(METADATA)
     if metadata is None:
-        if any(folder.names(part) for part in ("offsets", "commits")):
-            raise CheckpointDamaged(f"{folder.root}/metadata is missing: restore the checkpoint")
+        if any(folder.names(part) for part in (OFFSETS, COMMITS)):
+            raise CheckpointDamaged(f"{folder.root}/{METADATA} is missing: restore the checkpoint")
         return None
-    known = _parse(folder, "metadata", metadata.decode("utf-8", "replace")).get("id")
+    known = _parse(folder, METADATA, metadata.decode("utf-8", "replace")).get("id")
     if not isinstance(known, str):
-        raise CheckpointDamaged(f"{folder.root}/metadata names no query: restore the checkpoint")
+        raise CheckpointDamaged(f"{folder.root}/{METADATA} names no query: restore the checkpoint")
     return known
 
 
-def is_committed(folder: Folder, batch_id: int) -> bool:
-    """Whether Spark has committed a batch."""
-    return folder.exists(f"commits/{batch_id}")
+def batches_of(folder: Folder, log: str) -> list[int]:
+    """The ids of the batches with a file in `OFFSETS` or `COMMITS`, ascending."""
+    return sorted(int(name) for name in folder.names(log) if name.isdigit())
+
+
+def checksum_of(name: str) -> str:
+    """The file in which Hadoop keeps the checksum of another file. It reads a file without a checksum unchecked."""
+    return posixpath.join(posixpath.dirname(name), f".{posixpath.basename(name)}.crc")
 
 
 def _check_manifest(folder: Folder, known: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
@@ -235,12 +244,8 @@ def _check_fields(folder: Folder, known: Mapping[str, Any], wanted: Mapping[str,
             )
 
 
-def _batches(folder: Folder, log: str) -> list[int]:
-    return sorted(int(name) for name in folder.names(log) if name.isdigit())
-
-
 def _check_sequence(folder: Folder, offsets: list[int], commits: list[int]) -> None:
-    for log, batches in (("offsets", offsets), ("commits", commits)):
+    for log, batches in ((OFFSETS, offsets), (COMMITS, commits)):
         if batches and batches != list(range(batches[0], batches[-1] + 1)):
             raise CheckpointDamaged(f"{folder.root}/{log} has gaps: restore the checkpoint")
     last_planned = offsets[-1] if offsets else -1
@@ -252,7 +257,7 @@ def _check_sequence(folder: Folder, offsets: list[int], commits: list[int]) -> N
 
 
 def _end_offsets(folder: Folder, batch_id: int) -> dict[str, dict[str, int]]:
-    name = f"offsets/{batch_id}"
+    name = f"{OFFSETS}/{batch_id}"
     sources = _log_lines(folder, name, 3)[2:]
     if len(sources) != 1:
         raise CheckpointForeign(

@@ -21,7 +21,7 @@ from fraud_rules.model.output import AlertRecord, KeyGroupOutput, LateRecord, Vi
 from fraud_rules.model.ruleset import RuleTimeline
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.runtime.compression import compress, decompress
-from fraud_rules.spark.shutdown import query_error
+from fraud_rules.spark.shutdown import detector_error
 from fraud_rules.stream.driver.metrics import DetectorMetrics
 from fraud_rules.stream.driver.progress import BatchOutputs, BatchPosition, RunTotals, progress_record
 from fraud_rules.stream.driver.records import (
@@ -318,7 +318,7 @@ def test_a_large_output_travels_as_a_file(tmp_path: Any) -> None:
     ],
 )
 def test_every_shutdown_has_a_name(error: Exception, kind: type[FraudError], says: str) -> None:
-    result = query_error(error)
+    result = detector_error(error)
     assert isinstance(result, kind)
     assert says in str(result)
     assert "\n" not in str(result)

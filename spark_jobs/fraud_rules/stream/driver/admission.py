@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import msgspec
 from pyspark.sql import SparkSession
 
 from fraud_rules.deploy.deployment_log import read_intent_log
@@ -74,12 +73,12 @@ class Admission:
     new_losses: Sequence[LostRecords]
 
     @property
-    def starting_offsets(self) -> str:
-        """The start offsets of an empty checkpoint, in Spark's format."""
+    def starting_offsets(self) -> Offsets:
+        """The offsets at which an empty checkpoint starts. A partition without one starts at its first record."""
         if self.beginning is None or self.beginning.marker is None:
-            return "earliest"
+            return {}
         lost = () if self.loss is None else self.loss.lost
-        return msgspec.json.encode(move_offsets(self.beginning.marker.end_offsets, lost)).decode()
+        return move_offsets(self.beginning.marker.end_offsets, lost)
 
 
 def check(job: DetectorJob, folder: Folder) -> None:

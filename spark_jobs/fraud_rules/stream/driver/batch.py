@@ -1,35 +1,31 @@
 """Runs a batch on the driver: pin, evaluate, merge, write.
 
-Runs in Spark's callback thread, one batch at a time. Any error ends the query and the process, and the next start
-repeats the batch.
+Any error ends the process, and the next start repeats the batch.
 """
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.engine.decision import alerts_in_order
 from fraud_rules.errors import CheckpointDamaged
 from fraud_rules.kafka.writer import BatchWriter, OutRecord
 from fraud_rules.logs.detector_status import TrafficCounts, decode_progress
-from fraud_rules.model.lost_records import LostRecords, Offsets
+from fraud_rules.model.lost_records import LostRecords
 from fraud_rules.model.output import KeyGroupOutput
 from fraud_rules.runtime import clock
-from fraud_rules.spark.storage import Folder
-from fraud_rules.stream.checkpoint import end_offsets, initial_offsets, is_committed, query_id
+from fraud_rules.stream.driver.batch_jobs import BatchJobs
 from fraud_rules.stream.driver.latency_meter import LatencyMeter
 from fraud_rules.stream.driver.losses import AcceptedLoss
 from fraud_rules.stream.driver.marker import Marker
 from fraud_rules.stream.driver.metrics import DetectorMetrics
 from fraud_rules.stream.driver.progress import BatchOutputs, BatchPosition, BatchTimings, RunTotals, progress_record
-from fraud_rules.stream.driver.query import BatchJobs
 from fraud_rules.stream.driver.records import (
     BatchTime,
     alert_records,
@@ -44,6 +40,7 @@ from fraud_rules.stream.driver.records import (
 )
 from fraud_rules.stream.driver.rule_pinning import BatchRules, RulePinner
 from fraud_rules.stream.driver.ticker import Ticker
+from fraud_rules.stream.plan_log import PlannedBatch
 from fraud_rules.stream.state_position import StatePosition, tell
 from fraud_rules.stream.work import BatchWatch
 from fraud_rules.stream.worker.context import PIN_PROPERTY, STATE_PROPERTY, WorkerContext
@@ -54,10 +51,6 @@ from fraud_rules.stream.worker.wire import SIDE_OUTPUT, OutputRow, SideOutput
 MAX_QUARANTINED_BYTES = 10_485_760
 
 
-class Draining(Exception):
-    """Raised instead of starting another batch."""
-
-
 @dataclass(frozen=True, slots=True)
 class BatchParts:
     """The objects that a batch runner uses."""
@@ -65,7 +58,6 @@ class BatchParts:
     spark: SparkSession
     context: WorkerContext
     settings: DetectorSettings
-    folder: Folder
     pinner: RulePinner
     writer: BatchWriter
     ticker: Ticker
@@ -101,6 +93,7 @@ class BatchRunner:
     def __init__(
         self,
         parts: BatchParts,
+        query_id: str,
         marker: Marker | None,
         state: StatePosition,
         resumed_at: int | None,
@@ -108,10 +101,10 @@ class BatchRunner:
     ) -> None:
         """`state` is the state at the marker. `resumed_at` is the offset of the last lifted stop in the rule log.
 
-        `draining` makes the runner refuse further batches. `stopped_at` is the offset of the stop that set
-        `draining`, if any. `failure` is the error of a failed batch.
+        `stopped_at` is the offset of a later stop that a batch has read, if any.
         """
         self._parts = parts
+        self._query_id = query_id
         self._jobs = BatchJobs(parts.spark, parts.context)
         self._marker = marker
         self._state = state
@@ -121,83 +114,54 @@ class BatchRunner:
         self._origin = origin
         self._totals = RunTotals(TrafficCounts(clock.now_ms(), 0, 0, 0))
         self._previous_timings: BatchTimings | None = None
-        self._query_id: str | None = None
-        self._busy = False
-        self.draining = threading.Event()
-        self._last_batch = -1
-        self._ends_of: tuple[int, Offsets] | None = None
         self.stopped_at: int | None = None
-        self.failure: Exception | None = None
 
-    def run(self, _: DataFrame, batch_id: int) -> None:
-        """Run one batch. Spark calls this method with the frame of the query's own plan, see `query`."""
-        if self.draining.is_set():
-            self._parts.spark.sparkContext.setLogLevel("OFF")  # otherwise Spark logs the next exception as an error
-            raise Draining
-        self._busy = True
-        self._parts.watch.batch_started(batch_id)
-        try:
-            self._run(batch_id)
-        except Exception as error:
-            self.failure = error
-            raise
-        finally:
-            self._busy = False
-
-    def is_settled(self) -> bool:
-        """Whether no batch runs and Spark has committed the last one."""
-        return not self._busy and (self._last_batch < 0 or is_committed(self._parts.folder, self._last_batch))
-
-    def _run(self, batch_id: int) -> None:
-        """Run a batch, unless its outputs and its state are written already."""
+    def run(self, batch: PlannedBatch) -> bool:
+        """Run a batch, unless its outputs and its state are written already. Return whether another may follow it."""
+        self._parts.watch.batch_started(batch.batch_id)
         started = time.monotonic()
-        starts = self._starts(batch_id)
-        rules = self._parts.pinner.rules_of(batch_id, starts.get(self._parts.settings.topics.transactions, {}))
-        if self._marker is not None and self._marker.covers(batch_id):
+        transactions = self._parts.settings.topics.transactions
+        rules = self._parts.pinner.rules_of(batch.batch_id, batch.starts.get(transactions, {}))
+        if self._marker is not None and self._marker.covers(batch.batch_id):
             self._parts.watch.batch_ended()
-            self._last_batch = batch_id
-            self._check_stop(rules)
-            return
+            return self._may_continue(rules)
         pinned = time.monotonic()
         spark = self._parts.spark.sparkContext
         spark.setLocalProperty(PIN_PROPERTY, rules.pin.encode().decode())
         spark.setLocalProperty(STATE_PROPERTY, tell(self._state.after({}, self._state_ends()), self._unswept))
-        ends = end_offsets(self._parts.folder, batch_id)
-        outputs, spilled = _decode(self._jobs.run(starts, ends), self._parts.spill)
+        outputs, spilled = _decode(self._jobs.run(batch.starts, batch.ends), self._parts.spill)
         evaluated = time.monotonic()
         self._totals.add(outputs)
         totals = self._totals
         self._parts.pinner.record_batch(
             outputs.rows, outputs.event_span_ms, totals.retained_events, totals.retained_marks
         )
-        self._write(batch_id, ends, rules, outputs)
+        self._write(batch, rules, outputs)
         if self._parts.watch.batch_ended() or spilled:
             self._parts.spill.clean()
         written = time.monotonic()
         if self._parts.meter is not None:
             self._parts.meter.add(outputs.rows, outputs.append_total_ms, clock.now_ms())
-        self._previous_timings = _timings(batch_id, outputs, (started, pinned, evaluated, written))
+        self._previous_timings = _timings(batch.batch_id, outputs, (started, pinned, evaluated, written))
         self._parts.ticker.record_batch()
-        self._last_batch, self._ends_of = batch_id, (batch_id, ends)
-        self._check_stop(rules)
+        return self._may_continue(rules)
 
-    def _starts(self, batch_id: int) -> Offsets:
-        """The end offsets of the batch before. Only the first batch of a start reads them from the checkpoint."""
-        if self._ends_of is not None and self._ends_of[0] == batch_id - 1:
-            return self._ends_of[1]
-        folder = self._parts.folder
-        return end_offsets(folder, batch_id - 1) if batch_id else initial_offsets(folder) or {}
-
-    def _write(self, batch_id: int, ends: dict[str, dict[str, int]], rules: BatchRules, outputs: BatchOutputs) -> None:
-        if self._query_id is None:
-            self._query_id = query_id(self._parts.folder)
+    def _write(self, batch: PlannedBatch, rules: BatchRules, outputs: BatchOutputs) -> None:
         origin = self._origin
-        lost = origin.lost_before(batch_id)
-        position = BatchPosition(self._query_id, batch_id, ends, rules.pin, origin.rebuilt, origin.attempt, lost)
+        lost = origin.lost_before(batch.batch_id)
+        position = BatchPosition(
+            self._query_id, batch.batch_id, batch.ends, rules.pin, origin.rebuilt, origin.attempt, lost
+        )
         changed = {delta.key_group: delta.version for delta in outputs.states}
         self._state = self._state.after(changed, self._state_ends())
         marker = Marker(
-            position.query_id, batch_id, ends, rules.pin, self._parts.pinner.rate, dict(origin.topics), self._state
+            self._query_id,
+            batch.batch_id,
+            batch.ends,
+            rules.pin,
+            self._parts.pinner.rate,
+            dict(origin.topics),
+            self._state,
         )
         progress = self._progress(position, rules, outputs)
         self._parts.writer.write(self._records(position, rules, outputs, progress, marker))
@@ -239,11 +203,12 @@ class BatchRunner:
         yield OutRecord(topics.detector_progress, progress, detector)
         yield OutRecord(topics.detector_marker, marker.encode(), detector)
 
-    def _check_stop(self, rules: BatchRules) -> None:
+    def _may_continue(self, rules: BatchRules) -> bool:
         stopped_at = rules.timeline.latest.stopped_at
         if stopped_at is not None and (self._resumed_at is None or stopped_at > self._resumed_at):
             self.stopped_at = stopped_at
-            self.draining.set()
+            return False
+        return True
 
 
 def _decode(rows: Sequence[OutputRow], spill: Spill) -> tuple[BatchOutputs, bool]:

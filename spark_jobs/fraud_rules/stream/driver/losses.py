@@ -7,7 +7,6 @@ first batch after that reports the loss in its progress record.
 from __future__ import annotations
 
 import json
-import posixpath
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -86,8 +85,7 @@ def complete(folder: Folder, writer: BatchWriter, settings: DetectorSettings) ->
     if loss is None or loss.done:
         return
     for name, text in loss.files.items():
-        # Hadoop keeps the checksum of a file beside it. It reads a file without a checksum unchecked.
-        folder.delete(posixpath.join(posixpath.dirname(name), f".{posixpath.basename(name)}.crc"))
+        folder.delete(checkpoint.checksum_of(name))
         folder.create(name, text.encode(), replace=True)
     if loss.marker is not None:
         writer.write([OutRecord(settings.topics.detector_marker, loss.marker.encode(), settings.detector.encode())])
@@ -95,7 +93,7 @@ def complete(folder: Folder, writer: BatchWriter, settings: DetectorSettings) ->
 
 
 def _moved_file(folder: Folder, name: str, lost: Sequence[LostRecords]) -> str:
-    """The text of a Spark file with moved offsets. The offsets are its last line."""
+    """The text of a file of the plan with moved offsets. The offsets are its last line."""
     text = (folder.read(name) or b"").decode()
     *head, last = text.rstrip("\n").split("\n")
     return "\n".join([*head, json.dumps(move_offsets(json.loads(last), lost), separators=(",", ":"))])

@@ -15,6 +15,7 @@ from fraud_rules.engine.event_rate import EventRate
 from fraud_rules.errors import CheckpointDamaged, CheckpointForeign
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.writer import last_record
+from fraud_rules.model.lost_records import Offsets
 from fraud_rules.spark.storage import Folder
 from fraud_rules.stream.checkpoint import CheckpointProgress
 from fraud_rules.stream.pins import NO_PIN, Pin, PinStore
@@ -32,7 +33,7 @@ class Marker(msgspec.Struct, frozen=True, rename="camel"):
 
     query_id: str
     batch_id: int
-    end_offsets: dict[str, dict[str, int]]
+    end_offsets: Offsets
     pin: Pin
     rate: EventRate | None = None
     topics: dict[str, str] = {}

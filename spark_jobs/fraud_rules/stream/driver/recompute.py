@@ -13,7 +13,7 @@ from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.logs.batch_history import History, read_ends
 from fraud_rules.model.lost_records import Offsets
 from fraud_rules.replay.segments import Segment, segments_of
-from fraud_rules.stream.driver.query import read_records
+from fraud_rules.stream.driver.batch_jobs import read_records
 from fraud_rules.stream.pins import Pin
 from fraud_rules.stream.work import WorkReport
 from fraud_rules.stream.worker.context import WorkerContext

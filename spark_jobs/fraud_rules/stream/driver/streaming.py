@@ -1,4 +1,4 @@
-"""Runs the detector: checks the start, connects the parts, starts the query, and shuts the detector down."""
+"""Runs the detector: checks the start, connects the parts, starts the batches, and shuts the detector down."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from pathlib import Path
 
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
-from pyspark.sql.streaming.query import StreamingQuery
 
 from fraud_rules.deploy.work import WorkPhase
-from fraud_rules.errors import BrokerUnavailable, DetectorStopped
+from fraud_rules.errors import BrokerUnavailable, DetectorFailed, DetectorStopped
 from fraud_rules.kafka.consume import tail_of
 from fraud_rules.kafka.decoding import decode_or_skip
+from fraud_rules.kafka.ends import TopicEnds
 from fraud_rules.kafka.reachable import require_broker
 from fraud_rules.kafka.reader import TopicReader, has_topic
 from fraud_rules.kafka.suitable import check_topics
@@ -27,23 +27,26 @@ from fraud_rules.logs.detector_status import decode_progress
 from fraud_rules.logs.rule_log import check_rule_log
 from fraud_rules.spark.master import check_master
 from fraud_rules.spark.session import SparkOptions, build_session, check_options, drop_hadoop_defaults, warm_up
-from fraud_rules.spark.shutdown import drain_on_signals, query_error, stop_query, stop_spark
+from fraud_rules.spark.shutdown import detector_error, drain_on_signals, stop_spark
 from fraud_rules.spark.storage import DiskFolder
 from fraud_rules.stream.driver.admission import Admission, admit, check, stopped_message
 from fraud_rules.stream.driver.batch import BatchOrigin, BatchParts, BatchRunner
+from fraud_rules.stream.driver.batches import BatchLoop
 from fraud_rules.stream.driver.end_deadline import shutdown_deadline
+from fraud_rules.stream.driver.inputs import InputTopics
 from fraud_rules.stream.driver.job import DetectorJob
 from fraud_rules.stream.driver.latency_meter import LatencyMeter
 from fraud_rules.stream.driver.metrics import serve_metrics
-from fraud_rules.stream.driver.query import start_query
 from fraud_rules.stream.driver.ticker import Ticker
 from fraud_rules.stream.driver.warm_ups import WarmUpPreparation
+from fraud_rules.stream.plan_log import PlanLog
 from fraud_rules.stream.work import BatchWatch, WorkReport, default_report
 from fraud_rules.stream.worker.context import WorkerContext
 from fraud_rules.stream.worker.task_work import read_progress
 from fraud_rules.stream.worker.views import check_views_disk
 
 _POLL_S = 0.05
+_SPARK_POLL_S = 1.0
 _DRAIN_S = 60.0
 _PROGRESS_RECORDS = 200
 
@@ -79,7 +82,7 @@ def run(
 ) -> None:
     """Run the detector until SIGTERM or SIGINT. Either signal ends the detector after the current batch.
 
-    `on_running` is called once the query runs. `work` receives the driver's current work; without it, the reports go
+    `on_running` is called once the batches run. `work` receives the driver's current work; without it, the reports go
     to the file that the environment names, if any. `report` receives each loss that this start accepts, and the last
     message of a process that exceeds the deadline of `end_deadline`.
     Raises DetectorStopped if the rule log requests a stop, and the other errors of `fraud_rules.errors`.
@@ -99,18 +102,26 @@ def run(
                 work.begin(WorkPhase.READY)
                 if not hold.wait(drain):
                     return
-            runner, launch_query = _start(job, stack, spark, work, report)
-            query = launch_query()
+            detector = _prepare(job, stack, spark, work, report)
+            detector.loop.start()
             on_running()
-            _watch(query, runner, drain)
-    if runner.stopped_at is not None:
-        raise DetectorStopped(stopped_message(runner.stopped_at))
+            _watch(detector, drain)
+    if detector.runner.stopped_at is not None:
+        raise DetectorStopped(stopped_message(detector.runner.stopped_at))
 
 
-def _start(
+@dataclass(frozen=True, slots=True)
+class _Detector:
+    """The parts of a prepared detector. The loop is not started yet."""
+
+    spark: SparkSession
+    runner: BatchRunner
+    loop: BatchLoop
+
+
+def _prepare(
     job: DetectorJob, stack: ExitStack, spark: SparkSession | None, work: WorkReport, report: Callable[[str], None]
-) -> tuple[BatchRunner, Callable[[], StreamingQuery]]:
-    """Prepare everything except the query. Return a function that starts the query."""
+) -> _Detector:
     topics, settings, options = job.settings.topics, job.settings, job.spark
     rules = stack.enter_context(TopicReader(job.kafka, topics.rules))
     check_rule_log(rules)
@@ -132,9 +143,13 @@ def _start(
     watch = BatchWatch(work, partial(read_progress, spill), partial(_retained_events, job), settings.key_groups)
     meter = LatencyMeter() if has_topic(job.kafka, topics.latency) else None
     parts = BatchParts(
-        spark, context, settings, folder, admission.pinner, admission.writer, ticker, watch, spill, metrics, meter
+        spark, context, settings, admission.pinner, admission.writer, ticker, watch, spill, metrics, meter
     )
-    runner = BatchRunner(parts, admission.marker, admission.state, admission.resumed_at, _origin(job, admission))
+    inputs = InputTopics(TopicEnds(job.kafka), (topics.transactions, topics.rules, topics.detector_ticks))
+    plan = _plan(folder, inputs, admission)
+    runner = BatchRunner(
+        parts, plan.query_id, admission.marker, admission.state, admission.resumed_at, _origin(job, admission)
+    )
     session.join_warm_up()
     watch.start()
     stack.callback(watch.stop)
@@ -145,15 +160,15 @@ def _start(
         admission.warm_ups.start(preparation.prepare, ticker.wake)
         stack.callback(admission.warm_ups.stop)
         stack.callback(preparation.stop)
+    stack.callback(work.begin, WorkPhase.STOP)
+    work.begin(WorkPhase.QUERY)
+    return _Detector(spark, runner, BatchLoop(plan, inputs, runner.run, settings.max_offsets_per_trigger))
 
-    def launch_query() -> StreamingQuery:
-        work.begin(WorkPhase.QUERY)
-        query = start_query(spark, context, admission.starting_offsets, runner.run)
-        stack.callback(stop_query, query)
-        stack.callback(work.begin, WorkPhase.STOP)
-        return query
 
-    return runner, launch_query
+def _plan(folder: DiskFolder, inputs: InputTopics, admission: Admission) -> PlanLog:
+    """The plan of the checkpoint. A new one begins where the admission says."""
+    initial = inputs.first(admission.starting_offsets) if PlanLog.is_new(folder) else None
+    return PlanLog.open(folder, initial)
 
 
 class _Session:
@@ -175,7 +190,7 @@ class _Session:
         return self._spark
 
     def join_warm_up(self) -> None:
-        """Wait for the workers. The first batch needs the same workers and cores, so the query starts afterwards."""
+        """Wait for the workers. The first batch needs the same workers and cores, so the batches start afterwards."""
         if self._warming is not None:
             self._work.begin(WorkPhase.WORKERS)
             self._warming.join()
@@ -225,24 +240,28 @@ def _spark_session(options: SparkOptions, stack: ExitStack, work: WorkReport) ->
     return spark
 
 
-def _watch(query: StreamingQuery, runner: BatchRunner, drain: threading.Event) -> None:
-    """Wait until the query has ended. Raise the error that ended it, if any.
+def _watch(detector: _Detector, drain: threading.Event) -> None:
+    """Wait until the loop has ended. Raise the error that ended it, if any.
 
-    This raises the error of a failed batch at once, because that error can kill Spark's thread while Spark still
-    reports the query as active.
+    A loop without records does not use Spark. So this also asks for Spark every second, and raises its error.
     """
-    error: BaseException | None
+    loop, looked_s = detector.loop, time.monotonic()
+    while not loop.wait(_POLL_S):
+        if drain.is_set():
+            loop.stop()
+            loop.wait(_DRAIN_S)
+            break
+        if time.monotonic() >= looked_s + _SPARK_POLL_S:
+            looked_s = time.monotonic()
+            _require_spark(detector.spark)
+    if loop.error is not None:
+        raise detector_error(loop.error) from loop.error
+
+
+def _require_spark(spark: SparkSession) -> None:
     try:
-        while query.isActive and runner.failure is None and not runner.draining.is_set():
-            if drain.wait(_POLL_S):
-                runner.draining.set()
-        deadline = time.monotonic() + _DRAIN_S
-        while query.isActive and runner.failure is None and not runner.is_settled() and time.monotonic() < deadline:
-            time.sleep(_POLL_S)
-        error = None if runner.draining.is_set() else query.exception()
-    except (Py4JError, OSError) as disconnected:
-        error = disconnected
-    if runner.failure is not None:
-        raise query_error(runner.failure) from runner.failure
-    if error is not None:
-        raise query_error(error) from error
+        stopped = spark.sparkContext._jsc.sc().isStopped()
+    except (Py4JError, OSError) as error:
+        raise detector_error(error) from error
+    if stopped:
+        raise DetectorFailed("Spark has stopped; the next start repeats the current batch")

@@ -1,22 +1,15 @@
-"""The streaming query, and the Spark job of each batch.
-
-The query chooses the offsets of the batches and records them in the checkpoint. Its own plan is the source only, and it
-is never executed: the driver reads the same offsets in a job of its own. A small batch is one task, see `small_batch`.
-A large batch is a query with many tasks.
-"""
+"""The Spark job of a batch: one task for a small batch (see `small_batch`), a query with many tasks for a large one."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 from pyspark import RDD
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
-from pyspark.sql.streaming.query import StreamingQuery
 
-from fraud_rules.kafka.reader import EARLIEST
 from fraud_rules.model.lost_records import Offsets
 from fraud_rules.stream.driver.placement import SteadyExecutor, one_task, run_task
 from fraud_rules.stream.worker.context import RECORDS_PROPERTY, BatchRecords, WorkerContext
@@ -25,9 +18,7 @@ from fraud_rules.stream.worker.fanout_stage import FanOutStage
 from fraud_rules.stream.worker.small_batch import SmallBatch
 from fraud_rules.stream.worker.wire import KEYED_SCHEMA, OUTPUT_SCHEMA, OutputRow
 
-__all__ = ["LARGE_BATCH_RECORDS", "QUERY_NAME", "BatchJobs", "read_records", "start_query"]
-
-QUERY_NAME = "fraud-detector"
+__all__ = ["LARGE_BATCH_RECORDS", "BatchJobs", "read_records"]
 
 LARGE_BATCH_RECORDS: Final = 4_000
 """The number of records from which a batch gets many tasks."""
@@ -44,30 +35,6 @@ _READ_OPTIONS: Final = {
 }
 
 
-def start_query(
-    spark: SparkSession,
-    context: WorkerContext,
-    starting_offsets: str,
-    on_batch: Callable[[DataFrame, int], None],
-) -> StreamingQuery:
-    """Start the query on the context's checkpoint. Only an empty checkpoint uses `starting_offsets`.
-
-    One source reads all topics that trigger a batch, because the time to plan a batch grows with the sources. Rules and
-    ticks only trigger a batch. The rule log itself is read separately, up to the batch's pin.
-    """
-    topics, settings = context.settings.topics, context.settings
-    options = {
-        **context.kafka.spark(),
-        **_READ_OPTIONS,
-        "subscribe": f"{topics.transactions},{topics.rules},{topics.detector_ticks}",
-        "startingOffsets": starting_offsets,
-        "maxOffsetsPerTrigger": str(settings.max_offsets_per_trigger),
-    }
-    source = spark.readStream.format("kafka").options(**options).load()
-    writer = source.writeStream.queryName(QUERY_NAME).outputMode("append").foreachBatch(on_batch)
-    return writer.option("checkpointLocation", context.checkpoint).start()
-
-
 class BatchJobs:
     """Runs the Spark job of a batch. The outputs do not depend on the way."""
 
@@ -82,9 +49,7 @@ class BatchJobs:
 
         This is the only Spark action of a batch, so that each task runs once.
         """
-        first = {
-            topic: {at: starts.get(topic, {}).get(at, EARLIEST) for at in places} for topic, places in ends.items()
-        }
+        first = {topic: {at: starts.get(topic, {}).get(at, 0) for at in places} for topic, places in ends.items()}
         counts = {topic: _record_count(first[topic], places) for topic, places in ends.items()}
         if sum(counts.values()) >= LARGE_BATCH_RECORDS:
             return self._run_large(first, ends)
@@ -115,7 +80,7 @@ class BatchJobs:
 
 def _record_count(first: Mapping[str, int], ends: Mapping[str, int]) -> int:
     """The number of records between the offsets of a topic's partitions, at most."""
-    return sum(end - max(first[at], 0) for at, end in ends.items())
+    return sum(end - first[at] for at, end in ends.items())
 
 
 def read_records(spark: SparkSession, context: WorkerContext, starts: Offsets, ends: Offsets) -> DataFrame:

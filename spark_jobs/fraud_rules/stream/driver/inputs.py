@@ -1,0 +1,92 @@
+"""The offsets up to which the input topics can be read, for the plan of the next batch."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from fraud_rules.errors import OffsetsLost
+from fraud_rules.kafka.ends import TopicEnds
+from fraud_rules.model.lost_records import Offsets
+
+__all__ = ["InputTopics", "limited"]
+
+_LOOK_S: Final = 2.0
+"""How often the inputs look for added partitions."""
+
+
+class InputTopics:
+    """The topics whose records trigger a batch."""
+
+    def __init__(self, ends: TopicEnds, topics: Sequence[str]) -> None:
+        self._ends = ends
+        self._topics = topics
+        self._places: Mapping[str, Sequence[int]] = {}
+        self._looked_s = float("-inf")
+
+    def first(self, known: Offsets) -> Offsets:
+        """The offsets at which a new plan starts: the known ones, else the first record of the partition."""
+        self._look()
+        beginnings = self._ends.first(self._places)
+        return {topic: {**places, **known.get(topic, {})} for topic, places in beginnings.items()}
+
+    def new_ends(self, starts: Offsets, most: int) -> Offsets | None:
+        """The end offsets of the next batch, which reads `most` records or a few more. None without a new record.
+
+        Raises OffsetsLost if a log ends before its start, because the topic was truncated or created again, or if
+        an added partition has lost its first records. Raises BrokerUnavailable.
+        """
+        if time.monotonic() >= self._looked_s + _LOOK_S:
+            self._look()
+        ends = self._ends.committed(self._places)
+        for topic, places in starts.items():
+            for place, start in places.items():
+                end = ends.get(topic, {}).get(place)
+                if end is None or end < start:
+                    found = "the partition is gone" if end is None else f"the log ends at {end}"
+                    raise OffsetsLost(
+                        f"records are gone before they were read: {topic}-{place} from {start}, but {found}; "
+                        "the next start names them"
+                    )
+        if ends == starts:
+            return None
+        self._check_added(starts, ends)
+        return limited(starts, ends, most)
+
+    def _look(self) -> None:
+        self._places = {topic: self._ends.partitions(topic) for topic in self._topics}
+        self._looked_s = time.monotonic()
+
+    def _check_added(self, starts: Offsets, ends: Offsets) -> None:
+        added = {
+            topic: [int(place) for place in places if place not in starts.get(topic, {})]
+            for topic, places in ends.items()
+        }
+        if not any(added.values()):
+            return
+        for topic, places in self._ends.first(added).items():
+            for place, first in places.items():
+                if first > 0:
+                    raise OffsetsLost(
+                        f"records are gone before they were read: {topic}-{place} from 0, but the added partition "
+                        f"begins at {first}; the next start names them"
+                    )
+
+
+def limited(starts: Offsets, ends: Offsets, most: int) -> Offsets:
+    """The ends of a batch that reads `most` records, or a few more. Each partition gets its share of them."""
+    waiting = sum(
+        end - starts.get(topic, {}).get(place, 0) for topic, places in ends.items() for place, end in places.items()
+    )
+    if waiting <= most:
+        return ends
+    return {
+        topic: {place: _share(starts.get(topic, {}).get(place, 0), end, most, waiting) for place, end in places.items()}
+        for topic, places in ends.items()
+    }
+
+
+def _share(start: int, end: int, most: int, waiting: int) -> int:
+    """The end of a partition's share: at least one record of a partition that has any, so that none waits forever."""
+    return min(end, start + max(1, (end - start) * most // waiting)) if end > start else end
