@@ -91,7 +91,9 @@ ROUTES = [
     Route("GET", "/progress", VIEWER, 200),
     Route("GET", "/refused-records", VIEWER, 200),
     Route("GET", "/liveness", VIEWER, 200),
-    Route("POST", "/whatif", ANALYST, 202, {"document": {**RULE, "ruleId": 1}}),
+    Route("GET", "/today", VIEWER, 200),
+    Route("GET", "/archived-days", ANALYST, 200),
+    Route("POST", "/whatif", ANALYST, 409, {"document": {**RULE, "ruleId": 1}}),  # nothing is archived
     Route("GET", "/whatif/0123456789ab", ANALYST, 404),
     Route("GET", "/demo", VIEWER, 404),
     Route("POST", "/demo/speed", ANALYST, 404, {"perS": 5}),
