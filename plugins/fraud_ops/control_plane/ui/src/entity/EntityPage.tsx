@@ -86,7 +86,14 @@ function EntityView({ entity, fields }: Props) {
   return (
     <>
       {entity.notes.length > 0 && (
-        <Notice color="yellow" variant="light" title="Incomplete payments" mb="md" role="status">
+        <Notice
+          color="yellow"
+          variant="light"
+          title="Incomplete payments"
+          styles={{ title: { color: "var(--mantine-color-text)" } }}
+          mb="md"
+          role="status"
+        >
           {entity.notes.map((note) => (
             <p key={note} style={{ margin: 0 }}>
               {note}
