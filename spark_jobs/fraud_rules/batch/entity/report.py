@@ -114,10 +114,11 @@ def _periods(batch: TransactionBatch, amount: Field | None, period_ms: int) -> l
 def _counterparties(
     batch: TransactionBatch, field: str, timeline: RuleTimeline, schema: TransactionSchema, amount: Field | None
 ) -> list[Counterparty]:
-    keyed = {name for fields in timeline.latest.groupings for name in fields} - {field, ID_FIELD, TIME_FIELD}
+    keyed = {name for fields in timeline.latest.groupings for name in fields}
     found: list[Counterparty] = []
     for declared in schema.fields:
-        if declared.name in keyed and declared.type in (FieldType.LONG, FieldType.STRING) and len(batch):
+        is_id = declared.type is FieldType.LONG or (declared.type is FieldType.STRING and declared.name in keyed)
+        if is_id and declared.name not in (field, ID_FIELD) and len(batch):
             found += _of_field(batch, declared, amount)
     return found
 
