@@ -13,8 +13,8 @@ from fraud_rules.kafka import topics as topic_admin
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.ends import TopicEnds
 from fraud_rules.model.lost_records import Offsets
-from fraud_rules.stream.driver import inputs as inputs_module
-from fraud_rules.stream.driver.inputs import InputTopics
+from fraud_rules.stream import inputs as inputs_module
+from fraud_rules.stream.inputs import InputTopics
 from tests.support.kafka.own_topics import OwnTopics
 from tests.support.kafka.records import produce
 from tests.support.ports import free_ports

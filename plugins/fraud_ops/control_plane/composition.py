@@ -15,7 +15,7 @@ from fraud_ops.control_plane.feed.follower import FeedReader
 from fraud_ops.control_plane.feed.hub import Hub
 from fraud_ops.control_plane.feed.memory import FeedMemory
 from fraud_ops.control_plane.feed.past import PastAlerts
-from fraud_ops.control_plane.service.alert_list import AlertList
+from fraud_ops.control_plane.service.alerts.listing import AlertList
 from fraud_ops.control_plane.service.entity_reports import EntityReporter
 from fraud_ops.control_plane.service.evidence import EvidenceReader
 from fraud_ops.control_plane.service.panel import Panel

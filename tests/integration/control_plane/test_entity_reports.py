@@ -59,10 +59,10 @@ def archive_of(project: Project, folder: Path, topic: str, values: list[bytes], 
     """An archive with these payments, which has read the first `end` offsets of partition 0."""
     schema, store = TransactionSchema.load(project.config / "schema.yaml"), ArchiveStore(folder)
     count = len(values)
-    batch = decode_transactions(values, [0] * count, list(range(count)), [append_ms] * count, schema, HOUR_MS).batch
+    batch = decode_transactions(values, [1] * count, list(range(count)), [append_ms] * count, schema, HOUR_MS).batch
     entry = write_transactions(store, Day.of(append_ms), batch, schema)
     result = BatchResult((entry,), ((topic, 0, 0),), 0, append_ms)
-    store.commit(Manifest().with_batch(SourceQuery("q", 0), {topic: {"0": end}}, result))
+    store.commit(Manifest().with_batch(SourceQuery("q", 0), {topic: {"0": end, "1": count}}, result))
 
 
 def test_the_report_has_the_payments_of_archive_and_topic(topics: OwnTopics, project: Project, tmp_path: Path) -> None:

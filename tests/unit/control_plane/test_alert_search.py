@@ -17,9 +17,9 @@ from fraud_ops.control_plane.domain.errors import Invalid, LimitReached, NotFoun
 from fraud_ops.control_plane.domain.snoozing import Snoozing
 from fraud_ops.control_plane.feed.events import FeedAlert, read_correction
 from fraud_ops.control_plane.feed.place import FeedSource
-from fraud_ops.control_plane.service.alert_export import ExportFormat, new_alert_file
-from fraud_ops.control_plane.service.alert_index import AlertIndex, IndexedAlert
-from fraud_ops.control_plane.service.alert_searches import AlertSearches
+from fraud_ops.control_plane.service.alerts.export import ExportFormat, new_alert_file
+from fraud_ops.control_plane.service.alerts.index import AlertIndex, IndexedAlert
+from fraud_ops.control_plane.service.alerts.saved_searches import AlertSearches
 from tests.support.control_plane.alerts import alert, alert_json
 from tests.support.control_plane.scene import ANN, SCHEMA, VIC, Scene, rule_input
 

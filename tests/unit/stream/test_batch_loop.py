@@ -10,8 +10,8 @@ import pytest
 from fraud_rules.errors import BrokerUnavailable, FraudError, StateDamaged
 from fraud_rules.model.lost_records import Offsets
 from fraud_rules.spark.storage import DiskFolder
-from fraud_rules.stream.driver import batches
-from fraud_rules.stream.driver.batches import BatchLoop
+from fraud_rules.stream import batch_loop
+from fraud_rules.stream.batch_loop import BatchLoop
 from fraud_rules.stream.plan_log import PlanLog, PlannedBatch
 
 START = {"transactions": {"0": 0}}
@@ -81,15 +81,15 @@ def test_a_stop_ends_the_loop_after_the_current_batch(plan: PlanLog) -> None:
 
 
 def test_an_outage_delays_the_next_batch(plan: PlanLog, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(batches, "_OUTAGE_POLL_S", 0.01)
+    monkeypatch.setattr(batch_loop, "_OUTAGE_POLL_S", 0.01)
     seen: list[PlannedBatch] = []
     assert ran(plan, Inputs(outages=3), first_of(seen, 1)).error is None
     assert [batch.batch_id for batch in seen] == [0]
 
 
 def test_a_long_outage_ends_the_loop_with_its_name(plan: PlanLog, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(batches, "_OUTAGE_POLL_S", 0.01)
-    monkeypatch.setattr(batches, "_PATIENCE_S", 0.05)
+    monkeypatch.setattr(batch_loop, "_OUTAGE_POLL_S", 0.01)
+    monkeypatch.setattr(batch_loop, "_PATIENCE_S", 0.05)
     loop = ran(plan, Inputs(outages=10**6), first_of([], 1))
     assert isinstance(loop.error, BrokerUnavailable)
     assert plan.unfinished() is None

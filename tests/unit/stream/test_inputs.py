@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fraud_rules.stream.driver.inputs import limited
+from fraud_rules.stream.inputs import limited
 
 OFFSETS = st.dictionaries(st.sampled_from("0123"), st.integers(0, 10**9), min_size=1)
 

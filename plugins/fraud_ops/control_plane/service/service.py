@@ -40,7 +40,7 @@ from fraud_ops.control_plane.domain.read_models import (
 from fraud_ops.control_plane.domain.roles import Actor, Role
 from fraud_ops.control_plane.domain.rule_input import RuleReader
 from fraud_ops.control_plane.service import audit, bindings, imports, quality, rule_queries, transitions, validation
-from fraud_ops.control_plane.service.alert_searches import AlertSearches
+from fraud_ops.control_plane.service.alerts.saved_searches import AlertSearches
 from fraud_ops.control_plane.service.approvals import decide
 from fraud_ops.control_plane.service.ids import MAX_ID, check_page, parse_cursor, storable_bound, storable_id
 from fraud_ops.control_plane.service.lists.service import ListService

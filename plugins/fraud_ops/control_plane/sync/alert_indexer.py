@@ -17,7 +17,7 @@ from sqlalchemy.orm import Session
 
 from fraud_ops.control_plane.feed.events import FeedAlert, FeedCorrection, read_alert, read_correction
 from fraud_ops.control_plane.feed.place import FeedSource
-from fraud_ops.control_plane.service.alert_index import AlertIndex
+from fraud_ops.control_plane.service.alerts.index import AlertIndex
 from fraud_ops.control_plane.store.database import Database
 from fraud_ops.control_plane.store.locks import Leadership
 from fraud_ops.control_plane.store.models import PositionRow

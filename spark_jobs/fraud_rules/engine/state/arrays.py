@@ -6,6 +6,7 @@ key group. Otherwise each worker would need its own view and would repeatedly br
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import mmap
 import os
@@ -20,6 +21,12 @@ from numpy.typing import NDArray
 from fraud_rules.errors import StorageFull
 
 AnyArray = NDArray[Any]
+
+_libc = ctypes.CDLL(None, use_errno=True)
+_libc.mmap.restype = ctypes.c_void_p
+_libc.mmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long)
+_libc.munmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t)
+_FAILED = ctypes.c_void_p(-1).value
 
 
 class Arrays(Protocol):
@@ -73,6 +80,26 @@ class HeapArrays:
         self._arrays.pop(name, None)
 
 
+class _Mapping:
+    """A file in memory, for writing, until this object is deleted. `numpy.asarray` returns its bytes.
+
+    It holds no file descriptor: `mmap.mmap` holds one for each file, and a worker maps many thousands of files if rules
+    often clear or restart their groupings.
+    """
+
+    def __init__(self, file: int, size: int) -> None:
+        """Raises OSError."""
+        self._size = size
+        self._address = _libc.mmap(None, size, mmap.PROT_READ | mmap.PROT_WRITE, mmap.MAP_SHARED, file, 0)
+        if self._address == _FAILED:
+            raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+        self.__array_interface__ = {"shape": (size,), "typestr": "|u1", "data": (self._address, False), "version": 3}
+
+    def __del__(self) -> None:
+        if self._address != _FAILED:
+            _libc.munmap(self._address, self._size)
+
+
 class MappedArrays:
     """Arrays in files of one folder, shared by all processes that map them. The caller must hold the folder's lock.
 
@@ -96,8 +123,8 @@ class MappedArrays:
             # size mean the same file.
             known, array = self._mapped.get(name, (None, None))
             if array is None or known != (found.st_ino, size):
-                mapped = mmap.mmap(file.fileno(), size)
-                array = np.frombuffer(mapped, dtype=dtype).reshape(_shape(size // row_bytes, columns))
+                mapped = np.asarray(_Mapping(file.fileno(), size))
+                array = mapped.view(dtype).reshape(_shape(size // row_bytes, columns))
                 self._mapped[name] = (found.st_ino, size), array
         return array
 

@@ -29,16 +29,16 @@ from fraud_rules.spark.master import check_master
 from fraud_rules.spark.session import SparkOptions, build_session, check_options, drop_hadoop_defaults, warm_up
 from fraud_rules.spark.shutdown import detector_error, drain_on_signals, stop_spark
 from fraud_rules.spark.storage import DiskFolder
+from fraud_rules.stream.batch_loop import BatchLoop
 from fraud_rules.stream.driver.admission import Admission, admit, check, stopped_message
 from fraud_rules.stream.driver.batch import BatchOrigin, BatchParts, BatchRunner
-from fraud_rules.stream.driver.batches import BatchLoop
 from fraud_rules.stream.driver.end_deadline import shutdown_deadline
-from fraud_rules.stream.driver.inputs import InputTopics
 from fraud_rules.stream.driver.job import DetectorJob
 from fraud_rules.stream.driver.latency_meter import LatencyMeter
 from fraud_rules.stream.driver.metrics import serve_metrics
 from fraud_rules.stream.driver.ticker import Ticker
 from fraud_rules.stream.driver.warm_ups import WarmUpPreparation
+from fraud_rules.stream.inputs import InputTopics
 from fraud_rules.stream.plan_log import PlanLog
 from fraud_rules.stream.work import BatchWatch, WorkReport, default_report
 from fraud_rules.stream.worker.context import WorkerContext

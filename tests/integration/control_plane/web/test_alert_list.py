@@ -16,7 +16,7 @@ from fraud_ops.control_plane.feed.follower import FeedReader
 from fraud_ops.control_plane.feed.memory import FeedMemory, MemoryBounds
 from fraud_ops.control_plane.feed.past import MOST_READ, PastAlerts
 from fraud_ops.control_plane.feed.place import Position
-from fraud_ops.control_plane.service.alert_list import AlertFilter, AlertList
+from fraud_ops.control_plane.service.alerts.listing import AlertFilter, AlertList
 from fraud_rules.configuration.project import Project
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.kafka.consume import await_settled

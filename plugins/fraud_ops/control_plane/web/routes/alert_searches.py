@@ -15,7 +15,7 @@ from fraud_ops.control_plane.composition import ControlPlane
 from fraud_ops.control_plane.domain import alert_search
 from fraud_ops.control_plane.domain.alert_search import AlertSearch
 from fraud_ops.control_plane.feed.place import Position
-from fraud_ops.control_plane.service.alert_export import AlertFile, ExportFormat, new_alert_file
+from fraud_ops.control_plane.service.alerts.export import AlertFile, ExportFormat, new_alert_file
 from fraud_ops.control_plane.web.alert_query import AlertQuery
 from fraud_ops.control_plane.web.answer import answer, nothing
 from fraud_ops.control_plane.web.auth import CurrentActor, CurrentUser

@@ -19,7 +19,7 @@ from fraud_ops.control_plane.feed.fire_stats import RuleFireStats
 from fraud_ops.control_plane.feed.follower import FeedReader
 from fraud_ops.control_plane.feed.hub import Seat
 from fraud_ops.control_plane.feed.place import FeedPlace
-from fraud_ops.control_plane.service.alert_list import AlertFilter
+from fraud_ops.control_plane.service.alerts.listing import AlertFilter
 from fraud_ops.control_plane.web import rows
 from fraud_ops.control_plane.web.alert_query import AlertQuery
 from fraud_ops.control_plane.web.answer import answer, json_answer, nothing

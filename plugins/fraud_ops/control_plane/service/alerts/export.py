@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 
 from fraud_ops.control_plane.domain.canonical import document_of, encoded
 from fraud_ops.control_plane.domain.read_models import Mark
-from fraud_ops.control_plane.service.alert_index import IndexedAlert, amount_field
+from fraud_ops.control_plane.service.alerts.index import IndexedAlert, amount_field
 from fraud_rules.kafka.decoding import UNDECODABLE
 from fraud_rules.model.schema import ID_FIELD, TransactionSchema
 

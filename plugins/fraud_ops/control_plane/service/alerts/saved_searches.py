@@ -12,8 +12,8 @@ from fraud_ops.control_plane.domain.errors import Invalid, LimitReached, NotFoun
 from fraud_ops.control_plane.domain.roles import Actor, Permission, require
 from fraud_ops.control_plane.domain.snoozing import Snoozing
 from fraud_ops.control_plane.feed.place import Position
-from fraud_ops.control_plane.service.alert_index import IndexedAlert
-from fraud_ops.control_plane.service.alert_search import alert_page
+from fraud_ops.control_plane.service.alerts.index import IndexedAlert
+from fraud_ops.control_plane.service.alerts.search import alert_page
 from fraud_ops.control_plane.service.store_access import StoreAccess, UserChanges
 from fraud_ops.control_plane.store.alert_models import SEARCH_NAME_CHARS, SavedSearchRow
 from fraud_rules.errors import Reason

@@ -13,7 +13,7 @@ from fraud_ops.control_plane.domain.canonical import canonical
 from fraud_ops.control_plane.domain.errors import Invalid
 from fraud_ops.control_plane.domain.snoozing import Snoozing
 from fraud_ops.control_plane.feed.place import Position
-from fraud_ops.control_plane.service.alert_index import IndexedAlert, indexed_alert, severity_rank
+from fraud_ops.control_plane.service.alerts.index import IndexedAlert, indexed_alert, severity_rank
 from fraud_ops.control_plane.store.alert_models import AlertRow, AlertValueRow
 from fraud_ops.control_plane.store.models import MarkRow
 from fraud_rules.errors import Reason

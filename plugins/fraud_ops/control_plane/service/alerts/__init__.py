@@ -1,0 +1,1 @@
+"""The alerts: the list of the newest ones, the index for searches, searches that users save, and exports."""
