@@ -10,10 +10,10 @@ from fraud_ops.control_plane.domain.read_models import EpochMs
 from fraud_ops.control_plane.web.schemas.base import ResponseModel
 from fraud_ops.control_plane.web.schemas.decisions import PaymentDecision
 
-__all__ = ["Counterparty", "Entity", "EntityAggregate", "EntityPeriod", "OtherRule"]
+__all__ = ["CounterpartyShown", "Entity", "EntityAggregateShown", "EntityPeriodShown", "OtherRuleShown"]
 
 
-class EntityPeriod(ResponseModel):
+class EntityPeriodShown(ResponseModel):
     """The payments of one hour or one day (UTC). `amount` is exact."""
 
     at: EpochMs
@@ -21,7 +21,7 @@ class EntityPeriod(ResponseModel):
     amount: str | None
 
 
-class Counterparty(ResponseModel):
+class CounterpartyShown(ResponseModel):
     """A value of another key field in the payments."""
 
     field: str
@@ -31,7 +31,7 @@ class Counterparty(ResponseModel):
     last: EpochMs
 
 
-class EntityAggregate(ResponseModel):
+class EntityAggregateShown(ResponseModel):
     """A rule's aggregate at the last payment of a key that the rule evaluated. Values are exact decimals as text."""
 
     rule_id: int
@@ -53,7 +53,7 @@ class EntityAggregate(ResponseModel):
     warm_up: bool
 
 
-class OtherRule(ResponseModel):
+class OtherRuleShown(ResponseModel):
     """A rule whose key lacks the field, so that its aggregate needs the payments of others."""
 
     rule_id: int
@@ -72,10 +72,10 @@ class Entity(ResponseModel):
     count: int
     amount_field: str | None
     period_ms: int
-    periods: list[EntityPeriod]
+    periods: list[EntityPeriodShown]
     payments: list[dict[str, Any]] = Field(description="The newest 200, newest first.")
-    counterparties: list[Counterparty]
-    aggregates: list[EntityAggregate]
-    other_rules: list[OtherRule]
+    counterparties: list[CounterpartyShown]
+    aggregates: list[EntityAggregateShown]
+    other_rules: list[OtherRuleShown]
     decisions: list[PaymentDecision] = Field(description="The decisions in memory about the listed payments.")
     lists: list[str]

@@ -1465,10 +1465,10 @@ export interface components {
             time: number;
         };
         /**
-         * Counterparty
+         * CounterpartyShown
          * @description A value of another key field in the payments.
          */
-        Counterparty: {
+        CounterpartyShown: {
             /** Amount */
             amount: string | null;
             /** Count */
@@ -1730,13 +1730,13 @@ export interface components {
          */
         Entity: {
             /** Aggregates */
-            aggregates: components["schemas"]["EntityAggregate"][];
+            aggregates: components["schemas"]["EntityAggregateShown"][];
             /** Amountfield */
             amountField: string | null;
             /** Count */
             count: number;
             /** Counterparties */
-            counterparties: components["schemas"]["Counterparty"][];
+            counterparties: components["schemas"]["CounterpartyShown"][];
             /**
              * Decisions
              * @description The decisions in memory about the listed payments.
@@ -1752,7 +1752,7 @@ export interface components {
              */
             notes: string[];
             /** Otherrules */
-            otherRules: components["schemas"]["OtherRule"][];
+            otherRules: components["schemas"]["OtherRuleShown"][];
             /**
              * Payments
              * @description The newest 200, newest first.
@@ -1763,7 +1763,7 @@ export interface components {
             /** Periodms */
             periodMs: number;
             /** Periods */
-            periods: components["schemas"]["EntityPeriod"][];
+            periods: components["schemas"]["EntityPeriodShown"][];
             /**
              * Reached
              * @description Payments that were appended before this time are missing.
@@ -1775,10 +1775,10 @@ export interface components {
             value: number | string;
         };
         /**
-         * EntityAggregate
+         * EntityAggregateShown
          * @description A rule's aggregate at the last payment of a key that the rule evaluated. Values are exact decimals as text.
          */
-        EntityAggregate: {
+        EntityAggregateShown: {
             /** Baseline */
             baseline: string | null;
             /** Eventtime */
@@ -1823,10 +1823,10 @@ export interface components {
             windowMs: number;
         };
         /**
-         * EntityPeriod
+         * EntityPeriodShown
          * @description The payments of one hour or one day (UTC). `amount` is exact.
          */
-        EntityPeriod: {
+        EntityPeriodShown: {
             /** Amount */
             amount: string | null;
             /** At */
@@ -2249,10 +2249,10 @@ export interface components {
             items: components["schemas"]["Activation"][];
         };
         /**
-         * OtherRule
+         * OtherRuleShown
          * @description A rule whose key lacks the field, so that its aggregate needs the payments of others.
          */
-        OtherRule: {
+        OtherRuleShown: {
             /** Fields */
             fields: string[];
             /** Name */

@@ -11,7 +11,7 @@ export function EntityLinks({ payment }: { payment: Record<string, unknown> }) {
   const fields = data?.fields ?? [];
   const ids = fields.filter(
     ({ name, type }) =>
-      (type === "long" || /Id$/u.test(name)) && name !== "transactionId" && payment[name] !== undefined,
+      (type === "long" || name.endsWith("Id")) && name !== "transactionId" && payment[name] !== undefined,
   );
   return (
     <>

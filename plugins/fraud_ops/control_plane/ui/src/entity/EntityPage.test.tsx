@@ -116,7 +116,8 @@ test("an analyst adds the value to a list", async () => {
   );
   renderPage(<EntityPage />, ADDRESS);
   await userEvent.click(await screen.findByRole("button", { name: "Add to list …" }, SLOW));
-  await userEvent.click((await screen.findAllByLabelText("List"))[0] as HTMLElement);
+  const [list = document.body] = await screen.findAllByLabelText("List");
+  await userEvent.click(list);
   await userEvent.click(await screen.findByRole("option", { name: "mules" }));
   expect(screen.queryByRole("option", { name: "names" })).toBeNull();
   await userEvent.click(screen.getByRole("button", { name: "Add" }));
