@@ -305,7 +305,7 @@ function RuleTableRow({ row, index, measure, onKeyDown, open }: RowProps) {
       <Table.Td visibleFrom="lg">
         <SeverityChip severity={row.severity} />
       </Table.Td>
-      <Table.Td visibleFrom="lg" className="wrap">
+      <Table.Td visibleFrom="lg" className="wrap" style={{ minWidth: "8rem" }}>
         {row.owner}
       </Table.Td>
       <Table.Td
