@@ -100,7 +100,7 @@ def test_exported_rules_are_imported_again(running: World, people: People, tmp_p
     expect(rows.nth(2)).to_contain_text("added")
     confirm(page, "Import")
     expect(page.get_by_role("link", name=f"{new_id} Brought in")).to_be_visible()
-    expect(page.get_by_role("row").filter(has_text="To be exported")).to_contain_text("> 99")
+    expect(page.get_by_role("row").filter(has_text="To be exported")).to_contain_text("more than 99")
 
     page.get_by_role("button", name="Import").click()
     dialog.get_by_label("Rules (JSON").fill(json.dumps({**mine, "limit": "much"}))

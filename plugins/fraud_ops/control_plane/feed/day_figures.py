@@ -76,7 +76,7 @@ class DayFigures:
                 hour.shadow_rules[facts.rule_id] += 1
                 return
             hour.ids.add(hash(facts.alert_id))
-            hour.live[(facts.violated_rule.severity or "").lower()] += 1
+            hour.live[facts.severity] += 1
             hour.rules[facts.rule_id] += 1
             for name, value in facts.key.items():
                 if name in hour.keys or len(hour.keys) < _MOST_FIELDS:

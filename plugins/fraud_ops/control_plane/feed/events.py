@@ -61,9 +61,6 @@ class _Baseline(msgspec.Struct, rename="camel"):
     window_end: _Whole
 
 
-_NOTHING_KNOWN: Final = _Violated()
-
-
 class AlertFacts(msgspec.Struct, rename="camel"):
     """The members of an alert that the feed uses, and those that a page could not show if they had another type."""
 
@@ -76,12 +73,20 @@ class AlertFacts(msgspec.Struct, rename="camel"):
     window_end: _Whole
     event_time: _Whole
     shadow: bool = False
-    violated_rule: _Violated = _NOTHING_KNOWN
+    violated_rule: msgspec.Raw = msgspec.Raw(b"null")
     baseline: _Baseline | None = None
     lists: dict[str, _Whole] | None = None
 
     def __post_init__(self) -> None:
         _check_scalars(self.key)
+
+    @property
+    def severity(self) -> str:
+        """The severity of the rule that fired, in lower case. Empty without one, and for an unreadable rule."""
+        try:
+            return (_violated(self.violated_rule).severity or "").lower()
+        except (msgspec.DecodeError, RecursionError):
+            return ""
 
 
 _NO_ALERT = msgspec.Raw(b"null")
@@ -212,6 +217,7 @@ class FeedQuarantine:
 
 Event: TypeAlias = FeedAlert | FeedCorrection | FeedOperation | FeedRuleChange | FeedBatch
 
+_violated = msgspec.json.Decoder(_Violated).decode
 _alert = msgspec.json.Decoder(AlertFacts, float_hook=Decimal).decode
 _correction = msgspec.json.Decoder(_Correction).decode
 _late = msgspec.json.Decoder(_Late, float_hook=Decimal).decode

@@ -174,7 +174,8 @@ def test_corrections_add_and_retract(scene: Scene) -> None:
 @pytest.mark.parametrize(
     "members",
     [
-        {"triggeringEvent": {"transactionId": 1, "paymentAmount": "much"}},
+        {"violatedRule": []},
+        {"violatedRule": {"severity": 7}, "triggeringEvent": {"transactionId": 1, "paymentAmount": "much"}},
         {"triggeringEvent": {"transactionId": 1, "paymentAmount": True, "beneficiaryId": {"a": 1}}},
         {"key": {}},
         {"key": {f"k{n:03}" + "x" * 90: "y" * 900 for n in range(3)}},
