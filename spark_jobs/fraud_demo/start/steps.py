@@ -35,6 +35,7 @@ class StartSteps:
             return False
         took_s = self._clock_s() - began_s
         self._times[name] = round(took_s, 1)
+        self._path.parent.mkdir(parents=True, exist_ok=True)  # a fresh checkout has no var/
         write_file(self._path, json.dumps(self._times).encode())
         self._print(f"{done} ({took_s:.0f} s)")
         return True

@@ -21,7 +21,7 @@ def steps(path: Path) -> tuple[StartSteps, Console]:
 
 
 def test_a_step_shows_what_it_waits_for_and_how_long_that_took_last_time(tmp_path: Path) -> None:
-    path = tmp_path / "times.json"
+    path = tmp_path / "var" / "times.json"
     first, console = steps(path)
     assert first.run("kernel", "compiling the kernel", "kernel ready", lambda: True)
     assert "compiling the kernel\n" in (shown := console.export_text())
