@@ -134,6 +134,6 @@ def test_a_deleted_topic_is_named(topics: OwnTopics, inputs: InputTopics) -> Non
 
 def test_an_absent_broker_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     (port,) = free_ports(1)
-    monkeypatch.setattr("fraud_rules.kafka.ends._TIMEOUT_S", 1.0)
+    monkeypatch.setattr("fraud_rules.kafka.reader._TIMEOUT_S", 1.0)
     with pytest.raises(BrokerUnavailable, match=str(port)):
         TopicEnds(KafkaConnection(f"127.0.0.1:{port}")).partitions("transactions")

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final
 
-from confluent_kafka import IsolationLevel, KafkaException, TopicPartition
+from confluent_kafka import IsolationLevel, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined] # stub
 
 from fraud_rules.errors import BrokerUnavailable
 from fraud_rules.kafka.connection import KafkaConnection
-from fraud_rules.kafka.reader import describe, topic_fault, with_leader
+from fraud_rules.kafka.reader import list_offsets, mapped_errors, partitions_of, with_leader
 
 __all__ = ["TopicEnds"]
 
-_TIMEOUT_S: Final = 15.0
 _FIRST, _END = OffsetSpec.earliest(), OffsetSpec.latest()  # type: ignore[no-untyped-call]
 
 Places = Mapping[str, Sequence[int]]
@@ -30,13 +28,7 @@ class TopicEnds:
 
     def partitions(self, topic: str) -> list[int]:
         """The partitions of a topic, sorted."""
-        try:
-            metadata = self._admin.list_topics(topic, timeout=_TIMEOUT_S).topics[topic]
-        except KafkaException as error:
-            raise self._unavailable(error) from error
-        if metadata.error is not None:
-            raise BrokerUnavailable(topic_fault(topic, metadata.error))
-        return sorted(metadata.partitions)
+        return partitions_of(self._kafka, self._admin, topic)
 
     def first(self, places: Places) -> dict[str, dict[str, int]]:
         """The first offsets that Kafka still holds, by topic and partition (as text)."""
@@ -49,27 +41,12 @@ class TopicEnds:
     def _list(self, places: Places, at: OffsetSpec) -> dict[str, dict[str, int]]:
         wanted = [TopicPartition(topic, place) for topic, numbers in places.items() for place in numbers]
         found: dict[str, dict[str, int]] = {topic: {} for topic, numbers in places.items() if numbers}
-        for place, offset in self._offsets(wanted, at):
-            found[place.topic][str(place.partition)] = offset
-        return found
-
-    def _offsets(self, wanted: Sequence[TopicPartition], at: OffsetSpec) -> list[tuple[TopicPartition, int]]:
         if not wanted:
-            return []
-        try:
-            found = with_leader(lambda: self._ask(wanted, at))
-        except KafkaException as error:
-            raise self._unavailable(error) from error
-        for place, offset in found:
-            if offset < 0:  # the client reports no error if its connection ends before the answer
+            return found
+        with mapped_errors(self._kafka):
+            answers = with_leader(lambda: list_offsets(self._admin, wanted, at, IsolationLevel.READ_COMMITTED))
+        for place, answer in zip(wanted, answers, strict=True):
+            if answer.offset < 0:  # the client reports no error if its connection ends before the answer
                 raise BrokerUnavailable(f"Kafka at {self._kafka} does not report the ends of {place.topic}")
+            found[place.topic][str(place.partition)] = answer.offset
         return found
-
-    def _ask(self, wanted: Sequence[TopicPartition], at: OffsetSpec) -> list[tuple[TopicPartition, int]]:
-        answers = self._admin.list_offsets(
-            dict.fromkeys(wanted, at), isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=_TIMEOUT_S
-        )
-        return [(place, answers[place].result().offset) for place in wanted]
-
-    def _unavailable(self, error: KafkaException) -> BrokerUnavailable:
-        return BrokerUnavailable(f"Kafka at {self._kafka}: {describe(error)}")

@@ -9,7 +9,15 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Self, TypeVar
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicCollection, TopicPartition
+from confluent_kafka import (
+    Consumer,
+    IsolationLevel,
+    KafkaError,
+    KafkaException,
+    Message,
+    TopicCollection,
+    TopicPartition,
+)
 from confluent_kafka.admin import AdminClient, ListOffsetsResultInfo, OffsetSpec  # type: ignore[attr-defined] # stub
 
 from fraud_rules.errors import BrokerUnavailable, OffsetsLost
@@ -22,7 +30,10 @@ __all__ = [
     "available_messages",
     "describe",
     "has_topic",
+    "list_offsets",
+    "mapped_errors",
     "newest_append_ms",
+    "partitions_of",
     "record_of",
     "topic_fault",
     "topic_ids",
@@ -38,6 +49,15 @@ _NO_LEADER = (KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILAB
 _QUIET = {"log_level": 2}
 _T = TypeVar("_T")
 _NEWEST, _END = OffsetSpec.max_timestamp(), OffsetSpec.latest()  # type: ignore[no-untyped-call]
+
+
+def partitions_of(kafka: KafkaConnection, client: Consumer | AdminClient, topic: str) -> list[int]:
+    """The partitions of a topic, sorted. Raises BrokerUnavailable."""
+    with mapped_errors(kafka):
+        metadata = client.list_topics(topic, timeout=_TIMEOUT_S).topics[topic]
+    if metadata.error is not None:
+        raise BrokerUnavailable(topic_fault(topic, metadata.error))
+    return sorted(metadata.partitions)
 
 
 def topic_fault(topic: str, error: KafkaError) -> str:
@@ -90,15 +110,11 @@ class TopicReader:
 
     def partitions(self) -> list[int]:
         """The topic's partitions."""
-        with _mapped_errors(self._kafka):
-            metadata = self._consumer.list_topics(self.topic, timeout=_TIMEOUT_S).topics[self.topic]
-        if metadata.error is not None:
-            raise BrokerUnavailable(topic_fault(self.topic, metadata.error))
-        return sorted(metadata.partitions)
+        return partitions_of(self._kafka, self._consumer, self.topic)
 
     def ends(self, partition: int = 0) -> tuple[int, int]:
         """The first offset that Kafka still holds, and the offset after the last committed record."""
-        with _mapped_errors(self._kafka):
+        with mapped_errors(self._kafka):
             ends = watermarks(self._consumer, TopicPartition(self.topic, partition))
         if ends is None:
             raise BrokerUnavailable(f"Kafka at {self._kafka} does not report the end of {self.topic}-{partition}")
@@ -106,7 +122,7 @@ class TopicReader:
 
     def offset_at(self, append_ms: int, partition: int = 0) -> int | None:
         """The first offset with this append time (epoch ms) or a later one. None if no record has one."""
-        with _mapped_errors(self._kafka):
+        with mapped_errors(self._kafka):
             query = [TopicPartition(self.topic, partition, append_ms)]
             found = self._consumer.offsets_for_times(query, timeout=_TIMEOUT_S)[0]
         if found.error is not None:
@@ -130,7 +146,7 @@ class TopicReader:
         if not ends:
             return
         places = [TopicPartition(self.topic, partition, ranges[partition][0]) for partition in ends]
-        with _mapped_errors(self._kafka):
+        with mapped_errors(self._kafka):
             self._consumer.assign(places)
         try:
             yield from self._read_to(ends)
@@ -140,7 +156,7 @@ class TopicReader:
     def _read_to(self, ends: dict[int, int]) -> Iterator[Message]:
         deadline = time.monotonic() + _TIMEOUT_S
         while time.monotonic() < deadline:
-            with _mapped_errors(self._kafka):
+            with mapped_errors(self._kafka):
                 messages = available_messages(self._consumer, _POLL_S)
             for message in messages:
                 end = ends.get(_partition(message), 0)  # 0: this partition is read
@@ -210,7 +226,7 @@ def uncommitted_end(kafka: KafkaConnection, topic: str, partition: int = 0) -> i
     """
     consumer = Consumer(kafka.confluent({"group.id": "fraud-rules", "isolation.level": "read_uncommitted", **_QUIET}))
     try:
-        with _mapped_errors(kafka):
+        with mapped_errors(kafka):
             ends = watermarks(consumer, TopicPartition(topic, partition))
     finally:
         consumer.close()
@@ -225,19 +241,25 @@ def newest_append_ms(kafka: KafkaConnection, topic: str) -> int | None:
     None if the topic never had a record, 0 if retention has removed all records.
     """
     admin = AdminClient(kafka.confluent(_QUIET))
-    with _mapped_errors(kafka):
+    with mapped_errors(kafka):
         partitions = admin.list_topics(topic, timeout=_TIMEOUT_S).topics[topic].partitions
         places = [TopicPartition(topic, partition) for partition in partitions]
-        newest = _list_offsets(admin, places, _NEWEST)
+        newest = list_offsets(admin, places, _NEWEST)
         if found := [each.timestamp for each in newest if each.offset >= 0]:
             return max(found)
-        ends = _list_offsets(admin, places, _END)
+        ends = list_offsets(admin, places, _END)
     return 0 if any(each.offset > 0 for each in ends) else None
 
 
-def _list_offsets(admin: AdminClient, places: Sequence[TopicPartition], at: OffsetSpec) -> list[ListOffsetsResultInfo]:
-    answers = admin.list_offsets(dict.fromkeys(places, at), request_timeout=_TIMEOUT_S)
-    return [answer.result() for answer in answers.values()]
+def list_offsets(
+    admin: AdminClient,
+    places: Sequence[TopicPartition],
+    at: OffsetSpec,
+    isolation: IsolationLevel = IsolationLevel.READ_UNCOMMITTED,
+) -> list[ListOffsetsResultInfo]:
+    """The offsets of partitions, with one request to each broker. Raises KafkaException."""
+    answers = admin.list_offsets(dict.fromkeys(places, at), isolation_level=isolation, request_timeout=_TIMEOUT_S)
+    return [answers[place].result() for place in places]
 
 
 def topic_ids(kafka: KafkaConnection, topics: Sequence[str]) -> dict[str, str]:
@@ -246,7 +268,7 @@ def topic_ids(kafka: KafkaConnection, topics: Sequence[str]) -> dict[str, str]:
     Raises BrokerUnavailable.
     """
     admin = AdminClient(kafka.confluent(_QUIET))
-    with _mapped_errors(kafka):
+    with mapped_errors(kafka):
         answers = admin.describe_topics(TopicCollection(list(topics)), request_timeout=_TIMEOUT_S)
         return {name: str(answer.result().topic_id) for name, answer in answers.items()}
 
@@ -254,7 +276,7 @@ def topic_ids(kafka: KafkaConnection, topics: Sequence[str]) -> dict[str, str]:
 def has_topic(kafka: KafkaConnection, topic: str) -> bool:
     """Whether a topic exists and this client may describe it. The call never creates it. Raises BrokerUnavailable."""
     admin = AdminClient(kafka.confluent(_QUIET))
-    with _mapped_errors(kafka):
+    with mapped_errors(kafka):
         answer = admin.describe_topics(TopicCollection([topic]), request_timeout=_TIMEOUT_S)[topic]
         try:
             answer.result()
@@ -273,7 +295,8 @@ def describe(error: KafkaException) -> str:
 
 
 @contextmanager
-def _mapped_errors(kafka: KafkaConnection) -> Iterator[None]:
+def mapped_errors(kafka: KafkaConnection) -> Iterator[None]:
+    """Raise BrokerUnavailable for the client's errors."""
     try:
         yield
     except KafkaException as error:

@@ -45,10 +45,7 @@ class InputTopics:
                 end = ends.get(topic, {}).get(place)
                 if end is None or end < start:
                     found = "the partition is gone" if end is None else f"the log ends at {end}"
-                    raise OffsetsLost(
-                        f"records are gone before they were read: {topic}-{place} from {start}, but {found}; "
-                        "the next start names them"
-                    )
+                    raise _lost(topic, place, start, found)
         if ends == starts:
             return None
         self._check_added(starts, ends)
@@ -68,10 +65,13 @@ class InputTopics:
         for topic, places in self._ends.first(added).items():
             for place, first in places.items():
                 if first > 0:
-                    raise OffsetsLost(
-                        f"records are gone before they were read: {topic}-{place} from 0, but the added partition "
-                        f"begins at {first}; the next start names them"
-                    )
+                    raise _lost(topic, place, 0, f"the added partition begins at {first}")
+
+
+def _lost(topic: str, place: str, start: int, found: str) -> OffsetsLost:
+    return OffsetsLost(
+        f"records are gone before they were read: {topic}-{place} from {start}, but {found}; the next start names them"
+    )
 
 
 def limited(starts: Offsets, ends: Offsets, most: int) -> Offsets:
