@@ -104,3 +104,12 @@ def command(*arguments: str, environ: Mapping[str, str] | None = None) -> Iterat
         if process.poll() is None:
             process.kill()
         process.wait()
+
+
+def next_line(process: subprocess.Popen[str]) -> str:
+    """Wait for the next line of a `command`. Raises RuntimeError if the process has ended."""
+    assert process.stdout is not None
+    line = process.stdout.readline()
+    if not line:
+        raise RuntimeError(f"{process.args!r} ended with {process.wait()}")
+    return line

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-import subprocess
 import time
 import uuid
 from collections.abc import Iterator, Mapping
@@ -14,7 +13,7 @@ from typing import Any
 from confluent_kafka import Producer
 
 from bench.control_site import ControlSite, StreamReader
-from bench.detector import command
+from bench.detector import command, next_line
 from bench.figures import Figure, Rows, Scale, at_least, at_most
 from bench.lab import Lab, Session
 from bench.rulesets import CANARY_ID, PAIR, Document, many, rule
@@ -123,20 +122,12 @@ def _measure_readers(lab: Lab, scale: Scale) -> Mapping[str, float]:
         alerts = _ALERTS_PER_S * scale.of(_SECONDS, 6)
         asked = ["--url", f"{site.api}/alerts/stream", "--readers", str(_READERS), "--alerts", str(alerts)]
         with command("bench.stream_reading", *asked, environ={TOKEN: site.token}) as reading:
-            _line(reading)  # all readers are connected
+            next_line(reading)  # all readers are connected
             cpu_s = site.cpu_s()
             append_s = _append(session, alerts)
-            summary: dict[str, float] = json.loads(_line(reading))
+            summary: dict[str, float] = json.loads(next_line(reading))
             cpu_s = site.cpu_s() - cpu_s
         return summary | {"server_cpu": 100 * cpu_s / append_s, "appended_per_s": alerts / append_s}
-
-
-def _line(process: subprocess.Popen[str]) -> str:
-    assert process.stdout is not None
-    line = process.stdout.readline()
-    if not line:
-        raise RuntimeError(f"the readers ended with {process.wait()}")
-    return line
 
 
 def _append(session: Session, count: int) -> float:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -14,6 +13,7 @@ from dataclasses import replace
 import httpx
 
 from bench.control_site import ControlSite
+from bench.detector import next_line
 from bench.figures import Figure, Rows, Scale, at_least, at_most
 from bench.lab import Lab, Session
 from bench.loads import RATE_UNIFORM, transactions
@@ -92,22 +92,14 @@ def _load(site: ControlSite, tokens: Sequence[str], paths: Sequence[str]) -> Ite
         assert process.stdin is not None
         process.stdin.write(json.dumps(tokens) + "\n")
         process.stdin.flush()
-        _line(process)  # all streams are open
+        next_line(process)  # all streams are open
 
         def answers() -> dict[str, int]:
             return ended
 
         yield answers
         process.stdin.close()
-        ended |= json.loads(_line(process))
-
-
-def _line(process: subprocess.Popen[str]) -> str:
-    assert process.stdout is not None
-    line = process.stdout.readline()
-    if not line:
-        raise RuntimeError(f"the viewers ended with {process.wait()}")
-    return line
+        ended |= json.loads(next_line(process))
 
 
 def _by_status(answers: Mapping[str, int], seconds: float) -> dict[str, float]:
