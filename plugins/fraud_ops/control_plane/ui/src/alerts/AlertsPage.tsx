@@ -9,13 +9,13 @@ import { QueryResult } from "../components/QueryResult";
 import { Timestamp } from "../components/Timestamp";
 import { formatNumber } from "../format";
 import { useOutage } from "../outage/useLiveness";
-import { AlertItem } from "./AlertItem";
+import { AlertItems } from "./AlertItems";
 import { type AlertFilter, filterOf, parametersOf } from "./alertSearch";
 import { ExportAlerts } from "./ExportAlerts";
 import { SavedSearches } from "./SavedSearches";
 import { SearchFields } from "./SearchFields";
 import { SnoozeList } from "./SnoozeList";
-import { type AlertListView, useAlerts } from "./useAlerts";
+import { type AlertListView, queryOf, useAlerts } from "./useAlerts";
 
 /** New alerts as they arrive, newest first, or the alerts of a search. The list pauses while an alert is open. */
 export function AlertsPage() {
@@ -58,39 +58,21 @@ export function AlertsPage() {
       </PageHeader>
       <SearchFields filter={filter} ruleNames={names} change={change} />
       <SnoozeList onEnd={view.reload} />
-      <QueryResult
-        query={{
-          data: view.loading && view.alerts.length === 0 ? undefined : view.alerts,
-          error: view.error,
-          isPending: view.loading,
-          refetch: view.reload,
-        }}
-      >
+      <QueryResult query={queryOf(view)}>
         {(alerts) =>
           alerts.length === 0 && view.continuation.next === null ? (
             <EmptyState>{emptyText(query !== "", Boolean(outage))}</EmptyState>
           ) : (
             <>
-              <ol
-                aria-label="Alerts"
-                style={{ listStyle: "none", margin: 0, padding: 0, display: "grid", gap: "0.3125rem" }}
-              >
-                {alerts.map((alert) => (
-                  <AlertItem
-                    key={alert.alertId}
-                    alert={alert}
-                    name={names.get(alert.ruleId) ?? ""}
-                    isNew={view.newIds.has(alert.alertId)}
-                    isOpen={open === alert.alertId}
-                    onToggle={() => setOpen(open === alert.alertId ? null : alert.alertId)}
-                    onMark={view.setMark}
-                    onSnoozed={() => {
-                      setOpen(null);
-                      view.reload();
-                    }}
-                  />
-                ))}
-              </ol>
+              <AlertItems
+                view={view}
+                open={open}
+                setOpen={setOpen}
+                onSnoozed={() => {
+                  setOpen(null);
+                  view.reload();
+                }}
+              />
               <OlderAlerts view={view} />
             </>
           )

@@ -1,5 +1,6 @@
 import { Group, MultiSelect, NumberInput, Select, Switch, TextInput } from "@mantine/core";
 import { useEffect, useRef, useState } from "react";
+import { RuleSelect } from "../components/RuleSelect";
 import { type AlertFilter, SEVERITIES, SORTS, VERDICTS } from "./alertSearch";
 
 interface Props {
@@ -18,18 +19,7 @@ export function SearchFields({ filter, ruleNames, change }: Props) {
   return (
     <>
       <Group mb="xs" gap="xs" align="center">
-        <Select
-          aria-label="Rule"
-          placeholder="Any rule"
-          searchable
-          clearable
-          clearButtonProps={{ "aria-label": "Any rule" }}
-          limit={100}
-          data={[...ruleNames].map(([id, name]) => ({ value: String(id), label: `${id} ${name}` }))}
-          value={filter.ruleId === null ? null : String(filter.ruleId)}
-          onChange={(value) => change({ ruleId: value === null ? null : Number(value) })}
-          style={{ flex: "1 1 12rem", maxWidth: "20rem" }}
-        />
+        <RuleSelect names={ruleNames} value={filter.ruleId} change={(ruleId) => change({ ruleId })} />
         <TypedText label="Search by ID" value={filter.text} change={(text) => change({ text })} />
         <MultiSelect
           aria-label="Severity"

@@ -35,6 +35,16 @@ export interface AlertListView {
   setMark: (alertId: string, setMark: Mark | null) => void;
 }
 
+/** The view as the state of a query: without data while the first alerts load. */
+export function queryOf(view: AlertListView) {
+  return {
+    data: view.loading && view.alerts.length === 0 ? undefined : view.alerts,
+    error: view.error,
+    isPending: view.loading,
+    refetch: view.reload,
+  };
+}
+
 const EMPTY: AlertList = {
   alerts: [],
   newIds: new Set(),

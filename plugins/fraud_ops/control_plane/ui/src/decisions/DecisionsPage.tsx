@@ -12,6 +12,7 @@ import { LoadMore } from "../components/LoadMore";
 import { PageHeader, usePageTitle } from "../components/PageHeader";
 import { QueryResult } from "../components/QueryResult";
 import { RowTable } from "../components/RowTable";
+import { RuleSelect } from "../components/RuleSelect";
 import { Timestamp } from "../components/Timestamp";
 import { formatNumber } from "../format";
 
@@ -63,17 +64,10 @@ export default function DecisionsPage() {
           onChange={(value) => set("outcome", value)}
           w="10.5rem"
         />
-        <Select
-          aria-label="Rule"
-          placeholder="Any rule"
-          searchable
-          clearable
-          clearButtonProps={{ "aria-label": "Any rule" }}
-          limit={100}
-          data={[...names].map(([id, name]) => ({ value: String(id), label: `${id} ${name}` }))}
-          value={params.get("rule")}
-          onChange={(value) => set("rule", value)}
-          style={{ flex: "1 1 12rem", maxWidth: "20rem" }}
+        <RuleSelect
+          names={names}
+          value={filter.ruleId}
+          change={(ruleId) => set("rule", ruleId === null ? null : String(ruleId))}
         />
         <TextInput
           type="search"

@@ -1,4 +1,4 @@
-import { Button, Group, Modal, Select, TextInput } from "@mantine/core";
+import { Button, Group, Modal, Select } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { toText } from "../api/exactJson";
@@ -7,6 +7,7 @@ import { get } from "../api/http";
 import { keys } from "../api/keys";
 import type { Entity, Lists } from "../api/types";
 import { ErrorAlert } from "../components/ErrorAlert";
+import { CommentInput } from "../lists/CommentInput";
 import { ExpirySelect, expiryOf } from "../lists/ValuesInput";
 
 /** Adds the entity's value to a list. */
@@ -47,13 +48,7 @@ export function AddToList({ entity, close }: { entity: Entity; close: () => void
           nothingFoundMessage="No lists"
         />
         <ExpirySelect days={days} change={setDays} />
-        <TextInput
-          label="Comment"
-          value={comment}
-          maxLength={500}
-          onChange={(event) => setComment(event.currentTarget.value)}
-          mt="xs"
-        />
+        <CommentInput comment={comment} change={setComment} />
         {add.error && <ErrorAlert error={add.error} />}
         <Group justify="flex-end" mt="md">
           <Button variant="default" onClick={close}>

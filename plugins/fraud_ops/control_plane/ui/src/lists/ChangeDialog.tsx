@@ -1,10 +1,11 @@
-import { Button, Group, Modal, SegmentedControl, TextInput } from "@mantine/core";
+import { Button, Group, Modal, SegmentedControl } from "@mantine/core";
 import { useState } from "react";
 import { useApiMutation } from "../api/hooks";
 import { keys } from "../api/keys";
 import type { ListDiff, ListRow, Me } from "../api/types";
 import { ErrorAlert } from "../components/ErrorAlert";
 import { editNeedsApproval } from "../rules/lifecycle";
+import { CommentInput } from "./CommentInput";
 import { DiffTable } from "./DiffTable";
 import { listPath, type Operation, strongestState } from "./types";
 import { ExpirySelect, expiryOf, ValuesInput } from "./ValuesInput";
@@ -84,13 +85,7 @@ export function ChangeDialog({ list, me, remove, close }: Props) {
             Remove the value <strong className="code wrap">{remove}</strong> from the list.
           </p>
         )}
-        <TextInput
-          label="Comment"
-          value={comment}
-          maxLength={500}
-          onChange={(event) => setComment(event.currentTarget.value)}
-          mt="xs"
-        />
+        <CommentInput comment={comment} change={setComment} />
         {preview.error && <ErrorAlert error={preview.error} />}
         {save.error && <ErrorAlert error={save.error} />}
         {preview.data && <DiffTable diff={preview.data.body} label="Preview" />}

@@ -5,6 +5,7 @@ import { useApiMutation } from "../api/hooks";
 import { keys } from "../api/keys";
 import type { ListRow } from "../api/types";
 import { ErrorAlert } from "../components/ErrorAlert";
+import { CommentInput } from "./CommentInput";
 import { ExpirySelect, expiryOf, ValuesInput } from "./ValuesInput";
 
 /** Creates a list with its values. */
@@ -47,13 +48,7 @@ export function NewListDialog({ close }: { close: () => void }) {
         </Group>
         <ValuesInput content={content} change={setContent} />
         <ExpirySelect days={days} change={setDays} />
-        <TextInput
-          label="Comment"
-          value={comment}
-          maxLength={500}
-          onChange={(event) => setComment(event.currentTarget.value)}
-          mt="xs"
-        />
+        <CommentInput comment={comment} change={setComment} />
         {create.error && <ErrorAlert error={create.error} />}
         <Group justify="flex-end" mt="md">
           <Button variant="default" onClick={close}>

@@ -1,6 +1,6 @@
-import { Button, Menu } from "@mantine/core";
-import { IconDownload } from "@tabler/icons-react";
+import { Menu } from "@mantine/core";
 import { getText } from "../api/http";
+import { ExportButton } from "../components/ExportButton";
 import { notifyError } from "../notifications";
 
 const FORMATS = { yaml: "YAML", json: "JSON", text: "One line per rule" } as const;
@@ -8,20 +8,13 @@ const FORMATS = { yaml: "YAML", json: "JSON", text: "One line per rule" } as con
 /** Downloads all rules except drafts. */
 export function ExportMenu() {
   return (
-    <Menu position="bottom-end">
-      <Menu.Target>
-        <Button variant="default" leftSection={<IconDownload size={14} aria-hidden />}>
-          Export
-        </Button>
-      </Menu.Target>
-      <Menu.Dropdown>
-        {Object.entries(FORMATS).map(([form, name]) => (
-          <Menu.Item key={form} onClick={() => void save(form)}>
-            {name}
-          </Menu.Item>
-        ))}
-      </Menu.Dropdown>
-    </Menu>
+    <ExportButton>
+      {Object.entries(FORMATS).map(([form, name]) => (
+        <Menu.Item key={form} onClick={() => void save(form)}>
+          {name}
+        </Menu.Item>
+      ))}
+    </ExportButton>
   );
 }
 

@@ -1,0 +1,32 @@
+import { useRuleNames } from "../api/hooks";
+import { AlertItem } from "./AlertItem";
+import type { AlertListView } from "./useAlerts";
+
+interface Props {
+  view: AlertListView;
+  /** The id of the open alert, null if none is open. */
+  open: string | null;
+  setOpen: (alertId: string | null) => void;
+  onSnoozed: () => void;
+}
+
+/** The alerts of a list. At most one is open. */
+export function AlertItems({ view, open, setOpen, onSnoozed }: Props) {
+  const names = useRuleNames();
+  return (
+    <ol aria-label="Alerts" style={{ listStyle: "none", margin: 0, padding: 0, display: "grid", gap: "0.3125rem" }}>
+      {view.alerts.map((alert) => (
+        <AlertItem
+          key={alert.alertId}
+          alert={alert}
+          name={names.get(alert.ruleId) ?? ""}
+          isNew={view.newIds.has(alert.alertId)}
+          isOpen={open === alert.alertId}
+          onToggle={() => setOpen(open === alert.alertId ? null : alert.alertId)}
+          onMark={view.setMark}
+          onSnoozed={onSnoozed}
+        />
+      ))}
+    </ol>
+  );
+}
