@@ -1,4 +1,4 @@
-"""The ends of many partitions, each set with one request to each broker."""
+"""The ends of many partitions. One request to each broker asks for all of its partitions."""
 
 from __future__ import annotations
 
