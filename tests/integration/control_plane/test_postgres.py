@@ -16,15 +16,20 @@ import pytest
 from sqlalchemy import create_engine, event, text
 from sqlalchemy.exc import DBAPIError
 
+from fraud_ops.control_plane.domain.case_models import CaseOutcome, CaseSearch, CaseStatus
 from fraud_ops.control_plane.domain.errors import LeadershipLost, StoreBusy, Unavailable
 from fraud_ops.control_plane.domain.lifecycle import StateName
+from fraud_ops.control_plane.service.alerts.index import AlertIndex
 from fraud_ops.control_plane.settings import ControlPlaneSettings
 from fraud_ops.control_plane.store import database as database_module
 from fraud_ops.control_plane.store import locks
 from fraud_ops.control_plane.store.database import SCHEMA, Database
 from fraud_ops.control_plane.sync.drift import compare, store_side
+from tests.support.control_plane.alerts import alert
 from tests.support.control_plane.memory_log import MemoryLog
 from tests.support.control_plane.scene import ADA, ANN, RULE, Scene, rule_input
+from tests.support.control_plane.scene import SCHEMA as ALERT_SCHEMA
+from tests.support.control_plane.upgrades import EXPECTED, cases_after_upgrade, fill_version_6
 from tests.support.ports import free_ports
 from tests.support.waiting import until
 
@@ -119,6 +124,30 @@ def test_a_rule_has_transitions_and_the_mirror_applies_them(scene: Scene) -> Non
     with pytest.raises(DBAPIError, match="append-only"), scene.database.writing() as session:
         session.execute(text("TRUNCATE audit"))
     assert scene.service.verify_audit().whole
+
+
+def test_an_upgrade_opens_cases_for_alerts_that_are_not_reviewed(postgres: Postgres) -> None:
+    engine = create_engine(postgres.url, connect_args={"options": "-csearch_path=before_cases"})
+    with engine.begin() as connection:
+        connection.execute(text("CREATE SCHEMA before_cases"))
+        fill_version_6(connection)
+        assert cases_after_upgrade(connection) == EXPECTED
+        connection.execute(text("DROP SCHEMA before_cases CASCADE"))
+    engine.dispose()
+
+
+def test_cases_are_listed_changed_and_marked(scene: Scene) -> None:
+    cases = scene.service.cases
+    with scene.database.writing() as session:
+        AlertIndex(ALERT_SCHEMA).add(session, [alert(number, key={"payeeId": number % 2}) for number in range(1, 8)])
+    search = CaseSearch(statuses=frozenset({CaseStatus.OPEN, CaseStatus.IN_WORK}))
+    first, second = cases.page(search, 9).cases
+    assert cases.page(search, 1, after=first.case_id).cases == [second]
+    assert cases.mark_case(ANN, first.case_id, "FRAUD", alert(3).position).marked == 2
+    cases.change_status(ANN, first.case_id, 1, CaseStatus.CLOSED, CaseOutcome.FRAUD, alert(3).position)
+    following = cases.page(search, 9).cases[-1]
+    assert (following.entity_value, following.alerts) == (first.entity_value, 2)
+    assert [each.case_id for each in cases.detail(following.case_id).same_entity] == [first.case_id]
 
 
 def test_many_rules_arrive_at_once(scene: Scene) -> None:

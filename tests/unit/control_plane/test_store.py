@@ -11,7 +11,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from sqlalchemy import select
+from sqlalchemy import create_engine, select
 
 from fraud_ops.control_plane.domain.errors import LeadershipLost, StoreBusy, Unavailable
 from fraud_ops.control_plane.domain.roles import Role
@@ -22,6 +22,7 @@ from fraud_ops.control_plane.store.models import Base, Fact
 from fraud_rules.configuration.project import Project
 from fraud_rules.errors import ConfigError
 from tests.support.control_plane.scene import ADA, Scene, rule_input
+from tests.support.control_plane.upgrades import EXPECTED, cases_after_upgrade, fill_version_6
 from tests.support.waiting import until
 
 
@@ -45,6 +46,14 @@ def test_the_migrations_make_the_tables_of_the_models(scene: Scene) -> None:
     with scene.database.reading() as session:
         context = MigrationContext.configure(session.connection(), opts={"version_table": "fraud_control_version"})
         assert compare_metadata(context, Base.metadata) == []
+
+
+def test_an_upgrade_opens_cases_for_alerts_that_are_not_reviewed(tmp_path: Path) -> None:
+    engine = create_engine(f"sqlite:///{tmp_path / 'control.db'}")
+    with engine.begin() as connection:
+        fill_version_6(connection)
+        assert cases_after_upgrade(connection) == EXPECTED
+    engine.dispose()
 
 
 def test_writers_take_turns_and_lose_nothing(scene: Scene) -> None:

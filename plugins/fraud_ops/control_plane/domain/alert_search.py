@@ -62,6 +62,7 @@ class AlertSearch:
     max_amount: float | None = None
     verdict: ReviewVerdict | None = None
     entity: tuple[str, str] | None = None
+    case_id: int | None = None
     shadow: bool | None = None
     corrections: bool | None = None
     snoozed: bool = False
@@ -70,11 +71,12 @@ class AlertSearch:
     @property
     def needs_index(self) -> bool:
         """Whether only the alert index can answer the search: it has more than the filters of the live list."""
-        bounds = self.since_ms, self.until_ms, self.min_amount, self.max_amount, self.verdict, self.entity
+        others = self.verdict, self.entity, self.case_id
+        bounds = self.since_ms, self.until_ms, self.min_amount, self.max_amount
         return bool(
             self.text
             or self.severities
-            or any(each is not None for each in bounds)
+            or any(each is not None for each in (*bounds, *others))
             or self.sort is not AlertSort.NEWEST
         )
 

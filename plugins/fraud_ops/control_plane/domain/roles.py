@@ -40,6 +40,7 @@ class Permission(StrEnum):
     REQUEST = "request"  # request a change that an approver must grant
     IMPORT = "import"
     MARK = "mark"
+    WORK_CASES = "workCases"
     SNOOZE = "snooze"
     WHAT_IF = "whatIf"
     STEER_DEMO = "steerDemo"
@@ -62,6 +63,7 @@ LEAST_ROLE: Final[Mapping[Permission, Role]] = MappingProxyType(
         Permission.REQUEST: Role.ANALYST,
         Permission.IMPORT: Role.ANALYST,
         Permission.MARK: Role.ANALYST,
+        Permission.WORK_CASES: Role.ANALYST,
         Permission.SNOOZE: Role.ANALYST,
         Permission.WHAT_IF: Role.ANALYST,
         Permission.STEER_DEMO: Role.ANALYST,

@@ -42,6 +42,7 @@ from fraud_ops.control_plane.domain.rule_input import RuleReader
 from fraud_ops.control_plane.service import audit, bindings, imports, quality, rule_queries, transitions, validation
 from fraud_ops.control_plane.service.alerts.saved_searches import AlertSearches
 from fraud_ops.control_plane.service.approvals import decide
+from fraud_ops.control_plane.service.cases.service import CaseService
 from fraud_ops.control_plane.service.ids import MAX_ID, check_page, parse_cursor, storable_bound, storable_id
 from fraud_ops.control_plane.service.lists.service import ListService
 from fraud_ops.control_plane.service.store_access import StoreAccess, UserChanges
@@ -82,6 +83,8 @@ class ControlService:
         """The lists of values."""
         self.searches = AlertSearches(self._store, self._changes)
         """The alert index, and the searches that users saved."""
+        self.cases = CaseService(self._store, self._changes)
+        """The cases of the review queue."""
 
     def listen(self, listener: Callable[[RuleChanged], None]) -> None:
         """Call `listener` after each saved change, in the thread that saved it. The callback must return at once."""

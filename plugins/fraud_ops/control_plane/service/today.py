@@ -13,6 +13,7 @@ from fraud_ops.control_plane.domain.canonical import document_of
 from fraud_ops.control_plane.domain.lifecycle import StateName
 from fraud_ops.control_plane.domain.read_models import RecentChange
 from fraud_ops.control_plane.feed.day_figures import DayFigures, DaySummary
+from fraud_ops.control_plane.service.cases.queries import count_open
 from fraud_ops.control_plane.store.database import Database
 from fraud_ops.control_plane.store.models import MarkRow, RevisionRow, RuleHead
 
@@ -25,7 +26,8 @@ _MOST_MARKS: Final = 100_000
 @dataclass(frozen=True, slots=True)
 class Today:
     """The last 24 hours. `reviewed` counts the live alerts that users have marked. `names` are the names and severities
-    of the listed rules. `complete` is false if the figures lack older alerts of this time.
+    of the listed rules. `complete` is false if the figures lack older alerts of this time. `open_cases` counts the
+    cases that are not closed, `unassigned_cases` those of them without an assignee.
     """
 
     at_ms: int
@@ -34,6 +36,8 @@ class Today:
     names: Mapping[int, tuple[str, str]]
     changes: Sequence[RecentChange]
     complete: bool
+    open_cases: int
+    unassigned_cases: int
 
 
 def today_of(figures: DayFigures, database: Database, now_ms: int, *, complete: bool) -> Today:
@@ -43,7 +47,9 @@ def today_of(figures: DayFigures, database: Database, now_ms: int, *, complete: 
         marked = _marked_since(session, summary.since_ms)
         names = _rule_names(session, [rule_id for rule_id, _, _ in summary.rules])
         changes = _recent_changes(session)
-    return Today(now_ms, summary, figures.count_of(marked, now_ms), names, changes, complete)
+        cases, unassigned = count_open(session)
+    reviewed = figures.count_of(marked, now_ms)
+    return Today(now_ms, summary, reviewed, names, changes, complete, cases, unassigned)
 
 
 def _marked_since(session: Session, since_ms: int) -> Sequence[str]:

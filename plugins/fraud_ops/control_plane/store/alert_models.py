@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Float, Index, SmallInteger, String
+from sqlalchemy import Float, Index, Integer, SmallInteger, String
 from sqlalchemy.orm import Mapped, mapped_column
 
 from fraud_ops.control_plane.store.models import USER_CHARS, Base
 
-__all__ = ["ID_CHARS", "AlertRow", "AlertValueRow", "SavedSearchRow"]
+__all__ = ["FIELD_CHARS", "ID_CHARS", "VALUE_CHARS", "AlertRow", "AlertValueRow", "SavedSearchRow"]
 
 ID_CHARS = 64
 FIELD_CHARS = 64
@@ -19,8 +19,8 @@ class AlertRow(Base):
     """An alert with its place in the topics. `key` is canonical JSON, `json` the published JSON, compressed.
 
     `severity_rank` orders the severities; 0 stands for an unknown one. `amount` is the triggering payment's
-    first decimal. `entity_field` and `entity_value` are the first member of the key. `correction` is ADDED or
-    RETRACTED, from `corrected_ms`.
+    first decimal. `correction` is ADDED or RETRACTED, from `corrected_ms`. `case_id` is null for an alert without a
+    case.
     """
 
     __tablename__ = "alerts"
@@ -29,7 +29,7 @@ class AlertRow(Base):
         Index("ix_alerts_rule", "rule_id", "append_ms"),
         Index("ix_alerts_severity", "severity_rank", "append_ms"),
         Index("ix_alerts_amount", "amount", "append_ms"),
-        Index("ix_alerts_entity", "entity_value", "entity_field", "append_ms"),
+        Index("ix_alerts_case", "case_id", "append_ms", "source", "record_offset"),
     )
 
     alert_id: Mapped[str] = mapped_column(String(ID_CHARS), primary_key=True)
@@ -41,10 +41,9 @@ class AlertRow(Base):
     amount: Mapped[float | None] = mapped_column(Float)
     shadow: Mapped[bool]
     key: Mapped[str]
-    entity_field: Mapped[str | None] = mapped_column(String(FIELD_CHARS))
-    entity_value: Mapped[str | None] = mapped_column(String(VALUE_CHARS))
     correction: Mapped[str | None] = mapped_column(String(16))
     corrected_ms: Mapped[int | None]
+    case_id: Mapped[int | None] = mapped_column(Integer)
     json: Mapped[bytes] = mapped_column(deferred=True)
 
 

@@ -9,10 +9,12 @@ from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
 from fraud_ops.control_plane.domain.alert_search import AlertSearch, AlertSeverity, AlertSort, ReviewVerdict
+from fraud_ops.control_plane.feed.place import Position
 from fraud_ops.control_plane.web.problems import WebError
 from fraud_ops.control_plane.web.schemas.base import MAX_ID
+from fraud_ops.control_plane.web.stream import parse_position
 
-__all__ = ["AlertQuery"]
+__all__ = ["AlertQuery", "entity_of", "position_of"]
 
 _TIME: Final = r"^([0-9]{1,15}|[0-9]{1,5}[mhd])$"
 _UNITS_MS: Final = {"m": 60_000, "h": 3_600_000, "d": 86_400_000}
@@ -44,6 +46,7 @@ class AlertQuery(BaseModel):
     max_amount: Amount = None
     verdict: ReviewVerdict | None = None
     entity: Annotated[str | None, Field(max_length=400, description="A member of the key: FIELD:VALUE.")] = None
+    case_id: Annotated[int | None, Field(ge=1, le=2**31 - 1)] = None
     shadow: bool | None = None
     corrections: bool | None = None
     snoozed: bool = False
@@ -60,7 +63,8 @@ class AlertQuery(BaseModel):
             min_amount=self.min_amount,
             max_amount=self.max_amount,
             verdict=self.verdict,
-            entity=_entity(self.entity),
+            entity=entity_of(self.entity),
+            case_id=self.case_id,
             shadow=self.shadow,
             corrections=self.corrections,
             snoozed=self.snoozed,
@@ -74,10 +78,19 @@ def _time_ms(text: str | None, now_ms: int) -> int | None:
     return max(0, now_ms - int(text[:-1]) * _UNITS_MS[text[-1]])
 
 
-def _entity(text: str | None) -> tuple[str, str] | None:
+def entity_of(text: str | None) -> tuple[str, str] | None:
+    """Parse FIELD:VALUE. Raises WebError."""
     if text is None:
         return None
     field, colon, value = text.partition(":")
     if not field or not colon or not value:
         raise WebError(422, "entity must be FIELD:VALUE, for example payeeId:42")
     return field, value
+
+
+def position_of(text: str | None) -> Position | None:
+    """Parse the position of an alert. Raises WebError."""
+    place = None if text is None else parse_position(text)
+    if text is not None and place is None:
+        raise WebError(422, f"{text!a} is not the position of an alert")
+    return place

@@ -28,6 +28,7 @@ from fraud_ops.control_plane.web.routes import (
     admin,
     alert_searches,
     alerts,
+    cases,
     decisions,
     detector,
     entities,
@@ -49,6 +50,7 @@ _PAGES = (
     "rules",
     "lists",
     "alerts",
+    "cases",
     "entity",
     "decisions",
     "approvals",
@@ -79,7 +81,7 @@ def create_app(opener: Opener = compose_here, static: Path = _STATIC) -> FastAPI
     application.state.service = ServiceHolder(opener)
     application.state.throttle = Throttle()
     added = (extension.routes for extension in extensions().values())
-    own = (admin, rules, lists, alert_searches, alerts, decisions, entities, detector, today)
+    own = (admin, rules, lists, alert_searches, alerts, cases, decisions, entities, detector, today)
     for routes in (*(each.routes for each in own), *added):
         application.include_router(routes)
     _add_pages(application, static)

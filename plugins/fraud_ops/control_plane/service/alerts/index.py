@@ -17,6 +17,7 @@ from sqlalchemy.orm import Session
 from fraud_ops.control_plane.domain.canonical import canonical
 from fraud_ops.control_plane.feed.events import FeedAlert, FeedCorrection, stored_alert
 from fraud_ops.control_plane.feed.place import FeedSource
+from fraud_ops.control_plane.service.cases.intake import assign_cases, prune_cases
 from fraud_ops.control_plane.store.alert_models import FIELD_CHARS, ID_CHARS, VALUE_CHARS, AlertRow, AlertValueRow
 from fraud_rules.kafka.decoding import UNDECODABLE
 from fraud_rules.model.decision import SEVERITY_WEIGHTS
@@ -67,7 +68,9 @@ class AlertIndex:
     def add(self, session: Session, alerts: Sequence[FeedAlert]) -> None:
         """Add alerts. An alert that the index has keeps its place: a rebuilt detector may publish an alert again."""
         known = _known(session, [each.facts.alert_id for each in alerts])
+        added: list[FeedAlert] = []
         rows: list[dict[str, object]] = []
+        ranks: list[int] = []
         values: list[dict[str, object]] = []
         for alert in alerts:
             identity = alert.facts.alert_id
@@ -75,10 +78,13 @@ class AlertIndex:
                 continue
             known.add(identity)
             document = _document(alert)
-            rows.append(self._row(alert, document))
+            added.append(alert)
+            ranks.append(severity_rank(document.violated_rule.get("severity")))
+            rows.append(self._row(alert, document, ranks[-1]))
             values += self._values(alert, document)
         if rows:
-            session.execute(insert(AlertRow), rows)
+            cases = assign_cases(session, added, ranks)
+            session.execute(insert(AlertRow), [row | {"case_id": case} for row, case in zip(rows, cases, strict=True)])
         if values:
             session.execute(insert(AlertValueRow), values)
 
@@ -94,7 +100,9 @@ class AlertIndex:
             )
 
     def prune(self, session: Session, before_ms: int) -> int:
-        """Delete alerts that are older than `before_ms`, up to a limit; return their number."""
+        """Delete alerts that are older than `before_ms`, up to a limit, and untouched cases; return the
+        number of the alerts.
+        """
         old = session.scalars(
             select(AlertRow.alert_id)
             .where(AlertRow.append_ms < before_ms)
@@ -105,22 +113,20 @@ class AlertIndex:
             ids = old[start : start + _AT_ONCE]
             for table in (AlertValueRow, AlertRow):
                 session.execute(delete(table).where(table.alert_id.in_(ids)))
+        prune_cases(session, before_ms)
         return len(old)
 
-    def _row(self, alert: FeedAlert, document: _Document) -> dict[str, object]:
-        field, value = next(iter(alert.facts.key.items()), (None, None))
+    def _row(self, alert: FeedAlert, document: _Document, rank: int) -> dict[str, object]:
         return {
             "alert_id": alert.facts.alert_id,
             "append_ms": alert.append_ms,
             "source": int(alert.source),
             "offset": alert.offset,
             "rule_id": alert.facts.rule_id,
-            "severity_rank": severity_rank(document.violated_rule.get("severity")),
+            "severity_rank": rank,
             "amount": _number(document.triggering_event.get(self._amount or "")),
             "shadow": alert.facts.shadow,
             "key": canonical(alert.facts.key).decode(),
-            "entity_field": None if field is None else _name(field),
-            "entity_value": None if field is None else _text(value),
             "correction": None if alert.added_ms is None else "ADDED",
             "corrected_ms": alert.added_ms,
             "json": zlib.compress(alert.json, 1),

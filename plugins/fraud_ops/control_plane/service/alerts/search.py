@@ -93,6 +93,8 @@ def _kind_conditions(search: AlertSearch) -> Iterator[ColumnElement[bool]]:
         yield AlertRow.rule_id == search.rule_id
     if search.severities:
         yield AlertRow.severity_rank.in_({severity_rank(each.value) for each in search.severities})
+    if search.case_id is not None:
+        yield AlertRow.case_id == search.case_id
     if search.shadow is not None:
         yield AlertRow.shadow == search.shadow
     if search.corrections is not None:

@@ -21,7 +21,7 @@ from fraud_ops.control_plane.feed.hub import Seat
 from fraud_ops.control_plane.feed.place import FeedPlace
 from fraud_ops.control_plane.service.alerts.listing import AlertFilter
 from fraud_ops.control_plane.web import rows
-from fraud_ops.control_plane.web.alert_query import AlertQuery
+from fraud_ops.control_plane.web.alert_query import AlertQuery, position_of
 from fraud_ops.control_plane.web.answer import answer, json_answer, nothing
 from fraud_ops.control_plane.web.auth import CurrentActor, CurrentUser
 from fraud_ops.control_plane.web.dependencies import CurrentPlane
@@ -30,7 +30,7 @@ from fraud_ops.control_plane.web.problems import WebError
 from fraud_ops.control_plane.web.routing import least, router
 from fraud_ops.control_plane.web.schemas import alerts as schemas
 from fraud_ops.control_plane.web.schemas.base import MAX_ID
-from fraud_ops.control_plane.web.stream import AlertEncoder, encode_position, parse_position
+from fraud_ops.control_plane.web.stream import AlertEncoder, encode_position
 from fraud_rules.runtime.clock import now_ms
 
 __all__ = ["routes"]
@@ -85,14 +85,14 @@ def list_alerts(plane: CurrentPlane, query: Annotated[ListQuery, Query()]) -> Re
         return _live_page(plane, query)
     if query.key:
         raise WebError(422, "key cannot be combined with these filters: use text")
-    found, following = plane.service.searches.page(search, plane.snoozing(), _place(query.before), query.limit)
+    found, following = plane.service.searches.page(search, plane.snoozing(), position_of(query.before), query.limit)
     items = [(each.alert, each.correction) for each in found]
     return _page(plane, items, {"next": _position_text(following), "searchedTo": None, "missing": None})
 
 
 def _live_page(plane: ControlPlane, query: ListQuery) -> Response:
     wanted = AlertFilter(query.rule_id, query.key, query.shadow, query.corrections, query.snoozed)
-    page = plane.alerts.page(wanted, _place(query.before), query.limit)
+    page = plane.alerts.page(wanted, position_of(query.before), query.limit)
     missing = f"retention has deleted older alerts from {' and '.join(page.lost)}" if page.lost else None
     rest = {"next": _position_text(page.next), "searchedTo": page.searched_to_ms, "missing": missing}
     return _page(plane, [(each, None) for each in page.alerts], rest)
@@ -222,17 +222,10 @@ async def _await_caught_up(feed: FeedReader) -> None:
 
 
 def _alert(plane: ControlPlane, alert_id: str, position: str | None) -> FeedAlert:
-    found = plane.alerts.alert(alert_id.lower(), _place(position))
+    found = plane.alerts.alert(alert_id.lower(), position_of(position))
     if found is None:
         raise NotFound("this alert is not in memory: send the position of an older alert")
     return found
-
-
-def _place(text: str | None) -> tuple[int, int, int] | None:
-    place = None if text is None else parse_position(text)
-    if text is not None and place is None:
-        raise WebError(422, f"{text!a} is not the position of an alert")
-    return place
 
 
 def _quality(fired: RuleFireStats, marks: tuple[int, int], *, flooding: bool) -> schemas.QualityRow:

@@ -33,6 +33,8 @@ def _shown(today: Today) -> schemas.TodayShown:
         alerts=live,
         shadow_alerts=sum(hour.shadow for hour in figures.hours),
         unreviewed=max(0, live - today.reviewed),
+        open_cases=today.open_cases,
+        unassigned_cases=today.unassigned_cases,
         decisions={
             "DECLINE": figures.decisions.get("DECLINE", 0),
             "REVIEW": figures.decisions.get("REVIEW", 0),

@@ -54,6 +54,8 @@ class TodayShown(ResponseModel):
     alerts: int = Field(description="The live alerts.")
     shadow_alerts: int
     unreviewed: int = Field(description="The live alerts without a mark.")
+    open_cases: int = Field(description="The cases that are not closed.")
+    unassigned_cases: int = Field(description="The open cases without an assignee.")
     decisions: dict[Literal["DECLINE", "REVIEW", "NOTE"], int]
     rules: list[DayRule]
     keys: list[DayKeys]

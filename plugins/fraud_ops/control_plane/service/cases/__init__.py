@@ -1,0 +1,1 @@
+"""Cases: the work on the alerts of one entity."""

@@ -1,0 +1,143 @@
+"""Puts the alerts that arrive into cases, in the transaction that adds them to the alert index.
+
+An alert belongs to one case: that of the first member of its key. It joins the case of this entity that is not closed,
+or opens one. A closed case never gets alerts. Alerts without a key, shadow alerts, and alerts of a rule or key that was
+snoozed at their arrival belong to no case.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from sqlalchemy import delete, exists, not_, select
+from sqlalchemy.orm import Session
+
+from fraud_ops.control_plane.domain.case_models import URGENCIES, CaseStatus
+from fraud_ops.control_plane.domain.read_models import Snooze
+from fraud_ops.control_plane.feed.events import FeedAlert
+from fraud_ops.control_plane.service.quality import snoozes
+from fraud_ops.control_plane.store.alert_models import FIELD_CHARS, VALUE_CHARS
+from fraud_ops.control_plane.store.case_models import CaseEventRow, CaseRow
+
+__all__ = ["Entity", "assign_cases", "entity_of", "open_case", "prune_cases"]
+
+_AT_ONCE: Final = 400
+_PRUNED_AT_ONCE: Final = 2_000
+_LEAST_URGENT: Final = len(URGENCIES) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Entity:
+    """A field and one value of it, as text that the database can hold."""
+
+    field: str
+    value: str
+
+    @property
+    def name(self) -> str:
+        """The form FIELD:VALUE."""
+        return f"{self.field}:{self.value}"
+
+
+@dataclass(slots=True)
+class _Joining:
+    """The alerts of one entity that arrive together."""
+
+    alerts: int
+    urgency: int
+    first_ms: int
+    last_ms: int
+
+
+def entity_of(field: str, value: object) -> Entity:
+    """The entity of a member of a key, or of a payment."""
+    return Entity(field.replace("\0", "")[:FIELD_CHARS], str(value).replace("\0", "")[:VALUE_CHARS])
+
+
+def assign_cases(session: Session, alerts: Sequence[FeedAlert], severity_ranks: Sequence[int]) -> list[int | None]:
+    """Put new alerts into cases, and return the case of each; None for an alert without a case."""
+    entities = _entities(session, alerts)
+    joining: dict[Entity, _Joining] = {}
+    for alert, rank, entity in zip(alerts, severity_ranks, entities, strict=True):
+        if entity is not None:
+            urgency, at_ms = _LEAST_URGENT - rank, alert.append_ms
+            known = joining.setdefault(entity, _Joining(0, urgency, at_ms, at_ms))
+            known.alerts += 1
+            known.urgency = min(known.urgency, urgency)
+            known.first_ms, known.last_ms = min(known.first_ms, at_ms), max(known.last_ms, at_ms)
+    cases = _open_cases(session, list(joining))
+    for entity, arrived in joining.items():
+        case = cases.get(entity.name)
+        if case is None:
+            cases[entity.name] = open_case(
+                session, entity, arrived.alerts, arrived.urgency, arrived.first_ms, arrived.last_ms
+            )
+        else:
+            case.alerts += arrived.alerts
+            case.urgency = min(case.urgency, arrived.urgency)
+            case.first_alert_ms = min(case.first_alert_ms, arrived.first_ms)
+            case.last_alert_ms = max(case.last_alert_ms, arrived.last_ms)
+    session.flush()
+    return [None if entity is None else cases[entity.name].case_id for entity in entities]
+
+
+def open_case(session: Session, entity: Entity, alerts: int, urgency: int, first_ms: int, last_ms: int) -> CaseRow:
+    """Add a case with status OPEN. The next flush allocates its id."""
+    case = CaseRow(
+        entity_field=entity.field,
+        entity_value=entity.value,
+        open_entity=entity.name,
+        status=CaseStatus.OPEN.value,
+        closed=False,
+        urgency=urgency,
+        alerts=alerts,
+        first_alert_ms=first_ms,
+        last_alert_ms=last_ms,
+        revision=1,
+    )
+    session.add(case)
+    return case
+
+
+def prune_cases(session: Session, before_ms: int) -> None:
+    """Delete some untouched cases whose last alert is older than `before_ms`. No user has changed them or commented."""
+    commented = exists().where(CaseEventRow.case_id == CaseRow.case_id)
+    old = (
+        select(CaseRow.case_id)
+        .where(CaseRow.closed.is_(False), CaseRow.last_alert_ms < before_ms)
+        .where(CaseRow.updated_ms.is_(None), not_(commented))
+        .limit(_PRUNED_AT_ONCE)
+    )
+    session.execute(delete(CaseRow).where(CaseRow.case_id.in_(session.scalars(old).all())))
+
+
+def _entities(session: Session, alerts: Sequence[FeedAlert]) -> list[Entity | None]:
+    wanted = [not each.facts.shadow and bool(each.facts.key) for each in alerts]
+    if not any(wanted):
+        return [None] * len(alerts)
+    known = snoozes(session, min(each.append_ms for each in alerts))
+    return [
+        entity_of(*next(iter(each.facts.key.items()))) if live and not _is_snoozed(each, known) else None
+        for each, live in zip(alerts, wanted, strict=True)
+    ]
+
+
+def _is_snoozed(alert: FeedAlert, known: Iterable[Snooze]) -> bool:
+    key: Mapping[str, object] = dict(alert.facts.key)
+    return any(
+        each.rule_id == alert.facts.rule_id
+        and each.at_ms <= alert.append_ms < each.until_ms
+        and (each.key is None or each.key == key)
+        for each in known
+    )
+
+
+def _open_cases(session: Session, entities: Sequence[Entity]) -> dict[str, CaseRow]:
+    names = [each.name for each in entities]
+    found: dict[str, CaseRow] = {}
+    for start in range(0, len(names), _AT_ONCE):
+        rows = session.scalars(select(CaseRow).where(CaseRow.open_entity.in_(names[start : start + _AT_ONCE])))
+        found |= {row.open_entity: row for row in rows if row.open_entity is not None}
+    return found

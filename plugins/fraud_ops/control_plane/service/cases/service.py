@@ -1,0 +1,80 @@
+"""Reads and changes of cases."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fraud_ops.control_plane.domain.case_models import BulkMarks, CaseDetail, CaseOutcome, CaseSearch, CaseStatus
+from fraud_ops.control_plane.domain.read_models import MarkVerdict
+from fraud_ops.control_plane.domain.roles import Actor, Role
+from fraud_ops.control_plane.feed.place import Position
+from fraud_ops.control_plane.service.bindings import bindings
+from fraud_ops.control_plane.service.cases import changes, marks, queries
+from fraud_ops.control_plane.service.cases.queries import CasePage
+from fraud_ops.control_plane.service.store_access import StoreAccess, UserChanges
+
+__all__ = ["CaseService"]
+
+
+class CaseService:
+    """Several threads may use it. `revision` is the revision of a case that the client has read (the ETag)."""
+
+    def __init__(self, store: StoreAccess, user_changes: UserChanges) -> None:
+        self._store = store
+        self._changes = user_changes
+
+    def page(self, search: CaseSearch, limit: int, *, after: int | None = None, before: int | None = None) -> CasePage:
+        """List cases after or before a case. Raises Invalid if there is no such case."""
+        with self._store.database.reading() as session:
+            return queries.case_page(session, search, limit, after=after, before=before)
+
+    def detail(self, case_id: int) -> CaseDetail:
+        """Read a case with its events and other cases. Raises NotFound."""
+        with self._store.database.reading() as session:
+            return queries.case_detail(session, case_id)
+
+    def assignees(self) -> tuple[str, ...]:
+        """List the users to whom a case can be assigned, by name."""
+        with self._store.database.reading() as session:
+            found = bindings(session, self._store.settings)
+        return tuple(each.user for each in found if each.role.includes(Role.ANALYST))
+
+    def assign(self, actor: Actor, case_id: int, revision: int, assignee: str | None) -> CaseDetail:
+        """Set or remove the assignee. Raises NotFound, Conflict, RequestRefused, Invalid."""
+        with self._changes.unit_of_work(actor) as work:
+            changes.assign(work, actor, case_id, revision, assignee)
+            work.session.flush()
+            return queries.case_detail(work.session, case_id)
+
+    def change_status(
+        self,
+        actor: Actor,
+        case_id: int,
+        revision: int,
+        status: CaseStatus,
+        outcome: CaseOutcome | None = None,
+        through: Position | None = None,
+        comment: str = "",
+    ) -> CaseDetail:
+        """Open, start, close or reopen a case. Raises NotFound, Conflict, RequestRefused, Invalid."""
+        with self._changes.unit_of_work(actor, comment) as work:
+            changes.change_status(work, actor, case_id, revision, status, outcome, through, comment.strip())
+            work.session.flush()
+            return queries.case_detail(work.session, case_id)
+
+    def comment(self, actor: Actor, case_id: int, comment: str) -> CaseDetail:
+        """Add a comment. Raises NotFound, RequestRefused, Invalid, LimitReached."""
+        with self._changes.unit_of_work(actor, comment) as work:
+            changes.comment_on(work, actor, case_id, comment.strip())
+            work.session.flush()
+            return queries.case_detail(work.session, case_id)
+
+    def mark_case(self, actor: Actor, case_id: int, verdict: MarkVerdict, through: Position | None = None) -> BulkMarks:
+        """Mark the unreviewed alerts of a case, up to a position. Raises NotFound, RequestRefused."""
+        with self._changes.unit_of_work(actor) as work:
+            return marks.mark_case(work, actor, case_id, verdict, through)
+
+    def mark_alerts(self, actor: Actor, alert_ids: Sequence[str], verdict: MarkVerdict | None) -> BulkMarks:
+        """Mark a selection of alerts; None removes their marks. Raises RequestRefused, Invalid."""
+        with self._changes.unit_of_work(actor) as work:
+            return marks.mark_alerts(work, actor, alert_ids, verdict)

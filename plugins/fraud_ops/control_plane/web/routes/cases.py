@@ -1,0 +1,135 @@
+"""Routes of the review queue: cases, and marks of several alerts at once."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import Path, Query, Response
+from pydantic import BaseModel, ConfigDict, Field
+from pydantic.alias_generators import to_camel
+
+from fraud_ops.control_plane.domain import case_models
+from fraud_ops.control_plane.domain.alert_search import AlertSeverity
+from fraud_ops.control_plane.domain.case_models import CaseSearch, CaseSort, CaseStatus
+from fraud_ops.control_plane.web.alert_query import entity_of, position_of
+from fraud_ops.control_plane.web.answer import answer
+from fraud_ops.control_plane.web.auth import CurrentActor
+from fraud_ops.control_plane.web.dependencies import CurrentPlane
+from fraud_ops.control_plane.web.preconditions import IfMatch, revision_read
+from fraud_ops.control_plane.web.problems import WebError
+from fraud_ops.control_plane.web.routing import least, router
+from fraud_ops.control_plane.web.schemas import cases as schemas
+from fraud_ops.control_plane.web.schemas.base import MAX_ID
+
+__all__ = ["routes"]
+
+routes = router("cases")
+
+MAX_CASE = 2**31 - 1
+CaseId = Annotated[int, Path(ge=1, le=MAX_CASE)]
+
+
+class CaseQuery(BaseModel):
+    """The filters of the queue, and the page of it."""
+
+    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, frozen=True)
+
+    status: Annotated[list[CaseStatus], Field(max_length=3)] = []
+    assignee: Annotated[str | None, Field(min_length=1, max_length=256)] = None
+    unassigned: bool = False
+    severity: Annotated[list[AlertSeverity], Field(max_length=5)] = []
+    rule_id: Annotated[int | None, Field(ge=1, le=MAX_ID)] = None
+    entity: Annotated[str | None, Field(max_length=400, description="The entity: FIELD:VALUE.")] = None
+    text: Annotated[str, Field(max_length=200, description="The beginning of the entity's value.")] = ""
+    alert_id: Annotated[str | None, Field(max_length=64, description="The case of this alert.")] = None
+    sort: CaseSort = CaseSort.SEVERITY
+    after: Annotated[int | None, Field(ge=1, le=MAX_CASE, description="List the cases after this one.")] = None
+    before: Annotated[int | None, Field(ge=1, le=MAX_CASE, description="List the cases before this one.")] = None
+    limit: Annotated[int, Field(ge=1, le=200)] = 50
+
+    def search(self) -> CaseSearch:
+        """Build the search. Raises WebError."""
+        return CaseSearch(
+            statuses=frozenset(self.status),
+            assignee=self.assignee,
+            unassigned=self.unassigned,
+            severities=frozenset(self.severity),
+            rule_id=self.rule_id,
+            entity=entity_of(self.entity),
+            text=self.text.strip(),
+            alert_id=self.alert_id,
+            sort=self.sort,
+        )
+
+
+@routes.get("/cases", response_model=schemas.Cases, openapi_extra=least("viewer"))
+def list_cases(plane: CurrentPlane, query: Annotated[CaseQuery, Query()]) -> Response:
+    """List cases in the order of the queue. `after` and `before` name a case of the list, also one that no longer
+    matches the filters."""
+    if query.after is not None and query.before is not None:
+        raise WebError(422, "send after or before, not both")
+    page = plane.service.cases.page(query.search(), query.limit, after=query.after, before=query.before)
+    following = page.cases[-1].case_id if page.more and query.before is None else None
+    return answer(schemas.Cases(items=list(page.cases), next=following))
+
+
+@routes.get("/cases/assignees", response_model=schemas.Assignees, openapi_extra=least("viewer"))
+def list_assignees(plane: CurrentPlane) -> Response:
+    """List the users to whom a case can be assigned."""
+    return answer(schemas.Assignees(items=list(plane.service.cases.assignees())))
+
+
+@routes.get("/cases/{case_id}", response_model=case_models.CaseDetail, openapi_extra=least("viewer"))
+def get_case(plane: CurrentPlane, case_id: CaseId) -> Response:
+    """Read a case with its newest events, with its revision as the ETag. Its alerts are at `/alerts?caseId=ID`."""
+    return _detail(plane.service.cases.detail(case_id))
+
+
+@routes.put("/cases/{case_id}/assignee", response_model=case_models.CaseDetail, openapi_extra=least("analyst"))
+def assign_case(
+    plane: CurrentPlane, actor: CurrentActor, case_id: CaseId, body: schemas.AssignRequest, if_match: IfMatch = None
+) -> Response:
+    """Assign a case to a user who can work on it, or remove its assignee."""
+    return _detail(plane.service.cases.assign(actor, case_id, revision_read(if_match), body.assignee))
+
+
+@routes.put("/cases/{case_id}/status", response_model=case_models.CaseDetail, openapi_extra=least("analyst"))
+def change_case_status(
+    plane: CurrentPlane, actor: CurrentActor, case_id: CaseId, body: schemas.CaseStatusRequest, if_match: IfMatch = None
+) -> Response:
+    """Start, close or reopen a case. IN_WORK assigns a case without an assignee to you.
+
+    Alerts after the position `through` leave a case that closes, and open the next case of the entity. A case cannot
+    be reopened while its entity has another open case (409)."""
+    changed = plane.service.cases.change_status(
+        actor, case_id, revision_read(if_match), body.status, body.outcome, position_of(body.through), body.comment
+    )
+    return _detail(changed)
+
+
+@routes.post("/cases/{case_id}/comments", response_model=case_models.CaseDetail, openapi_extra=least("analyst"))
+def comment_on_case(
+    plane: CurrentPlane, actor: CurrentActor, case_id: CaseId, body: schemas.CaseCommentRequest
+) -> Response:
+    """Add a comment to a case."""
+    return _detail(plane.service.cases.comment(actor, case_id, body.comment))
+
+
+@routes.post("/cases/{case_id}/marks", response_model=case_models.BulkMarks, openapi_extra=least("analyst"))
+def mark_case(plane: CurrentPlane, actor: CurrentActor, case_id: CaseId, body: schemas.MarkCaseRequest) -> Response:
+    """Mark the unreviewed alerts of a case up to the position `through`, at most 1,000 of them."""
+    marked = plane.service.cases.mark_case(actor, case_id, body.verdict, position_of(body.through))
+    plane.marks.forget()
+    return answer(marked)
+
+
+@routes.post("/alerts/marks", response_model=case_models.BulkMarks, openapi_extra=least("analyst"))
+def mark_alerts(plane: CurrentPlane, actor: CurrentActor, body: schemas.MarkAlertsRequest) -> Response:
+    """Mark several alerts of the alert index, also those that have another mark."""
+    marked = plane.service.cases.mark_alerts(actor, body.alert_ids, body.verdict)
+    plane.marks.forget()
+    return answer(marked)
+
+
+def _detail(found: case_models.CaseDetail) -> Response:
+    return answer(found, 200, {"ETag": f'"{found.revision}"'})
