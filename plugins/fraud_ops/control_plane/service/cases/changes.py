@@ -15,7 +15,7 @@ from fraud_ops.control_plane.domain.roles import Actor, Permission, Role, requir
 from fraud_ops.control_plane.feed.place import Position
 from fraud_ops.control_plane.service.audit import AuditRecord
 from fraud_ops.control_plane.service.bindings import check_user, role_of
-from fraud_ops.control_plane.service.cases.intake import Entity, open_case
+from fraud_ops.control_plane.service.cases.intake import CaseEntity, open_case
 from fraud_ops.control_plane.service.cases.queries import case_of
 from fraud_ops.control_plane.service.changes import UnitOfWork
 from fraud_ops.control_plane.store.alert_models import AlertRow
@@ -155,8 +155,8 @@ def _checked_case(session: Session, case_id: int, revision: int) -> CaseRow:
     return case
 
 
-def _entity(case: CaseRow) -> Entity:
-    return Entity(case.entity_field, case.entity_value)
+def _entity(case: CaseRow) -> CaseEntity:
+    return CaseEntity(case.entity_field, case.entity_value)
 
 
 def _facts(case: CaseRow) -> dict[str, object]:

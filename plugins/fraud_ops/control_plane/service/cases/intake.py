@@ -21,7 +21,7 @@ from fraud_ops.control_plane.service.quality import snoozes
 from fraud_ops.control_plane.store.alert_models import FIELD_CHARS, VALUE_CHARS
 from fraud_ops.control_plane.store.case_models import CaseEventRow, CaseRow
 
-__all__ = ["Entity", "assign_cases", "entity_of", "open_case", "prune_cases"]
+__all__ = ["CaseEntity", "assign_cases", "entity_of", "open_case", "prune_cases"]
 
 _AT_ONCE: Final = 400
 _PRUNED_AT_ONCE: Final = 2_000
@@ -29,7 +29,7 @@ _LEAST_URGENT: Final = len(URGENCIES) - 1
 
 
 @dataclass(frozen=True, slots=True)
-class Entity:
+class CaseEntity:
     """A field and one value of it, as text that the database can hold."""
 
     field: str
@@ -51,15 +51,15 @@ class _Joining:
     last_ms: int
 
 
-def entity_of(field: str, value: object) -> Entity:
+def entity_of(field: str, value: object) -> CaseEntity:
     """The entity of a member of a key, or of a payment."""
-    return Entity(field.replace("\0", "")[:FIELD_CHARS], str(value).replace("\0", "")[:VALUE_CHARS])
+    return CaseEntity(field.replace("\0", "")[:FIELD_CHARS], str(value).replace("\0", "")[:VALUE_CHARS])
 
 
 def assign_cases(session: Session, alerts: Sequence[FeedAlert], severity_ranks: Sequence[int]) -> list[int | None]:
     """Put new alerts into cases, and return the case of each; None for an alert without a case."""
     entities = _entities(session, alerts)
-    joining: dict[Entity, _Joining] = {}
+    joining: dict[CaseEntity, _Joining] = {}
     for alert, rank, entity in zip(alerts, severity_ranks, entities, strict=True):
         if entity is not None:
             urgency, at_ms = _LEAST_URGENT - rank, alert.append_ms
@@ -83,7 +83,7 @@ def assign_cases(session: Session, alerts: Sequence[FeedAlert], severity_ranks: 
     return [None if entity is None else cases[entity.name].case_id for entity in entities]
 
 
-def open_case(session: Session, entity: Entity, alerts: int, urgency: int, first_ms: int, last_ms: int) -> CaseRow:
+def open_case(session: Session, entity: CaseEntity, alerts: int, urgency: int, first_ms: int, last_ms: int) -> CaseRow:
     """Add a case with status OPEN. The next flush allocates its id."""
     case = CaseRow(
         entity_field=entity.field,
@@ -113,7 +113,7 @@ def prune_cases(session: Session, before_ms: int) -> None:
     session.execute(delete(CaseRow).where(CaseRow.case_id.in_(session.scalars(old).all())))
 
 
-def _entities(session: Session, alerts: Sequence[FeedAlert]) -> list[Entity | None]:
+def _entities(session: Session, alerts: Sequence[FeedAlert]) -> list[CaseEntity | None]:
     wanted = [not each.facts.shadow and bool(each.facts.key) for each in alerts]
     if not any(wanted):
         return [None] * len(alerts)
@@ -134,7 +134,7 @@ def _is_snoozed(alert: FeedAlert, known: Iterable[Snooze]) -> bool:
     )
 
 
-def _open_cases(session: Session, entities: Sequence[Entity]) -> dict[str, CaseRow]:
+def _open_cases(session: Session, entities: Sequence[CaseEntity]) -> dict[str, CaseRow]:
     names = [each.name for each in entities]
     found: dict[str, CaseRow] = {}
     for start in range(0, len(names), _AT_ONCE):

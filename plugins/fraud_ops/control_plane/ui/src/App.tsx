@@ -21,6 +21,8 @@ const QualityPage = lazy(() => import("./alerts/QualityPage"));
 const DecisionsPage = lazy(() => import("./decisions/DecisionsPage"));
 const ListsPage = lazy(() => import("./lists/ListsPage"));
 const ListPage = lazy(() => import("./lists/ListPage"));
+const CasesPage = lazy(() => import("./cases/CasesPage"));
+const CasePage = lazy(() => import("./cases/CasePage"));
 const EntityPage = lazy(() => import("./entity/EntityPage"));
 const DetectorPage = lazy(() => import("./detector/DetectorPage"));
 const DemoPage = lazy(() => import("./detector/DemoPage"));
@@ -80,6 +82,8 @@ function PageRoutes() {
         <Route path="lists/:name" element={<ListPage />} />
         <Route path="approvals" element={<ApprovalsPage />} />
         <Route path="alerts" element={<AlertsPage />} />
+        <Route path="cases" element={<CasesPage />} />
+        <Route path="cases/:id" element={<CasePage />} />
         <Route path="entity" element={<EntityPage />} />
         <Route path="decisions" element={<DecisionsPage />} />
         <Route path="quality" element={<QualityPage />} />

@@ -54,6 +54,7 @@ function NavigationBar({ me }: { me: Me }) {
             <NavigationLink to="/rules">Rules</NavigationLink>
             <NavigationLink to="/lists">Lists</NavigationLink>
             <NavigationLink to="/alerts">Alerts</NavigationLink>
+            <NavigationLink to="/cases">Cases</NavigationLink>
             <NavigationLink to="/decisions">Decisions</NavigationLink>
             <NavigationLink to="/approvals">
               Approvals

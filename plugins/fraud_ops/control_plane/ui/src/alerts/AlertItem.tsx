@@ -1,9 +1,10 @@
-import { Button, Group } from "@mantine/core";
+import { Button, Checkbox, Group } from "@mantine/core";
 import { memo } from "react";
 import { Link } from "react-router";
 import { toText } from "../api/exactJson";
 import { useApiMutation, useCan, useSchema } from "../api/hooks";
 import { queryString } from "../api/http";
+import { keys } from "../api/keys";
 import { Chip } from "../components/Chip";
 import { Fact } from "../components/Fact";
 import { FieldValue } from "../components/FieldValue";
@@ -11,7 +12,7 @@ import { RuleText } from "../components/RuleText";
 import { SeverityChip } from "../components/SeverityChip";
 import { Timestamp } from "../components/Timestamp";
 import { fieldLabel, type Fields, unitOf } from "../fields";
-import { comparisonText, formatDuration, formatKey, formatNumber } from "../format";
+import { comparisonText, formatDuration, formatKey, formatNumber, formatTime } from "../format";
 import { groupDigits } from "../ruleSentence";
 import { severityLevel } from "../severity";
 import { AlertLinks } from "./AlertLinks";
@@ -32,10 +33,23 @@ interface Props {
   onMark: (alertId: string, onMark: Mark | null) => void;
   /** Called after alerts like this one are snoozed. */
   onSnoozed: () => void;
+  isSelected?: boolean;
+  /** Selects the alert, or ends its selection. Without it, the alert has no checkbox. */
+  onSelect?: () => void;
 }
 
 /** One alert: rule, key and value. When open, it shows all fields, actions and evidence. */
-export const AlertItem = memo(function AlertItem({ alert, name, isNew, isOpen, onToggle, onMark, onSnoozed }: Props) {
+export const AlertItem = memo(function AlertItem({
+  alert,
+  name,
+  isNew,
+  isOpen,
+  onToggle,
+  onMark,
+  onSnoozed,
+  isSelected = false,
+  onSelect,
+}: Props) {
   const rule = alert.violatedRule;
   const fields = useSchema().data?.fields ?? NO_FIELDS;
   return (
@@ -43,8 +57,18 @@ export const AlertItem = memo(function AlertItem({ alert, name, isNew, isOpen, o
       className={isNew ? "alert fresh" : "alert"}
       data-shadow={alert.shadow}
       data-severity={severityLevel(rule["severity"])}
+      data-selectable={onSelect !== undefined}
       data-retracted={alert.correction?.kind === "RETRACTED"}
     >
+      {onSelect && (
+        <Checkbox
+          className="alert-select"
+          size="xs"
+          checked={isSelected}
+          onChange={onSelect}
+          aria-label={`Select alert ${formatKey(alert.key, fields)}, ${formatTime(alert.appendTime)}`}
+        />
+      )}
       <button type="button" className="alert-head" aria-expanded={isOpen} onClick={onToggle}>
         <Timestamp ms={alert.appendTime} />
         <span>
@@ -138,15 +162,18 @@ function Details({ alert, onMark, onSnoozed }: DetailsProps) {
 
 function Actions({ alert, onMark, onSnoozed }: DetailsProps) {
   const can = useCan();
-  const saveMark = useApiMutation<Mark["verdict"] | null, Mark | null>((verdict) => ({
-    ...(verdict === null
-      ? { path: `/alerts/${alert.alertId}/mark`, method: "DELETE" as const }
-      : {
-          path: `/alerts/${alert.alertId}/mark${queryString({ position: alert.position })}`,
-          method: "PUT" as const,
-          body: { verdict },
-        }),
-  }));
+  const saveMark = useApiMutation<Mark["verdict"] | null, Mark | null>(
+    (verdict) => ({
+      ...(verdict === null
+        ? { path: `/alerts/${alert.alertId}/mark`, method: "DELETE" as const }
+        : {
+            path: `/alerts/${alert.alertId}/mark${queryString({ position: alert.position })}`,
+            method: "PUT" as const,
+            body: { verdict },
+          }),
+    }),
+    { invalidates: [keys.cases] },
+  );
   const toggleVerdict = (verdict: Mark["verdict"]) => {
     const next = alert.mark?.verdict === verdict ? null : verdict;
     saveMark.mutate(next, { onSuccess: ({ body }) => onMark(alert.alertId, next === null ? null : body) });

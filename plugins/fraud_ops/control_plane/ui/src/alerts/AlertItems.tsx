@@ -8,10 +8,13 @@ interface Props {
   open: string | null;
   setOpen: (alertId: string | null) => void;
   onSnoozed: () => void;
+  /** The ids of the selected alerts. Without them, the alerts cannot be selected. */
+  selected?: ReadonlySet<string>;
+  setSelected?: (alertIds: ReadonlySet<string>) => void;
 }
 
 /** The alerts of a list. At most one is open. */
-export function AlertItems({ view, open, setOpen, onSnoozed }: Props) {
+export function AlertItems({ view, open, setOpen, onSnoozed, selected, setSelected }: Props) {
   const names = useRuleNames();
   return (
     <ol aria-label="Alerts" style={{ listStyle: "none", margin: 0, padding: 0, display: "grid", gap: "0.3125rem" }}>
@@ -25,8 +28,15 @@ export function AlertItems({ view, open, setOpen, onSnoozed }: Props) {
           onToggle={() => setOpen(open === alert.alertId ? null : alert.alertId)}
           onMark={view.setMark}
           onSnoozed={onSnoozed}
+          {...(selected && setSelected
+            ? { isSelected: selected.has(alert.alertId), onSelect: () => setSelected(toggled(selected, alert.alertId)) }
+            : {})}
         />
       ))}
     </ol>
   );
+}
+
+function toggled(selected: ReadonlySet<string>, alertId: string): ReadonlySet<string> {
+  return new Set(selected.has(alertId) ? [...selected].filter((each) => each !== alertId) : [...selected, alertId]);
 }

@@ -13,6 +13,7 @@ const END = { next: null, searchedTo: null, missing: null };
 let snoozed: object[] = [];
 
 const server = mockServer(
+  http.get(`*${API}/cases`, () => HttpResponse.json({ items: [], next: null })),
   http.get(`*${API}/me`, () => HttpResponse.json(ANALYST)),
   http.get(`*${API}/schema`, () => HttpResponse.json(SCHEMA)),
   http.get(`*${API}/rules`, () => HttpResponse.json({ items: [rule()], next: null })),

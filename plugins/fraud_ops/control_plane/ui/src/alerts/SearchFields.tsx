@@ -1,6 +1,8 @@
 import { Group, MultiSelect, NumberInput, Select, Switch, TextInput } from "@mantine/core";
-import { useEffect, useRef, useState } from "react";
+import { useState } from "react";
+import { Choice } from "../components/Choice";
 import { RuleSelect } from "../components/RuleSelect";
+import { TypedText, useTyped } from "../components/TypedText";
 import { type AlertFilter, SEVERITIES, SORTS, VERDICTS } from "./alertSearch";
 
 interface Props {
@@ -9,7 +11,6 @@ interface Props {
   change: (members: Partial<AlertFilter>) => void;
 }
 
-const TYPING_MS = 300;
 const AGES = { "1h": "Last hour", "24h": "Last 24 hours", "7d": "Last 7 days", "30d": "Last 30 days" };
 const RANGE = "range";
 const TIMES = [...Object.entries(AGES), [RANGE, "From … to …"] as const].map(([value, label]) => ({ value, label }));
@@ -20,7 +21,12 @@ export function SearchFields({ filter, ruleNames, change }: Props) {
     <>
       <Group mb="xs" gap="xs" align="center">
         <RuleSelect names={ruleNames} value={filter.ruleId} change={(ruleId) => change({ ruleId })} />
-        <TypedText label="Search by ID" value={filter.text} change={(text) => change({ text })} />
+        <TypedText
+          label="Search by ID"
+          title="The beginning of an ID, or a whole value of fewer than 3 characters"
+          value={filter.text}
+          change={(text) => change({ text })}
+        />
         <MultiSelect
           aria-label="Severity"
           placeholder={filter.severity.length === 0 ? "Any severity" : ""}
@@ -73,51 +79,6 @@ export function SearchFields({ filter, ruleNames, change }: Props) {
   );
 }
 
-/** A choice from a few names, or none of them (""). */
-function Choice({
-  label,
-  none,
-  names,
-  value,
-  change,
-}: {
-  label: string;
-  none: string;
-  names: Record<string, string>;
-  value: string;
-  change: (value: string) => void;
-}) {
-  return (
-    <Select
-      aria-label={label}
-      placeholder={none}
-      clearable
-      clearButtonProps={{ "aria-label": none }}
-      data={Object.entries(names).map(([name, shown]) => ({ value: name, label: shown }))}
-      value={value === "" ? null : value}
-      onChange={(chosen) => change(chosen ?? "")}
-      w="10.5rem"
-    />
-  );
-}
-
-/** A text that changes the filter when the user stops typing. A change from outside, such as a saved search, shows. */
-function TypedText({ label, value, change }: { label: string; value: string; change: (value: string) => void }) {
-  const [typed, setTyped] = useTyped(value, change);
-  return (
-    <TextInput
-      type="search"
-      aria-label={label}
-      placeholder={label}
-      title="The beginning of an ID, or a whole value of fewer than 3 characters"
-      value={typed}
-      maxLength={200}
-      onChange={(event) => setTyped(event.currentTarget.value)}
-      style={{ flex: "1 1 9rem", maxWidth: "14rem" }}
-    />
-  );
-}
-
 function Amount({ label, value, change }: { label: string; value: string; change: (value: string) => void }) {
   const [typed, setTyped] = useTyped(value, change);
   return (
@@ -131,25 +92,6 @@ function Amount({ label, value, change }: { label: string; value: string; change
       w="10rem"
     />
   );
-}
-
-function useTyped(value: string, change: (value: string) => void): [string, (value: string) => void] {
-  const [typed, setTyped] = useState(value);
-  const [shown, setShown] = useState(value);
-  const latest = useRef(change);
-  useEffect(() => {
-    latest.current = change;
-  }, [change]);
-  if (shown !== value) {
-    setShown(value);
-    setTyped(value);
-  }
-  useEffect(() => {
-    if (typed.trim() === value) return undefined;
-    const timer = setTimeout(() => latest.current(typed.trim()), TYPING_MS);
-    return () => clearTimeout(timer);
-  }, [typed, value]);
-  return [typed, setTyped];
 }
 
 /** An age such as the last hour, or a range between two times. */

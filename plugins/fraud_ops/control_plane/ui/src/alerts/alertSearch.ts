@@ -27,6 +27,7 @@ export interface AlertFilter {
   verdict: string;
   /** A member of the key, as FIELD:VALUE. */
   entity: string;
+  caseId: number | null;
   shadow: boolean | null;
   corrections: boolean;
   snoozed: boolean;
@@ -51,6 +52,7 @@ export function filterOf(params: URLSearchParams): AlertFilter {
     maxAmount: text("maxAmount"),
     verdict: text("verdict"),
     entity: text("entity"),
+    caseId: Number(text("caseId")) || null,
     shadow: { true: true, false: false }[text("shadow")] ?? null,
     corrections: text("corrections") !== "false",
     snoozed: text("snoozed") === "true",
@@ -60,9 +62,10 @@ export function filterOf(params: URLSearchParams): AlertFilter {
 
 /** The query parameters of a filter, for the address and for the API. Defaults are left out. */
 export function parametersOf(filter: AlertFilter): [string, string][] {
-  const { ruleId, severity, shadow, corrections, snoozed, sort, ...texts } = filter;
+  const { ruleId, caseId, severity, shadow, corrections, snoozed, sort, ...texts } = filter;
   return [
     ...(ruleId === null ? [] : [["ruleId", String(ruleId)] as [string, string]]),
+    ...(caseId === null ? [] : [["caseId", String(caseId)] as [string, string]]),
     ...Object.entries(texts).filter(([, value]) => value !== ""),
     ...severity.map((each) => ["severity", each] as [string, string]),
     ...(shadow === null ? [] : [["shadow", String(shadow)] as [string, string]]),
@@ -72,9 +75,12 @@ export function parametersOf(filter: AlertFilter): [string, string][] {
   ];
 }
 
-/** Whether new alerts join the list as they arrive: not in another order, and not in a range that has ended. */
+/**
+ * Whether new alerts join the list as they arrive: not in another order, not in a range that has ended, and not in the
+ * list of a case, because an alert does not name its case.
+ */
 export function isLive(filter: AlertFilter): boolean {
-  return filter.sort === "newest" && filter.until === "";
+  return filter.sort === "newest" && filter.until === "" && filter.caseId === null;
 }
 
 /** Whether an alert matches the filter. `amountField` is the field that the API calls the amount. */

@@ -53,6 +53,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/alerts/marks": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Mark Alerts
+         * @description Mark several alerts of the alert index, also those that have another mark.
+         */
+        post: operations["markAlerts"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/alerts/stream": {
         parameters: {
             query?: never;
@@ -278,6 +298,150 @@ export interface paths {
          * @description Remove a user's role.
          */
         delete: operations["unbind"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/cases": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Cases
+         * @description List cases in the order of the queue. `after` and `before` name a case of the list, also one that no longer
+         *     matches the filters.
+         */
+        get: operations["listCases"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/cases/assignees": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Assignees
+         * @description List the users to whom a case can be assigned.
+         */
+        get: operations["listAssignees"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/cases/{case_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Case
+         * @description Read a case with its newest events, with its revision as the ETag. Its alerts are at `/alerts?caseId=ID`.
+         */
+        get: operations["getCase"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/cases/{case_id}/assignee": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Assign Case
+         * @description Assign a case to a user who can work on it, or remove its assignee.
+         */
+        put: operations["assignCase"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/cases/{case_id}/comments": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Comment On Case
+         * @description Add a comment to a case.
+         */
+        post: operations["commentOnCase"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/cases/{case_id}/marks": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Mark Case
+         * @description Mark the unreviewed alerts of a case up to the position `through`, at most 1,000 of them.
+         */
+        post: operations["markCase"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/cases/{case_id}/status": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Change Case Status
+         * @description Start, close or reopen a case. IN_WORK assigns a case without an assignee to you.
+         *
+         *     Alerts after the position `through` leave a case that closes, and open the next case of the entity. A case cannot
+         *     be reopened while its entity has another open case (409).
+         */
+        put: operations["changeCaseStatus"];
+        post?: never;
+        delete?: never;
         options?: never;
         head?: never;
         patch?: never;
@@ -1295,6 +1459,22 @@ export interface components {
             nextRun: number | null;
         };
         /**
+         * AssignRequest
+         * @description The new assignee; null for none.
+         */
+        AssignRequest: {
+            /** Assignee */
+            assignee: string | null;
+        };
+        /**
+         * Assignees
+         * @description The users to whom a case can be assigned, by name.
+         */
+        Assignees: {
+            /** Items */
+            items: string[];
+        };
+        /**
          * AuditRow
          * @description A row of the audit log. Its hash chains it to the row before.
          */
@@ -1372,6 +1552,223 @@ export interface components {
         Bindings: {
             /** Items */
             items: components["schemas"]["Binding"][];
+        };
+        /**
+         * BulkMarks
+         * @description The result of marking several alerts. If `remaining` is not 0, repeat the request.
+         */
+        BulkMarks: {
+            /** Marked */
+            marked: number;
+            /**
+             * Remaining
+             * @description The alerts of the case that are still to be marked.
+             */
+            remaining: number;
+            /**
+             * Unchanged
+             * @description The alerts that have this mark already.
+             */
+            unchanged: number;
+            /**
+             * Unknown
+             * @description The alerts that the alert index does not have.
+             */
+            unknown: string[];
+        };
+        /**
+         * Case
+         * @description A case: the live alerts of one entity. `fraud`, `notFraud` and `unreviewed` count its alerts that the alert index
+         *     has.
+         */
+        Case: {
+            /**
+             * Alerts
+             * @description The alerts that joined the case, also those that have left the alert index.
+             */
+            alerts: number;
+            /** Assignee */
+            assignee: string | null;
+            /** Caseid */
+            caseId: number;
+            /** Entityfield */
+            entityField: string;
+            /** Entityvalue */
+            entityValue: string;
+            /** Firstalert */
+            firstAlert: number;
+            /** Fraud */
+            fraud: number;
+            /** Lastalert */
+            lastAlert: number;
+            /** Notfraud */
+            notFraud: number;
+            outcome: components["schemas"]["CaseOutcome"] | null;
+            /** Revision */
+            revision: number;
+            /**
+             * Rules
+             * @description The rules with the most alerts first.
+             */
+            rules: components["schemas"]["CaseRule"][];
+            /** @description The highest severity of its alerts. */
+            severity: components["schemas"]["AlertSeverity"];
+            status: components["schemas"]["CaseStatus"];
+            /** Unreviewed */
+            unreviewed: number;
+            /** Updatedat */
+            updatedAt: number | null;
+            /**
+             * Updatedby
+             * @description Null until a person works on the case.
+             */
+            updatedBy: string | null;
+        };
+        /**
+         * CaseAction
+         * @description The action of an event of a case.
+         * @enum {string}
+         */
+        CaseAction: "comment" | "assign" | "status" | "mark";
+        /**
+         * CaseCommentRequest
+         * @description A comment on a case.
+         */
+        CaseCommentRequest: {
+            /** Comment */
+            comment: string;
+        };
+        /**
+         * CaseDetail
+         * @description A case with its newest events, the earlier and later cases of its entity, and the open cases of other ids in its
+         *     payments.
+         */
+        CaseDetail: {
+            /**
+             * Alerts
+             * @description The alerts that joined the case, also those that have left the alert index.
+             */
+            alerts: number;
+            /** Assignee */
+            assignee: string | null;
+            /** Caseid */
+            caseId: number;
+            /** Entityfield */
+            entityField: string;
+            /** Entityvalue */
+            entityValue: string;
+            /** Events */
+            events: components["schemas"]["CaseEvent"][];
+            /** Firstalert */
+            firstAlert: number;
+            /** Fraud */
+            fraud: number;
+            /** Lastalert */
+            lastAlert: number;
+            /** Notfraud */
+            notFraud: number;
+            outcome: components["schemas"]["CaseOutcome"] | null;
+            /** Related */
+            related: components["schemas"]["Case"][];
+            /** Revision */
+            revision: number;
+            /**
+             * Rules
+             * @description The rules with the most alerts first.
+             */
+            rules: components["schemas"]["CaseRule"][];
+            /** Sameentity */
+            sameEntity: components["schemas"]["Case"][];
+            /** @description The highest severity of its alerts. */
+            severity: components["schemas"]["AlertSeverity"];
+            status: components["schemas"]["CaseStatus"];
+            /** Unreviewed */
+            unreviewed: number;
+            /** Updatedat */
+            updatedAt: number | null;
+            /**
+             * Updatedby
+             * @description Null until a person works on the case.
+             */
+            updatedBy: string | null;
+        };
+        /**
+         * CaseEvent
+         * @description A comment on a case, or a change of it.
+         */
+        CaseEvent: {
+            action: components["schemas"]["CaseAction"];
+            /** At */
+            at: number;
+            /** Comment */
+            comment: string;
+            /**
+             * Detail
+             * @description assign: `assignee`; status: `status` and `outcome`; mark: `verdict` and the number of `alerts`.
+             */
+            detail: {
+                [key: string]: unknown;
+            };
+            /** Eventid */
+            eventId: number;
+            /** Who */
+            who: string;
+        };
+        /**
+         * CaseOutcome
+         * @description The result of the work on a case.
+         * @enum {string}
+         */
+        CaseOutcome: "FRAUD" | "NOT_FRAUD" | "INCONCLUSIVE";
+        /**
+         * CaseRule
+         * @description A rule with its alerts in a case.
+         */
+        CaseRule: {
+            /** Alerts */
+            alerts: number;
+            /** Ruleid */
+            ruleId: number;
+        };
+        /**
+         * CaseSort
+         * @description The order of the review queue. `severity` begins with the highest, and then with the oldest case.
+         * @enum {string}
+         */
+        CaseSort: "severity" | "newest" | "oldest";
+        /**
+         * CaseStatus
+         * @description The status of a case. Only a closed case has an outcome.
+         * @enum {string}
+         */
+        CaseStatus: "OPEN" | "IN_WORK" | "CLOSED";
+        /**
+         * CaseStatusRequest
+         * @description The new status. Only CLOSED has an outcome, and requires it.
+         */
+        CaseStatusRequest: {
+            /**
+             * Comment
+             * @default
+             */
+            comment?: string;
+            outcome?: components["schemas"]["CaseOutcome"] | null;
+            status: components["schemas"]["CaseStatus"];
+            /**
+             * Through
+             * @description The `position` of the newest alert that the user has seen. Null for all.
+             */
+            through?: string | null;
+        };
+        /**
+         * Cases
+         * @description A page of the review queue. `next` is the `after` of the next page.
+         */
+        Cases: {
+            /** Items */
+            items: components["schemas"]["Case"][];
+            /** Next */
+            next: number | null;
         };
         /**
          * Change
@@ -2215,6 +2612,32 @@ export interface components {
             who: string;
         };
         /**
+         * MarkAlertsRequest
+         * @description The mark for some alerts; null removes their marks.
+         */
+        MarkAlertsRequest: {
+            /** Alertids */
+            alertIds: string[];
+            /** Verdict */
+            verdict: ("FRAUD" | "NOT_FRAUD") | null;
+        };
+        /**
+         * MarkCaseRequest
+         * @description The mark for the unreviewed alerts of a case.
+         */
+        MarkCaseRequest: {
+            /**
+             * Through
+             * @description The `position` of the newest alert that the user has seen. Null for all.
+             */
+            through?: string | null;
+            /**
+             * Verdict
+             * @enum {string}
+             */
+            verdict: "FRAUD" | "NOT_FRAUD";
+        };
+        /**
          * MarkRequest
          * @description A mark to save.
          */
@@ -2297,7 +2720,7 @@ export interface components {
          * @description A permission that a role grants. The permission for a change of a rule depends on its state: see `lifecycle`.
          * @enum {string}
          */
-        Permission: "read" | "draft" | "shadow" | "request" | "import" | "mark" | "snooze" | "whatIf" | "steerDemo" | "activate" | "pause" | "editLive" | "delete" | "decide" | "readAudit" | "control" | "bind" | "importDelete";
+        Permission: "read" | "draft" | "shadow" | "request" | "import" | "mark" | "workCases" | "snooze" | "whatIf" | "steerDemo" | "activate" | "pause" | "editLive" | "delete" | "decide" | "readAudit" | "control" | "bind" | "importDelete";
         /**
          * PlantedFraud
          * @description A planted fraud. `label` marks its transactions.
@@ -2805,12 +3228,22 @@ export interface components {
             hours: components["schemas"]["DayHour"][];
             /** Keys */
             keys: components["schemas"]["DayKeys"][];
+            /**
+             * Opencases
+             * @description The cases that are not closed.
+             */
+            openCases: number;
             /** Rules */
             rules: components["schemas"]["DayRule"][];
             /** Shadowalerts */
             shadowAlerts: number;
             /** Since */
             since: number;
+            /**
+             * Unassignedcases
+             * @description The open cases without an assignee.
+             */
+            unassignedCases: number;
             /**
              * Unreviewed
              * @description The live alerts without a mark.
@@ -3073,6 +3506,7 @@ export interface operations {
                 verdict?: components["schemas"]["ReviewVerdict"] | null;
                 /** @description A member of the key: FIELD:VALUE. */
                 entity?: string | null;
+                caseId?: number | null;
                 shadow?: boolean | null;
                 corrections?: boolean | null;
                 snoozed?: boolean;
@@ -3123,6 +3557,7 @@ export interface operations {
                 verdict?: components["schemas"]["ReviewVerdict"] | null;
                 /** @description A member of the key: FIELD:VALUE. */
                 entity?: string | null;
+                caseId?: number | null;
                 shadow?: boolean | null;
                 corrections?: boolean | null;
                 snoozed?: boolean;
@@ -3144,6 +3579,39 @@ export interface operations {
                 content: {
                     "application/vnd.apache.parquet": unknown;
                     "text/csv": unknown;
+                };
+            };
+            /** @description A problem. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    markAlerts: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["MarkAlertsRequest"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BulkMarks"];
                 };
             };
             /** @description A problem. */
@@ -3563,6 +4031,259 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+            /** @description A problem. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    listCases: {
+        parameters: {
+            query?: {
+                status?: components["schemas"]["CaseStatus"][];
+                assignee?: string | null;
+                unassigned?: boolean;
+                severity?: components["schemas"]["AlertSeverity"][];
+                ruleId?: number | null;
+                /** @description The entity: FIELD:VALUE. */
+                entity?: string | null;
+                /** @description The beginning of the entity's value. */
+                text?: string;
+                /** @description The case of this alert. */
+                alertId?: string | null;
+                sort?: components["schemas"]["CaseSort"];
+                /** @description List the cases after this one. */
+                after?: number | null;
+                /** @description List the cases before this one. */
+                before?: number | null;
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Cases"];
+                };
+            };
+            /** @description A problem. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    listAssignees: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Assignees"];
+                };
+            };
+            /** @description A problem. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    getCase: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                case_id: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CaseDetail"];
+                };
+            };
+            /** @description A problem. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    assignCase: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The revision as last read: `"<revision>"`. */
+                "If-Match"?: string | null;
+            };
+            path: {
+                case_id: number;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["AssignRequest"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CaseDetail"];
+                };
+            };
+            /** @description A problem. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    commentOnCase: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                case_id: number;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CaseCommentRequest"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CaseDetail"];
+                };
+            };
+            /** @description A problem. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    markCase: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                case_id: number;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["MarkCaseRequest"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BulkMarks"];
+                };
+            };
+            /** @description A problem. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    changeCaseStatus: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The revision as last read: `"<revision>"`. */
+                "If-Match"?: string | null;
+            };
+            path: {
+                case_id: number;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CaseStatusRequest"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CaseDetail"];
+                };
             };
             /** @description A problem. */
             default: {

@@ -59,6 +59,7 @@ function entity(members: Partial<Entity> = {}): Entity {
 }
 
 const server = mockServer(
+  http.get(`*${API}/cases`, () => HttpResponse.json({ items: [], next: null })),
   http.get(`*${API}/me`, () => HttpResponse.json(ANALYST)),
   http.get(`*${API}/schema`, () => HttpResponse.json(SCHEMA)),
   http.get(`*${API}/rules`, () => HttpResponse.json({ items: [rule()], next: null })),

@@ -23,6 +23,8 @@ function today(members: Partial<Today> = {}): Today {
     alerts: 0,
     shadowAlerts: 0,
     unreviewed: 0,
+    openCases: 0,
+    unassignedCases: 0,
     decisions: { DECLINE: 0, REVIEW: 0, NOTE: 0 },
     rules: [],
     keys: [],
@@ -41,6 +43,8 @@ test("the page shows figures, rules, payers and changes of the day", async () =>
   answer = today({
     alerts: 12_345,
     unreviewed: 12_300,
+    openCases: 340,
+    unassignedCases: 320,
     decisions: { DECLINE: 4, REVIEW: 56, NOTE: 7 },
     rules: [{ ruleId: 5, name: "Rapid transfers", severity: "high", live: 12_000, shadow: 1 }],
     keys: [{ field: "payeeId", values: [{ value: "42", alerts: 99 }] }],

@@ -75,6 +75,12 @@ function Figures({ today }: { today: Today }) {
         <Fact name="Unreviewed alerts">
           <Link to="/alerts?verdict=UNREVIEWED&shadow=false&since=24h">{formatNumber(today.unreviewed)}</Link>
         </Fact>
+        <Fact name="Open cases">
+          <Link to="/cases">{formatNumber(today.openCases)}</Link>{" "}
+          <Link to="/cases?owner=unassigned" className="small">
+            {formatNumber(today.unassignedCases)} unassigned
+          </Link>
+        </Fact>
         <Fact name="Shadow alerts">
           <Link to="/alerts?shadow=true&since=24h">{formatNumber(today.shadowAlerts)}</Link>
         </Fact>

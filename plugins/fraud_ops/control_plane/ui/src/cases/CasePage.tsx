@@ -1,0 +1,234 @@
+import { Anchor, Button, Group, Text } from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
+import { useMemo, useState } from "react";
+import { Link, useNavigate, useParams, useSearchParams } from "react-router";
+import { queryOf, useAlerts } from "../alerts/useAlerts";
+import { filterOf } from "../alerts/alertSearch";
+import { useCan, useMe, useSchema } from "../api/hooks";
+import { get } from "../api/http";
+import { keys } from "../api/keys";
+import type { CaseDetail, Cases } from "../api/types";
+import { EmptyState } from "../components/EmptyState";
+import { Fact } from "../components/Fact";
+import { PageHeader, usePageTitle } from "../components/PageHeader";
+import { QueryResult } from "../components/QueryResult";
+import { SeverityChip } from "../components/SeverityChip";
+import { type Shortcut, useShortcuts } from "../components/shortcuts";
+import { ShortcutsHelp } from "../components/ShortcutsHelp";
+import { Timestamp } from "../components/Timestamp";
+import { entityPath } from "../entity/entityPath";
+import { fieldLabel } from "../fields";
+import { formatNumber } from "../format";
+import { CaseAlerts } from "./CaseAlerts";
+import { CaseHistory } from "./CaseHistory";
+import { caseAddress, caseFilterOf, casePath, caseQuery } from "./caseQueue";
+import { CaseRows, StatusChip } from "./CaseRows";
+import { CloseDialog } from "./CloseDialog";
+import { useAssign, useStatus } from "./useCaseChanges";
+
+const REFRESH_MS = 15_000;
+
+/** One case: its alerts, comments and marks, and the way to the next case of the queue. */
+export default function CasePage() {
+  const caseId = Number(useParams()["id"]) || 0;
+  const found = useQuery({
+    queryKey: keys.caseOne(caseId),
+    queryFn: ({ signal }) => get<CaseDetail>(`/cases/${caseId}`, signal),
+    refetchInterval: REFRESH_MS,
+  });
+  return <QueryResult query={found}>{(detail) => <CaseView key={caseId} detail={detail} />}</QueryResult>;
+}
+
+function CaseView({ detail }: { detail: CaseDetail }) {
+  const fields = useSchema().data?.fields ?? [];
+  const title = `${fieldLabel(detail.entityField, fields)} ${detail.entityValue}`;
+  usePageTitle(`Case ${detail.caseId}`);
+  const can = useCan();
+  const me = useMe().data?.user ?? "";
+  const [isClosing, setClosing] = useState(false);
+  const filter = { ...filterOf(new URLSearchParams()), caseId: detail.caseId, snoozed: true };
+  const view = useAlerts(filter, false);
+  const through = view.alerts[0]?.position;
+  const assign = useAssign(detail);
+  const setStatus = useStatus(detail);
+  const neighbours = useNeighbours(detail.caseId);
+  const navigate = useNavigate();
+  const works = can("workCases");
+  const isOpen = detail.status !== "CLOSED";
+  const assignMe = assign.mutate;
+  const shortcuts = useMemo<Shortcut[]>(
+    () => [
+      { key: "j", name: "Next case", run: () => neighbours.next && void navigate(neighbours.next) },
+      { key: "k", name: "Previous case", run: () => neighbours.previous && void navigate(neighbours.previous) },
+      { key: "u", name: "Back to the queue", run: () => void navigate(neighbours.queue) },
+      ...(works
+        ? [
+            { key: "a", name: "Assign to me", run: () => assignMe(me) },
+            { key: "c", name: "Close case", run: () => setClosing(isOpen) },
+          ]
+        : []),
+    ],
+    [neighbours.next, neighbours.previous, neighbours.queue, navigate, works, assignMe, me, isOpen],
+  );
+  useShortcuts(shortcuts);
+  return (
+    <>
+      <PageHeader title={title} subtitle={<Summary detail={detail} />}>
+        {works && isOpen && (
+          <>
+            {detail.assignee === me ? (
+              <Button variant="default" loading={assign.isPending} onClick={() => assign.mutate(null)}>
+                Unassign
+              </Button>
+            ) : (
+              <Button variant="default" loading={assign.isPending} onClick={() => assign.mutate(me)}>
+                Assign to me
+              </Button>
+            )}
+            {detail.status === "OPEN" && (
+              <Button
+                variant="default"
+                loading={setStatus.isPending}
+                onClick={() => setStatus.mutate({ status: "IN_WORK" })}
+              >
+                Start work
+              </Button>
+            )}
+            <Button onClick={() => setClosing(true)}>Close case …</Button>
+          </>
+        )}
+        {works && !isOpen && (
+          <Button variant="default" loading={setStatus.isPending} onClick={() => setStatus.mutate({ status: "OPEN" })}>
+            Reopen
+          </Button>
+        )}
+        <NeighbourLinks {...neighbours} />
+        <ShortcutsHelp shortcuts={shortcuts} />
+      </PageHeader>
+      {isClosing && <CloseDialog detail={detail} through={through} close={() => setClosing(false)} />}
+      <Facts detail={detail} />
+      <QueryResult query={queryOf(view)}>
+        {(alerts) =>
+          alerts.length === 0 ? (
+            <EmptyState>The alerts of this case have left the alert index</EmptyState>
+          ) : (
+            <CaseAlerts detail={detail} view={view} />
+          )
+        }
+      </QueryResult>
+      <div className="sides" style={{ marginTop: "1rem" }}>
+        <CaseHistory detail={detail} />
+        <OtherCases detail={detail} />
+      </div>
+    </>
+  );
+}
+
+function Summary({ detail }: { detail: CaseDetail }) {
+  return (
+    <Group gap="xs">
+      <span>Case {detail.caseId}</span>
+      <StatusChip row={detail} />
+      <SeverityChip severity={detail.severity} />
+      <span>{detail.assignee === null ? "Unassigned" : `Assigned to ${detail.assignee}`}</span>
+    </Group>
+  );
+}
+
+function Facts({ detail }: { detail: CaseDetail }) {
+  return (
+    <dl className="facts panel" style={{ marginBottom: "1rem" }}>
+      <Fact name="Alerts">{formatNumber(detail.alerts)}</Fact>
+      <Fact name="Unreviewed">{formatNumber(detail.unreviewed)}</Fact>
+      <Fact name="Fraud">{formatNumber(detail.fraud)}</Fact>
+      <Fact name="Not fraud">{formatNumber(detail.notFraud)}</Fact>
+      <Fact name="First alert">
+        <Timestamp ms={detail.firstAlert} />
+      </Fact>
+      <Fact name="Latest alert">
+        <Timestamp ms={detail.lastAlert} />
+      </Fact>
+      <Fact name="Payments and aggregates">
+        <Link to={entityPath(detail.entityField, detail.entityValue)}>Entity page</Link>
+      </Fact>
+    </dl>
+  );
+}
+
+interface Neighbours {
+  /** The paths of the queue and of the cases beside this one; undefined at the end of the queue. */
+  queue: string;
+  next: string | undefined;
+  previous: string | undefined;
+  isLoaded: boolean;
+}
+
+/** The cases before and after a case in the queue from which the user comes. */
+function useNeighbours(caseId: number): Neighbours {
+  const [params] = useSearchParams();
+  const user = useMe().data?.user ?? "";
+  const filter = caseFilterOf(params);
+  const address = caseAddress(filter);
+  const query = caseQuery(filter, user);
+  const next = useNeighbour(`${query}&after=${caseId}&limit=1`);
+  const previous = useNeighbour(`${query}&before=${caseId}&limit=1`);
+  const path = (id: number | undefined) => (id === undefined ? undefined : casePath(id, address));
+  return {
+    queue: `/cases${address === "" ? "" : `?${address}`}`,
+    next: path(next.data?.items[0]?.caseId),
+    previous: path(previous.data?.items[0]?.caseId),
+    isLoaded: next.data !== undefined,
+  };
+}
+
+function useNeighbour(query: string) {
+  return useQuery({
+    queryKey: keys.caseNeighbour(query),
+    queryFn: ({ signal }) => get<Cases>(`/cases?${query}`, signal),
+  });
+}
+
+function NeighbourLinks({ queue, next, previous, isLoaded }: Neighbours) {
+  return (
+    <Group gap="xs" component="nav" aria-label="Queue">
+      <Anchor component={Link} to={queue} size="sm" underline="always">
+        Queue
+      </Anchor>
+      {previous !== undefined && (
+        <Button component={Link} to={previous} variant="default">
+          Previous case
+        </Button>
+      )}
+      {next !== undefined && (
+        <Button component={Link} to={next} variant="default">
+          Next case
+        </Button>
+      )}
+      {isLoaded && next === undefined && (
+        <Text size="sm" c="dimmed" span>
+          End of the queue
+        </Text>
+      )}
+    </Group>
+  );
+}
+
+function OtherCases({ detail: { sameEntity, related } }: { detail: CaseDetail }) {
+  if (sameEntity.length + related.length === 0) return null;
+  return (
+    <div style={{ display: "grid", gap: "1rem", alignContent: "start", minWidth: 0 }}>
+      {sameEntity.length > 0 && (
+        <section className="panel" aria-label="Other cases of this ID">
+          <h2>Other cases of this ID</h2>
+          <CaseRows label="Other cases of this ID" cases={sameEntity} />
+        </section>
+      )}
+      {related.length > 0 && (
+        <section className="panel" aria-label="Open cases of other IDs in these payments">
+          <h2>Open cases of other IDs in these payments</h2>
+          <CaseRows label="Open cases of other IDs in these payments" cases={related} />
+        </section>
+      )}
+    </div>
+  );
+}

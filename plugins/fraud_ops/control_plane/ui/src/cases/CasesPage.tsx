@@ -1,0 +1,130 @@
+import { Group, MultiSelect, Select } from "@mantine/core";
+import { useInfiniteQuery } from "@tanstack/react-query";
+import { useSearchParams } from "react-router";
+import { SEVERITIES } from "../alerts/alertSearch";
+import { useMe, useRuleNames } from "../api/hooks";
+import { get } from "../api/http";
+import { keys } from "../api/keys";
+import type { Cases } from "../api/types";
+import { Choice } from "../components/Choice";
+import { EmptyState } from "../components/EmptyState";
+import { LoadMore } from "../components/LoadMore";
+import { PageHeader, usePageTitle } from "../components/PageHeader";
+import { QueryResult } from "../components/QueryResult";
+import { RuleSelect } from "../components/RuleSelect";
+import { type Shortcut, useShortcuts } from "../components/shortcuts";
+import { ShortcutsHelp } from "../components/ShortcutsHelp";
+import { TypedText } from "../components/TypedText";
+import {
+  CASE_SORTS,
+  caseAddress,
+  type CaseFilter,
+  caseFilterOf,
+  caseQuery,
+  OWNER_CHOICES,
+  STATUS_CHOICES,
+} from "./caseQueue";
+import { CaseRows } from "./CaseRows";
+
+const REFRESH_MS = 15_000;
+const SHORTCUTS: Shortcut[] = [
+  { key: "j", name: "Next case", run: () => moveFocus(1) },
+  { key: "k", name: "Previous case", run: () => moveFocus(-1) },
+  { key: "Enter", name: "Open case" },
+];
+
+/** The review queue: the cases that match the filter. The keys j and k move between them. */
+export default function CasesPage() {
+  usePageTitle("Cases");
+  const [params, setParams] = useSearchParams();
+  const filter = caseFilterOf(params);
+  const user = useMe().data?.user ?? "";
+  const query = caseQuery(filter, user);
+  const cases = useInfiniteQuery({
+    queryKey: keys.caseList(query),
+    queryFn: ({ pageParam, signal }) =>
+      get<Cases>(`/cases?${query}${pageParam === null ? "" : `&after=${pageParam}`}`, signal),
+    initialPageParam: null as number | null,
+    getNextPageParam: (page) => page.next,
+    refetchInterval: REFRESH_MS,
+  });
+  useShortcuts(SHORTCUTS);
+  return (
+    <>
+      <PageHeader title="Cases" subtitle="The alerts of one payer or other ID, to review together">
+        <ShortcutsHelp shortcuts={SHORTCUTS} />
+      </PageHeader>
+      <Filters
+        filter={filter}
+        change={(members) => setParams((old) => caseAddress({ ...caseFilterOf(old), ...members }), { replace: true })}
+      />
+      <QueryResult query={cases}>
+        {({ pages }) => {
+          const rows = pages.flatMap((page) => page.items);
+          return rows.length === 0 ? (
+            <EmptyState>{caseAddress(filter) === "" ? "No open cases" : "No matching cases"}</EmptyState>
+          ) : (
+            <>
+              <CaseRows label="Cases" cases={rows} address={caseAddress(filter)} />
+              <LoadMore query={cases} label="Load more cases" />
+            </>
+          );
+        }}
+      </QueryResult>
+    </>
+  );
+}
+
+/** Moves the focus to the link of the next or previous case. */
+function moveFocus(step: number): void {
+  const links = [...document.querySelectorAll<HTMLElement>("a[data-case]")];
+  const current = links.findIndex((each) => each === document.activeElement);
+  links[current < 0 ? 0 : Math.min(Math.max(current + step, 0), links.length - 1)]?.focus();
+}
+
+function Filters({ filter, change }: { filter: CaseFilter; change: (members: Partial<CaseFilter>) => void }) {
+  const names = useRuleNames();
+  return (
+    <Group mb="sm" gap="xs" align="center">
+      <Choice
+        label="Status"
+        none="Open and in work"
+        names={STATUS_CHOICES}
+        value={filter.status}
+        change={(status) => change({ status })}
+      />
+      <Choice
+        label="Assignee"
+        none="Any assignee"
+        names={OWNER_CHOICES}
+        value={filter.owner}
+        change={(owner) => change({ owner })}
+      />
+      <MultiSelect
+        aria-label="Severity"
+        placeholder={filter.severity.length === 0 ? "Any severity" : ""}
+        clearable
+        clearButtonProps={{ "aria-label": "Any severity" }}
+        data={Object.entries(SEVERITIES).map(([value, label]) => ({ value, label }))}
+        value={[...filter.severity]}
+        onChange={(severity) => change({ severity })}
+        style={{ flex: "1 1 10rem", maxWidth: "18rem" }}
+      />
+      <RuleSelect names={names} value={filter.ruleId} change={(ruleId) => change({ ruleId })} />
+      <TypedText
+        label="Search by ID"
+        title="The beginning of an ID"
+        value={filter.text}
+        change={(text) => change({ text })}
+      />
+      <Select
+        aria-label="Order"
+        allowDeselect={false}
+        data={Object.entries(CASE_SORTS).map(([value, label]) => ({ value, label }))}
+        value={filter.sort}
+        onChange={(sort) => change({ sort: sort ?? "severity" })}
+        w="11rem"
+      />
+    </Group>
+  );
+}

@@ -1,0 +1,88 @@
+import { Button, Checkbox, Group, Modal, Radio, Textarea } from "@mantine/core";
+import { useState } from "react";
+import type { CaseDetail, CaseOutcome } from "../api/types";
+import { ErrorAlert } from "../components/ErrorAlert";
+import { formatNumber } from "../format";
+import { notifySuccess } from "../notifications";
+import { OUTCOMES } from "./caseQueue";
+import { useMarkCase, useStatus } from "./useCaseChanges";
+
+interface Props {
+  detail: CaseDetail;
+  /** The position of the newest alert that the user has seen. Later ones open the next case. */
+  through: string | undefined;
+  close: () => void;
+}
+
+/** Closes a case with an outcome, and marks its unreviewed alerts in the same way. */
+export function CloseDialog({ detail, through, close }: Props) {
+  const [outcome, setOutcome] = useState<CaseOutcome>("FRAUD");
+  const [marks, setMarks] = useState(true);
+  const [comment, setComment] = useState("");
+  const setStatus = useStatus(detail, { quiet: true });
+  const markCase = useMarkCase(detail);
+  const verdict = outcome === "INCONCLUSIVE" ? null : outcome;
+  const save = () =>
+    setStatus.mutate(
+      { status: "CLOSED", outcome, through, comment },
+      {
+        onSuccess: () => {
+          notifySuccess(`Case ${detail.caseId} closed`);
+          close();
+        },
+      },
+    );
+  const markAndSave = () => {
+    if (verdict === null || !marks || detail.unreviewed === 0) {
+      save();
+      return;
+    }
+    markCase.mutate(
+      { verdict, through },
+      { onSuccess: ({ body }) => (body.remaining > 0 && body.marked > 0 ? markAndSave() : save()) },
+    );
+  };
+  return (
+    <Modal opened onClose={close} title={`Close case ${detail.caseId}`}>
+      <form
+        onSubmit={(event) => {
+          event.preventDefault();
+          markAndSave();
+        }}
+      >
+        <Radio.Group label="Outcome" value={outcome} onChange={(value) => setOutcome(value)} data-autofocus>
+          {Object.entries(OUTCOMES).map(([value, label]) => (
+            <Radio key={value} value={value} label={label} my={6} />
+          ))}
+        </Radio.Group>
+        {verdict !== null && detail.unreviewed > 0 && (
+          <Checkbox
+            label={`Mark the ${formatNumber(detail.unreviewed)} unreviewed alerts as ${OUTCOMES[verdict].toLowerCase()}`}
+            checked={marks}
+            onChange={(event) => setMarks(event.currentTarget.checked)}
+            mt="sm"
+          />
+        )}
+        <Textarea
+          label="Comment"
+          value={comment}
+          maxLength={2_000}
+          autosize
+          minRows={2}
+          maxRows={8}
+          onChange={(event) => setComment(event.currentTarget.value)}
+          mt="sm"
+        />
+        {setStatus.error && <ErrorAlert error={setStatus.error} />}
+        <Group justify="flex-end" mt="md">
+          <Button variant="default" onClick={close}>
+            Cancel
+          </Button>
+          <Button type="submit" loading={setStatus.isPending || markCase.isPending}>
+            Close case
+          </Button>
+        </Group>
+      </form>
+    </Modal>
+  );
+}

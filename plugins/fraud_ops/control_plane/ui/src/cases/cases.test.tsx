@@ -1,0 +1,189 @@
+// @vitest-environment jsdom
+import { screen, waitFor, within } from "@testing-library/react";
+import userEvent from "@testing-library/user-event";
+import { http, HttpResponse } from "msw";
+import { Route, Routes } from "react-router";
+import { afterEach, expect, test } from "vitest";
+import { API } from "../api/http";
+import type { CaseDetail } from "../api/types";
+import { mockServer } from "../testing/mockServer";
+import { renderPage } from "../testing/renderPage";
+import { alert, ANALYST, rule, SCHEMA, VIEWER } from "../testing/samples";
+import { actionText } from "./CaseHistory";
+import CasePage from "./CasePage";
+import { caseAddress, caseFilterOf, caseQuery } from "./caseQueue";
+import CasesPage from "./CasesPage";
+
+let stored: CaseDetail = caseDetail(5);
+let sent: { path: string; body: unknown; revision: string | null }[] = [];
+
+const server = mockServer(
+  http.get(`*${API}/me`, () => HttpResponse.json(ANALYST)),
+  http.get(`*${API}/schema`, () => HttpResponse.json(SCHEMA)),
+  http.get(`*${API}/rules`, () => HttpResponse.json({ items: [rule()], next: null })),
+  http.get(`*${API}/alerts`, () => HttpResponse.json({ items: [alert("b"), alert("a")], next: null })),
+  http.get(`*${API}/cases/5`, () => HttpResponse.json(stored)),
+  http.get(`*${API}/cases`, ({ request }) => {
+    const params = new URL(request.url).searchParams;
+    if (params.get("alertId") !== null || params.has("before")) return HttpResponse.json({ items: [], next: null });
+    if (params.has("after")) return HttpResponse.json({ items: [caseDetail(6)], next: null });
+    return HttpResponse.json({ items: [caseDetail(5), caseDetail(6)], next: null });
+  }),
+);
+
+afterEach(() => {
+  stored = caseDetail(5);
+  sent = [];
+  window.localStorage.clear();
+});
+
+function caseDetail(caseId: number, members: Partial<CaseDetail> = {}): CaseDetail {
+  return {
+    caseId,
+    entityField: "payeeId",
+    entityValue: String(caseId * 100),
+    status: "OPEN",
+    outcome: null,
+    assignee: null,
+    severity: "high",
+    alerts: 2,
+    firstAlert: 1_700_000_000_000,
+    lastAlert: 1_700_000_500_000,
+    revision: 3,
+    updatedAt: null,
+    updatedBy: null,
+    fraud: 0,
+    notFraud: 0,
+    unreviewed: 2,
+    rules: [
+      { ruleId: 1, alerts: 1 },
+      { ruleId: 2, alerts: 1 },
+    ],
+    events: [],
+    sameEntity: [],
+    related: [],
+    ...members,
+  };
+}
+
+/** Records the changes that the page sends, and answers them. */
+function accept(method: "put" | "post", path: string, body: object, status = 200) {
+  server.use(
+    http[method](`*${API}${path}`, async ({ request }) => {
+      const revision = request.headers.get("If-Match");
+      if ("caseId" in body) stored = body as CaseDetail;
+      sent.push({ path: new URL(request.url).pathname.replace(API, ""), body: await request.json(), revision });
+      return HttpResponse.json(body, { status });
+    }),
+  );
+}
+
+function renderCase(at = "/cases/5") {
+  renderPage(
+    <Routes>
+      <Route path="cases" element={<CasesPage />} />
+      <Route path="cases/:id" element={<CasePage />} />
+    </Routes>,
+    { at },
+  );
+}
+
+test("the filter is in the address, and the queue has open cases without one", () => {
+  const none = caseFilterOf(new URLSearchParams());
+  expect(caseAddress(none)).toBe("");
+  expect(caseQuery(none, "ann")).toBe("status=OPEN&status=IN_WORK&sort=severity");
+  const mine = { ...none, status: "ANY", owner: "mine", severity: ["high", "low"], text: "42" };
+  expect(caseQuery(mine, "ann")).toBe("assignee=ann&text=42&sort=severity&severity=high&severity=low");
+  expect(caseFilterOf(new URLSearchParams(caseAddress(mine)))).toEqual(mine);
+});
+
+test("j and k move between the cases, and Enter opens one", async () => {
+  renderCase("/cases?owner=unassigned");
+  const first = await screen.findByRole("link", { name: "Payer 500" });
+  expect(first).toHaveAttribute("href", "/cases/5?owner=unassigned");
+  expect(screen.getByRole("row", { name: /Payer 500/u })).toHaveTextContent("Rule number 1 (1), Rule 2 (1)");
+  await userEvent.keyboard("j");
+  expect(first).toHaveFocus();
+  await userEvent.keyboard("j");
+  expect(screen.getByRole("link", { name: "Payer 600" })).toHaveFocus();
+  await userEvent.keyboard("k{Enter}");
+  expect(await screen.findByRole("heading", { level: 1, name: "Payer 500" })).toBeVisible();
+});
+
+test("single-key shortcuts can be turned off", async () => {
+  renderCase("/cases");
+  const first = await screen.findByRole("link", { name: "Payer 500" });
+  await userEvent.click(screen.getByRole("button", { name: "Shortcuts" }));
+  await userEvent.click(await screen.findByRole("switch", { name: "Single-key shortcuts" }));
+  await userEvent.keyboard("{Escape}");
+  await waitFor(() => expect(screen.queryByRole("dialog")).toBeNull());
+  await userEvent.keyboard("j");
+  expect(first).not.toHaveFocus();
+});
+
+test("j opens the next case of the queue", async () => {
+  server.use(http.get(`*${API}/cases/6`, () => HttpResponse.json(caseDetail(6))));
+  renderCase("/cases/5?owner=unassigned");
+  expect(await screen.findByRole("link", { name: "Next case" })).toHaveAttribute("href", "/cases/6?owner=unassigned");
+  await userEvent.keyboard("j");
+  expect(await screen.findByRole("heading", { level: 1, name: "Payer 600" })).toBeVisible();
+});
+
+test("a change names the revision that the user has read, and a conflict loads the case again", async () => {
+  renderCase();
+  accept("put", "/cases/5/assignee", { title: "Changed by another user", detail: "" }, 412);
+  await userEvent.click(await screen.findByRole("button", { name: "Assign to me" }));
+  await waitFor(() => expect(sent).toHaveLength(1));
+  expect(sent[0]).toEqual({ path: "/cases/5/assignee", body: { assignee: "ann" }, revision: '"3"' });
+  accept("put", "/cases/5/assignee", caseDetail(5, { assignee: "ann", revision: 4 }));
+  await userEvent.click(await screen.findByRole("button", { name: "Assign to me" }));
+  expect(await screen.findByText("Assigned to ann")).toBeVisible();
+});
+
+test("a case closes with its unreviewed alerts marked, up to the newest alert on the page", async () => {
+  accept("post", "/cases/5/marks", { marked: 2, unchanged: 0, remaining: 0, unknown: [] });
+  accept("put", "/cases/5/status", caseDetail(5, { status: "CLOSED", outcome: "NOT_FRAUD", revision: 4 }));
+  renderCase();
+  await screen.findAllByRole("listitem");
+  await userEvent.keyboard("c");
+  const dialog = await screen.findByRole("dialog");
+  await userEvent.click(within(dialog).getByRole("radio", { name: "Not fraud" }));
+  expect(within(dialog).getByRole("checkbox", { name: "Mark the 2 unreviewed alerts as not fraud" })).toBeChecked();
+  await userEvent.type(within(dialog).getByRole("textbox", { name: "Comment" }), "salary");
+  await userEvent.click(within(dialog).getByRole("button", { name: "Close case" }));
+  expect(await screen.findByText("Closed: not fraud")).toBeVisible();
+  expect(sent.map(({ path, body }) => [path, body])).toEqual([
+    ["/cases/5/marks", { verdict: "NOT_FRAUD", through: "0-b" }],
+    ["/cases/5/status", { status: "CLOSED", outcome: "NOT_FRAUD", through: "0-b", comment: "salary" }],
+  ]);
+});
+
+test("a selection of alerts is marked at once", async () => {
+  accept("post", "/alerts/marks", { marked: 1, unchanged: 0, remaining: 0, unknown: [] });
+  renderCase();
+  const boxes = await screen.findAllByRole("checkbox", { name: /Select alert/u });
+  await userEvent.click(boxes[1] as HTMLElement);
+  expect(screen.getByText("1 selected")).toBeVisible();
+  await userEvent.click(screen.getByRole("button", { name: "Mark as fraud" }));
+  await waitFor(() => expect(screen.queryByText("1 selected")).toBeNull());
+  expect(sent[0]?.body).toEqual({ alertIds: ["a"], verdict: "FRAUD" });
+});
+
+test("a viewer sees a case without its actions", async () => {
+  server.use(http.get(`*${API}/me`, () => HttpResponse.json(VIEWER)));
+  renderCase();
+  expect(await screen.findByRole("link", { name: "Next case" })).toBeVisible();
+  for (const name of [/Assign/u, /Close case/u, /Start work/u, /Mark/u, /Add comment/u]) {
+    expect(screen.queryByRole("button", { name })).toBeNull();
+  }
+  expect(screen.queryByRole("checkbox")).toBeNull();
+});
+
+test("events are described in words", () => {
+  expect(actionText({ action: "assign", detail: { assignee: null } })).toBe("removed the assignee");
+  expect(actionText({ action: "status", detail: { status: "CLOSED", outcome: "FRAUD" } })).toBe("closed as fraud");
+  expect(actionText({ action: "status", detail: { status: "IN_WORK", outcome: null } })).toBe(
+    "set the status to in work",
+  );
+  expect(actionText({ action: "mark", detail: { verdict: "FRAUD", alerts: 12 } })).toBe("marked as fraud: 12 alerts");
+});
