@@ -307,6 +307,6 @@ def _pattern(path: str) -> str:
     path = path.replace("/saved-searches/night", "/saved-searches/{name}").replace(
         "/saved-searches/none", "/saved-searches/{name}"
     )
-    for thing in ("rules", "approvals", "snoozes"):
+    for thing in ("rules", "approvals", "snoozes", "cases"):
         path = path.replace(f"/{thing}/7", f"/{thing}/{{{thing[:-1]}_id}}")
     return path
