@@ -42,7 +42,7 @@ with DAG(
             "",
             type="string",
             title="Limits to try",
-            description="Separated by commas. Empty: 50 around the rule's own limit.",
+            description="Separated by commas. Empty: quantiles of the aggregate.",
         ),
     },
     default_args=defaults(retries=0),

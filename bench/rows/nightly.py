@@ -122,7 +122,7 @@ def _measure_whatif(_: Lab | None, scale: Scale) -> Mapping[str, float]:
         query = WhatIfQuery("1", FIRST, FIRST.plus(6), (Decimal(1_500),), windows=False)
         one = what_if(query, made.store, made.schema, made.settings)
         curve = what_if(WhatIfQuery("1", FIRST, FIRST.plus(6), windows=False), made.store, made.schema, made.settings)
-    assert len(curve.limits) >= 50, "the curve has fewer than 50 limits"
+    assert len(curve.limits) >= 10, "the curve has fewer than 10 limits"
     return {"week_s": one.seconds, "curve_s": curve.seconds, "curve_factor": curve.seconds / one.seconds}
 
 

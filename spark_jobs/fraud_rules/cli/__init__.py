@@ -28,6 +28,7 @@ from fraud_rules.cli import (
     rules,
     status,
     topics,
+    whatif,
 )
 from fraud_rules.errors import FraudError, kinds_of_error
 
@@ -75,7 +76,7 @@ app.command()(status.status)
 app.command()(record.record)
 app.command()(replay.replay)
 app.command()(nightly.reevaluate)
-app.command()(nightly.whatif)
+app.command()(whatif.whatif)
 app.command(name="warm-up")(nightly.warm_up)
 for _command in sorted(entry_points(group="fraud_rules.commands"), key=lambda point: point.name):
     app.command(name=_command.name)(_command.load())  # commands of packages above this one, such as the demo

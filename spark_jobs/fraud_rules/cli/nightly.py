@@ -1,4 +1,4 @@
-"""`fraud archive`, `fraud reevaluate`, `fraud warm-up`, `fraud whatif`: run the batch jobs on this machine."""
+"""`fraud archive`, `fraud reevaluate`, `fraud warm-up`: run the batch jobs on this machine."""
 
 from __future__ import annotations
 
@@ -14,8 +14,6 @@ from fraud_rules.runtime.clock import now_ms
 Archive = Annotated[Path | None, typer.Option("--archive", help="Folder of the archive.", show_default="var/archive")]
 Master = Annotated[str, typer.Option(help="Spark's master.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
-
-MOST_SHOWN = 10
 
 
 archive_app = typer.Typer(invoke_without_command=True, rich_markup_mode=None)
@@ -175,58 +173,3 @@ def warm_up(
         said = f"refused: {each.refused}" if each.refused else f"{each.rows} past transactions"
         print(f"rule {each.rule_id}, version {each.version}: {said}")
     print(f"{len(result.warm_ups)} warm-ups in {result.seconds} s")
-
-
-def whatif(
-    rule: Annotated[str, typer.Argument(help="A rule file, or the id of a rule in force.", show_default=False)],
-    days: Annotated[int, typer.Option("--days", min=1, max=400, help="Number of days.")] = 7,
-    until: Annotated[
-        str | None,
-        typer.Option(help="The last day, for example 2026-11-20 (UTC).", show_default="the last archived day"),
-    ] = None,
-    limits: Annotated[
-        str, typer.Option(help="Limits to try, separated by commas.", show_default="50 around the rule's limit")
-    ] = "",
-    windows: Annotated[
-        bool, typer.Option("--windows/--no-windows", help="Also try shorter and longer windows.")
-    ] = True,
-    folder: Archive = None,
-    processes: Annotated[int, typer.Option(min=1, max=64, help="Number of processes.")] = 2,
-    as_json: AsJson = False,
-) -> None:
-    """Evaluate a rule on past days: its alerts by count, key and time, and its overlap with other rules.
-
-    The command reads the archive only and publishes nothing.
-
-    \b
-    Examples:
-      fraud whatif draft.yaml --days 7
-      fraud whatif 3 --days 30 --limits 100,200,500,1000 --json | jq .limits
-    """
-    from fraud_rules.batch.archive.store import ArchiveStore
-    from fraud_rules.batch.whatif.run import WhatIfQuery, last_day, save_result, what_if
-    from fraud_rules.batch.whatif.variants import limits_of
-    from fraud_rules.cli.display.output import print_json
-    from fraud_rules.model.day import Day
-
-    here = load_context()
-    store = ArchiveStore(folder or here.project.var / "archive")
-    last = Day.parse(until) if until else last_day(store)
-    question = WhatIfQuery(rule, last.plus(1 - days), last, limits_of(limits), windows, processes)
-    result = what_if(question, store, here.schema, here.settings)
-    page = save_result(result, store)
-    if as_json:
-        print_json(result)
-        return
-    print(
-        f"{result.days[0]} to {result.days[-1]}: {result.transactions} transactions, would have fired "
-        f"{result.fires} times for {result.keys} keys ({result.suppressed} more suppressed by its cool-down), "
-        f"in {result.seconds} s"
-    )
-    for key, count in result.busiest[:MOST_SHOWN]:
-        print(f"  {count:>8}  {', '.join(f'{name}={value}' for name, value in key.items()) or 'all transactions'}")
-    for other in result.overlap:
-        print(
-            f"  rule {other.rule_id} {other.name}: {other.both} of its {other.alerts} alerts on the same transactions"
-        )
-    print(page)

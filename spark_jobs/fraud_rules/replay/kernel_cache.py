@@ -80,7 +80,8 @@ def _count() -> None:
 
     entry = read_entry(0, 1, msgspec.json.encode(_RULE), _schema(), RuleLimits())
     assert isinstance(entry.change, Rule), "the rule is valid"
-    LimitCurve([entry.change], _schema()).add(np.zeros((0, O_WIDTH), dtype=np.int64))
+    curve = LimitCurve(entry.change, [entry.change.limit], _schema())
+    curve.add(np.zeros((0, O_WIDTH), dtype=np.int64), np.zeros(0, dtype=np.int8))
 
 
 def _schema() -> TransactionSchema:

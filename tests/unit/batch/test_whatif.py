@@ -75,9 +75,8 @@ def test_other_windows_are_left_out_on_request(site: Site, tmp_path: Path) -> No
 def test_both_days_by_the_id_of_a_rule_in_force(site: Site) -> None:
     result = what_if(WhatIfQuery("7", DAY, DAY.plus(1), processes=1), site.store, site.schema, site.settings)
     assert result.fires == 8
-    assert len(result.limits) >= 50 and dict(result.limits)[Decimal(20)] == 8
-    counts = [count for _, count in result.limits]
-    assert counts == sorted(counts, reverse=True)
+    limits = [(format(limit, "f"), count) for limit, count in result.limits]
+    assert limits == [("0", 11), *((str(10 * i), 10 - i) for i in range(1, 11))]
 
 
 def test_a_cool_down_suppresses_alerts(site: Site, tmp_path: Path) -> None:
@@ -123,7 +122,7 @@ CONDITIONS: list[dict[str, Any]] = [
 @pytest.mark.parametrize("condition", CONDITIONS, ids=lambda members: " ".join(map(str, members.values())))
 def test_the_curve_equals_one_draft_per_limit(tmp_path: Path, condition: dict[str, Any]) -> None:
     """Counted from evaluations made once, or a rule a limit: it must be the same. With a baseline, the limit is the
-    factor."""
+    factor. So must be the caught frauds and the false alerts, whose labels name each third transaction."""
     chance = random.Random(5)
     steps: list[dict[str, Any]] = [{"at": DAY.start_ms, "rule": RULE}]
     for number in range(120):
@@ -136,13 +135,23 @@ def test_the_curve_equals_one_draft_per_limit(tmp_path: Path, condition: dict[st
     negative = [] if "deviations" in condition.get("baseline", {}) else ["-1"]
     limits = tuple(map(Decimal, (*negative, "0", "0.5", "2", "3", "3.005", "4", "9000000000000000")))
     rule = draft(tmp_path, **{"windowMinutes": 2, **condition})
-    curve = what_if(WhatIfQuery(rule, DAY, DAY, limits, processes=1), site.store, site.schema, site.settings).limits
-    one_by_one = []
+    labels = tmp_path / "labels.csv"
+    marked = {number: chance.random() < 0.4 for number in range(0, 120, 3)}
+    labels.write_text("transactionId,label\n" + "".join(f"{each},{int(fraud)}\n" for each, fraud in marked.items()))
+    asked = WhatIfQuery(rule, DAY, DAY, limits, processes=1, labels=labels)
+    result = what_if(asked, site.store, site.schema, site.settings)
+    curve, one_by_one = result.limits, []
+    caught: list[tuple[int, int]] = []
     for limit in limits:
         rule = draft(tmp_path, **{"windowMinutes": 2, **condition, "limit": float(limit)})
         asked = WhatIfQuery(rule, DAY, DAY, (Decimal(1),), windows=False, processes=1)
-        one_by_one.append((limit, what_if(asked, site.store, site.schema, site.settings).fires))
+        alone = what_if(asked, site.store, site.schema, site.settings)
+        one_by_one.append((limit, alone.fires))
+        verdicts = [marked[int(fire.transaction_id)] for fire in alone.first if fire.transaction_id in marked]
+        caught.append((sum(verdicts), len(verdicts) - sum(verdicts)))
     assert curve == one_by_one
+    assert result.labels is not None and result.labels.by_limit == caught
+    assert (result.labels.fraud, result.labels.not_fraud) == (sum(marked.values()), 40 - sum(marked.values()))
     assert len({count for _, count in curve}) > 1, "no limit makes a difference"
 
 

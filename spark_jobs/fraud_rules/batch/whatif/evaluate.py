@@ -15,8 +15,10 @@ from fraud_rules.batch.archive.manifest import FileEntry
 from fraud_rules.batch.archive.store import ArchiveStore
 from fraud_rules.batch.reevaluation.evaluate import DayRun
 from fraud_rules.batch.reevaluation.feed import DayFeed
+from fraud_rules.batch.whatif.labels import CLASSES, Classes, Labels
 from fraud_rules.batch.whatif.variants import Variants
 from fraud_rules.configuration.settings import DetectorSettings
+from fraud_rules.engine.alert import triggering_value
 from fraud_rules.engine.state.grouping_state import AcceptResult
 from fraud_rules.engine.window import layout as at
 from fraud_rules.engine.window.curve import LimitCurve
@@ -25,17 +27,21 @@ from fraud_rules.model.day import Day
 from fraud_rules.model.schema import ID_FIELD, TIME_FIELD, TransactionSchema
 from fraud_rules.model.transaction import Column, TransactionBatch
 
-__all__ = ["Fires", "WhatIfWork", "evaluate_variants"]
+__all__ = ["KEPT", "DraftFire", "Fires", "WhatIfWork", "evaluate_variants"]
 
 KEPT = 2_000_000
-"""The most fires of the draft that are kept individually. All fires are counted."""
+"""The most fires of the draft that a process keeps individually. All fires are counted."""
 
 Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
 class WhatIfWork:
-    """The inputs: files of days in order, from event time `since_ms` on. Fires count from `start_ms` on."""
+    """The inputs: files of days in order, from event time `since_ms` on. Fires count from `start_ms` on.
+
+    `values`: keep the aggregate of each fire of the draft.
+    """
 
     archive: ArchiveStore
     days: tuple[tuple[Day, tuple[FileEntry, ...]], ...]
@@ -44,30 +50,62 @@ class WhatIfWork:
     variants: Variants
     since_ms: int
     start_ms: int
+    labels: Labels
+    values: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DraftFire:
+    """One fire of the draft. `label` is a class of `labels`; `value` is the aggregate as a decimal, or empty."""
+
+    time_ms: int
+    transaction_id: int | str
+    key: tuple[object, ...]
+    label: int
+    value: str = ""
 
 
 @dataclass(slots=True)
 class Fires:
-    """The fires. `counts` are by variant. For the draft, up to KEPT fires have time, key and transaction."""
+    """The fires. `by_rule` int64[CLASSES, rules] and `by_limit` int64[CLASSES, limits] count them by class of the
+    transaction. `found`, `caught` and `held` bool[labels] mark the labels of transactions of the days, of fires of the
+    draft, and of fires that its cool-down suppressed. `kept` has up to KEPT fires of the draft for each process.
+    """
 
+    by_rule: Ints
+    by_limit: Ints
+    found: Bools
+    caught: Bools
+    held: Bools
     transactions: int = 0
-    counts: Counter[int] = field(default_factory=Counter)
     suppressed: int = 0
     by_hour: Counter[int] = field(default_factory=Counter)
     by_key: Counter[tuple[object, ...]] = field(default_factory=Counter)
-    ids: list[int | str] = field(default_factory=list)
-    times_ms: list[int] = field(default_factory=list)
-    keys: list[tuple[object, ...]] = field(default_factory=list)
+    kept: list[DraftFire] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, variants: Variants, labels: int) -> Fires:
+        """No fires."""
+        rules = np.zeros((CLASSES, len(variants.rules)), np.int64)
+        limits = np.zeros((CLASSES, len(variants.limits)), np.int64)
+        found, caught, held = (np.zeros(labels, np.bool_) for _ in range(3))
+        return cls(rules, limits, found, caught, held)
+
+    @property
+    def of_draft(self) -> int:
+        """The number of fires of the draft."""
+        return int(self.by_rule[:, 0].sum())
 
     def add(self, other: Fires) -> None:
         """Add the fires of another share of the keys."""
-        self.counts.update(other.counts)
+        self.by_rule += other.by_rule
+        self.by_limit += other.by_limit
+        self.caught |= other.caught
+        self.held |= other.held
         self.suppressed += other.suppressed
         self.by_hour.update(other.by_hour)
         self.by_key.update(other.by_key)
-        self.ids += other.ids
-        self.times_ms += other.times_ms
-        self.keys += other.keys
+        self.kept += other.kept
 
 
 def evaluate_variants(work: WhatIfWork, processes: int) -> Fires:
@@ -91,7 +129,8 @@ def _share(work: WhatIfWork, key_group: int) -> Fires:
     run = DayRun([key_group], variants.timeline(), schema, settings, {}, watch.note)
     for _, files in work.days:
         for rows in DayFeed(work.archive, files, schema, None, work.since_ms).slices():
-            watch.count(rows)
+            if key_group == 0:  # each process reads all rows
+                watch.count(rows)
             for _ in run.process(rows, 0):
                 raise AssertionError("an observed engine writes no alerts")
     return watch.result()
@@ -101,18 +140,28 @@ class _Watch:
     """Observes the kernel's output, because variants only need a count, not alerts."""
 
     def __init__(self, work: WhatIfWork) -> None:
+        variants = work.variants
         self._work = work
-        self._schema = work.variants.schema(work.schema)
-        self._curve = LimitCurve(work.variants.limit_rules if work.variants.share_evaluations else (), self._schema)
-        self.fires = Fires()
+        self._labels = work.labels
+        self._schema = variants.schema(work.schema)
+        shared = variants.limits if variants.share_evaluations else ()
+        self._curve = LimitCurve(variants.draft, shared, self._schema, CLASSES)
+        self.fires = Fires.of(variants, len(work.labels))
 
     def result(self) -> Fires:
         """All fires."""
-        self.fires.counts.update(dict(enumerate(self._curve.counts.tolist(), start=1)))
-        return self.fires
+        variants, fires = self._work.variants, self.fires
+        shared = variants.share_evaluations
+        fires.by_limit = self._curve.counts if shared else fires.by_rule[:, 1 : 1 + len(variants.limits)].copy()
+        return fires
 
     def count(self, rows: TransactionBatch) -> None:
-        self.fires.transactions += int((rows.columns[TIME_FIELD].values >= self._work.start_ms).sum())
+        """Count the transactions of the days, and find those with labels."""
+        of_days = rows.columns[TIME_FIELD].values >= self._work.start_ms
+        self.fires.transactions += int(of_days.sum())
+        if len(self._labels):
+            places = self._labels.places(rows.columns[ID_FIELD])[of_days]
+            self.fires.found[places[places >= 0]] = True
 
     def note(self, rows: TransactionBatch, fields: tuple[str, ...], plan: GroupingPlan, taken: AcceptResult) -> None:
         """Count the fires of some rows."""
@@ -121,20 +170,26 @@ class _Watch:
             return
         if rows.columns[TIME_FIELD].values.min() < self._work.start_ms:
             output = output[rows.columns[TIME_FIELD].values[output[:, at.O_ROW]] >= self._work.start_ms]
-        is_draft = np.array([each.rule.rule_id == 1 for each in plan.in_force])
-        of_draft = output if is_draft.all() else output[is_draft[output[:, at.O_RULE]]]
-        self._curve.add(of_draft)
-        fired = output[output[:, at.O_FIRED] == at.FIRED_YES, at.O_RULE]
-        for position, count in enumerate(np.bincount(fired, minlength=len(plan.in_force)).tolist()):
-            if count:
-                self.fires.counts[plan.in_force[position].rule.rule_id - 1] += count
-        became = of_draft[:, at.O_FIRED]
-        self.fires.suppressed += int((became == at.FIRED_SUPPRESSED).sum())
-        self._detail(rows, fields, of_draft[became == at.FIRED_YES, at.O_ROW])
+        places = self._labels.places(rows.columns[ID_FIELD])[output[:, at.O_ROW]]
+        classes = self._labels.classes_at(places)
+        positions = np.array([each.rule.rule_id - 1 for each in plan.in_force])[output[:, at.O_RULE]]
+        became, of_draft = output[:, at.O_FIRED], positions == 0
+        self._curve.add(output[of_draft], classes[of_draft])
+        fired = became == at.FIRED_YES
+        np.add.at(self.fires.by_rule, (classes[fired], positions[fired]), 1)
+        held = of_draft & (became == at.FIRED_SUPPRESSED)
+        self.fires.suppressed += int(held.sum())
+        self.fires.held[places[held & (places >= 0)]] = True
+        hits = of_draft & fired
+        self.fires.caught[places[hits & (places >= 0)]] = True
+        self._detail(rows, fields, plan, output[hits], classes[hits])
 
-    def _detail(self, rows: TransactionBatch, fields: Sequence[str], places: Ints) -> None:
-        fires, fired = self.fires, rows.take(places)
-        hours, counts = np.unique(fired.columns[TIME_FIELD].values // 3_600_000, return_counts=True)
+    def _detail(
+        self, rows: TransactionBatch, fields: Sequence[str], plan: GroupingPlan, hits: Ints, classes: Classes
+    ) -> None:
+        fires, fired = self.fires, rows.take(hits[:, at.O_ROW])
+        times = fired.columns[TIME_FIELD].values
+        hours, counts = np.unique(times // 3_600_000, return_counts=True)
         fires.by_hour.update(dict(zip(hours.tolist(), counts.tolist(), strict=True)))
         no_key = np.zeros(len(fired), dtype=np.int64)
         parts = np.stack([fired.columns[name].values for name in fields] or [no_key], axis=1)
@@ -142,11 +197,17 @@ class _Watch:
         keys = [tuple(fired.row(i, self._schema)[name] for name in fields) for i in first.tolist()]
         for key, count in zip(keys, counts.tolist(), strict=True):
             fires.by_key[key] += count
-        room = KEPT - len(fires.ids)
-        if room > 0:
-            fires.ids += _ids(fired.columns[ID_FIELD])[:room]
-            fires.times_ms += fired.columns[TIME_FIELD].values[:room].tolist()
-            fires.keys += [keys[i] for i in which.reshape(-1)[:room].tolist()]
+        room = max(0, KEPT - len(fires.kept))
+        if room:
+            places = [keys[i] for i in which.reshape(-1)[:room].tolist()]
+            values = self._values(plan, hits[:room])
+            ids = _ids(fired.columns[ID_FIELD])[:room]
+            fires.kept += map(DraftFire, times[:room].tolist(), ids, places, classes[:room].tolist(), values)
+
+    def _values(self, plan: GroupingPlan, hits: Ints) -> list[str]:
+        if not self._work.values:
+            return [""] * len(hits)
+        return [triggering_value(plan.in_force[row[at.O_RULE]], row, self._schema) for row in hits.tolist()]
 
 
 def _ids(column: Column) -> list[int | str]:

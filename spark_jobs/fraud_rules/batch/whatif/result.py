@@ -12,7 +12,16 @@ from fraud_rules.batch.reevaluation.page import shown_time
 from fraud_rules.batch.reevaluation.plots import bars, curve
 from fraud_rules.model.day import DAY_MS, Day
 
-__all__ = ["RuleOverlap", "WhatIfResult", "encode_whatif", "whatif_page"]
+__all__ = [
+    "LabelFigures",
+    "RuleOverlap",
+    "Suggestion",
+    "WhatIfResult",
+    "encode_whatif",
+    "label_text",
+    "suggestion_text",
+    "whatif_page",
+]
 
 MOST_KEYS = 20
 MOST_LISTED = 200
@@ -35,6 +44,42 @@ class Fire(msgspec.Struct, frozen=True, rename="camel"):
     key: dict[str, int | str | Decimal]
 
 
+class LabelFigures(msgspec.Struct, frozen=True, rename="camel"):
+    """The labelled transactions and the draft's fires on them.
+
+    `fraud` and `not_fraud` count labels of transactions of the days, `outside` those of other transactions, and
+    `skipped` lines by reason. `caught` and `false_alerts` are fires on labelled transactions; `suppressed` are frauds
+    on which the cool-down suppressed the fire. `missed` lists the first frauds without a fire. `by_limit` has caught
+    frauds and false alerts for each of the result's limits.
+    """
+
+    fraud: int
+    not_fraud: int
+    outside: int
+    skipped: dict[str, int]
+    caught: int
+    false_alerts: int
+    suppressed: int
+    missed: list[int | str]
+    by_limit: list[tuple[int, int]]
+
+
+class Suggestion(msgspec.Struct, frozen=True, rename="camel"):
+    """The limit that comes closest to a wish. `limit` and the counts with it are None if no limit fulfils the wish.
+
+    `wanted` is ALERTS_PER_DAY (the most alerts a day that do not exceed `target`), PRECISION (the most caught frauds
+    with this share of frauds among the labelled alerts) or PRECISION_OF_ALL (among all alerts, if no label says that a
+    transaction is not fraud).
+    """
+
+    wanted: str
+    target: float
+    limit: Decimal | None
+    fires: int | None
+    caught: int | None
+    false_alerts: int | None
+
+
 class WhatIfResult(msgspec.Struct, frozen=True, rename="camel"):
     """The fires of the draft. `limits` and `windows_ms` pair each variant with its number of fires.
 
@@ -55,9 +100,66 @@ class WhatIfResult(msgspec.Struct, frozen=True, rename="camel"):
     first: list[Fire]
     evaluated_ms: int
     seconds: float
+    labels: LabelFigures | None = None
+    suggestions: list[Suggestion] = []
 
 
 encode_whatif = msgspec.json.Encoder(decimal_format="number").encode
+
+
+def label_text(result: WhatIfResult) -> list[str]:
+    """The figures about labels in sentences, each with its base. Empty without labels."""
+    labels = result.labels
+    if labels is None:
+        return []
+    known = labels.caught + labels.false_alerts
+    days = "1 day" if len(result.days) == 1 else f"{len(result.days)} days"
+    lines = [
+        (
+            f"catches {labels.caught:,} of {labels.fraud:,} confirmed frauds, {labels.false_alerts:,} of "
+            f"{labels.not_fraud:,} false alerts (labelled transactions of the {days})"
+        ),
+        (
+            f"precision {ratio(labels.caught, known)} of the labelled alerts, "
+            f"recall {ratio(labels.caught, labels.fraud)} of the confirmed frauds; "
+            f"{result.fires - known:,} of {result.fires:,} alerts have no label"
+        ),
+    ]
+    if labels.suppressed:
+        lines.append(f"the cool-down suppresses the alerts of {labels.suppressed:,} further confirmed frauds")
+    if labels.outside:
+        lines.append(f"{labels.outside:,} labels belong to transactions outside the {days}")
+    if labels.skipped:
+        reasons = ", ".join(f"{count:,} {reason}" for reason, count in sorted(labels.skipped.items()))
+        lines.append(f"{sum(labels.skipped.values()):,} lines of the labels skipped: {reasons}")
+    return lines
+
+
+def suggestion_text(found: Suggestion, result: WhatIfResult) -> str:
+    """A suggestion in words."""
+    wish = _WISHES[found.wanted].format(target=found.target)
+    if found.limit is None:
+        return f"{wish}: no limit"
+    said = f"{wish}: limit {found.limit:f}, {(found.fires or 0) / len(result.days):,.1f} alerts a day"
+    labels = result.labels
+    if labels is None:
+        return said
+    return (
+        f"{said}, catches {found.caught:,} of {labels.fraud:,} confirmed frauds, {found.false_alerts:,} of "
+        f"{labels.not_fraud:,} false alerts"
+    )
+
+
+def ratio(part: int, whole: int) -> str:
+    """A share as both of its numbers and in percent."""
+    return f"{part:,}/{whole:,} ({100 * part / whole:.0f} %)" if whole else "0/0"
+
+
+_WISHES = {
+    "ALERTS_PER_DAY": "at most {target:g} alerts a day",
+    "PRECISION": "precision of at least {target:g} among labelled alerts",
+    "PRECISION_OF_ALL": "precision of at least {target:g} if all alerts without a label are false",
+}
 
 
 def whatif_page(result: WhatIfResult) -> bytes:
@@ -82,6 +184,9 @@ def _parts(result: WhatIfResult) -> Iterator[str]:
             ("run time (s)", result.seconds),
         ]
     )
+    lines = [*label_text(result), *(suggestion_text(each, result) for each in result.suggestions)]
+    if lines:
+        yield section("Labels and suggested limits", table(["figure"], [[line] for line in lines]))
     members = [[name, _text(value)] for name, value in result.rule.items() if value not in (None, "", [], ())]
     yield section("The rule", table(["member", "value"], members))
     if result.limits:
@@ -105,7 +210,14 @@ def _curve(result: WhatIfResult) -> str:
 
 
 def _limits(result: WhatIfResult) -> str:
-    return table(["limit", "fires"], [[f"{limit:f}", count] for limit, count in result.limits])
+    labels = result.labels
+    if labels is None:
+        return table(["limit", "fires"], [[f"{limit:f}", count] for limit, count in result.limits])
+    rows = [
+        [f"{limit:f}", count, caught, wrong, ratio(caught, caught + wrong), ratio(caught, labels.fraud)]
+        for (limit, count), (caught, wrong) in zip(result.limits, labels.by_limit, strict=True)
+    ]
+    return table(["limit", "fires", "caught frauds", "false alerts", "precision (labelled)", "recall"], rows)
 
 
 def _when(result: WhatIfResult) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from pathlib import Path
 
@@ -14,7 +14,11 @@ from fraud_rules.batch.archive.store import ArchiveStore, write_whole
 from fraud_rules.batch.reevaluation.evidence import ArchivedLogs
 from fraud_rules.batch.reevaluation.published import PublishedAlerts, view_of
 from fraud_rules.batch.whatif.draft import find_draft
-from fraud_rules.batch.whatif.evaluate import Fires, WhatIfWork, evaluate_variants
+from fraud_rules.batch.whatif.evaluate import DraftFire, Fires, WhatIfWork, evaluate_variants
+from fraud_rules.batch.whatif.figures import figures_of, find_labels, suggestions_of
+from fraud_rules.batch.whatif.fires_file import write_fires
+from fraud_rules.batch.whatif.labels import Labels
+from fraud_rules.batch.whatif.limit_grid import CountedLimits, grid_of
 from fraud_rules.batch.whatif.place import FOLDER, report_name
 from fraud_rules.batch.whatif.result import (
     MOST_KEYS,
@@ -26,7 +30,7 @@ from fraud_rules.batch.whatif.result import (
     hours_of,
     whatif_page,
 )
-from fraud_rules.batch.whatif.variants import Variants, variants_of
+from fraud_rules.batch.whatif.variants import Variants, probe_of, variants_of
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.errors import DayEmpty, DayNotArchived, InputInvalid
 from fraud_rules.model.day import Day, days_between
@@ -42,7 +46,8 @@ __all__ = ["WhatIfQuery", "last_day", "save_result", "what_if"]
 class WhatIfQuery:
     """The question: a rule (a file, or an id in the log), and the first and last day of event time, inclusive.
 
-    `limits` are the limits to try. If empty, limits around the rule's own are chosen.
+    `limits` are the limits to try. If empty, they are the quantiles of the aggregate. `labels` names a file of labels.
+    `fires` names the file to list each fire in. `alerts_per_day` and `precision` ask for suggestions of a limit.
     """
 
     rule: str
@@ -51,6 +56,10 @@ class WhatIfQuery:
     limits: tuple[Decimal, ...] = ()
     windows: bool = True
     processes: int = 2
+    labels: Path | None = None
+    fires: Path | None = None
+    alerts_per_day: float | None = None
+    precision: float | None = None
 
 
 def what_if(
@@ -61,30 +70,54 @@ def what_if(
     if question.last < question.first:
         raise InputInvalid(f"{question.first} to {question.last}: the first day must not be after the last")
     manifest = archive.latest()
-    evidence = ArchivedLogs(archive, manifest, schema, settings)
-    entries = evidence.entries()
+    days = list(days_between(question.first, question.last))
+    found = find_labels(question.labels, archive, manifest, days, schema)
+    entries = ArchivedLogs(archive, manifest, schema, settings).entries()
     log = RuleTimeline(entries)
     draft = find_draft(question.rule, log, schema, settings.limits)
     variants = variants_of(draft, settings.limits, question.limits, windows=question.windows, log=log.entries)
-    work = _work(question, manifest, archive, schema, settings, variants)
-    fires = evaluate_variants(work, question.processes)
-    days = list(days_between(question.first, question.last))
+    work = _work(question, manifest, archive, schema, settings, variants, found.labels)
+    fires, counted = _evaluate(work, question)
+    shown = counted if question.limits else counted.shown(draft.limit, fires.transactions)
+    kept = sorted(fires.kept, key=lambda fire: fire.time_ms)
+    if question.fires is not None:
+        write_fires(question.fires, draft, kept, fires.of_draft)
     return WhatIfResult(
         rule=dict(draft.document),
         days=[str(day) for day in days],
         transactions=fires.transactions,
-        fires=fires.counts[0],
+        fires=fires.of_draft,
         suppressed=fires.suppressed,
         keys=len(fires.by_key),
-        limits=[(limit, fires.counts[i]) for i, limit in enumerate(variants.limits, 1)],
-        windows_ms=_windows(variants, fires),
+        limits=list(zip(shown.limits, shown.fires.tolist(), strict=True)),
+        windows_ms=_windows(work.variants, fires),
         hours=hours_of(fires.by_hour, days),
         busiest=[(_key(draft, key), count) for key, count in fires.by_key.most_common(MOST_KEYS)],
-        overlap=_overlap(archive, manifest, days, fires, entries),
-        first=_first(draft, fires),
+        overlap=_overlap(archive, manifest, days, kept, entries),
+        first=[Fire(each.transaction_id, each.time_ms, _key(draft, each.key)) for each in kept[:MOST_LISTED]],
         evaluated_ms=now_ms(),
         seconds=round(time.monotonic() - started, 3),
+        labels=None if question.labels is None else figures_of(found, fires, shown),
+        suggestions=suggestions_of(
+            question.alerts_per_day, question.precision, counted, found.labels, fires, len(days)
+        ),
     )
+
+
+def _evaluate(work: WhatIfWork, question: WhatIfQuery) -> tuple[Fires, CountedLimits]:
+    """Evaluate the draft and all limits. If earlier alerts have an effect, a first pass without it finds the limits."""
+    variants = work.variants
+    if not question.limits:
+        declared = work.schema.field(variants.draft.aggregate_field or "")
+        grid = grid_of(variants.draft, 0 if declared is None else declared.scale)
+        if not variants.share_evaluations:
+            probe = replace(work, variants=probe_of(variants, grid), values=False)
+            probed = evaluate_variants(probe, question.processes)
+            counted = CountedLimits(grid, probed.by_limit).shown(variants.draft.limit, probed.transactions)
+            grid = counted.limits
+        work = replace(work, variants=replace(variants, limits=grid))
+    fires = evaluate_variants(work, question.processes)
+    return fires, CountedLimits(work.variants.limits, fires.by_limit)
 
 
 def save_result(result: WhatIfResult, archive: ArchiveStore) -> Path:
@@ -113,6 +146,7 @@ def _work(
     schema: TransactionSchema,
     settings: DetectorSettings,
     variants: Variants,
+    labels: Labels,
 ) -> WhatIfWork:
     if question.last.start_ms >= manifest.complete_until_ms and not manifest.of(Table.IMPORTED, question.last):
         raise DayNotArchived(f"{question.last} is not in the archive yet: run the archive first (fraud archive)")
@@ -122,18 +156,16 @@ def _work(
     if not any(files for day, files in days if day >= question.first):
         raise DayEmpty(f"the archive has no transaction from {question.first} to {question.last}")
     with_files = tuple((day, files) for day, files in days if files)
-    return WhatIfWork(archive, with_files, schema, settings, variants, since_ms, question.first.start_ms)
+    start_ms = question.first.start_ms
+    return WhatIfWork(
+        archive, with_files, schema, settings, variants, since_ms, start_ms, labels, question.fires is not None
+    )
 
 
 def _windows(variants: Variants, fires: Fires) -> list[tuple[int, int]]:
-    first = 1 + len(variants.limits)
-    others = [(window_ms, fires.counts[first + i]) for i, window_ms in enumerate(variants.windows_ms)]
-    return sorted([*others, (variants.draft.window_ms, fires.counts[0])]) if others else []
-
-
-def _first(draft: Rule, fires: Fires) -> list[Fire]:
-    order = sorted(range(len(fires.ids)), key=fires.times_ms.__getitem__)[:MOST_LISTED]
-    return [Fire(fires.ids[i], fires.times_ms[i], _key(draft, fires.keys[i])) for i in order]
+    counts = fires.by_rule.sum(axis=0).tolist()
+    others = list(zip(variants.windows_ms, counts[len(counts) - len(variants.windows_ms) :], strict=True))
+    return sorted([*others, (variants.draft.window_ms, counts[0])]) if others else []
 
 
 def _key(draft: Rule, key: Sequence[object]) -> dict[str, int | str | Decimal]:
@@ -141,10 +173,14 @@ def _key(draft: Rule, key: Sequence[object]) -> dict[str, int | str | Decimal]:
 
 
 def _overlap(
-    archive: ArchiveStore, manifest: Manifest, days: Iterable[Day], fires: Fires, entries: Sequence[LogEntry]
+    archive: ArchiveStore,
+    manifest: Manifest,
+    days: Iterable[Day],
+    fires: Iterable[DraftFire],
+    entries: Sequence[LogEntry],
 ) -> list[RuleOverlap]:
     """The overlap of each rule: its alerts after corrections, and those on transactions for which the draft fires."""
-    fired = frozenset(fires.ids)
+    fired = frozenset(fire.transaction_id for fire in fires)
     alerts: Counter[int] = Counter()
     both: Counter[int] = Counter()
     for day in days:

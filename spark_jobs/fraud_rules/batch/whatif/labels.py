@@ -1,0 +1,183 @@
+"""Labels of past transactions: fraud, or not fraud. Read from a file, and found again among archived transactions."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from fraud_rules.codec.scalar import INT64_MAX, INT64_MIN, is_integer
+from fraud_rules.codec.transactions.history_files import history_records
+from fraud_rules.errors import InputInvalid
+from fraud_rules.model.schema import ID_FIELD, Field, FieldType, TransactionSchema
+from fraud_rules.model.transaction import Column
+
+__all__ = ["CLASSES", "FRAUD", "NOT_FRAUD", "UNLABELLED", "LabelLine", "LabelLines", "Labels", "read_label_lines"]
+
+UNLABELLED: Final = 0
+FRAUD: Final = 1
+NOT_FRAUD: Final = 2
+CLASSES: Final = 3
+
+Ints = NDArray[np.int64]
+Classes = NDArray[np.int8]
+TransactionId = int | str
+
+_ALERT: Final = "alertId"
+_LABELS: Final = ("label", "verdict")
+_CLASS_OF: Final = {"fraud": FRAUD, "true": FRAUD, "1": FRAUD, "not_fraud": NOT_FRAUD, "false": NOT_FRAUD} | {
+    "0": NOT_FRAUD
+}
+_LONGEST: Final = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class LabelLine:
+    """A label of a transaction, or of the transaction of an alert. One of the two ids is None."""
+
+    transaction_id: TransactionId | None
+    alert_id: str | None
+    label: int
+
+
+@dataclass(slots=True)
+class LabelLines:
+    """The labels of a source in their order, and the number of skipped lines by reason."""
+
+    lines: list[LabelLine] = field(default_factory=list)
+    skipped: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def alert_ids(self) -> set[str]:
+        """The alerts whose transactions are labelled."""
+        return {line.alert_id for line in self.lines if line.alert_id is not None}
+
+
+def read_label_lines(path: Path, schema: TransactionSchema) -> LabelLines:
+    """Read a file of labels: CSV with a header, JSON Lines or Parquet.
+
+    A line has `transactionId` (or one of its aliases) or `alertId`, and `label` or `verdict`: FRAUD or NOT_FRAUD, true
+    or false, 1 or 0. Other lines are skipped and counted. Raises InputInvalid for an unreadable file, and for one
+    without any label.
+    """
+    declared = schema.field(ID_FIELD)
+    assert declared is not None, "every schema has the field"
+    ids = Field(declared.name, declared.type, nullable=True, aliases=declared.aliases)
+    texts = [Field(name, FieldType.STRING, nullable=True) for name in (_ALERT, *_LABELS)]
+    found = LabelLines()
+    for record in history_records(path, TransactionSchema((ids, *texts))):
+        line = _line(record, ids)
+        if isinstance(line, str):
+            found.skipped[line] += 1
+        else:
+            found.lines.append(line)
+    if not found.lines:
+        reasons = ", ".join(f"{reason} ({count})" for reason, count in found.skipped.most_common(3)) or "it is empty"
+        raise InputInvalid(f"{path} has no label: {reasons}")
+    return found
+
+
+def _line(record: bytes, ids: Field) -> LabelLine | str:
+    """The label of a record, or the reason why it has none."""
+    try:
+        members = msgspec.json.decode(record, type=dict[str, Any])
+    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
+        return "not a record"
+    given = next((members[name] for name in _LABELS if members.get(name) not in (None, "")), None)
+    if given is None:
+        return "without a label"
+    label = _CLASS_OF.get(str(given).strip().lower()) if isinstance(given, str | bool | int) else None
+    if label is None:
+        return "unknown label"
+    named = next((members[name] for name in ids.member_names if members.get(name) not in (None, "")), None)
+    if named is not None:
+        transaction_id = _transaction_id(named, ids.type)
+        return "unreadable transaction id" if transaction_id is None else LabelLine(transaction_id, None, label)
+    alert_id = members.get(_ALERT)
+    if isinstance(alert_id, str) and 0 < len(alert_id) <= _LONGEST:
+        return LabelLine(None, alert_id, label)
+    return "without a transaction id"
+
+
+def _transaction_id(value: object, kind: FieldType) -> TransactionId | None:
+    if kind is FieldType.STRING:
+        return value if isinstance(value, str) and len(value) <= _LONGEST else None
+    if isinstance(value, str) and is_integer(value) and len(value) < 21:
+        value = int(value)
+    whole = isinstance(value, int) and not isinstance(value, bool)
+    return value if whole and INT64_MIN <= value <= INT64_MAX else None  # type: ignore[operator, return-value]
+
+
+@dataclass(frozen=True)
+class Labels:
+    """The labels of distinct transactions, by ascending id. `classes` int8[n] is FRAUD or NOT_FRAUD.
+
+    `elsewhere` counts the labels of alerts that the archived days lack.
+    """
+
+    ids: tuple[TransactionId, ...] = ()
+    classes: Classes = field(default_factory=lambda: np.zeros(0, np.int8))
+    elsewhere: int = 0
+
+    @classmethod
+    def of_lines(cls, lines: Iterable[LabelLine], transactions: Mapping[str, TransactionId]) -> tuple[Labels, int]:
+        """Find the last label of each transaction; return also the number of labels that a later one replaces.
+
+        `transactions` has the transactions of alerts.
+        """
+        last: dict[TransactionId, int] = {}
+        elsewhere: dict[str, int] = {}
+        count = 0
+        for line in lines:
+            count += 1
+            known = line.transaction_id
+            if known is None and line.alert_id is not None:
+                known = transactions.get(line.alert_id)
+            if known is not None:
+                last[known] = line.label
+            elif line.alert_id is not None:
+                elsewhere[line.alert_id] = line.label
+        ids = tuple(sorted(last))
+        classes = np.array([last[each] for each in ids], np.int8)
+        return cls(ids, classes, len(elsewhere)), count - len(last) - len(elsewhere)
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @cached_property
+    def _sorted(self) -> Ints:
+        return np.array(self.ids, dtype=np.int64)
+
+    @cached_property
+    def _places(self) -> Mapping[TransactionId, int]:
+        return {each: i for i, each in enumerate(self.ids)}
+
+    def places(self, column: Column) -> Ints:
+        """The position of the label of each row's transaction, int64[n]; -1 without a label. `column` has the ids."""
+        if not self.ids:
+            return np.full(len(column.values), -1, np.int64)
+        if column.dictionary is not None:
+            of_code = np.array([self._places.get(text, -1) for text in column.dictionary], np.int64)
+            return of_code[column.values]
+        at = np.minimum(np.searchsorted(self._sorted, column.values), len(self.ids) - 1)
+        return np.where(self._sorted[at] == column.values, at, -1)
+
+    def classes_at(self, places: Ints) -> Classes:
+        """The classes at the results of `places`, int8[n]; UNLABELLED for -1."""
+        return np.concatenate([self.classes, np.zeros(1, np.int8)])[places]
+
+    def count(self, kind: int, among: NDArray[np.bool_]) -> int:
+        """The number of labels of a class among those of a mask, bool[n]."""
+        return int(((self.classes == kind) & among).sum())
+
+
+def ids_of(labels: Labels, among: NDArray[np.bool_], most: int) -> list[TransactionId]:
+    """The first ids of a mask, bool[n]."""
+    return [labels.ids[i] for i in np.nonzero(among)[0][:most].tolist()]
