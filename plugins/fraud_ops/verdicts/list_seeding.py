@@ -8,7 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from fraud_ops.verdicts.seeding import SEED, SeedChange, SeedEffect, approvers_of
 from fraud_rules.codec.rules.apply import ValidatedRecord
-from fraud_rules.codec.rules.list_files import SeedList, plan_set
+from fraud_rules.codec.rules.list_files import SeedList
+from fraud_rules.codec.rules.list_plan import plan_set
 from fraud_rules.codec.rules.lists import encode_list_records, list_key
 from fraud_rules.model.limits import RuleLimits
 from fraud_rules.model.rule import Rule

@@ -12,9 +12,11 @@ import typer
 from fraud_rules.cli.configured import CommandContext, load_context
 from fraud_rules.cli.display import list_tables as show
 from fraud_rules.cli.options import Kafka
-from fraud_rules.cli.rules import await_live
+from fraud_rules.cli.rules import await_live, write_export
 from fraud_rules.codec.rules.apply import DEFAULT_SOURCE, RulesRejected, log_faults
-from fraud_rules.codec.rules.list_files import parse_values, plan_change, plan_set, read_seed_lists, read_values
+from fraud_rules.codec.rules.export import RuleFormat
+from fraud_rules.codec.rules.list_files import export_lists, parse_values, read_seed_lists, read_values
+from fraud_rules.codec.rules.list_plan import plan_change, plan_set
 from fraud_rules.codec.rules.lists import encode_list_records, list_key
 from fraud_rules.errors import InputInvalid, RuleUnknown
 from fraud_rules.kafka.connection import KafkaConnection
@@ -119,21 +121,52 @@ def apply(
     paths: Annotated[list[Path], typer.Argument(help="Seed files of lists, or their folders.", show_default=False)],
     kafka: Kafka,
     source: Annotated[str, typer.Option("--source", help="Source of the records.")] = "seed",
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the changes, but write nothing.")] = False,
     wait: Wait = 0,
 ) -> None:
-    """Give lists the values of seed files. The command writes nothing if a file is invalid.
+    """Give lists the values of files: seed files, or exports. Lists that no file names stay as they are.
+
+    The command writes nothing if a file is invalid, or if the rule log would reject a change.
 
     \b
     Examples:
       fraud lists apply config/lists
+      fraud lists apply lists.yaml --dry-run
     """
     context = load_context()
     limits = context.settings.limits
     seeds = read_seed_lists(paths, limits)
     log = _read_log(context, kafka)
-    for seed in seeds:
-        records = plan_set(log.lists.get(seed.name), seed.name, seed.type, seed.values, source, limits)
-        _write(context, kafka, log, seed.name, records, wait)
+    planned = [
+        (seed, plan_set(log.lists.get(seed.name), seed.name, seed.type, seed.values, source, limits)) for seed in seeds
+    ]
+    _check_against_log(context, log, [record for _, records in planned for record in records])
+    if dry_run:
+        for seed, records in planned:
+            show.print_difference(log.lists.get(seed.name), seed.name, seed.values if records else None)
+        return
+    written = [version for seed, records in planned for version in _append(context, kafka, seed.name, records)]
+    if wait > 0 and written:
+        await_live(context, kafka, set(written), wait)
+
+
+@app.command(name="export")
+def export(
+    kafka: Kafka,
+    names: Annotated[list[str] | None, typer.Argument(help="Names of lists.", show_default="all lists")] = None,
+    form: Annotated[RuleFormat, typer.Option("--format", help="Format of the file.")] = RuleFormat.YAML,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="File to write.", show_default="stdout")] = None,
+) -> None:
+    """Write lists to a file that `fraud lists apply` accepts.
+
+    \b
+    Examples:
+      fraud lists export > lists.yaml
+      fraud lists export mules --format text --output mules.txt
+    """
+    log = _read_log(load_context(), kafka)
+    text = export_lists([_known(log, name) for name in names or sorted(log.lists)], form)
+    write_export(text, output)
 
 
 @app.command(name="show")
@@ -184,7 +217,8 @@ def _values(values: list[str] | None, file: Path | None, value_type: ListType) -
         raise InputInvalid("give values, or --file with one value per line")
     if file is None:
         return parse_values(values or [], value_type)
-    return parse_values(read_values(file, sys.stdin.read() if str(file) == "-" else None), value_type)
+    found = read_values(file, sys.stdin.read() if str(file) == "-" else None)
+    return parse_values([text for _, text in found], value_type, [line for line, _ in found])
 
 
 def _known(log: RuleTimeline, name: str) -> ValueList:
@@ -198,19 +232,30 @@ def _write(
     context: CommandContext, kafka: KafkaConnection, log: RuleTimeline, name: str, records: Sequence[bytes], wait: float
 ) -> None:
     """Write the records unless the log rejects one of them. Raises RulesRejected, and FraudError after `wait` s."""
+    _check_against_log(context, log, records)
+    versions = _append(context, kafka, name, records)
+    if wait > 0 and versions:
+        await_live(context, kafka, set(versions), wait)
+
+
+def _check_against_log(context: CommandContext, log: RuleTimeline, records: Sequence[bytes]) -> None:
+    """Raise RulesRejected if the log would reject a record."""
+    faults = log_faults(log, records, context.schema, context.settings.limits)
+    reasons = [str(reason) for each in faults for reason in each]
+    if reasons:
+        raise RulesRejected(f"nothing was written: {'; '.join(dict.fromkeys(reasons))}")
+
+
+def _append(context: CommandContext, kafka: KafkaConnection, name: str, records: Sequence[bytes]) -> list[int]:
+    """Write the records of a list, and return their versions."""
     from fraud_rules.kafka.record_writer import append_records
 
     if not records:
         print(f"list {name} is unchanged")
-        return
-    settings = context.settings
-    reasons = [str(reason) for each in log_faults(log, records, context.schema, settings.limits) for reason in each]
-    if reasons:
-        raise RulesRejected(f"nothing was written: {'; '.join(dict.fromkeys(reasons))}")
-    versions = append_records(kafka, settings.topics.rules, [(list_key(name), record) for record in records])
+        return []
+    versions = append_records(kafka, context.settings.topics.rules, [(list_key(name), record) for record in records])
     print(f"list {name}: version {versions[-1]}")
-    if wait > 0:
-        await_live(context, kafka, set(versions), wait)
+    return versions
 
 
 def _read_log(context: CommandContext, kafka: KafkaConnection) -> RuleTimeline:

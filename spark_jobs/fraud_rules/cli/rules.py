@@ -124,6 +124,11 @@ def export(
     """
     in_force = _read_rules(load_context(), kafka).timeline.latest.rules
     text = export_rules((in_force[rule_id].rule for rule_id in sorted(in_force)), form)
+    write_export(text, output)
+
+
+def write_export(text: str, output: Path | None) -> None:
+    """Write the text of an export to a file, or print it. Raises InputInvalid for a file that cannot be written."""
     if output is None:
         print(text, end="")
         return

@@ -50,9 +50,12 @@ def test_a_list_is_set_changed_shown_and_deleted(topics: OwnTopics, tmp_path: Pa
     assert [each["values"] for each in written[:3]] == [[7, 8], [9], [7]]
 
 
-def test_values_of_the_wrong_type_and_missing_values_are_refused(topics: OwnTopics) -> None:
+def test_values_of_the_wrong_type_and_missing_values_are_refused(topics: OwnTopics, tmp_path: Path) -> None:
     kafka = environment(topics)
     assert "1 of 2 values are not whole numbers: 'x'" in fraud("lists", "set", "mules", "7", "x", env=kafka).err
+    values = tmp_path / "mules.txt"
+    values.write_text("# known\n7\nx\n")
+    assert "line 3: 'x'" in fraud("lists", "set", "mules", "--file", str(values), env=kafka).err
     assert "give values, or --file" in fraud("lists", "set", "mules", env=kafka).err
     assert "a list's name has the form" in fraud("lists", "set", "Mules", "7", env=kafka).err
 
@@ -78,3 +81,32 @@ def test_seed_files_are_applied_once(topics: OwnTopics, tmp_path: Path) -> None:
     refused = fraud("lists", "apply", str(folder), env=kafka)
     assert "b.json, list 1: listName:" in refused.err and "b.json, list 1: values:" in refused.err
     assert fraud("lists", "apply", str(ROOT / "config" / "lists"), env=kafka).exit_code == 0
+
+
+def test_an_export_is_compared_and_applied(topics: OwnTopics, tmp_path: Path) -> None:
+    kafka = environment(topics)
+    exported = tmp_path / "lists.txt"
+    assert fraud("lists", "set", "mules", "7", "8", env=kafka).exit_code == 0
+    assert fraud("lists", "set", "types", "a, b", "--type", "string", env=kafka).exit_code == 0
+    assert fraud("lists", "export", "--format", "text", "--output", str(exported), env=kafka).exit_code == 0
+    assert exported.read_text() == 'mules,long,7\nmules,long,8\ntypes,string,"a, b"\n'
+    assert fraud("lists", "export", "mules", env=kafka).out.splitlines()[0] == "- listName: mules"
+    exported.write_text("mules,long,8\nmules,long,9\nnew,long,1\n")
+    assert fraud("lists", "apply", str(exported), "--dry-run", env=kafka).out.splitlines() == [
+        "list mules would be changed: 1 values added, 1 removed", "  - 7", "  + 9",
+        "list new would be added: 1 values added, 0 removed", "  + 1",
+    ]  # fmt: skip
+    assert fraud("lists", "show", "mules", env=kafka).out == "7\n8\n"
+    exported.write_text("mules,long,8\nhello\nmules,long,x\n")
+    refused = fraud("lists", "apply", str(exported), env=kafka)
+    assert "line 2: a line has the form" in refused.err and "line 3: must be a whole number" in refused.err
+    exported.write_text("new,long,1\nmules,string,a\n")
+    assert fraud("rules", "apply", str(_rule_file(tmp_path)), env=kafka).exit_code == 0
+    assert "nothing was written" in fraud("lists", "apply", str(exported), env=kafka).err
+    assert "there is no list new" in fraud("lists", "show", "new", env=kafka).err
+
+
+def _rule_file(folder: Path) -> Path:
+    path = folder / "rule.json"
+    path.write_text(json.dumps(RULE))
+    return path

@@ -52,6 +52,7 @@ CONNECTED = {
     "lists remove": ["mules", "3"],
     "lists show": ["mules"],
     "lists list": [],
+    "lists export": [],
     "lists delete": ["mules"],
     "load": ["{folder}/payments.jsonl"],
     "generate": ["--rate", "50", "--seconds", "1"],

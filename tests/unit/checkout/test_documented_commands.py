@@ -77,7 +77,8 @@ RUNS = (
     Run(r"fraud acls users", codes=(3,)),  # the passwords are the reader's
     Run(r"fraud acls apply", codes=(7,)),  # the broker of `fraud broker start` has no authorizer
     Run(r"fraud rules (apply .*|list)"),
-    Run(r"fraud lists (set mules 1001 1002|add .*|remove .*|delete .*|show .*|list|apply .*)"),
+    Run(r"fraud lists (set mules 1001 1002|add .*|remove .*|delete .*|show .*|list|apply config/lists)"),
+    Run(r"fraud lists (export|apply) .*"),
     Run(r"fraud lists set mules --file mules\.txt", reason="the file is the reader's"),
     Run(r"fraud (alerts --corrections|quarantine .*)"),
     Run(r"fraud load( .*)?", codes=(0, 2)),

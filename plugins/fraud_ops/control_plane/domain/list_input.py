@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,21 +12,25 @@ import msgspec
 from fraud_ops.control_plane.domain.errors import Invalid
 from fraud_ops.control_plane.domain.list_models import ListInput
 from fraud_rules.codec.rules.list_files import read_values
-from fraud_rules.codec.rules.lists import read_list_change
+from fraud_rules.codec.rules.list_lines import as_value, line_reasons
+from fraud_rules.codec.rules.lists import read_list_change, value_fault
 from fraud_rules.errors import Reason, RuleRejected
 from fraud_rules.model.limits import RuleLimits
 from fraud_rules.model.value_list import ListChange, ListOperation, ListType, ListValue
 
-__all__ = ["check_expiry", "check_size", "list_change", "values_of_lines"]
+__all__ = ["change_of_values", "check_expiry", "check_size", "input_of_lines", "list_change"]
 
-_LONG: Final = re.compile(r"[+-]?[0-9]{1,19}", re.ASCII)
 _MOST_BYTES: Final = 1 << 30
 _MOST_EXPIRY_MS: Final = 2**53
 
 
-def values_of_lines(content: str) -> tuple[str, ...]:
-    """The values of an uploaded or pasted text: one per line. Blank lines and lines from `#` on do not count."""
-    return tuple(read_values(Path("values"), content.removeprefix("\ufeff")))
+def input_of_lines(
+    operation: ListOperation, content: str, value_type: ListType | None = None, expires_at_ms: int | None = None
+) -> ListInput:
+    """The change of an uploaded or pasted text: one value per line. Blank lines and lines from `#` on do not count."""
+    found = read_values(Path("values"), content.removeprefix("\ufeff"))
+    values, lines = tuple(text for _, text in found), tuple(line for line, _ in found)
+    return ListInput(operation, values, value_type, expires_at_ms, lines)
 
 
 def check_size(list_input: ListInput, most_bytes: int) -> None:
@@ -41,16 +44,20 @@ def list_change(
     name: str, list_input: ListInput, value_type: ListType | None, source: str, limits: RuleLimits
 ) -> ListChange:
     """Build a change of any length from texts. Repeated values count once. Raises Invalid with all reasons."""
-    members: dict[str, object] = {"listName": name, "listOperation": list_input.operation.value, "source": source}
-    if value_type is not None:
-        members["listType"] = value_type.value
+    values = None
     if list_input.operation is not ListOperation.DELETE:
-        members["values"] = _values(list_input.values, value_type)
+        values = [as_value(text, value_type) for text in dict.fromkeys(list_input.values)]
     try:
-        # The bound on a record does not concern a change, which may consist of several records.
-        return read_list_change(msgspec.json.encode(members), replace(limits, max_list_record_bytes=_MOST_BYTES))
+        return _change(name, list_input.operation, value_type, values, source, limits)
     except RuleRejected as rejected:
-        raise Invalid(rejected.reasons) from rejected
+        raise Invalid(_by_line(rejected.reasons, list_input, value_type, limits)) from rejected
+
+
+def change_of_values(
+    name: str, value_type: ListType, values: Sequence[ListValue], source: str, limits: RuleLimits
+) -> ListChange:
+    """Build the SET of valid values. Repeated values count once."""
+    return _change(name, ListOperation.SET, value_type, values, source, limits)
 
 
 def check_expiry(operation: ListOperation, expires_at_ms: int | None, now_ms: int) -> None:
@@ -63,9 +70,31 @@ def check_expiry(operation: ListOperation, expires_at_ms: int | None, now_ms: in
         raise Invalid([Reason("expiresAt", "must be in the future")])
 
 
-def _values(texts: Sequence[str], value_type: ListType | None) -> list[ListValue]:
-    """Convert texts. A text that is no whole number stays a text, so that the record is rejected with its place."""
-    distinct = list(dict.fromkeys(texts))
-    if value_type is ListType.STRING:
-        return list(distinct)
-    return list(dict.fromkeys(int(text) if _LONG.fullmatch(text) else text for text in distinct))
+def _by_line(
+    reasons: Sequence[Reason], list_input: ListInput, value_type: ListType | None, limits: RuleLimits
+) -> Sequence[Reason]:
+    """Name the faults of values by their lines, if the values are from a text."""
+    if not list_input.lines:
+        return reasons
+    values = (as_value(text, value_type) for text in list_input.values)
+    placed = zip(list_input.lines, values, strict=True)
+    faults = [(line, fault) for line, value in placed if (fault := value_fault(value, value_type, limits))]
+    return [*(each for each in reasons if each.field != "values"), *line_reasons(faults)] if faults else reasons
+
+
+def _change(
+    name: str,
+    operation: ListOperation,
+    value_type: ListType | None,
+    values: Sequence[ListValue] | None,
+    source: str,
+    limits: RuleLimits,
+) -> ListChange:
+    """Build a change. Raises RuleRejected with all reasons."""
+    members: dict[str, object] = {"listName": name, "listOperation": operation.value, "source": source}
+    if value_type is not None:
+        members["listType"] = value_type.value
+    if values is not None:
+        members["values"] = list(dict.fromkeys(values))
+    # The bound on a record does not concern a change, which may consist of several records.
+    return read_list_change(msgspec.json.encode(members), replace(limits, max_list_record_bytes=_MOST_BYTES))

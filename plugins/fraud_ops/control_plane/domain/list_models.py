@@ -7,10 +7,19 @@ from dataclasses import dataclass
 from pydantic import Field
 
 from fraud_ops.control_plane.domain.lifecycle import StateName
-from fraud_ops.control_plane.domain.read_models import Approval, EpochMs, ReadModel
+from fraud_ops.control_plane.domain.read_models import Approval, EpochMs, ImportEffect, ProblemReason, ReadModel
 from fraud_rules.model.value_list import ListOperation, ListType
 
-__all__ = ["ListDiff", "ListInput", "ListRevision", "ListUse", "ListedValue", "StoredList"]
+__all__ = [
+    "ListDiff",
+    "ListImportItem",
+    "ListImportResult",
+    "ListInput",
+    "ListRevision",
+    "ListUse",
+    "ListedValue",
+    "StoredList",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,12 +27,14 @@ class ListInput:
     """A change of a list as a user enters it.
 
     `type` is for a new list only. With `expires_at_ms`, the values leave the list at this time, in epoch ms.
+    `lines` are the lines of the values in a text, empty for values without a text.
     """
 
     operation: ListOperation
     values: tuple[str, ...] = ()
     type: ListType | None = None
     expires_at_ms: int | None = None
+    lines: tuple[int, ...] = ()
 
 
 class ListUse(ReadModel):
@@ -88,3 +99,23 @@ class ListDiff(ReadModel):
     removed: int
     added_values: list[str]
     removed_values: list[str]
+
+
+class ListImportItem(ReadModel):
+    """The effect of one list of the file: the values that the list gains and loses. `revision` is the revision of the
+    list before the import, 0 for a new list.
+    """
+
+    where: str
+    name: str | None
+    effect: ImportEffect
+    revision: int
+    reasons: list[ProblemReason]
+    diff: ListDiff
+
+
+class ListImportResult(ReadModel):
+    """The result of an import, list by list. If one list is rejected, or in a dry run, nothing is applied."""
+
+    items: list[ListImportItem]
+    applied: bool

@@ -8,9 +8,13 @@ import msgspec
 from fastapi import Response
 from pydantic import BaseModel
 
-__all__ = ["answer", "encode", "json_answer", "nothing"]
+from fraud_rules.codec.rules.export import RuleFormat
+
+__all__ = ["MEDIA_TYPES", "answer", "encode", "file_of", "json_answer", "nothing"]
 
 JSON = "application/json"
+MEDIA_TYPES = {RuleFormat.JSON: JSON, RuleFormat.YAML: "application/yaml", RuleFormat.TEXT: "text/plain"}
+"""The media types of exported files."""
 
 encode = msgspec.json.Encoder(decimal_format="number").encode
 
@@ -23,6 +27,13 @@ def answer(schema: BaseModel, status: int = 200, headers: Mapping[str, str] | No
 def json_answer(content: bytes, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
     """Build the response with encoded JSON."""
     return Response(content, status, headers, JSON)
+
+
+def file_of(content: str, name: str, form: RuleFormat) -> Response:
+    """Build the response with a file to save."""
+    suffix = "txt" if form is RuleFormat.TEXT else form.value
+    headers = {"Content-Disposition": f'attachment; filename="{name}.{suffix}"'}
+    return Response(content, 200, headers, f"{MEDIA_TYPES[form]}; charset=utf-8")
 
 
 def nothing() -> Response:

@@ -22,7 +22,7 @@ _UNITS_MS = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1_000, "s"))
 
 
 class RuleFormat(StrEnum):
-    """The format of a rule file."""
+    """The format of a file of rules or lists."""
 
     JSON = "json"
     YAML = "yaml"

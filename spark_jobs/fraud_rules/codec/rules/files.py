@@ -22,7 +22,7 @@ from fraud_rules.runtime.safe_text import quote
 
 MAX_FILE_BYTES = 16_777_216
 
-_YAML_SUFFIXES = frozenset({".yaml", ".yml"})
+YAML_SUFFIXES = frozenset({".yaml", ".yml"})
 _NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,63})(\.[0-9]{1,64})?([eE][+-]?[0-9]{1,3})?", re.ASCII)
 
 
@@ -36,21 +36,25 @@ class RuleFileRecord:
 
 def read_rule_file(path: Path) -> tuple[RuleFileRecord, ...]:
     """Read every record of a file, in order. Raises `InputInvalid` for a file that is unreadable or has no rules."""
-    return read_rule_text(path, _read_text(path))
+    return read_rule_text(path, read_file_text(path))
 
 
-def read_rule_text(named: Path, text: str) -> tuple[RuleFileRecord, ...]:
-    """Read every record of a text as if it were the file `named`. Raises `InputInvalid`, as `read_rule_file` does."""
+def read_rule_text(named: Path, text: str, noun: str = "rule") -> tuple[RuleFileRecord, ...]:
+    """Read every record of a text as if it were the file `named`. Its places name the records by `noun`.
+
+    Raises `InputInvalid`, as `read_rule_file` does.
+    """
     try:
         values = list(_records(named.suffix, text))
     except (ValueError, TypeError, RecursionError, yaml.YAMLError) as error:
         raise InputInvalid(f"{named}: {' '.join(str(error).split())}") from error
     if not values:
-        raise InputInvalid(f"{named}: holds no rules")
-    return tuple(RuleFileRecord(f"{named.name}, rule {place}", value) for place, value in enumerate(values, 1))
+        raise InputInvalid(f"{named}: holds no {noun}s")
+    return tuple(RuleFileRecord(f"{named.name}, {noun} {place}", value) for place, value in enumerate(values, 1))
 
 
-def _read_text(path: Path) -> str:
+def read_file_text(path: Path) -> str:
+    """The text of a file. Raises `InputInvalid` for a file that is unreadable or too large."""
     try:
         if path.stat().st_size > MAX_FILE_BYTES:
             raise InputInvalid(f"{path}: is larger than {MAX_FILE_BYTES} bytes")
@@ -61,7 +65,7 @@ def _read_text(path: Path) -> str:
 
 def _records(suffix: str, text: str) -> Iterator[bytes]:
     """Split a file's text into records. Raises ValueError, TypeError or YAMLError for content that JSON cannot hold."""
-    if suffix in _YAML_SUFFIXES:
+    if suffix in YAML_SUFFIXES:
         yield from _encode_rules(yaml.load(text, _ExactLoader))  # noqa: S506 - a SafeLoader, stricter
     elif text.lstrip().startswith(("{", "[")):
         yield from _json_records(text)

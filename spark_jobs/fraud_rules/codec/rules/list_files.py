@@ -1,33 +1,46 @@
-"""Reads the values and files of lists, and plans the records that change a list. Pure except for reading.
+"""Reads and writes files of lists. Pure except for reading.
 
-A seed file (`config/lists/*.yaml`) has the members of a SET: `listName`, `listType` and `values`.
+A file is JSON, YAML, or the text form (`list_lines`). Each list of a JSON or YAML file has the members of a SET:
+`listName`, `listType` and `values`. Seed files (`config/lists/*.yaml`) and exports have this form.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Final
 
 import msgspec
 
 from fraud_rules.codec.rules.apply import rule_files
-from fraud_rules.codec.rules.files import MAX_FILE_BYTES, read_rule_file
-from fraud_rules.codec.rules.lists import encode_list_records, read_list_change
-from fraud_rules.errors import InputInvalid, RuleRejected
+from fraud_rules.codec.rules.export import RuleFormat
+from fraud_rules.codec.rules.files import MAX_FILE_BYTES, YAML_SUFFIXES, read_file_text, read_rule_text
+from fraud_rules.codec.rules.list_lines import WHOLE_NUMBER, LinesOfList, format_lines, line_reasons, lists_of_lines
+from fraud_rules.codec.rules.lists import read_list_change
+from fraud_rules.errors import InputInvalid, Reason, RuleRejected
 from fraud_rules.model.limits import RuleLimits
 from fraud_rules.model.value_list import ListOperation, ListType, ListValue, ValueList
 
-__all__ = ["SeedList", "parse_values", "plan_change", "plan_set", "read_seed_lists", "read_values"]
+__all__ = [
+    "RejectedList",
+    "SeedList",
+    "export_lists",
+    "parse_values",
+    "read_list_text",
+    "read_seed_lists",
+    "read_values",
+]
 
-_LONG = re.compile(r"[+-]?[0-9]{1,19}", re.ASCII)
-_MAX_FAULTS = 10
+_MAX_FAULTS: Final = 10
+_ESCAPED: Final = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
+"""The characters that YAML does not allow, or does not keep, in a quoted text."""
 
 
 @dataclass(frozen=True, slots=True)
 class SeedList:
-    """One list of a seed file. `where` names the file."""
+    """One list of a file. `where` names its place."""
 
     where: str
     name: str
@@ -35,8 +48,17 @@ class SeedList:
     values: Sequence[ListValue]
 
 
-def read_values(path: Path, text: str | None = None) -> list[str]:
-    """The values in a file, or in `text` instead: one per line. Blank lines and lines from `#` on do not count.
+@dataclass(frozen=True, slots=True)
+class RejectedList:
+    """A list of a file that is invalid, with every reason by line or member. `name` is None if it is unreadable."""
+
+    where: str
+    name: str | None
+    reasons: Sequence[Reason]
+
+
+def read_values(path: Path, text: str | None = None) -> list[tuple[int, str]]:
+    """The values in a file, or in `text` instead, each with its line. Blank lines and lines from `#` on do not count.
 
     Raises InputInvalid for an unreadable file.
     """
@@ -44,30 +66,32 @@ def read_values(path: Path, text: str | None = None) -> list[str]:
         lines = (path.read_text(encoding="utf-8-sig") if text is None else text).splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise InputInvalid(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
-    return [line.strip() for line in lines if line.strip() and not line.lstrip().startswith("#")]
+    stripped = ((number, line.strip()) for number, line in enumerate(lines, 1))
+    return [(number, line) for number, line in stripped if line and not line.startswith("#")]
 
 
-def parse_values(texts: Sequence[str], value_type: ListType) -> list[ListValue]:
-    """Convert texts to values of a list. Raises InputInvalid with the texts that are no whole numbers."""
+def parse_values(texts: Sequence[str], value_type: ListType, lines: Sequence[int] = ()) -> list[ListValue]:
+    """Convert texts to values of a list. `lines` are their lines in a file, empty for texts without a file.
+
+    Raises InputInvalid with the texts that are no whole numbers.
+    """
     if value_type is ListType.STRING:
         return list(texts)
-    wrong = [text for text in texts if not _LONG.fullmatch(text)]
+    wrong = [place for place, text in enumerate(texts) if not WHOLE_NUMBER.fullmatch(text)]
     if wrong:
-        shown = ", ".join(repr(text[:40]) for text in wrong[:_MAX_FAULTS])
-        raise InputInvalid(f"{len(wrong)} of {len(texts)} values are not whole numbers: {shown}")
+        named = [(f"line {lines[place]}: " if lines else "") + repr(texts[place][:40]) for place in wrong[:_MAX_FAULTS]]
+        raise InputInvalid(f"{len(wrong)} of {len(texts)} values are not whole numbers: {', '.join(named)}")
     return [int(text) for text in texts]
 
 
 def read_seed_lists(paths: Iterable[Path], limits: RuleLimits) -> list[SeedList]:
-    """Read seed files, and the files of folders. Raises InputInvalid with every fault."""
+    """Read files of lists, and the files of folders. Raises InputInvalid with every fault."""
     found: dict[str, SeedList] = {}
     faults: list[str] = []
     for path in rule_files(paths):
-        for record in read_rule_file(path):
-            try:
-                each = _seed_list(record.where.replace(", rule ", ", list "), record.value, limits)
-            except RuleRejected as rejected:
-                faults += [f"{record.where.replace(', rule ', ', list ')}: {reason}" for reason in rejected.reasons]
+        for each in read_list_text(path, read_file_text(path), limits):
+            if isinstance(each, RejectedList):
+                faults += [f"{each.where}: {reason}" for reason in each.reasons]
                 continue
             if each.name in found:
                 faults.append(f"{each.where}: {found[each.name].where} has the list {each.name} too")
@@ -77,58 +101,56 @@ def read_seed_lists(paths: Iterable[Path], limits: RuleLimits) -> list[SeedList]
     return list(found.values())
 
 
-def plan_set(
-    known: ValueList | None,
-    name: str,
-    value_type: ListType,
-    values: Iterable[ListValue],
-    source: str,
-    limits: RuleLimits,
-) -> list[bytes]:
-    """The records that give a list these values. Nothing if it has them.
-
-    A list in force gets ADDs and REMOVEs if they are shorter than the list, so that it is never incomplete in between.
-    """
-    wanted = list(dict.fromkeys(values))
-    if known is None or known.type is not value_type:
-        return _encode(name, ListOperation.SET, value_type, wanted, source, limits)
-    before, after = set(known.values()), set(wanted)
-    added = [value for value in wanted if value not in before]
-    removed = [value for value in known.values() if value not in after]
-    if len(added) + len(removed) > len(wanted):
-        return _encode(name, ListOperation.SET, value_type, wanted, source, limits)
-    return [
-        record
-        for operation, part in ((ListOperation.ADD, added), (ListOperation.REMOVE, removed))
-        if part
-        for record in _encode(name, operation, value_type, part, source, limits)
-    ]
+def read_list_text(named: Path, text: str, limits: RuleLimits) -> list[SeedList | RejectedList]:
+    """Read every list of a text as if it were the file `named`. Raises InputInvalid for a text without lists."""
+    if named.suffix not in YAML_SUFFIXES and not text.lstrip().startswith(("{", "[")):
+        lists = lists_of_lines(text, limits)
+        if not lists:
+            raise InputInvalid(f"{named}: has no lists")
+        return [_of_lines(named, each) for each in lists]
+    records = read_rule_text(named, text, "list")
+    return [_of_record(record.where, record.value, limits) for record in records]
 
 
-def plan_change(
-    known: ValueList, operation: ListOperation, values: Iterable[ListValue], source: str, limits: RuleLimits
-) -> list[bytes]:
-    """The records of an ADD or REMOVE. Values that change nothing are left out."""
-    adds = operation is ListOperation.ADD
-    chosen = [value for value in dict.fromkeys(values) if known.contains(value) is not adds]
-    return _encode(known.name, operation, known.type, chosen, source, limits) if chosen else []
+def export_lists(lists: Iterable[ValueList], form: RuleFormat) -> str:
+    """Format lists as a file. Raises InputInvalid for a value that the text form cannot express."""
+    match form:
+        case RuleFormat.TEXT:
+            return format_lines(lists)
+        case RuleFormat.JSON:
+            return "[" + ",".join("\n  " + msgspec.json.encode(_document(each)).decode() for each in lists) + "\n]\n"
+        case RuleFormat.YAML:
+            return "".join(line for each in lists for line in _yaml(each)) or "[]\n"
 
 
-def _encode(
-    name: str,
-    operation: ListOperation,
-    value_type: ListType,
-    values: Sequence[ListValue],
-    source: str,
-    limits: RuleLimits,
-) -> list[bytes]:
-    return encode_list_records(name, operation, value_type, values, source, limits.max_list_record_bytes)
+def _of_lines(named: Path, each: LinesOfList) -> SeedList | RejectedList:
+    where = f"{named.name}, line {each.line}"
+    if each.name is None or each.faults:
+        return RejectedList(where, each.name, line_reasons(each.faults))
+    return SeedList(where, each.name, each.type, each.values)
 
 
-def _seed_list(where: str, value: bytes, limits: RuleLimits) -> SeedList:
-    """Decode a seed list of any length. Raises RuleRejected with every reason."""
+def _of_record(where: str, value: bytes, limits: RuleLimits) -> SeedList | RejectedList:
+    """Decode a list of any length."""
     members = msgspec.json.decode(value)
-    given = {"listOperation": ListOperation.SET.value, **members} if isinstance(members, dict) else members
-    change = read_list_change(msgspec.json.encode(given), replace(limits, max_list_record_bytes=MAX_FILE_BYTES))
-    assert change.type is not None  # a SET has a type
+    given = {"listOperation": ListOperation.SET.value, **members}
+    try:
+        change = read_list_change(msgspec.json.encode(given), replace(limits, max_list_record_bytes=MAX_FILE_BYTES))
+    except RuleRejected as rejected:
+        return RejectedList(where, rejected.list_name, rejected.reasons)
+    if change.operation is not ListOperation.SET or change.type is None:
+        return RejectedList(where, change.name, [Reason("listOperation", "is SET in a file: it has the whole list")])
     return SeedList(where, change.name, change.type, change.values())
+
+
+def _document(each: ValueList) -> dict[str, object]:
+    return {"listName": each.name, "listType": each.type.value, "values": each.values()}
+
+
+def _yaml(each: ValueList) -> Iterator[str]:
+    """One value per line, so that versions of a file can be compared. A JSON text is a quoted text in YAML."""
+    values = each.values()
+    yield f"- listName: {each.name}\n  listType: {each.type}\n  values:{'' if values else ' []'}\n"
+    for value in values:
+        text = _ESCAPED.sub(lambda found: f"\\u{ord(found[0]):04x}", msgspec.json.encode(value).decode())
+        yield f"    - {text}\n"

@@ -19,7 +19,7 @@ from fraud_rules.model.long_table import LOWEST
 from fraud_rules.model.value_list import ListChange, ListOperation, ListType, ListValue
 from fraud_rules.runtime.safe_text import describe_value, is_unprintable, quote
 
-__all__ = ["LIST_NAME", "encode_list_records", "is_list_record", "list_key", "read_list_change"]
+__all__ = ["LIST_NAME", "encode_list_records", "is_list_record", "list_key", "read_list_change", "value_fault"]
 
 T = TypeVar("T")
 
@@ -205,14 +205,15 @@ def _value_reasons(values: object, value_type: ListType | None, limits: RuleLimi
         return []
     if not isinstance(values, list):
         return [Reason("values", f"must be a list, not {describe_value(values)}")]
-    faults = ((position, _fault_of(value, value_type, limits)) for position, value in enumerate(values, 1))
+    faults = ((position, value_fault(value, value_type, limits)) for position, value in enumerate(values, 1))
     found = [Reason("values", f"value {position} {fault}") for position, fault in faults if fault]
     more = len(found) - _MAX_VALUE_REASONS
     rest = [Reason("values", f"{more} more values have faults")] if more > 0 else []
     return found[:_MAX_VALUE_REASONS] + rest
 
 
-def _fault_of(value: object, value_type: ListType | None, limits: RuleLimits) -> str | None:
+def value_fault(value: object, value_type: ListType | None, limits: RuleLimits) -> str | None:
+    """The reason why a list of this type cannot contain the value, as the end of a sentence. None for a valid value."""
     if isinstance(value, UnusableNumber):
         return value.why
     if value_type is ListType.STRING:

@@ -63,6 +63,8 @@ ROUTES = [
     Route("POST", "/controls", ADMIN, 202, {"control": "EXPORT_RULES_CURRENT"}),
     Route("GET", "/export", VIEWER, 200),
     Route("POST", "/import", ANALYST, 200, {"content": json.dumps([{**RULE, "ruleId": 1, "ruleState": "SHADOW"}])}),
+    Route("GET", "/export/lists", VIEWER, 200),
+    Route("POST", "/import/lists", ANALYST, 200, {"content": "mules,long,7"}),
     Route("GET", "/operations", VIEWER, 200),
     Route("GET", "/decisions", VIEWER, 200),
     Route("GET", "/entity?field=nothing&value=7", VIEWER, 422),

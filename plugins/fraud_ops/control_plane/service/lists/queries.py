@@ -18,10 +18,12 @@ from fraud_ops.control_plane.service.lists.contents import ListContents
 from fraud_ops.control_plane.service.lists.expiries import expiries_of, expiry_counts
 from fraud_ops.control_plane.service.lists.uses import uses_of_lists
 from fraud_ops.control_plane.store.models import ApprovalRow, ListChangeRow, ListHead
-from fraud_rules.errors import Reason
+from fraud_rules.codec.rules.export import RuleFormat
+from fraud_rules.codec.rules.list_files import export_lists
+from fraud_rules.errors import InputInvalid, Reason
 from fraud_rules.model.value_list import ListType, ListValue, ValueList
 
-__all__ = ["containing", "detail", "diff", "difference", "export", "revisions", "rows", "values"]
+__all__ = ["containing", "detail", "diff", "difference", "export", "export_all", "revisions", "rows", "values"]
 
 _SHOWN_VALUES: Final = 1_000
 
@@ -109,6 +111,16 @@ def export(session: Session, contents: ListContents, name: str) -> str:
     """The values of a list in order, one per line. Raises NotFound."""
     ordered = contents.sorted_values(_known(session, contents, name))
     return "".join(f"{value}\n" for value in ordered)
+
+
+def export_all(session: Session, contents: ListContents, form: RuleFormat) -> str:
+    """All lists by name, as the text of a file. Raises Invalid for a value that the text form cannot express."""
+    names = session.scalars(select(ListHead.name).where(~ListHead.deleted).order_by(ListHead.name)).all()
+    found = (contents.current(session, name) for name in names)
+    try:
+        return export_lists([each for each in found if each is not None], form)
+    except InputInvalid as error:
+        raise Invalid([Reason("format", str(error))]) from error
 
 
 def _row(

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from fraud_ops.control_plane.domain.list_input import check_size, list_change
-from fraud_ops.control_plane.domain.list_models import ListDiff, ListedValue, ListInput, ListRevision, StoredList
+from fraud_ops.control_plane.domain.list_models import (
+    ListDiff,
+    ListedValue,
+    ListImportResult,
+    ListInput,
+    ListRevision,
+    StoredList,
+)
 from fraud_ops.control_plane.domain.read_models import Page
 from fraud_ops.control_plane.domain.roles import Actor, Permission, require
 from fraud_ops.control_plane.domain.rule_input import SOURCE
 from fraud_ops.control_plane.service.ids import check_page, storable_bound, storable_id
-from fraud_ops.control_plane.service.lists import queries, transitions
+from fraud_ops.control_plane.service.lists import imports, queries, transitions
 from fraud_ops.control_plane.service.lists.changes import head_of_list
 from fraud_ops.control_plane.service.store_access import StoreAccess, UserChanges
+from fraud_rules.codec.rules.export import RuleFormat
 from fraud_rules.model.value_list import ListOperation, ListType, ListValue
 
 __all__ = ["ListService"]
@@ -66,6 +74,11 @@ class ListService:
         with self._store.database.reading() as session:
             return queries.export(session, self._store.contents, name)
 
+    def export_all(self, form: RuleFormat) -> str:
+        """All lists by name, as the text of a file. Raises Invalid for a value that the text form cannot express."""
+        with self._store.database.reading() as session:
+            return queries.export_all(session, self._store.contents, form)
+
     def preview(self, name: str, list_input: ListInput) -> ListDiff:
         """The values that a change would add and remove. Raises NotFound, and Invalid for invalid values."""
         check_size(list_input, self._store.settings.bounds.list_bytes)
@@ -110,3 +123,35 @@ class ListService:
         with self._changes.unit_of_work(actor, comment) as work:
             head = transitions.change(work, actor, wanted, revision, list_input.expires_at_ms, comment.strip())
             return None if head.deleted else queries.detail(work.session, self._store.reader, name)
+
+    def import_lists(
+        self,
+        actor: Actor,
+        content: str,
+        form: RuleFormat | None = None,
+        revisions: Mapping[str, int] | None = None,
+        comment: str = "",
+        *,
+        dry_run: bool = False,
+    ) -> ListImportResult:
+        """Import a file of lists, all of it or nothing (form None: detect the form from the content).
+
+        Each list gets exactly the values of the file; lists that the file does not name stay as they are. A list whose
+        revision is not the one in `revisions` is rejected. `dry_run` returns the effects and saves nothing. Raises
+        RequestRefused, and Invalid for content that is unreadable or too large.
+
+        Lists are parsed and compared before the writer's transaction, so that other changes do not wait for this work.
+        """
+        self._changes.check(actor, comment)
+        lists = imports.read_import(actor, content, form, self._store.settings.bounds, self._store.reader.limits)
+        read, note = revisions or {}, comment.strip()
+        with self._store.database.reading() as session:
+            reads = self._store.work_of(session)
+            foreseen = imports.import_lists(reads, actor, lists, read, note, saves=False)
+        if dry_run or not foreseen.applied:
+            return ListImportResult(items=foreseen.items, applied=False)
+        with self._changes.unit_of_work(actor, comment) as work:
+            done = imports.import_lists(work, actor, lists, read, note, saves=True)
+            if not done.applied:
+                work.roll_back_all()
+            return done

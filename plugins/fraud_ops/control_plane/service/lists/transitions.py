@@ -25,13 +25,13 @@ from fraud_ops.control_plane.service.lists.expiries import expiries_of
 from fraud_ops.control_plane.service.lists.uses import strongest_state, uses_of_lists
 from fraud_ops.control_plane.service.requests import decided_comment, detail_of, open_request
 from fraud_ops.control_plane.store.models import ApprovalRow, ListHead
-from fraud_rules.codec.rules.list_files import plan_set
+from fraud_rules.codec.rules.list_plan import plan_set
 from fraud_rules.codec.rules.lists import encode_list_records
 from fraud_rules.errors import Reason
 from fraud_rules.model.list_history import change_faults
 from fraud_rules.model.value_list import ListChange, ListOperation, ListType, ListValue, ValueList
 
-__all__ = ["ACTION", "carry_out", "change", "create"]
+__all__ = ["ACTION", "carry_out", "change", "create", "mode_of"]
 
 ACTION: Final = "list.change"
 _SHOWN_VALUES: Final = 100
@@ -58,11 +58,8 @@ def change(
     head = head_of_list(work.session, name) if revision is None else checked_list(work.session, name, revision)
     if revision is None and wanted.operation in _WHOLE:
         raise Invalid([Reason("revision", f"is needed for {wanted.operation}")])
-    uses = uses_of_lists(work.session, work.reader).get(name, ())
-    mode = _mode(actor, wanted.operation, uses, four_eyes=work.settings.four_eyes)
-    check_expiry(wanted.operation, expires_at_ms, work.now_ms)
-    _check(work, wanted, uses)
-    if not _records(work, wanted, expires_at_ms):
+    mode = mode_of(work, actor, wanted, expires_at_ms)
+    if mode is None:
         return head
     if mode is ChangeMode.NOW:
         return _saved(work, actor, wanted, expires_at_ms, comment)
@@ -78,6 +75,22 @@ def change(
     )
     open_request(work, actor, head, request)
     return head
+
+
+def mode_of(work: UnitOfWork, actor: Actor, wanted: ListChange, expires_at_ms: int | None) -> ChangeMode | None:
+    """Whether the change of a new or known list needs a request; None for a change without effect.
+
+    Raises RequestRefused, Invalid.
+    """
+    uses = uses_of_lists(work.session, work.reader).get(wanted.name, ())
+    mode = ChangeMode.NOW
+    if work.lists.current(wanted.name) is None:
+        require(actor, Permission.DRAFT)
+    else:
+        mode = _mode(actor, wanted.operation, uses, four_eyes=work.settings.four_eyes)
+    check_expiry(wanted.operation, expires_at_ms, work.now_ms)
+    _check(work, wanted, uses)
+    return mode if _records(work, wanted, expires_at_ms) else None
 
 
 def carry_out(work: UnitOfWork, request: ApprovalRow, head: ListHead, actor: Actor, comment: str) -> None:

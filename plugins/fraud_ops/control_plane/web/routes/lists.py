@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from fastapi import Path, Query, Response
 
 from fraud_ops.control_plane.domain import list_models
-from fraud_ops.control_plane.domain.list_input import values_of_lines
+from fraud_ops.control_plane.domain.list_input import input_of_lines
 from fraud_ops.control_plane.domain.list_models import ListInput, StoredList
 from fraud_ops.control_plane.web import rows
-from fraud_ops.control_plane.web.answer import answer, nothing
+from fraud_ops.control_plane.web.answer import MEDIA_TYPES, answer, file_of, nothing
 from fraud_ops.control_plane.web.auth import CurrentActor
 from fraud_ops.control_plane.web.dependencies import CurrentPlane
 from fraud_ops.control_plane.web.lanes import LaneName
@@ -19,7 +19,8 @@ from fraud_ops.control_plane.web.problems import WebError
 from fraud_ops.control_plane.web.routing import least, router
 from fraud_ops.control_plane.web.schemas import lists as schemas
 from fraud_ops.control_plane.web.schemas.base import MAX_ID
-from fraud_rules.model.value_list import ListOperation
+from fraud_rules.codec.rules.export import RuleFormat
+from fraud_rules.model.value_list import ListOperation, ListType
 
 __all__ = ["routes"]
 
@@ -42,8 +43,38 @@ def list_lists(plane: CurrentPlane) -> Response:
 @routes.post("/lists", status_code=201, response_model=schemas.ListRow, openapi_extra=least("analyst"))
 def create_list(plane: CurrentPlane, actor: CurrentActor, body: schemas.CreateListRequest) -> Response:
     """Create a list with its values."""
-    made = ListInput(ListOperation.SET, _values(body.values, body.content), body.type, body.expires_at)
+    made = _given(ListOperation.SET, body, body.type, body.expires_at)
     return _detail(plane, plane.service.lists.create(actor, body.name, made, body.comment), 201)
+
+
+@routes.get(
+    "/export/lists",
+    response_class=Response,
+    responses={200: {"content": {kind: {"schema": {"type": "string"}} for kind in MEDIA_TYPES.values()}}},
+    openapi_extra=least("viewer"),
+)
+def export_lists(
+    plane: CurrentPlane, form: Annotated[Literal["json", "yaml", "text"], Query(alias="format")] = "yaml"
+) -> Response:
+    """Export all lists, as a file for `import/lists`."""
+    return file_of(plane.service.lists.export_all(RuleFormat(form)), "lists", RuleFormat(form))
+
+
+@routes.post(
+    "/import/lists", response_model=list_models.ListImportResult, openapi_extra=least("analyst", LaneName.IMPORTS)
+)
+def import_lists(
+    plane: CurrentPlane,
+    actor: CurrentActor,
+    body: schemas.ListImportRequest,
+    *,
+    dry_run: Annotated[bool, Query(alias="dryRun")] = True,
+) -> Response:
+    """Import a file of lists, all of it or nothing. Each list gets exactly the values of the file."""
+    form = None if body.format is None else RuleFormat(body.format)
+    return answer(
+        plane.service.lists.import_lists(actor, body.content, form, body.revisions, body.comment, dry_run=dry_run)
+    )
 
 
 @routes.get("/lists/{name}", response_model=schemas.ListRow, openapi_extra=least("viewer"))
@@ -145,10 +176,14 @@ def _list_input(body: schemas.ListPreviewRequest, expires_at_ms: int | None = No
         if body.values is not None or body.content is not None:
             raise WebError(422, "DELETE has no values")
         return ListInput(ListOperation.DELETE, expires_at_ms=expires_at_ms)
-    return ListInput(body.operation, _values(body.values, body.content), expires_at_ms=expires_at_ms)
+    return _given(body.operation, body, None, expires_at_ms)
 
 
-def _values(values: list[str] | None, content: str | None) -> tuple[str, ...]:
-    if (values is None) is (content is None):
+def _given(
+    operation: ListOperation, body: schemas.GivenValues, value_type: ListType | None, expires_at_ms: int | None
+) -> ListInput:
+    if (body.values is None) is (body.content is None):
         raise WebError(422, "send the values in one form: values or content")
-    return tuple(values or ()) if content is None else values_of_lines(content)
+    if body.content is None:
+        return ListInput(operation, tuple(body.values or ()), value_type, expires_at_ms)
+    return input_of_lines(operation, body.content, value_type, expires_at_ms)

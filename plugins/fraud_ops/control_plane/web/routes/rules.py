@@ -10,7 +10,7 @@ from fraud_ops.control_plane.domain import read_models
 from fraud_ops.control_plane.domain.lifecycle import StateName
 from fraud_ops.control_plane.domain.read_models import RuleInput, RuleWithForms
 from fraud_ops.control_plane.web import rows
-from fraud_ops.control_plane.web.answer import answer
+from fraud_ops.control_plane.web.answer import MEDIA_TYPES, answer, file_of
 from fraud_ops.control_plane.web.auth import CurrentActor
 from fraud_ops.control_plane.web.convert import activation_of
 from fraud_ops.control_plane.web.dependencies import CurrentPlane
@@ -35,7 +35,6 @@ Limit = Annotated[int, Query(ge=1, le=200)]
 _AWAITS_APPROVAL: dict[int | str, dict[str, Any]] = {
     202: {"model": schemas.RuleDetail, "description": "The change waits for the approval of a second person."}
 }
-_MEDIA_TYPES = {RuleFormat.JSON: "application/json", RuleFormat.YAML: "application/yaml", RuleFormat.TEXT: "text/plain"}
 
 
 @routes.get("/rules", response_model=schemas.Rules, openapi_extra=least("viewer"))
@@ -176,17 +175,14 @@ def send_control(plane: CurrentPlane, actor: CurrentActor, body: schemas.Control
 @routes.get(
     "/export",
     response_class=Response,
-    responses={200: {"content": {kind: {"schema": {"type": "string"}} for kind in _MEDIA_TYPES.values()}}},
+    responses={200: {"content": {kind: {"schema": {"type": "string"}} for kind in MEDIA_TYPES.values()}}},
     openapi_extra=least("viewer"),
 )
 def export_rules(
     plane: CurrentPlane, form: Annotated[Literal["json", "yaml", "text"], Query(alias="format")] = "yaml"
 ) -> Response:
     """Export all rules but drafts and deleted rules, as a file for `import`."""
-    rule_format = RuleFormat(form)
-    suffix = "txt" if rule_format is RuleFormat.TEXT else rule_format.value
-    headers = {"Content-Disposition": f'attachment; filename="rules.{suffix}"'}
-    return Response(plane.service.export(rule_format), 200, headers, f"{_MEDIA_TYPES[rule_format]}; charset=utf-8")
+    return file_of(plane.service.export(RuleFormat(form)), "rules", RuleFormat(form))
 
 
 @routes.post("/import", response_model=read_models.ImportResult, openapi_extra=least("analyst", LaneName.IMPORTS))

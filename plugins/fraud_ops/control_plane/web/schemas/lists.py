@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -14,7 +14,9 @@ from fraud_rules.model.value_list import ListOperation, ListType
 
 __all__ = [
     "CreateListRequest",
+    "GivenValues",
     "ListChangeRequest",
+    "ListImportRequest",
     "ListPreviewRequest",
     "ListRow",
     "ListValues",
@@ -64,14 +66,14 @@ class ListVersions(ResponseModel):
     next: str | None
 
 
-class _GivenValues(Request):
+class GivenValues(Request):
     """Values, in exactly one form."""
 
     values: Values | None = None
     content: Content | None = None
 
 
-class CreateListRequest(_GivenValues):
+class CreateListRequest(GivenValues):
     """A new list with its values. With `expiresAt`, the values leave the list at that time."""
 
     name: Annotated[str, Field(max_length=63)]
@@ -80,7 +82,7 @@ class CreateListRequest(_GivenValues):
     comment: Comment = ""
 
 
-class ListPreviewRequest(_GivenValues):
+class ListPreviewRequest(GivenValues):
     """A change to compare with the list. DELETE has no values."""
 
     operation: ListOperation
@@ -90,4 +92,15 @@ class ListChangeRequest(ListPreviewRequest):
     """A change of a list. With `expiresAt`, the values of a SET or ADD leave the list at that time."""
 
     expires_at: EpochMs | None = None
+    comment: Comment = ""
+
+
+class ListImportRequest(Request):
+    """A file of lists. Without `format`, the content determines the format. `revisions` are the revisions of the lists
+    that the user has read in the dry run: the import rejects a list that has changed since.
+    """
+
+    content: Annotated[str, Field(max_length=_MOST_CHARS)]
+    format: Literal["json", "yaml", "text"] | None = None
+    revisions: dict[str, int] | None = None
     comment: Comment = ""

@@ -609,6 +609,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/export/lists": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Export Lists
+         * @description Export all lists, as a file for `import/lists`.
+         */
+        get: operations["exportLists"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/import": {
         parameters: {
             query?: never;
@@ -623,6 +643,26 @@ export interface paths {
          * @description Import a file of rules, all of it or nothing. New rules become drafts.
          */
         post: operations["importRules"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/import/lists": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Import Lists
+         * @description Import a file of lists, all of it or nothing. Each list gets exactly the values of the file.
+         */
+        post: operations["importLists"];
         delete?: never;
         options?: never;
         head?: never;
@@ -2434,6 +2474,57 @@ export interface components {
             listName: string;
             log: components["schemas"]["DriftedList"] | null;
             store: components["schemas"]["DriftedList"] | null;
+        };
+        /**
+         * ListImportItem
+         * @description The effect of one list of the file: the values that the list gains and loses. `revision` is the revision of the
+         *     list before the import, 0 for a new list.
+         */
+        ListImportItem: {
+            diff: components["schemas"]["ListDiff"];
+            /**
+             * Effect
+             * @enum {string}
+             */
+            effect: "added" | "changed" | "requested" | "deleted" | "unchanged" | "rejected";
+            /** Name */
+            name: string | null;
+            /** Reasons */
+            reasons: components["schemas"]["ProblemReason"][];
+            /** Revision */
+            revision: number;
+            /** Where */
+            where: string;
+        };
+        /**
+         * ListImportRequest
+         * @description A file of lists. Without `format`, the content determines the format. `revisions` are the revisions of the lists
+         *     that the user has read in the dry run: the import rejects a list that has changed since.
+         */
+        ListImportRequest: {
+            /**
+             * Comment
+             * @default
+             */
+            comment?: string;
+            /** Content */
+            content: string;
+            /** Format */
+            format?: ("json" | "yaml" | "text") | null;
+            /** Revisions */
+            revisions?: {
+                [key: string]: number;
+            } | null;
+        };
+        /**
+         * ListImportResult
+         * @description The result of an import, list by list. If one list is rejected, or in a dry run, nothing is applied.
+         */
+        ListImportResult: {
+            /** Applied */
+            applied: boolean;
+            /** Items */
+            items: components["schemas"]["ListImportItem"][];
         };
         /**
          * ListOperation
@@ -4554,6 +4645,39 @@ export interface operations {
             };
         };
     };
+    exportLists: {
+        parameters: {
+            query?: {
+                format?: "json" | "yaml" | "text";
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": string;
+                    "application/yaml": string;
+                    "text/plain": string;
+                };
+            };
+            /** @description A problem. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     importRules: {
         parameters: {
             query?: {
@@ -4576,6 +4700,41 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ImportResult"];
+                };
+            };
+            /** @description A problem. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    importLists: {
+        parameters: {
+            query?: {
+                dryRun?: boolean;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ListImportRequest"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListImportResult"];
                 };
             };
             /** @description A problem. */

@@ -32,6 +32,7 @@ export type Entity = Schemas["Entity"];
 export type Evidence = Schemas["Evidence"];
 export type ImportResult = Schemas["ImportResult"];
 export type ListDiff = Schemas["ListDiff"];
+export type ListImportResult = Schemas["ListImportResult"];
 export type ListRow = Schemas["ListRow"];
 export type Lists = Schemas["Lists"];
 export type ListValues = Schemas["ListValues"];

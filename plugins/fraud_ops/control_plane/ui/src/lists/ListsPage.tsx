@@ -1,4 +1,5 @@
 import { Button, Table } from "@mantine/core";
+import { IconUpload } from "@tabler/icons-react";
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { Link } from "react-router";
@@ -8,11 +9,13 @@ import { keys } from "../api/keys";
 import type { ListRow, Lists } from "../api/types";
 import { Chip } from "../components/Chip";
 import { EmptyState } from "../components/EmptyState";
+import { ExportMenu } from "../components/ExportMenu";
 import { PageHeader, usePageTitle } from "../components/PageHeader";
 import { QueryResult } from "../components/QueryResult";
 import { RowTable } from "../components/RowTable";
 import { Timestamp } from "../components/Timestamp";
 import { formatNumber } from "../format";
+import { ImportListsDialog } from "./ImportListsDialog";
 import { ListStatus } from "./ListStatus";
 import { NewListDialog } from "./NewListDialog";
 
@@ -22,6 +25,7 @@ const REFRESH_MS = 10_000;
 export default function ListsPage() {
   usePageTitle("Lists");
   const can = useCan();
+  const [isImporting, setIsImporting] = useState(false);
   const [isCreating, setIsCreating] = useState(false);
   const lists = useQuery({
     queryKey: keys.lists,
@@ -31,6 +35,16 @@ export default function ListsPage() {
   return (
     <>
       <PageHeader title="Lists" subtitle="Lists of values that rules look up">
+        <ExportMenu path="/export/lists" name="fraud-lists" lines="One line per value" />
+        {can("import") && (
+          <Button
+            variant="default"
+            leftSection={<IconUpload size={14} aria-hidden />}
+            onClick={() => setIsImporting(true)}
+          >
+            Import
+          </Button>
+        )}
         {can("draft") && <Button onClick={() => setIsCreating(true)}>New list</Button>}
       </PageHeader>
       <QueryResult query={lists}>
@@ -46,6 +60,7 @@ export default function ListsPage() {
           )
         }
       </QueryResult>
+      {isImporting && <ImportListsDialog close={() => setIsImporting(false)} />}
       {isCreating && <NewListDialog close={() => setIsCreating(false)} />}
     </>
   );

@@ -151,3 +151,46 @@ test("a viewer changes nothing", async () => {
   expect(await screen.findByText("9007199254740993")).toBeVisible();
   expect(screen.queryByRole("button", { name: /Change values|Remove|Delete/u })).toBeNull();
 });
+
+test("a file of lists is previewed with its differences, and imported for the revisions of the preview", async () => {
+  const sent: unknown[] = [];
+  const item = (effect: string, reasons: { field: string; message: string }[]) => ({
+    where: "list 1",
+    name: "mules",
+    effect,
+    revision: 4,
+    reasons,
+    diff: { added: 1, removed: 30, addedValues: ["1009"], removedValues: ["1001", "1002"] },
+  });
+  server.use(
+    http.post(`*${API}/import/lists`, async ({ request }) => {
+      const body = (await request.json()) as { content: string };
+      const dry = new URL(request.url).searchParams.get("dryRun") === "true";
+      if (!dry) sent.push(body);
+      const rejected = body.content === "mules,long,x";
+      const items = [
+        item(rejected ? "rejected" : "changed", rejected ? [{ field: "line 1", message: "is wrong" }] : []),
+      ];
+      return HttpResponse.json({ items, applied: !dry });
+    }),
+  );
+  renderPage(<ListsPage />);
+  await userEvent.click(await screen.findByRole("button", { name: "Import" }));
+  const content = await screen.findByRole("textbox", { name: /^Lists \(JSON/u });
+  await userEvent.click(content);
+  await userEvent.paste("mules,long,x");
+  await userEvent.click(screen.getByRole("button", { name: "Preview" }));
+  const dialog = within(screen.getByRole("dialog"));
+  expect(await dialog.findByRole("listitem")).toHaveTextContent("line 1 is wrong");
+  expect(dialog.getByRole("button", { name: "Import" })).toBeDisabled();
+  await userEvent.clear(content);
+  await userEvent.click(content);
+  await userEvent.paste("mules,long,1009");
+  await userEvent.click(dialog.getByRole("button", { name: "Preview" }));
+  const row = (await dialog.findByText("changed")).closest("tr");
+  expect(row).toHaveTextContent("1009");
+  expect(row).toHaveTextContent("1001, 1002 and 28 more");
+  await userEvent.click(dialog.getByRole("button", { name: "Import" }));
+  await waitFor(() => expect(screen.queryByRole("dialog")).toBeNull());
+  expect(sent).toEqual([{ content: "mules,long,1009", comment: "", revisions: { mules: 4 } }]);
+});

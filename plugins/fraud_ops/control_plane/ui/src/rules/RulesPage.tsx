@@ -8,6 +8,7 @@ import { useCan, useRules } from "../api/hooks";
 import type { RuleRow, StateName } from "../api/types";
 import { ActivationChip, Chip, StateChip, stateName } from "../components/Chip";
 import { EmptyState } from "../components/EmptyState";
+import { ExportMenu } from "../components/ExportMenu";
 import { PageHeader, usePageTitle } from "../components/PageHeader";
 import { Precision } from "../components/Precision";
 import { QueryResult } from "../components/QueryResult";
@@ -18,8 +19,7 @@ import { Timestamp } from "../components/Timestamp";
 import { WarmUpChip } from "../components/WarmUpChip";
 import { formatNumber, formatTime } from "../format";
 import { useOutage } from "../outage/useLiveness";
-import { ExportMenu } from "./ExportMenu";
-import { ImportDialog } from "./ImportDialog";
+import { ImportRulesDialog } from "./ImportRulesDialog";
 import { requestText } from "./PendingApproval";
 import { RejectedRecords } from "./RejectedRecords";
 import { type Column, filterRules, sortRules } from "./ruleList";
@@ -60,7 +60,7 @@ export function RulesPage() {
   return (
     <>
       <PageHeader title="Rules" subtitle={rules.data && <RuleCounts rows={rules.data.items} />}>
-        <ExportMenu />
+        <ExportMenu path="/export" name="fraud-rules" lines="One line per rule" />
         {can("import") && (
           <Button
             variant="default"
@@ -127,7 +127,7 @@ export function RulesPage() {
         }}
       </QueryResult>
       <RejectedRecords />
-      {importing && <ImportDialog close={() => setImporting(false)} />}
+      {importing && <ImportRulesDialog close={() => setImporting(false)} />}
     </>
   );
 }

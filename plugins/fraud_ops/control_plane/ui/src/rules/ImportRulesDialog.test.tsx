@@ -8,7 +8,7 @@ import { API } from "../api/http";
 import type { ImportResult } from "../api/types";
 import { mockServer } from "../testing/mockServer";
 import { renderPage } from "../testing/renderPage";
-import { ImportDialog } from "./ImportDialog";
+import { ImportRulesDialog } from "./ImportRulesDialog";
 
 type Item = ImportResult["items"][number];
 
@@ -55,7 +55,7 @@ function open() {
   const close = vi.fn();
   renderPage(
     <>
-      <ImportDialog close={close} />
+      <ImportRulesDialog close={close} />
       <Notifications />
     </>,
   );

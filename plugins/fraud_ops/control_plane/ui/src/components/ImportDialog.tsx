@@ -1,14 +1,13 @@
-import { Button, FileButton, Group, Modal, Table, Textarea, TextInput } from "@mantine/core";
-import { useRef, useState } from "react";
+import { Button, FileButton, Group, Modal, Textarea, TextInput } from "@mantine/core";
+import { type ReactNode, useRef, useState } from "react";
 import { useApiMutation } from "../api/hooks";
-import { keys } from "../api/keys";
-import type { ImportResult } from "../api/types";
-import { Chip, type Tone } from "../components/Chip";
-import { ErrorAlert, ReasonList } from "../components/ErrorAlert";
-import { ScrollableTable } from "../components/ScrollableTable";
+import type { Reason } from "../api/types";
 import { notifyError } from "../notifications";
+import type { Tone } from "./Chip";
+import { ErrorAlert } from "./ErrorAlert";
 
-const TONES: Record<string, Tone> = {
+/** The tone of each effect of an import. */
+export const EFFECT_TONES: Record<string, Tone> = {
   added: "good",
   changed: "warn",
   requested: "warn",
@@ -16,29 +15,51 @@ const TONES: Record<string, Tone> = {
   rejected: "bad",
 };
 
-/** Imports a file of rules, after a preview of its effects. */
-export function ImportDialog({ close }: { close: () => void }) {
+interface Result {
+  items: readonly { reasons: readonly Reason[] }[];
+  applied: boolean;
+}
+
+interface Props<R extends Result> {
+  title: string;
+  /** The label of the content, with its forms. */
+  label: string;
+  /** The path of the import in the API. */
+  path: string;
+  invalidates: readonly (readonly unknown[])[];
+  /** The error after an import of a file that became invalid after the preview. */
+  staleError: string;
+  /** Further members of the request, from the result of the preview. */
+  confirm?: (previewed: R) => object;
+  children: (result: R) => ReactNode;
+  close: () => void;
+}
+
+/** Imports a file, after a preview of its effects, which `children` shows. */
+export function ImportDialog<R extends Result>(props: Props<R>) {
+  const { title, label, path, invalidates, staleError, confirm, children, close } = props;
   const [content, setContent] = useState("");
   const [comment, setComment] = useState("");
   const resetFileInput = useRef<() => void>(null);
-  const preview = useApiMutation<string, ImportResult>(
-    (text) => ({
-      path: "/import?dryRun=true",
-      method: "POST",
-      body: { content: text, comment },
-    }),
+  const preview = useApiMutation<string, R>(
+    (text) => ({ path: `${path}?dryRun=true`, method: "POST", body: { content: text, comment } }),
     { quiet: true },
   );
-  const apply = useApiMutation<string, ImportResult>(
-    (text) => ({ path: "/import?dryRun=false", method: "POST", body: { content: text, comment } }),
+  const previewed = preview.data?.body;
+  const apply = useApiMutation<string, R>(
+    (text) => ({
+      path: `${path}?dryRun=false`,
+      method: "POST",
+      body: { content: text, comment, ...(previewed && confirm?.(previewed)) },
+    }),
     {
       successMessage: ({ body }) => (body.applied ? "File imported" : null),
-      invalidates: [keys.rules, keys.approvals],
+      invalidates,
       quiet: true,
     },
   );
   // The import validates again. If it fails, its result replaces that of the preview.
-  const result = apply.data?.body ?? preview.data?.body;
+  const result = apply.data?.body ?? previewed;
   const isInvalid = result?.items.some((item) => item.reasons.length > 0) ?? true;
   const change = (text: string) => {
     setContent(text);
@@ -53,18 +74,18 @@ export function ImportDialog({ close }: { close: () => void }) {
   const error = preview.error ?? apply.error;
 
   return (
-    <Modal opened onClose={close} title="Import rules" size="xl">
+    <Modal opened onClose={close} title={title} size="xl">
       <Group mb="xs" align="flex-end">
         <FileButton onChange={choose} resetRef={resetFileInput} accept=".json,.yaml,.yml,.txt,.jsonl">
-          {(props) => (
-            <Button variant="default" {...props}>
+          {(button) => (
+            <Button variant="default" {...button}>
               Choose file …
             </Button>
           )}
         </FileButton>
       </Group>
       <Textarea
-        label="Rules (JSON, YAML or one line per rule)"
+        label={label}
         value={content}
         onChange={(event) => change(event.currentTarget.value)}
         autosize
@@ -80,13 +101,8 @@ export function ImportDialog({ close }: { close: () => void }) {
         mt="xs"
       />
       {error && <ErrorAlert error={error} />}
-      {apply.data?.body.applied === false && (
-        <ErrorAlert
-          title="Nothing imported"
-          error="The rules changed after the preview, and the file is not valid for them."
-        />
-      )}
-      {result && <ImportPreview result={result} />}
+      {apply.data?.body.applied === false && <ErrorAlert title="Nothing imported" error={staleError} />}
+      {result && children(result)}
       <Group justify="flex-end" mt="md">
         <Button
           variant="default"
@@ -108,22 +124,5 @@ export function ImportDialog({ close }: { close: () => void }) {
         </Button>
       </Group>
     </Modal>
-  );
-}
-
-function ImportPreview({ result }: { result: ImportResult }) {
-  return (
-    <ScrollableTable label="Import preview" columns={["Entry", "Rule", "Effect"]}>
-      {result.items.map((item, i) => (
-        <Table.Tr key={i}>
-          <Table.Td>{item.where}</Table.Td>
-          <Table.Td className="number">{item.ruleId ?? "–"}</Table.Td>
-          <Table.Td>
-            <Chip tone={TONES[item.effect] ?? "quiet"}>{item.effect}</Chip>
-            <ReasonList reasons={item.reasons} />
-          </Table.Td>
-        </Table.Tr>
-      ))}
-    </ScrollableTable>
   );
 }

@@ -1,0 +1,164 @@
+"""Imports a file of lists, all of it or nothing: each list of the file gets exactly its values there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final
+
+from fraud_ops.control_plane.domain.errors import Conflict, ControlPlaneError, Invalid
+from fraud_ops.control_plane.domain.lifecycle import ChangeMode
+from fraud_ops.control_plane.domain.list_input import change_of_values
+from fraud_ops.control_plane.domain.list_models import ListDiff, ListImportItem, ListImportResult
+from fraud_ops.control_plane.domain.read_models import ImportEffect, ProblemReason
+from fraud_ops.control_plane.domain.roles import Actor, Permission, require
+from fraud_ops.control_plane.domain.rule_input import SOURCE
+from fraud_ops.control_plane.service.changes import UnitOfWork
+from fraud_ops.control_plane.service.lists import transitions
+from fraud_ops.control_plane.service.lists.queries import difference
+from fraud_ops.control_plane.settings import Bounds
+from fraud_ops.control_plane.store.models import ListHead
+from fraud_rules.codec.rules.export import RuleFormat
+from fraud_rules.codec.rules.list_files import RejectedList, SeedList, read_list_text
+from fraud_rules.errors import InputInvalid, Reason
+from fraud_rules.model.limits import RuleLimits
+from fraud_rules.model.value_list import ListChange
+
+__all__ = ["ListOfFile", "import_lists", "read_import"]
+
+_FILES: Final = MappingProxyType(
+    {RuleFormat.JSON: "import.json", RuleFormat.YAML: "import.yaml", RuleFormat.TEXT: "import.txt"}
+)
+_NO_DIFFERENCE: Final = ListDiff(added=0, removed=0, added_values=[], removed_values=[])
+
+
+@dataclass(frozen=True, slots=True)
+class ListOfFile:
+    """One list of a file. `change` is the SET of its values, None for an invalid list, which has `reasons`."""
+
+    where: str
+    name: str | None
+    change: ListChange | None
+    reasons: Sequence[Reason] = ()
+
+
+def read_import(
+    actor: Actor, content: str, form: RuleFormat | None, bounds: Bounds, limits: RuleLimits
+) -> tuple[ListOfFile, ...]:
+    """Decode the lists of a file. This runs outside the writer's transaction, because long lists are slow to parse.
+
+    Raises RequestRefused, and Invalid for content that is unreadable or too large.
+    """
+    require(actor, Permission.IMPORT)
+    form = form or _form_of(content)
+    size, most = len(content.encode("utf-8", "replace")), bounds.list_bytes
+    if form is RuleFormat.YAML:
+        most = min(most, bounds.import_bytes)  # YAML is slow to parse
+    if size > most:
+        hint = "; use JSON or the text form" if form is RuleFormat.YAML else ""
+        raise Invalid([Reason("content", f"has {size} bytes, at most {most} are allowed{hint}")])
+    try:
+        lists = read_list_text(Path(_FILES[form]), content.removeprefix("\ufeff"), limits)
+    except InputInvalid as error:
+        raise Invalid([Reason("content", str(error))]) from error
+    return tuple(_list_of_file(each, limits) for each in lists)
+
+
+def import_lists(
+    work: UnitOfWork,
+    actor: Actor,
+    lists: Sequence[ListOfFile],
+    revisions: Mapping[str, int],
+    comment: str,
+    *,
+    saves: bool,
+) -> ListImportResult:
+    """Import the lists; without `saves`, only determine the effects, which needs no writer's transaction.
+
+    `revisions` are the revisions that the user has read, by list. If a list is rejected, `applied` is false and the
+    caller must roll the transaction back.
+    """
+    work.lists.count()  # reads the count before the first effect, because a dry run only counts its effects
+    importing = _Importing(work, actor, revisions, comment, saves)
+    items = [importing.item(each) for each in lists]
+    return ListImportResult(items=items, applied=all(item.effect != "rejected" for item in items))
+
+
+class _Importing:
+    """Imports lists one by one. Without `saves`, it changes nothing in the store."""
+
+    def __init__(self, work: UnitOfWork, actor: Actor, revisions: Mapping[str, int], comment: str, saves: bool) -> None:
+        self._work = work
+        self._actor = actor
+        self._revisions = revisions
+        self._comment = comment
+        self._saves = saves
+        self._seen: set[str] = set()
+
+    def item(self, each: ListOfFile) -> ListImportItem:
+        """Import one list, and return its effect."""
+        if each.change is None:
+            return _item(each, 0, "rejected", _NO_DIFFERENCE, each.reasons)
+        head = self._work.lists.head(each.change.name)
+        known = None if head is None or head.deleted else head
+        revision = 0 if known is None else known.revision
+        diff = self._difference(each.change)
+        try:
+            return _item(each, revision, self._effect(each.change, known), diff)
+        except Invalid as invalid:
+            return _item(each, revision, "rejected", diff, invalid.reasons)
+        except ControlPlaneError as error:
+            return _item(each, revision, "rejected", diff, [Reason("list", str(error))])
+
+    def _effect(self, change: ListChange, known: ListHead | None) -> ImportEffect:
+        """Save the change, or determine its effect. Raises RequestRefused, Invalid, Conflict."""
+        name, revision = change.name, 0 if known is None else known.revision
+        if name in self._seen:
+            raise Invalid([Reason("listName", f"{name} occurs twice in this import")])
+        self._seen.add(name)
+        if self._revisions.get(name, revision) != revision:
+            raise Conflict(f"the list {name} has changed since the preview", revision)
+        mode = transitions.mode_of(self._work, self._actor, change, None)
+        if mode is None:
+            return "unchanged"
+        if not self._saves:
+            if mode is ChangeMode.NOW:
+                self._work.lists.saved(name, [(change, None)])
+        elif known is None:
+            transitions.create(self._work, self._actor, change, None, self._comment)
+        else:
+            transitions.change(self._work, self._actor, change, revision, None, self._comment)
+        if known is None:
+            return "added"
+        return "requested" if mode is ChangeMode.REQUEST else "changed"
+
+    def _difference(self, change: ListChange) -> ListDiff:
+        known = self._work.lists.current(change.name)
+        if known is not None and known.type is not change.type:
+            return _NO_DIFFERENCE  # the change is rejected
+        return difference([] if known is None else known.values(), sorted(change.values()))
+
+
+def _item(
+    each: ListOfFile, revision: int, effect: ImportEffect, diff: ListDiff, reasons: Sequence[Reason] = ()
+) -> ListImportItem:
+    shown = [ProblemReason.model_validate(reason) for reason in reasons]
+    return ListImportItem(where=each.where, name=each.name, effect=effect, revision=revision, reasons=shown, diff=diff)
+
+
+def _list_of_file(found: SeedList | RejectedList, limits: RuleLimits) -> ListOfFile:
+    where = found.where.partition(", ")[2]
+    if isinstance(found, RejectedList):
+        return ListOfFile(where, found.name, None, found.reasons)
+    return ListOfFile(where, found.name, change_of_values(found.name, found.type, found.values, SOURCE, limits))
+
+
+def _form_of(content: str) -> RuleFormat:
+    """Detect the form of a file: JSON starts with a bracket, and a line of the text form has a comma before a colon."""
+    lines = (line.strip() for line in content.removeprefix("\ufeff").splitlines())
+    first = next((line for line in lines if line and not line.startswith("#")), "")
+    if first.startswith(("{", "[")):
+        return RuleFormat.JSON
+    return RuleFormat.YAML if first.startswith("-") or ":" in first.partition(",")[0] else RuleFormat.TEXT
