@@ -122,14 +122,14 @@ ROWS = (
         "and Python workers under the same load and an immediate restart, until a consumer has the next "
         "committed batch.",
         (
-            Figure("start_s", "start to first alert", "s", at_most(25)),
+            Figure("start_s", "start to first alert", "s", at_most(10)),
             Figure("live_p50_ms", f"{_LIVE}, p50", "ms"),
-            Figure("live_p95_ms", f"{_LIVE}, p95", "ms", at_most(1_000)),
+            Figure("live_p95_ms", f"{_LIVE}, p95", "ms", at_most(200)),
             Figure("live_max_ms", f"{_LIVE}, largest", "ms", at_most(1_000)),
             Figure("alerted_p50_ms", f"{_ALERTED}, p50", "ms"),
             Figure("alerted_p95_ms", f"{_ALERTED}, p95", "ms", at_most(1_000)),
             Figure("alerted_max_ms", f"{_ALERTED}, largest", "ms", at_most(1_000)),
-            Figure("recovery_s", "kill -9 to next committed batch", "s", at_most(30)),
+            Figure("recovery_s", "kill -9 to next committed batch", "s", at_most(12)),
         ),
         _measure,
     ),

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.engine.alert import AlertBuilder
+from fraud_rules.engine.distinct import distinct
 from fraud_rules.engine.fanout import in_arrival_order, unpack_blobs
 from fraud_rules.engine.lists import list_columns, list_versions
 from fraud_rules.engine.state.grouping_state import AcceptResult, GroupingState, Marks
@@ -201,11 +202,9 @@ class _BatchEvaluation:
         head = self._journal.head
         head.newest_append_ms = max(head.newest_append_ms, self._row_order.reached_ms(batch))
         entry_counts = self._timeline.entry_counts_of(batch)
-        counts, inverse = np.unique(self._timeline.rule_counts(entry_counts), return_inverse=True)
+        counts, inverse = distinct(self._timeline.rule_counts(entry_counts))
         in_force = [self._timeline.rule_set(int(count)).groupings[fields] for count in counts]
-        epochs = np.array([grouping.epoch for grouping in in_force])[inverse]
-        starts = [0, *(np.flatnonzero(np.diff(epochs)) + 1).tolist()]
-        for start, end in zip(starts, [*starts[1:], len(batch)], strict=True):
+        for start, end in _runs_of_epochs(in_force, inverse):
             run = batch if end - start == len(batch) else batch.take(np.arange(start, end))
             self._accept_run(run, in_force, inverse[start:end], entry_counts[start:end])
 
@@ -217,7 +216,7 @@ class _BatchEvaluation:
         For each row, `versions` int64[n] holds the index in `in_force` that applies, and `entry_counts` int64[n] the
         number of log entries.
         """
-        used, versions = np.unique(versions, return_inverse=True)
+        used, versions = distinct(versions)
         groupings = [in_force[version] for version in used]
         head = self._head_for(groupings[0])
         state = self._journal.open(head)
@@ -232,8 +231,8 @@ class _BatchEvaluation:
             progress=self._progress,
             lists=list_columns(plan.conditions, self._timeline, batch, entry_counts),
         )
-        accepted = np.flatnonzero((result.outcomes == at.ROW_ACCEPTED) | (result.outcomes == at.ROW_LATE_KEPT))
-        rows = batch if len(accepted) == len(batch) else batch.take(accepted)
+        accepted = (result.outcomes == at.ROW_ACCEPTED) | (result.outcomes == at.ROW_LATE_KEPT)
+        rows = batch if accepted.all() else batch.take(np.flatnonzero(accepted))
         rows = with_arrival_numbers(rows, np.arange(first_number, first_number + len(rows), dtype=np.int64))
         self._journal.record(head, rows, _changed_marks(state, batch, plan, result))
         self._copy_to_later_epochs(head, rows)
@@ -295,9 +294,10 @@ class _BatchEvaluation:
     def _raise_watermark(self, head: GroupingStateHead, siblings: Iterable[GroupingStateHead]) -> None:
         """Raise a state's watermark and retention bound to those of the other epochs of its incarnation, because both
         outlive a clear."""
-        header = self._journal.open(head).header
-        for sibling in siblings:
-            if sibling.incarnation == head.incarnation:
+        others = [sibling for sibling in siblings if sibling is not head and sibling.incarnation == head.incarnation]
+        if others:
+            header = self._journal.open(head).header
+            for sibling in others:
                 other = self._journal.open(sibling).header
                 for scalar in (at.H_WATERMARK, at.H_BOUND):
                     header[scalar] = max(header[scalar], other[scalar])
@@ -344,6 +344,8 @@ class _BatchEvaluation:
 
     def _report_unevaluated(self, batch: TransactionBatch, head: GroupingStateHead, result: AcceptResult) -> None:
         """Add the duplicates and the late rows to the outputs."""
+        if (result.outcomes == at.ROW_ACCEPTED).all():
+            return
         grouping = "&".join(head.fields)
         for i in np.flatnonzero(result.outcomes >= at.ROW_DUPLICATE).tolist():
             place = int(batch.append_ms[i]), int(batch.partition[i]), int(batch.offset[i]), grouping
@@ -352,6 +354,15 @@ class _BatchEvaluation:
                 self._duplicates.append(DuplicateRecord(*place, transaction[ID_FIELD]))  # type: ignore[arg-type]
             else:
                 self._late.append(LateRecord(*place, int(result.lateness_ms[i]), _encoder.encode(transaction)))
+
+
+def _runs_of_epochs(versions: Sequence[GroupingInForce], inverse: Ints) -> Iterable[tuple[int, int]]:
+    """The runs [start, end) of consecutive rows of one epoch. `inverse` int64[n] holds the version of each row."""
+    if len(versions) == 1:
+        return [(0, len(inverse))]
+    epochs = np.array([grouping.epoch for grouping in versions])[inverse]
+    starts = [0, *(np.flatnonzero(np.diff(epochs)) + 1).tolist()]
+    return zip(starts, [*starts[1:], len(inverse)], strict=True)
 
 
 _plans: dict[tuple[int, ...], tuple[GroupingPlan, Sequence[GroupingInForce], Measures]] = {}

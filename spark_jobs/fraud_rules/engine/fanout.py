@@ -14,6 +14,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from fraud_rules.engine.distinct import distinct
 from fraud_rules.engine.keygroup import hash_text, key_groups_of
 from fraud_rules.model.ruleset import Grouping, RuleTimeline
 from fraud_rules.model.transaction import Column, TransactionBatch
@@ -97,7 +98,7 @@ def unpack_blobs(
 
 def _groupings_in_force(batch: TransactionBatch, timeline: RuleTimeline) -> dict[Grouping, Ints]:
     """The rows of each grouping: those at whose append time the grouping is in force."""
-    counts, inverse = np.unique(timeline.rule_counts(timeline.entry_counts_of(batch)), return_inverse=True)
+    counts, inverse = distinct(timeline.rule_counts(timeline.entry_counts_of(batch)))
     in_force = [timeline.rule_set(int(count)).groupings for count in counts]
     all_rows = np.arange(len(batch))
     found: dict[Grouping, Ints] = {}

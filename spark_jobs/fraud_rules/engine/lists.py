@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from fraud_rules.engine.distinct import distinct
 from fraud_rules.model.predicate import Predicate
 from fraud_rules.model.ruleset import RuleTimeline
 from fraud_rules.model.transaction import Column, TransactionBatch
@@ -25,7 +26,7 @@ def list_columns(
     needed = sorted({each for condition in conditions for each in condition.memberships}, key=str)
     if not needed:
         return {}
-    points, inverse = np.unique(counts, return_inverse=True)
+    points, inverse = distinct(counts)
     lists = [timeline.lists_at(point) for point in points.tolist()]
     return {
         each.column: _column(batch.columns[each.field.name], [known.get(each.list_name) for known in lists], inverse)

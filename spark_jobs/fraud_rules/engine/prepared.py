@@ -17,9 +17,9 @@ import msgspec
 import numpy as np
 
 from fraud_rules.engine.state.arrays import MappedArrays, named_full_disk
-from fraud_rules.engine.state.chunks import ChunkPart, encode_parts, newest_ms
+from fraud_rules.engine.state.chunks import ChunkPart, encode_parts
 from fraud_rules.engine.state.grouping_state import GroupingState
-from fraud_rules.engine.state.journal import PackedChunk, split_rows, with_arrival_numbers
+from fraud_rules.engine.state.journal import PackedChunk, pack_rows, with_arrival_numbers
 from fraud_rules.engine.statelog import chunk_digest
 from fraud_rules.model.ruleset import Grouping, GroupingInForce
 from fraud_rules.model.schema import TransactionSchema
@@ -107,11 +107,11 @@ def prepare_history(
     state = GroupingState.create(schema, grouping.fields, MappedArrays(folder / _ARRAYS))
     state.load(rows, numbers, (), state.plan([grouping]).measures)
     chunks: list[_Chunk] = []
-    for number, piece in enumerate(split_rows(with_arrival_numbers(rows, numbers))):
-        plain = encode_parts([ChunkPart(warm_state_id(version), piece.pack(), None)])
+    for number, piece in enumerate(pack_rows(with_arrival_numbers(rows, numbers))):
+        plain = encode_parts([ChunkPart(warm_state_id(version), piece.packed, None)])
         _write(folder / f"plain-{number}", plain)
         _write(folder / f"packed-{number}", compress(plain))
-        chunks.append(_Chunk(chunk_digest(plain), newest_ms(piece)))
+        chunks.append(_Chunk(chunk_digest(plain), piece.newest_ms))
     _write(folder / _NOTE, _encode(_Note(version, grouping.fields, begins_ms, chunks)))
 
 

@@ -19,7 +19,7 @@ from fraud_rules.engine.state.arrays import HeapArrays
 from fraud_rules.engine.state.chunks import live_rows
 from fraud_rules.engine.state.grouping_state import GroupingState
 from fraud_rules.engine.state.head import GroupingStateHead
-from fraud_rules.engine.state.journal import NUMBERS, Journal, split_rows, with_arrival_numbers
+from fraud_rules.engine.state.journal import NUMBERS, Journal, pack_rows, with_arrival_numbers
 from fraud_rules.engine.window import layout as at
 from fraud_rules.engine.window.bundles import Ints
 from fraud_rules.model.rule import AggregateFunction, Operator, Rule, RuleState
@@ -95,7 +95,7 @@ def collect_history(
 
 def chunks_of(history: WarmHistory) -> list[bytes]:
     """The rows of a history in packed pieces, for `history_of_chunks`."""
-    return [piece.pack() for piece in split_rows(history.rows)]
+    return [piece.packed for piece in pack_rows(history.rows)]
 
 
 def history_of_chunks(version: int, fields: Grouping, begins_ms: int | None, chunks: Sequence[bytes]) -> WarmHistory:

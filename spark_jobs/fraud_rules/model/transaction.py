@@ -90,8 +90,8 @@ class TransactionBatch:
         packed = _Packed(
             PACK_FORMAT,
             len(self.append_ms),
-            b"".join([_little(array, "<i8") for array in integers]),
-            _little(self.partition, "<i4"),
+            np.concatenate(integers).astype(_LITTLE_INT64, copy=False).tobytes(),
+            self.partition.astype(_LITTLE_INT32, copy=False).tobytes(),
             list(self.columns),
             [None if column.valid is None else column.valid.tobytes() for column in columns],
             [column.dictionary for column in columns],
@@ -155,10 +155,6 @@ def value_of(column: Column, i: int, field: Field) -> int | str | Decimal:
     if column.dictionary is not None:
         return column.dictionary[value]
     return Decimal(value).scaleb(-field.scale) if field.type is FieldType.DECIMAL else value
-
-
-def _little(array: NDArray[Any], dtype: str) -> bytes:
-    return array.astype(dtype, copy=False).tobytes()
 
 
 def _concat_columns(columns: Sequence[Column | None], sizes: Sequence[int]) -> Column:

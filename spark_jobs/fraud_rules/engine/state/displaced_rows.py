@@ -19,7 +19,7 @@ class DisplacedRows:
     def __init__(self, view: View) -> None:
         self._view = view
         self.arrays = view.state
-        self.runs = _runs(0, 0)
+        self.runs = _NO_RUNS
 
     def provide(self) -> None:
         """Merge all runs, and allocate their memory on first use. Raises StorageFull."""
@@ -31,6 +31,8 @@ class DisplacedRows:
     def merge(self) -> None:
         """Merge all runs into the key rows. Raises StorageFull."""
         view = self._view
+        if self.runs is _NO_RUNS:
+            return
         while not displaced.merge_all(view.state, self.arrays, self.runs, view.measure_arrays):
             view.grow(at.NEED_POOL)
             own = {name: getattr(self.arrays, name) for name in _OWN}
@@ -44,6 +46,10 @@ _OWN = ("slots", "pool", "members", "leaves", "blocks_16", "blocks_256", "blocks
 def _runs(count: int, slots: int) -> DisplacedRuns:
     of_slot, owners = np.zeros(slots, dtype=np.int32), np.zeros(count, dtype=np.int64)
     return DisplacedRuns(of_slot, owners, np.zeros(1, dtype=np.int64), displaced.FAR)
+
+
+_NO_RUNS = _runs(0, 0)
+"""Without memory: the kernel finds no free run, and changes nothing."""
 
 
 def _beside(state: StateArrays, runs: int) -> StateArrays:

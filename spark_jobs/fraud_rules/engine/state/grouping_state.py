@@ -75,6 +75,7 @@ class GroupingState:
     ) -> None:
         self._schema = schema
         self._longest_cooldown_ms = longest_cooldown_ms
+        self._decode_measures = partial(Measures.decode, schema=schema)
         self._time_column = at.E_FIELDS + schema.names.index(TIME_FIELD)
         id_column = at.E_FIELDS + schema.names.index(ID_FIELD)
         self._key_fields = [schema.names.index(name) for name in fields]
@@ -327,7 +328,7 @@ class GroupingState:
         self._rebuild_with(self._unspent(horizon), self._view.measures)
 
     def _refresh(self) -> None:
-        if self._view.refresh(partial(Measures.decode, schema=self._schema)):
+        if self._view.refresh(self._decode_measures):
             self._strings.forget()
 
     def _live_mask(self) -> NDArray[np.bool_]:

@@ -138,8 +138,8 @@ class Journal:
     def record(self, state_head: GroupingStateHead, rows: TransactionBatch, marks: Marks | None) -> None:
         """Record the accepted rows and the changed marks of a grouping state. The `offset` of a row is its arrival
         number."""
-        for piece in split_rows(rows):
-            self._parts.append(_RecordedPart(ChunkPart(state_head.id, piece.pack(), None), newest_ms(piece), None))
+        for piece in pack_rows(rows):
+            self._parts.append(_RecordedPart(ChunkPart(state_head.id, piece.packed, None), piece.newest_ms, None))
         if marks is not None:
             empty = rows.take(np.arange(0)).pack()
             for portion in _split_marks(marks):
@@ -205,16 +205,25 @@ def with_arrival_numbers(rows: TransactionBatch, numbers: NDArray[np.int64]) -> 
     return TransactionBatch(rows.append_ms, rows.partition, numbers, rows.columns)
 
 
-def split_rows(rows: TransactionBatch) -> Iterator[TransactionBatch]:
-    """The rows in pieces that fit into a chunk."""
+class PackedRows(NamedTuple):
+    """Packed rows that fit into a chunk, and their newest event time."""
+
+    packed: bytes
+    newest_ms: int
+
+
+def pack_rows(rows: TransactionBatch) -> Iterator[PackedRows]:
+    """Pack the rows in pieces that fit into a chunk. A single row can be larger."""
     if not len(rows):
         return
-    if len(rows) == 1 or (len(rows) * _LEAST_ROW_BYTES <= MAX_CHUNK_BYTES and len(rows.pack()) <= MAX_CHUNK_BYTES):
-        yield rows
-        return
+    if len(rows) == 1 or len(rows) * _LEAST_ROW_BYTES <= MAX_CHUNK_BYTES:
+        packed = rows.pack()
+        if len(rows) == 1 or len(packed) <= MAX_CHUNK_BYTES:
+            yield PackedRows(packed, newest_ms(rows))
+            return
     half = len(rows) // 2
-    yield from split_rows(rows.take(np.arange(half)))
-    yield from split_rows(rows.take(np.arange(half, len(rows))))
+    yield from pack_rows(rows.take(np.arange(half)))
+    yield from pack_rows(rows.take(np.arange(half, len(rows))))
 
 
 def _split_marks(marks: Marks) -> Iterator[Marks]:

@@ -40,6 +40,8 @@ class View:
         self.measures = NO_MEASURES
         self.measure_arrays = self._collect_arrays()
         self.state: StateArrays
+        self.nbytes = 0
+        """The size of all arrays in bytes."""
         self._generation = -1
 
     def clear(self, measures: Measures, rows: int, slots: int, marks: int) -> None:
@@ -85,11 +87,6 @@ class View:
         """Grow the pool to at least this many rows."""
         state = self.state
         self._open(len(state.events), len(state.slots), max(4 * _MIN_ROWS, rows), len(state.marks))
-
-    @property
-    def nbytes(self) -> int:
-        """The size of all arrays in bytes."""
-        return sum(array.nbytes for array in self.state)
 
     def _set_measures(self, measures: Measures) -> None:
         self.measures = measures
@@ -141,6 +138,7 @@ class View:
             distinct=open_array("distinct", np.int64, distinct, at.D_WIDTH),
             distinct_table=self._table("distinct_table", distinct, larger),
         )
+        self.nbytes = sum([array.nbytes for array in self.state])
         self._fill_tables(larger)
         self.header[at.H_GENERATION] += 1
         self._generation = int(self.header[at.H_GENERATION])
