@@ -80,7 +80,7 @@ def _prepare(site: ControlSite, viewers: Sequence[str], scale: Scale) -> None:
 def _addresses(alert_ids: Sequence[str]) -> Sequence[str]:
     """The most expensive requests of a viewer."""
     evidence = [f"/alerts/{each}/evidence" for each in alert_ids]
-    others = ["/alerts?limit=1000", "/rules?limit=1000", "/decisions", "/quality", "/export", "/progress?minutes=60"]
+    others = ["/alerts?limit=500", "/rules?limit=1000", "/decisions", "/quality", "/export", "/progress?minutes=60"]
     return [*evidence[:10], *others]
 
 

@@ -16,9 +16,10 @@ from fraud_ops.control_plane.feed.hub import Hub
 from fraud_ops.control_plane.feed.memory import FeedMemory
 from fraud_ops.control_plane.feed.past import PastAlerts
 from fraud_ops.control_plane.service.alerts.listing import AlertList
-from fraud_ops.control_plane.service.entity_reports import EntityReporter
-from fraud_ops.control_plane.service.evidence import EvidenceReader
 from fraud_ops.control_plane.service.panel import Panel
+from fraud_ops.control_plane.service.reading.entities import EntityReporter
+from fraud_ops.control_plane.service.reading.evidence import EvidenceReader
+from fraud_ops.control_plane.service.reading.evidence_search import EvidenceSource
 from fraud_ops.control_plane.service.role_cache import RoleCache
 from fraud_ops.control_plane.service.service import ControlService
 from fraud_ops.control_plane.service.today import Today, today_of
@@ -135,6 +136,8 @@ def compose(
     stack.callback(what_ifs.close)
     entities = EntityReporter(EntitySource(environment.kafka, environment.archive, schema, detector), now_ms)
     stack.callback(entities.close)
+    evidence = EvidenceReader(EvidenceSource(environment.kafka, schema, detector))
+    stack.callback(evidence.close)
     background = Background(database, environment.kafka, detector, schema, settings, now_ms, changes.accept)
     background.start(service)
     stack.callback(background.stop)
@@ -180,7 +183,7 @@ def compose(
         marks=CachedValue(service.mark_counts, _MARKS_TTL_S),
         fire_stats=CachedValue(lambda: fire_stats(memory.alerts(), memory.retracted(), now_ms()), _FIRE_STATS_TTL_S),
         guard=guard,
-        evidence=EvidenceReader(environment.kafka, schema, detector),
+        evidence=evidence,
         entities=entities,
         what_ifs=what_ifs,
         archive_due_ms=environment.archive_due_ms,

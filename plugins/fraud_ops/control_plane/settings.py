@@ -73,7 +73,7 @@ class Rates:
 
     requests_per_s: int = bounded(100, 1, 1_000_000)
     changes_per_s: int = bounded(50, 1, 1_000_000)
-    server_requests_per_s: int = bounded(200, 1, 10_000_000)
+    server_requests_per_s: int = bounded(60, 1, 10_000_000)
     streams: int = bounded(6, 1, 250)
     what_ifs: int = bounded(2, 1, 10)
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from fraud_ops.control_plane.domain.errors import Invalid
-from fraud_ops.control_plane.service.entity_reports import EntityReporter
+from fraud_ops.control_plane.service.reading.entities import EntityReporter
 from fraud_rules.batch.archive.files import write_transactions
 from fraud_rules.batch.archive.manifest import BatchResult, Manifest, SourceQuery
 from fraud_rules.batch.archive.store import ArchiveStore
@@ -85,8 +85,7 @@ def test_the_report_has_the_payments_of_archive_and_topic(topics: OwnTopics, pro
         for field, value in (("paymentAmount", "5"), ("nothing", "5"), ("payeeId", "x"), ("transactionId", "5")):
             with pytest.raises(Invalid):
                 without.report(field, value, 2)
-        assert without._child is not None
-        without._child.process.kill()
+        without.close()
         assert asked(without)["count"] == 4, "the process starts again"
     archive_of(project, tmp_path / "archive", name, old, began_ms - 26 * HOUR_MS, 0)
     with reporter(topics, project, tmp_path / "archive") as both:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from fraud_ops.control_plane.web.lanes import Lane, LaneLimits, LaneName
+from fraud_ops.control_plane.web.load.lanes import Lane, LaneLimits, LaneName
 from fraud_ops.control_plane.web.problems import WebError
 
 NOW_S, LONG_S = 0.05, 60.0

@@ -8,8 +8,8 @@ import time
 import pytest
 
 from fraud_ops.control_plane.settings import Rates
+from fraud_ops.control_plane.web.load.rates import Buckets, Sessions, Throttle
 from fraud_ops.control_plane.web.problems import WebError
-from fraud_ops.control_plane.web.rates import Buckets, Sessions, Throttle
 
 RATES = Rates(requests_per_s=100, changes_per_s=2, server_requests_per_s=200)
 
@@ -79,6 +79,27 @@ def test_a_refusal_is_delayed_but_not_for_all_requests_of_a_user() -> None:
 
     waits = asyncio.run(main())
     assert waits[4] < 0.2 <= waits[5], "five of 25 are refused at once"
+
+
+def test_refusals_take_longer_if_many_users_send_loops() -> None:
+    rates = Rates(1, 1, 1)
+
+    async def refuse(throttle: Throttle, user: str) -> float:
+        began = time.monotonic()
+        with pytest.raises(WebError):
+            await throttle.count(user, rates, writes=False)
+        return time.monotonic() - began
+
+    async def main() -> list[float]:
+        buckets = Buckets(Clock())
+        users = [f"user{n}" for n in range(10)]
+        for user in users:
+            allowed(buckets, user, 100, rates=rates)
+        throttle = Throttle(buckets, delay_s=0.01, refusals_per_s=100)
+        return sorted(await asyncio.gather(*(refuse(throttle, user) for user in users * 6)))
+
+    waits = asyncio.run(main())
+    assert waits[-1] >= 60 / 100, "the last of 60 waits until the others could be refused at this rate"
 
 
 def test_a_session_counts_for_its_user_once_it_was_valid() -> None:

@@ -22,8 +22,9 @@ from fraud_ops.control_plane.web import problems
 from fraud_ops.control_plane.web.bootstrap import compose_here
 from fraud_ops.control_plane.web.extensions import extensions
 from fraud_ops.control_plane.web.guard import Guard
-from fraud_ops.control_plane.web.lanes import Lanes
-from fraud_ops.control_plane.web.rates import Throttle
+from fraud_ops.control_plane.web.load.lanes import Lanes
+from fraud_ops.control_plane.web.load.rates import Throttle
+from fraud_ops.control_plane.web.load.shared_reads import SharedReads
 from fraud_ops.control_plane.web.routes import (
     admin,
     alert_searches,
@@ -80,6 +81,7 @@ def create_app(opener: Opener = compose_here, static: Path = _STATIC) -> FastAPI
     )
     application.state.service = ServiceHolder(opener)
     application.state.throttle = Throttle()
+    application.state.shared_reads = SharedReads()
     added = (extension.routes for extension in extensions().values())
     own = (admin, rules, lists, alert_searches, alerts, cases, decisions, entities, detector, today)
     for routes in (*(each.routes for each in own), *added):

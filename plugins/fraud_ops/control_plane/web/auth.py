@@ -17,9 +17,9 @@ from starlette.exceptions import HTTPException
 
 from fraud_ops.control_plane.composition import ControlPlane
 from fraud_ops.control_plane.domain.roles import Actor, Role
-from fraud_ops.control_plane.web.lanes import LaneName, Lanes
+from fraud_ops.control_plane.web.load.lanes import LaneName, Lanes
+from fraud_ops.control_plane.web.load.rates import Throttle
 from fraud_ops.control_plane.web.problems import WebError
-from fraud_ops.control_plane.web.rates import Throttle
 
 __all__ = ["CurrentActor", "CurrentUser", "admit"]
 

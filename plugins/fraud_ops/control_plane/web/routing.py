@@ -5,7 +5,7 @@ function in a thread of the control plane.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Coroutine, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Hashable, Iterator, Mapping
 from contextvars import ContextVar
 from decimal import Decimal
 from functools import partial, wraps
@@ -15,9 +15,11 @@ from typing import Any
 from fastapi import APIRouter, Request, Response
 from fastapi.routing import APIRoute
 
+from fraud_ops.control_plane.composition import ControlPlane
 from fraud_ops.control_plane.domain.roles import Role
 from fraud_ops.control_plane.web.auth import admit
-from fraud_ops.control_plane.web.lanes import LaneName, Lanes
+from fraud_ops.control_plane.web.load.lanes import LaneName, Lanes
+from fraud_ops.control_plane.web.load.shared_reads import SharedReads
 from fraud_rules.runtime.safe_text import is_unprintable
 
 __all__ = ["GuardedRoute", "least", "router"]
@@ -49,7 +51,7 @@ class GuardedRoute(APIRoute):
 
     def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:
         if not iscoroutinefunction(endpoint):
-            endpoint = _in_lane(endpoint, _lane(options))
+            endpoint = _in_lane(endpoint, _lane(options), reads=set(options.get("methods") or ()) <= _SAFE)
         super().__init__(path, endpoint, **options)
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
@@ -82,14 +84,32 @@ def _lane(options: Mapping[str, Any]) -> LaneName:
     return LaneName((options.get("openapi_extra") or {}).get(_LANE, default))
 
 
-def _in_lane(function: Callable[..., Response], name: LaneName) -> Callable[..., Coroutine[Any, Any, Response]]:
+def _in_lane(
+    function: Callable[..., Response], name: LaneName, *, reads: bool
+) -> Callable[..., Coroutine[Any, Any, Response]]:
     @wraps(function)
-    async def in_lane(*args: Any, **named: Any) -> Response:
+    async def in_lane(**named: Any) -> Response:
         request = _request.get()
         lanes: Lanes = request.app.state.lanes
-        return await lanes[name].run(request.state.fraud_user, partial(function, *args, **named))
+        user: str = request.state.fraud_user
+        key = _key_of(function, named) if reads else None
+        if key is None:
+            return await lanes[name].run(user, partial(function, **named))
+        shared: SharedReads = request.app.state.shared_reads
+        return await shared.run(key, lanes[name], user, partial(function, **named))
 
     return in_lane
+
+
+def _key_of(function: Callable[..., Response], named: Mapping[str, Any]) -> Hashable | None:
+    """What determines the answer of a read besides the state of the control plane: the route and its parameters, which
+    include the user if the route asks for the user. None if they cannot be compared."""
+    key = function, tuple((name, value) for name, value in named.items() if not isinstance(value, ControlPlane))
+    try:
+        hash(key)
+    except TypeError:
+        return None
+    return key
 
 
 def _texts(content: object) -> Iterator[str]:

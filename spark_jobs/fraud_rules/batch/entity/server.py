@@ -1,15 +1,14 @@
-"""A child process that answers questions about entities: `python -m fraud_rules.batch.entity FD`.
+"""Answers questions about entities in a child process: `python -m fraud_rules.batch.entity FD`.
 
 The API server must not evaluate rules itself: the kernel and the decoding would hold Python's interpreter lock for
 longer than Airflow's event loop may wait. FD is the file descriptor of a connection on which the parent sends first an
-`EntitySource` and then `EntityQuestion`s; each answer is an encoded `EntityReport` or an `EntityFailure`. The process
-ends when the parent closes the connection, and after ten minutes without a question.
+`EntitySource` and then `EntityQuestion`s (see `runtime.questions`). Each answer is an encoded `EntityReport`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Final
 
@@ -19,7 +18,6 @@ from fraud_rules.batch.archive.store import ArchiveStore
 from fraud_rules.batch.entity.report import EntityReport, entity_report
 from fraud_rules.batch.entity.rows import EntityBounds, EntityQuery, EntityReader
 from fraud_rules.configuration.settings import DetectorSettings
-from fraud_rules.errors import FraudError
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.reader import TopicReader
 from fraud_rules.logs.rule_log import RuleLog
@@ -27,10 +25,9 @@ from fraud_rules.model.ruleset import RuleTimeline
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.replay.kernel_cache import load_kernel
 
-__all__ = ["EntityFailure", "EntityQuestion", "EntityReports", "EntitySource", "answer_questions"]
+__all__ = ["EntityQuestion", "EntityReports", "EntitySource", "open_source"]
 
 _BOUNDS: Final = EntityBounds()
-_IDLE_S: Final = 600.0
 _encode = msgspec.json.Encoder(decimal_format="number").encode
 
 
@@ -51,13 +48,6 @@ class EntityQuestion:
 
     query: EntityQuery
     now_ms: int
-
-
-@dataclass(frozen=True, slots=True)
-class EntityFailure:
-    """The reason why there is no report."""
-
-    reason: str
 
 
 class EntityReports:
@@ -81,21 +71,8 @@ class EntityReports:
         return self._log.up_to(self._rules.ends()[1], {})
 
 
-def answer_questions(connection: Connection) -> None:
-    """Answer questions until the parent closes the connection, or sends none for a while."""
-    source: EntitySource = connection.recv()
+def open_source(source: EntitySource) -> Callable[[EntityQuestion], bytes]:
+    """Return the function that answers questions about this source, with encoded reports."""
     reports = EntityReports(source)
     load_kernel()
-    while connection.poll(_IDLE_S):
-        try:
-            question: EntityQuestion = connection.recv()
-        except EOFError:
-            return
-        connection.send(_answer(reports, question))
-
-
-def _answer(reports: EntityReports, question: EntityQuestion) -> bytes | EntityFailure:
-    try:
-        return _encode(reports.report(question))
-    except FraudError as error:
-        return EntityFailure(" ".join(str(error).split()))
+    return lambda question: _encode(reports.report(question))

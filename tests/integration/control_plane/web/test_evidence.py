@@ -6,7 +6,7 @@ import json
 from dataclasses import replace
 from typing import Any
 
-from fraud_ops.control_plane.service.evidence import EvidenceReader
+from fraud_ops.control_plane.service.reading.evidence_search import EvidenceSearch, EvidenceSource
 from fraud_rules.configuration.project import Project
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.kafka.record_writer import append_records
@@ -46,7 +46,7 @@ def test_evidence_has_the_counted_transactions_and_no_others(topics: OwnTopics, 
     append_records(topics.kafka, topics.names.transactions, [(b"k", each) for each in payments])
     loaded = DetectorSettings.load(project.config / "detector.yaml", {})
     schema = TransactionSchema.load(project.config / "schema.yaml")
-    reader = EvidenceReader(topics.kafka, schema, replace(loaded, topics=topics.names))
+    reader = EvidenceSearch(EvidenceSource(topics.kafka, schema, replace(loaded, topics=topics.names)))
 
     def asked(**members: Any) -> bytes:
         facts = {"key": {"payeeId": 7}, "windowStart": now_ms - 20 * minute_ms, "windowEnd": now_ms, "windowCount": 3}
@@ -54,11 +54,11 @@ def test_evidence_has_the_counted_transactions_and_no_others(topics: OwnTopics, 
         later_ms = clock.now_ms() + minute_ms
         return alert_json(1, **{"violatedRule": rule, "ingestionTime": later_ms, **facts, **members})
 
-    found = reader.read(asked())
+    found = reader.find(asked())
     assert [row["transactionId"] for row in found.transactions] == [2, 5, 6]
     assert (found.count, found.missing) == (3, None)
-    fewer = reader.read(asked(windowCount=2))
+    fewer = reader.find(asked(windowCount=2))
     assert fewer.missing is not None and "counted 2" in fewer.missing
-    assert reader.read(asked(key={"payeeId": 9}, windowCount=0)).count == 0
-    unfiltered = reader.read(asked(violatedRule={"ruleId": 1}, windowCount=4))
+    assert reader.find(asked(key={"payeeId": 9}, windowCount=0)).count == 0
+    unfiltered = reader.find(asked(violatedRule={"ruleId": 1}, windowCount=4))
     assert [row["transactionId"] for row in unfiltered.transactions] == [2, 4, 5, 6]

@@ -20,7 +20,7 @@ from fraud_ops.control_plane.web.alert_query import AlertQuery
 from fraud_ops.control_plane.web.answer import answer, nothing
 from fraud_ops.control_plane.web.auth import CurrentActor, CurrentUser
 from fraud_ops.control_plane.web.dependencies import CurrentPlane
-from fraud_ops.control_plane.web.lanes import LaneName, Lanes
+from fraud_ops.control_plane.web.load.lanes import LaneName, Lanes
 from fraud_ops.control_plane.web.problems import WebError
 from fraud_ops.control_plane.web.routing import least, router
 from fraud_ops.control_plane.web.schemas import alerts as schemas

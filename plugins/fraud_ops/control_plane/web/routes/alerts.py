@@ -25,7 +25,7 @@ from fraud_ops.control_plane.web.alert_query import AlertQuery, position_of
 from fraud_ops.control_plane.web.answer import answer, json_answer, nothing
 from fraud_ops.control_plane.web.auth import CurrentActor, CurrentUser
 from fraud_ops.control_plane.web.dependencies import CurrentPlane
-from fraud_ops.control_plane.web.lanes import LaneName
+from fraud_ops.control_plane.web.load.lanes import LaneName
 from fraud_ops.control_plane.web.problems import WebError
 from fraud_ops.control_plane.web.routing import least, router
 from fraud_ops.control_plane.web.schemas import alerts as schemas
@@ -152,7 +152,7 @@ async def stream(
 )
 def get_evidence(plane: CurrentPlane, alert_id: AlertId, position: Position = None) -> Response:
     """Read the transactions of an alert's window from the broker. `position` locates an alert that is not in memory."""
-    return answer(plane.evidence.read(_alert(plane, alert_id, position).json))
+    return json_answer(plane.evidence.read(_alert(plane, alert_id, position).json))
 
 
 @routes.put("/alerts/{alert_id}/mark", response_model=read_models.Mark, openapi_extra=least("analyst"))

@@ -18,7 +18,7 @@ from fraud_ops.control_plane.web.answer import answer
 from fraud_ops.control_plane.web.auth import CurrentActor
 from fraud_ops.control_plane.web.convert import point_of
 from fraud_ops.control_plane.web.dependencies import CurrentPlane
-from fraud_ops.control_plane.web.lanes import LaneName
+from fraud_ops.control_plane.web.load.lanes import LaneName
 from fraud_ops.control_plane.web.problems import WebError, problem
 from fraud_ops.control_plane.web.routing import least, router
 from fraud_ops.control_plane.web.schemas import detector as schemas

@@ -9,7 +9,7 @@ from fastapi import Query, Response
 
 from fraud_ops.control_plane.web.answer import encode, json_answer
 from fraud_ops.control_plane.web.dependencies import CurrentPlane
-from fraud_ops.control_plane.web.lanes import LaneName
+from fraud_ops.control_plane.web.load.lanes import LaneName
 from fraud_ops.control_plane.web.routes.decisions import decision_shown
 from fraud_ops.control_plane.web.routing import least, router
 from fraud_ops.control_plane.web.schemas import entities as schemas

@@ -13,7 +13,7 @@ from fraud_ops.control_plane.web import rows
 from fraud_ops.control_plane.web.answer import MEDIA_TYPES, answer, file_of, nothing
 from fraud_ops.control_plane.web.auth import CurrentActor
 from fraud_ops.control_plane.web.dependencies import CurrentPlane
-from fraud_ops.control_plane.web.lanes import LaneName
+from fraud_ops.control_plane.web.load.lanes import LaneName
 from fraud_ops.control_plane.web.preconditions import IfMatch, revision_read
 from fraud_ops.control_plane.web.problems import WebError
 from fraud_ops.control_plane.web.routing import least, router

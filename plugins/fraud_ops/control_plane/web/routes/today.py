@@ -7,7 +7,7 @@ from fastapi import Response
 from fraud_ops.control_plane.service.today import Today
 from fraud_ops.control_plane.web.answer import answer
 from fraud_ops.control_plane.web.dependencies import CurrentPlane
-from fraud_ops.control_plane.web.lanes import LaneName
+from fraud_ops.control_plane.web.load.lanes import LaneName
 from fraud_ops.control_plane.web.routing import least, router
 from fraud_ops.control_plane.web.schemas import today as schemas
 

@@ -23,6 +23,8 @@ _MOST_USERS: Final = 10_000
 _MOST_SESSIONS: Final = 10_000
 _MOST_DELAYED: Final = 20
 _DELAY_S: Final = 2.0
+_LONGEST_DELAY_S: Final = 30.0
+_REFUSALS_PER_S: Final = 25.0
 
 
 class Buckets:
@@ -76,24 +78,37 @@ class Sessions:
 
 
 class Throttle:
-    """Counts requests, and refuses those above the limits. It delays a refusal, so that a loop costs little."""
+    """Counts requests, and refuses those above the limits. It delays a refusal, so that a loop costs little.
 
-    def __init__(self, buckets: Buckets | None = None, delay_s: float = _DELAY_S) -> None:
+    Airflow authenticates every request before this code sees it, so a refusal costs the event loop some milliseconds.
+    The delay grows with the number of requests that wait for their refusal, so that clients in loops, however many,
+    get about `refusals_per_s` answers.
+    """
+
+    def __init__(
+        self, buckets: Buckets | None = None, delay_s: float = _DELAY_S, refusals_per_s: float = _REFUSALS_PER_S
+    ) -> None:
         self.sessions = Sessions()
         self._buckets = buckets or Buckets()
         self._delay_s = delay_s
+        self._refusals_per_s = refusals_per_s
         self._delayed: Counter[str] = Counter()
 
     async def count(self, user: str, rates: Rates, *, writes: bool) -> None:
-        """Count a request. Raises WebError 429 above the limits: after a delay, or at once if many wait already."""
+        """Count a request. Raises WebError 429 above the limits: after a delay, or at once if many requests of this
+        user wait already."""
         if self._buckets.allow(user, rates, writes=writes):
             return
         if self._delayed[user] < _MOST_DELAYED:
             self._delayed[user] += 1
             try:
-                await asyncio.sleep(self._delay_s)
+                await asyncio.sleep(self._delay())
             finally:
                 self._delayed[user] -= 1
                 if not self._delayed[user]:
                     del self._delayed[user]
         raise WebError(429, "too many requests; wait a moment")
+
+    def _delay(self) -> float:
+        waiting = self._delayed.total()
+        return min(max(self._delay_s, waiting / self._refusals_per_s), _LONGEST_DELAY_S)

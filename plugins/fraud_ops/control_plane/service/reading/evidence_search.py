@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 from itertools import islice
 from typing import Annotated, Any
@@ -22,7 +23,7 @@ from fraud_rules.model.rule import Rule
 from fraud_rules.model.schema import ID_FIELD, TIME_FIELD, TransactionSchema
 from fraud_rules.model.transaction import TransactionBatch
 
-__all__ = ["EvidenceReader"]
+__all__ = ["EvidenceSearch", "EvidenceSource"]
 
 _CHUNK = 5_000
 _MOST_READ = 1_000_000
@@ -45,16 +46,25 @@ class _Alert(msgspec.Struct, rename="camel"):
 _read = msgspec.json.Decoder(_Alert, float_hook=Decimal).decode
 
 
-class EvidenceReader:
-    """Reads evidence, with bounds on the records and the time of a search."""
+@dataclass(frozen=True, slots=True)
+class EvidenceSource:
+    """The cluster, and the settings of the detector."""
 
-    def __init__(self, kafka: KafkaConnection, schema: TransactionSchema, settings: DetectorSettings) -> None:
-        self._kafka = kafka
-        self._schema = schema
-        self._settings = settings
+    kafka: KafkaConnection
+    schema: TransactionSchema
+    settings: DetectorSettings
 
-    def read(self, alert: bytes) -> Evidence:
-        """Read the evidence of an alert from its published JSON. An unreadable alert has no evidence.
+
+class EvidenceSearch:
+    """Finds evidence, with bounds on the records and the time of a search."""
+
+    def __init__(self, source: EvidenceSource) -> None:
+        self._kafka = source.kafka
+        self._schema = source.schema
+        self._settings = source.settings
+
+    def find(self, alert: bytes) -> Evidence:
+        """Find the evidence of an alert from its published JSON. An unreadable alert has no evidence.
 
         Raises BrokerUnavailable.
         """

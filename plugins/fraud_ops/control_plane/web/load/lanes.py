@@ -76,8 +76,8 @@ class Lane:
         self._turns = asyncio.Semaphore(limits.threads)
         self._shares: dict[str, _Share] = {}
 
-    async def run(self, user: str, call: Callable[[], T]) -> T:
-        """Run `call` in a thread of the lane and return its result.
+    async def run(self, user: str, call: Callable[[], T], begins: Callable[[], object] = lambda: None) -> T:
+        """Run `call` in a thread of the lane and return its result. `begins` is called just before, in the event loop.
 
         Raises what `call` raises, and WebError: 429 above the user's limit, 503 if no thread becomes free in time.
         """
@@ -86,7 +86,7 @@ class Lane:
             raise WebError(429, f"{share.requests} of your requests are running or waiting; wait for their answers")
         share.requests += 1
         try:
-            return await self._run(share, call)
+            return await self._run(share, call, begins)
         finally:
             share.requests -= 1
             if not share.requests:
@@ -96,7 +96,7 @@ class Lane:
         """Cancel the waiting calls. Running ones continue to their end."""
         self._threads.shutdown(wait=False, cancel_futures=True)
 
-    async def _run(self, share: _Share, call: Callable[[], T]) -> T:
+    async def _run(self, share: _Share, call: Callable[[], T], begins: Callable[[], object]) -> T:
         async with AsyncExitStack() as held:
             try:
                 async with asyncio.timeout(self._limits.wait_s):
@@ -105,6 +105,7 @@ class Lane:
                     await held.enter_async_context(self._turns)
             except TimeoutError:
                 raise WebError(503, "the server has too many requests of this kind; try again later") from None
+            begins()
             return await asyncio.get_running_loop().run_in_executor(self._threads, call)
 
 

@@ -1,0 +1,57 @@
+"""Reads reports about entities: the payments of a payer, for example, and the rules' aggregates of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from fraud_ops.control_plane.domain.errors import Invalid
+from fraud_ops.control_plane.service.reading.child import ReadingChild
+from fraud_rules.batch.entity.rows import EntityQuery
+from fraud_rules.batch.entity.server import EntityQuestion, EntitySource
+from fraud_rules.errors import Reason
+from fraud_rules.model.schema import ID_FIELD, FieldType
+
+__all__ = ["EntityReporter"]
+
+_DAY_MS: Final = 86_400_000
+_ID_TYPES: Final = (FieldType.LONG, FieldType.STRING)
+_INT64: Final = 2**63
+
+
+class EntityReporter:
+    """Asks a child process, which reads and evaluates the payments. Several threads may use it."""
+
+    def __init__(self, source: EntitySource, clock_ms: Callable[[], int]) -> None:
+        self._source = source
+        self._clock_ms = clock_ms
+        self._child = ReadingChild(
+            "fraud_rules.batch.entity", source, "the payments could not be read in time: choose fewer days"
+        )
+
+    def report(self, field: str, text: str, days: int) -> bytes:
+        """Read the report about a value of a field over the last days, as the JSON of an `EntityReport`.
+
+        Raises Invalid for a field that holds no ids, StoreBusy if other questions take too long, Unavailable.
+        """
+        now_ms = self._clock_ms()
+        query = EntityQuery(field, self._value(field, text), now_ms - days * _DAY_MS)
+        return self._child.ask(EntityQuestion(query, now_ms))
+
+    def close(self) -> None:
+        """End the child. It may be in the middle of an answer."""
+        self._child.close()
+
+    def _value(self, field: str, text: str) -> int | str:
+        declared = self._source.schema.field(field)
+        if declared is None or declared.name != field or declared.type not in _ID_TYPES or field == ID_FIELD:
+            raise Invalid([Reason("field", "must be a field of payments with ids, such as the payer")])
+        if declared.type is FieldType.STRING:
+            return text
+        try:
+            value = int(text)
+        except ValueError:
+            value = _INT64
+        if not -_INT64 <= value < _INT64:
+            raise Invalid([Reason("value", f"must be a whole number, because {field} is one")])
+        return value
