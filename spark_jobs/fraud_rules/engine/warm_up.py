@@ -200,6 +200,7 @@ class HistoryMerge:
         _lower_beginning(state.header, prepared.note.begins_ms, self._grouping.widest_window_ms)
         for chunk in prepared.chunks():
             journal.record_packed(chunk)
+        marks = state.marks_after_history()
         journal.record(fresh, with_arrival_numbers(known, numbers), marks if len(marks.rows) else None)
         return True
 
@@ -219,6 +220,7 @@ class HistoryMerge:
             rows = TransactionBatch.concat([rows, with_arrival_numbers(known, numbers)])
         if len(rows) or len(marks.rows):
             state.load(rows, rows.offset, (marks,), old_measures)
+            marks = state.marks_after_history()
             self._journal.record(fresh, rows, marks if len(marks.rows) else None)
 
 

@@ -7,12 +7,23 @@ detector, and with the order the rows that are known at each evaluation.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from fraud_rules.model.schema import TransactionSchema
 from tests.support.oracle.evaluation import MINUTE_MS, _Evaluator
-from tests.support.oracle.stream import Document, Grouping, Row, arrivals, parse, read_rule_log
+from tests.support.oracle.stream import (
+    Document,
+    Grouping,
+    Row,
+    WarmUp,
+    arrivals,
+    batches,
+    parse,
+    read_rule_log,
+    records,
+)
 
 Alert = Mapping[str, Any]
 
@@ -44,11 +55,27 @@ def _evaluated(document: Document, schema: TransactionSchema) -> _DayEvaluator:
     settings = document.get("settings", {})
     log = read_rule_log(document, schema)
     court = _DayEvaluator(schema, log, document.get("keyGroups", 1), settings.get("maxOutOfOrdernessMs", 5 * MINUTE_MS))
-    accepted = list(_accepted(document, schema, len(log), settings.get("futureToleranceMs", 5 * MINUTE_MS)))
+    tolerance_ms = settings.get("futureToleranceMs", 5 * MINUTE_MS)
+    accepted = list(_accepted(document, schema, len(log), tolerance_ms))
+    waiting = deque(sorted(_added(document, len(log)), key=lambda each: (each[0], each[1].version)))
     for position, row in enumerate(sorted(accepted, key=lambda row: (row.event_ms, row.arrival))):
+        while waiting and waiting[0][0] <= row.event_ms:
+            past = [(each, parse(each.tx, each.append_ms, schema, tolerance_ms)) for each in records(document)]
+            court.add_history(waiting.popleft()[1], past)
         row.arrival = position
         court.accept_everywhere(row)
     return court
+
+
+def _added(document: Document, pin: int) -> Iterator[tuple[int, WarmUp]]:
+    """The warm-ups that batches added, each with the append time of the last transaction that the batch or an earlier
+    one read: the day counts the added history from this event time on.
+    """
+    newest_ms = 0
+    for batch in batches(document, pin):
+        newest_ms = max([newest_ms, *(row.append_ms for row in batch.rows)])
+        for warm_up in batch.warm_ups:
+            yield newest_ms, warm_up
 
 
 def _accepted(document: Document, schema: TransactionSchema, pin: int, tolerance_ms: int) -> Iterator[Row]:

@@ -251,9 +251,10 @@ def _rule_records(palette: Palette, content: SearchStrategy[dict[str, Any]]) -> 
 
 
 @st.composite
-def documents(draw: st.DrawFn, partitions: int = 2, cut: bool = True) -> dict[str, Any]:
+def documents(draw: st.DrawFn, partitions: int = 2, cut: bool = True, past: bool = False) -> dict[str, Any]:
     """Draw a document of up to 60 steps over `partitions` partitions; with `cut`, in batches with their own pins.
 
+    With `past`, some transactions come before the first rule, in a batch of their own.
     It spans less than ten minutes, because the engine keeps a superseded epoch for ten minutes.
     """
     palette = draw(palettes())
@@ -263,7 +264,8 @@ def documents(draw: st.DrawFn, partitions: int = 2, cut: bool = True) -> dict[st
     step: SearchStrategy[Step] = weighted((2, st.none()), (36, tx), (4, rule), (3, change), (1, control))
     lists = [RuleRecord(0, 0, record) for record in draw(st.sampled_from([_FIRST_LISTS, _FIRST_LISTS[:1], []]))]
     first = draw(st.lists(rule, min_size=1, max_size=3))
-    steps: list[Step] = [*lists, *first, *draw(st.lists(step, min_size=16, max_size=57))]
+    before: list[Tx] = draw(st.lists(tx, min_size=4, max_size=16)) if past else []
+    steps: list[Step] = [*lists, *before, *first, *draw(st.lists(step, min_size=16, max_size=57))]
     document = _document(steps)
     document["keyGroups"] = draw(st.sampled_from([1, 3]))
     document["settings"] = {
@@ -275,6 +277,9 @@ def documents(draw: st.DrawFn, partitions: int = 2, cut: bool = True) -> dict[st
             Cut, st.tuples(st.integers(0, 9), st.integers(0, 9)), st.sampled_from([99, 99, 99, 99, 0, 1, 2, 3])
         )
         cuts = draw(st.lists(batch, max_size=12))
+        if before:
+            read = [sum(each.partition == number for each in before) for number in (0, 1)]
+            cuts = [Cut((read[0], read[1]), len(lists)), *cuts]
         document["batches"] = _batches(document, cuts, partitions)
     return document
 
@@ -285,7 +290,7 @@ def warmed_documents(draw: st.DrawFn) -> dict[str, Any]:
 
     A job reads only transactions that the detector has read.
     """
-    document = draw(documents())
+    document = draw(documents(past=True))
     rules = [step["rule"] for step in document["steps"] if "rule" in step]
     for rule in rules:
         if "groupingKeyNames" in rule and draw(st.integers(0, 3)):
@@ -294,7 +299,7 @@ def warmed_documents(draw: st.DrawFn) -> dict[str, Any]:
     done: set[int] = set()
     for batch in document["batches"]:
         for version in range(batch["pin"]):
-            if version not in done and rules[version].get("warmUp") and draw(st.booleans()):
+            if version not in done and rules[version].get("warmUp") and draw(st.integers(0, 5)):
                 done.add(version)
                 batch.setdefault("warmUps", []).append({"version": version, "ends": ends})
         ends = batch["offsets"]["transactions"]

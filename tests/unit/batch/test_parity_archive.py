@@ -27,7 +27,7 @@ from tests.support.nightly.evaluated_days import FAR_MS, evaluated, options
 from tests.support.nightly.in_process import in_process
 from tests.support.oracle import evaluate as oracle_of
 from tests.support.oracle.day import completed, completed_decisions, identity
-from tests.support.streams.generated import documents
+from tests.support.streams.generated import documents, warmed_documents
 from tests.support.streams.runs import SHRINKS, STREAMS, check_stream, described, stream_seeds
 
 NULLABLE = load_schema("nullable")
@@ -70,6 +70,19 @@ def test_each_day_has_the_oracles_alerts(stream_seed: int, tmp_path: Path) -> No
             assert scored(document, found) == wanted_scores(document, day), described([str(day)], document)
 
     check_stream(stream_seed, documents(), check)
+
+
+@SHRINKS
+@stream_seeds(STREAMS // 8)
+def test_each_day_has_the_oracles_alerts_after_warm_ups(stream_seed: int, tmp_path: Path) -> None:
+    def check(drawn: dict[str, Any]) -> None:
+        document = over_midnight(drawn)
+        site = Site.make(Path(mkdtemp(dir=tmp_path)), document, NULLABLE)
+        for day in site.archive():
+            _, found = evaluated(site, day)
+            assert identities(found) == wanted(document, day), described([str(day)], document)
+
+    check_stream(stream_seed, warmed_documents(), check)
 
 
 @SHRINKS

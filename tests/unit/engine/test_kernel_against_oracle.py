@@ -73,6 +73,29 @@ def test_a_rule_refused_by_a_recorded_batch_is_never_in_force(engine: Engine) ->
     assert [rejected["ruleVersion"] for rejected in answer["rejected"]] == [1]
 
 
+@pytest.mark.parametrize("engine", [_oracle, _engine])
+def test_a_row_of_a_warm_up_arrived_before_every_reset(engine: Engine) -> None:
+    """Also a row whose event time is after the reset, because its clock was ahead."""
+    rule = {
+        "ruleId": 1, "ruleState": "ACTIVE", "groupingKeyNames": ["payeeId"], "aggregateFieldName": "points",
+        "aggregatorFunctionType": "COUNT_WITH_RESET", "limitOperatorType": ">=", "limit": 2, "windowSeconds": 60,
+    }  # fmt: skip
+
+    def paid(number: int, after_ms: int, ahead_ms: int = 0) -> dict[str, Any]:
+        tx = {"transactionId": number, "eventTime": START_MS + after_ms + ahead_ms, "payeeId": 1}
+        return {"at": START_MS + after_ms, "tx": tx}
+
+    steps = [
+        paid(1, 0, ahead_ms=5_000), {"at": START_MS + 1, "rule": rule}, paid(2, 10), paid(3, 20),
+        {"at": START_MS + 30, "rule": {**rule, "ruleId": 2, "limit": 99, "warmUp": True}},
+        paid(4, 6_000), paid(5, 6_010),
+    ]  # fmt: skip
+    batches: list[dict[str, Any]] = [{"offsets": {"transactions": {"0": end}}, "pin": 2} for end in (3, 5)]
+    batches[1]["warmUps"] = [{"version": 1, "ends": {"0": 3}}]
+    answer = engine({"steps": steps, "batches": batches})
+    assert [(alert["transactionId"], alert["windowCount"]) for alert in answer["alerts"]] == [(3, 2), (5, 2)]
+
+
 @SHRINKS
 @stream_seeds(STREAMS)
 def test_engine_agrees_with_the_oracle(stream_seed: int) -> None:

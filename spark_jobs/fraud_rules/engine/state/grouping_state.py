@@ -306,6 +306,11 @@ class GroupingState:
         self._recount_revived(n, marks)
         return True
 
+    def marks_after_history(self) -> Marks:
+        """The marks, after the added rows of a warm-up count as present at each reset."""
+        resets.extend_resets(self._view.state)
+        return self.marks()
+
     def _replace_marks(self, marks: Marks) -> None:
         view = self._view
         while self.retained_marks + len(marks.rows) > len(view.state.marks):

@@ -120,6 +120,23 @@ def revive(state: StateArrays, resets: Ints, slot: int, time: int) -> None:
 
 
 @compiled
+def extend_resets(state: StateArrays) -> None:
+    """Move the boundary of each reset behind the rows that arrived before it, and recompute M_REVIVED.
+
+    The rows of a warm-up arrived before all resets, also those with a later event time.
+    """
+    for entry in range(state.header[H_MARKS]):
+        if state.marks[entry, M_RESET_SEQ] != NONE:
+            base = state.slots[state.marks[entry, M_SLOT], S_BASE]
+            k = state.slots[state.marks[entry, M_SLOT], S_TAIL] - 1
+            while k >= 0 and state.pool[base + k, P_TIME] > state.marks[entry, M_RESET_TIME]:
+                if state.events[state.pool[base + k, P_EVENT], E_SEQ] <= state.marks[entry, M_RESET_SEQ]:
+                    state.marks[entry, M_RESET_TIME] = state.pool[base + k, P_TIME]
+                k -= 1
+            _recount(state, entry)
+
+
+@compiled
 def recount_revived(state: StateArrays) -> None:
     """Recompute M_REVIVED of every reset mark from the rows, after a rebuild or a change of rules."""
     for entry in range(state.header[H_MARKS]):
