@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
@@ -13,7 +12,7 @@ from fraud_ops.hooks.checkpoint import CheckpointHook
 from fraud_rules.batch.archive.store import ArchiveStore
 from fraud_rules.configuration.project import Project
 from fraud_rules.errors import ConfigError
-from fraud_rules.spark.session import SparkOptions, build_session, check_options, drop_hadoop_defaults
+from fraud_rules.spark.session import SparkOptions, build_session, check_options
 from fraud_rules.spark.storage import DiskFolder
 
 
@@ -63,15 +62,3 @@ def test_an_object_store_is_refused_by_name(project: Project, place: str) -> Non
     for opened in (lambda: check_options(options), lambda: ArchiveStore.at(place), lambda: CheckpointHook(place)):
         with pytest.raises(ConfigError, match=rf"{place}.*all hosts mount"):
             opened()
-
-
-def test_only_our_hadoop_settings_remain(spark: SparkSession) -> None:
-    """A Hadoop class that is loaded later must not restore the others."""
-    session: Any = spark._jsparkSession
-    drop_hadoop_defaults(spark)
-    assert spark.range(3).count() == 3
-    left = session.sessionState().newHadoopConf()
-    assert left.get("io.file.buffer.size") is None
-    assert left.get("mapreduce.job.maps") is None
-    assert left.get("yarn.nodemanager.address") is None
-    assert left.get("fs.file.impl").endswith("BareLocalFileSystem")

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa
 from py4j.protocol import Py4JError
@@ -106,22 +106,6 @@ def build_session(options: SparkOptions) -> SparkSession:
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
     return session
-
-
-def drop_hadoop_defaults(spark: SparkSession) -> None:
-    """Remove the settings of Hadoop's default files: over a thousand, which repeat the defaults of its code.
-
-    Spark sends all settings with the state of every batch, each through its own compressor. The session's own settings
-    stay.
-    """
-    session: Any = spark._jsparkSession
-    jsc: Any = spark.sparkContext._jsc
-    session.sessionState()  # its creation loads the defaults again, so create it first
-    configuration = jsc.hadoopConfiguration()
-    configuration.clear()
-    for name, value in spark.sparkContext.getConf().getAll():
-        if name.startswith(_HADOOP):
-            configuration.set(name.removeprefix(_HADOOP), value)
 
 
 def warm_up(spark: SparkSession) -> threading.Thread:

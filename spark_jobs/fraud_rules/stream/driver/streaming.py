@@ -26,7 +26,7 @@ from fraud_rules.kafka.ticks import TickWriter
 from fraud_rules.logs.detector_status import decode_progress
 from fraud_rules.logs.rule_log import check_rule_log
 from fraud_rules.spark.master import check_master
-from fraud_rules.spark.session import SparkOptions, build_session, check_options, drop_hadoop_defaults, warm_up
+from fraud_rules.spark.session import SparkOptions, build_session, check_options, warm_up
 from fraud_rules.spark.shutdown import detector_error, drain_on_signals, stop_spark
 from fraud_rules.spark.storage import DiskFolder
 from fraud_rules.stream.batch_loop import BatchLoop
@@ -235,8 +235,6 @@ def _spark_session(options: SparkOptions, stack: ExitStack, work: WorkReport) ->
     work.begin(WorkPhase.SESSION)
     spark = build_session(options)
     stack.callback(stop_spark, spark)
-    if options.is_local:
-        drop_hadoop_defaults(spark)  # a cluster may need them
     return spark
 
 
