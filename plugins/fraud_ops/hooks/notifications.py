@@ -1,0 +1,112 @@
+"""Sends notifications to the receivers that Airflow connections describe.
+
+A fault names the kind of the error only: an address, an answer or a text of an exception could contain a secret.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import smtplib
+import time
+from collections.abc import Mapping
+from typing import Final
+
+import httpx
+from airflow.sdk import BaseHook, Connection, conf
+from airflow.sdk.exceptions import AirflowNotFoundException
+
+from fraud_ops.notifications import (
+    Message,
+    Receiver,
+    ReceiverKind,
+    mail_html,
+    signing_keys,
+    slack_body,
+    webhook_body,
+    webhook_headers,
+)
+from fraud_rules.errors import ConfigError
+
+__all__ = ["NotificationHook"]
+
+_TIMEOUT_S: Final = 10.0
+"""The longest time of one request, from the name lookup to the status of the answer."""
+
+# httpx logs the address of each request, which is the secret of a Slack webhook.
+logging.getLogger("httpx").setLevel(logging.WARNING)
+
+
+class NotificationHook(BaseHook):
+    """Sends one message at a time. Several threads may use it."""
+
+    def send(self, receiver: Receiver, message: Message) -> str | None:
+        """Send a message. Return the fault, without secrets, if the receiver has not accepted it; else None."""
+        send = {ReceiverKind.WEBHOOK: self._webhook, ReceiverKind.SLACK: self._slack, ReceiverKind.MAIL: self._mail}
+        try:
+            return send[receiver.kind](self.get_connection(receiver.connection_id), message)
+        except AirflowNotFoundException:
+            return f"the Airflow connection {receiver.connection_id} does not exist"
+        except ConfigError as error:
+            return str(error)
+        except (TimeoutError, httpx.TimeoutException):
+            return f"no answer within {_TIMEOUT_S:g} s"
+        except smtplib.SMTPResponseException as error:
+            return f"the mail server answered {error.smtp_code}"
+        except Exception as error:  # noqa: BLE001 -- a receiver may fail in any way, and the message is sent again
+            return f"cannot be reached ({type(error).__name__})"
+
+    def exists(self, receiver: Receiver) -> bool:
+        """Whether the connection of a receiver exists."""
+        try:
+            self.get_connection(receiver.connection_id)
+        except AirflowNotFoundException:
+            return False
+        return True
+
+    def _webhook(self, found: Connection, message: Message) -> str | None:
+        body = webhook_body(message, _base_url())
+        keys = signing_keys(found.password or "")
+        return _posted(str(found.host), body, webhook_headers(message.message_id, int(time.time()), body, keys))
+
+    def _slack(self, found: Connection, message: Message) -> str | None:
+        body = slack_body(message, _base_url())
+        return _posted(str(found.password), body, {"content-type": "application/json"})
+
+    def _mail(self, found: Connection, message: Message) -> None:
+        from airflow.providers.smtp.hooks.smtp import SmtpHook
+
+        to = found.extra_dejson.get("to")
+        if not to:
+            raise ConfigError(f"the extra of the connection {found.conn_id} needs from_email and to")
+        with SmtpHook(found.conn_id) as smtp:
+            smtp.send_email_smtp(
+                to=to,
+                subject=message.title,
+                html_content=mail_html(message, _base_url()),
+                mime_subtype="alternative",
+                custom_headers={"Message-ID": f"<{message.message_id}@fraud-rules>"},
+            )
+
+
+def _posted(url: str, body: bytes, headers: Mapping[str, str]) -> str | None:
+    """Post a body, and return the fault. Redirects are not followed, so that only the connection names the address."""
+    try:
+        status = asyncio.run(_status(url, body, headers))
+    except (httpx.InvalidURL, httpx.UnsupportedProtocol):
+        raise ConfigError("the connection has no valid URL") from None
+    return None if httpx.codes.is_success(status) else f"the receiver answered {status}"
+
+
+async def _status(url: str, body: bytes, headers: Mapping[str, str]) -> int:
+    """The status of the answer. The limit is for the whole request: a receiver could send its answer byte by byte."""
+    async with (
+        asyncio.timeout(_TIMEOUT_S),
+        httpx.AsyncClient(timeout=_TIMEOUT_S) as client,
+        client.stream("POST", url, content=body, headers=headers) as answer,
+    ):
+        return answer.status_code
+
+
+def _base_url() -> str:
+    return str(conf.get("api", "base_url", fallback="")).rstrip("/")

@@ -1,0 +1,1 @@
+"""Receivers of notifications: real servers on free ports."""
