@@ -1,7 +1,7 @@
 """The control plane's settings: `config/control-plane.yaml`. Environment variables override the file.
 
 FRAUD_CONTROL_FOUR_EYES overrides `four_eyes`, FRAUD_CONTROL_FLOOD_ALERTS_PER_MINUTE overrides
-`flood.alerts_per_minute`, and so on. `bindings` has no variable, but the user
+`flood.alerts_per_minute`, and so on. `bindings` and `receivers` have no variable, but the user
 in FRAUD_ADMIN_USER is an admin unless `bindings` says otherwise. One error reports all wrong keys and values.
 """
 
@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from fraud_ops.control_plane.domain.roles import Role
+from fraud_ops.notifications import ReceiverKind
 from fraud_rules.configuration.project import Project
 from fraud_rules.configuration.settings_file import NAME, NAME_IS, bounded, matching, read_settings
 from fraud_rules.errors import ConfigError
@@ -22,7 +23,7 @@ from fraud_rules.kafka.transactional_ids import CONTROL_PLANE_NAME
 from fraud_rules.runtime.safe_text import describe_value
 from fraud_rules.runtime.yaml_file import read_yaml
 
-__all__ = ["ADMIN_USER", "ENV_PREFIX", "Bounds", "ControlPlaneSettings", "Flood", "Rates"]
+__all__ = ["ADMIN_USER", "ENV_PREFIX", "Bounds", "ControlPlaneSettings", "Flood", "Notifications", "Rates"]
 
 ENV_PREFIX: Final = "FRAUD_CONTROL_"
 ADMIN_USER: Final = "FRAUD_ADMIN_USER"
@@ -31,6 +32,8 @@ ADMIN_USER: Final = "FRAUD_ADMIN_USER"
 FILE: Final = "control-plane.yaml"
 
 _DATABASE: Final = re.compile(r"(sqlite:///|postgresql(\+psycopg2)?://)[^\s\x00-\x1f]{1,1000}", re.ASCII)
+_RECEIVER: Final = re.compile(r"[a-z][a-z0-9_]{0,31}", re.ASCII)
+_MOST_RECEIVERS: Final = 20
 _USER: Final = re.compile(r"[^\x00-\x1f\x7f]{1,256}")
 
 
@@ -78,9 +81,17 @@ class Rates:
     what_ifs: int = bounded(2, 1, 10)
 
 
+@dataclass(frozen=True, slots=True)
+class Notifications:
+    """The largest number of alerts per minute that a subscription gets one by one. A summary has the rest."""
+
+    alerts_per_minute: int = bounded(30, 1, 10_000)
+
+
 _BOUNDS = Bounds()
 _RATES = Rates()
 _FLOOD = Flood()
+_NOTIFICATIONS = Notifications()
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +107,10 @@ class ControlPlaneSettings:
     bounds: Bounds = _BOUNDS
     rates: Rates = _RATES
     flood: Flood = _FLOOD
+    notifications: Notifications = _NOTIFICATIONS
     bindings: Mapping[str, Role] = field(default_factory=dict)
+    receivers: Mapping[str, ReceiverKind] = field(default_factory=dict)
+    """The receivers of notifications, by name."""
 
     @classmethod
     def load(cls, project: Project, environ: Mapping[str, str] = os.environ) -> ControlPlaneSettings:
@@ -118,6 +132,7 @@ class ControlPlaneSettings:
         values = read_settings(cls, document, environ, ENV_PREFIX, faults)
         if isinstance(document, Mapping):
             values["bindings"] = _bindings(document.get("bindings") or {}, faults)
+            values["receivers"] = _receivers(document.get("receivers") or {}, faults)
         admin = environ.get(ADMIN_USER)
         if admin:
             values["bindings"] = {admin: Role.ADMIN, **values.get("bindings", {})}
@@ -140,4 +155,20 @@ def _bindings(given: object, faults: list[str]) -> Mapping[str, Role]:
             faults.append(f"bindings.{user} must be one of {', '.join(Role)}, not {describe_value(role)}")
         else:
             found[user] = Role(role)
+    return found
+
+
+def _receivers(given: object, faults: list[str]) -> Mapping[str, ReceiverKind]:
+    """Parse the mapping of receivers to kinds; report its faults in `faults`."""
+    if not isinstance(given, Mapping) or len(given) > _MOST_RECEIVERS:
+        faults.append(f"receivers must map at most {_MOST_RECEIVERS} names to kinds")
+        return {}
+    found: dict[str, ReceiverKind] = {}
+    for name, kind in given.items():
+        if not isinstance(name, str) or not _RECEIVER.fullmatch(name):
+            faults.append(f"receivers: {describe_value(name)} must have lower-case letters, digits and _, at most 32")
+        elif kind not in tuple(ReceiverKind):
+            faults.append(f"receivers.{name} must be one of {', '.join(ReceiverKind)}, not {describe_value(kind)}")
+        else:
+            found[name] = ReceiverKind(kind)
     return found

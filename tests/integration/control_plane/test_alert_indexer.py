@@ -8,22 +8,27 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import pytest
+from sqlalchemy import select
 
 from fraud_ops.control_plane.domain.alert_search import AlertSearch
+from fraud_ops.control_plane.domain.notification_models import SubscribedEvent, Terms
 from fraud_ops.control_plane.domain.snoozing import Snoozing
+from fraud_ops.control_plane.service.notifications.intake import AlertNotifications
+from fraud_ops.control_plane.store.notification_models import DeliveryRow
 from fraud_ops.control_plane.sync.alert_indexer import AlertIndexer
+from fraud_ops.notifications import ReceiverKind
 from fraud_rules.kafka import topics as topic_admin
 from fraud_rules.kafka.consume import await_settled
 from fraud_rules.kafka.writer import BatchWriter, OutRecord
 from fraud_rules.runtime.clock import now_ms
 from tests.support.control_plane.alerts import alert_json
-from tests.support.control_plane.scene import SCHEMA, Scene
+from tests.support.control_plane.scene import ANN, SCHEMA, Scene
 from tests.support.kafka.own_topics import OwnTopics
 from tests.support.waiting import until
 
 
 def indexer(scene: Scene, topics: OwnTopics, clock_ms: Callable[[], int] = now_ms) -> AlertIndexer:
-    return AlertIndexer(scene.database, topics.kafka, topics.names, SCHEMA, 30, clock_ms)
+    return AlertIndexer(scene.database, topics.kafka, topics.names, SCHEMA, 30, AlertNotifications(30), clock_ms)
 
 
 def write(topics: OwnTopics, *numbers: int) -> None:
@@ -62,7 +67,16 @@ def running(index: AlertIndexer) -> Iterator[None]:
         thread.join()
 
 
+def notified(scene: Scene) -> int:
+    """The alerts in the outbox of notifications, with those in summaries."""
+    with scene.database.reading() as session:
+        rows = session.scalars(select(DeliveryRow)).all()
+    return sum(1 if row.type == "alert" else json.loads(row.data)["count"] for row in rows)
+
+
 def test_it_indexes_each_alert_once(scene: Scene, topics: OwnTopics) -> None:
+    service = scene.another(receivers={"desk": ReceiverKind.WEBHOOK})
+    service.subscriptions.create(ANN, Terms("Team", "desk", (SubscribedEvent.ALERT,)))
     write(topics, *range(1, 30))
     topics_of_alerts = (topics.names.alerts, topics.names.shadow_alerts)
     for topic in topics_of_alerts:
@@ -77,6 +91,8 @@ def test_it_indexes_each_alert_once(scene: Scene, topics: OwnTopics) -> None:
     index = indexer(scene, topics)
     index.catch_up()
     assert indexed(scene) == list(range(1, 40))
+    live = [number for number in range(1, 40) if number % 5 and number % 7]
+    assert notified(scene) == len(live), "one notification for each live alert, also if two processes read it"
     assert {each.topic for each in index.readings()} == {*topics_of_alerts, topics.names.alert_corrections}
 
 

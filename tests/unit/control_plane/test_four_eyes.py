@@ -167,7 +167,16 @@ def test_a_store_of_the_first_version_gets_its_contributors(scene: Scene) -> Non
         connection.execute(f"ALTER TABLE {table} DROP COLUMN {column}")
     connection.execute("DROP INDEX ix_audit_list_name")
     connection.execute("ALTER TABLE audit DROP COLUMN list_name")
-    for table in ("lists", "list_changes", "list_expiries", "alerts", "alert_values", "saved_searches"):
+    for table in (
+        "lists",
+        "list_changes",
+        "list_expiries",
+        "alerts",
+        "alert_values",
+        "saved_searches",
+        "subscriptions",
+        "deliveries",
+    ):
         connection.execute(f"DROP TABLE {table}")
     connection.execute("UPDATE fraud_control_version SET version_num = '1'")
     connection.commit()
@@ -263,6 +272,8 @@ def test_a_store_of_the_fifth_version_counts_every_author_of_a_list(
     connection.execute("DROP INDEX ix_audit_list_name")
     for table, column in (("lists", "contributors"), ("audit", "list_name")):
         connection.execute(f"ALTER TABLE {table} DROP COLUMN {column}")
+    for table in ("subscriptions", "deliveries"):
+        connection.execute(f"DROP TABLE {table}")
     connection.execute("UPDATE fraud_control_version SET version_num = '5'")
     connection.commit()
     connection.close()

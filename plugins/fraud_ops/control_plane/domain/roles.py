@@ -43,6 +43,7 @@ class Permission(StrEnum):
     WORK_CASES = "workCases"
     SNOOZE = "snooze"
     WHAT_IF = "whatIf"
+    SUBSCRIBE = "subscribe"  # to notifications; test receivers and repeat deliveries
     STEER_DEMO = "steerDemo"
     ACTIVATE = "activate"
     PAUSE = "pause"
@@ -66,6 +67,7 @@ LEAST_ROLE: Final[Mapping[Permission, Role]] = MappingProxyType(
         Permission.WORK_CASES: Role.ANALYST,
         Permission.SNOOZE: Role.ANALYST,
         Permission.WHAT_IF: Role.ANALYST,
+        Permission.SUBSCRIBE: Role.ANALYST,
         Permission.STEER_DEMO: Role.ANALYST,
         Permission.ACTIVATE: Role.APPROVER,
         Permission.PAUSE: Role.APPROVER,

@@ -45,6 +45,7 @@ from fraud_ops.control_plane.service.approvals import decide
 from fraud_ops.control_plane.service.cases.service import CaseService
 from fraud_ops.control_plane.service.ids import MAX_ID, check_page, parse_cursor, storable_bound, storable_id
 from fraud_ops.control_plane.service.lists.service import ListService
+from fraud_ops.control_plane.service.notifications.subscriptions import SubscriptionService
 from fraud_ops.control_plane.service.store_access import StoreAccess, UserChanges
 from fraud_ops.control_plane.settings import ControlPlaneSettings
 from fraud_ops.control_plane.store.database import Database
@@ -85,6 +86,8 @@ class ControlService:
         """The alert index, and the searches that users saved."""
         self.cases = CaseService(self._store, self._changes)
         """The cases of the review queue."""
+        self.subscriptions = SubscriptionService(self._store, self._changes)
+        """The subscriptions to notifications, and their deliveries."""
 
     def listen(self, listener: Callable[[RuleChanged], None]) -> None:
         """Call `listener` after each saved change, in the thread that saved it. The callback must return at once."""

@@ -1,4 +1,4 @@
-"""Fills the alert index of the store from the topics of alerts, in one process at a time.
+"""Fills the alert index and the outbox of notifications from the topics of alerts, in one process at a time.
 
 The same transaction saves the rows and the positions, so each record counts once. The index is a copy: if its topics
 are recreated, it starts again from their beginning.
@@ -18,6 +18,7 @@ from sqlalchemy.orm import Session
 from fraud_ops.control_plane.feed.events import FeedAlert, FeedCorrection, read_alert, read_correction
 from fraud_ops.control_plane.feed.place import FeedSource
 from fraud_ops.control_plane.service.alerts.index import AlertIndex
+from fraud_ops.control_plane.service.notifications.intake import AlertNotifications
 from fraud_ops.control_plane.store.database import Database
 from fraud_ops.control_plane.store.locks import Leadership
 from fraud_ops.control_plane.store.models import PositionRow
@@ -41,7 +42,7 @@ _DAY_MS: Final = 86_400_000
 
 
 class AlertIndexer:
-    """Follows the topics. `days` is the age at which alerts leave the index."""
+    """Follows the topics. `days` is the age at which alerts leave the index; `notifications` gets the new alerts."""
 
     def __init__(
         self,
@@ -50,6 +51,7 @@ class AlertIndexer:
         topics: TopicNames,
         schema: TransactionSchema,
         days: int,
+        notifications: AlertNotifications,
         clock_ms: Callable[[], int],
     ) -> None:
         self._database = database
@@ -62,6 +64,7 @@ class AlertIndexer:
         }
         self._index = AlertIndex(schema)
         self._kept_ms = days * _DAY_MS
+        self._notifications = notifications
         self._clock_ms = clock_ms
         self._attempts = RepeatedWork("the alert index")
         self._pruned_s = 0.0
@@ -162,7 +165,8 @@ class AlertIndexer:
                 place.offset = end
 
     def _apply(self, session: Session, events: Sequence[FeedAlert | FeedCorrection]) -> None:
-        self._index.add(session, [each for each in events if isinstance(each, FeedAlert)])
+        added = self._index.add(session, [each for each in events if isinstance(each, FeedAlert)])
+        self._notifications.add(session, added, self._clock_ms())
         self._index.correct(session, [each for each in events if isinstance(each, FeedCorrection)])
 
     def _event(self, topic: str, source: FeedSource, record: Record) -> FeedAlert | FeedCorrection | None:

@@ -12,6 +12,7 @@ from typing import Final
 
 from fraud_ops.control_plane.domain.read_models import RuleChanged
 from fraud_ops.control_plane.domain.rule_input import RuleReader
+from fraud_ops.control_plane.service.notifications.intake import AlertNotifications
 from fraud_ops.control_plane.service.service import ControlService
 from fraud_ops.control_plane.service.store_access import StoreAccess
 from fraud_ops.control_plane.settings import ControlPlaneSettings
@@ -56,7 +57,10 @@ class Background:
 
         self._cdc = cdc_intake(store, kafka, detector.topics.rules_cdc, arrived)
         self._expiry = Expiry(store, arrived)
-        self._indexer = AlertIndexer(database, kafka, detector.topics, schema, settings.bounds.alert_days, clock_ms)
+        notifications = AlertNotifications(settings.notifications.alerts_per_minute)
+        self._indexer = AlertIndexer(
+            database, kafka, detector.topics, schema, settings.bounds.alert_days, notifications, clock_ms
+        )
         self._stop = threading.Event()
         self._threads = [
             threading.Thread(target=each.run, args=(self._stop,), name=f"control-plane-{name}", daemon=True)

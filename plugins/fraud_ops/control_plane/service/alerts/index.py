@@ -65,8 +65,10 @@ class AlertIndex:
         self._amount = amount_field(schema)
         self._searched = [each.name for each in schema.fields if each.type in _SEARCHED]
 
-    def add(self, session: Session, alerts: Sequence[FeedAlert]) -> None:
-        """Add alerts. An alert that the index has keeps its place: a rebuilt detector may publish an alert again."""
+    def add(self, session: Session, alerts: Sequence[FeedAlert]) -> Sequence[FeedAlert]:
+        """Add alerts, and return the new ones. An alert that the index has keeps its place: a rebuilt detector may
+        publish an alert again.
+        """
         known = _known(session, [each.facts.alert_id for each in alerts])
         added: list[FeedAlert] = []
         rows: list[dict[str, object]] = []
@@ -87,6 +89,7 @@ class AlertIndex:
             session.execute(insert(AlertRow), [row | {"case_id": case} for row, case in zip(rows, cases, strict=True)])
         if values:
             session.execute(insert(AlertValueRow), values)
+        return added
 
     def correct(self, session: Session, corrections: Iterable[FeedCorrection]) -> None:
         """Add the alerts of corrections, and save the corrections of other alerts."""

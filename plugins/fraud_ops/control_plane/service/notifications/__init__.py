@@ -1,0 +1,1 @@
+"""Notifications: subscriptions, the outbox of deliveries, and the events that fill it."""

@@ -1,0 +1,168 @@
+"""The contents of notifications: title, text, page and data. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Final
+from urllib.parse import urlencode
+
+import msgspec
+
+from fraud_ops.control_plane.domain.canonical import decoded, encoded
+from fraud_ops.control_plane.feed.events import FeedAlert
+from fraud_rules.kafka.decoding import UNDECODABLE
+
+__all__ = [
+    "AlertedRule", "Content", "alert_content", "alerted_rule", "approval_content", "digest_content", "one_line",
+    "receiver_test_content", "summary_content",
+]  # fmt: skip
+
+PAGES: Final = "/fraud/control"
+_TITLE_CHARS: Final = 200
+_LISTED: Final = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """The content of a notification. `path` is the path of the page about it, `data` is JSON."""
+
+    type: str
+    title: str
+    text: str
+    path: str
+    data: str
+
+
+@dataclass(frozen=True, slots=True)
+class AlertedRule:
+    """The rule in an alert, as far as notifications show it. Texts are empty if the rule lacks them."""
+
+    rule_id: int
+    name: str
+    severity: str
+    owner: str
+    limit: str
+
+
+def alerted_rule(alert: FeedAlert) -> AlertedRule:
+    """Read the rule of an alert. Another program may have written it in another form."""
+    try:
+        document = decoded(bytes(alert.facts.violated_rule))
+    except UNDECODABLE:
+        document = None
+    members = document if isinstance(document, dict) else {}
+
+    def text(member: str) -> str:
+        value = members.get(member)
+        return one_line(value) if isinstance(value, str) else ""
+
+    operator, limit = members.get("limitOperatorType"), members.get("limit")
+    shown = "" if operator is None or limit is None else one_line(f"{operator} {limit}")
+    return AlertedRule(alert.facts.rule_id, text("name"), text("severity"), text("owner"), shown)
+
+
+def alert_content(alert: FeedAlert, rule: AlertedRule) -> Content:
+    """The notification about one alert. Its data is the alert as published."""
+    facts = alert.facts
+    key = one_line(", ".join(f"{name} {value}" for name, value in facts.key.items())) or "all payments"
+    payment = facts.triggering_event.transaction_id
+    value = _member(alert.json, "triggeringValue")
+    compared = f"{value} (limit {rule.limit})" if rule.limit else value
+    lines = [
+        f"{key}: {compared}" if compared else key,
+        f"Payment {one_line(str(payment))}, {_time(facts.event_time)}",
+    ]
+    level = rule.severity.upper() or "ALERT"
+    query = urlencode({"ruleId": facts.rule_id, "text": str(payment)})
+    return Content(
+        "alert",
+        one_line(f"[fraud] {level}: {_named(rule.rule_id, rule.name)}, {key}"),
+        "\n".join(lines),
+        f"{PAGES}/alerts?{query}",
+        alert.json.decode(),
+    )
+
+
+def summary_content(data: Mapping[str, Any]) -> Content:
+    """The notification about alerts that had none of their own. `data` has `count`, `since`, `until` and `rules`."""
+    rules: Sequence[Mapping[str, Any]] = data["rules"]
+    since, until = int(data["since"]), int(data["until"])
+    query = urlencode({"since": since, "until": until + 1})
+    return Content(
+        "summary",
+        f"[fraud] {data['count']} more alerts",
+        "\n".join([f"{_time(since)} to {_time(until)}", *_rule_lines(rules)]),
+        f"{PAGES}/alerts?{query}",
+        encoded(data),
+    )
+
+
+def approval_content(data: Mapping[str, Any]) -> Content:
+    """The notification about a request for approval. `data` has the members of the request."""
+    subject = f"list {data['listName']}" if data["ruleId"] is None else _named(data["ruleId"], data["ruleName"])
+    change = data["action"] if data["target"] is None else f"{data['action']} to {data['target']}"
+    comment = one_line(data["comment"])
+    return Content(
+        "approval",
+        one_line(f"[fraud] Approval requested: {subject}"),
+        one_line(f"{data['requestedBy']} requests: {change}") + (f"\n{comment}" if comment else ""),
+        f"{PAGES}/approvals",
+        encoded(data),
+    )
+
+
+def digest_content(data: Mapping[str, Any]) -> Content:
+    """The daily notification. `data` has `alerts`, `unreviewed`, `openApprovals`, `since`, `until` and `rules`."""
+    rules: Sequence[Mapping[str, Any]] = data["rules"]
+    counts = f"{data['alerts']} alerts, {data['unreviewed']} unreviewed; {data['openApprovals']} open approvals"
+    return Content(
+        "digest",
+        f"[fraud] Daily digest: {data['alerts']} alerts",
+        "\n".join([f"{_time(data['since'])} to {_time(data['until'])}", counts, *_rule_lines(rules)]),
+        f"{PAGES}/today",
+        encoded(data),
+    )
+
+
+def receiver_test_content(receiver: str, user: str) -> Content:
+    """The notification by which a user tests a receiver."""
+    text = one_line(f"{user} tested the receiver {receiver}. Notifications reach it.")
+    data = encoded({"receiver": receiver, "user": user})
+    return Content("test", "[fraud] Test notification", text, f"{PAGES}/notifications", data)
+
+
+def one_line(text: str) -> str:
+    """The text without line breaks and other characters that could forge a header, and with a limited length."""
+    printable = "".join(each if each.isprintable() else " " for each in text[: 4 * _TITLE_CHARS])
+    line = " ".join(printable.split())
+    return line if len(line) <= _TITLE_CHARS else line[: _TITLE_CHARS - 1] + "…"
+
+
+def _rule_lines(rules: Sequence[Mapping[str, Any]]) -> list[str]:
+    lines = [
+        one_line(f"{each['count']} x {str(each['severity']).upper()} {_named(each['ruleId'], each['name'])}")
+        for each in rules[:_LISTED]
+    ]
+    return [*lines, f"{len(rules) - _LISTED} more rules"] if len(rules) > _LISTED else lines
+
+
+def _named(rule_id: int, name: str) -> str:
+    return f"{name} (rule {rule_id})" if name else f"rule {rule_id}"
+
+
+def _member(line: bytes, name: str) -> str:
+    """A text or number of an alert; empty if it has another form."""
+    try:
+        value = decoded(line).get(name)
+    except (msgspec.DecodeError, AttributeError):
+        return ""
+    return "" if value is None or isinstance(value, dict | list) else one_line(str(value))
+
+
+def _time(at_ms: int) -> str:
+    try:
+        return datetime.fromtimestamp(at_ms / 1_000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    except (OverflowError, ValueError, OSError):
+        return f"{at_ms} ms"

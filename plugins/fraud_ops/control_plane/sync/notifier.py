@@ -1,0 +1,125 @@
+"""Sends the outbox of notifications, and adds requests for approval and digests to it. One process at a time does so.
+
+A delivery is marked after its receiver has accepted it. So each notification arrives at least once: if the process ends
+in between, the next leader sends it again, with the same id. Each receiver has its own thread, so a receiver that hangs
+delays no other.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager
+from typing import Final
+
+from fraud_ops.control_plane.background_thread import BackgroundThread
+from fraud_ops.control_plane.service.notifications.digest import add_digests, due_digests
+from fraud_ops.control_plane.service.notifications.intake import notify_approvals, unnotified_approvals
+from fraud_ops.control_plane.service.notifications.outbox import (
+    SendAttempt,
+    due_receivers,
+    message_of,
+    next_due,
+    prune,
+    record_attempt,
+)
+from fraud_ops.control_plane.store.database import Database
+from fraud_ops.control_plane.store.locks import Leadership
+from fraud_ops.control_plane.store.notification_models import DeliveryRow
+from fraud_ops.notifications import Message, Receiver, ReceiverKind
+from fraud_rules.runtime.retry import RepeatedWork
+
+__all__ = ["Notifier", "Send"]
+
+Send = Callable[[Receiver, Message], str | None]
+"""Sends a message and returns the fault, None if the receiver has accepted it. Raises nothing."""
+
+_POLL_INTERVAL_S: Final = 0.5
+_PRUNE_EVERY_S: Final = 60.0
+_AT_ONCE: Final = 20
+
+
+class Notifier(BackgroundThread):
+    """Sends deliveries while this process leads. `receivers` are the kinds of the receivers by name."""
+
+    def __init__(
+        self, database: Database, receivers: Mapping[str, ReceiverKind], send: Send, clock_ms: Callable[[], int]
+    ) -> None:
+        super().__init__("fraud-control-notifier")
+        self._database = database
+        self._receivers = receivers
+        self._send = send
+        self._clock_ms = clock_ms
+        self._threads = ThreadPoolExecutor(max(1, len(receivers)), "fraud-control-notify")
+        self._running: dict[str, Future[Sequence[SendAttempt]]] = {}
+        self._pruned_s = 0.0
+
+    def stop(self) -> None:
+        """Stop the thread. Deliveries that are not recorded yet are sent again by the next leader."""
+        super().stop()
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    def step(self) -> None:
+        """Add due events, record the attempts that have ended, and start the next ones. Raises Unavailable."""
+        now_ms = self._clock_ms()
+        self._add_events(now_ms)
+        self._record(now_ms)
+        with self._database.reading() as session:
+            idle = [each for each in due_receivers(session, now_ms) if each not in self._running]
+            due = {receiver: next_due(session, receiver, now_ms, _AT_ONCE) for receiver in idle}
+        for receiver, rows in due.items():
+            self._running[receiver] = self._threads.submit(self._send_all, receiver, rows)
+        self._prune(now_ms)
+
+    def _run(self, attempt: RepeatedWork) -> None:
+        with self._lead() as lead:
+            if not lead:
+                attempt.record_standby()
+                return
+            while not self._stop.wait(_POLL_INTERVAL_S):
+                lead.check()
+                self.step()
+                attempt.record_success()
+
+    def _lead(self) -> AbstractContextManager[Leadership]:
+        return self._database.leadership("notifier")
+
+    def _add_events(self, now_ms: int) -> None:
+        with self._database.reading() as session:
+            if not unnotified_approvals(session) and not due_digests(session, now_ms):
+                return
+        with self._database.writing() as session:
+            notify_approvals(session, now_ms)
+            add_digests(session, now_ms)
+
+    def _record(self, now_ms: int) -> None:
+        ended = {receiver: future for receiver, future in self._running.items() if future.done()}
+        if ended:
+            with self._database.writing() as session:
+                for future in ended.values():
+                    for attempt in future.result():
+                        record_attempt(session, attempt, now_ms)
+        for receiver in ended:
+            del self._running[receiver]
+
+    def _send_all(self, name: str, rows: Sequence[DeliveryRow]) -> Sequence[SendAttempt]:
+        """Send deliveries to one receiver, up to the first failure."""
+        kind = self._receivers.get(name)
+        attempts: list[SendAttempt] = []
+        for row in rows:
+            if kind is None:
+                fault: str | None = "the settings no longer have this receiver"
+            else:
+                fault = self._send(Receiver(name, kind), message_of(row))
+            attempts.append(SendAttempt(row.id, fault))
+            if fault is not None or self._stop.is_set():
+                break
+        return attempts
+
+    def _prune(self, now_ms: int) -> None:
+        now_s = time.monotonic()
+        if now_s - self._pruned_s >= _PRUNE_EVERY_S:
+            self._pruned_s = now_s
+            with self._database.writing() as session:
+                prune(session, now_ms)

@@ -1,0 +1,20 @@
+"""A process that sends the notifications of a store, until it is killed.
+
+Usage: python notifier_process.py DATABASE_URL
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+
+from fraud_ops.control_plane.store.database import Database
+from fraud_ops.control_plane.sync.notifier import Notifier
+from fraud_ops.hooks.notifications import NotificationHook
+from fraud_ops.notifications import ReceiverKind
+from fraud_rules.runtime.clock import now_ms
+
+if __name__ == "__main__":
+    database = Database.open(sys.argv[1])
+    Notifier(database, {"desk": ReceiverKind.WEBHOOK}, NotificationHook().send, now_ms).start()
+    threading.Event().wait()
