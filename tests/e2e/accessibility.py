@@ -33,6 +33,7 @@ PAGES = {
     "decisions": ("/decisions", "role=table[name='Decisions'] >> role=row >> nth=1"),
     "approvals": ("/approvals", "role=article >> nth=0"),
     "quality": ("/quality", "role=table[name='Quality of rules']"),
+    "notifications": ("/notifications", "role=heading[name='Deliveries']"),
     "detector": ("/detector", "role=table[name='Quarantined records']"),
     "audit": ("/audit", "role=table[name='Audit log']"),
     "roles-and-controls": ("/admin", "role=table[name='Roles']"),

@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from fraud_ops.alarms import Alarm
+from fraud_ops.control_plane.domain.notification_models import ReceiverShown
 from fraud_ops.control_plane.domain.snoozing import KnownSnoozing, Snoozing
 from fraud_ops.control_plane.feed.fire_stats import RuleFireStats, fire_stats
 from fraud_ops.control_plane.feed.follower import FeedReader
@@ -28,6 +29,7 @@ from fraud_ops.control_plane.settings import ControlPlaneSettings
 from fraud_ops.control_plane.store.database import Database
 from fraud_ops.control_plane.sync.background import Background
 from fraud_ops.control_plane.sync.drift import DriftCheck
+from fraud_ops.control_plane.sync.notifier import Notifier, Send
 from fraud_ops.control_plane.sync.reader_state import ReaderPosition
 from fraud_ops.control_plane.sync.unapproved import UnapprovedRule, seed_documents, unapproved_rules
 from fraud_ops.control_plane.ttl_cache import CachedValue
@@ -36,6 +38,7 @@ from fraud_ops.control_plane.watch.reader_watch import ReaderWatch
 from fraud_ops.control_plane.watch.rule_changes import ChangesWatch
 from fraud_ops.control_plane.watch.store_watch import Checks, StoreWatch
 from fraud_ops.hooks.observer import DetectorObserver
+from fraud_ops.notifications import Receiver
 from fraud_rules.batch.entity.server import EntitySource
 from fraud_rules.configuration.project import Project
 from fraud_rules.configuration.settings import DetectorSettings
@@ -51,6 +54,7 @@ _MARKS_TTL_S = 1.0
 _FIRE_STATS_TTL_S = 5.0
 _TODAY_TTL_S = 2.0
 _RECEIVERS_TTL_S = 60.0
+_NOTIFICATION_RECEIVERS_TTL_S = 2.0
 _READ_WAIT_MS = 20
 
 
@@ -68,6 +72,9 @@ class Environment:
     """The time of the next run of the archive job; None if unknown."""
     alarm_receivers: Callable[[], Sequence[str]] = tuple
     """The names of the connections that receive alarms."""
+    notify: Send = lambda receiver, message: "this process cannot send notifications"
+    receiver_exists: Callable[[Receiver], bool] = lambda receiver: False
+    """Whether the connection of a receiver of notifications exists."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +99,7 @@ class ControlPlane:
     what_ifs: WhatIfRunner
     archive_due_ms: Callable[[], int | None]
     alarm_receivers: CachedValue[Sequence[str]]
+    receivers: CachedValue[list[ReceiverShown]]
     today: CachedValue[Today]
     drift: DriftCheck
     readers: ReaderWatch
@@ -165,7 +173,8 @@ def compose(
         now_ms,
         lambda: watch.leads,
     )
-    threads = (feed, changes, guard, watch, panel, readers)
+    notifier = Notifier(database, settings.receivers, environment.notify, now_ms)
+    threads = (feed, changes, guard, watch, panel, readers, notifier)
     for thread in threads:
         thread.start()
         stack.callback(thread.stop)
@@ -188,6 +197,9 @@ def compose(
         what_ifs=what_ifs,
         archive_due_ms=environment.archive_due_ms,
         alarm_receivers=CachedValue(environment.alarm_receivers, _RECEIVERS_TTL_S),
+        receivers=CachedValue(
+            lambda: service.subscriptions.receivers(environment.receiver_exists), _NOTIFICATION_RECEIVERS_TTL_S
+        ),
         today=CachedValue(
             lambda: today_of(memory.day, database, now_ms(), complete=feed.day_is_complete), _TODAY_TTL_S
         ),

@@ -34,6 +34,7 @@ from fraud_ops.control_plane.web.routes import (
     detector,
     entities,
     lists,
+    notifications,
     rules,
     today,
 )
@@ -56,6 +57,7 @@ _PAGES = (
     "decisions",
     "approvals",
     "quality",
+    "notifications",
     "detector",
     "audit",
     "admin",
@@ -83,7 +85,7 @@ def create_app(opener: Opener = compose_here, static: Path = _STATIC) -> FastAPI
     application.state.throttle = Throttle()
     application.state.shared_reads = SharedReads()
     added = (extension.routes for extension in extensions().values())
-    own = (admin, rules, lists, alert_searches, alerts, cases, decisions, entities, detector, today)
+    own = (admin, rules, lists, alert_searches, alerts, cases, decisions, entities, detector, notifications, today)
     for routes in (*(each.routes for each in own), *added):
         application.include_router(routes)
     _add_pages(application, static)

@@ -23,6 +23,7 @@ def compose_here(loop: asyncio.AbstractEventLoop, stack: ExitStack) -> ControlPl
     """Create the control plane in this API server. Raises ConfigError if a connection is missing, Unavailable."""
     from fraud_ops.hooks.alarms import AlarmHook
     from fraud_ops.hooks.connections import KAFKA, connection, kafka_of
+    from fraud_ops.hooks.notifications import NotificationHook
 
     def alarm(raised: Alarm) -> None:
         AlarmHook().raise_alarm(raised)
@@ -34,6 +35,8 @@ def compose_here(loop: asyncio.AbstractEventLoop, stack: ExitStack) -> ControlPl
         alarm=alarm,
         archive_due_ms=_archive_due_ms,
         alarm_receivers=lambda: AlarmHook().receivers(),
+        notify=lambda receiver, message: NotificationHook().send(receiver, message),
+        receiver_exists=lambda receiver: NotificationHook().exists(receiver),
     )
     return compose_in_loop(here, loop, stack)
 

@@ -29,6 +29,7 @@ from tests.support.kafka.own_topics import OwnTopics
 ALERT = str(uuid.UUID(int=7))
 TYPED = {"Content-Type": "application/json"}
 IF_MATCH = {"If-Match": '"1"'}
+SUBSCRIPTION = {"name": "Team", "receiver": "none", "events": ["alert"]}
 FAR_AHEAD_MS = 4_000_000_000_000
 
 
@@ -108,6 +109,15 @@ ROUTES = [
     Route("GET", "/demo", VIEWER, 404),
     Route("POST", "/demo/speed", ANALYST, 404, {"perS": 5}),
     Route("POST", "/demo/fraud", ANALYST, 404, {"pattern": "huge-payment"}),
+    Route("GET", "/receivers", VIEWER, 200),
+    Route("POST", "/receivers/none/test", ANALYST, 404),
+    Route("GET", "/subscriptions", VIEWER, 200),
+    Route("POST", "/subscriptions", ANALYST, 422, SUBSCRIPTION),
+    Route("PUT", "/subscriptions/7", ANALYST, 422, SUBSCRIPTION),
+    Route("DELETE", "/subscriptions/7", ANALYST, 404),
+    Route("GET", "/deliveries?state=FAILED", VIEWER, 200),
+    Route("POST", "/deliveries/retry", ANALYST, 200),
+    Route("POST", "/deliveries/7/retry", ANALYST, 404),
     Route("GET", "/drift", VIEWER, 200),
     Route("GET", "/audit", APPROVER, 200),
     Route("GET", "/audit/verify", APPROVER, 200),
@@ -309,6 +319,6 @@ def _pattern(path: str) -> str:
     path = path.replace("/saved-searches/night", "/saved-searches/{name}").replace(
         "/saved-searches/none", "/saved-searches/{name}"
     )
-    for thing in ("rules", "approvals", "snoozes", "cases"):
+    for thing in ("rules", "approvals", "snoozes", "cases", "subscriptions"):
         path = path.replace(f"/{thing}/7", f"/{thing}/{{{thing[:-1]}_id}}")
-    return path
+    return path.replace("/receivers/none", "/receivers/{name}").replace("/deliveries/7", "/deliveries/{delivery_id}")

@@ -131,6 +131,7 @@ def _check_pages(forged: Server) -> None:
         "/operations",
         "/rules",
         "/quality",
+        "/deliveries",
         "/drift",
         "/audit",
     ):

@@ -24,6 +24,7 @@ const ListPage = lazy(() => import("./lists/ListPage"));
 const CasesPage = lazy(() => import("./cases/CasesPage"));
 const CasePage = lazy(() => import("./cases/CasePage"));
 const EntityPage = lazy(() => import("./entity/EntityPage"));
+const NotificationsPage = lazy(() => import("./notify/NotificationsPage"));
 const DetectorPage = lazy(() => import("./detector/DetectorPage"));
 const DemoPage = lazy(() => import("./detector/DemoPage"));
 const AuditPage = lazy(() => import("./admin/AuditPage"));
@@ -87,6 +88,7 @@ function PageRoutes() {
         <Route path="entity" element={<EntityPage />} />
         <Route path="decisions" element={<DecisionsPage />} />
         <Route path="quality" element={<QualityPage />} />
+        <Route path="notifications" element={<NotificationsPage />} />
         <Route path="detector" element={<DetectorPage />} />
         <Route path="audit" element={<AuditPage />} />
         <Route path="admin" element={<AdminPage />} />

@@ -65,6 +65,7 @@ function NavigationBar({ me }: { me: Me }) {
               )}
             </NavigationLink>
             <NavigationLink to="/quality">Quality</NavigationLink>
+            <NavigationLink to="/notifications">Notifications</NavigationLink>
             <NavigationLink to="/detector">Detector</NavigationLink>
             {can("readAudit") && <NavigationLink to="/audit">Audit</NavigationLink>}
             {can("control") && <NavigationLink to="/admin">Roles & controls</NavigationLink>}

@@ -33,6 +33,9 @@ export const keys = {
   refused: ["refused"] as const,
   drift: ["drift"] as const,
   audit: ["audit"] as const,
+  receivers: ["receivers"] as const,
+  subscriptions: ["subscriptions"] as const,
+  deliveries: ["deliveries"] as const,
   bindings: ["bindings"] as const,
   demo: ["demo"] as const,
 };

@@ -488,6 +488,66 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/deliveries": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Deliveries
+         * @description List the deliveries, newest first: all, or those in one of the states.
+         */
+        get: operations["listDeliveries"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/deliveries/retry": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Retry Failed Deliveries
+         * @description Send the failed deliveries again, now.
+         */
+        post: operations["retryFailedDeliveries"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/deliveries/{delivery_id}/retry": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Retry Delivery
+         * @description Send a failed or waiting delivery now.
+         */
+        post: operations["retryDelivery"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/demo": {
         parameters: {
             query?: never;
@@ -935,6 +995,46 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/receivers": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Receivers
+         * @description List the receivers of notifications, without their addresses and secrets.
+         */
+        get: operations["listReceivers"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/receivers/{name}/test": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Test Receiver
+         * @description Send a test notification to a receiver. The list of deliveries shows its result.
+         */
+        post: operations["testReceiver"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/refused-records": {
         parameters: {
             query?: never;
@@ -1206,6 +1306,54 @@ export interface paths {
          * @description End a snooze now.
          */
         delete: operations["endSnooze"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/subscriptions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Subscriptions
+         * @description List all subscriptions to notifications.
+         */
+        get: operations["listSubscriptions"];
+        put?: never;
+        /**
+         * Create Subscription
+         * @description Subscribe a receiver to notifications. They are about events after the creation.
+         */
+        post: operations["createSubscription"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/subscriptions/{subscription_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Edit Subscription
+         * @description Replace the terms of a subscription. Only its author and admins may do this.
+         */
+        put: operations["editSubscription"];
+        post?: never;
+        /**
+         * Remove Subscription
+         * @description Remove a subscription with its waiting deliveries. Only its author and admins may do this.
+         */
+        delete: operations["removeSubscription"];
         options?: never;
         head?: never;
         patch?: never;
@@ -2019,6 +2167,50 @@ export interface components {
             next: number | null;
         };
         /**
+         * Deliveries
+         * @description A page of deliveries, newest first. `next` is the `before` of the next page.
+         */
+        Deliveries: {
+            /** Items */
+            items: components["schemas"]["Delivery"][];
+            /** Next */
+            next: string | null;
+        };
+        /**
+         * Delivery
+         * @description A notification for a receiver. `type` is the event, `summary` or `test`. `fault` is the reason why the last
+         *     attempt failed. `due_ms` is the time of the next attempt.
+         */
+        Delivery: {
+            /** Attempts */
+            attempts: number;
+            /** Createdat */
+            createdAt: number;
+            /** Dueat */
+            dueAt: number;
+            /** Endedat */
+            endedAt: number | null;
+            /** Fault */
+            fault: string | null;
+            /** Id */
+            id: number;
+            /** Receiver */
+            receiver: string;
+            state: components["schemas"]["DeliveryState"];
+            /** Subscriptionid */
+            subscriptionId: number | null;
+            /** Title */
+            title: string;
+            /** Type */
+            type: string;
+        };
+        /**
+         * DeliveryState
+         * @description WAITING also stands for a delivery that failed and is sent again.
+         * @enum {string}
+         */
+        DeliveryState: "WAITING" | "DELIVERED" | "FAILED";
+        /**
          * Demo
          * @description The demo's traffic: transactions per second, and the fraud patterns that can be planted.
          */
@@ -2811,7 +3003,7 @@ export interface components {
          * @description A permission that a role grants. The permission for a change of a rule depends on its state: see `lifecycle`.
          * @enum {string}
          */
-        Permission: "read" | "draft" | "shadow" | "request" | "import" | "mark" | "workCases" | "snooze" | "whatIf" | "steerDemo" | "activate" | "pause" | "editLive" | "delete" | "decide" | "readAudit" | "control" | "bind" | "importDelete";
+        Permission: "read" | "draft" | "shadow" | "request" | "import" | "mark" | "workCases" | "snooze" | "whatIf" | "subscribe" | "steerDemo" | "activate" | "pause" | "editLive" | "delete" | "decide" | "readAudit" | "control" | "bind" | "importDelete";
         /**
          * PlantedFraud
          * @description A planted fraud. `label` marks its transactions.
@@ -2993,6 +3185,37 @@ export interface components {
             topic: string;
         };
         /**
+         * ReceiverKind
+         * @description The protocol of a receiver.
+         * @enum {string}
+         */
+        ReceiverKind: "webhook" | "mail" | "slack";
+        /**
+         * ReceiverShown
+         * @description A receiver of the settings. `ready`: its Airflow connection exists. `waiting` and `failed` count deliveries.
+         */
+        ReceiverShown: {
+            /** Connection */
+            connection: string;
+            /** Failed */
+            failed: number;
+            kind: components["schemas"]["ReceiverKind"];
+            /** Name */
+            name: string;
+            /** Ready */
+            ready: boolean;
+            /** Waiting */
+            waiting: number;
+        };
+        /**
+         * Receivers
+         * @description The receivers of the settings, by name.
+         */
+        Receivers: {
+            /** Items */
+            items: components["schemas"]["ReceiverShown"][];
+        };
+        /**
          * RecentChange
          * @description A change of a rule: its newest revisions, of all rules.
          */
@@ -3018,6 +3241,14 @@ export interface components {
         RefusedRecords: {
             /** Items */
             items: components["schemas"]["Activation"][];
+        };
+        /**
+         * Retried
+         * @description The number of deliveries that are sent again.
+         */
+        Retried: {
+            /** Count */
+            count: number;
         };
         /**
          * ReviewVerdict
@@ -3291,6 +3522,98 @@ export interface components {
              */
             comment?: string;
             state: components["schemas"]["StateName"];
+        };
+        /**
+         * SubscribedEvent
+         * @description An event that a subscription can name.
+         * @enum {string}
+         */
+        SubscribedEvent: "alert" | "approval" | "digest";
+        /**
+         * Subscription
+         * @description A subscription with its author. Empty texts and lists stand for no quiet hours, no digest, and no filter.
+         */
+        Subscription: {
+            /** Author */
+            author: string;
+            /** Createdat */
+            createdAt: number;
+            /** Digestat */
+            digestAt: string;
+            /** Events */
+            events: components["schemas"]["SubscribedEvent"][];
+            /** Id */
+            id: number;
+            /** Name */
+            name: string;
+            /** Owners */
+            owners: string[];
+            /** Quietfrom */
+            quietFrom: string;
+            /** Quietuntil */
+            quietUntil: string;
+            /** Receiver */
+            receiver: string;
+            /** Ruleids */
+            ruleIds: number[];
+            /** Severities */
+            severities: components["schemas"]["AlertSeverity"][];
+            /** Timezone */
+            timeZone: string;
+            /** Updatedat */
+            updatedAt: number;
+        };
+        /**
+         * SubscriptionRequest
+         * @description The terms of a subscription. An empty filter selects everything, and several filters all apply.
+         */
+        SubscriptionRequest: {
+            /**
+             * Digestat
+             * @description A time of the day as HH:MM; empty for none.
+             * @default
+             */
+            digestAt?: string;
+            /** Events */
+            events: components["schemas"]["SubscribedEvent"][];
+            /** Name */
+            name: string;
+            /** Owners */
+            owners?: string[];
+            /**
+             * Quietfrom
+             * @description A time of the day as HH:MM; empty for none.
+             * @default
+             */
+            quietFrom?: string;
+            /**
+             * Quietuntil
+             * @description A time of the day as HH:MM; empty for none.
+             * @default
+             */
+            quietUntil?: string;
+            /** Receiver */
+            receiver: string;
+            /** Ruleids */
+            ruleIds?: number[];
+            /**
+             * Severities
+             * @default []
+             */
+            severities?: components["schemas"]["AlertSeverity"][];
+            /**
+             * Timezone
+             * @default UTC
+             */
+            timeZone?: string;
+        };
+        /**
+         * Subscriptions
+         * @description All subscriptions, by id.
+         */
+        Subscriptions: {
+            /** Items */
+            items: components["schemas"]["Subscription"][];
         };
         /**
          * TodayShown
@@ -4455,6 +4778,99 @@ export interface operations {
             };
         };
     };
+    listDeliveries: {
+        parameters: {
+            query?: {
+                state?: components["schemas"]["DeliveryState"][] | null;
+                before?: number | null;
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Deliveries"];
+                };
+            };
+            /** @description A problem. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    retryFailedDeliveries: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Retried"];
+                };
+            };
+            /** @description A problem. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    retryDelivery: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                delivery_id: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Delivery"];
+                };
+            };
+            /** @description A problem. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     demo: {
         parameters: {
             query?: never;
@@ -5213,6 +5629,66 @@ export interface operations {
             };
         };
     };
+    listReceivers: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Receivers"];
+                };
+            };
+            /** @description A problem. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    testReceiver: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Delivery"];
+                };
+            };
+            /** @description A problem. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     listRefusedRecords: {
         parameters: {
             query?: never;
@@ -5772,6 +6248,132 @@ export interface operations {
             header?: never;
             path: {
                 snooze_id: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description A problem. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    listSubscriptions: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Subscriptions"];
+                };
+            };
+            /** @description A problem. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    createSubscription: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SubscriptionRequest"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Subscription"];
+                };
+            };
+            /** @description A problem. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    editSubscription: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                subscription_id: number;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SubscriptionRequest"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Subscription"];
+                };
+            };
+            /** @description A problem. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    removeSubscription: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                subscription_id: number;
             };
             cookie?: never;
         };

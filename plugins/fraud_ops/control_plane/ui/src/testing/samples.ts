@@ -28,7 +28,7 @@ export const ANALYST: Me = {
   role: "analyst",
   fourEyes: false,
   demo: false,
-  can: ["read", "draft", "shadow", "request", "import", "mark", "workCases", "snooze", "whatIf"],
+  can: ["read", "draft", "shadow", "request", "import", "mark", "workCases", "snooze", "whatIf", "subscribe"],
 };
 
 export const VIEWER: Me = { ...ANALYST, user: "vera", role: "viewer", can: ["read"] };
