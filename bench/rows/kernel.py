@@ -103,7 +103,7 @@ def evaluations_per_s(mix: Mix, content: int, measured: int) -> float:
     """Return millions of rule evaluations per second with `content` rows of a key in every window."""
     root = Project.find()
     schema, settings = TransactionSchema.load(root.config / "schema.yaml"), DetectorSettings()
-    timeline = _timeline(mix, content * _KEYS * _GAP_MS // 1_000, schema)
+    timeline = timeline_of(mix, content * _KEYS * _GAP_MS // 1_000, schema)
     state = GroupingState.create(schema, ("payeeId",), HeapArrays())
     plan = state.plan([timeline.latest.groupings["payeeId",]])
     retained = (content + 2 * _DISPLACED) * _KEYS
@@ -120,7 +120,8 @@ def evaluations_per_s(mix: Mix, content: int, measured: int) -> float:
     return measured * mix.rules / spent / 1e6
 
 
-def _timeline(mix: Mix, window_s: int, schema: TransactionSchema) -> RuleTimeline:
+def timeline_of(mix: Mix, window_s: int, schema: TransactionSchema) -> RuleTimeline:
+    """The rules of a mix over windows of so many seconds. None of them fires."""
     limits = DetectorSettings().limits
     entries = []
     for i in range(mix.rules):

@@ -9,6 +9,7 @@ the boundary but read after it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 
@@ -21,16 +22,18 @@ from fraud_rules.engine.alert import AlertBuilder
 from fraud_rules.engine.distinct import distinct
 from fraud_rules.engine.fanout import in_arrival_order, unpack_blobs
 from fraud_rules.engine.lists import list_columns, list_versions
+from fraud_rules.engine.rule_meter import RuleMeter
 from fraud_rules.engine.state.grouping_state import AcceptResult, GroupingState, Marks
 from fraud_rules.engine.state.head import GroupingStateHead
 from fraud_rules.engine.state.journal import Journal, with_arrival_numbers
+from fraud_rules.engine.state.rule_sample import RuleSample
 from fraud_rules.engine.state.store import ViewStore
 from fraud_rules.engine.statelog import StateLog
 from fraud_rules.engine.task_progress import UNREPORTED, TaskProgress
 from fraud_rules.engine.warm_up import HistoryMerge, WarmHistory
 from fraud_rules.engine.window import layout as at
 from fraud_rules.engine.window.plan import NO_MEASURES, GroupingPlan, Measures, compile_plan
-from fraud_rules.model.output import AlertRecord, DuplicateRecord, KeyGroupOutput, LateRecord
+from fraud_rules.model.output import AlertRecord, DuplicateRecord, KeyGroupOutput, LateRecord, RuleCost
 from fraud_rules.model.ruleset import Grouping, GroupingInForce, RuleTimeline
 from fraud_rules.model.schema import ID_FIELD, TIME_FIELD, TransactionSchema
 from fraud_rules.model.transaction import TransactionBatch
@@ -84,9 +87,10 @@ class KeyGroupEngine:
         observer: Observer | None = None,
         progress: TaskProgress = UNREPORTED,
         known_from_ms: int | None = None,
+        meter: RuleMeter | None = None,
     ) -> None:
         """`known_from_ms`: the caller passes all transactions from this append time on, but none from before. None: it
-        passes all transactions."""
+        passes all transactions. `meter` measures the CPU time of rules; the results do not depend on it."""
         self._key_group = key_group
         self._schema = schema
         self._settings = settings
@@ -96,6 +100,7 @@ class KeyGroupEngine:
         self._observer = observer
         self._progress = progress
         self._known_from_ms = known_from_ms
+        self._meter = meter
 
     def process(
         self,
@@ -131,6 +136,7 @@ class KeyGroupEngine:
                 self._observer,
                 self._progress,
                 self._known_from_ms,
+                self._meter,
             )
             for history in histories:
                 evaluation.add_history(history)
@@ -155,6 +161,7 @@ class _BatchEvaluation:
         observer: Observer | None,
         progress: TaskProgress,
         known_from_ms: int | None,
+        meter: RuleMeter | None,
     ) -> None:
         self._schema = schema
         self._settings = settings
@@ -165,11 +172,13 @@ class _BatchEvaluation:
         self._observer = observer
         self._progress = progress
         self._known_from_ms = known_from_ms
+        self._meter = meter
         self._rows = 0
         self._alerts: list[AlertRecord] = []
         self._late: list[LateRecord] = []
         self._duplicates: list[DuplicateRecord] = []
         self._evaluations: list[bytes] = []
+        self._costs: list[RuleCost] = []
 
     def output(self, key_group: int) -> KeyGroupOutput:
         """Return the outputs of the rows accepted so far, with the figures of the key group's state."""
@@ -188,6 +197,7 @@ class _BatchEvaluation:
             evaluations=self._evaluations,
             retained_marks=sum(state.retained_marks for state in states),
             refreshed=self._journal.refreshed,
+            costs=self._costs,
         )
 
     def add_history(self, history: WarmHistory) -> None:
@@ -222,6 +232,7 @@ class _BatchEvaluation:
         state = self._journal.open(head)
         plan = _plan_of(state, groupings)
         first_number = int(state.header[at.H_SEQ])
+        sample = None if self._meter is None else self._meter.sample(head.fields, len(plan.in_force), len(batch))
         result = state.accept(
             batch,
             versions,
@@ -230,13 +241,16 @@ class _BatchEvaluation:
             explain=self._settings.evaluations,
             progress=self._progress,
             lists=list_columns(plan.conditions, self._timeline, batch, entry_counts),
+            sample=sample,
         )
         accepted = (result.outcomes == at.ROW_ACCEPTED) | (result.outcomes == at.ROW_LATE_KEPT)
         rows = batch if accepted.all() else batch.take(np.flatnonzero(accepted))
         rows = with_arrival_numbers(rows, np.arange(first_number, first_number + len(rows), dtype=np.int64))
         self._journal.record(head, rows, _changed_marks(state, batch, plan, result))
         self._copy_to_later_epochs(head, rows)
-        self._report(batch, head, plan, result, entry_counts)
+        self._report(batch, head, plan, result, entry_counts, sample)
+        if self._meter is not None and sample is not None:
+            self._costs += self._meter.costs(sample, plan, len(batch))
 
     def _head_for(self, grouping: GroupingInForce) -> GroupingStateHead:
         """The head of the grouping's state in its current epoch. A state that does not exist yet is created."""
@@ -325,8 +339,9 @@ class _BatchEvaluation:
         plan: GroupingPlan,
         result: AcceptResult,
         entry_counts: Ints,
+        sample: RuleSample | None,
     ) -> None:
-        """Pass the results to the observer, or add them to the outputs."""
+        """Pass the results to the observer, or add them to the outputs. The sample receives the CPU time of alerts."""
         if self._observer is not None:
             self._observer(batch, head.fields, plan, result)
             return
@@ -337,7 +352,8 @@ class _BatchEvaluation:
                 names = in_force.rule.lists
                 count = int(entry_counts[row[at.O_ROW]])
                 lists = list_versions(names, self._timeline, count) if names else None
-                self._alerts.append(builder.build(in_force, row, lists))
+                with nullcontext() if sample is None else sample.alert_of(row[at.O_RULE]):
+                    self._alerts.append(builder.build(in_force, row, lists))
             if self._settings.evaluations:
                 self._evaluations.append(builder.encode_evaluation(in_force, row))
         self._report_unevaluated(batch, head, result)

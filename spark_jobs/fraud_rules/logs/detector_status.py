@@ -15,6 +15,7 @@ __all__ = [
     "BatchLatency",
     "BatchProgress",
     "DetectorStatus",
+    "RuleCpu",
     "TrafficCounts",
     "ViewCounts",
     "decode_progress",
@@ -83,6 +84,14 @@ class ViewCounts(msgspec.Struct, frozen=True, rename="camel"):
     rebuilds: Whole
 
 
+class RuleCpu(msgspec.Struct, frozen=True, rename="camel"):
+    """The measured CPU time that a version of a rule needs for each transaction of its grouping, in ns."""
+
+    rule_id: Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+    rule_version: Whole
+    cpu_ns: Annotated[float, msgspec.Meta(ge=0, le=_MOST)]
+
+
 class BatchProgress(msgspec.Struct, frozen=True, rename="camel"):
     """The record of one batch in `detector-progress`. `end_offsets` are by topic and partition (as text).
 
@@ -92,7 +101,9 @@ class BatchProgress(msgspec.Struct, frozen=True, rename="camel"):
     executes, if it executes one. `lost` lists the records that the detector skips from this batch on, because a person
     has accepted the loss. `retained_marks` counts the marks that alerts leave for cool-downs and resets, once per rule
     and key. `view_catch_ups` and `view_rebuilds` count the views that were not current (see `ViewCounts`), and
-    `views_since_start` counts them since this start.
+    `views_since_start` counts them since this start. `cpu_ns` is the estimated CPU time of the rules in force for each
+    transaction. `rule_cpu` has the measured CPU time of rules, the most expensive first; a batch has it every ten
+    seconds, and only the most expensive 500.
     """
 
     query_id: str
@@ -122,6 +133,8 @@ class BatchProgress(msgspec.Struct, frozen=True, rename="camel"):
     view_rebuilds: Whole = 0
     views_since_start: ViewCounts | None = None
     warm_ups: list[BatchWarmUp] = []
+    cpu_ns: Whole | None = None
+    rule_cpu: list[RuleCpu] = []
 
     def ends_of(self, topic: str) -> dict[int, int]:
         """The end offsets of one topic by partition."""
@@ -133,7 +146,8 @@ decode_progress = msgspec.json.Decoder(BatchProgress).decode
 
 class DetectorStatus(msgspec.Struct, frozen=True, rename="camel"):
     """A summary of the detector's state. Rate, latency and batch time cover the last ten seconds before the last batch,
-    and `recent` the last five minutes before it, or less if the given records cover less."""
+    and `recent` the last five minutes before it, or less if the given records cover less. `rule_cpu` is the newest
+    report of the rules' CPU time."""
 
     alive: bool
     last_batch_age_ms: int
@@ -150,6 +164,8 @@ class DetectorStatus(msgspec.Struct, frozen=True, rename="camel"):
     recent: TrafficCounts | None = None
     since_start: TrafficCounts | None = None
     views_since_start: ViewCounts | None = None
+    cpu_ns: int | None = None
+    rule_cpu: list[RuleCpu] = []
 
 
 def traffic_since(records: Sequence[tuple[int, BatchProgress]], since_ms: int) -> TrafficCounts:
@@ -198,6 +214,8 @@ def detector_status(records: Sequence[tuple[int, BatchProgress]], now_ms: int, t
         recent=traffic_since(records, written_ms - _TRAFFIC_SPAN_MS),
         since_start=newest.since_start,
         views_since_start=newest.views_since_start,
+        cpu_ns=newest.cpu_ns,
+        rule_cpu=next((each.rule_cpu for _, each in reversed(records) if each.rule_cpu), []),
     )
 
 

@@ -1,7 +1,7 @@
 """The rule log of a detector process: read from Kafka up to a pin, and kept in memory.
 
 All processes get the same entries, because decoding is a pure function of a record, and the pin contains the records
-that the driver rejected because of the state budget.
+that the driver rejected because of a budget.
 
 Each process reads the whole log at its start, so that the digest covers every record. Only the records that decide a
 rule set are decoded (`codec.rules.lazy`, `model.ruleset`): about one record for each rule in force, and a few more for

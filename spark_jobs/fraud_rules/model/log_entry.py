@@ -70,7 +70,7 @@ class LogEntry:
         return cls(version, append_ms, append_ms, RecordOutcome(None, tuple(reasons), rule_id))
 
     def refused(self, reasons: Iterable[Reason]) -> LogEntry:
-        """The entry of the same record, rejected because of the state budget or of the log before."""
+        """The entry of the same record, rejected because of a budget or of the log before."""
         return replace(self, content=RecordOutcome(None, (*self.reasons, *reasons), self.rule_id, self.list_name))
 
     @property

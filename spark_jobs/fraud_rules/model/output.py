@@ -59,10 +59,20 @@ class DuplicateRecord(msgspec.Struct, array_like=True, frozen=True, gc=False):
     transaction_id: int | str
 
 
+class RuleCost(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """The measured CPU time that a version of a rule needed for each transaction of its grouping, in ns, and the number
+    of transactions that the measurement stands for."""
+
+    version: int
+    cpu_ns: float
+    transactions: int
+
+
 class KeyGroupOutput(msgspec.Struct, array_like=True, frozen=True):
     """One key group's part of a batch. `rows` counts a transaction once per grouping. `watermark_ms` is the lowest of
     the groupings' watermarks. `retained_marks` counts the marks left by alerts (see `engine.window.spent`).
-    `refreshed` is the work that made the view current."""
+    `refreshed` is the work that made the view current. `costs` has the costs of the rules that were measured in this
+    batch, see `engine.rule_meter`."""
 
     key_group: int
     rows: int
@@ -75,6 +85,7 @@ class KeyGroupOutput(msgspec.Struct, array_like=True, frozen=True):
     evaluations: list[bytes]
     retained_marks: int = 0
     refreshed: ViewRefresh = ViewRefresh.NONE
+    costs: list[RuleCost] = []
 
     def encode(self) -> bytes:
         """Encode the output as bytes for `decode`."""

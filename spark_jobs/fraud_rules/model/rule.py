@@ -131,7 +131,7 @@ class Rule:
     has one key for all transactions. COUNT_DISTINCT counts the distinct values of the `unique` fields.
     `aggregate_field` is None for the three counts, and for a field of ones (`aggregates_ones`). `filter` selects the
     rows of a window. `when` selects the transactions that are evaluated; without it, these are the rows that pass the
-    filter. `source` names the writer of the rule record. `force` admits a rule over the state budget. An alert adds
+    filter. `source` names the writer of the rule record. `force` admits a rule over a budget. An alert adds
     `weight` to the score of its transaction's decision. `warm_up` requests the transactions before the rule (see
     `model.warm_up`). `document` is the rule record, ready for JSON: without null members, whole numbers as integers,
     and other numbers as `Decimal`. Alerts quote the document.

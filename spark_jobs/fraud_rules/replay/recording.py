@@ -122,7 +122,7 @@ class RecordedBatch:
     """One recorded batch.
 
     `ends` has the offset after the batch's last transaction, by partition. `pin` is the end of the rule log that the
-    batch read. `refused` has the rules that exceeded the state budget: (field, reason) pairs by version. The results
+    batch read. `refused` has the rules that exceeded a budget: (field, reason) pairs by version. The results
     of `warm_ups` joined the state at the start of the batch.
     """
 

@@ -23,7 +23,7 @@ _KEPT: Final = 200
 class Pin(msgspec.Struct, frozen=True, rename="camel"):
     """The rules of a batch: the log below offset `rules_end`, without the rejected records.
 
-    `refused` has the records that the driver rejected because of the state budget, by offset (as text). It has all of
+    `refused` has the records that the driver rejected because of a budget, by offset (as text). It has all of
     them so far, so the newest pin suffices. The [field, message] pairs of a record are in the first pin that has it;
     later pins keep only the offset. `digest` is the digest of the records below
     `rules_end`, empty if an earlier version wrote the pin. `warm_ups` has the results of all warm-ups so far, by the

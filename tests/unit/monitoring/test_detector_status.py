@@ -8,6 +8,7 @@ import pytest
 from fraud_rules.logs.detector_status import (
     BatchLatency,
     BatchProgress,
+    RuleCpu,
     TrafficCounts,
     decode_progress,
     detector_status,
@@ -79,3 +80,16 @@ def test_a_record_is_read_as_the_detector_writes_it() -> None:
     assert read.ends_of("transactions") == {0: 5, 1: 7}
     assert read.ends_of("rules") == {}
     assert (read.rules_end, read.rules_refused, read.lag, read.previous) == (2, [1], None, None)
+
+
+def test_the_newest_report_of_measured_rules_counts() -> None:
+    """Most batches have no report."""
+    costs = [RuleCpu(3, 12, 45.5), RuleCpu(1, 7, 20.0)]
+    records = [
+        (0, msgspec.structs.replace(progress(1), rule_cpu=costs[1:])),
+        (1, msgspec.structs.replace(progress(2), rule_cpu=costs)),
+        (2, msgspec.structs.replace(progress(3), cpu_ns=2_440)),
+    ]
+    status = detector_status([(at, decode_progress(msgspec.json.encode(each))) for at, each in records], 5, TICK_MS)
+    assert status is not None
+    assert (status.cpu_ns, status.rule_cpu) == (2_440, costs)

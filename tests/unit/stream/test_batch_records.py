@@ -23,7 +23,7 @@ from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.runtime.compression import compress, decompress
 from fraud_rules.spark.shutdown import detector_error
 from fraud_rules.stream.driver.metrics import DetectorMetrics
-from fraud_rules.stream.driver.progress import BatchOutputs, BatchPosition, RunTotals, progress_record
+from fraud_rules.stream.driver.progress import BatchOutputs, BatchPosition, RulesInForce, RunTotals, progress_record
 from fraud_rules.stream.driver.records import (
     BatchTime,
     alert_records,
@@ -175,6 +175,8 @@ def test_each_rule_record_is_reported_once_live_or_rejected(timeline: RuleTimeli
     ]  # fmt: skip
     assert documents[2]["reasons"] == [{"field": "windowMinutes", "message": "too wide"}]
     assert {document["batchId"] for document in documents} == {7}
+    assert ["cpuNs" in document for document in documents] == [True, False, False, False, False]
+    assert documents[0]["cpuNs"] > 0
     assert keys(records)[0] == "2"
 
 
@@ -266,7 +268,7 @@ def test_a_late_transaction_counts_once_however_many_groupings_it_was_late_in() 
     totals.add(outputs)
     assert totals.traffic == TrafficCounts(1_000, rows=10, late=4, quarantined=2)
     place = BatchPosition("q", 1, {}, Pin(1, 0))
-    progress = decode_progress(progress_record(place, outputs, totals, 0, 0, None))
+    progress = decode_progress(progress_record(place, outputs, totals, RulesInForce(0), 0, None))
     assert (progress.rows, progress.late, progress.late_transactions) == (5, 3, 2)
     assert progress.since_start == totals.traffic
 
@@ -278,7 +280,8 @@ def test_views_that_were_not_current_are_counted_per_batch_and_since_the_start()
     for batch in (groups, groups[:1]):
         outputs = BatchOutputs([KeyGroupOutput.decode(each.encode()) for each in batch], [])
         totals.add(outputs)
-        progress = decode_progress(progress_record(BatchPosition("q", 1, {}, Pin(1, 0)), outputs, totals, 0, 0, None))
+        place = BatchPosition("q", 1, {}, Pin(1, 0))
+        progress = decode_progress(progress_record(place, outputs, totals, RulesInForce(0), 0, None))
         metrics.add_batch(progress)
     assert (progress.view_catch_ups, progress.view_rebuilds) == (0, 1)
     assert progress.views_since_start == ViewCounts(catch_ups=2, rebuilds=2)

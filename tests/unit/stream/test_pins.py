@@ -184,6 +184,35 @@ def test_later_pins_keep_only_the_offsets_of_refused_records(schema: Transaction
     assert list(again.rules_of(3).timeline.latest.rules) == [7_000]
 
 
+def test_the_cpu_budget_decides_by_the_log_alone(schema: TransactionSchema, tmp_path: Path) -> None:
+    """Another checkpoint, which reads the same log in other batches, refuses the same records."""
+    log = Log()
+    pinner = pinner_of(log, schema, tmp_path / "first", cpu_budget_ns=4_000)
+    log.add(ruleId=1)
+    pinner.rules_of(0)
+    log.add(ruleId=2, groupingKeyNames=["beneficiaryId"])
+    log.add(ruleId=3, groupingKeyNames=["payeeId", "beneficiaryId"])
+    log.add(ruleId=4, windowMinutes=5)
+    rules = pinner.rules_of(1)
+    assert list(rules.pin.refused) == ["2"]
+    assert [(reason.field, "CPU time" in reason.message) for reason in rules.new[1].reasons] == [
+        ("aggregatorFunctionType", True)
+    ]
+    log.add(ruleId=2, ruleState="DELETE")
+    log.add(ruleId=3, groupingKeyNames=["payeeId", "beneficiaryId"], force=True)
+    log.values.append(b'{"ruleState": "CONTROL", "controlType": "DELETE_RULES_ALL"}')
+    log.add(ruleId=5, groupingKeyNames=["payeeId"])
+    log.add(ruleId=6, groupingKeyNames=["beneficiaryId"])
+    last = pinner.rules_of(2)
+    assert list(last.timeline.latest.rules) == [5, 6]
+    assert pinner.cpu_ns(last.timeline.latest) <= 4_000
+
+    assert pinner_of(log, schema, tmp_path / "first", cpu_budget_ns=1_000).rules_of(1).pin == rules.pin, "repeated"
+    other = pinner_of(log, schema, tmp_path / "other", cpu_budget_ns=4_000).rules_of(0)
+    assert other.pin.refused.keys() == last.pin.refused.keys()
+    assert list(other.timeline.latest.rules) == [5, 6]
+
+
 @pytest.mark.parametrize("harm", ["replaced", "compacted"])
 def test_a_rule_log_that_lost_records_in_the_middle_is_refused(
     harm: str, schema: TransactionSchema, tmp_path: Path

@@ -192,7 +192,8 @@ class StoredRule(ReadModel):
 @dataclass(frozen=True, slots=True)
 class RuleWithForms:
     """A rule with its text forms. `text` is None if the one-line form cannot express the rule; `says` describes the
-    rule in words. `author` wrote the document; another user may have moved the rule since.
+    rule in words. `author` wrote the document; another user may have moved the rule since. `cpu_ns` is the estimated
+    CPU time that the rule needs for each transaction beside its grouping, None if this version cannot read it.
     """
 
     row: StoredRule
@@ -201,6 +202,7 @@ class RuleWithForms:
     says: str
     author: str
     next_states: tuple[StateName, ...]
+    cpu_ns: int | None
 
 
 class Validation(ReadModel):

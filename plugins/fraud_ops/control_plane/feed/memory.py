@@ -9,6 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import attrgetter
 
+from msgspec import structs
+
 from fraud_ops.control_plane.feed.counts import MinuteCounts
 from fraud_ops.control_plane.feed.day_figures import DayFigures
 from fraud_ops.control_plane.feed.decisions import DecisionMemory
@@ -81,6 +83,7 @@ class FeedMemory:
         self._by_list: dict[str, RuleOperation] = {}
         self._progress: deque[FeedBatch] = deque(maxlen=self._bounds.newest_progress)
         self._points: deque[FeedBatch] = deque(maxlen=self._bounds.progress)
+        self._rule_cpu: Mapping[int, float] = {}
         self.late: deque[FeedLateTransaction] = deque(maxlen=_LISTED)
         self.quarantine: deque[FeedQuarantine] = deque(maxlen=_LISTED)
         self.counts = MinuteCounts()
@@ -111,7 +114,10 @@ class FeedMemory:
                     self._add_correction(event)
                 case FeedOperation():
                     self._add_operation(event)
-                case FeedBatch():
+                case FeedBatch(append_ms, progress):
+                    if progress.rule_cpu:
+                        self._rule_cpu = {each.rule_version: each.cpu_ns for each in progress.rule_cpu}
+                        event = FeedBatch(append_ms, structs.replace(progress, rule_cpu=[]))
                     self._progress.append(event)
                     self._points.append(event)
                 case FeedRuleChange():
@@ -188,6 +194,11 @@ class FeedMemory:
         """List the batches since `since_ms`, in order."""
         with self._lock:
             return [each for each in self._points if each.append_ms >= since_ms]
+
+    def rule_cpu_ns(self, log_version: int | None) -> float | None:
+        """The CPU time of a version of a rule for each transaction, as the detector's newest report has it."""
+        with self._lock:
+            return None if log_version is None else self._rule_cpu.get(log_version)
 
     def rates(self, now_ms: int) -> dict[int, float]:
         """Count the alerts of the last minute by rule."""

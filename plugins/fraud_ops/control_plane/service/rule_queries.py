@@ -24,6 +24,7 @@ from fraud_ops.control_plane.service.changes import head_of
 from fraud_ops.control_plane.store.models import ApprovalRow, RevisionRow, RuleHead
 from fraud_rules.codec.rules.export import RuleFormat, export_documents
 from fraud_rules.codec.rules.sentence import rule_sentence
+from fraud_rules.engine.cpu_cost import estimate_cpu_ns
 from fraud_rules.errors import InputInvalid, Reason
 
 __all__ = [
@@ -60,7 +61,9 @@ def detail(session: Session, reader: RuleReader, rule_id: int) -> RuleWithForms:
     pending = _pending(session, [] if head.approval_id is None else [head.approval_id])
     yaml, text, says = forms(reader, head.document)
     row = _row(head, pending.get(head.approval_id or 0))
-    return RuleWithForms(row, yaml, text, says, head.author, transitions_from(StateName(head.state)))
+    rule = reader.read_stored(head.document)
+    cpu_ns = None if rule is None else estimate_cpu_ns(rule)
+    return RuleWithForms(row, yaml, text, says, head.author, transitions_from(StateName(head.state)), cpu_ns)
 
 
 def forms(reader: RuleReader, document: str) -> tuple[str, str | None, str]:

@@ -247,7 +247,7 @@ def _contributors_after(request: ApprovalRow, actor: Actor) -> frozenset[str]:
 
 
 def _check_force(actor: Actor, rule: Rule, head: RuleHead | None) -> None:
-    """Refuse `force`, which overrides the state budget, if a user below the role approver adds it."""
+    """Refuse `force`, which overrides the budgets, if a user below the role approver adds it."""
     before = head is not None and document_of(head.document).get("force") is True
     if rule.force and not before and not actor.role.includes(Role.APPROVER):
         raise RequestRefused(f"`force` needs the role {Role.APPROVER}; your role is {actor.role}", forbidden=True)

@@ -11,6 +11,7 @@ from fraud_ops.control_plane.domain import read_models
 from fraud_ops.control_plane.web.answer import answer
 from fraud_ops.control_plane.web.convert import activation_of, pending_activation
 from fraud_ops.control_plane.web.schemas import rules as schemas
+from fraud_rules.engine.cpu_cost import GROUPING_NS
 from fraud_rules.runtime.clock import now_ms
 
 __all__ = ["activation", "detail", "quality_of", "revisions", "rows"]
@@ -31,6 +32,9 @@ def detail(plane: ControlPlane, found: read_models.RuleWithForms, status: int = 
         says=found.says,
         author=found.author,
         next_states=list(found.next_states),
+        cpu_ns=found.cpu_ns,
+        grouping_cpu_ns=GROUPING_NS,
+        measured_cpu_ns=plane.memory.rule_cpu_ns(found.row.log_version),
     )
     return answer(schema, status, {"ETag": f'"{found.row.revision}"'})
 

@@ -13,6 +13,9 @@ from fraud_rules.monitoring.liveness import AMBER_MS, Liveness, Severity
 
 __all__ = ["SEVERITY_STYLES", "duration", "status_lines"]
 
+_COSTLY = 3
+"""The number of rules whose measured cost is shown."""
+
 SEVERITY_STYLES = {Severity.NONE: "", Severity.AMBER: "bold yellow", Severity.RED: "bold red"}
 
 
@@ -54,11 +57,24 @@ def _figures(detector: DetectorStatus) -> Iterator[str]:
     yield f"latency   {_latency(detector)}"
     if detector.recent is not None and detector.recent.rows + detector.recent.quarantined:
         yield f"traffic   {_shares(detector.recent)} (last 5 min)"
-    yield f"rules     {detector.rules_in_force} in force"
+    yield f"rules     {detector.rules_in_force} in force{_cpu(detector)}"
+    if detector.rule_cpu:
+        most = ", ".join(f"rule {each.rule_id} {_microseconds(each.cpu_ns)}" for each in detector.rule_cpu[:_COSTLY])
+        yield f"cpu       measured for each transaction: {most}"
     yield f"state     {state}, watermark {watermark}"
     views = detector.views_since_start
     if views is not None:
         yield f"views     {views.rebuilds:,} rebuilt, {views.catch_ups:,} caught up since the start"
+
+
+def _cpu(detector: DetectorStatus) -> str:
+    if detector.cpu_ns is None:
+        return ""
+    return f", about {_microseconds(detector.cpu_ns)} of CPU time for each transaction"
+
+
+def _microseconds(duration_ns: float) -> str:
+    return f"{duration_ns / 1_000:,.2f} us"
 
 
 def _latency(detector: DetectorStatus) -> str:

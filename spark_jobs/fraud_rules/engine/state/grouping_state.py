@@ -7,6 +7,7 @@ expired rows.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 
 from fraud_rules.engine.state.arrays import Arrays
 from fraud_rules.engine.state.displaced_rows import DisplacedRows
+from fraud_rules.engine.state.rule_sample import NOT_TIMED, RuleSample
 from fraud_rules.engine.state.strings import StringTable
 from fraud_rules.engine.state.view import View
 from fraud_rules.engine.task_progress import UNREPORTED, TaskProgress
@@ -148,17 +150,18 @@ class GroupingState:
         explain: bool,
         progress: TaskProgress = UNREPORTED,
         lists: Mapping[str, Column] = NO_LISTS,
+        sample: RuleSample | None = None,
     ) -> AcceptResult:
         """Accept the n rows of the batch in their order, and evaluate them.
 
         `versions` int64[n] holds, for each row, the index of the grouping's version among the versions of the plan.
         `lists` has the columns that conditions on lists read (see `engine.lists`). With `explain`, the output has every
-        evaluation, otherwise only alerts and suppressed alerts.
+        evaluation, otherwise only alerts and suppressed alerts. `sample` receives the CPU time of the rules.
         """
         self._refresh()
         self._prepare_for(plan)
-        passes = _evaluate_predicates(plan, {**batch.columns, **lists}, len(batch))
-        return self._advance(batch, versions, passes, plan, max_out_of_orderness_ms, explain, progress)
+        passes = _evaluate_predicates(plan, {**batch.columns, **lists}, len(batch), sample)
+        return self._advance(batch, versions, passes, plan, max_out_of_orderness_ms, explain, progress, sample)
 
     def _advance(
         self,
@@ -169,6 +172,7 @@ class GroupingState:
         max_out_of_orderness_ms: int,
         explain: bool,
         progress: TaskProgress,
+        sample: RuleSample | None = None,
     ) -> AcceptResult:
         """`accept` under a plan with the view's measures."""
         # A row is evaluated only if it is not older than the watermark, so no mark that these rows change is spent by
@@ -180,11 +184,14 @@ class GroupingState:
         lefts, ahead = np.empty(2 * len(plan.measures.windows_ms), dtype=np.int64), np.empty(n, dtype=np.int64)
         shared = np.full((plan.rules.shared, 2), -1, dtype=np.int64)
         self.header[at.H_OUT] = 0
+        every, timings = (0, NOT_TIMED) if sample is None else (sample.every, sample.timings)
         displaced = DisplacedRows(self._view)
         start, done, end = 0, 0, min(n, _ROWS_PER_CALL)
         while True:
             arrivals = Arrivals(rows[:end], passes[:end], versions[:end])
-            results = ResultArrays(outcomes, lateness_ms, self._output, lefts, shared, ahead, self._limbs)
+            results = ResultArrays(
+                outcomes, lateness_ms, self._output, lefts, shared, ahead, self._limbs, every, timings
+            )
             start, need = advance(
                 self._view.state,
                 displaced.arrays,
@@ -431,14 +438,21 @@ def _evaluate_filters(measures: Measures, columns: Mapping[str, Column], n: int)
     return _masks(measures.filters, columns, n)
 
 
-def _evaluate_predicates(plan: GroupingPlan, columns: Mapping[str, Column], n: int) -> NDArray[np.uint8]:
+def _evaluate_predicates(
+    plan: GroupingPlan, columns: Mapping[str, Column], n: int, sample: RuleSample | None
+) -> NDArray[np.uint8]:
     """Evaluate all filters, then all conditions: uint8[n, 1 + filters + conditions]. The first column is 1 for all
-    rows."""
-    return _masks((*plan.measures.filters, *plan.conditions), columns, n)
+    rows. The sample receives the CPU time of each."""
+    return _masks((*plan.measures.filters, *plan.conditions), columns, n, sample)
 
 
-def _masks(predicates: Sequence[Predicate], columns: Mapping[str, Column], n: int) -> NDArray[np.uint8]:
+def _masks(
+    predicates: Sequence[Predicate], columns: Mapping[str, Column], n: int, sample: RuleSample | None = None
+) -> NDArray[np.uint8]:
     masks = np.ones((n, len(predicates) + 1), dtype=np.uint8)
     for number, predicate in enumerate(predicates, start=1):
+        began = 0 if sample is None else time.thread_time_ns()
         masks[:, number] = predicate.mask(columns, n)
+        if sample is not None:
+            sample.predicates_ns.append(time.thread_time_ns() - began)
     return masks

@@ -118,3 +118,7 @@ class ResultArrays(NamedTuple):
     """Scratch, one word per row: the row's slot if its key was known in advance, otherwise negative."""
     limbs: NDArray[np.uint64]
     """Scratch for the arithmetic of `exact`."""
+    timed_every: int
+    """The kernel times the rules at each row whose number is a multiple of this; 0: at no row."""
+    timings: Ints
+    """[rule, 2]: the cycles that the rule took at timed rows, and their number."""

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from fraud_rules.engine.window.bundles import Ints, MeasureArrays, StateArrays
 from fraud_rules.engine.window.compiler import compiled, inlined
+from fraud_rules.engine.window.instructions import fetch
 from fraud_rules.engine.window.layout import (
     D_EVENT,
     D_MEASURE,
@@ -25,7 +26,6 @@ from fraud_rules.engine.window.layout import (
     M_SUPPRESSED,
     NONE,
 )
-from fraud_rules.engine.window.prefetch import fetch
 
 AHEAD = 8
 """How many rows ahead memory is prefetched. These rows take about as long as an access to memory."""

@@ -42,6 +42,7 @@ from fraud_rules.engine.window.hash_tables import (
     id_place,
     make_slot,
 )
+from fraud_rules.engine.window.instructions import fetch, read_cycles
 from fraud_rules.engine.window.key_rows import LOW_MASK, insert, insert_offset, make_room, move_left, sum_between
 from fraud_rules.engine.window.layout import (
     B_REACH,
@@ -87,7 +88,9 @@ from fraud_rules.engine.window.layout import (
     S_TAIL,
     S_WIDTH,
 )
-from fraud_rules.engine.window.prefetch import fetch
+
+INTERRUPTED_CYCLES = 100_000
+"""The most cycles that count for one evaluation. A longer one was interrupted by another thread."""
 
 NEAR = 4
 """How many rows ahead the kernel prefetches the rows of a key, once its slot has been fetched."""
@@ -287,28 +290,48 @@ def _evaluate_all(
 ) -> None:
     """Evaluate the rules of row i's version, in order of rule id."""
     version = arrivals.versions[i]
-    bound = state.header[H_BOUND]
     for w in range(measures.windows.shape[0]):
         results.lefts[w] = -1
+    timed = results.timed_every > 0 and i % results.timed_every == 0
     for r in range(rules.starts[version], rules.starts[version + 1]):
-        if rules.rows[r, R_MODE] == MODE_PAUSED or arrivals.passes[i, rules.rows[r, R_WHEN]] == 0:
-            continue
-        w = rules.rows[r, R_WINDOW]
-        first = results.lefts[w]
-        if first < 0:
-            first = results.lefts[w] = move_left(state, slot, w, max(time - measures.windows[w], bound))
-        if rules.rows[r, R_MODE] == MODE_BASELINE:
-            reach = rules.baselines[r, B_REACH]
-            before = results.lefts[reach]
-            if before < 0:
-                before = results.lefts[reach] = move_left(
-                    state, slot, reach, max(time - measures.windows[reach], bound)
-                )
-            baseline.evaluate(
-                state, side, measures, rules, results, explain, i, r, slot, NO_RUN, first, at, 0, -1, before, 0, time
-            )
-        else:
-            _evaluate(state, measures, rules, results, explain, i, r, slot, first, at, time)
+        began = read_cycles() if timed else 0
+        if rules.rows[r, R_MODE] != MODE_PAUSED and arrivals.passes[i, rules.rows[r, R_WHEN]] != 0:
+            _evaluate_rule(state, side, measures, rules, results, explain, i, r, slot, at, time)
+        if timed:
+            results.timings[r, 0] += min(read_cycles() - began, INTERRUPTED_CYCLES)
+            results.timings[r, 1] += 1
+
+
+@inlined
+def _evaluate_rule(
+    state: StateArrays,
+    side: StateArrays,
+    measures: MeasureArrays,
+    rules: RuleArrays,
+    results: ResultArrays,
+    explain: int,
+    i: int,
+    r: int,
+    slot: int,
+    at: int,
+    time: int,
+) -> None:
+    """Evaluate rule r at row i. The first rule of a window moves the left end of the window."""
+    bound = state.header[H_BOUND]
+    w = rules.rows[r, R_WINDOW]
+    first = results.lefts[w]
+    if first < 0:
+        first = results.lefts[w] = move_left(state, slot, w, max(time - measures.windows[w], bound))
+    if rules.rows[r, R_MODE] == MODE_BASELINE:
+        reach = rules.baselines[r, B_REACH]
+        before = results.lefts[reach]
+        if before < 0:
+            before = results.lefts[reach] = move_left(state, slot, reach, max(time - measures.windows[reach], bound))
+        baseline.evaluate(
+            state, side, measures, rules, results, explain, i, r, slot, NO_RUN, first, at, 0, -1, before, 0, time
+        )
+    else:
+        _evaluate(state, measures, rules, results, explain, i, r, slot, first, at, time)
 
 
 @inlined

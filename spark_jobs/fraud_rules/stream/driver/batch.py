@@ -25,7 +25,14 @@ from fraud_rules.stream.driver.latency_meter import LatencyMeter
 from fraud_rules.stream.driver.losses import AcceptedLoss
 from fraud_rules.stream.driver.marker import Marker
 from fraud_rules.stream.driver.metrics import DetectorMetrics
-from fraud_rules.stream.driver.progress import BatchOutputs, BatchPosition, BatchTimings, RunTotals, progress_record
+from fraud_rules.stream.driver.progress import (
+    BatchOutputs,
+    BatchPosition,
+    BatchTimings,
+    RulesInForce,
+    RunTotals,
+    progress_record,
+)
 from fraud_rules.stream.driver.records import (
     BatchTime,
     alert_records,
@@ -41,6 +48,7 @@ from fraud_rules.stream.driver.records import (
 from fraud_rules.stream.driver.rule_pinning import BatchRules, RulePinner
 from fraud_rules.stream.driver.ticker import Ticker
 from fraud_rules.stream.plan_log import PlannedBatch
+from fraud_rules.stream.rule_costs import RuleCosts
 from fraud_rules.stream.state_position import StatePosition, tell
 from fraud_rules.stream.work import BatchWatch
 from fraud_rules.stream.worker.context import PIN_PROPERTY, STATE_PROPERTY, WorkerContext
@@ -113,6 +121,7 @@ class BatchRunner:
         self._resumed_at = resumed_at
         self._origin = origin
         self._totals = RunTotals(TrafficCounts(clock.now_ms(), 0, 0, 0))
+        self._costs = RuleCosts()
         self._previous_timings: BatchTimings | None = None
         self.stopped_at: int | None = None
 
@@ -132,6 +141,7 @@ class BatchRunner:
         outputs, spilled = _decode(self._jobs.run(batch.starts, batch.ends), self._parts.spill)
         evaluated = time.monotonic()
         self._totals.add(outputs)
+        self._costs.add(outputs.groups)
         totals = self._totals
         self._parts.pinner.record_batch(
             outputs.rows, outputs.event_span_ms, totals.retained_events, totals.retained_marks
@@ -175,7 +185,9 @@ class BatchRunner:
 
     def _progress(self, position: BatchPosition, rules: BatchRules, outputs: BatchOutputs) -> bytes:
         lag = self._parts.ticker.lag(position.end_offsets.get(self._parts.settings.topics.transactions, {}))
-        in_force = len(rules.timeline.latest.rules)
+        latest = rules.timeline.latest
+        costs = self._costs.due_report(latest, clock.now_ms())
+        in_force = RulesInForce(len(latest.rules), self._parts.pinner.cpu_ns(latest), costs)
         return progress_record(position, outputs, self._totals, in_force, lag, self._previous_timings)
 
     def _records(

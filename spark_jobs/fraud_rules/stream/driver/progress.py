@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from fraud_rules.logs.detector_status import TrafficCounts, ViewCounts
+from fraud_rules.logs.detector_status import RuleCpu, TrafficCounts, ViewCounts
 from fraud_rules.model.lost_records import LostRecords
 from fraud_rules.model.output import KeyGroupOutput, ViewRefresh
 from fraud_rules.model.warm_up import BatchWarmUp
@@ -103,7 +103,7 @@ class RunTotals:
         found = outputs.views
         self.views = ViewCounts(self.views.catch_ups + found.catch_ups, self.views.rebuilds + found.rebuilds)
         for output in outputs.groups:
-            bare = msgspec.structs.replace(output, alerts=[], late=[], duplicates=[], evaluations=[])
+            bare = msgspec.structs.replace(output, alerts=[], late=[], duplicates=[], evaluations=[], costs=[])
             self.groups[output.key_group] = bare
 
     @property
@@ -141,11 +141,21 @@ class BatchPosition:
     lost: Sequence[LostRecords] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class RulesInForce:
+    """The rules at the end of a batch: their number, their estimated CPU time for each transaction in ns, and a report
+    of measured times if one is due."""
+
+    count: int
+    cpu_ns: int = 0
+    costs: Sequence[RuleCpu] = ()
+
+
 def progress_record(
     place: BatchPosition,
     outputs: BatchOutputs,
     totals: RunTotals,
-    rules: int,
+    rules: RulesInForce,
     lag: int | None,
     before: BatchTimings | None,
 ) -> bytes:
@@ -165,7 +175,7 @@ def progress_record(
             "late": sum(len(group.late) for group in outputs.groups),
             "duplicates": sum(len(group.duplicates) for group in outputs.groups),
             "lag": lag,
-            "rulesInForce": rules,
+            "rulesInForce": rules.count,
             "retainedEvents": totals.retained_events,
             "retainedBytes": totals.retained_bytes,
             "retainedMarks": totals.retained_marks,
@@ -185,5 +195,7 @@ def progress_record(
                 for version, ref in place.pin.warm_ups.items()
                 if ref.batch_id == place.batch_id and not ref.refused
             ],
+            "cpuNs": rules.cpu_ns,
+            "ruleCpu": rules.costs,
         }
     )

@@ -11,6 +11,7 @@ import msgspec
 
 from fraud_rules.codec.rules.lists import list_key
 from fraud_rules.configuration.settings import DetectorSettings, TopicNames
+from fraud_rules.engine.cpu_cost import estimate_cpu_ns
 from fraud_rules.engine.decision import decisions
 from fraud_rules.errors import Reason
 from fraud_rules.kafka.writer import OutRecord
@@ -119,6 +120,8 @@ def rule_operation_records(
             "time": at.time_ms,
             "appendTime": entry.append_ms,
         }
+        if isinstance(entry.change, Rule):
+            document["cpuNs"] = estimate_cpu_ns(entry.change)
         if isinstance(entry.change, Rule) and entry.change.warm_up:
             document["warmUp"] = _new_warm_up(entry.version, timeline, pin, at)
         if entry.change is None:

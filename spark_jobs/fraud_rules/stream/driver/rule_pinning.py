@@ -9,13 +9,14 @@ from typing import Final
 
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.engine.budget import ObservedTraffic, over_budget
+from fraud_rules.engine.cpu_cost import CpuLoad, over_cpu_budget
 from fraud_rules.engine.event_rate import EventRate
 from fraud_rules.errors import Reason
 from fraud_rules.kafka.reader import TopicReader
 from fraud_rules.logs.rule_log import RuleLog
 from fraud_rules.logs.warm_up_log import WarmUpResult
-from fraud_rules.model.rule import Rule
-from fraud_rules.model.ruleset import LogEntry, RuleTimeline
+from fraud_rules.model.rule import Control, ControlType, Rule
+from fraud_rules.model.ruleset import LogEntry, RuleSet, RuleTimeline
 from fraud_rules.stream.driver.warm_ups import WarmUpWatch
 from fraud_rules.stream.pins import NO_PIN, Pin, PinStore
 
@@ -54,6 +55,8 @@ class RulePinner:
         self._warm_ups = warm_ups
         self.rate = rate or EventRate()
         self._retained_events = self._retained_marks = 0
+        self._load = CpuLoad()
+        self._loaded: RuleSet | None = None
         self._newest = max(pins.batches(), default=NO_PIN.batch_id)
         # A checkpoint that did not start at the beginning of the topics has a pin before its first batch.
         self._last = pins.read(NO_PIN.batch_id) or NO_PIN
@@ -101,16 +104,23 @@ class RulePinner:
         # the incarnations of its rule and of its grouping in the past.
         refused: dict[str, list[tuple[str, str]]] = {offset: [] for offset in previous.refused}
         if end > previous.rules_end:
-            for offset, reason in self._over_budget(previous, end):
-                refused[str(offset)] = [(reason.field, reason.message)]
+            for offset, reasons in self._over_budget(previous, end):
+                refused[str(offset)] = [(reason.field, reason.message) for reason in reasons]
         end = max(end, previous.rules_end)
         warm_ups = {version: ref.short() for version, ref in previous.warm_ups.items()}
         if self._warm_ups is not None:
             warm_ups |= self._warm_ups.joining(batch_id, starts, end, previous.warm_ups)
         return Pin(batch_id, end, refused, self._log.digest(end), warm_ups)
 
-    def _over_budget(self, previous: Pin, end: int) -> list[tuple[int, Reason]]:
-        """The new records whose rules would exceed the state budget, with the reasons."""
+    def cpu_ns(self, in_force: RuleSet) -> int:
+        """The estimated CPU time of the rules in force for each transaction, in ns."""
+        if self._loaded is not in_force:
+            self._load.follow(in_force.rules)
+            self._loaded = in_force
+        return self._load.total_ns
+
+    def _over_budget(self, previous: Pin, end: int) -> list[tuple[int, list[Reason]]]:
+        """The new records whose rules would exceed the budget of state or of CPU time, with the reasons."""
         settings = self._settings
         lateness_ms = settings.max_out_of_orderness_ms
         traffic = ObservedTraffic(
@@ -118,13 +128,28 @@ class RulePinner:
         )
         found = []
         timeline = self._log.up_to(previous.rules_end, previous.reasons(), previous.digest)
+        self.cpu_ns(timeline.latest)
         before: list[LogEntry] = []
         for entry in self._log.entries(previous.rules_end, end, {}):
-            reason = None
+            reasons: list[Reason] = []
             if isinstance(entry.change, Rule):
-                timeline, before = timeline.extended(before), []
-                reason = over_budget(entry.change, timeline.latest, traffic, settings.state_budget_bytes)
-            if reason is not None:
-                found.append((entry.version, reason))
-            before.append(entry if reason is None else entry.refused([reason]))
+                timeline = timeline.extended(before)
+                self._follow(timeline.latest, before)
+                before = []
+                limits = (
+                    over_budget(entry.change, timeline.latest, traffic, settings.state_budget_bytes),
+                    over_cpu_budget(entry.change, self._load, settings.cpu_budget_ns),
+                )
+                reasons = [reason for reason in limits if reason is not None]
+            if reasons:
+                found.append((entry.version, reasons))
+            before.append(entry.refused(reasons) if reasons else entry)
         return found
+
+    def _follow(self, in_force: RuleSet, entries: Sequence[LogEntry]) -> None:
+        """Bring the load to the rules in force after these entries."""
+        if any(entry.change == Control(ControlType.DELETE_RULES_ALL) for entry in entries):
+            self._load.follow(in_force.rules)
+        else:
+            self._load.follow(in_force.rules, [each.rule_id for each in entries if each.rule_id is not None])
+        self._loaded = in_force

@@ -18,6 +18,7 @@ import msgspec
 from pyspark import TaskContext
 
 if TYPE_CHECKING:
+    from fraud_rules.engine.rule_meter import RuleMeter
     from fraud_rules.engine.warm_up import WarmHistory
 
 from fraud_rules.configuration.settings import DetectorSettings
@@ -159,6 +160,10 @@ class WorkerContext:
         """The views of this host."""
         return _views(self.checkpoint, self.settings.views_folder, self.schema)
 
+    def rule_meter(self) -> RuleMeter:
+        """The meter of the rules' CPU time in this process."""
+        return _rule_meter()
+
 
 def freeze_loaded() -> None:
     """Freeze the loaded objects, so that the garbage collector skips them.
@@ -220,6 +225,13 @@ def _warm_up_result(log: WarmUpLog, offset: int, digest: str) -> WarmUpResult:
 @cache
 def _rule_log(kafka: KafkaConnection, topic: str, schema: TransactionSchema, settings: DetectorSettings) -> RuleLog:
     return RuleLog.of(TopicReader(kafka, topic), schema, settings.limits)
+
+
+@cache
+def _rule_meter() -> RuleMeter:
+    from fraud_rules.engine.rule_meter import RuleMeter
+
+    return RuleMeter()
 
 
 @cache

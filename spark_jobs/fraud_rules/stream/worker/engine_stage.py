@@ -45,7 +45,9 @@ class EngineStage:
         work, has_sent = TaskWork(spill, pin.batch_id), False
         for key_group, rows in sorted(blobs.items()):
             log = context.state_log(key_group, work)
-            engine = KeyGroupEngine(key_group, context.schema, context.settings, log, views, progress=work)
+            engine = KeyGroupEngine(
+                key_group, context.schema, context.settings, log, views, progress=work, meter=context.rule_meter()
+            )
             histories = context.histories(key_group)
             output = engine.process(rows, timeline, pin.batch_id, now_ms(), histories)
             delta = log.delta()

@@ -5,6 +5,7 @@ import {
   formatBytes,
   formatDuration,
   formatKey,
+  formatMicroseconds,
   formatNumber,
   formatPercent,
   ruleFormula,
@@ -48,6 +49,11 @@ test.each(ruleLines)("the sentence of the command line: $words", ({ document, wo
 test("an unfinished rule has no sentence", () => {
   expect(ruleSentence({ groupingKeyNames: [], limitOperatorType: ">", limit: 1 }, SCHEMA.fields)).toBeNull();
   expect(ruleSentence({}, SCHEMA.fields)).toBeNull();
+});
+
+test("a short duration in microseconds", () => {
+  expect(formatMicroseconds(44)).toBe("0.04 µs");
+  expect(formatMicroseconds(12_346)).toBe("12.35 µs");
 });
 
 test("numbers with separators of thousands", () => {

@@ -46,6 +46,11 @@ export function formatDuration(ms: number): string {
   return ms < 172_800_000 ? `${Math.round(ms / 3_600_000)} h` : `${Math.round(ms / 86_400_000)} d`;
 }
 
+/** A short duration in µs with two decimals: 0.04 µs. */
+export function formatMicroseconds(ns: number): string {
+  return `${(ns / 1_000).toFixed(2)} µs`;
+}
+
 /** The age of a time: 3 min ago. */
 export function formatAge(ms: number, now = Date.now()): string {
   return now - ms < 5_000 ? "just now" : `${formatDuration(now - ms)} ago`;

@@ -53,6 +53,7 @@ class DetectorState(ResponseModel):
     recent: Traffic | None
     since_start: Traffic | None
     views_since_start: Views | None
+    cpu_ns: int | None = Field(description="The estimated CPU time of all rules for each transaction, in ns.")
 
 
 class VerdictShown(ResponseModel):

@@ -115,6 +115,13 @@ class RuleDetail(RuleRow):
     says: str = Field(description="The rule in words.")
     author: str = Field(description="The user who wrote the document.")
     next_states: list[StateName]
+    cpu_ns: int | None = Field(description="The estimated CPU time for each transaction in ns, beside the grouping.")
+    grouping_cpu_ns: int = Field(
+        description="The estimated CPU time of the grouping for each transaction in ns, which all its rules share."
+    )
+    measured_cpu_ns: float | None = Field(
+        description="The measured CPU time for each transaction in ns, null if the detector has not measured it lately."
+    )
 
 
 class WriteRequest(Request):

@@ -2250,6 +2250,11 @@ export interface components {
             batchId: number;
             /** Batchms */
             batchMs: number | null;
+            /**
+             * Cpuns
+             * @description The estimated CPU time of all rules for each transaction, in ns.
+             */
+            cpuNs: number | null;
             /** Lag */
             lag: number | null;
             /** Lastbatchagems */
@@ -3306,12 +3311,27 @@ export interface components {
              * @description The user who wrote the document.
              */
             author: string;
+            /**
+             * Cpuns
+             * @description The estimated CPU time for each transaction in ns, beside the grouping.
+             */
+            cpuNs: number | null;
             /** Description */
             description: string | null;
             /** Document */
             document: {
                 [key: string]: unknown;
             };
+            /**
+             * Groupingcpuns
+             * @description The estimated CPU time of the grouping for each transaction in ns, which all its rules share.
+             */
+            groupingCpuNs: number;
+            /**
+             * Measuredcpuns
+             * @description The measured CPU time for each transaction in ns, null if the detector has not measured it lately.
+             */
+            measuredCpuNs: number | null;
             /** Name */
             name: string | null;
             /** Nextstates */

@@ -49,6 +49,7 @@ function page(now: Liveness, members: Partial<Progress> = {}) {
       recent: { sinceMs: SINCE - 300_000, rows: 2_000, late: 250, quarantined: 0 },
       sinceStart: null,
       viewsSinceStart: { catchUps: 3, rebuilds: 8 },
+      cpuNs: 12_340,
     },
     liveness: now,
     gapMs: 25_000,
@@ -80,6 +81,7 @@ test("without an outage the metrics are current", async () => {
   const figures = await screen.findByRole("region", { name: "Metrics" });
   expect(figures).toHaveTextContent("Waiting payments: 12");
   expect(figures).toHaveTextContent("View rebuilds / catch-ups (since start)8 / 3");
+  expect(figures).toHaveTextContent("CPU time of rules per payment (estimate)12.34 µs");
   expect(figures).toHaveTextContent("Late (last 5 min)12.5 % of 2,000");
   expect(figures.querySelector("dl")).not.toHaveClass("old");
   expect(figures).not.toHaveTextContent("as of");

@@ -15,7 +15,15 @@ import { QueryResult } from "../components/QueryResult";
 import { ScrollableTable } from "../components/ScrollableTable";
 import { Timestamp } from "../components/Timestamp";
 import { fieldLabel } from "../fields";
-import { formatBytes, formatDuration, formatNumber, formatShare, formatTime, verdictText } from "../format";
+import {
+  formatBytes,
+  formatDuration,
+  formatMicroseconds,
+  formatNumber,
+  formatShare,
+  formatTime,
+  verdictText,
+} from "../format";
 import { Charts } from "./Charts";
 import { TopicConsumers } from "./TopicConsumers";
 
@@ -119,6 +127,9 @@ function Metrics({ status, liveness }: { status: Progress["status"]; liveness: L
             <Fact name="Batch duration">{status.batchMs === null ? "–" : formatDuration(status.batchMs)}</Fact>
             <Fact name="Last batch">{`${formatDuration(status.lastBatchAgeMs)} ago`}</Fact>
             <Fact name="Rules in force">{formatNumber(status.rulesInForce)}</Fact>
+            {status.cpuNs !== null && (
+              <Fact name="CPU time of rules per payment (estimate)">{formatMicroseconds(status.cpuNs)}</Fact>
+            )}
             <Fact name="Events in state">{`${formatNumber(status.retainedEvents)} (${formatBytes(status.retainedBytes)})`}</Fact>
             <Fact name="Watermark">{status.watermark === null ? "–" : formatTime(status.watermark)}</Fact>
             {status.viewsSinceStart && (

@@ -1,6 +1,6 @@
 // @vitest-environment jsdom
 import { Notifications, notifications } from "@mantine/notifications";
-import { configure, screen, waitFor, within } from "@testing-library/react";
+import { cleanup, configure, screen, waitFor, within } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { http, HttpResponse } from "msw";
 import { Link, Route, Routes } from "react-router";
@@ -152,6 +152,17 @@ test("a viewer cannot edit a rule", async () => {
   expect(await field("Limit")).toHaveAttribute("readonly");
   expect(await ruleText()).toHaveAttribute("contenteditable", "false");
   expect(screen.queryByRole("button", { name: "Save" })).toBeNull();
+});
+
+test("the page shows the CPU time of the rule, measured or estimated", async () => {
+  open("/rules/1");
+  expect(await screen.findByText("CPU time per payment 0.04 µs (estimate)", { normalizer: flat })).toBeVisible();
+  cleanup();
+  rules.set(1, ruleOne({ measuredCpuNs: 55.5 }));
+  open("/rules/1");
+  expect(
+    await screen.findByText("CPU time per payment 0.06 µs (estimate 0.04 µs)", { normalizer: flat }),
+  ).toBeVisible();
 });
 
 describe("an edit", () => {

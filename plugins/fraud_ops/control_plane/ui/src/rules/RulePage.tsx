@@ -13,6 +13,7 @@ import { QueryResult } from "../components/QueryResult";
 import { Sparkline } from "../components/Sparkline";
 import { Timestamp } from "../components/Timestamp";
 import { WarmUpChip } from "../components/WarmUpChip";
+import { formatMicroseconds } from "../format";
 import { Editor } from "./Editor";
 import { PendingApproval } from "./PendingApproval";
 import { RevisionsPanel } from "./RevisionsPanel";
@@ -156,11 +157,30 @@ function RuleSummary({ rule }: { rule: RuleDetail }) {
       <Anchor component={Link} to={`/alerts?ruleId=${rule.ruleId}`} size="sm" underline="always">
         Show alerts
       </Anchor>
+      <RuleCost rule={rule} />
       {quality.precision !== null && (
         <Text size="sm" span>
           precision <Precision fraud={quality.fraud} notFraud={quality.notFraud} />
         </Text>
       )}
     </Group>
+  );
+}
+
+/** The CPU time of the rule for each payment: as measured by the detector, or estimated. */
+function RuleCost({ rule }: { rule: RuleDetail }) {
+  if (rule.cpuNs === null) return null;
+  const estimate = formatMicroseconds(rule.cpuNs);
+  return (
+    <Text
+      size="sm"
+      span
+      title={`The grouping needs about ${formatMicroseconds(rule.groupingCpuNs)} more, once for all its rules.`}
+    >
+      CPU time per payment{" "}
+      {rule.measuredCpuNs === null
+        ? `${estimate} (estimate)`
+        : `${formatMicroseconds(rule.measuredCpuNs)} (estimate ${estimate})`}
+    </Text>
   );
 }

@@ -87,9 +87,12 @@ export function detail(members: Partial<RuleDetail> = {}): RuleDetail {
     says = "",
     author = "ann",
     nextStates = ["PAUSE"],
+    cpuNs = 40,
+    groupingCpuNs = 1_500,
+    measuredCpuNs = null,
     ...row
   } = members;
-  return { ...rule(row), yaml, text, says, author, nextStates };
+  return { ...rule(row), yaml, text, says, author, nextStates, cpuNs, groupingCpuNs, measuredCpuNs };
 }
 
 export function alert(id: string, members: Partial<Alert> = {}): Alert {

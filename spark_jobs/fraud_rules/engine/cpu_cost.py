@@ -1,0 +1,183 @@
+"""Estimates the CPU time that rules need for each transaction, and compares it with the CPU budget.
+
+The estimate depends only on the rules, not on traffic or on the machine. So the driver admits the same rules in every
+run, and the author of a rule can compute the cost beforehand. The constants are nanoseconds of one core of the machine
+in docs/benchmarks.md, in large batches (`bench.rows.rule_cost` compares them with measurements). Rules share work: each
+grouping, filter, condition and window, and each extreme and multiset of distinct values, counts once. Pure, except
+`CpuLoad`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from typing import Final, TypeAlias
+
+from fraud_rules.errors import Reason
+from fraud_rules.model.predicate import And, FieldComparison, ListMembership, Membership, Not, Or, Predicate
+from fraud_rules.model.rule import AggregateFunction, Baseline, Rule
+from fraud_rules.model.ruleset import RuleInForce
+
+__all__ = ["GROUPING_NS", "CpuLoad", "estimate_cpu_ns", "over_cpu_budget"]
+
+GROUPING_NS: Final = 1_500
+"""The fan-out of a transaction to a grouping, the duplicate check, and the storage of its row."""
+
+_WINDOW_NS: Final = 25
+_FILTER_TOTALS_NS: Final = 10
+_FIELD_TOTALS_NS: Final[Mapping[AggregateFunction, int]] = {AggregateFunction.STDDEV: 20}
+_EXTREME_NS: Final = 80
+_DISTINCT_NS: Final = 300
+_BASELINE_NS: Final = 40
+
+_EVALUATION_NS: Final[Mapping[AggregateFunction, int]] = {
+    AggregateFunction.SUM: 10,
+    AggregateFunction.AVG: 12,
+    AggregateFunction.STDDEV: 20,
+    AggregateFunction.MIN: 10,
+    AggregateFunction.MAX: 10,
+    AggregateFunction.COUNT: 8,
+    AggregateFunction.COUNT_WITH_RESET: 12,
+    AggregateFunction.COUNT_DISTINCT: 20,
+}
+_COMPARISON_NS: Final = 20
+_FIELD_COMPARISON_NS: Final = 30
+_LITERAL_NS: Final = 2
+_LIST_NS: Final = 100
+
+_Part: TypeAlias = tuple[Hashable, ...]
+"""A part of the work that rules share: its kind, its grouping, and what distinguishes it from others of the kind."""
+
+
+def estimate_cpu_ns(rule: Rule) -> int:
+    """The CPU time that the rule needs for each transaction beside its grouping, if it shares no work with other rules,
+    in ns."""
+    return _evaluation_ns(rule) + sum(cost_ns for _, cost_ns in _shared_parts(rule)) - GROUPING_NS
+
+
+class CpuLoad:
+    """The estimated CPU time of rules for each transaction. It changes with the rules in force."""
+
+    def __init__(self) -> None:
+        self._rules: dict[int, Rule] = {}
+        self._users: Counter[_Part] = Counter()
+        self._total_ns = 0
+
+    @property
+    def total_ns(self) -> int:
+        """The CPU time of all rules for each transaction, in ns. Shared work counts once."""
+        return self._total_ns
+
+    def follow(self, in_force: Mapping[int, RuleInForce], changed: Iterable[int] | None = None) -> None:
+        """Take the rules in force. `changed` has the ids of all rules that can differ since the last call; None means
+        that any rule can."""
+        for rule_id in {*self._rules, *in_force} if changed is None else changed:
+            each = in_force.get(rule_id)
+            self._replace(rule_id, None if each is None else each.rule)
+
+    def total_with_ns(self, rule: Rule) -> int:
+        """The total with the rule in place of the present rule of the same id, in ns."""
+        present = self._rules.get(rule.rule_id)
+        self._replace(rule.rule_id, rule)
+        total_ns = self._total_ns
+        self._replace(rule.rule_id, present)
+        return total_ns
+
+    def _replace(self, rule_id: int, rule: Rule | None) -> None:
+        present = self._rules.pop(rule_id, None)
+        if rule is not None:
+            self._rules[rule_id] = rule
+        if present is rule:
+            return
+        if present is not None:
+            self._add(present, -1)
+        if rule is not None:
+            self._add(rule, 1)
+
+    def _add(self, rule: Rule, users: int) -> None:
+        self._total_ns += users * _evaluation_ns(rule)
+        for part, cost_ns in _shared_parts(rule):
+            before = self._users[part]
+            after = before + users
+            if not before or not after:
+                self._total_ns += users * cost_ns
+            if after:
+                self._users[part] = after
+            else:
+                del self._users[part]
+
+
+def over_cpu_budget(rule: Rule, load: CpuLoad, budget_ns: int) -> Reason | None:
+    """Return the reason why a rule needs too much CPU time, or None.
+
+    The budget limits the CPU time of all rules for each transaction, with the new rule in force. A rule that adds no
+    cost passes even if the rules in force exceed the budget, so that people can always pause, edit and narrow rules. A
+    rule with `force` always passes.
+    """
+    total_ns = load.total_with_ns(rule)
+    added_ns = total_ns - load.total_ns
+    if rule.force or added_ns <= 0 or total_ns <= budget_ns:
+        return None
+    return Reason(
+        "aggregatorFunctionType",
+        f"would need about {_microseconds(added_ns)} us of CPU time more for each transaction, "
+        f"{_microseconds(total_ns)} us in all, over the budget of {_microseconds(budget_ns)} us; use the grouping, "
+        "window and filter of a rule already in force, delete a rule, or set force: true",
+    )
+
+
+def _evaluation_ns(rule: Rule) -> int:
+    """The work that no other rule shares. A paused rule is not evaluated, but its rows and totals are kept."""
+    if not rule.evaluated:
+        return 0
+    return _EVALUATION_NS[rule.aggregate_function] + (0 if rule.baseline is None else _BASELINE_NS)
+
+
+def _shared_parts(rule: Rule) -> Iterator[tuple[_Part, int]]:
+    """The parts of the rule's work that other rules of its grouping can share, each with its cost in ns."""
+    fields = rule.grouping
+    yield ("grouping", fields), GROUPING_NS
+    yield ("window", fields, rule.window_ms), _WINDOW_NS
+    if rule.when is not None:
+        yield ("condition", fields, rule.when), _predicate_ns(rule.when)
+    if rule.aggregate_function is AggregateFunction.COUNT_DISTINCT:
+        yield ("distinct", fields, rule.filter, rule.window_ms, rule.unique), _DISTINCT_NS
+    yield from _source_parts(fields, rule, rule.window_ms)
+    if rule.baseline is not None:
+        yield ("window", fields, rule.reach_ms), _WINDOW_NS
+        yield from _source_parts(fields, rule.baseline, rule.reach_ms)
+
+
+def _source_parts(fields: tuple[str, ...], of: Rule | Baseline, window_ms: int) -> Iterator[tuple[_Part, int]]:
+    """The parts from which an aggregate is computed: its filter, and the totals or the tree of its field."""
+    function = of.aggregate_function
+    if of.filter is not None:
+        yield ("filter", fields, of.filter), _predicate_ns(of.filter) + _FILTER_TOTALS_NS
+    if of.aggregate_field is None:
+        return
+    if function in (AggregateFunction.MIN, AggregateFunction.MAX):
+        yield ("extreme", fields, function, of.aggregate_field, of.filter, window_ms), _EXTREME_NS
+    else:
+        cost_ns = _FIELD_TOTALS_NS.get(function, _FILTER_TOTALS_NS)
+        yield ("totals", fields, cost_ns, of.aggregate_field, of.filter), cost_ns
+
+
+def _predicate_ns(predicate: Predicate) -> int:
+    """The evaluation of a condition for one row of a large batch."""
+    match predicate:
+        case And(items=items) | Or(items=items):
+            return sum(map(_predicate_ns, items))
+        case Not(item=item):
+            return _predicate_ns(item)
+        case Membership(literals=literals):
+            return _COMPARISON_NS + _LITERAL_NS * len(literals)
+        case FieldComparison():
+            return _FIELD_COMPARISON_NS
+        case ListMembership():
+            return _LIST_NS
+        case _:
+            return _COMPARISON_NS
+
+
+def _microseconds(duration_ns: int) -> str:
+    return f"{duration_ns / 1_000:,.3f}".rstrip("0").rstrip(".")
