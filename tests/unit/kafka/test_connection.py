@@ -67,6 +67,8 @@ def test_each_client_has_its_own_property_names(tmp_path: Path) -> None:
         ({"sasl.jaas.config": "x"}, "sasl.jaas.config is unknown"),
         ({"security.protocol": "TLS"}, "security.protocol must be one of"),
         ({"sasl.mechanism": "GSSAPI"}, "sasl.mechanism must be one of"),
+        ({"sasl.mechanism": "OAUTHBEARER"}, "sasl.mechanism must be one of"),
+        ({"sasl.mechanism": "AWS_MSK_IAM"}, "sasl.mechanism must be one of"),
         ({"sasl.username": "x"}, "sasl.username and sasl.password must both be set"),
         ({"ssl.key.location": "x"}, "ssl.key.location and ssl.certificate.location must both be set"),
     ],
