@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from fraud_demo.airflow import USER, LocalAirflow
@@ -32,14 +33,31 @@ with get_application_builder() as builder:
 """
 
 
+GRANTED = """
+import json, sys
+from airflow.providers.fab.auth_manager.cli_commands.utils import get_application_builder
+
+dag_id, role = json.load(sys.stdin)
+with get_application_builder() as builder:
+    builder.sm.sync_perm_for_dag(dag_id, {role: {"can_edit"}})
+"""
+
+
 def add_users(airflow: LocalAirflow) -> None:
-    subprocess.run(
-        [sys.executable, "-c", ADDED],
-        input=json.dumps([PASSWORD, USERS]),
+    assert run_script(airflow, ADDED, PASSWORD, USERS) == (0, "")
+
+
+def run_script(airflow: LocalAirflow, script: str, *values: Any) -> tuple[int, str]:
+    """Run a script in Airflow's environment, and return its exit code and the last line of a traceback."""
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        input=json.dumps(values),
         text=True,
         env=airflow.site.environment(),
-        check=True,
+        capture_output=True,
+        check=False,
     )
+    return done.returncode, done.stderr.strip().splitlines()[-1] if done.returncode else ""
 
 
 @pytest.fixture
@@ -81,6 +99,23 @@ def test_the_binding_decides_the_role_and_airflow_does_not(served: ApiServer) ->
     assert [_status(served, "POST", "/controls", user, control) for user in ("root", "paul", USER)] == [403, 403, 202]
     authors = {row["who"] for row in served.ask("GET", "/audit", "paul").json()["items"]}
     assert {USER, "anna", "paul"} <= authors and not {"vera", "root"} & authors
+    _check_access_control(served)
+
+
+def _check_access_control(served: ApiServer) -> None:
+    """The facts for which the DAGs have no `access_control` (docs/operations.md)."""
+
+    def trigger(user: str) -> int:
+        url = f"{served.airflow.site.url}/api/v2/dags/fraud_detector_ops/dagRuns"
+        return httpx.post(url, headers=served.headers(user), json={"logical_date": None}, timeout=30).status_code
+
+    # This server has no DAGs, so a user with the right to trigger gets 404.
+    assert (trigger("anna"), trigger("paul"), trigger("vera")) == (403, 404, 404), "Viewer, User, Op"
+    assert run_script(served.airflow, GRANTED, "fraud_detector_ops", "Op") == (0, "")
+    assert trigger("paul") == 404, "a DAG whose access_control names only Op can still be triggered by User"
+    code, fault = run_script(served.airflow, GRANTED, "fraud_detector_ops", "fraud-operators")
+    assert code != 0
+    assert "DagAccessControlValidationError" in fault, "a role that does not exist prevents the import of the DAG"
 
 
 def _status(served: ApiServer, method: str, path: str, user: str, body: Any = None) -> int:
