@@ -13,7 +13,7 @@ import typer
 
 from fraud_rules.cli.configured import CommandContext, load_context
 from fraud_rules.cli.options import Kafka
-from fraud_rules.errors import HistoryTooLate
+from fraud_rules.errors import HistoryTooLate, InputInvalid
 from fraud_rules.runtime.clock import now_ms
 
 if TYPE_CHECKING:
@@ -22,7 +22,15 @@ if TYPE_CHECKING:
 
 def load(
     kafka: Kafka,
-    files: Annotated[list[Path], typer.Argument(help="JSON Lines, CSV or Parquet.", show_default=False)],
+    files: Annotated[
+        list[Path] | None, typer.Argument(help="JSON Lines, CSV or Parquet.", show_default="the archive's files")
+    ] = None,
+    archive: Annotated[
+        Path | None, typer.Option("--archive", help="Send the transactions of the archive in this folder.")
+    ] = None,
+    since: Annotated[
+        str | None, typer.Option("--since", help="First event day of the archive to send.", show_default="the first")
+    ] = None,
 ) -> None:
     """Send past transactions to the detector in the order of their event times, each once.
 
@@ -30,10 +38,13 @@ def load(
     order. Load history before payments arrive: the detector treats a transaction that is older than its watermark as
     late, and this command refuses to send it (exit code 48). An interrupted load continues where it ended.
 
+    With --archive, the command sends the archived transactions instead of files, after the loss of Kafka.
+
     \b
     Examples:
       fraud load history/*.jsonl
       fraud load 2026-09.parquet 2026-10.parquet
+      fraud load --archive /data/archive --since 2026-11-01
     """
     from fraud_rules.batch.event_order import OrderedHistory
     from fraud_rules.codec.transactions.history_files import history_records
@@ -43,6 +54,7 @@ def load(
     require_broker(kafka)
     context = load_context()
     topic = context.settings.topics.transactions
+    files = _files_to_load(files or [], archive, since)
     name = load_name(files)
     with tempfile.TemporaryDirectory(prefix="fraud-load-") as folder:
         history = OrderedHistory(Path(folder), context.schema, context.settings, now_ms())
@@ -58,6 +70,19 @@ def load(
     print(f"{sent}, {done} were sent before" if done else sent)
     for reason, count in history.refused.most_common():
         print(f"  {count} of them are unreadable, so the detector quarantines them: {reason}")
+
+
+def _files_to_load(files: list[Path], archive: Path | None, since: str | None) -> list[Path]:
+    """The given files, or those of the archive. Raises InputInvalid unless the caller names exactly one of both."""
+    from fraud_rules.batch.archive.restoring import archived_transactions
+    from fraud_rules.batch.archive.store import ArchiveStore
+    from fraud_rules.model.day import Day
+
+    if bool(files) is (archive is not None) or (since is not None and archive is None):
+        raise InputInvalid("name either files, or --archive with an optional --since")
+    if archive is None:
+        return files
+    return archived_transactions(ArchiveStore(archive), None if since is None else Day.parse(since))
 
 
 def load_name(files: list[Path]) -> str:

@@ -28,6 +28,7 @@ app = typer.Typer(
 )
 
 _REJECTED_EXIT_CODE = 1
+_RESTORED_AT_ONCE = 500
 
 Paths = Annotated[
     list[Path], typer.Argument(help="Files of rules (JSON, YAML or text form), or their folders.", show_default=False)
@@ -164,6 +165,37 @@ def control(
     topic = load_context().settings.topics.rules
     (version,) = append_records(kafka, topic, [(b"control", control_record(kind.value, source))])
     print(f"{kind} written to {topic} as version {version}")
+
+
+@app.command()
+def restore(
+    kafka: Kafka,
+    archive: Annotated[Path, typer.Option("--archive", help="Folder of the archive.", show_default=False)],
+) -> None:
+    """Write the archived rule log to an empty rule log, after the loss of Kafka.
+
+    The records keep their order and get new versions, append times and no headers. An interrupted restore continues:
+    the rule log may hold the first records of the archived one, but no others (exit code 2).
+
+    \b
+    Examples:
+      fraud rules restore --archive /data/archive
+    """
+    from fraud_rules.batch.archive.restoring import archived_rules
+    from fraud_rules.batch.archive.store import ArchiveStore
+    from fraud_rules.kafka.consume import read_topic
+    from fraud_rules.kafka.reachable import require_broker
+    from fraud_rules.kafka.record_writer import append_records
+
+    require_broker(kafka)
+    records, topic = archived_rules(ArchiveStore(archive)), load_context().settings.topics.rules
+    present = [(record.key, record.value) for each in read_topic(kafka, topic).values() for record in each]
+    if present != records[: len(present)]:
+        raise InputInvalid(f"{topic} has other records than {archive}: a restore needs an empty rule log")
+    rest = records[len(present) :]
+    for start in range(0, len(rest), _RESTORED_AT_ONCE):
+        append_records(kafka, topic, rest[start : start + _RESTORED_AT_ONCE])
+    print(f"{len(rest)} records written to {topic}" + (f", {len(present)} were there before" if present else ""))
 
 
 def _check_against_log(context: CommandContext, log: RuleTimeline, applied: list[PlannedRecord]) -> None:

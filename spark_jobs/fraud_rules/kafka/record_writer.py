@@ -22,7 +22,7 @@ _SLACK_S = 5.0
 def append_records(
     kafka: KafkaConnection,
     topic: str,
-    records: Sequence[tuple[bytes, bytes]],
+    records: Sequence[tuple[bytes | None, bytes]],
     headers: Sequence[tuple[str, bytes]] = (),
 ) -> list[int]:
     """Append (key, value) records, each with the `headers`, and return their offsets, once the brokers have them.

@@ -79,6 +79,7 @@ RUNS = (
     Run(r"fraud rules (apply .*|list)"),
     Run(r"fraud lists (set mules 1001 1002|add .*|remove .*|delete .*|show .*|list|apply config/lists)"),
     Run(r"fraud lists (export|apply) .*"),
+    Run(r"fraud rules restore .*", codes=(2,)),  # the archive is the reader's
     Run(r"fraud lists set mules --file mules\.txt", reason="the file is the reader's"),
     Run(r"fraud (alerts --corrections|quarantine .*)"),
     Run(r"fraud load( .*)?", codes=(0, 2)),

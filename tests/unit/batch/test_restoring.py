@@ -1,0 +1,72 @@
+"""The parts of the archive from which a new Kafka is filled."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pyarrow as pa
+import pytest
+
+from fraud_rules.batch.archive.files import LOG_SCHEMA, write_file, write_transactions
+from fraud_rules.batch.archive.manifest import Table
+from fraud_rules.batch.archive.restoring import archived_rules, archived_transactions
+from fraud_rules.batch.archive.store import ArchiveStore
+from fraud_rules.codec.transactions.codec import decode_transactions
+from fraud_rules.errors import InputInvalid
+from fraud_rules.model.day import Day
+from tests.support.processes.fraud_command import fraud
+from tests.support.rules import SCHEMA
+
+FIRST, SECOND = Day.parse("2026-11-20"), Day.parse("2026-11-21")
+
+
+def rules(*records: tuple[int, bytes | None, bytes | None]) -> pa.Table:
+    columns = [[0] * len(records), [each[0] for each in records], [1] * len(records), [1] * len(records)]
+    keyed = [[each[1] for each in records], [each[2] for each in records]]
+    return pa.table(dict(zip(LOG_SCHEMA.names, [*columns, *keyed], strict=True)), schema=LOG_SCHEMA)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> ArchiveStore:
+    store = ArchiveStore(tmp_path / "archive")
+    files = [
+        write_file(store, Table.RULES, SECOND, rules((4, None, b"later"), (7, b"2", None))),
+        write_file(store, Table.RULES, FIRST, rules((0, b"1", b"first"), (2, b"control", b"second"))),
+    ]
+    for day in (FIRST, SECOND):
+        record = (
+            b'{"transactionId":1,"eventTime":%d,"payeeId":1,"beneficiaryId":1,"paymentType":"CSH","paymentAmount":1}'
+            % day.start_ms
+        )
+        decoded = decode_transactions([record], [0], [0], [day.start_ms], SCHEMA, 300_000)  # type: ignore[arg-type]
+        files.append(write_transactions(store, day, decoded.batch, SCHEMA))
+    store.commit(msgspec.structs.replace(store.latest(), version=1, files=tuple(files)))
+    return store
+
+
+def test_the_rule_log_is_read_in_its_order_without_tombstones(store: ArchiveStore) -> None:
+    assert archived_rules(store) == [(b"1", b"first"), (b"control", b"second"), (None, b"later")]
+
+
+def test_transactions_are_chosen_by_event_day(store: ArchiveStore) -> None:
+    days = [path.parent.name for path in archived_transactions(store)]
+    assert days == [f"day={FIRST}", f"day={SECOND}"]
+    assert [path.parent.name for path in archived_transactions(store, SECOND)] == [f"day={SECOND}"]
+    with pytest.raises(InputInvalid, match="no transactions from 2026-11-22 on"):
+        archived_transactions(store, Day.parse("2026-11-22"))
+
+
+def test_an_archive_without_content_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputInvalid, match="no archived rules"):
+        archived_rules(ArchiveStore(tmp_path))
+    with pytest.raises(InputInvalid, match="no transactions"):
+        archived_transactions(ArchiveStore(tmp_path))
+
+
+@pytest.mark.parametrize("arguments", [[], ["a.csv", "--archive", "x"], ["a.csv", "--since", "2026-11-20"]])
+def test_a_load_needs_files_or_an_archive(arguments: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fraud_rules.kafka.reachable.require_broker", lambda kafka: None)
+    done = fraud("load", *arguments)
+    assert done.exit_code == InputInvalid.exit_code
+    assert "either files, or --archive" in done.err
