@@ -34,7 +34,8 @@ stop: setup ## stop the processes of a demo, and the local broker of `fraud brok
 test: export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: test
-test: browser check ui-check ## format, lint, types, then all tests except the long ones; ARGS="-k name" passes options to pytest
+test: browser ## format, lint, types, then all tests except the long ones; ARGS="-k name" passes options to pytest
+	$(MAKE) --no-print-directory --jobs=2 --output-sync=target check ui-check
 	$(BIN)/pytest -n $(WORKERS) --dist loadscope --no-loadscope-reorder $(ARGS)
 
 .PHONY: check
