@@ -41,10 +41,12 @@ def traffic(running: World) -> Iterator[None]:
 def test_a_what_if_on_past_days_and_another_limit(running: World, people: People) -> None:
     rule_id = running.rule({**MINIMAL, "name": "To be tried", "limit": 150})
     page = people.open("ann", f"/rules/{rule_id}?tab=whatif")
+    page.get_by_role("textbox", name="Wanted alerts per day").fill("100")
     page.get_by_role("button", name="Run what-if").click()
     facts = page.get_by_role("region", name="What-if")
     expect(facts).to_contain_text(f"Transactions evaluated{ARCHIVED:,}", timeout=WHAT_IF_MS)
     expect(facts).to_contain_text("Total alerts493")
+    expect(page.get_by_role("region", name="Suggested limits")).to_contain_text("At most 100 alerts per day: limit")
     curve = page.get_by_role("region", name="Alerts by limit")
     expect(curve.locator("path.recharts-curve").first).to_be_visible()
     expect(curve).to_contain_text("limit 150: 493 alerts")

@@ -133,7 +133,7 @@ def compose(
         now_ms,
         lambda: database.leadership("flood"),
     )
-    what_ifs = WhatIfRunner(environment.project, environment.archive)
+    what_ifs = WhatIfRunner(environment.project, environment.archive, labels=service.labels)
     panel = Panel(
         environment.kafka,
         DetectorObserver(environment.kafka, detector, wait_ms=_READ_WAIT_MS),

@@ -103,6 +103,22 @@ class Site:
         self.store.commit(manifest.complete(until_ms))
         return sorted({Day(file.day) for file in files if file.table is Table.TRANSACTIONS})
 
+    def add_alerts(self, transactions: Sequence[tuple[int, int | str]]) -> list[str]:
+        """Add an alert of rule 1 for each transaction (event time and id), and return the alert ids."""
+        files = []
+        for at_ms, transaction_id in transactions:
+            alert = {
+                "alertId": f"alert-{transaction_id}", "ruleId": 1, "ruleVersion": 0, "key": {}, "eventTime": at_ms,
+                "triggeringEvent": {"transactionId": transaction_id}, "triggeringValue": "1", "windowCount": 1,
+                "violatedRule": {},
+            }  # fmt: skip
+            record = at_ms, str(alert["alertId"]).encode(), json.dumps(alert).encode()
+            files += self._log(Table.ALERTS, [record], first_offset=len(files))
+        manifest = self.store.latest()
+        added = msgspec.structs.replace(manifest, version=manifest.version + 1, files=(*manifest.files, *files))
+        self.store.commit(added)
+        return [f"alert-{transaction_id}" for _, transaction_id in transactions]
+
     def _transactions(self, recording: Recording, known: Mapping[str, int], ends: Mapping[str, int]) -> list[FileEntry]:
         new = [
             tx

@@ -217,6 +217,20 @@ def test_a_label_of_an_alert_applies_to_its_transaction() -> None:
     assert (labels.ids, labels.classes.tolist(), labels.elsewhere, replaced) == ((9,), [NOT_FRAUD], 1, 1)
 
 
+def test_marked_alerts_label_their_transactions_in_the_archive(site: Site, tmp_path: Path) -> None:
+    own = Site.make(tmp_path / "archive", {**site.document, "steps": site.document["steps"][:500]}, NULLABLE)
+    own.archive(until_ms=DAY.plus(3).start_ms)
+    paid, numbers = amounts(), (3, 5, 8)
+    ids = own.add_alerts([(DAY.start_ms + number * 40_000, number) for number in numbers])
+    labels = tmp_path / "marks.jsonl"
+    marks = [*zip(ids, ("FRAUD", "NOT_FRAUD", "FRAUD"), strict=True), ("alert-of-last-month", "FRAUD")]
+    labels.write_text("".join(json.dumps({"alertId": each, "label": verdict}) + "\n" for each, verdict in marks))
+    result = ask(own, tmp_path, labels=labels)
+    assert result.labels is not None
+    assert (result.labels.fraud, result.labels.not_fraud, result.labels.outside) == (2, 1, 1)
+    assert (result.labels.caught, result.labels.false_alerts) == ((paid[3] > 20) + (paid[8] > 20), int(paid[5] > 20))
+
+
 def test_the_figures_are_sentences_with_their_base(site: Site, tmp_path: Path) -> None:
     result = ask(site, tmp_path, rule={"limit": 900}, labels=write_labels(tmp_path / "labels.csv"))
     found = result.labels

@@ -9,7 +9,7 @@ Every method raises Unavailable if the database cannot be reached. The docstring
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final
 
 from sqlalchemy import func, select
@@ -245,6 +245,11 @@ class ControlService:
         """Read the marks of these alerts (at most 10,000), by alert id."""
         with self._database.reading() as session:
             return quality.marks(session, alert_ids)
+
+    def labels(self) -> Iterator[tuple[str, str]]:
+        """Yield the alert id and the verdict of each mark, in the order of time."""
+        with self._database.reading() as session:
+            yield from quality.labels(session)
 
     def mark_counts(self) -> Mapping[int, tuple[int, int]]:
         """Count marks by rule id: alerts marked as fraud, and alerts marked as not fraud."""

@@ -9,12 +9,14 @@ import sys
 import threading
 import uuid
 from collections import OrderedDict, deque
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import StrEnum
 from pathlib import Path
 from tempfile import TemporaryDirectory
+
+import msgspec
 
 from fraud_ops.control_plane.domain.errors import LimitReached, NotFound, RequestRefused
 from fraud_rules.batch.archive.manifest import Table
@@ -30,6 +32,7 @@ _MOST_S = 600.0
 _NICE = 10
 
 _log = logging.getLogger(__name__)
+_line = msgspec.json.Encoder().encode
 
 
 class WhatIfStatus(StrEnum):
@@ -44,13 +47,16 @@ class WhatIfStatus(StrEnum):
 @dataclass(frozen=True, slots=True)
 class WhatIfQuestion:
     """A what-if: the record of a valid rule and the number of past days. `limits` lists the limits to try (empty: the
-    default choice), and `windows` says whether to try other windows.
+    default choice), and `windows` says whether to try other windows. `alerts_per_day` and `precision` (0 to 1) ask for
+    suggestions of a limit.
     """
 
     record: bytes
     days: int
     limits: tuple[Decimal, ...] = ()
     windows: bool = True
+    alerts_per_day: float | None = None
+    precision: float | None = None
 
 
 @dataclass(slots=True)
@@ -70,11 +76,20 @@ class WhatIfRun:
 class WhatIfRunner:
     """Starts what-ifs and remembers the last hundred. Several threads may use it."""
 
-    def __init__(self, project: Project, archive: Path, command: Sequence[str] = ()) -> None:
-        """`command` is the command to which the arguments of `fraud whatif` are appended."""
+    def __init__(
+        self,
+        project: Project,
+        archive: Path,
+        command: Sequence[str] = (),
+        labels: Callable[[], Iterable[tuple[str, str]]] = tuple,
+    ) -> None:
+        """`command` is the command to which the arguments of `fraud whatif` are appended. `labels` returns alert ids
+        with their verdicts.
+        """
         self._project = project
         self._archive = archive
         self._command = list(command) or [sys.executable, "-m", "fraud_rules.cli", "whatif"]
+        self._labels = labels
         self._lock = threading.Lock()
         self._runs: OrderedDict[str, WhatIfRun] = OrderedDict()
         self._waiting: deque[WhatIfRun] = deque()
@@ -144,7 +159,8 @@ class WhatIfRunner:
         with TemporaryDirectory(prefix="fraud-whatif-") as folder:
             draft = Path(folder, "draft.json")
             draft.write_bytes(run.question.record)
-            done = self._done(self._arguments(run.question, draft), Path(folder))
+            arguments = [*self._arguments(run.question, draft), *self._label_arguments(Path(folder))]
+            done = self._done(arguments, Path(folder))
         if done is None:
             run.status, run.said = WhatIfStatus.FAILED, f"the what-if took over {_MOST_S:g} s: try fewer days"
             return
@@ -162,7 +178,19 @@ class WhatIfRunner:
             asked.append(f"--limits={limits}")
         if not question.windows:
             asked.append("--no-windows")
+        if question.alerts_per_day is not None:
+            asked.append(f"--alerts-per-day={question.alerts_per_day!r}")
+        if question.precision is not None:
+            asked.append(f"--precision={question.precision!r}")
         return [*self._command, str(draft), *asked]
+
+    def _label_arguments(self, folder: Path) -> list[str]:
+        """Write the labels to a file for the command; no file without labels."""
+        path = folder / "labels.jsonl"
+        with path.open("wb") as file:
+            for alert_id, verdict in self._labels():
+                file.write(_line({"alertId": alert_id, "label": verdict}) + b"\n")
+        return [f"--labels={path}"] if path.stat().st_size else []
 
     def _done(self, command: Sequence[str], folder: Path) -> tuple[int, bytes, bytes] | None:
         """Run the command; return exit code, output and errors, or None if it took too long."""

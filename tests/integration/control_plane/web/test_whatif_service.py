@@ -36,6 +36,19 @@ def test_limits_and_a_fixed_window_become_options_of_the_command(project: Projec
     assert run.result == b"--limits=1000,2.5 --no-windows\n"
 
 
+def test_marks_and_wishes_become_options_of_the_command(project: Project, tmp_path: Path) -> None:
+    script = "import sys; print(sys.argv[-3:-1], open(sys.argv[-1].removeprefix('--labels=')).read())"
+    marks = [("alert-1", "FRAUD"), ("alert-2", "NOT_FRAUD")]
+    what_ifs = WhatIfRunner(project, tmp_path / "archive", [sys.executable, "-c", script], lambda: marks)
+    run = what_ifs.start(WhatIfQuestion(b"{}", 7, alerts_per_day=20.0, precision=0.9), "ann", 2)
+    assert run.ended.wait(60)
+    assert run.result is not None and run.result.decode().splitlines() == [
+        "['--alerts-per-day=20.0', '--precision=0.9'] " + '{"alertId":"alert-1","label":"FRAUD"}',
+        '{"alertId":"alert-2","label":"NOT_FRAUD"}',
+        "",
+    ]
+
+
 def test_the_reason_is_the_last_line_of_the_error(project: Project, tmp_path: Path) -> None:
     run = service(project, tmp_path, "import sys; sys.exit('first\\nthe archive holds no transaction yet')").start(
         QUESTION, "ann", 2

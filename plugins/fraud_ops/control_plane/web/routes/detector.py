@@ -79,7 +79,8 @@ def start_what_if(plane: CurrentPlane, who: CurrentActor, body: schemas.WhatIfRe
     if not plane.what_ifs.days():
         raise RequestRefused("no past day is archived yet: wait for the next run of fraud_archive")
     record = encode_document({**validated.document, "ruleState": "ACTIVE"})
-    question = WhatIfQuestion(record, body.days, tuple(body.limits or ()), body.windows)
+    limits = tuple(body.limits or ())
+    question = WhatIfQuestion(record, body.days, limits, body.windows, body.alerts_per_day, body.precision)
     run = plane.what_ifs.start(question, who.user, plane.settings.rates.what_ifs)
     return answer(schemas.WhatIfStarted(id=run.id), 202)
 

@@ -160,13 +160,18 @@ class Progress(ResponseModel):
 
 
 class WhatIfRequest(Request):
-    """The what-if of a rule over the last `days` archived days."""
+    """The what-if of a rule over the last `days` archived days. The alert marks are its labels.
+
+    `alertsPerDay` and `precision` ask for the suggestion of a limit.
+    """
 
     document: Document | None = None
     text: RuleText | None = None
     days: Annotated[int, Field(ge=1, le=90)] = 7
     limits: Annotated[list[Decimal], Field(max_length=50)] | None = None
     windows: bool = True
+    alerts_per_day: Annotated[float, Field(ge=0, le=1e9)] | None = None
+    precision: Annotated[float, Field(ge=0, le=1)] | None = None
 
 
 class ArchivedDays(ResponseModel):

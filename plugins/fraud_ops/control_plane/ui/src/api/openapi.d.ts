@@ -3866,9 +3866,13 @@ export interface components {
         };
         /**
          * WhatIfRequest
-         * @description The what-if of a rule over the last `days` archived days.
+         * @description The what-if of a rule over the last `days` archived days. The alert marks are its labels.
+         *
+         *     `alertsPerDay` and `precision` ask for the suggestion of a limit.
          */
         WhatIfRequest: {
+            /** Alertsperday */
+            alertsPerDay?: number | null;
             /**
              * Days
              * @default 7
@@ -3880,6 +3884,8 @@ export interface components {
             } | null;
             /** Limits */
             limits?: (number | string)[] | null;
+            /** Precision */
+            precision?: number | null;
             /** Text */
             text?: string | null;
             /**

@@ -86,4 +86,29 @@ export interface WhatIfResult {
   busiest: [Record<string, unknown>, number][];
   overlap: { ruleId: number; name: string; alerts: number; both: number }[];
   seconds: number;
+  labels?: LabelFigures | null;
+  suggestions?: LimitSuggestion[];
+}
+
+/** The labelled transactions of a what-if. `byLimit` has caught frauds and false alerts, in the order of the limits. */
+export interface LabelFigures {
+  fraud: number;
+  notFraud: number;
+  outside: number;
+  skipped: Record<string, number>;
+  caught: number;
+  falseAlerts: number;
+  suppressed: number;
+  missed: (number | string)[];
+  byLimit: [number, number][];
+}
+
+/** The limit that comes closest to a wish; null if there is none. */
+export interface LimitSuggestion {
+  wanted: "ALERTS_PER_DAY" | "PRECISION" | "PRECISION_OF_ALL";
+  target: number;
+  limit: unknown;
+  fires: number | null;
+  caught: number | null;
+  falseAlerts: number | null;
 }

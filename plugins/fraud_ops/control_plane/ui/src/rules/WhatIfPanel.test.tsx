@@ -214,6 +214,66 @@ test("the report shows alerts, keys, windows and overlapping rules", async () =>
   );
 });
 
+const LABELS: WhatIfResult["labels"] = {
+  fraud: 16,
+  notFraud: 40,
+  outside: 5,
+  skipped: { "replaced by a later label": 2 },
+  caught: 14,
+  falseAlerts: 3,
+  suppressed: 1,
+  missed: [7],
+  byLimit: [
+    [15, 9],
+    [14, 3],
+    [6, 0],
+    [0, 0],
+  ],
+};
+
+test("the report says which marked frauds the rule catches, at its own and at another limit", async () => {
+  finish({ labels: LABELS });
+  await runWhatIf();
+  await screen.findByText("Total alerts");
+  expect(fact("Confirmed frauds caught")).toHaveTextContent("14 of 16");
+  expect(fact("False alerts")).toHaveTextContent("3 of 40");
+  expect(fact("Precision of labelled alerts")).toHaveTextContent("82 % (59–94 %)");
+  expect(fact("Alerts without a label")).toHaveTextContent("13 of 30");
+  expect(screen.getByText(/Labels: the marked transactions of the archived 2 days/u)).toHaveTextContent(
+    "5 labels outside these days or not archived yet. Frauds without an alert because of the cool-down: 1. " +
+      "Labels skipped or replaced by a later one: 2.",
+  );
+  const limits = screen.getByRole("region", { name: "Alerts by limit" });
+  expect(limits).toHaveTextContent("catches 14 of 16 confirmed frauds, 3 of 40 false alerts");
+  const chart = "Precision and recall by limit, of 16 confirmed frauds and 40 false alerts";
+  expect(within(limits).getByRole("img", { name: chart })).toBeVisible();
+  await moveSlider("{ArrowRight}");
+  expect(limits).toHaveTextContent("catches 6 of 16 confirmed frauds, 0 of 40 false alerts");
+});
+
+test("wishes are sent, and a suggested limit changes the edited rule", async () => {
+  finish({
+    labels: LABELS,
+    suggestions: [
+      { wanted: "ALERTS_PER_DAY", target: 5, limit: 40, fires: 9, caught: 6, falseAlerts: 0 },
+      { wanted: "PRECISION", target: 0.9, limit: null, fires: null, caught: null, falseAlerts: null },
+    ],
+  });
+  renderPage(<RuleFixture />);
+  await waitFor(() => expect(button("Run what-if")).toBeEnabled());
+  await userEvent.type(screen.getByRole("textbox", { name: "Wanted alerts per day" }), "5");
+  await userEvent.type(screen.getByRole("textbox", { name: "Wanted precision (%)" }), "90");
+  await userEvent.click(button("Run what-if"));
+  const suggested = await screen.findByRole("region", { name: "Suggested limits" });
+  expect(started).toMatchObject([{ alertsPerDay: 5, precision: 0.9 }]);
+  expect(suggested).toHaveTextContent(
+    "At most 5 alerts per day: limit 40, 4.5 alerts per day, catches 6 of 16 confirmed frauds, 0 of 40 false alerts",
+  );
+  expect(suggested).toHaveTextContent("Precision of at least 90 % of labelled alerts: no limit");
+  await userEvent.click(button("Use limit 40"));
+  expect(screen.getByLabelText("Rule text")).toHaveTextContent(/limit: 40 /u);
+});
+
 test("the report of a rule without alerts", async () => {
   finish({ fires: 0, keys: 0, busiest: [], windowsMs: [], overlap: [] });
   await runWhatIf();

@@ -1,5 +1,5 @@
 import { LineChart } from "@mantine/charts";
-import { Button, Group, NumberInput, Progress, Slider, Table, Text } from "@mantine/core";
+import { Button, Group, NumberInput, Progress, Slider, Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { parseNumber, toText } from "../api/exactJson";
@@ -12,24 +12,36 @@ import { Fact } from "../components/Fact";
 import { QueryResult } from "../components/QueryResult";
 import { RuleText } from "../components/RuleText";
 import { Timestamp } from "../components/Timestamp";
-import { formatDuration, formatKey, formatNumber } from "../format";
+import { formatNumber } from "../format";
 import type { RuleEdit } from "./useRuleEdit";
+import { CaughtAtLimit, LabelFacts, LabelNotes, labelPoint, PrecisionChart, Suggestions } from "./WhatIfLabels";
+import { OverlapTable, TopKeys, WindowTable } from "./WhatIfTables";
 
 const POLL_MS = 700;
 const ARCHIVE_POLL_MS = 10_000;
 
-interface Props {
+export interface WhatIfProps {
   edit: RuleEdit;
   /** A save is running. It replaces the draft, so the panel changes nothing meanwhile. */
   busy: boolean;
 }
 
 /** The alerts of the edited rule on past days, also with other limits and windows. Publishes nothing. */
-export function WhatIfPanel({ edit, busy }: Props) {
+export function WhatIfPanel({ edit, busy }: WhatIfProps) {
   const { validation } = edit;
   const [days, setDays] = useState<number | string>(7);
+  const [alertsPerDay, setAlertsPerDay] = useState<number | string>("");
+  const [precision, setPrecision] = useState<number | string>("");
+  const wishes = {
+    ...(alertsPerDay === "" ? {} : { alertsPerDay: Number(alertsPerDay) }),
+    ...(precision === "" ? {} : { precision: Number(precision) / 100 }),
+  };
   const start = useApiMutation<RuleDocument, WhatIfStarted>(
-    (document) => ({ path: "/whatif", method: "POST", body: { document, days: Number(days), windows: true } }),
+    (document) => ({
+      path: "/whatif",
+      method: "POST",
+      body: { document, days: Number(days), windows: true, ...wishes },
+    }),
     { quiet: true },
   );
   const id = start.data?.body.id;
@@ -62,6 +74,27 @@ export function WhatIfPanel({ edit, busy }: Props) {
           allowDecimal={false}
           allowNegative={false}
           w="7rem"
+        />
+        <NumberInput
+          label="Wanted alerts per day"
+          description="Suggests a limit"
+          inputWrapperOrder={["label", "input", "description"]}
+          min={0}
+          value={alertsPerDay}
+          onChange={setAlertsPerDay}
+          allowNegative={false}
+          w="11rem"
+        />
+        <NumberInput
+          label="Wanted precision (%)"
+          description="Needs marked alerts"
+          inputWrapperOrder={["label", "input", "description"]}
+          min={0}
+          max={100}
+          value={precision}
+          onChange={setPrecision}
+          allowNegative={false}
+          w="11rem"
         />
         <Button
           size="sm"
@@ -102,7 +135,7 @@ export function WhatIfPanel({ edit, busy }: Props) {
   );
 }
 
-function WhatIfRun({ answer, ...panelProps }: { answer: WhatIf } & Props) {
+function WhatIfRun({ answer, ...panelProps }: { answer: WhatIf } & WhatIfProps) {
   if (answer.status === "FAILED") {
     return (
       <div className="panel" role="alert">
@@ -121,7 +154,11 @@ function WhatIfRun({ answer, ...panelProps }: { answer: WhatIf } & Props) {
   return <WhatIfReport result={answer.result as unknown as WhatIfResult} report={answer.report} {...panelProps} />;
 }
 
-function WhatIfReport({ result, report, ...panelProps }: { result: WhatIfResult; report: string | null } & Props) {
+function WhatIfReport({
+  result,
+  report,
+  ...panelProps
+}: { result: WhatIfResult; report: string | null } & WhatIfProps) {
   const perDay = result.fires / Math.max(1, result.days.length);
   return (
     <div style={{ display: "grid", gap: "1rem" }}>
@@ -131,10 +168,13 @@ function WhatIfReport({ result, report, ...panelProps }: { result: WhatIfResult;
         <Fact name="Keys">{formatNumber(result.keys)}</Fact>
         <Fact name="Suppressed by cool-down">{formatNumber(result.suppressed)}</Fact>
         <Fact name="Transactions evaluated">{formatNumber(result.transactions)}</Fact>
+        <LabelFacts result={result} />
         <Fact name="Days">
           {result.days.length === 1 ? result.days[0] : `${result.days[0] ?? ""} to ${result.days.at(-1) ?? ""}`}
         </Fact>
       </dl>
+      <LabelNotes result={result} />
+      <Suggestions result={result} {...panelProps} />
       <div className="sides">
         <LimitChart result={result} {...panelProps} />
         <section className="panel" aria-label="Alerts by window and key">
@@ -153,8 +193,13 @@ function WhatIfReport({ result, report, ...panelProps }: { result: WhatIfResult;
 }
 
 /** The number of alerts by limit. The slider selects a limit for the rule. */
-function LimitChart({ result, edit, busy }: { result: WhatIfResult } & Props) {
-  const points = result.limits.map(([limit, fires]) => ({ limit: Number(toText(limit)), exact: toText(limit), fires }));
+function LimitChart({ result, edit, busy }: { result: WhatIfResult } & WhatIfProps) {
+  const points = result.limits.map(([limit, fires], i) => ({
+    limit: Number(toText(limit)),
+    exact: toText(limit),
+    fires,
+    ...labelPoint(result, i),
+  }));
   const currentLimit = Number(toText(edit.document?.["limit"]));
   const nearest = points.reduce(
     (best, point, i) =>
@@ -163,6 +208,8 @@ function LimitChart({ result, edit, busy }: { result: WhatIfResult } & Props) {
   );
   const [selected, setSelected] = useState(nearest);
   const point = points[selected];
+  const isLogarithmic = currentLimit > 0;
+  const drawn = isLogarithmic ? points.filter(({ limit }) => limit > 0) : points;
   if (!point) return null;
   return (
     <section className="panel" aria-label="Alerts by limit">
@@ -173,14 +220,14 @@ function LimitChart({ result, edit, busy }: { result: WhatIfResult } & Props) {
       >
         <LineChart
           h={220}
-          data={points}
+          data={drawn}
           dataKey="limit"
           series={[{ name: "fires", label: "alerts", color: "var(--mark)" }]}
           withDots={false}
           curveType="linear"
           xAxisProps={{
             type: "number",
-            scale: currentLimit > 0 ? "log" : "linear",
+            scale: isLogarithmic ? "log" : "linear",
             domain: ["dataMin", "dataMax"],
             tickFormatter: formatCompact,
           }}
@@ -208,6 +255,8 @@ function LimitChart({ result, edit, busy }: { result: WhatIfResult } & Props) {
           limit <strong>{point.exact}</strong>: {formatNumber(point.fires)} alerts
         </Text>
       </Group>
+      <CaughtAtLimit result={result} position={selected} />
+      <PrecisionChart points={drawn} isLogarithmic={isLogarithmic} result={result} />
       <Button
         mt="sm"
         variant="default"
@@ -225,85 +274,4 @@ const compactNumbers = new Intl.NumberFormat("en", { notation: "compact", maximu
 
 function formatCompact(value: number): string {
   return compactNumbers.format(value);
-}
-
-function WindowTable({ result }: { result: WhatIfResult }) {
-  if (result.windowsMs.length === 0) return null;
-  return (
-    <Table aria-label="Alerts by window" mb="sm">
-      <Table.Thead>
-        <Table.Tr>
-          <Table.Th>Window</Table.Th>
-          <Table.Th ta="right">Alerts</Table.Th>
-        </Table.Tr>
-      </Table.Thead>
-      <Table.Tbody>
-        {result.windowsMs.map(([ms, fires]) => (
-          <Table.Tr key={ms}>
-            <Table.Td>{formatDuration(ms)}</Table.Td>
-            <Table.Td ta="right" className="number">
-              {formatNumber(fires)}
-            </Table.Td>
-          </Table.Tr>
-        ))}
-      </Table.Tbody>
-    </Table>
-  );
-}
-
-function TopKeys({ result }: { result: WhatIfResult }) {
-  if (result.busiest.length === 0) return <Text size="sm">No alerts for any key</Text>;
-  return (
-    <Table aria-label="Keys with the most alerts">
-      <Table.Thead>
-        <Table.Tr>
-          <Table.Th>Key</Table.Th>
-          <Table.Th ta="right">Alerts</Table.Th>
-        </Table.Tr>
-      </Table.Thead>
-      <Table.Tbody>
-        {result.busiest.slice(0, 6).map(([key, fires]) => (
-          <Table.Tr key={formatKey(key)}>
-            <Table.Td className="wrap">{formatKey(key)}</Table.Td>
-            <Table.Td ta="right" className="number">
-              {formatNumber(fires)}
-            </Table.Td>
-          </Table.Tr>
-        ))}
-      </Table.Tbody>
-    </Table>
-  );
-}
-
-function OverlapTable({ result }: { result: WhatIfResult }) {
-  const overlapping = result.overlap.filter((each) => each.both > 0);
-  if (overlapping.length === 0) return null;
-  return (
-    <section className="panel wide" aria-label="Overlap">
-      <Table aria-label="Overlap with rules in force">
-        <Table.Thead>
-          <Table.Tr>
-            <Table.Th>Rule in force</Table.Th>
-            <Table.Th ta="right">Alerts</Table.Th>
-            <Table.Th ta="right">Same transaction</Table.Th>
-          </Table.Tr>
-        </Table.Thead>
-        <Table.Tbody>
-          {overlapping.map((each) => (
-            <Table.Tr key={each.ruleId}>
-              <Table.Td className="wrap">
-                {each.ruleId} {each.name}
-              </Table.Td>
-              <Table.Td ta="right" className="number">
-                {formatNumber(each.alerts)}
-              </Table.Td>
-              <Table.Td ta="right" className="number">
-                {formatNumber(each.both)}
-              </Table.Td>
-            </Table.Tr>
-          ))}
-        </Table.Tbody>
-      </Table>
-    </section>
-  );
 }

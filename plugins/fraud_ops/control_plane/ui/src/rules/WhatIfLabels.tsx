@@ -1,0 +1,152 @@
+import { LineChart } from "@mantine/charts";
+import { Button, Group, Text } from "@mantine/core";
+import { parseNumber, toText } from "../api/exactJson";
+import type { LimitSuggestion, WhatIfResult } from "../api/types";
+import { Fact } from "../components/Fact";
+import { Precision } from "../components/Precision";
+import { formatNumber } from "../format";
+import type { RuleEdit } from "./useRuleEdit";
+
+interface Props {
+  result: WhatIfResult;
+}
+
+const of = (part: number, whole: number) => `${formatNumber(part)} of ${formatNumber(whole)}`;
+const daysText = ({ days }: WhatIfResult) => (days.length === 1 ? "1 day" : `${days.length} days`);
+
+/** The caught frauds and false alerts among the marked alerts; nothing without marks. */
+export function LabelFacts({ result }: Props) {
+  const labels = result.labels ?? null;
+  if (labels === null) return null;
+  const labelled = labels.caught + labels.falseAlerts;
+  return (
+    <>
+      <Fact name="Confirmed frauds caught">{of(labels.caught, labels.fraud)}</Fact>
+      <Fact name="False alerts">{of(labels.falseAlerts, labels.notFraud)}</Fact>
+      <Fact name="Precision of labelled alerts">
+        <Precision fraud={labels.caught} notFraud={labels.falseAlerts} />
+      </Fact>
+      <Fact name="Alerts without a label">{of(result.fires - labelled, result.fires)}</Fact>
+    </>
+  );
+}
+
+/** The base of the figures about labels, and the labels that do not enter them. */
+export function LabelNotes({ result }: Props) {
+  const labels = result.labels ?? null;
+  if (labels === null) return null;
+  const skipped = Object.values(labels.skipped).reduce((sum, count) => sum + count, 0);
+  return (
+    <Text size="sm" c="dimmed">
+      Labels: the marked transactions of the archived {daysText(result)}.
+      {labels.outside > 0 && ` ${formatNumber(labels.outside)} labels outside these days or not archived yet.`}
+      {labels.suppressed > 0 &&
+        ` Frauds without an alert because of the cool-down: ${formatNumber(labels.suppressed)}.`}
+      {skipped > 0 && ` Labels skipped or replaced by a later one: ${formatNumber(skipped)}.`}
+    </Text>
+  );
+}
+
+const WISHES: Record<LimitSuggestion["wanted"], (target: number) => string> = {
+  ALERTS_PER_DAY: (target) => `At most ${formatNumber(target)} alerts per day`,
+  PRECISION: (target) => `Precision of at least ${formatNumber(target * 100)} % of labelled alerts`,
+  PRECISION_OF_ALL: (target) =>
+    `Precision of at least ${formatNumber(target * 100)} % if alerts without a label are false`,
+};
+
+/** The suggested limits, each with a button that uses it. */
+export function Suggestions({ result, edit, busy }: Props & { edit: RuleEdit; busy: boolean }) {
+  const suggestions = result.suggestions ?? [];
+  if (suggestions.length === 0) return null;
+  return (
+    <section className="panel" aria-label="Suggested limits">
+      <h2>Suggested limits</h2>
+      {suggestions.map((each) => (
+        <Group key={each.wanted} gap="md" mt="xs">
+          <Text size="sm" style={{ flex: "1 1 16rem" }}>
+            {WISHES[each.wanted](each.target)}: {suggestionText(each, result)}
+          </Text>
+          {each.limit !== null && (
+            <Button
+              variant="default"
+              loading={busy}
+              onClick={() => edit.setMembers({ limit: parseNumber(toText(each.limit)) })}
+            >
+              Use limit {toText(each.limit)}
+            </Button>
+          )}
+        </Group>
+      ))}
+    </section>
+  );
+}
+
+function suggestionText({ limit, fires, caught, falseAlerts }: LimitSuggestion, result: WhatIfResult): string {
+  if (limit === null) return "no limit";
+  const rate = `limit ${toText(limit)}, ${formatNumber((fires ?? 0) / result.days.length)} alerts per day`;
+  const labels = result.labels ?? null;
+  if (labels === null) return rate;
+  return `${rate}, ${caughtText(caught ?? 0, falseAlerts ?? 0, labels)}`;
+}
+
+function caughtText(caught: number, falseAlerts: number, labels: { fraud: number; notFraud: number }): string {
+  return `catches ${of(caught, labels.fraud)} confirmed frauds, ${of(falseAlerts, labels.notFraud)} false alerts`;
+}
+
+/** The caught frauds and false alerts with the selected limit. */
+export function CaughtAtLimit({ result, position }: Props & { position: number }) {
+  const labels = result.labels ?? null;
+  const point = labels?.byLimit[position];
+  if (labels === null || point === undefined) return null;
+  return (
+    <Text size="sm" className="number">
+      {caughtText(point[0], point[1], labels)}
+    </Text>
+  );
+}
+
+/** Precision and recall at a limit of the result in percent; empty where a share has no base. */
+export function labelPoint(result: WhatIfResult, position: number): { precision?: number; recall?: number } {
+  const labels = result.labels ?? null;
+  const point = labels?.byLimit[position];
+  if (labels === null || point === undefined) return {};
+  const [caught, wrong] = point;
+  return {
+    ...(caught + wrong > 0 ? { precision: (100 * caught) / (caught + wrong) } : {}),
+    ...(labels.fraud > 0 ? { recall: (100 * caught) / labels.fraud } : {}),
+  };
+}
+
+/** Precision and recall by limit; nothing without labels. */
+export function PrecisionChart({
+  points,
+  isLogarithmic,
+  result,
+}: Props & { points: { limit: number; precision?: number; recall?: number }[]; isLogarithmic: boolean }) {
+  const labels = result.labels ?? null;
+  if (labels === null || labels.fraud === 0) return null;
+  return (
+    <div
+      role="img"
+      aria-label={`Precision and recall by limit, of ${labels.fraud} confirmed frauds and ${labels.notFraud} false alerts`}
+    >
+      <LineChart
+        h={180}
+        mt="sm"
+        data={points}
+        dataKey="limit"
+        series={[
+          { name: "recall", label: "recall (%)", color: "var(--mark)" },
+          { name: "precision", label: "precision of labelled alerts (%)", color: "var(--mark-second)" },
+        ]}
+        withDots={false}
+        withLegend
+        curveType="linear"
+        xAxisProps={{ type: "number", scale: isLogarithmic ? "log" : "linear", domain: ["dataMin", "dataMax"] }}
+        yAxisProps={{ domain: [0, 100], width: 44 }}
+        textColor="var(--mantine-color-dimmed)"
+        valueFormatter={(value) => formatNumber(value)}
+      />
+    </div>
+  );
+}
