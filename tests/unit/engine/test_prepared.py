@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -89,6 +90,19 @@ def test_a_prepared_history_gives_the_same_results(seed: int, tmp_path: Path) ->
         if histories:
             restored.append(Replay(SCHEMA, stream.settings))
             restored[-1].restore(mapped.images())
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_task_that_died_may_have_moved_the_prepared_arrays(seed: int, tmp_path: Path) -> None:
+    stream = Stream(seed, tmp_path)
+    plain, mapped = Replay(SCHEMA, stream.settings), stream.mapped()
+    for cut in stream.cuts:
+        histories = stream.histories(cut)
+        prepared = stream.prepared(cut, histories)
+        for each in (each for found in prepared for each in found.values() if each.prepared is not None):
+            shutil.rmtree(each.prepared.arrays)
+        expected = outputs(plain.evaluate(cut.records, cut.timeline, 0, histories))
+        assert outputs(mapped.evaluate(cut.records, cut.timeline, 0, prepared)) == expected
 
 
 def test_the_generated_streams_adopt_prepared_histories(tmp_path: Path) -> None:

@@ -122,7 +122,7 @@ class Journal:
 
     def adopt(self, like: GroupingStateHead, state_id: int, arrays: Path) -> GroupingStateHead | None:
         """Add a grouping state with the place and the numbers of another one, whose arrays another task has built in
-        the folder `arrays`, and return its head. None if the view is not in files."""
+        the folder `arrays`, and return its head. None if the view is not in files, or if the folder is gone."""
         if not self._view.adopt(state_id, arrays):
             return None
         fresh = GroupingStateHead(state_id, like.fields, like.incarnation, like.epoch, like.epoch_ms)

@@ -81,11 +81,14 @@ class KeyGroupView:
 
     def adopt(self, state_id: int, arrays: Path) -> bool:
         """Move the arrays of a grouping state from another folder of the same disk into the view. Returns False if this
-        view has no folder."""
+        view has no folder, or if a task that died has moved the arrays."""
         if self.folder is None:
             return False
         self.remove(state_id)  # a task that died may have left it
-        arrays.rename(self.folder / f"{_STATE_PREFIX}{state_id}")
+        try:
+            arrays.rename(self.folder / f"{_STATE_PREFIX}{state_id}")
+        except FileNotFoundError:
+            return False
         return True
 
     def remove(self, state_id: int) -> None:
