@@ -27,7 +27,6 @@ from fraud_demo.traffic import TrafficSettings
 from fraud_demo.verdict import RunVerdict, SentTraffic, check_run
 from fraud_demo.watch import OutputWatch
 from fraud_rules.cli.configured import CommandContext
-from fraud_rules.cli.interrupts import interrupts_set
 from fraud_rules.codec.rules.apply import rule_files
 from fraud_rules.errors import DetectorFailed
 from fraud_rules.kafka.consume import topic_ends
@@ -35,6 +34,7 @@ from fraud_rules.kafka.record_writer import append_records
 from fraud_rules.logs.recorder import record_run
 from fraud_rules.model.day import Day
 from fraud_rules.replay.replay import replay, replay_recording
+from fraud_rules.runtime.interrupts import interrupts_set
 
 INTERRUPTED = 130
 

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fraud_rules.cli.configured import load_context
-from fraud_rules.cli.interrupts import interrupts_set
 from fraud_rules.cli.options import KEYS_FILE, IntentKeysFile, Jars, Kafka, Metrics
 from fraud_rules.runtime import clock
 from fraud_rules.runtime.clock import MS_PER_S
+from fraud_rules.runtime.interrupts import interrupts_set
 
 if TYPE_CHECKING:
     from fraud_rules.deploy.attempt import DeploymentReports

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fraud_rules.cli.configured import load_context
-from fraud_rules.cli.interrupts import interrupts_set
 from fraud_rules.cli.options import Kafka
+from fraud_rules.runtime.interrupts import interrupts_set
 
 if TYPE_CHECKING:
     from rich.text import Text
