@@ -16,6 +16,7 @@ from bench.rows import (
     many_rules,
     nightly,
     operations,
+    pages,
     rebuild,
     rule_cost,
     rule_log,
@@ -46,5 +47,6 @@ ALL: tuple[Rows, ...] = (
     *dag_pages.ROWS,
     *control.ROWS,
     *viewers.ROWS,
+    *pages.ROWS,
     *soak.ROWS,
 )

@@ -1,0 +1,124 @@
+"""Measures the first useful paint of the control plane's pages in Chromium."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+
+from playwright.sync_api import Page, sync_playwright
+
+from bench.control_site import ControlSite
+from bench.figures import Figure, Rows, Scale, at_most
+from bench.lab import Lab, Session
+from bench.loads import RATE_UNIFORM, transactions
+from bench.producing import Backlog
+from bench.rows.control import alert_documents
+from bench.rulesets import many
+from bench.watching import quantile
+from fraud_rules.errors import ConfigError
+from fraud_rules.kafka.record_writer import append_records
+from fraud_rules.runtime import clock
+from tests.support.ports import free_ports
+from tests.support.waiting import until
+
+_RULES = 1_000
+_ALERTS = 100_000
+_PAYMENTS = 20_000
+_VISITS = 7
+_PATIENCE_S = 600
+_WAIT_MS = 60_000
+_COOKIE = "_token"
+
+# By name: the path, and the element that makes the page useful.
+_ROW = "role=row >> nth=1"
+_PAGES = {
+    "today": ("/today", f"role=table[name='Rules with the most alerts'] >> {_ROW}"),
+    "rules": ("/rules", f"role=table >> {_ROW}"),
+    "rule": ("/rules/2", "role=textbox[name='Rule text']"),
+    "versions": ("/rules/2?tab=versions", f"role=table[name='Revisions'] >> {_ROW}"),
+    "new_rule": ("/rules/new", "role=textbox[name='Rule text']"),
+    "templates": ("/rules/templates", "role=link[name=/Use template/] >> nth=0"),
+    "alerts": ("/alerts", "role=list[name='Alerts'] >> role=button >> nth=0"),
+    "search": ("/alerts?severity=high&since=1700000000000&until=4000000000000&sort=amount",
+               "role=list[name='Alerts'] >> role=button >> nth=0"),
+    "cases": ("/cases", f"role=table[name='Cases'] >> {_ROW}"),
+    "case": ("/cases/1", "role=list[name='Alerts'] >> role=button >> nth=0"),
+    "lists": ("/lists", "role=heading[level=1]"),
+    "approvals": ("/approvals", "role=heading[level=1]"),
+    "decisions": ("/decisions", "role=heading[level=1]"),
+    "quality": ("/quality", f"role=table[name='Quality of rules'] >> {_ROW}"),
+    "notifications": ("/notifications", "role=heading[name='Deliveries']"),
+    "detector": ("/detector", "role=heading[level=1]"),
+    "audit": ("/audit", f"role=table[name='Audit log'] >> {_ROW}"),
+    "admin": ("/admin", f"role=table[name='Roles'] >> {_ROW}"),
+}  # fmt: skip
+
+
+def _measure(lab: Lab, scale: Scale) -> Mapping[str, float]:
+    alerts = scale.of(_ALERTS, 500)
+    with lab.session("pages") as session:
+        _fill(session, scale.of(_RULES, 50), alerts)
+        with ControlSite.running(session, *free_ports(1)) as site:
+            until(lambda: _counted(site) >= alerts, "the alerts are counted", timeout_s=_PATIENCE_S, every_s=1)
+            until(lambda: site.ask("GET", "/cases?limit=1").json()["items"], "the cases", timeout_s=_PATIENCE_S)
+            with _browser(site) as page:
+                return {f"{name}_ms": _paint_ms(page, site, name, scale.of(_VISITS, 2)) for name in _PAGES}
+
+
+def _fill(session: Session, rules: int, alerts: int) -> None:
+    session.apply(many(rules, 10))
+    backlog = Backlog(session.bootstrap, session.names.transactions)
+    backlog.hold(transactions(replace(RATE_UNIFORM, count=_PAYMENTS), clock.now_ms))
+    backlog.release()
+    append_records(session.kafka, session.names.alerts, [(b"k", text) for text in alert_documents(alerts)])
+
+
+def _counted(site: ControlSite) -> int:
+    """The alerts of today that the page shows."""
+    return int(site.ask("GET", "/today").json()["alerts"])
+
+
+@contextmanager
+def _browser(site: ControlSite) -> Iterator[Page]:
+    """Open a window with the session of the site's user. Raises ConfigError without Chromium."""
+    chromium = shutil.which("chromium")
+    if chromium is None:
+        raise ConfigError("Chromium is not installed: as root, bin/bootstrap --browser")
+    with sync_playwright() as playwright:
+        launched = playwright.chromium.launch(
+            executable_path=chromium, args=["--no-sandbox", "--disable-dev-shm-usage", "--no-proxy-server"]
+        )
+        context = launched.new_context(viewport={"width": 1280, "height": 800})
+        context.add_cookies([{"name": _COOKIE, "value": site.token, "url": site.api}])
+        yield context.new_page()
+        launched.close()
+
+
+def _paint_ms(page: Page, site: ControlSite, name: str, visits: int) -> float:
+    """The median of some visits after a first one, from the request to the visible element."""
+    path, useful = _PAGES[name]
+    times = []
+    for _ in range(visits + 1):
+        page.goto("about:blank")
+        began = time.perf_counter()
+        page.goto(site.api.removesuffix("/api") + path, wait_until="commit")
+        page.locator(useful).first.wait_for(timeout=_WAIT_MS)
+        times.append(1_000 * (time.perf_counter() - began))
+    return quantile(sorted(times[1:]), 0.5)
+
+
+ROWS = (
+    Rows(
+        "pages",
+        "The pages of the control plane",
+        f"Chromium opens each page of an API server with {_RULES:,} rules and {_ALERTS:,} alerts of today, without a "
+        f"detector on the same machine. A figure is the median of {_VISITS} visits after a first one, from the request "
+        "of the page until its first rows, or for a page without rows its heading, are visible.",
+        tuple(Figure(f"{name}_ms", f"`{path.split('?')[0]}` ({name.replace('_', ' ')})", "ms", at_most(1_000))
+              for name, (path, _) in _PAGES.items()),
+        _measure,
+    ),
+)  # fmt: skip
