@@ -79,8 +79,10 @@ UNREACHABLE = {
     "archive": ["--archive", "{folder}/archive"],
     "reevaluate": ["2026-01-01", "--archive", "{folder}/archive"],
     "warm-up": ["--archive", "{folder}/archive"],
+    "rules restore": ["--archive", "{folder}/archive"],
 }
-"""These commands start Spark and run up to the broker's error. `test_secured_kafka` runs a whole detector."""
+"""These commands start Spark or need an archive, and run up to the broker's error. `test_secured_kafka` runs a whole
+detector."""
 
 UNCONNECTED = {
     *(
