@@ -142,6 +142,7 @@ def test_cases_are_listed_changed_and_marked(scene: Scene) -> None:
         AlertIndex(ALERT_SCHEMA).add(session, [alert(number, key={"payeeId": number % 2}) for number in range(1, 8)])
     search = CaseSearch(statuses=frozenset({CaseStatus.OPEN, CaseStatus.IN_WORK}))
     first, second = cases.page(search, 9).cases
+    assert cases.page(CaseSearch(text=second.entity_value), 9).cases == [second]
     assert cases.page(search, 1, after=first.case_id).cases == [second]
     assert cases.mark_case(ANN, first.case_id, "FRAUD", alert(3).position).marked == 2
     cases.change_status(ANN, first.case_id, 1, CaseStatus.CLOSED, CaseOutcome.FRAUD, alert(3).position)

@@ -30,7 +30,9 @@ class CaseRow(Base):
 
     case_id: Mapped[int] = mapped_column(Integer, primary_key=True)
     entity_field: Mapped[str] = mapped_column(String(FIELD_CHARS))
-    entity_value: Mapped[str] = mapped_column(String(VALUE_CHARS))
+    entity_value: Mapped[str] = mapped_column(
+        String(VALUE_CHARS).with_variant(String(VALUE_CHARS, collation="C"), "postgresql")  # prefixes are ranges
+    )
     open_entity: Mapped[str | None] = mapped_column(String(FIELD_CHARS + 1 + VALUE_CHARS))
     status: Mapped[str] = mapped_column(String(8))
     closed: Mapped[bool]

@@ -68,8 +68,8 @@ def test_alerts_of_one_entity_are_one_case(scene: Scene) -> None:
     assert alerts_of(scene, first.case_id) == [1, 3, 4]
 
 
-def test_an_alert_of_several_ids_belongs_to_the_case_of_the_first_and_is_related_to_the_others(scene: Scene) -> None:
-    pair = alert(1, key={"payeeId": 7, "beneficiaryId": 9}, triggeringEvent={"transactionId": 1, "payeeId": 7})
+def test_an_alert_of_several_ids_belongs_to_the_first_of_the_schema_and_is_related_to_the_others(scene: Scene) -> None:
+    pair = alert(1, key={"beneficiaryId": 9, "payeeId": 7}, triggeringEvent={"transactionId": 1, "payeeId": 7})
     about_beneficiary = alert(2, key={"beneficiaryId": 9}, triggeringEvent={"transactionId": 1, "beneficiaryId": 9})
     cases = arrive(scene, pair, about_beneficiary)
     payer, beneficiary = queue(cases)

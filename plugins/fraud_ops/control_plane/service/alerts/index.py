@@ -63,6 +63,7 @@ class AlertIndex:
 
     def __init__(self, schema: TransactionSchema) -> None:
         self._amount = amount_field(schema)
+        self._fields = [each.name for each in schema.fields]
         self._searched = [each.name for each in schema.fields if each.type in _SEARCHED]
 
     def add(self, session: Session, alerts: Sequence[FeedAlert]) -> Sequence[FeedAlert]:
@@ -85,7 +86,7 @@ class AlertIndex:
             rows.append(self._row(alert, document, ranks[-1]))
             values += self._values(alert, document)
         if rows:
-            cases = assign_cases(session, added, ranks)
+            cases = assign_cases(session, added, ranks, self._fields)
             session.execute(insert(AlertRow), [row | {"case_id": case} for row, case in zip(rows, cases, strict=True)])
         if values:
             session.execute(insert(AlertValueRow), values)

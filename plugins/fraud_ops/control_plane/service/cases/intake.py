@@ -1,8 +1,8 @@
 """Puts the alerts that arrive into cases, in the transaction that adds them to the alert index.
 
-An alert belongs to one case: that of the first member of its key. It joins the case of this entity that is not closed,
-or opens one. A closed case never gets alerts. Alerts without a key, shadow alerts, and alerts of a rule or key that was
-snoozed at their arrival belong to no case.
+An alert belongs to one case: that of the member of its key whose field comes first in the schema. It joins the case of
+this entity that is not closed, or opens one. A closed case never gets alerts. Alerts without a key, shadow alerts, and
+alerts of a rule or key that was snoozed at their arrival belong to no case.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from fraud_ops.control_plane.service.quality import snoozes
 from fraud_ops.control_plane.store.alert_models import FIELD_CHARS, VALUE_CHARS
 from fraud_ops.control_plane.store.case_models import CaseEventRow, CaseRow
 
-__all__ = ["CaseEntity", "assign_cases", "entity_of", "open_case", "prune_cases"]
+__all__ = ["CaseEntity", "assign_cases", "open_case", "prune_cases"]
 
 _AT_ONCE: Final = 400
 _PRUNED_AT_ONCE: Final = 2_000
@@ -51,14 +51,19 @@ class _Joining:
     last_ms: int
 
 
-def entity_of(field: str, value: object) -> CaseEntity:
-    """The entity of a member of a key, or of a payment."""
+def _entity_of(key: Mapping[str, object], fields: Sequence[str]) -> CaseEntity:
+    """The entity of an alert's key. `fields` is the order of the fields in the schema."""
+    field, value = next(((name, key[name]) for name in fields if name in key), next(iter(key.items())))
     return CaseEntity(field.replace("\0", "")[:FIELD_CHARS], str(value).replace("\0", "")[:VALUE_CHARS])
 
 
-def assign_cases(session: Session, alerts: Sequence[FeedAlert], severity_ranks: Sequence[int]) -> list[int | None]:
-    """Put new alerts into cases, and return the case of each; None for an alert without a case."""
-    entities = _entities(session, alerts)
+def assign_cases(
+    session: Session, alerts: Sequence[FeedAlert], severity_ranks: Sequence[int], fields: Sequence[str]
+) -> list[int | None]:
+    """Put new alerts into cases, and return the case of each; None for an alert without a case. `fields` is the order
+    of the fields in the schema.
+    """
+    entities = _entities(session, alerts, fields)
     joining: dict[CaseEntity, _Joining] = {}
     for alert, rank, entity in zip(alerts, severity_ranks, entities, strict=True):
         if entity is not None:
@@ -113,13 +118,13 @@ def prune_cases(session: Session, before_ms: int) -> None:
     session.execute(delete(CaseRow).where(CaseRow.case_id.in_(session.scalars(old).all())))
 
 
-def _entities(session: Session, alerts: Sequence[FeedAlert]) -> list[CaseEntity | None]:
+def _entities(session: Session, alerts: Sequence[FeedAlert], fields: Sequence[str]) -> list[CaseEntity | None]:
     wanted = [not each.facts.shadow and bool(each.facts.key) for each in alerts]
     if not any(wanted):
         return [None] * len(alerts)
     known = snoozes(session, min(each.append_ms for each in alerts))
     return [
-        entity_of(*next(iter(each.facts.key.items()))) if live and not _is_snoozed(each, known) else None
+        _entity_of(each.facts.key, fields) if live and not _is_snoozed(each, known) else None
         for each, live in zip(alerts, wanted, strict=True)
     ]
 

@@ -10,6 +10,7 @@ down_revision = "6"
 branch_labels = None
 depends_on = None
 
+_BINARY_TEXT = sa.String(length=256).with_variant(sa.String(length=256, collation="C"), "postgresql")
 _INDEXES = {
     "ix_cases_urgency": ["closed", "urgency", "case_id"],
     "ix_cases_newest": ["closed", "last_alert_ms", "case_id"],
@@ -56,7 +57,7 @@ def _create_cases() -> None:
         "cases",
         sa.Column("case_id", sa.Integer(), nullable=False),
         sa.Column("entity_field", sa.String(length=64), nullable=False),
-        sa.Column("entity_value", sa.String(length=256), nullable=False),
+        sa.Column("entity_value", _BINARY_TEXT, nullable=False),
         sa.Column("open_entity", sa.String(length=321), nullable=True),
         sa.Column("status", sa.String(length=8), nullable=False),
         sa.Column("closed", sa.Boolean(), nullable=False),

@@ -63,7 +63,6 @@ export const AlertItem = memo(function AlertItem({
       {onSelect && (
         <Checkbox
           className="alert-select"
-          size="xs"
           checked={isSelected}
           onChange={onSelect}
           aria-label={`Select alert ${formatKey(alert.key, fields)}, ${formatTime(alert.appendTime)}`}

@@ -2,7 +2,8 @@ import { Button, Group, Text } from "@mantine/core";
 import { IconPlayerPause, IconPlayerPlay } from "@tabler/icons-react";
 import { useState } from "react";
 import { useSearchParams } from "react-router";
-import { useRuleNames } from "../api/hooks";
+import { useCan, useRuleNames } from "../api/hooks";
+import { SelectionMarks } from "../cases/SelectionMarks";
 import { EmptyState } from "../components/EmptyState";
 import { PageHeader, usePageTitle } from "../components/PageHeader";
 import { QueryResult } from "../components/QueryResult";
@@ -17,7 +18,7 @@ import { SearchFields } from "./SearchFields";
 import { SnoozeList } from "./SnoozeList";
 import { type AlertListView, queryOf, useAlerts } from "./useAlerts";
 
-/** New alerts as they arrive, newest first, or the alerts of a search. The list pauses while an alert is open. */
+/** New alerts as they arrive, newest first, or the alerts of a search. The list pauses while an alert is open or selected. */
 export function AlertsPage() {
   usePageTitle("Alerts");
   const [params, setParams] = useSearchParams();
@@ -25,8 +26,10 @@ export function AlertsPage() {
   const outage = useOutage();
   const [paused, setPaused] = useState(false);
   const [open, setOpen] = useState<string | null>(null);
+  const [selected, setSelected] = useState<ReadonlySet<string>>(new Set());
+  const can = useCan();
   const filter = filterOf(params);
-  const view = useAlerts(filter, paused || open !== null);
+  const view = useAlerts(filter, paused || open !== null || selected.size > 0);
   const change = (members: Partial<AlertFilter>) =>
     setParams((old) => new URLSearchParams(parametersOf({ ...filterOf(old), ...members })), { replace: true });
   const query = new URLSearchParams(parametersOf(filter)).toString();
@@ -39,6 +42,7 @@ export function AlertsPage() {
             variant="light"
             onClick={() => {
               setOpen(null);
+              setSelected(new Set());
               setPaused(false);
             }}
           >
@@ -64,6 +68,7 @@ export function AlertsPage() {
             <EmptyState>{emptyText(query !== "", Boolean(outage))}</EmptyState>
           ) : (
             <>
+              {can("mark") && <SelectionMarks selected={selected} setSelected={setSelected} onMarked={view.reload} />}
               <AlertItems
                 view={view}
                 open={open}
@@ -72,6 +77,7 @@ export function AlertsPage() {
                   setOpen(null);
                   view.reload();
                 }}
+                {...(can("mark") ? { selected, setSelected } : {})}
               />
               <OlderAlerts view={view} />
             </>

@@ -148,7 +148,7 @@ function Facts({ detail }: { detail: CaseDetail }) {
       <Fact name="Latest alert">
         <Timestamp ms={detail.lastAlert} />
       </Fact>
-      <Fact name="Payments and aggregates">
+      <Fact name="Payments">
         <Link to={entityPath(detail.entityField, detail.entityValue)}>Entity page</Link>
       </Fact>
     </dl>

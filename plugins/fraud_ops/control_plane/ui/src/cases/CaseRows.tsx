@@ -38,7 +38,9 @@ export function CaseRows({ label, cases, address = "" }: { label: string; cases:
           <Table.Td>
             <StatusChip row={row} />
           </Table.Td>
-          <Table.Td className="wrap">{row.assignee ?? <span className="dimmed">Unassigned</span>}</Table.Td>
+          <Table.Td className="wrap" style={{ minWidth: "6.5rem" }}>
+            {row.assignee ?? <span className="dimmed">Unassigned</span>}
+          </Table.Td>
           <Table.Td className="number">
             {formatNumber(row.alerts)}
             <div className="dimmed small">{formatNumber(row.unreviewed)} unreviewed</div>

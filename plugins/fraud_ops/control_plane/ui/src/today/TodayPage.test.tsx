@@ -61,7 +61,7 @@ test("the page shows figures, rules, payers and changes of the day", async () =>
     "href",
     "/alerts?ruleId=5&shadow=false&since=24h",
   );
-  const payers = await screen.findByRole("table", { name: "Payer with the most alerts" });
+  const payers = await screen.findByRole("table", { name: "Most alerts by Payer" });
   expect(within(payers).getByRole("link", { name: "42" })).toHaveAttribute("href", "/alerts?entity=payeeId%3A42");
   expect(screen.getByText(/revision 3, ben: seen/u)).toBeVisible();
 });

@@ -76,10 +76,10 @@ function Figures({ today }: { today: Today }) {
           <Link to="/alerts?verdict=UNREVIEWED&shadow=false&since=24h">{formatNumber(today.unreviewed)}</Link>
         </Fact>
         <Fact name="Open cases">
-          <Link to="/cases">{formatNumber(today.openCases)}</Link>{" "}
-          <Link to="/cases?owner=unassigned" className="small">
-            {formatNumber(today.unassignedCases)} unassigned
-          </Link>
+          <Link to="/cases">{formatNumber(today.openCases)}</Link>
+        </Fact>
+        <Fact name="Unassigned cases">
+          <Link to="/cases?owner=unassigned">{formatNumber(today.unassignedCases)}</Link>
         </Fact>
         <Fact name="Shadow alerts">
           <Link to="/alerts?shadow=true&since=24h">{formatNumber(today.shadowAlerts)}</Link>
@@ -160,7 +160,7 @@ function TopRules({ rules }: { rules: Today["rules"] }) {
 function TopKeys({ keys: { field, values } }: { keys: Today["keys"][number] }) {
   const { data } = useSchema();
   const label = fieldLabel(field, data?.fields ?? []);
-  const title = `${label} with the most alerts`;
+  const title = `Most alerts by ${label}`;
   return (
     <Section title={title} empty={values.length === 0 ? "No alerts" : null}>
       <Table className="rows" aria-label={title}>
