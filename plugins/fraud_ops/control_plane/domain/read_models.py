@@ -51,6 +51,7 @@ __all__ = [
     "RuleChanged",
     "RuleInput",
     "RuleWithForms",
+    "ShadowFigures",
     "Snooze",
     "StoredRule",
     "Validation",
@@ -274,6 +275,16 @@ class Mark(ReadModel):
     verdict: MarkVerdict
     who: str
     at_ms: EpochMs = Field(serialization_alias="at")
+
+
+class ShadowFigures(ReadModel):
+    """The alerts of a rule since it became a shadow rule with its present document, and their marks."""
+
+    since_ms: EpochMs = Field(serialization_alias="since")
+    until_ms: EpochMs = Field(serialization_alias="until")
+    alerts: int
+    fraud: int
+    not_fraud: int
 
 
 class Snooze(ReadModel):

@@ -33,13 +33,23 @@ from fraud_ops.control_plane.domain.read_models import (
     RuleChanged,
     RuleInput,
     RuleWithForms,
+    ShadowFigures,
     Snooze,
     StoredRule,
     Validation,
 )
 from fraud_ops.control_plane.domain.roles import Actor, Role
 from fraud_ops.control_plane.domain.rule_input import RuleReader
-from fraud_ops.control_plane.service import audit, bindings, imports, quality, rule_queries, transitions, validation
+from fraud_ops.control_plane.service import (
+    approval_figures,
+    audit,
+    bindings,
+    imports,
+    quality,
+    rule_queries,
+    transitions,
+    validation,
+)
 from fraud_ops.control_plane.service.alerts.saved_searches import AlertSearches
 from fraud_ops.control_plane.service.approvals import decide
 from fraud_ops.control_plane.service.cases.service import CaseService
@@ -219,6 +229,13 @@ class ControlService:
         self._check_page(limit)
         with self._database.reading() as session:
             return rule_queries.approvals(session, open_only=open_only, limit=limit, before=storable_bound(before))
+
+    def approval_figures(self, approval_id: int) -> tuple[Document, ShadowFigures | None]:
+        """Read the rule of a request, without its state, and its figures as a shadow rule. Raises NotFound."""
+        with self._database.reading() as session:
+            document = approval_figures.requested_rule(session, storable_id(approval_id))
+            days = self._settings.bounds.alert_days
+            return document, approval_figures.shadow_figures(session, document, self._clock_ms(), days)
 
     def decide(self, actor: Actor, approval_id: int, *, approve: bool, comment: str = "") -> Approval:
         """Approve or reject a request. Users withdraw their own requests by rejecting them.

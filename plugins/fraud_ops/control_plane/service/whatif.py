@@ -9,16 +9,18 @@ import sys
 import threading
 import uuid
 from collections import OrderedDict, deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import StrEnum
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import msgspec
 
 from fraud_ops.control_plane.domain.errors import LimitReached, NotFound, RequestRefused
+from fraud_ops.control_plane.service.approval_figures import saved_what_if
 from fraud_rules.batch.archive.manifest import Table
 from fraud_rules.batch.archive.store import ArchiveStore
 from fraud_rules.configuration.project import HOME_VARIABLE, Project
@@ -122,6 +124,10 @@ class WhatIfRunner:
         if run is None:
             raise NotFound("this what-if does not exist; the API server may have restarted since")
         return run
+
+    def saved(self, document: Mapping[str, Any]) -> tuple[str, dict[str, Any]] | None:
+        """Find the newest saved what-if of a rule, given without its state: the name of its report, and its result."""
+        return saved_what_if(self._archive, document)
 
     def days(self) -> list[Day]:
         """List the archived days, ascending. Raises ArchiveDamaged."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from statistics import median_low
+from typing import Any, Final
 
 from fraud_ops.control_plane.feed.events import FeedBatch
 from fraud_ops.control_plane.web.problems import reasons_shown
@@ -11,7 +12,9 @@ from fraud_ops.control_plane.web.schemas import rules
 from fraud_ops.control_plane.web.schemas.detector import ProgressPoint
 from fraud_rules.logs.rule_status import RuleOperation, WarmUpReport
 
-__all__ = ["activation_of", "pending_activation", "point_of"]
+__all__ = ["REPORTS", "activation_of", "pending_activation", "point_of", "saved_what_if_of"]
+
+REPORTS: Final = "/fraud-reports/whatif/"
 
 
 def activation_of(operation: RuleOperation) -> rules.Activation:
@@ -51,6 +54,20 @@ def pending_activation(version: int, rule_id: int | None, list_name: str | None 
         batch_id=None,
         time=None,
         warm_up=None,
+    )
+
+
+def saved_what_if_of(name: str, result: Mapping[str, Any]) -> rules.SavedWhatIf:
+    """Convert the result of a saved what-if. `name` is that of its report."""
+    return rules.SavedWhatIf(
+        at=result["evaluatedMs"],
+        report=f"{REPORTS}{name}/report.html",
+        days=result["days"],
+        transactions=result["transactions"],
+        fires=result["fires"],
+        suppressed=result["suppressed"],
+        keys=result["keys"],
+        labels=result.get("labels"),
     )
 
 

@@ -59,6 +59,7 @@ ROUTES = [
     Route("POST", "/rules/7/state", ANALYST, 404, {"state": "SHADOW"}, IF_MATCH),
     Route("POST", "/rules/7/rollback", ANALYST, 404, {"revision": 1}, IF_MATCH),
     Route("GET", "/approvals", VIEWER, 200),
+    Route("GET", "/approvals/7/figures", VIEWER, 404),
     Route("POST", "/approvals/7/approve", APPROVER, 404, {}),
     Route("POST", "/approvals/7/reject", ANALYST, 404, {}),
     Route("POST", "/controls", ADMIN, 202, {"control": "EXPORT_RULES_CURRENT"}),

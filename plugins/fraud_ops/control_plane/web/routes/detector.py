@@ -16,7 +16,7 @@ from fraud_ops.control_plane.service.panel import Panel
 from fraud_ops.control_plane.service.whatif import WhatIfQuestion, WhatIfRun, WhatIfStatus
 from fraud_ops.control_plane.web.answer import answer
 from fraud_ops.control_plane.web.auth import CurrentActor
-from fraud_ops.control_plane.web.convert import point_of
+from fraud_ops.control_plane.web.convert import REPORTS, point_of
 from fraud_ops.control_plane.web.dependencies import CurrentPlane
 from fraud_ops.control_plane.web.load.lanes import LaneName
 from fraud_ops.control_plane.web.problems import WebError, problem
@@ -31,8 +31,6 @@ from fraud_rules.monitoring.liveness import Severity
 __all__ = ["routes"]
 
 routes = router("detector")
-
-_REPORTS = "/fraud-reports/whatif/"
 
 
 @routes.get("/progress", response_model=schemas.Progress, openapi_extra=least("viewer"))
@@ -162,4 +160,4 @@ def _report(result: dict[str, object]) -> str | None:
     at_ms, rule = result.get("evaluatedMs"), result.get("rule")
     if not isinstance(at_ms, int) or not isinstance(rule, dict):
         return None
-    return f"{_REPORTS}{report_name(at_ms, rule.get('ruleId'))}/report.html"
+    return f"{REPORTS}{report_name(at_ms, rule.get('ruleId'))}/report.html"

@@ -12,7 +12,7 @@ from fraud_ops.control_plane.domain.read_models import RuleInput, RuleWithForms
 from fraud_ops.control_plane.web import rows
 from fraud_ops.control_plane.web.answer import MEDIA_TYPES, answer, file_of
 from fraud_ops.control_plane.web.auth import CurrentActor
-from fraud_ops.control_plane.web.convert import activation_of
+from fraud_ops.control_plane.web.convert import activation_of, saved_what_if_of
 from fraud_ops.control_plane.web.dependencies import CurrentPlane
 from fraud_ops.control_plane.web.load.lanes import LaneName
 from fraud_ops.control_plane.web.preconditions import IfMatch, revision_read
@@ -152,6 +152,18 @@ def list_approvals(
     """List the requests for approval that are open; with `open=false`, also those that are decided."""
     page = plane.service.approvals(open_only=open_only, limit=limit, before=before)
     return answer(schemas.Approvals(items=list(page.items), next=page.next))
+
+
+@routes.get(
+    "/approvals/{approval_id}/figures",
+    response_model=schemas.ApprovalFigures,
+    openapi_extra=least("viewer", LaneName.READS),
+)
+def get_approval_figures(plane: CurrentPlane, approval_id: Id) -> Response:
+    """Read the shadow alerts and the newest what-if of the rule that awaits approval."""
+    document, shadow = plane.service.approval_figures(approval_id)
+    found = plane.what_ifs.saved(document)
+    return answer(schemas.ApprovalFigures(shadow=shadow, what_if=None if found is None else saved_what_if_of(*found)))
 
 
 @routes.post("/approvals/{approval_id}/approve", response_model=read_models.Approval, openapi_extra=least("approver"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -14,12 +14,14 @@ from fraud_ops.control_plane.domain.read_models import (
     EpochMs,
     ProblemReason,
     Revision,
+    ShadowFigures,
     StoredRule,
 )
 from fraud_ops.control_plane.web.schemas.base import Comment, Document, Request, ResponseModel, RuleId, RuleText
 
 __all__ = [
     "Activation",
+    "ApprovalFigures",
     "Approvals",
     "ControlRequest",
     "Decision",
@@ -32,6 +34,7 @@ __all__ = [
     "RuleDetail",
     "RuleRow",
     "Rules",
+    "SavedWhatIf",
     "StateRequest",
     "ValidateRequest",
     "Version",
@@ -80,6 +83,26 @@ class Approvals(ResponseModel):
 
     items: list[Approval]
     next: str | None
+
+
+class SavedWhatIf(ResponseModel):
+    """A saved what-if of a rule. `labels` has the caught frauds and false alerts; null without labels."""
+
+    at: EpochMs
+    report: str = Field(description="The address of the report.")
+    days: list[str]
+    transactions: int
+    fires: int
+    suppressed: int
+    keys: int
+    labels: dict[str, Any] | None
+
+
+class ApprovalFigures(ResponseModel):
+    """Figures about the rule of a request: as a shadow rule, and in its newest what-if. Null if there are none."""
+
+    shadow: ShadowFigures | None
+    what_if: SavedWhatIf | None
 
 
 class Quality(ResponseModel):

@@ -179,6 +179,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/approvals/{approval_id}/figures": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Approval Figures
+         * @description Read the shadow alerts and the newest what-if of the rule that awaits approval.
+         */
+        get: operations["getApprovalFigures"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/approvals/{approval_id}/reject": {
         parameters: {
             query?: never;
@@ -1625,6 +1645,14 @@ export interface components {
              */
             ruleId: number | null;
             target: components["schemas"]["StateName"] | null;
+        };
+        /**
+         * ApprovalFigures
+         * @description Figures about the rule of a request: as a shadow rule, and in its newest what-if. Null if there are none.
+         */
+        ApprovalFigures: {
+            shadow: components["schemas"]["ShadowFigures"] | null;
+            whatIf: components["schemas"]["SavedWhatIf"] | null;
         };
         /**
          * Approvals
@@ -3455,6 +3483,33 @@ export interface components {
             items: components["schemas"]["SavedSearch"][];
         };
         /**
+         * SavedWhatIf
+         * @description A saved what-if of a rule. `labels` has the caught frauds and false alerts; null without labels.
+         */
+        SavedWhatIf: {
+            /** At */
+            at: number;
+            /** Days */
+            days: string[];
+            /** Fires */
+            fires: number;
+            /** Keys */
+            keys: number;
+            /** Labels */
+            labels: {
+                [key: string]: unknown;
+            } | null;
+            /**
+             * Report
+             * @description The address of the report.
+             */
+            report: string;
+            /** Suppressed */
+            suppressed: number;
+            /** Transactions */
+            transactions: number;
+        };
+        /**
          * SchemaShown
          * @description The fields, aggregators, operators and members that rules may use. `limits` has inclusive bounds by name.
          */
@@ -3475,6 +3530,22 @@ export interface components {
             operators: string[];
             /** States */
             states: string[];
+        };
+        /**
+         * ShadowFigures
+         * @description The alerts of a rule since it became a shadow rule with its present document, and their marks.
+         */
+        ShadowFigures: {
+            /** Alerts */
+            alerts: number;
+            /** Fraud */
+            fraud: number;
+            /** Notfraud */
+            notFraud: number;
+            /** Since */
+            since: number;
+            /** Until */
+            until: number;
         };
         /**
          * Snooze
@@ -4250,6 +4321,37 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Approval"];
+                };
+            };
+            /** @description A problem. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    getApprovalFigures: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                approval_id: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ApprovalFigures"];
                 };
             };
             /** @description A problem. */

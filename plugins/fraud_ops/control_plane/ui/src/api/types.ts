@@ -7,6 +7,7 @@ export type Alert = Schemas["Alert"];
 export type AlertBatch = Schemas["AlertBatch"];
 export type Alerts = Schemas["Alerts"];
 export type Approval = Schemas["Approval"];
+export type ApprovalFigures = Schemas["ApprovalFigures"];
 export type Approvals = Schemas["Approvals"];
 export type Audits = Schemas["Audits"];
 export type ArchivedDays = Schemas["ArchivedDays"];

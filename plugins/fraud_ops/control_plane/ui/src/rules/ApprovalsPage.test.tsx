@@ -1,5 +1,5 @@
 // @vitest-environment jsdom
-import { screen, waitFor } from "@testing-library/react";
+import { screen, waitFor, within } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { http, HttpResponse } from "msw";
 import { expect, test } from "vitest";
@@ -9,7 +9,7 @@ import { renderPage } from "../testing/renderPage";
 import { ANALYST, approval, rule } from "../testing/samples";
 import ApprovalsPage from "./ApprovalsPage";
 
-mockServer(
+const server = mockServer(
   http.get(`*${API}/me`, () => HttpResponse.json(ANALYST)),
   http.get(`*${API}/rules`, () => HttpResponse.json({ items: [rule()], next: null })),
   http.get(`*${API}/approvals`, ({ request }) => {
@@ -18,7 +18,28 @@ mockServer(
     if (parameters.has("before")) return HttpResponse.json({ items: [approval(2)], next: null });
     return HttpResponse.json({ items: [approval(4), approval(3)], next: "3" });
   }),
+  http.get(`*${API}/approvals/:id/figures`, () =>
+    HttpResponse.json({
+      shadow: { since: SINCE, until: SINCE + 4 * 86_400_000, alerts: 30, fraud: 3, notFraud: 5 },
+      whatIf: hasWhatIf
+        ? {
+            at: SINCE,
+            report: "/fraud-reports/whatif/1/report.html",
+            days: ["2026-01-01", "2026-01-02"],
+            transactions: 9,
+            fires: 11,
+            suppressed: 0,
+            keys: 2,
+            labels: LABELS,
+          }
+        : null,
+    }),
+  ),
 );
+
+const LABELS = { fraud: 16, notFraud: 40, outside: 0, skipped: {}, caught: 14, falseAlerts: 3, suppressed: 0 };
+const SINCE = Date.UTC(2026, 0, 1);
+let hasWhatIf = true;
 
 const listed = () => screen.getAllByRole("article").length;
 
@@ -36,4 +57,36 @@ test("decided requests are a separate list", async () => {
   await waitFor(() => expect(listed()).toBe(2));
   await userEvent.click(screen.getByRole("switch", { name: "Show decided" }));
   await waitFor(() => expect(listed()).toBe(1));
+});
+
+test("an approver sees shadow alerts, labels and expected alerts per day", async () => {
+  renderPage(<ApprovalsPage />);
+  const figures = await screen.findByRole("region", { name: "Figures of request 4" });
+  const fact = async (name: string) => (await within(figures).findByText(name)).nextElementSibling;
+  expect(await fact("Shadow alerts")).toHaveTextContent("30 since");
+  expect(await fact("Shadow alerts per day")).toHaveTextContent("7.5");
+  expect(await fact("Marked shadow alerts")).toHaveTextContent("3 fraud, 5 not fraud");
+  expect(await fact("Expected alerts per day")).toHaveTextContent("5.5");
+  expect(await fact("What-if")).toHaveTextContent("11 alerts in 2 days to 2026-01-02");
+  expect(await fact("Confirmed frauds caught")).toHaveTextContent("14 of 16");
+  expect(await fact("False alerts")).toHaveTextContent("3 of 40");
+});
+
+test("a user runs the what-if of the requested rule on the page", async () => {
+  hasWhatIf = false;
+  const started: unknown[] = [];
+  server.use(
+    http.post(`*${API}/whatif`, async ({ request }) => {
+      started.push(await request.json());
+      hasWhatIf = true;
+      return HttpResponse.json({ id: "0123456789ab" }, { status: 202 });
+    }),
+    http.get(`*${API}/whatif/0123456789ab`, () => HttpResponse.json({ status: "DONE", progress: 1, result: {} })),
+  );
+  renderPage(<ApprovalsPage />);
+  const figures = await screen.findByRole("region", { name: "Figures of request 4" });
+  expect(await within(figures).findByText("No what-if of this version of the rule yet")).toBeVisible();
+  await userEvent.click(within(figures).getByRole("button", { name: "Run what-if of 7 days" }));
+  expect(await within(figures).findByText("Expected alerts per day")).toBeVisible();
+  expect(started).toEqual([{ document: approval(4).document, days: 7, windows: false }]);
 });

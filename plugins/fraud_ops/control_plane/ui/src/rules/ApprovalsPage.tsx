@@ -14,6 +14,7 @@ import { PageHeader, usePageTitle } from "../components/PageHeader";
 import { QueryResult } from "../components/QueryResult";
 import { RuleText } from "../components/RuleText";
 import { Timestamp } from "../components/Timestamp";
+import { ApprovalFigures } from "./ApprovalFigures";
 import { changesBetween } from "./changes";
 import { DecisionForm, DECISIONS, requestText } from "./PendingApproval";
 
@@ -110,6 +111,7 @@ function ApprovalItem({
       {row && approval.decision === null && approval.action !== "state" && (
         <ChangeTable changes={changesBetween(row.document, approval.document)} />
       )}
+      {approval.decision === null && approval.ruleId !== null && me && <ApprovalFigures approval={approval} me={me} />}
       {approval.decision === null ? (
         me && <DecisionForm approval={approval} me={me} />
       ) : (

@@ -3,9 +3,8 @@ import { Button, Group, NumberInput, Progress, Slider, Text } from "@mantine/cor
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { parseNumber, toText } from "../api/exactJson";
-import { useApiMutation } from "../api/hooks";
 import { get } from "../api/http";
-import type { ArchivedDays, RuleDocument, WhatIf, WhatIfResult, WhatIfStarted } from "../api/types";
+import type { ArchivedDays, WhatIf, WhatIfResult } from "../api/types";
 import { EmptyState } from "../components/EmptyState";
 import { ErrorAlert } from "../components/ErrorAlert";
 import { Fact } from "../components/Fact";
@@ -16,8 +15,8 @@ import { formatNumber } from "../format";
 import type { RuleEdit } from "./useRuleEdit";
 import { CaughtAtLimit, LabelFacts, LabelNotes, labelPoint, PrecisionChart, Suggestions } from "./WhatIfLabels";
 import { OverlapTable, TopKeys, WindowTable } from "./WhatIfTables";
+import { useWhatIf } from "./useWhatIf";
 
-const POLL_MS = 700;
 const ARCHIVE_POLL_MS = 10_000;
 
 export interface WhatIfProps {
@@ -36,23 +35,7 @@ export function WhatIfPanel({ edit, busy }: WhatIfProps) {
     ...(alertsPerDay === "" ? {} : { alertsPerDay: Number(alertsPerDay) }),
     ...(precision === "" ? {} : { precision: Number(precision) / 100 }),
   };
-  const start = useApiMutation<RuleDocument, WhatIfStarted>(
-    (document) => ({
-      path: "/whatif",
-      method: "POST",
-      body: { document, days: Number(days), windows: true, ...wishes },
-    }),
-    { quiet: true },
-  );
-  const id = start.data?.body.id;
-  const answer = useQuery({
-    queryKey: ["whatif", id],
-    queryFn: ({ signal }) => get<WhatIf>(`/whatif/${id ?? ""}`, signal),
-    enabled: id !== undefined,
-    // The server does not restore a run that it has forgotten, so polling stops after an error.
-    refetchInterval: ({ state: { data, error } }) =>
-      error !== null || data?.status === "DONE" || data?.status === "FAILED" ? false : POLL_MS,
-  });
+  const { start, id, answer } = useWhatIf();
   const archived = useQuery({
     queryKey: ["archived-days"],
     queryFn: ({ signal }) => get<ArchivedDays>("/archived-days", signal),
@@ -100,7 +83,7 @@ export function WhatIfPanel({ edit, busy }: WhatIfProps) {
           size="sm"
           disabled={document === null || days === "" || hasNoDays}
           loading={start.isPending}
-          onClick={() => document && start.mutate(document)}
+          onClick={() => document && start.mutate({ document, days: Number(days), windows: true, ...wishes })}
         >
           Run what-if
         </Button>

@@ -1,0 +1,89 @@
+"""Figures for the approver of a rule: its alerts as a shadow rule, and the newest saved what-if of the same rule."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from decimal import Decimal
+from itertools import islice, takewhile
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session
+
+from fraud_ops.control_plane.domain.canonical import document_of
+from fraud_ops.control_plane.domain.errors import NotFound
+from fraud_ops.control_plane.domain.lifecycle import StateName
+from fraud_ops.control_plane.domain.read_models import ShadowFigures
+from fraud_ops.control_plane.store.alert_models import AlertRow
+from fraud_ops.control_plane.store.models import ApprovalRow, MarkRow, RevisionRow
+from fraud_rules.batch.whatif.place import FOLDER
+from fraud_rules.kafka.decoding import UNDECODABLE
+
+__all__ = ["requested_rule", "saved_what_if", "shadow_figures"]
+
+_DAY_MS: Final = 86_400_000
+_MOST_READ: Final = 20
+_STATE: Final = "ruleState"
+
+_decode = msgspec.json.Decoder(dict[str, Any], float_hook=Decimal).decode
+
+
+def requested_rule(session: Session, approval_id: int) -> dict[str, Any]:
+    """The rule of a request for approval, without its state. Raises NotFound for a request about a list too."""
+    request = session.get(ApprovalRow, approval_id)
+    if request is None or request.rule_id is None:
+        raise NotFound(f"approval {approval_id} of a rule does not exist")
+    return _content(document_of(request.document)) | {"ruleId": request.rule_id}
+
+
+def shadow_figures(session: Session, document: Mapping[str, Any], now_ms: int, alert_days: int) -> ShadowFigures | None:
+    """Count the shadow alerts of a rule since it became a shadow rule with this document; None if it is none.
+
+    The alert index has the alerts of the last `alert_days` days.
+    """
+    rule_id = document["ruleId"]
+    newest_first = select(RevisionRow).where(RevisionRow.rule_id == rule_id).order_by(RevisionRow.revision.desc())
+    same = list(takewhile(lambda each: _is_shadow_of(each, document), session.scalars(newest_first)))
+    if not same:
+        return None
+    since_ms = max(same[-1].at_ms, now_ms - alert_days * _DAY_MS)
+    wanted = AlertRow.rule_id == rule_id, AlertRow.shadow.is_(True), AlertRow.append_ms >= since_ms
+    alerts = session.scalar(select(func.count()).select_from(AlertRow).where(*wanted)) or 0
+    marks = select(MarkRow.verdict, func.count()).join(AlertRow, AlertRow.alert_id == MarkRow.alert_id).where(*wanted)
+    verdicts = {verdict: int(count) for verdict, count in session.execute(marks.group_by(MarkRow.verdict))}
+    return ShadowFigures(
+        since_ms=since_ms,
+        until_ms=now_ms,
+        alerts=alerts,
+        fraud=verdicts.get("FRAUD", 0),
+        not_fraud=verdicts.get("NOT_FRAUD", 0),
+    )
+
+
+def saved_what_if(archive: Path, document: Mapping[str, Any]) -> tuple[str, dict[str, Any]] | None:
+    """Find the newest saved what-if of a rule with this document: the name of its report, and its result.
+
+    Only the newest reports of the rule's id are read.
+    """
+    folders = sorted((archive / FOLDER).glob(f"*-rule-{document['ruleId']}"), reverse=True)
+    for folder in islice(folders, _MOST_READ):
+        try:
+            result = _decode((folder / "result.json").read_bytes())
+        except (OSError, *UNDECODABLE):
+            continue  # a report that is removed, or not written completely
+        rule = result.get("rule")
+        if isinstance(rule, dict) and _content(rule) == document:
+            return folder.name, result
+    return None
+
+
+def _is_shadow_of(revision: RevisionRow, document: Mapping[str, Any]) -> bool:
+    content = _content(document_of(revision.document)) | {"ruleId": revision.rule_id}
+    return revision.state == StateName.SHADOW.value and content == document
+
+
+def _content(document: Mapping[str, Any]) -> dict[str, Any]:
+    """The members of a rule except its state."""
+    return {name: value for name, value in document.items() if name != _STATE}

@@ -1,0 +1,77 @@
+"""The figures beside a request for approval: shadow alerts since the rule has its document, and the saved what-if."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from fraud_ops.control_plane.domain.errors import NotFound
+from fraud_ops.control_plane.domain.lifecycle import StateName
+from fraud_ops.control_plane.service.alerts.index import AlertIndex
+from fraud_ops.control_plane.service.approval_figures import saved_what_if, shadow_figures
+from fraud_rules.batch.whatif.place import FOLDER, report_name
+from fraud_rules.codec.rules.codec import encode_document, parse_rule_record
+from fraud_rules.model.rule import Rule
+from tests.support.control_plane.alerts import alert
+from tests.support.control_plane.scene import ANN, LIMITS, RULE, SCHEMA, Scene, rule_input
+
+DAY_MS = 86_400_000
+
+
+def shadow_alert(scene: Scene, at_s: int, number: int, rule_id: int) -> str:
+    """Index a shadow alert `at_s` seconds after the scene's clock, and return its id."""
+    found = alert(scene.clock.now_ms // 1_000 + at_s + number, rule_id, shadow=True)
+    with scene.database.writing() as session:
+        AlertIndex(SCHEMA).add(session, [found])
+    return found.facts.alert_id
+
+
+def test_shadow_alerts_count_since_the_rule_has_its_document(scene: Scene) -> None:
+    detail = scene.service.create(ANN, rule_input(ruleId=1))
+    detail = scene.service.change_state(ANN, 1, detail.row.revision, StateName.SHADOW)
+    shadow_alert(scene, 10, 0, 1)
+    scene.clock.now_ms += DAY_MS
+    detail = scene.service.edit(ANN, 1, detail.row.revision, rule_input(ruleId=1, limit=30))
+    since_ms = scene.clock.now_ms
+    ids = [shadow_alert(scene, 10, number, 1) for number in range(4)]
+    shadow_alert(scene, 20, 0, 2)
+    for alert_id, verdict in zip(ids, ("FRAUD", "NOT_FRAUD", "FRAUD"), strict=False):
+        scene.service.mark(ANN, alert_id, 1, 3, "FRAUD" if verdict == "FRAUD" else "NOT_FRAUD")
+    scene.clock.now_ms += DAY_MS
+    scene.another(four_eyes=True).change_state(ANN, 1, detail.row.revision, StateName.ACTIVE)
+    request = scene.service.approvals().items[0]
+    document, shadow = scene.service.approval_figures(request.id)
+    evaluated = parse_rule_record(encode_document({**document, "ruleState": "ACTIVE"}), SCHEMA, LIMITS)
+    assert isinstance(evaluated, Rule)
+    assert {**evaluated.document, "ruleState": None} == {**document, "ruleState": None}, "a saved what-if has it"
+    assert shadow is not None and (shadow.since_ms, shadow.until_ms) == (since_ms, since_ms + DAY_MS)
+    assert (shadow.alerts, shadow.fraud, shadow.not_fraud) == (4, 2, 1)
+    with scene.database.reading() as session:
+        pruned = shadow_figures(session, document, since_ms + 3 * DAY_MS, 1)
+        other = shadow_figures(session, {**document, "limit": 31}, scene.clock.now_ms, 30)
+    assert pruned is not None and (pruned.since_ms, pruned.alerts) == (since_ms + 2 * DAY_MS, 0), "the alert index"
+    assert other is None, "another document has no shadow alerts"
+    with pytest.raises(NotFound):
+        scene.service.approval_figures(99)
+
+
+def test_the_newest_what_if_of_the_same_document_is_found(tmp_path: Path) -> None:
+    document = {**RULE, "ruleId": 1}
+
+    def save(at_ms: int, content: str) -> None:
+        folder = tmp_path / FOLDER / report_name(at_ms, 1)
+        folder.mkdir(parents=True)
+        (folder / "result.json").write_text(content)
+
+    save(1_000, json.dumps({"rule": {**document, "ruleState": "ACTIVE"}, "fires": 1}))
+    save(2_000, json.dumps({"rule": {**document, "ruleState": "SHADOW", "limit": 20.0}, "fires": 2}))
+    save(3_000, json.dumps({"rule": {**document, "limit": 21}, "fires": 3}))
+    save(4_000, "{")
+    (tmp_path / FOLDER / report_name(5_000, 1)).mkdir()
+    assert saved_what_if(tmp_path, document) == (report_name(2_000, 1), {
+        "rule": {**document, "ruleState": "SHADOW", "limit": 20}, "fires": 2,
+    })  # fmt: skip
+    assert saved_what_if(tmp_path, {**document, "limit": 22}) is None
+    assert saved_what_if(tmp_path / "no-archive", document) is None
