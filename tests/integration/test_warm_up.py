@@ -216,10 +216,14 @@ def test_the_past_comes_from_the_archive_if_retention_has_removed_it(site: Site)
         archived(site.installation)
         site.remove_past()
         of_archive = site.publish(ruleId=2, groupingKeyNames=["beneficiaryId"])
-        site.await_state(of_archive, WarmUpState.REQUESTED)
-        (outcome,) = site.warm_up()
+        site.pay(now_ms())  # belongs to the past of the second request only
+        edited = site.publish(ruleId=2, groupingKeyNames=["beneficiaryId"], limit=PAST // 4 - 1)
+        site.await_state(edited, WarmUpState.REQUESTED)
+        outcome, second = site.warm_up()  # the requests of one grouping read the past once
         assert outcome["refused"] == "" and outcome["rows"] > PAST
+        assert (second["version"], second["refused"]) == (edited, "") and second["rows"] > PAST
         site.await_state(of_archive, WarmUpState.WARM)
+        site.await_state(edited, WarmUpState.WARM)
         alert = next(each for each in site.alerts_of(site.pay(now_ms())) if each["ruleId"] == 2)
         assert alert["windowCount"] > PAST // 2 and alert["windowComplete"]
 

@@ -9,18 +9,25 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 from pyspark.sql import SparkSession
 
 from fraud_rules.batch.archive.store import ArchiveStore
-from fraud_rules.batch.warm_up.sources import Past, find_past
-from fraud_rules.batch.warm_up.stages import KEYED_SCHEMA, PART_SCHEMA, CollectStage, PastReader, decode_part
+from fraud_rules.batch.warm_up.sources import Past, find_past, parts_of
+from fraud_rules.batch.warm_up.stages import (
+    KEYED_SCHEMA,
+    PART_SCHEMA,
+    CollectStage,
+    PastReader,
+    RequestedPart,
+    decode_part,
+)
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.errors import WarmUpFailed
 from fraud_rules.kafka.connection import KafkaConnection
@@ -30,7 +37,7 @@ from fraud_rules.logs.open_warm_ups import open_requests
 from fraud_rules.logs.rule_status import RuleOperation, WarmUpState, read_rules
 from fraud_rules.logs.warm_up_log import WarmUpLog, WarmUpPart, WarmUpResult, digest_of
 from fraud_rules.model.rule import Rule
-from fraud_rules.model.ruleset import RuleTimeline
+from fraud_rules.model.ruleset import Grouping, RuleTimeline
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.model.warm_up import WarmUpRequest, is_current, request_at
 from fraud_rules.runtime.clock import now_ms
@@ -75,6 +82,14 @@ class WarmUpOutcome(msgspec.Struct, frozen=True, rename="camel"):
     digest: str
 
 
+class FoundPast(NamedTuple):
+    """A request with its past, and the detector's report about it."""
+
+    request: WarmUpRequest
+    past: Past
+    report: RuleOperation
+
+
 class WarmUpSummary(msgspec.Struct, frozen=True, rename="camel"):
     """The outcomes of a run, in the order of their rule records."""
 
@@ -91,49 +106,58 @@ def warm_up(job: WarmUpJob) -> WarmUpSummary:
     require_broker(job.kafka)
     waiting = open_requests(job.kafka, job.settings)
     timeline = read_rules(job.kafka, job.schema, job.settings).timeline if waiting else RuleTimeline()
-    outcomes: list[WarmUpOutcome] = []
+    results: list[WarmUpResult] = []
+    found: dict[Grouping, list[FoundPast]] = {}
+    archive = job.archive.latest()
+    for version, report in waiting.items():
+        request = request_at(timeline, version)
+        if request is None or not is_current(request, timeline):
+            results.append(_refusal(job, report, "a clear or the end of the grouping has made it void"))
+            continue
+        past = find_past(request, job.kafka, job.settings, archive)
+        if past.refused:
+            results.append(_refusal(job, report, past.refused))
+        else:
+            found.setdefault(request.fields, []).append(FoundPast(request, past, report))
+    for refusal in results:
+        job.log.write_result(refusal)
     with ExitStack() as stack:
-        spark: SparkSession | None = None
-        for version, report in waiting.items():
-            request = request_at(timeline, version)
-            if request is None or not is_current(request, timeline):
-                result = _refusal(job, report, "a clear or the end of the grouping has made it void")
-            else:
-                past = find_past(request, job.kafka, job.settings, job.archive.latest())
-                if past.refused:
-                    result = _refusal(job, report, past.refused)
-                else:
-                    spark = spark or _spark(job, stack)
-                    result = _collect(job, spark, request, past, report, force=_forces(timeline, request))
-            job.log.write_result(result)
-            outcomes.append(WarmUpOutcome(result.rule_id, version, result.rows, result.refused, result.digest))
+        spark = _spark(job, stack) if found else None
+        for group in found.values():
+            assert spark is not None  # there is a group
+            for each, parts in zip(group, _collect(job, spark, group), strict=True):
+                results.append(_result(job, each, parts, force=_forces(timeline, each.request)))
+                job.log.write_result(results[-1])
+    outcomes = [WarmUpOutcome(each.rule_id, each.version, each.rows, each.refused, each.digest) for each in results]
+    outcomes.sort(key=lambda each: each.version)
     return WarmUpSummary(outcomes, round(time.monotonic() - started, 3))
 
 
-def _collect(
-    job: WarmUpJob,
-    spark: SparkSession,
-    request: WarmUpRequest,
-    past: Past,
-    report: RuleOperation,
-    *,
-    force: bool,
-) -> WarmUpResult:
-    """Collect the history of all key groups."""
-    reading = PastReader(request, past.parts, job.archive, job.schema, job.settings, job.kafka)
-    collecting = CollectStage(request, job.schema, job.settings, job.log)
-    parts: dict[int, WarmUpPart] = {}
-    if past.parts:
-        numbers = spark.range(0, len(past.parts), 1, len(past.parts))
-        keyed = numbers.mapInArrow(reading.run, KEYED_SCHEMA).repartition(job.settings.key_groups, "key_group")
-        with _reported(job, spark, report):
-            try:
-                table = keyed.mapInArrow(collecting.run, PART_SCHEMA).toArrow()
-            except Exception as error:
-                raise job_error(WarmUpFailed, error) from error
-        for blob in table.column(0).to_pylist():
-            part = decode_part(blob)
-            parts[part.key_group] = part
+def _collect(job: WarmUpJob, spark: SparkSession, group: Sequence[FoundPast]) -> list[dict[int, WarmUpPart]]:
+    """Collect the histories of requests of one grouping, by request and key group. The past is read once for all."""
+    found: list[dict[int, WarmUpPart]] = [{} for _ in group]
+    to_read = parts_of([each.past for each in group])
+    if not to_read:
+        return found
+    requests = [RequestedPart(each.request, each.past.ends) for each in group]
+    reading = PastReader([each.request for each in group], to_read, job.archive, job.schema, job.settings, job.kafka)
+    collecting = CollectStage(requests, job.schema, job.settings, job.log)
+    numbers = spark.range(0, len(to_read), 1, len(to_read))
+    keyed = numbers.mapInArrow(reading.run, KEYED_SCHEMA).repartition(job.settings.key_groups, "key_group")
+    with _reported(job, spark, [each.report for each in group]):
+        try:
+            table = keyed.mapInArrow(collecting.run, PART_SCHEMA).toArrow()
+        except Exception as error:
+            raise job_error(WarmUpFailed, error) from error
+    for position, blob in zip(*(column.to_pylist() for column in table.columns), strict=True):
+        part = decode_part(blob)
+        found[position][part.key_group] = part
+    return found
+
+
+def _result(job: WarmUpJob, found: FoundPast, parts: Mapping[int, WarmUpPart], *, force: bool) -> WarmUpResult:
+    """The result of a request with these parts by key group, or a refusal if they exceed the state budget."""
+    request, past, report = found
     every = [parts.get(number, WarmUpPart(number, 0, None, [])) for number in range(job.settings.key_groups)]
     needed = sum(part.rows for part in every) * job.settings.state_bytes_per_event
     if needed > job.settings.state_budget_bytes and not force:
@@ -169,8 +193,8 @@ def _forces(timeline: RuleTimeline, request: WarmUpRequest) -> bool:
 
 
 @contextmanager
-def _reported(job: WarmUpJob, spark: SparkSession, report: RuleOperation) -> Iterator[None]:
-    """Report the progress of Spark's tasks to `rule-operations` while the body runs."""
+def _reported(job: WarmUpJob, spark: SparkSession, reports: Sequence[RuleOperation]) -> Iterator[None]:
+    """Report the progress of Spark's tasks for these requests to `rule-operations` while the body runs."""
     ended = threading.Event()
 
     def run() -> None:
@@ -179,7 +203,9 @@ def _reported(job: WarmUpJob, spark: SparkSession, report: RuleOperation) -> Ite
             share = _completed_share(spark, stages)
             if share >= last + _LEAST_STEP:
                 last = share
-                append_records(job.kafka, job.settings.topics.rule_operations, [_running(report, share)])
+                append_records(
+                    job.kafka, job.settings.topics.rule_operations, [_running(each, share) for each in reports]
+                )
             ended.wait(_POLL_S)
 
     thread = threading.Thread(target=run, name="progress", daemon=True)

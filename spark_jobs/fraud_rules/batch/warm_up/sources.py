@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -12,7 +12,7 @@ from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.reader import TopicReader
 from fraud_rules.model.warm_up import WarmUpRequest
 
-__all__ = ["ArchivedPart", "Past", "TopicPart", "find_past"]
+__all__ = ["ArchivedPart", "Past", "TopicPart", "find_past", "parts_of"]
 
 _PART_RECORDS: Final = 500_000
 _DAY_MS: Final = 86_400_000
@@ -74,6 +74,14 @@ def find_past(request: WarmUpRequest, kafka: KafkaConnection, settings: Detector
     if removed and not archive.files and not parts:
         return Past(refused="retention has removed the transactions before the rule, and there is no archive")
     return Past(ends, (*(ArchivedPart(file, ends) for file in files), *parts))
+
+
+def parts_of(pasts: Sequence[Past]) -> tuple[ArchivedPart | TopicPart, ...]:
+    """The parts of all these pasts, each once. They are in the order of their requests, so the last one ends last."""
+    files = {each.file.path: each.file for past in pasts for each in past.parts if isinstance(each, ArchivedPart)}
+    last = pasts[-1]
+    rest = (each for each in last.parts if isinstance(each, TopicPart))
+    return (*(ArchivedPart(file, last.ends) for file in files.values()), *rest)
 
 
 def _split(partition: int, start: int, end: int) -> Iterator[TopicPart]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -28,13 +28,13 @@ from fraud_rules.model.transaction import TransactionBatch
 from fraud_rules.model.warm_up import WarmUpRequest
 from fraud_rules.runtime.compression import compress, decompress
 
-__all__ = ["KEYED_SCHEMA", "PART_SCHEMA", "CollectStage", "PastReader", "decode_part"]
+__all__ = ["KEYED_SCHEMA", "PART_SCHEMA", "CollectStage", "PastReader", "RequestedPart", "decode_part"]
 
 KEYED_SCHEMA: Final = "key_group int, blob binary"
 """Packed and compressed rows of one key group."""
 
-PART_SCHEMA: Final = "part binary"
-"""An encoded `WarmUpPart`."""
+PART_SCHEMA: Final = "request int, part binary"
+"""An encoded `WarmUpPart`, and the position of its request."""
 
 _KEYED: Final = pa.schema([("key_group", pa.int32()), ("blob", pa.binary())])
 _ROWS: Final = 200_000
@@ -44,9 +44,9 @@ decode_part = msgspec.msgpack.Decoder(WarmUpPart).decode
 
 @dataclass(frozen=True, slots=True)
 class PastReader:
-    """Runs in a worker: reads the parts of the past with these numbers."""
+    """Runs in a worker: reads the parts of the past with these numbers, for requests of one grouping."""
 
-    request: WarmUpRequest
+    requests: Sequence[WarmUpRequest]
     parts: Sequence[ArchivedPart | TopicPart]
     archive: ArchiveStore
     schema: TransactionSchema
@@ -93,18 +93,31 @@ class PastReader:
         ).batch
 
     def _keyed(self, rows: TransactionBatch) -> Iterator[pa.RecordBatch]:
-        rows = rows.take(self.request.concerns(rows))
-        for key_group, mine in rows_by_key_group(rows, self.request.fields, self.settings.key_groups).items():
+        rows = rows.take(np.logical_or.reduce([each.concerns(rows) for each in self.requests]))
+        for key_group, mine in rows_by_key_group(rows, self.requests[0].fields, self.settings.key_groups).items():
             blob = compress(mine.pack())
             columns = [pa.array([key_group], pa.int32()), pa.array([blob], pa.binary())]
             yield pa.RecordBatch.from_arrays(columns, schema=_KEYED)
 
 
 @dataclass(frozen=True, slots=True)
+class RequestedPart:
+    """A request, and the offset after the last transaction of its past, by partition."""
+
+    request: WarmUpRequest
+    ends: Mapping[int, int]
+
+    def of(self, rows: TransactionBatch) -> TransactionBatch:
+        """The rows of the request's past."""
+        ends = np.array([self.ends.get(number, 0) for number in range(int(rows.partition.max(initial=0)) + 1)])
+        return rows.take(rows.offset < ends[rows.partition])
+
+
+@dataclass(frozen=True, slots=True)
 class CollectStage:
     """Runs in a worker: collects the histories of some key groups, and writes their rows to `warm-ups`."""
 
-    request: WarmUpRequest
+    requests: Sequence[RequestedPart]
     schema: TransactionSchema
     settings: DetectorSettings
     log: WarmUpLog
@@ -116,12 +129,18 @@ class CollectStage:
             for key_group, blob in zip(batch.column(0).to_pylist(), batch.column(1).to_pylist(), strict=True):
                 blobs.setdefault(key_group, []).append(blob)
         for key_group in sorted(blobs):
-            part = self._collect(key_group, blobs.pop(key_group))
-            yield pa.RecordBatch.from_arrays([pa.array([_encode(part)], pa.binary())], names=["part"])
+            packed = [TransactionBatch.unpack(decompress(blob)) for blob in blobs.pop(key_group)]
+            rows = in_arrival_order(TransactionBatch.concat(packed))
+            parts = [self._collect(key_group, requested, rows) for requested in self.requests]
+            columns = [
+                pa.array(range(len(parts)), pa.int32()),
+                pa.array([_encode(part) for part in parts], pa.binary()),
+            ]
+            yield pa.RecordBatch.from_arrays(columns, names=["request", "part"])
 
-    def _collect(self, key_group: int, blobs: Sequence[bytes]) -> WarmUpPart:
-        rows = TransactionBatch.concat([TransactionBatch.unpack(decompress(blob)) for blob in blobs])
-        history = collect_history(self.request, [in_arrival_order(rows)], self.schema, self.settings)
-        chunks = self.log.write_chunks(self.request.version, key_group, chunks_of(history))
+    def _collect(self, key_group: int, requested: RequestedPart, rows: TransactionBatch) -> WarmUpPart:
+        request = requested.request
+        history = collect_history(request, [requested.of(rows)], self.schema, self.settings)
+        chunks = self.log.write_chunks(request.version, key_group, chunks_of(history))
         begins_ms = None if history.begins_ms == at.NONE else history.begins_ms
         return WarmUpPart(key_group, len(history.rows), begins_ms, chunks)
