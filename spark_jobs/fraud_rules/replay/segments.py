@@ -49,6 +49,15 @@ class Segment:
         """The number of offsets, at least the number of transactions."""
         return sum(int(ends[-1]) - self.starts[partition] for partition, ends in self.ends.items())
 
+    def share(self, number: int, count: int) -> dict[int, tuple[int, int]]:
+        """The offsets [start, end) of one of `count` equal shares of the records, by partition."""
+        found = {}
+        for partition, ends in self.ends.items():
+            start = self.starts[partition]
+            length = int(ends[-1]) - start
+            found[partition] = start + length * number // count, start + length * (number + 1) // count
+        return found
+
     @cached_property
     def part_of(self) -> Ints:
         """The part of each batch: int64[n]."""

@@ -231,3 +231,11 @@ def test_a_row_belongs_to_the_batch_that_has_read_it() -> None:
     partition, offset = (np.array(each, dtype=np.int64) for each in zip(*places, strict=True))
     rows = TransactionBatch(offset, partition.astype(np.int32), offset, {})
     assert segment.batch_of(rows).tolist() == [0, 1, 1, 1]
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 7])
+def test_the_shares_of_a_segment_have_each_record_once(count: int) -> None:
+    segment = Segment({0: 5, 1: 0, 2: 9}, {0: np.array([7, 16]), 1: np.array([0, 1]), 2: np.array([9, 9])}, np.ones(2))
+    shares = [segment.share(number, count) for number in range(count)]
+    read = [(at, offset) for share in shares for at, (start, end) in share.items() for offset in range(start, end)]
+    assert sorted(read) == [*((0, offset) for offset in range(5, 16)), (1, 0)]

@@ -9,11 +9,8 @@ from collections.abc import Sequence
 
 from pyspark.sql import SparkSession
 
-from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.logs.batch_history import History, read_ends
-from fraud_rules.model.lost_records import Offsets
-from fraud_rules.replay.segments import Segment, segments_of
-from fraud_rules.stream.driver.batch_jobs import read_records
+from fraud_rules.replay.segments import segments_of
 from fraud_rules.stream.pins import Pin
 from fraud_rules.stream.work import WorkReport
 from fraud_rules.stream.worker.context import WorkerContext
@@ -47,19 +44,10 @@ def recompute(
 
 def _evaluate(spark: SparkSession, context: WorkerContext, stages: SegmentStages) -> dict[int, bytes]:
     """The new heads of the key groups that the segment has changed."""
-    starts, ends = _offsets(stages.segment, context.settings)
-    records = read_records(spark, context, starts, ends)
-    parts = records.mapInArrow(stages.fan_out, PART_SCHEMA)
+    shares = spark.range(0, context.tasks, 1, context.tasks)
+    parts = shares.mapInArrow(stages.fan_out, PART_SCHEMA)
     if visits := stages.visits():
         parts = parts.union(spark.createDataFrame(visits, PART_SCHEMA))
     parts = parts.repartition(context.tasks, "key_group", "salt")
     table = parts.mapInArrow(stages.evaluate, HEAD_SCHEMA).toArrow()
     return dict(zip(*(column.to_pylist() for column in table.columns), strict=True))
-
-
-def _offsets(segment: Segment, settings: DetectorSettings) -> tuple[Offsets, Offsets]:
-    """The offsets of a segment, by topic and partition."""
-    topic = settings.topics.transactions
-    starts = {str(partition): start for partition, start in segment.starts.items()}
-    ends = {str(partition): int(reached[-1]) for partition, reached in segment.ends.items()}
-    return {topic: starts}, {topic: ends}

@@ -15,9 +15,10 @@ from fraud_rules.model.transaction import TransactionBatch
 from fraud_rules.replay.segments import Segment
 from fraud_rules.runtime.compression import compress, decompress
 from fraud_rules.stream.worker.context import WorkerContext, freeze_loaded
-from fraud_rules.stream.worker.fanout_stage import FanOutStage, raw_transactions
+from fraud_rules.stream.worker.fanout_stage import FanOutStage
 from fraud_rules.stream.worker.rebuild_log import RebuildLog
 from fraud_rules.stream.worker.salting import salts
+from fraud_rules.stream.worker.transactions import raw_transactions_in
 
 if TYPE_CHECKING:
     from fraud_rules.replay.rebuild import SegmentEvaluation
@@ -30,6 +31,7 @@ PART_SCHEMA: Final = "key_group int, salt int, part int, blob binary"
 HEAD_SCHEMA: Final = "key_group int, head binary"
 """Rows for the driver: the new heads of the changed key groups."""
 
+_DECODED_AT_ONCE: Final = 50_000
 _PARTS = pa.schema([("key_group", pa.int32()), ("salt", pa.int32()), ("part", pa.int32()), ("blob", pa.binary())])
 _HEADS = pa.schema([("key_group", pa.int32()), ("head", pa.binary())])
 
@@ -51,10 +53,20 @@ class SegmentStages:
     known_from_ms: int | None
 
     def fan_out(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Columns in: see `FanOutStage.run`. Rows out: see `PART_SCHEMA`."""
+        """Read and fan out shares of the segment. Rows in: their numbers, one per task. Rows out: see `PART_SCHEMA`.
+
+        The worker reads the records itself: through a table of Spark, a record costs the JVM more than its decoding.
+        """
         freeze_loaded()
         stage = FanOutStage(self.context)
-        decoded = [stage.decode(raw_transactions(batch)).batch for batch in batches if batch.num_rows]
+        numbers = [number for batch in batches for number in batch.column(0).to_pylist()]
+        decoded = [
+            stage.decode(records).batch
+            for number in numbers
+            for records in raw_transactions_in(
+                self.context, self.segment.share(number, self.context.tasks), _DECODED_AT_ONCE
+            )
+        ]
         if not decoded:
             return
         salt_of = salts(self.context.settings.key_groups, self.context.tasks)

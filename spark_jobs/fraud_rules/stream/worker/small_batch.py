@@ -10,15 +10,13 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import cache
 
 import numpy as np
 
-from fraud_rules.kafka.connection import KafkaConnection
-from fraud_rules.kafka.reader import TopicReader
 from fraud_rules.stream.worker.context import WorkerContext, freeze_loaded
 from fraud_rules.stream.worker.engine_stage import EngineStage
 from fraud_rules.stream.worker.fanout_stage import FanOutStage, RawTransactions
+from fraud_rules.stream.worker.transactions import transactions_reader
 from fraud_rules.stream.worker.wire import SIDE_OUTPUT, OutputRow
 
 __all__ = ["SmallBatch"]
@@ -44,16 +42,10 @@ class SmallBatch:
 
     def _read(self) -> RawTransactions:
         records = self.context.batch_records()
-        reader = _transactions(self.context.kafka, self.context.settings.topics.transactions)
         values: list[bytes | None] = []
         places: list[tuple[int | None, int | None, int]] = []
-        for message in reader.read_ranges(records.ranges):
+        for message in transactions_reader(self.context).read_ranges(records.ranges):
             values.append(message.value())
             places.append((message.partition(), message.offset(), message.timestamp()[1]))
         partition, offset, append_ms = np.array(places, np.int64).reshape(-1, 3).T
         return RawTransactions(values, partition.astype(np.int32), offset, append_ms, records.visits_all)
-
-
-@cache
-def _transactions(kafka: KafkaConnection, topic: str) -> TopicReader:
-    return TopicReader(kafka, topic)

@@ -1,0 +1,50 @@
+"""Reads ranges of the topic `transactions` with the Kafka client of a Python worker."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from itertools import islice
+
+import numpy as np
+from confluent_kafka import Message
+
+from fraud_rules.kafka.connection import KafkaConnection
+from fraud_rules.kafka.reader import TopicReader
+from fraud_rules.stream.worker.context import WorkerContext
+from fraud_rules.stream.worker.fanout_stage import RawTransactions
+
+__all__ = ["raw_transactions_in", "transactions_reader"]
+
+
+def transactions_reader(context: WorkerContext) -> TopicReader:
+    """The reader of this process. It stays connected."""
+    return _reader(context.kafka, context.settings.topics.transactions)
+
+
+def raw_transactions_in(
+    context: WorkerContext, ranges: Mapping[int, tuple[int, int]], most_records: int
+) -> Iterator[RawTransactions]:
+    """Yield the records of partitions with offsets in [start, end), at most `most_records` at a time.
+
+    Raises the errors of `TopicReader.read_ranges`.
+    """
+    messages = transactions_reader(context).read_ranges(ranges)
+    while piece := list(islice(messages, most_records)):
+        yield _raw(piece)
+
+
+def _raw(messages: Sequence[Message]) -> RawTransactions:
+    """Convert column by column, without an object for each record, which would cost as much as the decoding."""
+    count = len(messages)
+    return RawTransactions(
+        [message.value() for message in messages],
+        np.fromiter([message.partition() or 0 for message in messages], np.int32, count),
+        np.fromiter([message.offset() or 0 for message in messages], np.int64, count),
+        np.fromiter([message.timestamp()[1] for message in messages], np.int64, count),
+    )
+
+
+@cache
+def _reader(kafka: KafkaConnection, topic: str) -> TopicReader:
+    return TopicReader(kafka, topic)
