@@ -35,6 +35,7 @@ PAGES = {
     "quality": ("/quality", "role=table[name='Quality of rules']"),
     "notifications": ("/notifications", "role=heading[name='Deliveries']"),
     "detector": ("/detector", "role=table[name='Quarantined records']"),
+    "api-docs": ("/api-docs", "role=region[name='rules']"),
     "audit": ("/audit", "role=table[name='Audit log']"),
     "roles-and-controls": ("/admin", "role=table[name='Roles']"),
 }

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from fraud_rules.model.ruleset import RuleTimeline
 
 app = typer.Typer(
-    help="Change and show lists of values that rules look up.",
+    help="Change and show lists of values that rules look up. Changes bypass the approvals of the control plane.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
@@ -57,6 +57,7 @@ def set_list(
 ) -> None:
     """Create a list, or give it exactly these values.
 
+    This bypasses the approvals of the control plane.
     A list in force gets only the differences if they are shorter than the list. Long lists become several records.
 
     \b
@@ -79,6 +80,8 @@ def add(
 ) -> None:
     """Add values to a list.
 
+    This bypasses the approvals of the control plane.
+
     \b
     Examples:
       fraud lists add mules 1003
@@ -93,6 +96,8 @@ def remove(
 ) -> None:
     """Remove values from a list.
 
+    This bypasses the approvals of the control plane.
+
     \b
     Examples:
       fraud lists remove mules 1003
@@ -104,6 +109,8 @@ def remove(
 @app.command()
 def delete(name: Name, kafka: Kafka, source: Source = DEFAULT_SOURCE, wait: Wait = 0) -> None:
     """Delete a list. The command fails while a rule names the list.
+
+    This bypasses the approvals of the control plane.
 
     \b
     Examples:
@@ -127,6 +134,8 @@ def apply(
     """Give lists the values of files: seed files, or exports. Lists that no file names stay as they are.
 
     The command writes nothing if a file is invalid, or if the rule log would reject a change.
+
+    This bypasses the approvals of the control plane.
 
     \b
     Examples:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from fraud_rules.model.ruleset import RuleTimeline
 
 app = typer.Typer(
-    help="Apply, list, export and check rules.",
+    help="Apply, list, export and check rules. Writes bypass the approvals of the control plane.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
@@ -69,6 +69,7 @@ def apply(
 ) -> None:
     """Write rules to the rule log, in order.
 
+    This bypasses the approvals of the control plane.
     The command writes nothing if a rule is invalid or names a missing list, and skips rules that are already in force.
     A record whose ruleState is DELETE deletes its rule.
 
@@ -148,6 +149,7 @@ def control(
 ) -> None:
     """Write a control record to the rule log. It acts on all rules or on all state.
 
+    This bypasses the roles of the control plane, where only admins send controls.
     CLEAR_STATE_ALL clears every window. CLEAR_STATE_ALL_STOP also stops the detector. DELETE_RULES_ALL deletes every
     rule. EXPORT_RULES_CURRENT makes the detector write the rules in force to the topic current-rules.
 

@@ -59,6 +59,7 @@ _PAGES = (
     "quality",
     "notifications",
     "detector",
+    "api-docs",
     "audit",
     "admin",
     "demo",

@@ -27,6 +27,7 @@ const EntityPage = lazy(() => import("./entity/EntityPage"));
 const NotificationsPage = lazy(() => import("./notify/NotificationsPage"));
 const DetectorPage = lazy(() => import("./detector/DetectorPage"));
 const DemoPage = lazy(() => import("./detector/DemoPage"));
+const ApiPage = lazy(() => import("./apiDocs/ApiPage"));
 const AuditPage = lazy(() => import("./admin/AuditPage"));
 const AdminPage = lazy(() => import("./admin/AdminPage"));
 
@@ -91,6 +92,7 @@ function PageRoutes() {
         <Route path="notifications" element={<NotificationsPage />} />
         <Route path="detector" element={<DetectorPage />} />
         <Route path="audit" element={<AuditPage />} />
+        <Route path="api-docs" element={<ApiPage />} />
         <Route path="admin" element={<AdminPage />} />
         <Route path="demo" element={<DemoPage />} />
         <Route path="*" element={<EmptyState>Page not found</EmptyState>} />

@@ -67,6 +67,7 @@ function NavigationBar({ me }: { me: Me }) {
             <NavigationLink to="/quality">Quality</NavigationLink>
             <NavigationLink to="/notifications">Notifications</NavigationLink>
             <NavigationLink to="/detector">Detector</NavigationLink>
+            <NavigationLink to="/api-docs">API</NavigationLink>
             {can("readAudit") && <NavigationLink to="/audit">Audit</NavigationLink>}
             {can("control") && <NavigationLink to="/admin">Roles & controls</NavigationLink>}
             {me.demo && <NavigationLink to="/demo">Demo</NavigationLink>}

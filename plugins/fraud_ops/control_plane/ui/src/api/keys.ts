@@ -34,6 +34,7 @@ export const keys = {
   refused: ["refused"] as const,
   drift: ["drift"] as const,
   audit: ["audit"] as const,
+  apiDescription: ["apiDescription"] as const,
   receivers: ["receivers"] as const,
   subscriptions: ["subscriptions"] as const,
   deliveries: ["deliveries"] as const,
