@@ -13,19 +13,17 @@ from bench.rows import (
     list_changes,
     lists,
     long_windows,
-    many_rules,
     nightly,
     operations,
     pages,
     rebuild,
-    rule_cost,
-    rule_log,
     soak,
     state,
     supervision,
     viewers,
     warm_up,
 )
+from bench.rows.rules import many_rules, rule_cost, rule_log
 
 ALL: tuple[Rows, ...] = (
     *backlog.ROWS,

@@ -1,0 +1,1 @@
+"""Groups of rows about rules: their cost, their number, and their log."""
