@@ -5,7 +5,7 @@ from __future__ import annotations
 from bench.figures import Rows
 from bench.rows import (
     backlog,
-    control,
+    control_plane,
     dag_pages,
     kernel,
     late_rows,
@@ -15,12 +15,10 @@ from bench.rows import (
     long_windows,
     nightly,
     operations,
-    pages,
     rebuild,
     soak,
     state,
     supervision,
-    viewers,
     warm_up,
 )
 from bench.rows.rules import many_rules, rule_cost, rule_log
@@ -43,8 +41,6 @@ ALL: tuple[Rows, ...] = (
     *supervision.ROWS,
     *nightly.ROWS,
     *dag_pages.ROWS,
-    *control.ROWS,
-    *viewers.ROWS,
-    *pages.ROWS,
+    *control_plane.ROWS,
     *soak.ROWS,
 )

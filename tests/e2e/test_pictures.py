@@ -61,10 +61,11 @@ def busy(running: World, fired: int) -> Iterator[int]:
         paying.join()
 
 
-def test_a_picture_of_the_rules(busy: int, running: World, people: People) -> None:
+@pytest.mark.parametrize("name", ["today", "rules", "cases", "case", "entity", "approvals", "notifications"])
+def test_a_picture_of_a_page(name: str, busy: int, running: World, people: People) -> None:
     page = people.page("ben")
-    visit(page, running.control, "rules", busy)
-    _keep(page, "rules")
+    visit(page, running.control, name, busy)
+    _keep(page, name)
 
 
 def test_a_picture_of_the_editor_with_errors(busy: int, running: World, people: People) -> None:

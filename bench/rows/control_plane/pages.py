@@ -15,7 +15,7 @@ from bench.figures import Figure, Rows, Scale, at_most
 from bench.lab import Lab, Session
 from bench.loads import RATE_UNIFORM, transactions
 from bench.producing import Backlog
-from bench.rows.control import alert_documents
+from bench.rows.control_plane.changes import alert_documents
 from bench.rulesets import many
 from bench.watching import quantile
 from fraud_rules.errors import ConfigError
