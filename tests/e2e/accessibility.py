@@ -27,7 +27,7 @@ PAGES = {
         "role=list[name='Alerts'] >> role=button[name=/Rapid transfers/] >> nth=0",
     ),
     "cases": ("/cases", "role=table[name='Cases'] >> role=link[name=/9106/]"),
-    "case": ("/cases/1", "role=list[name='Alerts'] >> role=button[name=/Rapid transfers/] >> nth=0"),
+    "case": ("/cases/1", "role=list[name='Alerts'] >> role=listitem >> nth=0"),
     "entity": ("/entity?field=payeeId&value=3&days=7", "role=table[name='Payments'] >> role=row >> nth=1"),
     "templates": ("/rules/templates", "role=link[name=/Use template/] >> nth=0"),
     "decisions": ("/decisions", "role=table[name='Decisions'] >> role=row >> nth=1"),
