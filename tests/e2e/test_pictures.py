@@ -61,7 +61,7 @@ def busy(running: World, fired: int) -> Iterator[int]:
         paying.join()
 
 
-@pytest.mark.parametrize("name", ["today", "rules", "cases", "case", "entity", "approvals", "notifications"])
+@pytest.mark.parametrize("name", ["today", "rules", "cases", "entity", "approvals"])
 def test_a_picture_of_a_page(name: str, busy: int, running: World, people: People) -> None:
     page = people.page("ben")
     visit(page, running.control, name, busy)
