@@ -1,9 +1,10 @@
-import { Group, MultiSelect, NumberInput, Select, Switch, TextInput } from "@mantine/core";
+import { Group, NumberInput, Select, Switch, TextInput } from "@mantine/core";
 import { useState } from "react";
 import { Choice } from "../components/Choice";
 import { RuleSelect } from "../components/RuleSelect";
+import { SeveritySelect } from "../components/SeveritySelect";
 import { TypedText, useTyped } from "../components/TypedText";
-import { type AlertFilter, SEVERITIES, SORTS, VERDICTS } from "./alertSearch";
+import { type AlertFilter, SORTS, VERDICTS } from "./alertSearch";
 
 interface Props {
   filter: AlertFilter;
@@ -27,16 +28,7 @@ export function SearchFields({ filter, ruleNames, change }: Props) {
           value={filter.text}
           change={(text) => change({ text })}
         />
-        <MultiSelect
-          aria-label="Severity"
-          placeholder={filter.severity.length === 0 ? "Any severity" : ""}
-          clearable
-          clearButtonProps={{ "aria-label": "Any severity" }}
-          data={Object.entries(SEVERITIES).map(([value, label]) => ({ value, label }))}
-          value={[...filter.severity]}
-          onChange={(severity) => change({ severity })}
-          style={{ flex: "1 1 10rem", maxWidth: "18rem" }}
-        />
+        <SeveritySelect value={filter.severity} change={(severity) => change({ severity })} />
         <TimeRange filter={filter} change={change} />
         <Choice
           label="Verdict"

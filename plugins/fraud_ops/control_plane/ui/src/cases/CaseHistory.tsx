@@ -1,4 +1,4 @@
-import { Button, Group, Text, Textarea } from "@mantine/core";
+import { Button, Group, Text } from "@mantine/core";
 import { useState } from "react";
 import { toText } from "../api/exactJson";
 import { useCan } from "../api/hooks";
@@ -7,6 +7,7 @@ import { Timestamp } from "../components/Timestamp";
 import { formatNumber } from "../format";
 import { OUTCOMES, STATUSES } from "./caseQueue";
 import { useComment } from "./useCaseChanges";
+import { CaseComment } from "./CaseComment";
 
 /** The comments on a case and its changes, newest first, and a field for the next comment. */
 export function CaseHistory({ detail }: { detail: CaseDetail }) {
@@ -23,15 +24,7 @@ export function CaseHistory({ detail }: { detail: CaseDetail }) {
             add.mutate(comment.trim(), { onSuccess: () => setComment("") });
           }}
         >
-          <Textarea
-            label="Comment"
-            value={comment}
-            maxLength={2_000}
-            autosize
-            minRows={2}
-            maxRows={8}
-            onChange={(event) => setComment(event.currentTarget.value)}
-          />
+          <CaseComment comment={comment} change={setComment} />
           <Group justify="flex-end" my="xs">
             <Button type="submit" variant="default" disabled={comment.trim() === ""} loading={add.isPending}>
               Add comment

@@ -1,7 +1,6 @@
-import { Group, MultiSelect, Select } from "@mantine/core";
+import { Group, Select } from "@mantine/core";
 import { useInfiniteQuery } from "@tanstack/react-query";
 import { useSearchParams } from "react-router";
-import { SEVERITIES } from "../alerts/alertSearch";
 import { useMe, useRuleNames } from "../api/hooks";
 import { get } from "../api/http";
 import { keys } from "../api/keys";
@@ -12,6 +11,7 @@ import { LoadMore } from "../components/LoadMore";
 import { PageHeader, usePageTitle } from "../components/PageHeader";
 import { QueryResult } from "../components/QueryResult";
 import { RuleSelect } from "../components/RuleSelect";
+import { SeveritySelect } from "../components/SeveritySelect";
 import { type Shortcut, useShortcuts } from "../components/shortcuts";
 import { ShortcutsHelp } from "../components/ShortcutsHelp";
 import { TypedText } from "../components/TypedText";
@@ -100,16 +100,7 @@ function Filters({ filter, change }: { filter: CaseFilter; change: (members: Par
         value={filter.owner}
         change={(owner) => change({ owner })}
       />
-      <MultiSelect
-        aria-label="Severity"
-        placeholder={filter.severity.length === 0 ? "Any severity" : ""}
-        clearable
-        clearButtonProps={{ "aria-label": "Any severity" }}
-        data={Object.entries(SEVERITIES).map(([value, label]) => ({ value, label }))}
-        value={[...filter.severity]}
-        onChange={(severity) => change({ severity })}
-        style={{ flex: "1 1 10rem", maxWidth: "18rem" }}
-      />
+      <SeveritySelect value={filter.severity} change={(severity) => change({ severity })} />
       <RuleSelect names={names} value={filter.ruleId} change={(ruleId) => change({ ruleId })} />
       <TypedText
         label="Search by ID"

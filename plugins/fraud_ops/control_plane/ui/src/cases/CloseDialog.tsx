@@ -1,4 +1,4 @@
-import { Button, Checkbox, Group, Modal, Radio, Textarea } from "@mantine/core";
+import { Button, Checkbox, Group, Modal, Radio } from "@mantine/core";
 import { useState } from "react";
 import type { CaseDetail, CaseOutcome } from "../api/types";
 import { ErrorAlert } from "../components/ErrorAlert";
@@ -6,6 +6,7 @@ import { formatNumber } from "../format";
 import { notifySuccess } from "../notifications";
 import { OUTCOMES } from "./caseQueue";
 import { useMarkCase, useStatus } from "./useCaseChanges";
+import { CaseComment } from "./CaseComment";
 
 interface Props {
   detail: CaseDetail;
@@ -63,16 +64,7 @@ export function CloseDialog({ detail, through, close }: Props) {
             mt="sm"
           />
         )}
-        <Textarea
-          label="Comment"
-          value={comment}
-          maxLength={2_000}
-          autosize
-          minRows={2}
-          maxRows={8}
-          onChange={(event) => setComment(event.currentTarget.value)}
-          mt="sm"
-        />
+        <CaseComment comment={comment} change={setComment} mt="sm" />
         {setStatus.error && <ErrorAlert error={setStatus.error} />}
         <Group justify="flex-end" mt="md">
           <Button variant="default" onClick={close}>

@@ -5,43 +5,39 @@ import { formatDuration, formatKey, formatNumber } from "../format";
 /** The number of alerts by window. */
 export function WindowTable({ result }: { result: WhatIfResult }) {
   if (result.windowsMs.length === 0) return null;
-  return (
-    <Table aria-label="Alerts by window" mb="sm">
-      <Table.Thead>
-        <Table.Tr>
-          <Table.Th>Window</Table.Th>
-          <Table.Th ta="right">Alerts</Table.Th>
-        </Table.Tr>
-      </Table.Thead>
-      <Table.Tbody>
-        {result.windowsMs.map(([ms, fires]) => (
-          <Table.Tr key={ms}>
-            <Table.Td>{formatDuration(ms)}</Table.Td>
-            <Table.Td ta="right" className="number">
-              {formatNumber(fires)}
-            </Table.Td>
-          </Table.Tr>
-        ))}
-      </Table.Tbody>
-    </Table>
-  );
+  const rows = result.windowsMs.map(([ms, fires]): Row => [formatDuration(ms), fires]);
+  return <AlertCounts label="Alerts by window" of="Window" rows={rows} mb="sm" />;
 }
 
 /** The keys with the most alerts. */
 export function TopKeys({ result }: { result: WhatIfResult }) {
   if (result.busiest.length === 0) return <Text size="sm">No alerts for any key</Text>;
+  const rows = result.busiest.slice(0, 6).map(([key, fires]): Row => [formatKey(key), fires]);
+  return <AlertCounts label="Keys with the most alerts" of="Key" rows={rows} />;
+}
+
+type Row = readonly [string, number];
+
+interface CountsProps {
+  label: string;
+  of: string;
+  rows: readonly Row[];
+  mb?: string;
+}
+
+function AlertCounts({ label, of, rows, mb = "0" }: CountsProps) {
   return (
-    <Table aria-label="Keys with the most alerts">
+    <Table aria-label={label} mb={mb}>
       <Table.Thead>
         <Table.Tr>
-          <Table.Th>Key</Table.Th>
+          <Table.Th>{of}</Table.Th>
           <Table.Th ta="right">Alerts</Table.Th>
         </Table.Tr>
       </Table.Thead>
       <Table.Tbody>
-        {result.busiest.slice(0, 6).map(([key, fires]) => (
-          <Table.Tr key={formatKey(key)}>
-            <Table.Td className="wrap">{formatKey(key)}</Table.Td>
+        {rows.map(([name, fires]) => (
+          <Table.Tr key={name}>
+            <Table.Td className="wrap">{name}</Table.Td>
             <Table.Td ta="right" className="number">
               {formatNumber(fires)}
             </Table.Td>
