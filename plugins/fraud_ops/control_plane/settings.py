@@ -11,8 +11,9 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, TypeVar
 
 from fraud_ops.control_plane.domain.roles import Role
 from fraud_ops.notifications import ReceiverKind
@@ -24,6 +25,8 @@ from fraud_rules.runtime.safe_text import describe_value
 from fraud_rules.runtime.yaml_file import read_yaml
 
 __all__ = ["ADMIN_USER", "ENV_PREFIX", "Bounds", "ControlPlaneSettings", "Flood", "Notifications", "Rates"]
+
+_E = TypeVar("_E", bound=StrEnum)
 
 ENV_PREFIX: Final = "FRAUD_CONTROL_"
 ADMIN_USER: Final = "FRAUD_ADMIN_USER"
@@ -147,15 +150,7 @@ def _bindings(given: object, faults: list[str]) -> Mapping[str, Role]:
     if not isinstance(given, Mapping):
         faults.append("bindings must map users to roles")
         return {}
-    found: dict[str, Role] = {}
-    for user, role in given.items():
-        if not isinstance(user, str) or not _USER.fullmatch(user):
-            faults.append(f"bindings: {describe_value(user)} is not a user name")
-        elif role not in tuple(Role):
-            faults.append(f"bindings.{user} must be one of {', '.join(Role)}, not {describe_value(role)}")
-        else:
-            found[user] = Role(role)
-    return found
+    return _choices("bindings", given, Role, _USER, "is not a user name", faults)
 
 
 def _receivers(given: object, faults: list[str]) -> Mapping[str, ReceiverKind]:
@@ -163,12 +158,20 @@ def _receivers(given: object, faults: list[str]) -> Mapping[str, ReceiverKind]:
     if not isinstance(given, Mapping) or len(given) > _MOST_RECEIVERS:
         faults.append(f"receivers must map at most {_MOST_RECEIVERS} names to kinds")
         return {}
-    found: dict[str, ReceiverKind] = {}
-    for name, kind in given.items():
-        if not isinstance(name, str) or not _RECEIVER.fullmatch(name):
-            faults.append(f"receivers: {describe_value(name)} must have lower-case letters, digits and _, at most 32")
-        elif kind not in tuple(ReceiverKind):
-            faults.append(f"receivers.{name} must be one of {', '.join(ReceiverKind)}, not {describe_value(kind)}")
+    wrong = "must have lower-case letters, digits and _, at most 32"
+    return _choices("receivers", given, ReceiverKind, _RECEIVER, wrong, faults)
+
+
+def _choices(
+    where: str, given: Mapping[Any, Any], choices: type[_E], name_form: re.Pattern[str], wrong: str, faults: list[str]
+) -> Mapping[str, _E]:
+    """Parse a mapping of names to one of the choices. `wrong` is the fault of a name without the form."""
+    found: dict[str, _E] = {}
+    for name, choice in given.items():
+        if not isinstance(name, str) or not name_form.fullmatch(name):
+            faults.append(f"{where}: {describe_value(name)} {wrong}")
+        elif choice not in tuple(choices):
+            faults.append(f"{where}.{name} must be one of {', '.join(choices)}, not {describe_value(choice)}")
         else:
-            found[name] = ReceiverKind(kind)
+            found[name] = choices(choice)
     return found
