@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from decimal import Decimal
 
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 _UNPRINTABLE = re.compile("[\x00\ud800-\udfff]")
 _QUOTED_CHARS = 40
 _SHOWN_BITS = 512
@@ -19,6 +20,11 @@ def quote(text: str) -> str:
     """Format text as printable ASCII in quotes, cut to a bounded length."""
     cut = text[:_QUOTED_CHARS]
     return ascii(cut) + ("..." if len(text) > len(cut) else "")
+
+
+def without_formula(value: object) -> object:
+    """A cell of a CSV file: a quote precedes text that a spreadsheet would run as a formula."""
+    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value
 
 
 def describe_value(value: object) -> str:

@@ -58,31 +58,27 @@ def wanted(document: Mapping[str, Any], day: Day) -> set[tuple[Any, ...]]:
     return {identity(alert) for alert in completed(document, NULLABLE) if Day.of(alert["windowEnd"]) == day}
 
 
+def check_days(drawn: dict[str, Any], folder: Path, *, scores: bool) -> None:
+    """Evaluate each day of a stream, and compare its alerts with the oracle's, and also its scores if asked."""
+    document = over_midnight(drawn)
+    site = Site.make(Path(mkdtemp(dir=folder)), document, NULLABLE)
+    for day in site.archive():
+        _, found = evaluated(site, day)
+        assert identities(found) == wanted(document, day), described([str(day)], document)
+        if scores:
+            assert scored(document, found) == wanted_scores(document, day), described([str(day)], document)
+
+
 @SHRINKS
 @stream_seeds(STREAMS // 4)
 def test_each_day_has_the_oracles_alerts(stream_seed: int, tmp_path: Path) -> None:
-    def check(drawn: dict[str, Any]) -> None:
-        document = over_midnight(drawn)
-        site = Site.make(Path(mkdtemp(dir=tmp_path)), document, NULLABLE)
-        for day in site.archive():
-            _, found = evaluated(site, day)
-            assert identities(found) == wanted(document, day), described([str(day)], document)
-            assert scored(document, found) == wanted_scores(document, day), described([str(day)], document)
-
-    check_stream(stream_seed, documents(), check)
+    check_stream(stream_seed, documents(), lambda drawn: check_days(drawn, tmp_path, scores=True))
 
 
 @SHRINKS
 @stream_seeds(STREAMS // 8)
 def test_each_day_has_the_oracles_alerts_after_warm_ups(stream_seed: int, tmp_path: Path) -> None:
-    def check(drawn: dict[str, Any]) -> None:
-        document = over_midnight(drawn)
-        site = Site.make(Path(mkdtemp(dir=tmp_path)), document, NULLABLE)
-        for day in site.archive():
-            _, found = evaluated(site, day)
-            assert identities(found) == wanted(document, day), described([str(day)], document)
-
-    check_stream(stream_seed, warmed_documents(), check)
+    check_stream(stream_seed, warmed_documents(), lambda drawn: check_days(drawn, tmp_path, scores=False))
 
 
 @SHRINKS

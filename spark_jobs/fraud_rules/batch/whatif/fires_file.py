@@ -19,6 +19,7 @@ from fraud_rules.batch.whatif.labels import FRAUD, NOT_FRAUD, UNLABELLED
 from fraud_rules.errors import InputInvalid
 from fraud_rules.model.rule import Rule
 from fraud_rules.model.schema import ID_FIELD, TIME_FIELD
+from fraud_rules.runtime.safe_text import without_formula
 
 __all__ = ["check_fires_file", "write_fires"]
 
@@ -27,7 +28,6 @@ Row: TypeAlias = Mapping[str, object]
 _NAMES: Final = {UNLABELLED: None, FRAUD: "FRAUD", NOT_FRAUD: "NOT_FRAUD"}
 _VALUE: Final = "value"
 _LABEL: Final = "label"
-_FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
 
 _encode = msgspec.json.Encoder(decimal_format="number").encode
 
@@ -68,8 +68,7 @@ def _csv(rows: Sequence[Row], names: Sequence[str]) -> bytes:
 def _cell(name: str, value: object) -> object:
     if name == TIME_FIELD and isinstance(value, int):
         return datetime.fromtimestamp(value / 1_000, UTC).isoformat(timespec="milliseconds")
-    formula = name != _VALUE and isinstance(value, str) and value.startswith(_FORMULA)
-    return f"'{value}" if formula else value
+    return value if name == _VALUE else without_formula(value)
 
 
 def _json_lines(rows: Sequence[Row], _: Sequence[str]) -> bytes:

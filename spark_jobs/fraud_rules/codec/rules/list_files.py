@@ -17,7 +17,14 @@ import msgspec
 from fraud_rules.codec.rules.apply import rule_files
 from fraud_rules.codec.rules.export import RuleFormat
 from fraud_rules.codec.rules.files import MAX_FILE_BYTES, YAML_SUFFIXES, read_file_text, read_rule_text
-from fraud_rules.codec.rules.list_lines import WHOLE_NUMBER, LinesOfList, format_lines, line_reasons, lists_of_lines
+from fraud_rules.codec.rules.list_lines import (
+    WHOLE_NUMBER,
+    LinesOfList,
+    content_lines,
+    format_lines,
+    line_reasons,
+    lists_of_lines,
+)
 from fraud_rules.codec.rules.lists import read_list_change
 from fraud_rules.errors import InputInvalid, Reason, RuleRejected
 from fraud_rules.model.limits import RuleLimits
@@ -63,11 +70,10 @@ def read_values(path: Path, text: str | None = None) -> list[tuple[int, str]]:
     Raises InputInvalid for an unreadable file.
     """
     try:
-        lines = (path.read_text(encoding="utf-8-sig") if text is None else text).splitlines()
+        content = path.read_text(encoding="utf-8-sig") if text is None else text
     except (OSError, UnicodeDecodeError) as error:
         raise InputInvalid(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
-    stripped = ((number, line.strip()) for number, line in enumerate(lines, 1))
-    return [(number, line) for number, line in stripped if line and not line.startswith("#")]
+    return list(content_lines(content))
 
 
 def parse_values(texts: Sequence[str], value_type: ListType, lines: Sequence[int] = ()) -> list[ListValue]:

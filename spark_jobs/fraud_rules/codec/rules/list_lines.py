@@ -18,7 +18,7 @@ from fraud_rules.model.limits import RuleLimits
 from fraud_rules.model.value_list import ListType, ListValue, ValueList
 from fraud_rules.runtime.safe_text import quote
 
-__all__ = ["WHOLE_NUMBER", "LinesOfList", "as_value", "format_lines", "line_reasons", "lists_of_lines"]
+__all__ = ["WHOLE_NUMBER", "LinesOfList", "as_value", "content_lines", "format_lines", "line_reasons", "lists_of_lines"]
 
 WHOLE_NUMBER: Final = re.compile(r"[+-]?[0-9]{1,19}", re.ASCII)
 
@@ -44,7 +44,7 @@ def lists_of_lines(text: str, limits: RuleLimits) -> Sequence[LinesOfList]:
     """Read every list, in the order of the first lines. The lines that name no list are in one without a name."""
     lists: dict[str, LinesOfList] = {}
     nameless = LinesOfList(None, ListType.LONG, 0)
-    for number, line in _lines(text):
+    for number, line in content_lines(text):
         fields = _fields(line)
         fault = _fault(fields)
         if fault is not None:
@@ -98,7 +98,8 @@ def _formatted(each: ValueList) -> Iterator[str]:
         yield f"{head},{text}"
 
 
-def _lines(text: str) -> Iterator[tuple[int, str]]:
+def content_lines(text: str) -> Iterator[tuple[int, str]]:
+    """The lines of a text with their numbers, without blank lines and lines from `#` on."""
     for number, line in enumerate(text.splitlines(), 1):
         stripped = line.strip()
         if stripped and not stripped.startswith("#"):

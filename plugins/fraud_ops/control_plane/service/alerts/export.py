@@ -19,12 +19,12 @@ from fraud_ops.control_plane.domain.read_models import Mark
 from fraud_ops.control_plane.service.alerts.index import IndexedAlert, amount_field
 from fraud_rules.kafka.decoding import UNDECODABLE
 from fraud_rules.model.schema import ID_FIELD, TransactionSchema
+from fraud_rules.runtime.safe_text import without_formula
 
 __all__ = ["AlertFile", "ExportFormat", "new_alert_file"]
 
 _DIGITS: Final = 38
 _TIME: Final = pa.timestamp("ms", tz="UTC")
-_FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
 _COLUMNS: Final[Mapping[str, pa.DataType]] = {
     "alertId": pa.string(),
     "appendTime": _TIME,
@@ -137,7 +137,7 @@ class _CsvFile(AlertFile):
     def _cell(self, name: str, value: object) -> object:
         if self._columns[name] == _TIME and isinstance(value, int):
             return _iso(value)
-        return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value
+        return without_formula(value)
 
     def end(self) -> bytes:
         return b"" if self._has_header else self._write([])
