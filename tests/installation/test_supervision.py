@@ -26,6 +26,7 @@ from fraud_rules.model.day import Day
 from fraud_rules.runtime.clock import now_ms
 from tests.installation.dags import DETECTOR, QUICK, WITH_SPARK
 from tests.support.processes.lone_airflow import lone_airflow, with_dags
+from tests.support.processes.signals import send_signal
 from tests.support.processes.supervised import RUN_S, Supervised, demo_ports, restart
 from tests.support.waiting import until
 
@@ -54,8 +55,7 @@ def test_the_dags_run_four_times_in_a_row(world: Supervised) -> None:
 def test_a_driver_that_dies_is_replaced(world: Supervised, record_property: Callable[[str, object], None]) -> None:
     before = world.attempt().status
     killed_s = time.monotonic()
-    for process in world.members():
-        process.kill()
+    send_signal(world.members(), signal.SIGKILL)
     seen = world.await_after(before.epoch)
     record_property("replaced_s", round(time.monotonic() - killed_s, 1))
     assert seen.deployment.attempts[before.attempt_id].status.phase is AttemptPhase.FAILED

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,7 @@ from fraud_rules.runtime.process import start_detached
 from tests.support.kafka.own_topics import OwnTopics
 from tests.support.kafka.records import read_all
 from tests.support.kafka.timed_topics import detector_has_started, detector_starts
+from tests.support.processes.signals import send_signal
 from tests.support.waiting import until
 
 START_S = 180.0
@@ -127,7 +127,7 @@ class RunningDetector:
 
     def signal_all(self, number: int) -> None:
         """Send a signal to every process of the detector: driver, JVM, Python workers."""
-        _signal(self.members(), number)
+        send_signal(self.members(), number)
 
     def kill(self) -> None:
         """Kill every process of the detector, and wait until all are gone."""
@@ -176,17 +176,11 @@ def kill_session(leader: subprocess.Popen[bytes]) -> None:
     def is_gone() -> bool:
         leader.poll()
         members = members_of(leader.pid)
-        _signal(members, signal.SIGKILL)
+        send_signal(members, signal.SIGKILL)
         return not members
 
     until(is_gone, "every process of the detector is gone")
     leader.wait()
-
-
-def _signal(processes: Iterable[psutil.Process], number: int) -> None:
-    for process in processes:
-        with contextlib.suppress(psutil.NoSuchProcess):
-            process.send_signal(number)
 
 
 def _name(process: psutil.Process) -> str:

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -36,6 +36,7 @@ from fraud_rules.logs.recorder import record_run
 from fraud_rules.replay.replay import replay_recording
 from fraud_rules.runtime.clock import now_ms
 from tests.support.ports import free_ports
+from tests.support.processes.signals import send_signal
 from tests.support.waiting import until
 
 FOLDERS = ("dags", "docs", "lib", "plugins", "spark_jobs")
@@ -124,14 +125,10 @@ class Supervised:
     def lose_driver(self, number: int) -> Replacement:
         """Send a signal to all processes of a driver, wait for its replacement, and resume suspended processes."""
         before, members, began_ms = self.attempt().status, self.members(), now_ms()
-        for process in members:
-            with suppress(psutil.NoSuchProcess):
-                process.send_signal(number)
+        send_signal(members, number)
         seen = self.await_after(before.epoch)
         healthy_ms = now_ms()
-        for process in members:
-            with suppress(psutil.NoSuchProcess):
-                process.send_signal(signal.SIGCONT)
+        send_signal(members, signal.SIGCONT)
         self.await_batches(3)
         assert self.driver().pid not in {process.pid for process in members}
         assert seen.newest_intent is not None
@@ -283,9 +280,7 @@ def end_at_once(site: DemoSite) -> None:
         for process in psutil.process_iter():
             if marker in _arguments(process):
                 processes += [process, *process.children(recursive=True)]
-    for process in processes:
-        with suppress(psutil.NoSuchProcess):
-            process.kill()
+    send_signal(processes, signal.SIGKILL)
     psutil.wait_procs(processes, timeout=30)
     site.broker.kill()
 

@@ -6,7 +6,6 @@ import contextlib
 import signal
 from collections.abc import Callable
 
-import psutil
 from confluent_kafka import Consumer, TopicPartition
 
 from fraud_rules.engine.state.head import decode_head
@@ -15,6 +14,7 @@ from fraud_rules.logs.state_topic import HEAD, StateTopic
 from tests.support.kafka.own_topics import OwnTopics
 from tests.support.kafka.state_damage import state_topic
 from tests.support.processes.running_detector import RunningDetector
+from tests.support.processes.signals import send_signal
 from tests.support.waiting import until
 
 
@@ -26,9 +26,7 @@ def kill_after_a_chunk(detector: RunningDetector, topics: OwnTopics) -> bool:
     topic = state_topic(topics, detector.installation.settings.detector)
     members = detector.members()
     await_chunk(topic)
-    for member in members:
-        with contextlib.suppress(psutil.NoSuchProcess):
-            member.send_signal(signal.SIGKILL)
+    send_signal(members, signal.SIGKILL)
     detector.kill()
     return bool(_orphans(topic))
 

@@ -5,7 +5,6 @@ A moment is a phase of a batch, visible in the checkpoint and the topics, plus a
 
 from __future__ import annotations
 
-import contextlib
 import random
 import signal
 import time
@@ -15,11 +14,10 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Self
 
-import psutil
-
 from fraud_rules.errors import BrokerUnavailable, DetectorFailed, DetectorStopped, Fenced
 from fraud_rules.kafka.broker import Broker
 from tests.support.processes.running_detector import Installation, RunningDetector
+from tests.support.processes.signals import send_signal
 from tests.support.recovery.load import Load
 from tests.support.recovery.watch import Watch
 from tests.support.waiting import LOOK_S, MOMENT_S, until
@@ -146,13 +144,13 @@ class Experiment:
             case Kill.DRIVER:
                 self._detector.process.kill()
             case Kill.JVM:
-                _kill([jvm] if (jvm := self._detector.jvm()) else [])
+                send_signal([jvm] if (jvm := self._detector.jvm()) else [], signal.SIGKILL)
             case Kill.ALL:
-                _kill(self._detector.members())
+                send_signal(self._detector.members(), signal.SIGKILL)
             case Kill.WORKER:
-                _kill(self._detector.python_workers()[:1])
+                send_signal(self._detector.python_workers()[:1], signal.SIGKILL)
             case Kill.WORKERS:
-                _kill(self._detector.python_workers())
+                send_signal(self._detector.python_workers(), signal.SIGKILL)
             case Kill.BROKER:
                 self._broker.kill()
                 self._broker.start(RECOVERED_S)
@@ -189,9 +187,3 @@ class Experiment:
     @property
     def _detector(self) -> RunningDetector:
         return self._starts[-1]
-
-
-def _kill(processes: Sequence[psutil.Process]) -> None:
-    for process in processes:
-        with contextlib.suppress(psutil.NoSuchProcess):
-            process.kill()
