@@ -7,26 +7,61 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from typing import Any, Final
 
-from fraud_ops.control_plane.domain.errors import StoreBusy, Unavailable
+import psutil
+
+from fraud_ops.control_plane.domain.errors import Unavailable
 from fraud_rules.runtime.questions import QuestionFailure
 
-__all__ = ["ReadingChild"]
+__all__ = ["Patience", "ReadingChild"]
 
-_ANSWER_S: Final = 15.0
-_START_S: Final = 120.0
-_TURN_S: Final = 15.0
 _NICE: Final = 5
+_CHECK_S: Final = 0.5
+_PROGRESS_CPU_S: Final = 0.1
+"""Less CPU time is no progress: threads that wait for a broker use some, too."""
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """The longest time in which a child makes no progress, and the longest time of an answer, in s.
+
+    The bounds of the questions keep answers far below the second one, also if a start compiles the kernel first.
+    """
+
+    idle_s: float = 15.0
+    answer_s: float = 120.0
+
+
+_PATIENCE: Final = Patience()
 
 
 @dataclass(slots=True)
 class _Running:
     process: subprocess.Popen[bytes]
     connection: Connection
-    answered: bool = False
+
+    def answers(self, patience: Patience) -> bool:
+        """Wait for an answer. Return False if none came in time, or if the process made no progress: used no CPU."""
+        began_s = progress_s = time.monotonic()
+        used_s = self._cpu_s()
+        while not self.connection.poll(_CHECK_S):
+            now_s, cpu_s = time.monotonic(), self._cpu_s()
+            if cpu_s - used_s >= _PROGRESS_CPU_S:
+                progress_s, used_s = now_s, cpu_s
+            if now_s - progress_s >= patience.idle_s or now_s - began_s >= patience.answer_s:
+                return False
+        return True
+
+    def _cpu_s(self) -> float:
+        try:
+            times = psutil.Process(self.process.pid).cpu_times()
+        except psutil.Error:  # it has just ended, which the connection reports
+            return 0.0
+        return times.user + times.system
 
     def end(self) -> None:
         self.connection.close()
@@ -35,25 +70,23 @@ class _Running:
 
 
 class ReadingChild:
-    """Several threads may use it. The child answers one question at a time."""
+    """The child answers one question at a time. A second thread that asks waits for its turn, so the lane of the
+    questions has one thread, and requests wait without one."""
 
-    def __init__(self, module: str, source: object, too_slow: str) -> None:
+    def __init__(self, module: str, source: object, too_slow: str, patience: Patience = _PATIENCE) -> None:
         """`module` runs as the child, with the file descriptor of the connection as argument, and gets `source` first.
-        `too_slow` is the message if an answer does not come in time."""
+        `too_slow` is the message if the child ends because it makes no progress."""
         self._module = module
         self._source = source
         self._too_slow = too_slow
+        self._patience = patience
         self._lock = threading.Lock()
         self._child: _Running | None = None
 
     def ask(self, question: object) -> bytes:
-        """Return the answer. Raises StoreBusy if other questions take too long, and Unavailable."""
-        if not self._lock.acquire(timeout=_TURN_S):
-            raise StoreBusy("other payments are being read: try again")
-        try:
+        """Return the answer. Raises Unavailable."""
+        with self._lock:
             answer = self._answer(question)
-        finally:
-            self._lock.release()
         if isinstance(answer, QuestionFailure):
             raise Unavailable(answer.reason)
         return bytes(answer)
@@ -69,7 +102,7 @@ class ReadingChild:
             child = self._running()
             try:
                 child.connection.send(question)
-                if not child.connection.poll(_ANSWER_S if child.answered else _START_S):
+                if not child.answers(self._patience):
                     self._end()
                     raise Unavailable(self._too_slow)
                 answer = child.connection.recv()
@@ -78,7 +111,6 @@ class ReadingChild:
                 if attempt:
                     raise Unavailable("the process that reads payments has ended: see the API server's log") from None
                 continue
-            child.answered = True
             return answer
         raise AssertionError("the second attempt returns or raises")
 

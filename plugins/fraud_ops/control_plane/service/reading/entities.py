@@ -32,7 +32,7 @@ class EntityReporter:
     def report(self, field: str, text: str, days: int) -> bytes:
         """Read the report about a value of a field over the last days, as the JSON of an `EntityReport`.
 
-        Raises Invalid for a field that holds no ids, StoreBusy if other questions take too long, Unavailable.
+        Raises Invalid for a field that holds no ids, Unavailable.
         """
         now_ms = self._clock_ms()
         query = EntityQuery(field, self._value(field, text), now_ms - days * _DAY_MS)

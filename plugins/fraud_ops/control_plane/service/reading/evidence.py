@@ -26,7 +26,7 @@ class EvidenceReader:
     def read(self, alert: bytes) -> bytes:
         """Read the evidence of an alert from its published JSON, as the JSON of an `Evidence`.
 
-        Raises StoreBusy if other questions take too long, and Unavailable.
+        Raises Unavailable.
         """
         return self._child.ask(alert)
 
