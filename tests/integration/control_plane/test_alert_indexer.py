@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
 import pytest
@@ -39,6 +39,18 @@ def write(topics: OwnTopics, *numbers: int) -> None:
         writer.write([_record(topics, number)])
     names = topics.names
     await_settled(topics.kafka, [names.alerts, names.shadow_alerts, names.alert_corrections])
+
+
+def write_together(topics: OwnTopics, numbers: Iterable[int]) -> None:
+    """Append live alerts in one transaction."""
+    writer = BatchWriter(topics.kafka, f"{topics.prefix}writer")
+    writer.open()
+    writer.write([OutRecord(topics.names.alerts, alert_json(number), b"k") for number in numbers])
+    await_settled(topics.kafka, [topics.names.alerts])
+
+
+def position(index: AlertIndexer, topics: OwnTopics) -> int:
+    return next(each.position for each in index.readings() if each.topic == topics.names.alerts)
 
 
 def _record(topics: OwnTopics, number: int) -> OutRecord:
@@ -94,6 +106,18 @@ def test_it_indexes_each_alert_once(scene: Scene, topics: OwnTopics) -> None:
     live = [number for number in range(1, 40) if number % 5 and number % 7]
     assert notified(scene) == len(live), "one notification for each live alert, also if two processes read it"
     assert {each.topic for each in index.readings()} == {*topics_of_alerts, topics.names.alert_corrections}
+
+
+def test_a_change_of_a_user_does_not_wait_for_the_whole_index(scene: Scene, topics: OwnTopics) -> None:
+    write_together(topics, range(1, 2_001))
+    index = indexer(scene, topics)
+    thread = threading.Thread(target=index.catch_up)
+    thread.start()
+    until(lambda: position(index, topics) > 0, "the first alerts are indexed", 30)
+    with scene.database.writing():
+        reached = position(index, topics)
+    thread.join()
+    assert 0 < reached < position(index, topics)
 
 
 def test_a_new_topic_and_an_old_alert(scene: Scene, topics: OwnTopics) -> None:

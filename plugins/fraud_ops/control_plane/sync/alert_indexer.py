@@ -34,7 +34,11 @@ from fraud_rules.runtime.retry import RepeatedWork
 __all__ = ["AlertIndexer"]
 
 _NAME: Final = "alert-index"
-_AT_ONCE: Final = 500
+_AT_ONCE: Final = 200
+_PAUSE_S: Final = 0.01
+"""The pause after a transaction. A user's change that waits for the writer's lock gets its turn within this time; the
+lock itself is not fair."""
+
 _POLL_S: Final = 0.05
 _COLLECT_S: Final = 0.5
 _PRUNE_EVERY_S: Final = 60.0
@@ -122,6 +126,7 @@ class AlertIndexer:
             if batch and (now_s - collected_s >= _COLLECT_S or sum(map(len, batch.values())) >= _AT_ONCE):
                 for topic, records in batch.items():
                     self._save(topic, records, records[-1].offset + 1)
+                    stop.wait(_PAUSE_S)
                 batch = {}
             elif received is None and now_s - self._pruned_s >= _PRUNE_EVERY_S:
                 self._pruned_s = now_s
@@ -136,6 +141,7 @@ class AlertIndexer:
             while chunk := list(islice(records, _AT_ONCE)):
                 at = chunk[-1].offset + 1
                 self._save(topic, chunk, at)
+                time.sleep(_PAUSE_S)
             if at < end:
                 self._save(topic, [], end)
         return end
