@@ -73,6 +73,7 @@ def _prepare(site: ControlSite, viewers: Sequence[str], scale: Scale) -> None:
     site.ask("POST", "/rules", json={"document": document})
     for state in ("SHADOW", "ACTIVE"):
         _move(site.ask, state)
+    site.health().raise_for_status()  # Airflow builds this part of its API at its first request, for several seconds
     until(lambda: len(site.ask("GET", f"/rules?limit={_RULES}").json()["items"]) >= scale.of(_RULES, 50), "the rules")
     until(lambda: len(site.ask("GET", "/alerts?limit=100").json()["items"]) >= 100, "the alerts")
 
