@@ -1,56 +1,31 @@
-"""`fraud control`: check the audit chain, compare store and rule log, show the outbox, publish without Airflow."""
+"""`fraud control`: rules, lists and alerts through the API, and the operators' commands for the store."""
 
 from __future__ import annotations
 
-import logging
-import os
-import signal
 import sys
-import threading
-from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Annotated
 
 import typer
 
-from fraud_ops.control_plane.domain.errors import AuditBroken, Drifted
-from fraud_ops.control_plane.domain.read_models import AuditVerdict, DriftedList, DriftSide
-from fraud_ops.control_plane.service.service import ControlService
-from fraud_ops.control_plane.settings import ControlPlaneSettings
-from fraud_ops.control_plane.store.database import Database
-from fraud_ops.control_plane.sync.audit_check import check_audit
-from fraud_ops.control_plane.sync.background import Background
-from fraud_ops.control_plane.sync.drift import DriftCheck, DriftReport
-from fraud_rules.cli.options import Kafka, default_bootstrap
-from fraud_rules.configuration.project import Project
-from fraud_rules.configuration.settings import DetectorSettings
+from fraud_ops.control_plane.client import alerts, lists
+from fraud_ops.control_plane.client.rules import approvals_app, rules_app
+from fraud_ops.control_plane.client.token import token
+from fraud_rules.cli.options import Kafka
 from fraud_rules.errors import FraudError
-from fraud_rules.kafka.connection import KafkaConnection
-from fraud_rules.model.schema import TransactionSchema
-from fraud_rules.runtime.clock import now_ms
 
 __all__ = ["app", "main"]
 
 app = typer.Typer(
-    help="The rule control plane's store: audit chain, outbox, drift.", no_args_is_help=True, rich_markup_mode=None,
-    add_completion=False, pretty_exceptions_enable=False,
+    help="The rule control plane: rules, lists and alerts through its API; audit chain, outbox and drift of its store.",
+    no_args_is_help=True, rich_markup_mode=None, add_completion=False, pretty_exceptions_enable=False,
 )  # fmt: skip
 audit_app = typer.Typer(help="The audit log.", no_args_is_help=True, rich_markup_mode=None)
+app.command()(token)
+app.add_typer(rules_app, name="rules")
+app.add_typer(approvals_app, name="approvals")
+app.add_typer(lists.app, name="lists")
+app.add_typer(alerts.app, name="alerts")
 app.add_typer(audit_app, name="audit")
-
-
-@dataclass(frozen=True, slots=True)
-class _Opened:
-    """The opened control plane of a project."""
-
-    database: Database
-    settings: ControlPlaneSettings
-    detector: DetectorSettings
-    schema: TransactionSchema
-
-    @property
-    def service(self) -> ControlService:
-        return ControlService(self.database, self.schema, self.detector.limits, self.settings, now_ms)
 
 
 @audit_app.command()
@@ -67,12 +42,9 @@ def verify(
       fraud control audit verify
       fraud control audit verify --log
     """
-    opened = _open()
-    verdict = opened.service.verify_audit()
-    if not verdict.whole:
-        raise AuditBroken(f"the audit log is broken at row {verdict.broken_at} of {verdict.rows}")
-    confirmed = f", {_confirmed(opened, verdict)} confirmed by the rule log" if log else ""
-    typer.echo(f"intact: {verdict.rows} rows{confirmed}, head {verdict.head}")
+    from fraud_ops.control_plane import store_commands
+
+    store_commands.verify(log=log)
 
 
 @app.command()
@@ -83,9 +55,9 @@ def outbox() -> None:
     Examples:
       fraud control outbox
     """
-    state = _open().service.outbox()
-    since = "" if state.oldest_ms is None else f", the oldest for {(now_ms() - state.oldest_ms) / 1_000:.1f} s"
-    typer.echo(f"{state.pending} waiting{since}")
+    from fraud_ops.control_plane import store_commands
+
+    store_commands.outbox()
 
 
 @app.command()
@@ -96,21 +68,9 @@ def drift(kafka: Kafka) -> None:
     Examples:
       fraud control drift
     """
-    opened = _open()
-    topic = opened.detector.topics.rules
-    found = DriftCheck(opened.database, kafka, topic, opened.schema, opened.detector.limits).read()
-    typer.echo(_sentence(found))
-    for each in found.differences:
-        typer.echo(f"rule {each.rule_id}: store has {_said(each.store)}, log has {_said(each.log)}")
-    for drifted in found.list_differences:
-        typer.echo(
-            f"list {drifted.list_name}: store has {_said_list(drifted.store)}, log has {_said_list(drifted.log)}"
-        )
-    if found.differences or found.list_differences:
-        count = f"{len(found.differences)} rules and {len(found.list_differences)} lists"
-        raise Drifted(f"store and rule log differ in {count}: see the runbook drift")
-    if not found.in_step:
-        raise Drifted(f"the store is {_behind(found)}: see the runbook reader-stuck if that lasts")
+    from fraud_ops.control_plane import store_commands
+
+    store_commands.drift(kafka)
 
 
 @app.command()
@@ -121,16 +81,9 @@ def publish(kafka: Kafka) -> None:
     Examples:
       fraud control publish
     """
-    logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(levelname)s %(message)s")
-    opened = _open()
-    stop = threading.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: stop.set())
-    background = Background(opened.database, kafka, opened.detector, opened.schema, opened.settings, now_ms)
-    background.start()
-    typer.echo("publishing")
-    stop.wait()
-    background.stop()
+    from fraud_ops.control_plane import store_commands
+
+    store_commands.publish(kafka)
 
 
 def main() -> None:
@@ -140,39 +93,3 @@ def main() -> None:
     except FraudError as error:
         sys.stderr.write(f"fraud: {' '.join(str(error).split())}\n")
         sys.exit(error.exit_code)
-
-
-def _open() -> _Opened:
-    project = Project.find()
-    settings = ControlPlaneSettings.load(project)
-    detector = DetectorSettings.load(project.config / "detector.yaml")
-    schema = TransactionSchema.load(project.config / "schema.yaml")
-    return _Opened(Database.open(settings.database), settings, detector, schema)
-
-
-def _confirmed(opened: _Opened, verdict: AuditVerdict) -> int:
-    kafka = KafkaConnection.load(default_bootstrap(os.environ))
-    return check_audit(opened.database, kafka, opened.detector.topics.rules, verdict)
-
-
-def _sentence(found: DriftReport) -> str:
-    word = "in sync" if found.in_step else f"out of sync, {_behind(found)}" if found.behind else "out of sync"
-    if not found.settled:
-        word = "not settled: a change of all rules is pending"
-    places = f"log ends at {found.log_end}, store has read up to {found.store_position}"
-    return f"{word} ({places}, {found.pending} waiting)"
-
-
-def _behind(found: DriftReport) -> str:
-    since = datetime.fromtimestamp((found.behind_since_ms or 0) / 1_000, UTC)
-    return f"{found.behind} records behind the rule log since {since:%Y-%m-%d %H:%M:%S} UTC"
-
-
-def _said_list(side: DriftedList | None) -> str:
-    if side is None:
-        return "no list"
-    return f"{side.size} {side.type} values of version {side.version} (SHA-256 {side.values_sha256[:12]})"
-
-
-def _said(side: DriftSide | None) -> str:
-    return "no rule in force" if side is None else f"{side.document.get('ruleState')} of version {side.version}"

@@ -87,6 +87,8 @@ RUNS = (
     Run(r"fraud heartbeat.*", codes=(0, 1)),
     Run(r"fraud control (drift|outbox|audit verify.*)", codes=(0, 37, 39)),
     Run(r"fraud control publish", says="publishing"),
+    # without the words that they ask for, or without a token
+    Run(r"fraud control (token|rules|approvals|lists|alerts).*", codes=(2, 3, 37)),
     Run(r"fraud record .*", codes=(0, 1)),
     # named without the words that they ask for
     Run(r"fraud (replay|reevaluate|drain|deploy( --rebuild| --kafka-properties)?)", codes=(1, 2)),

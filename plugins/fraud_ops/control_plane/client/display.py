@@ -1,0 +1,60 @@
+"""The input and output of the client's commands: files and tables."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+import typer
+from rich import box
+from rich.table import Table
+from rich.text import Text
+
+from fraud_rules.cli.display.output import console
+from fraud_rules.errors import InputInvalid
+
+__all__ = ["print_table", "printable", "read_file", "said_time", "write_file"]
+
+
+def printable(value: object) -> str:
+    """A value as a text without control characters."""
+    return "".join(each if each.isprintable() else "\N{REPLACEMENT CHARACTER}" for each in str(value))
+
+
+def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], empty: str) -> None:
+    """Print a table, or the sentence `empty` for no rows."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    for row in rows:
+        table.add_row(*(Text("" if each is None else printable(each)) for each in row))
+    if table.row_count:
+        console().print(table)
+    else:
+        typer.echo(empty)
+
+
+def said_time(time_ms: int | None) -> str:
+    """A time of the API in UTC, or an empty text."""
+    if time_ms is None:
+        return ""
+    return datetime.fromtimestamp(time_ms / 1_000, UTC).isoformat(sep=" ", timespec="seconds").replace("+00:00", "Z")
+
+
+def read_file(path: Path) -> str:
+    """The text of a file; - is standard input. Raises InputInvalid."""
+    try:
+        return sys.stdin.read() if str(path) == "-" else path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputInvalid(f"{path} cannot be read as text: {error}") from error
+
+
+def write_file(content: bytes, output: Path | None) -> None:
+    """Write a downloaded file, to standard output without a path."""
+    if output is None:
+        typer.get_binary_stream("stdout").write(content)
+    else:
+        output.write_bytes(content)
+        typer.echo(f"wrote {len(content):,} bytes to {output}", err=True)

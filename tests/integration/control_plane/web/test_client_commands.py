@@ -1,0 +1,140 @@
+"""The commands of `fraud control` that use the API, against a real API server of Airflow's."""
+
+from __future__ import annotations
+
+import json
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from fraud_ops.control_plane.command import app
+from fraud_rules.configuration.project import Project
+from fraud_rules.errors import FraudError
+from fraud_rules.kafka.broker import Broker
+from fraud_rules.kafka.record_writer import append_records
+from tests.support.control_plane.alerts import alert_json
+from tests.support.control_plane.web.api_server import PASSWORD, ApiServer, api_server
+from tests.support.control_plane.web.server import RULE
+from tests.support.waiting import until
+
+pytestmark = pytest.mark.timeout(600)
+
+
+@dataclass
+class Terminal:
+    """Runs `fraud control` as a user of an API server."""
+
+    url: str
+    folder: Path
+
+    def run(self, user: str, *words: str, code: int = 0, stdin: str = "") -> str:
+        """Run a command in this process. Returns its output, or its error if it ends with another code than 0."""
+        environ = {
+            "FRAUD_CONTROL_URL": self.url,
+            "FRAUD_CONTROL_TOKEN_FILE": str(self.folder / f"{user}.token"),
+            "FRAUD_CONTROL_PASSWORD": PASSWORD,
+        }
+        done = CliRunner().invoke(app, words, env=environ, input=stdin)
+        error = done.exception
+        found = error.exit_code if isinstance(error, FraudError) else done.exit_code
+        assert found == code, (words, found, done.output, error)
+        assert PASSWORD not in f"{done.output} {error}"
+        return str(error) if code else done.stdout
+
+
+@pytest.fixture
+def served(
+    configured: Broker, project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[ApiServer]:
+    monkeypatch.setenv("FRAUD_CONTROL_FOUR_EYES", "true")
+    with api_server(configured, project, tmp_path) as server:
+        yield server
+
+
+def test_two_users_work_from_a_terminal(served: ApiServer, configured: Broker, tmp_path: Path) -> None:
+    assert served.ask("PUT", "/bindings/anna", json={"role": "analyst"}).status_code == 200
+    terminal = Terminal(served.airflow.site.url, tmp_path)
+    _log_in(terminal, tmp_path)
+    rule_id = _rules(terminal, tmp_path)
+    _lists(terminal, tmp_path)
+    append_records(configured.kafka, "alerts", [(b"k", alert_json(1))])
+    _alerts(terminal, tmp_path)
+    assert "ControlPlane" not in terminal.run("anna", "rules", "show", str(rule_id + 1), code=34)
+
+
+def _log_in(terminal: Terminal, folder: Path) -> None:
+    assert "run `fraud control token`" in terminal.run("anna", "rules", "list", code=3)
+    (folder / "anna.token").write_text("an old token\n")
+    (folder / "anna.token").chmod(0o644)
+    assert "run `fraud control token`" in terminal.run("anna", "rules", "list", code=36)
+    for user, login in (("anna", "anna"), ("admin", "admin")):
+        terminal.run(user, "token", "--user", login)
+    assert stat.S_IMODE((folder / "anna.token").stat().st_mode) == 0o600
+    assert "refuses the user" in terminal.run("bert", "token", "--user", "bert", code=36)
+    unknown = Terminal("http://127.0.0.1:1", folder)
+    assert "does not answer" in unknown.run("anna", "rules", "list", code=37)
+
+
+def _rules(terminal: Terminal, folder: Path) -> int:
+    """Save, show, request, approve, pause and roll back a rule. Returns its id."""
+    path = folder / "rules.json"
+    path.write_text(json.dumps([{**RULE, "ruleId": 7}]))
+    assert "7" in terminal.run("anna", "rules", "save", str(path), "--dry-run")
+    assert json.loads(terminal.run("anna", "rules", "list", "--json")) == []
+    terminal.run("anna", "rules", "save", str(path), "--comment", "a first one")
+    (row,) = json.loads(terminal.run("anna", "rules", "list", "--json"))
+    assert (row["ruleId"], row["state"]) == (7, "DRAFT")
+    assert "groupingKeyNames" in terminal.run("anna", "rules", "show", "7")
+    path.write_text(json.dumps([{**RULE, "ruleId": 8, "limit": "much"}]))
+    assert "limit" in terminal.run("anna", "rules", "save", "-", "--dry-run", stdin=path.read_text())
+    assert "no rule was saved" in terminal.run("anna", "rules", "save", str(path), code=33)
+    assert "SHADOW" in terminal.run("anna", "rules", "move", "7", "SHADOW")
+    assert "waits for approval" in terminal.run("anna", "rules", "move", "7", "ACTIVE", "--comment", "go")
+    (waiting,) = json.loads(terminal.run("admin", "approvals", "list", "--json"))
+    request = str(waiting["id"])
+    terminal.run("anna", "approvals", "approve", request, code=36)
+    assert "approved" in terminal.run("admin", "approvals", "approve", request)
+    assert "PAUSE" in terminal.run("admin", "rules", "move", "7", "PAUSE")
+    assert "revision" in terminal.run("admin", "rules", "rollback", "7", "1")
+    assert "groupingKeyNames" in terminal.run("anna", "rules", "export")
+    return 7
+
+
+def _lists(terminal: Terminal, folder: Path) -> None:
+    assert terminal.run("anna", "lists", "list") == "there are no lists\n"
+    terminal.run("anna", "lists", "show", "mules", code=34)
+    assert "2 values" in terminal.run("anna", "lists", "create", "mules", "1001", "1002")
+    path = folder / "mules.txt"
+    path.write_text("1003\n# a comment\n1004\n")
+    assert "4 values" in terminal.run("anna", "lists", "add", "mules", "--file", str(path))
+    assert "3 values" in terminal.run("anna", "lists", "remove", "mules", "1001")
+    assert terminal.run("anna", "lists", "show", "mules").split() == ["1002", "1003", "1004"]
+    assert "number" in terminal.run("anna", "lists", "add", "mules", "many", code=2)
+    assert "either" in terminal.run("anna", "lists", "add", "mules", code=2)
+    assert "2 values" in terminal.run("anna", "lists", "set", "mules", "--file", str(path))
+    assert "deleted" in terminal.run("admin", "lists", "delete", "mules")
+
+
+def _alerts(terminal: Terminal, folder: Path) -> None:
+    alert_id = json.loads(alert_json(1))["alertId"]
+
+    def found() -> bool:
+        return [each["alertId"] for each in json.loads(terminal.run("anna", "alerts", "search", "--json"))] == [
+            alert_id
+        ]
+
+    until(found, "the search finds the alert", 60, 1)
+    assert "FRAUD" in terminal.run("anna", "alerts", "mark", alert_id, "FRAUD")
+    assert json.loads(terminal.run("anna", "alerts", "search", "--verdict", "NOT_FRAUD", "--json")) == []
+    output = folder / "alerts.csv"
+
+    def exported() -> bool:
+        terminal.run("anna", "alerts", "export", "--since", "30d", "--output", str(output))
+        return alert_id in output.read_text()
+
+    until(exported, "the export has the alert", 60, 1)
+    terminal.run("anna", "alerts", "mark", alert_id, "UNREVIEWED")
