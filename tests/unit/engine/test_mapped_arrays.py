@@ -29,6 +29,19 @@ def test_two_workers_share_an_array_that_grows(tmp_path: Path) -> None:
     assert grown.shape == (5_000, 2)
 
 
+def test_an_array_grows_within_its_mapping(tmp_path: Path) -> None:
+    """Another mapping would fault on each page again."""
+    arrays, other = MappedArrays(tmp_path), MappedArrays(tmp_path)
+    first = arrays.open("rows", np.int64, 10_000, 2)
+    other.open("rows", np.int64, 1, 2)
+    grown = arrays.open("rows", np.int64, 11_000, 2)
+    assert grown.ctypes.data == first.ctypes.data
+    grown[10_999] = 5
+    assert other.open("rows", np.int64, 1, 2)[10_999].tolist() == [5, 5]
+    far = arrays.open("rows", np.int64, 100_000, 2)
+    assert far[10_999].tolist() == [5, 5]
+
+
 def test_a_mapping_holds_no_descriptor_and_ends_with_its_array(tmp_path: Path) -> None:
     """A worker maps thousands of files if rules often clear their groupings; the system limits open files."""
     before = descriptors()

@@ -27,6 +27,7 @@ _libc.mmap.restype = ctypes.c_void_p
 _libc.mmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long)
 _libc.munmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t)
 _FAILED = ctypes.c_void_p(-1).value
+_LEAST_MAPPING_BYTES = 65_536
 
 
 class Arrays(Protocol):
@@ -54,6 +55,15 @@ def named_full_disk(folder: Path, size_bytes: int) -> Iterator[None]:
             f"No space left on the disk of the views, {folder}, for {size_bytes:,} more bytes: free some space or set "
             "another folder (views_folder in config/detector.yaml); nothing is lost"
         ) from error
+
+
+_NO_BYTES: AnyArray = np.empty(0, dtype=np.uint8)
+
+
+def _with_reserve(size: int) -> int:
+    """The length of a mapping for a file of this size. The file can grow up to it without another mapping. The part
+    after the end of the file needs addresses, but no memory."""
+    return max(2 * size, _LEAST_MAPPING_BYTES)
 
 
 def _shape(rows: int, columns: int) -> tuple[int, ...]:
@@ -108,24 +118,29 @@ class MappedArrays:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._mapped: dict[str, tuple[tuple[int, int], AnyArray]] = {}
+        self._mapped: dict[str, tuple[int, AnyArray, AnyArray]] = {}
+        """By name: the inode of the file, all mapped bytes, and the array of those that the file has."""
         folder.mkdir(parents=True, exist_ok=True)
 
     def open(self, name: str, dtype: type[np.generic], rows: int, columns: int) -> AnyArray:
         row_bytes = np.dtype(dtype).itemsize * (columns or 1)
-        with os.fdopen(os.open(self._folder / name, os.O_RDWR | os.O_CREAT, 0o600), "r+b") as file:
-            found = os.fstat(file.fileno())
+        file = os.open(f"{self._folder}/{name}", os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            found = os.fstat(file)
             size, wanted = found.st_size, max(rows * row_bytes, row_bytes)
             if size < wanted:
-                self._allocate(file.fileno(), size, wanted)
+                self._allocate(file, size, wanted)
                 size = wanted
-            # A new mapping faults on each page again. The inode of a mapped file is not reused, so an equal inode and
-            # size mean the same file.
-            known, array = self._mapped.get(name, (None, None))
-            if array is None or known != (found.st_ino, size):
-                mapped = np.asarray(_Mapping(file.fileno(), size))
-                array = mapped.view(dtype).reshape(_shape(size // row_bytes, columns))
-                self._mapped[name] = (found.st_ino, size), array
+            # A new mapping faults on each page again. The inode of a mapped file is not reused, so an equal inode means
+            # the same file.
+            inode, mapped, array = self._mapped.get(name, (None, _NO_BYTES, _NO_BYTES))
+            if inode != found.st_ino or size > len(mapped):
+                mapped = np.asarray(_Mapping(file, _with_reserve(size)))
+            if inode != found.st_ino or array.nbytes != size // row_bytes * row_bytes:
+                array = mapped[: size // row_bytes * row_bytes].view(dtype).reshape(_shape(size // row_bytes, columns))
+                self._mapped[name] = found.st_ino, mapped, array
+        finally:
+            os.close(file)
         return array
 
     def _allocate(self, file: int, size: int, wanted: int) -> None:

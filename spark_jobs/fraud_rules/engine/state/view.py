@@ -39,7 +39,7 @@ class View:
         self.header: Ints = arrays.open("header", np.int64, at.HEADER_SIZE, 0)
         self.measures = NO_MEASURES
         self.measure_arrays = self._collect_arrays()
-        self.state: StateArrays
+        self.state = _no_arrays(self.header)
         self.nbytes = 0
         """The size of all arrays in bytes."""
         self._generation = -1
@@ -74,19 +74,21 @@ class View:
 
         `events` gets room for at least `rows` more rows, so that a batch grows it at most once.
         """
-        state, header = self.state, self.header
-        events, slots, pool, marks = len(state.events), len(state.slots), len(state.pool), len(state.marks)
-        self._open(
-            _grown(events, int(header[at.H_EVENTS]) + rows) if need == at.NEED_EVENTS else events,
-            _grown(slots) if need == at.NEED_SLOTS else slots,
-            _grown(pool) if need == at.NEED_POOL else pool,
-            _grown(marks) if need == at.NEED_MARKS else marks,
-        )
+        state = self.state
+        if need == at.NEED_EVENTS:
+            self._open_events(_grown(len(state.events), int(self.header[at.H_EVENTS]) + rows))
+        elif need == at.NEED_SLOTS:
+            self._open_slots(_grown(len(state.slots)))
+        elif need == at.NEED_POOL:
+            self._open_pool(_grown(len(state.pool), 4 * _MIN_ROWS))
+        elif need == at.NEED_MARKS:
+            self._open_marks(_grown(len(state.marks)))
+        self._count_change()
 
     def open_pool(self, rows: int) -> None:
         """Grow the pool to at least this many rows."""
-        state = self.state
-        self._open(len(state.events), len(state.slots), max(4 * _MIN_ROWS, rows), len(state.marks))
+        self._open_pool(max(4 * _MIN_ROWS, rows))
+        self._count_change()
 
     def _set_measures(self, measures: Measures) -> None:
         self.measures = measures
@@ -106,66 +108,85 @@ class View:
         )
 
     def _open(self, rows: int, slots: int, pool: int, marks: int) -> None:
-        """Open every array with at least this many rows, and refill the tables that have grown."""
-        open_array, measures = self._arrays.open, self.measures
-        n_trees = len(measures.trees)
-        width = max(1, n_trees)
-        events = open_array("events", np.int64, rows, self._row_width)
+        """Open every array with at least this many rows."""
+        self._open_events(rows)
+        self._open_slots(slots)
+        self._open_pool(pool)
+        self._open_marks(marks)
+        self._count_change()
+
+    def _open_events(self, rows: int) -> None:
+        measures = self.measures
+        events = self._arrays.open("events", np.int64, rows, self._row_width)
         rows = len(events)
-        slot_rows = open_array("slots", np.int64, slots, self.measure_arrays.key_at + len(self._key_columns))
-        pool_rows = open_array("pool", np.int64, pool, at.P_SUMS + len(measures.totals))
-        leaves = len(pool_rows) if n_trees else 1
-        mark_rows = open_array("marks", np.int64, marks, at.M_WIDTH)
-        distinct = max(1, rows * len(measures.distincts))
-        larger: set[str] = set()
-        self.state = StateArrays(
-            header=self.header,
-            events=events,
-            passes=open_array("passes", np.uint8, rows, len(measures.filters) + 1),
-            id_table=self._table("id_table", rows, larger),
-            slots=slot_rows,
-            key_table=self._table("key_table", len(slot_rows), larger),
-            pool=pool_rows,
-            members=open_array(
-                "members", np.int64, len(pool_rows) if measures.distincts else 1, max(1, len(measures.distincts))
-            ),
+        passes = self._arrays.open("passes", np.uint8, rows, len(measures.filters) + 1)
+        entries = max(1, rows * len(measures.distincts))
+        distinct = self._arrays.open("distinct", np.int64, entries, at.D_WIDTH)
+        id_table, has_new_ids = self._table("id_table", rows)
+        distinct_table, has_new_values = self._table("distinct_table", entries)
+        self.state = self.state._replace(
+            events=events, passes=passes, distinct=distinct, id_table=id_table, distinct_table=distinct_table
+        )
+        if has_new_ids:
+            hash_tables.index_events(self.state, self.measure_arrays)
+        if has_new_values:
+            hash_tables.index_distinct(self.state, self.measure_arrays)
+
+    def _open_slots(self, rows: int) -> None:
+        slots = self._arrays.open("slots", np.int64, rows, self.measure_arrays.key_at + len(self._key_columns))
+        key_table, is_new = self._table("key_table", len(slots))
+        self.state = self.state._replace(slots=slots, key_table=key_table)
+        if is_new:
+            hash_tables.index_slots(self.state, self.measure_arrays)
+
+    def _open_pool(self, rows: int) -> None:
+        open_array, measures = self._arrays.open, self.measures
+        pool = open_array("pool", np.int64, rows, at.P_SUMS + len(measures.totals))
+        rows, trees, distincts = len(pool), len(measures.trees), len(measures.distincts)
+        leaves, width = rows if trees else 1, max(1, trees)
+        self.state = self.state._replace(
+            pool=pool,
+            members=open_array("members", np.int64, rows if distincts else 1, max(1, distincts)),
             leaves=open_array("leaves", np.int64, leaves, width),
             blocks_16=open_array("blocks_16", np.int64, leaves // 16 + 1, width),
             blocks_256=open_array("blocks_256", np.int64, leaves // 256 + 1, width),
             blocks_4096=open_array("blocks_4096", np.int64, leaves // 4096 + 1, width),
-            marks=mark_rows,
-            mark_table=self._table("mark_table", len(mark_rows), larger),
-            distinct=open_array("distinct", np.int64, distinct, at.D_WIDTH),
-            distinct_table=self._table("distinct_table", distinct, larger),
         )
+
+    def _open_marks(self, rows: int) -> None:
+        marks = self._arrays.open("marks", np.int64, rows, at.M_WIDTH)
+        mark_table, is_new = self._table("mark_table", len(marks))
+        self.state = self.state._replace(marks=marks, mark_table=mark_table)
+        if is_new:
+            hash_tables.index_marks(self.state)
+
+    def _count_change(self) -> None:
+        """Tell other processes to reopen the arrays."""
         self.nbytes = sum([array.nbytes for array in self.state])
-        self._fill_tables(larger)
         self.header[at.H_GENERATION] += 1
         self._generation = int(self.header[at.H_GENERATION])
 
-    def _fill_tables(self, larger: set[str]) -> None:
-        if "id_table" in larger:
-            hash_tables.index_events(self.state, self.measure_arrays)
-        if "key_table" in larger:
-            hash_tables.index_slots(self.state, self.measure_arrays)
-        if "mark_table" in larger:
-            hash_tables.index_marks(self.state)
-        if "distinct_table" in larger:
-            hash_tables.index_distinct(self.state, self.measure_arrays)
+    def _table(self, name: str, rows: int) -> tuple[Table, bool]:
+        """Open a hash table that is at most half full with `rows` entries, and whether it is new.
 
-    def _table(self, name: str, rows: int, larger: set[str]) -> Table:
-        """Open a hash table that is at most half full with `rows` entries.
-
-        A table that must grow is recreated empty, and its name is added to `larger`.
+        A table that must grow is recreated empty.
         """
         size = 1 << (2 * rows - 1).bit_length()
         table: Table = self._arrays.open(name, np.int32, 1, 0)
         if len(table) >= size:
-            return table
+            return table, False
         self._arrays.drop(name)
-        larger.add(name)
-        grown: Table = self._arrays.open(name, np.int32, size, 0)
-        return grown
+        table = self._arrays.open(name, np.int32, size, 0)
+        return table, True
+
+
+def _no_arrays(header: Ints) -> StateArrays:
+    """A state before its arrays are opened."""
+    rows, table = np.empty((0, 1), dtype=np.int64), np.empty(0, dtype=np.int32)
+    passes = np.empty((0, 1), dtype=np.uint8)
+    return StateArrays(
+        header, rows, passes, table, rows, table, rows, rows, rows, rows, rows, rows, rows, table, rows, table
+    )
 
 
 def _grown(rows: int, needed: int = 0) -> int:
