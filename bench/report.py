@@ -66,8 +66,8 @@ def _table(rows: Rows, results: Results) -> Iterator[str]:
     busiest = max((run.get("load_average", 0.0) for run in results.runs), default=0.0)
     yield ""
     yield (
-        f"`{results.command}`, {results.measured}, revision {results.machine['revision']}; load average before the "
-        f"runs at most {busiest:.1f}"
+        f"`{results.command}`, {results.measured}, revision {results.machine['revision']}, "
+        f"{results.machine['processor']}; load average before the runs at most {busiest:.1f}"
     )
     yield ""
 
