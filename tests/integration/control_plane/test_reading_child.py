@@ -10,7 +10,7 @@ import psutil
 import pytest
 
 from fraud_ops.control_plane.domain.errors import Unavailable
-from fraud_ops.control_plane.service.reading.child import Patience, ReadingChild
+from fraud_ops.control_plane.service.reading.child import AnswerLimits, ReadingChild
 from fraud_ops.control_plane.web.load.lanes import LIMITS, LaneName
 
 MODULE = "tests.support.control_plane.question_child"
@@ -18,8 +18,8 @@ LONG_S = 600.0
 
 
 @contextmanager
-def child_of(patience: Patience) -> Iterator[ReadingChild]:
-    with closing(ReadingChild(MODULE, "the source", "too slow", patience)) as child:
+def child_of(limits: AnswerLimits) -> Iterator[ReadingChild]:
+    with closing(ReadingChild(MODULE, "the source", "too slow", limits)) as child:
         yield child
 
 
@@ -28,20 +28,20 @@ def pid_of(child: ReadingChild) -> int:
 
 
 def test_an_answer_may_take_longer_than_the_patience_as_long_as_the_child_works() -> None:
-    with child_of(Patience(idle_s=2.0)) as child:
+    with child_of(AnswerLimits(idle_s=2.0)) as child:
         pid = pid_of(child)
         assert int(child.ask(("work", 2.5))) == pid
 
 
 @pytest.mark.parametrize(
-    ("question", "patience"),
-    [(("sleep", LONG_S), Patience(idle_s=2.0)), (("work", LONG_S), Patience(idle_s=LONG_S, answer_s=4.0))],
+    ("question", "limits"),
+    [(("sleep", LONG_S), AnswerLimits(idle_s=2.0)), (("work", LONG_S), AnswerLimits(idle_s=LONG_S, answer_s=4.0))],
     ids=["no progress", "no end"],
 )
 def test_a_child_that_makes_no_progress_or_finds_no_end_is_replaced(
-    question: tuple[str, float], patience: Patience
+    question: tuple[str, float], limits: AnswerLimits
 ) -> None:
-    with child_of(patience) as child:
+    with child_of(limits) as child:
         pid = pid_of(child)
         with pytest.raises(Unavailable, match="too slow"):
             child.ask(question)
@@ -50,7 +50,7 @@ def test_a_child_that_makes_no_progress_or_finds_no_end_is_replaced(
 
 
 def test_a_child_that_ended_starts_again_once_and_its_errors_are_reported() -> None:
-    with child_of(Patience()) as child:
+    with child_of(AnswerLimits()) as child:
         pid = pid_of(child)
         with pytest.raises(Unavailable, match="no broker"):
             child.ask(("fail", 0.0))
@@ -61,7 +61,7 @@ def test_a_child_that_ended_starts_again_once_and_its_errors_are_reported() -> N
 
 
 def test_questions_of_several_threads_get_their_own_answers() -> None:
-    with child_of(Patience()) as child, ThreadPoolExecutor(4) as threads:
+    with child_of(AnswerLimits()) as child, ThreadPoolExecutor(4) as threads:
         assert len(set(threads.map(lambda _: pid_of(child), range(20)))) == 1
 
 

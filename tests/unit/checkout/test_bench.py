@@ -155,7 +155,13 @@ def test_numbers_are_formatted_for_people() -> None:
 
 def test_results_come_back_and_are_rendered_in_their_place(tmp_path: Path) -> None:
     rows = Rows("one", "One", "How.", (Figure("speed", "speed", "tx/s", at_least(2), "1"),), lambda lab, scale: {})
-    kept = Results("one", "2024-01-01", "python -m bench", {"revision": "abc"}, ({"speed": 1.0}, {"speed": 3.0}))
+    kept = Results(
+        "one",
+        "2024-01-01",
+        "python -m bench",
+        {"revision": "abc", "processor": "one core"},
+        ({"speed": 1.0}, {"speed": 3.0}),
+    )
     write(kept, tmp_path)
     found = read("one", tmp_path)
 

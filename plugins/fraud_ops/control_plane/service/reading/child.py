@@ -17,7 +17,7 @@ import psutil
 from fraud_ops.control_plane.domain.errors import Unavailable
 from fraud_rules.runtime.questions import QuestionFailure
 
-__all__ = ["Patience", "ReadingChild"]
+__all__ = ["AnswerLimits", "ReadingChild"]
 
 _NICE: Final = 5
 _CHECK_S: Final = 0.5
@@ -26,7 +26,7 @@ _PROGRESS_CPU_S: Final = 0.1
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class AnswerLimits:
     """The longest time in which a child makes no progress, and the longest time of an answer, in s.
 
     The bounds of the questions keep answers far below the second one, also if a start compiles the kernel first.
@@ -36,7 +36,7 @@ class Patience:
     answer_s: float = 120.0
 
 
-_PATIENCE: Final = Patience()
+_LIMITS: Final = AnswerLimits()
 
 
 @dataclass(slots=True)
@@ -44,7 +44,7 @@ class _Running:
     process: subprocess.Popen[bytes]
     connection: Connection
 
-    def answers(self, patience: Patience) -> bool:
+    def answers(self, limits: AnswerLimits) -> bool:
         """Wait for an answer. Return False if none came in time, or if the process made no progress: used no CPU."""
         began_s = progress_s = time.monotonic()
         used_s = self._cpu_s()
@@ -52,7 +52,7 @@ class _Running:
             now_s, cpu_s = time.monotonic(), self._cpu_s()
             if cpu_s - used_s >= _PROGRESS_CPU_S:
                 progress_s, used_s = now_s, cpu_s
-            if now_s - progress_s >= patience.idle_s or now_s - began_s >= patience.answer_s:
+            if now_s - progress_s >= limits.idle_s or now_s - began_s >= limits.answer_s:
                 return False
         return True
 
@@ -73,13 +73,13 @@ class ReadingChild:
     """The child answers one question at a time. A second thread that asks waits for its turn, so the lane of the
     questions has one thread, and requests wait without one."""
 
-    def __init__(self, module: str, source: object, too_slow: str, patience: Patience = _PATIENCE) -> None:
+    def __init__(self, module: str, source: object, too_slow: str, limits: AnswerLimits = _LIMITS) -> None:
         """`module` runs as the child, with the file descriptor of the connection as argument, and gets `source` first.
         `too_slow` is the message if the child ends because it makes no progress."""
         self._module = module
         self._source = source
         self._too_slow = too_slow
-        self._patience = patience
+        self._limits = limits
         self._lock = threading.Lock()
         self._child: _Running | None = None
 
@@ -102,7 +102,7 @@ class ReadingChild:
             child = self._running()
             try:
                 child.connection.send(question)
-                if not child.answers(self._patience):
+                if not child.answers(self._limits):
                     self._end()
                     raise Unavailable(self._too_slow)
                 answer = child.connection.recv()
