@@ -70,7 +70,7 @@ class Client:
         try:
             answer = self._http.request(method, path, **options)
         except httpx.HTTPError as error:
-            raise Unavailable(f"{self._http.base_url.host} does not answer: {error or type(error).__name__}") from error
+            raise Unavailable(_unanswered(self._http.base_url.host, error)) from error
         return _checked(answer)
 
 
@@ -80,53 +80,76 @@ def request_token(url: str, user: str, password: str) -> str:
         body = {"username": user, "password": password}
         answer = httpx.post(f"{_base(url)}/auth/token", json=body, timeout=_TIMEOUT_S)
     except httpx.HTTPError as error:
-        raise Unavailable(f"{url} does not answer: {error or type(error).__name__}") from error
+        raise Unavailable(_unanswered(url, error)) from error
     if answer.status_code in (401, 403):
         raise RequestRefused(f"Airflow refuses the user {user} with this password", forbidden=True)
-    document = _document(_checked(answer))
-    token = document.get("access_token") if isinstance(document, dict) else None
-    if not isinstance(token, str) or not token:
-        raise ControlPlaneError(f"{url} returned no token: check that it is the address of Airflow's API server")
-    return token
+    return str(_document(_checked(answer))["access_token"])
 
 
 def save_token(path: Path, token: str) -> None:
-    """Write a token to a file that only its owner may read."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.unlink(missing_ok=True)  # an older file could be readable for others
-    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
-        file.write(token + "\n")
+    """Write a token to a file that only its owner may read. Raises ConfigError."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.unlink(missing_ok=True)  # an older file could be readable for others
+        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
+            file.write(token + "\n")
+    except OSError as error:
+        raise ConfigError(f"the token cannot be saved: {error}") from error
 
 
 def _token(path: Path, environ: Mapping[str, str]) -> str:
-    if given := environ.get(TOKEN_VARIABLE):
-        return given
-    try:
-        token = path.read_text(encoding="utf-8").strip()
-    except OSError:
-        raise ConfigError(f"{path} has no token: run `fraud control token`, or set {TOKEN_VARIABLE}") from None
-    if not token.isascii() or not token.isprintable() or not token:
-        raise ConfigError(f"{path} has no token: run `fraud control token`")
+    """The token of the variable, else of the file. No message shows it."""
+    place, token = TOKEN_VARIABLE, environ.get(TOKEN_VARIABLE)
+    if token is None:
+        place, token = str(path), _kept_token(path)
+    token = token.strip()
+    if not token or not token.isascii() or not token.isprintable():
+        raise ConfigError(f"{place} has no token: run `fraud control token`")
     return token
 
 
+def _kept_token(path: Path) -> str:
+    try:
+        if path.stat().st_mode & 0o077:
+            raise ConfigError(f"other users may read {path}: run `fraud control token` again, or `chmod 600 {path}`")
+        return path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        raise ConfigError(f"{path} has no token: run `fraud control token`, or set {TOKEN_VARIABLE}") from None
+
+
 def _base(url: str) -> str:
-    if not url.startswith(("http://", "https://")):
+    try:
+        found = httpx.URL(url)
+    except httpx.InvalidURL:
+        found = httpx.URL()
+    if found.scheme not in ("http", "https") or not found.host:
         raise ConfigError(f"{url} is no address: give one such as https://airflow.example")
     return url.rstrip("/")
+
+
+def _unanswered(place: str, error: httpx.HTTPError) -> str:
+    return f"{place} does not answer: {str(error) or type(error).__name__}"
 
 
 def _given(parameters: Mapping[str, object]) -> dict[str, Any]:
     return {name: value for name, value in parameters.items() if value is not None and value != []}
 
 
+class _Answer(dict[str, Any]):
+    """An object of an answer. A missing member shows that another server answered."""
+
+    def __missing__(self, name: str) -> Any:
+        raise ControlPlaneError(f"the answer has no member {name}: check the address of Airflow's API server")
+
+
 def _document(answer: httpx.Response) -> Any:
     try:
-        return json.loads(answer.content, parse_float=Decimal)
+        found = json.loads(answer.content, parse_float=Decimal, object_hook=_Answer)
     except ValueError:
-        raise ControlPlaneError(
-            f"{answer.url.host} returned no JSON: check that it is the address of Airflow's API server"
-        ) from None
+        found = None
+    if not isinstance(found, _Answer):
+        raise ControlPlaneError(f"{answer.url.host} returned no JSON object: check the address of Airflow's API server")
+    return found
 
 
 def _checked(answer: httpx.Response) -> httpx.Response:

@@ -52,9 +52,12 @@ def read_file(path: Path) -> str:
 
 
 def write_file(content: bytes, output: Path | None) -> None:
-    """Write a downloaded file, to standard output without a path."""
+    """Write a downloaded file, to standard output without a path. Raises InputInvalid."""
     if output is None:
         typer.get_binary_stream("stdout").write(content)
-    else:
+        return
+    try:
         output.write_bytes(content)
-        typer.echo(f"wrote {len(content):,} bytes to {output}", err=True)
+    except OSError as error:
+        raise InputInvalid(f"{output} cannot be written: {error}") from error
+    typer.echo(f"wrote {len(content):,} bytes to {output}", err=True)

@@ -69,7 +69,7 @@ def test_two_users_work_from_a_terminal(served: ApiServer, configured: Broker, t
 def _log_in(terminal: Terminal, folder: Path) -> None:
     assert "run `fraud control token`" in terminal.run("anna", "rules", "list", code=3)
     (folder / "anna.token").write_text("an old token\n")
-    (folder / "anna.token").chmod(0o644)
+    (folder / "anna.token").chmod(0o600)
     assert "run `fraud control token`" in terminal.run("anna", "rules", "list", code=36)
     for user, login in (("anna", "anna"), ("admin", "admin")):
         terminal.run(user, "token", "--user", login)
