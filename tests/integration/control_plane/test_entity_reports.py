@@ -91,3 +91,16 @@ def test_the_report_has_the_payments_of_archive_and_topic(topics: OwnTopics, pro
     with reporter(topics, project, tmp_path / "archive") as both:
         assert [each["transactionId"] for each in asked(both)["payments"]] == [12, 12, 11, 10, 2, 1, 0]
         assert "The archive begins later than the chosen period." in asked(both, days=30)["notes"]
+
+
+def test_a_recreated_topic_is_read_whole_and_named(topics: OwnTopics, project: Project, tmp_path: Path) -> None:
+    """The archive has read further than the topic now reaches, with other payments at the same offsets."""
+    began_ms = now_ms()
+    name = topics.names.transactions
+    append_records(topics.kafka, name, [(b"k", payment(number, began_ms)) for number in (10, 11)])
+    old = [payment(number, began_ms - HOUR_MS) for number in range(3)]
+    archive_of(project, tmp_path / "archive", name, old, began_ms - HOUR_MS, 5_000)
+    with reporter(topics, project, tmp_path / "archive") as both:
+        found = asked(both)
+    assert [each["transactionId"] for each in found["payments"]] == [11, 10, 2, 1, 0]
+    assert "The archive is ahead of the topic: it has payments of an earlier topic of the same name." in found["notes"]

@@ -88,7 +88,8 @@ class EntityReader:
         elif manifest is not None:
             archived, cut_ms = self._archived_rows(query, manifest, notes)
             reached_ms = max(reached_ms, cut_ms)
-        batch = self._newest(self._unique(TransactionBatch.concat([*archived, topic])), notes)
+        past = [_unique(TransactionBatch.concat(archived))] if archived else []
+        batch = self._newest(TransactionBatch.concat([*past, topic]), notes)
         if len(batch) == self._bounds.payments:
             reached_ms = max(reached_ms, int(batch.append_ms.min()))
         return EntityRows(batch.take(batch.append_ms >= reached_ms), reached_ms, notes)
@@ -111,7 +112,7 @@ class EntityReader:
         archived = {} if manifest is None else manifest.ends.get(topic, {})
         found: list[tuple[int, Message]] = []
         with TopicReader(self._kafka, topic) as reader:
-            ranges, cut, lost = self._ranges(reader, query.since_ms, archived)
+            ranges, cut, lost = self._ranges(reader, query.since_ms, _of_this_topic(archived, reader, notes))
             needle = _needle(query.value)
             begins_ms: dict[int, int] = {}
             for message in reader.read_ranges(ranges):
@@ -213,12 +214,21 @@ class EntityReader:
             order = order[-self._bounds.payments :]
         return batch.take(order)
 
-    @staticmethod
-    def _unique(batch: TransactionBatch) -> TransactionBatch:
-        """Each record once, although a compaction may run while the archive is read."""
-        places = np.stack([batch.partition.astype(np.int64), batch.offset], axis=1)
-        _, first = np.unique(places, axis=0, return_index=True)
-        return batch if len(first) == len(batch) else batch.take(np.sort(first))
+
+def _of_this_topic(archived: dict[str, int], reader: TopicReader, notes: list[str]) -> dict[str, int]:
+    """The archive's ends by partition, without those that the topic has not reached: it was recreated since then."""
+    ends = {str(partition): reader.ends(partition)[1] for partition in reader.partitions()}
+    reached = {partition: end for partition, end in archived.items() if end <= ends.get(partition, 0)}
+    if len(reached) < len(archived):
+        notes.append("The archive is ahead of the topic: it has payments of an earlier topic of the same name.")
+    return reached
+
+
+def _unique(batch: TransactionBatch) -> TransactionBatch:
+    """Each record once, although a compaction may run while the archive is read."""
+    places = np.stack([batch.partition.astype(np.int64), batch.offset], axis=1)
+    _, first = np.unique(places, axis=0, return_index=True)
+    return batch if len(first) == len(batch) else batch.take(np.sort(first))
 
 
 def _scalar(query: EntityQuery, schema: TransactionSchema) -> pa.Scalar:
