@@ -30,24 +30,16 @@ from fraud_rules.cli import (
     topics,
     whatif,
 )
-from fraud_rules.errors import FraudError, kinds_of_error
+from fraud_rules.cli.display.exit_codes import exit_codes
+from fraud_rules.errors import FraudError
 
 __all__ = ["app", "main"]
-
-
-def _exit_codes() -> str:
-    """List the exit codes with their meanings, taken from the error classes."""
-    codes: dict[int, str] = {0: "done", 2: "usage: an unknown command or option"}
-    for kind in kinds_of_error():
-        codes.setdefault(kind.exit_code, f"{kind.__name__}: {(kind.__doc__ or '').strip().splitlines()[0]}")
-    codes[130] = "interrupted (Ctrl-C)"
-    return "\b\nExit codes:\n" + "\n".join(f"  {code:>3}  {meaning}" for code, meaning in sorted(codes.items()))
 
 
 app = typer.Typer(
     name="fraud",
     help="Run-time fraud rules over exact sliding windows: Kafka in, Kafka out, exactly once.",
-    epilog=_exit_codes(),
+    epilog=exit_codes(),
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
