@@ -14,6 +14,7 @@ import typer
 
 from fraud_rules.cli.configured import CommandContext, load_context
 from fraud_rules.cli.options import (
+    ASKS,
     KEYS_FILE,
     AcceptLoss,
     Checkpoint,
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from fraud_rules.deploy.intent import Intent, IntentKind, IntentLog
     from fraud_rules.kafka.connection import KafkaConnection
 
-Reason = Annotated[str, typer.Option("--reason", help="Reason, stored with the intent.", prompt=True)]
+Reason = Annotated[str, typer.Option("--reason", help="Reason, stored with the intent.", prompt=ASKS)]
 Wait = Annotated[
     float, typer.Option("--wait", min=0, max=3600, help="Seconds to wait for the agent to execute the intent.")
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Final
@@ -33,6 +34,9 @@ Kafka = Annotated[
     ),
 ]
 
+
+ASKS: Final = sys.stdin is not None and sys.stdin.isatty()
+"""Whether a command asks for a missing value. Without a terminal the option is required, so the error names it."""
 
 KEYS_FILE: Final = "intent-keys"
 """The default name of the file with the keys for intents, in the agent's home."""

@@ -8,26 +8,27 @@ import typer
 
 from fraud_ops.control_plane.client.connection import request_token, save_token
 from fraud_ops.control_plane.client.options import LOCAL_URL, TokenFile, Url, token_file_of
+from fraud_rules.cli.options import ASKS
 
 __all__ = ["token"]
 
 
 def token(
     user: Annotated[str, typer.Option("--user", help="User of Airflow.", show_default=False)],
-    url: Url = LOCAL_URL,
-    token_file: TokenFile = None,
     password: Annotated[
         str,
         typer.Option(
             "--password",
             envvar="FRAUD_CONTROL_PASSWORD",
             show_envvar=True,
-            prompt=True,
+            prompt=ASKS,
             hide_input=True,
             show_default=False,
             help="Better given at the prompt: other users of the host see arguments.",
         ),
-    ] = "",
+    ],
+    url: Url = LOCAL_URL,
+    token_file: TokenFile = None,
 ) -> None:
     """Log in at Airflow, and save the token for the commands that use the API.
 

@@ -1,0 +1,15 @@
+"""Commands that ask for a value, without a person who could answer."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+
+@pytest.mark.parametrize("words", [("drain",), ("deploy",)])
+def test_a_missing_value_is_named_without_a_terminal(words: tuple[str, ...]) -> None:
+    command = [sys.executable, "-m", "fraud_rules.cli", *words]
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    assert (done.returncode, "Missing option '--reason'" in done.stderr) == (2, True), done.stderr
