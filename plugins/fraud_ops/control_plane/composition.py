@@ -155,7 +155,7 @@ def compose(
     def unapproved() -> Sequence[UnapprovedRule]:
         return unapproved_rules(database, seeds) if settings.four_eyes else ()
 
-    checks = Checks(service.outbox, drift.read, service.verify_audit, unapproved)
+    checks = Checks(service.outbox, drift.read, service.verify_audit, unapproved, service.subscriptions.failing)
     watch = StoreWatch(checks, detector.detector, environment.alarm, now_ms, lambda: database.leadership("watch"))
 
     def reader_positions() -> list[ReaderPosition]:

@@ -11,6 +11,7 @@ from fraud_ops.airflow_ui.runbooks import slug
 from fraud_ops.alarms import Alarm
 from fraud_ops.control_plane.domain.errors import Unavailable
 from fraud_ops.control_plane.domain.read_models import AuditVerdict, DriftDifference, OutboxState
+from fraud_ops.control_plane.service.notifications.outbox import FailingReceiver
 from fraud_ops.control_plane.store.locks import Leadership
 from fraud_ops.control_plane.sync.drift import DriftReport
 from fraud_ops.control_plane.sync.unapproved import UnapprovedRule
@@ -28,11 +29,12 @@ class World:
     drifted: tuple[int, ...] = ()
     broken_at: int | None = None
     unapproved: tuple[UnapprovedRule, ...] = ()
+    failing: tuple[FailingReceiver, ...] = ()
     away: bool = False
     raised: list[tuple[str, bool]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        checks = Checks(self.outbox, self.drift, self.audit, lambda: self.unapproved)
+        checks = Checks(self.outbox, self.drift, self.audit, lambda: self.unapproved, lambda: self.failing)
         self.watch = StoreWatch(
             checks, "detector", self.alarm, self.clock, lambda: nullcontext(Leadership("watch", led=True))
         )
@@ -42,7 +44,7 @@ class World:
         before = len(self.raised)
         for _ in range(seconds):
             self.clock.now_ms += 1_000
-            self.watch.check()
+            self.watch.step()
         return self.raised[before:]
 
     def alarm(self, alarm: Alarm) -> None:
@@ -103,6 +105,16 @@ def test_each_further_rule_without_an_approval_raises_the_alarm_again() -> None:
     assert world.after(60) == []
     world.unapproved = ()
     assert world.after(60) == [("UNAPPROVED_RULE", True)]
+
+
+def test_each_further_failing_receiver_raises_the_alarm_again() -> None:
+    world = World()
+    world.failing = (FailingReceiver("desk", "the receiver answered 503"),)
+    assert world.after(60) == [("RECEIVER_FAILING", False)]
+    world.failing += (FailingReceiver("chat", "no answer within 10 s"),)
+    assert world.after(60) == [("RECEIVER_FAILING", False)]
+    world.failing = ()
+    assert world.after(60) == [("RECEIVER_FAILING", True)]
 
 
 def test_a_broken_chain_raises_an_alarm_within_an_hour() -> None:

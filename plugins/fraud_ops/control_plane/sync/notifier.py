@@ -10,10 +10,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import AbstractContextManager
 from typing import Final
 
-from fraud_ops.control_plane.background_thread import BackgroundThread
+from fraud_ops.control_plane.leading_thread import LeadingThread
 from fraud_ops.control_plane.service.notifications.digest import add_digests, due_digests
 from fraud_ops.control_plane.service.notifications.intake import notify_approvals, unnotified_approvals
 from fraud_ops.control_plane.service.notifications.outbox import (
@@ -25,10 +24,8 @@ from fraud_ops.control_plane.service.notifications.outbox import (
     record_attempt,
 )
 from fraud_ops.control_plane.store.database import Database
-from fraud_ops.control_plane.store.locks import Leadership
 from fraud_ops.control_plane.store.notification_models import DeliveryRow
 from fraud_ops.notifications import Message, Receiver, ReceiverKind
-from fraud_rules.runtime.retry import RepeatedWork
 
 __all__ = ["Notifier", "Send"]
 
@@ -40,13 +37,13 @@ _PRUNE_EVERY_S: Final = 60.0
 _AT_ONCE: Final = 20
 
 
-class Notifier(BackgroundThread):
+class Notifier(LeadingThread):
     """Sends deliveries while this process leads. `receivers` are the kinds of the receivers by name."""
 
     def __init__(
         self, database: Database, receivers: Mapping[str, ReceiverKind], send: Send, clock_ms: Callable[[], int]
     ) -> None:
-        super().__init__("fraud-control-notifier")
+        super().__init__("fraud-control-notifier", lambda: database.leadership("notifier"), _POLL_INTERVAL_S)
         self._database = database
         self._receivers = receivers
         self._send = send
@@ -71,19 +68,6 @@ class Notifier(BackgroundThread):
         for receiver, rows in due.items():
             self._running[receiver] = self._threads.submit(self._send_all, receiver, rows)
         self._prune(now_ms)
-
-    def _run(self, attempt: RepeatedWork) -> None:
-        with self._lead() as lead:
-            if not lead:
-                attempt.record_standby()
-                return
-            while not self._stop.wait(_POLL_INTERVAL_S):
-                lead.check()
-                self.step()
-                attempt.record_success()
-
-    def _lead(self) -> AbstractContextManager[Leadership]:
-        return self._database.leadership("notifier")
 
     def _add_events(self, now_ms: int) -> None:
         with self._database.reading() as session:

@@ -1,5 +1,5 @@
 """Monitors the store and raises alarms: changes that do not reach the rule log, drift, a broken audit chain,
-live rules without an approval.
+live rules without an approval, receivers that do not accept notifications.
 """
 
 from __future__ import annotations
@@ -12,19 +12,19 @@ from enum import StrEnum
 from typing import Final
 
 from fraud_ops.alarms import Alarm
-from fraud_ops.control_plane.background_thread import BackgroundThread
 from fraud_ops.control_plane.domain.read_models import AuditVerdict, OutboxState
+from fraud_ops.control_plane.leading_thread import LeadingThread
+from fraud_ops.control_plane.service.notifications.outbox import FailingReceiver
 from fraud_ops.control_plane.store.locks import Leadership
 from fraud_ops.control_plane.sync.drift import DriftReport
 from fraud_ops.control_plane.sync.unapproved import UnapprovedRule
 from fraud_rules.errors import FraudError
-from fraud_rules.runtime.retry import RepeatedWork
 
 __all__ = ["Checks", "StoreAlarm", "StoreWatch"]
 
 STUCK_MS: Final = 30_000
 
-_EVERY_MS: Final = {"outbox": 5_000, "unapproved": 10_000, "drift": 60_000, "audit": 3_600_000}
+_EVERY_MS: Final = {"outbox": 5_000, "receivers": 10_000, "unapproved": 10_000, "drift": 60_000, "audit": 3_600_000}
 _POLL_INTERVAL_S: Final = 1.0
 _MOST_NAMED: Final = 5
 
@@ -38,6 +38,7 @@ class StoreAlarm(StrEnum):
     DRIFT = "DRIFT"
     AUDIT_BROKEN = "AUDIT_BROKEN"
     UNAPPROVED_RULE = "UNAPPROVED_RULE"
+    RECEIVER_FAILING = "RECEIVER_FAILING"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +49,10 @@ class Checks:
     drift: Callable[[], DriftReport]
     audit: Callable[[], AuditVerdict]
     unapproved: Callable[[], Sequence[UnapprovedRule]]
+    receivers: Callable[[], Sequence[FailingReceiver]]
 
 
-class StoreWatch(BackgroundThread):
+class StoreWatch(LeadingThread):
     """Checks the store while this process leads. `lead` opens the leadership. Alarms name the `detector`."""
 
     def __init__(
@@ -61,24 +63,23 @@ class StoreWatch(BackgroundThread):
         clock_ms: Callable[[], int],
         lead: Callable[[], AbstractContextManager[Leadership]],
     ) -> None:
-        super().__init__("control-plane-watch")
+        super().__init__("control-plane-watch", lead, _POLL_INTERVAL_S)
         self._checks = checks
         self._detector = detector
         self._alarm = alarm
         self._clock_ms = clock_ms
-        self._lead = lead
         self._due_ms = dict.fromkeys(_EVERY_MS, 0)
         self._raised: set[StoreAlarm] = set()
         self._unapproved: frozenset[UnapprovedRule] = frozenset()
+        self._failing: frozenset[str] = frozenset()
         self._drifted: frozenset[str] = frozenset()
-        self.leads = False
-        """Whether this process leads, and so runs the checks."""
 
-    def check(self) -> None:
+    def step(self) -> None:
         """Run the checks that are due. A check that raises FraudError runs again after its interval."""
         now_ms = self._clock_ms()
         checks = {
             "outbox": self._check_outbox,
+            "receivers": self._check_receivers,
             "unapproved": self._check_unapproved,
             "drift": self._check_drift,
             "audit": self._check_audit,
@@ -120,6 +121,17 @@ class StoreWatch(BackgroundThread):
         message = f"{len(found)} live rules have no approval" + (f": {named}" if found else "")
         self._update_alarm(StoreAlarm.UNAPPROVED_RULE, message, holds=bool(found))
 
+    def _check_receivers(self) -> None:
+        """Report failing receivers of notifications. Another failing receiver raises the alarm again."""
+        found = self._checks.receivers()
+        names = frozenset(each.receiver for each in found)
+        if names - self._failing:
+            self._raised.discard(StoreAlarm.RECEIVER_FAILING)
+        self._failing = names
+        named = ", ".join(f"{each.receiver} ({each.fault})" for each in found)
+        message = f"receivers do not accept notifications: {named}" if found else "all receivers accept notifications"
+        self._update_alarm(StoreAlarm.RECEIVER_FAILING, message, holds=bool(found))
+
     def _check_audit(self) -> None:
         verdict = self._checks.audit()
         message = f"the audit log has {verdict.rows} rows"
@@ -133,17 +145,3 @@ class StoreWatch(BackgroundThread):
             return
         self._alarm(Alarm(name, self._detector, message, resolved=not holds))
         (self._raised.add if holds else self._raised.discard)(name)
-
-    def _run(self, attempt: RepeatedWork) -> None:
-        with self._lead() as lead:
-            if not lead:
-                attempt.record_standby()
-                return
-            self.leads = True
-            try:
-                while not self._stop.wait(_POLL_INTERVAL_S):
-                    lead.check()
-                    self.check()
-                    attempt.record_success()
-            finally:
-                self.leads = False

@@ -20,8 +20,8 @@ from fraud_ops.control_plane.store.notification_models import DeliveryRow, Subsc
 from fraud_ops.notifications import Message
 
 __all__ = [
-    "SendAttempt", "add_delivery", "due_receivers", "message_of", "next_due", "prune", "record_attempt",
-    "waiting_count",
+    "FailingReceiver", "SendAttempt", "add_delivery", "due_receivers", "failing_receivers", "message_of", "next_due",
+    "prune", "record_attempt", "waiting_count",
 ]  # fmt: skip
 
 _FIRST_PAUSE_MS: Final = 5_000
@@ -30,6 +30,9 @@ _GIVE_UP_MS: Final = 86_400_000
 _DELIVERED_KEPT_MS: Final = 7 * 86_400_000
 _FAILED_KEPT_MS: Final = 30 * 86_400_000
 _PRUNED_AT_ONCE: Final = 2_000
+_FAILING_ATTEMPTS: Final = 4
+"""The failed attempts of one delivery after which its receiver counts as failing: about 35 s."""
+
 _HELD: Final = (SubscribedEvent.ALERT.value, SubscribedEvent.APPROVAL.value, SUMMARY)
 """The types of deliveries that quiet hours hold back."""
 
@@ -40,6 +43,14 @@ class SendAttempt:
 
     delivery_id: int
     fault: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class FailingReceiver:
+    """A receiver that does not accept its deliveries. `fault` is the reason of a failed attempt."""
+
+    receiver: str
+    fault: str
 
 
 def add_delivery(
@@ -83,6 +94,30 @@ def next_due(session: Session, receiver: str, now_ms: int, limit: int) -> Sequen
         DeliveryRow.state == DeliveryState.WAITING.value, DeliveryRow.receiver == receiver, DeliveryRow.due_ms <= now_ms
     )
     return session.scalars(query.order_by(DeliveryRow.due_ms, DeliveryRow.id).limit(limit)).all()
+
+
+def failing_receivers(session: Session) -> Sequence[FailingReceiver]:
+    """List by name the receivers that do not accept a delivery: one that waits after several failed attempts, or one
+    that was given up, if the receiver has accepted none since.
+    """
+    accepted = (
+        select(DeliveryRow.receiver, func.max(DeliveryRow.ended_ms).label("at_ms"))
+        .where(DeliveryRow.state == DeliveryState.DELIVERED.value)
+        .group_by(DeliveryRow.receiver)
+        .subquery()
+    )
+    given_up = (DeliveryRow.state == DeliveryState.FAILED.value) & (
+        DeliveryRow.ended_ms > func.coalesce(accepted.c.at_ms, 0)
+    )
+    waiting = (DeliveryRow.state == DeliveryState.WAITING.value) & (DeliveryRow.attempts >= _FAILING_ATTEMPTS)
+    query = (
+        select(DeliveryRow.receiver, func.max(DeliveryRow.fault))
+        .outerjoin(accepted, accepted.c.receiver == DeliveryRow.receiver)
+        .where(waiting | given_up)
+        .group_by(DeliveryRow.receiver)
+        .order_by(DeliveryRow.receiver)
+    )
+    return [FailingReceiver(receiver, fault or "") for receiver, fault in session.execute(query)]
 
 
 def record_attempt(session: Session, attempt: SendAttempt, now_ms: int) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -23,7 +23,7 @@ from fraud_ops.control_plane.service.audit import AuditRecord
 from fraud_ops.control_plane.service.changes import UnitOfWork
 from fraud_ops.control_plane.service.ids import check_page, storable_bound, storable_id
 from fraud_ops.control_plane.service.notifications.messages import receiver_test_content
-from fraud_ops.control_plane.service.notifications.outbox import add_delivery
+from fraud_ops.control_plane.service.notifications.outbox import FailingReceiver, add_delivery, failing_receivers
 from fraud_ops.control_plane.service.notifications.terms import check_terms, encode_terms, subscription_of, terms_of
 from fraud_ops.control_plane.service.store_access import StoreAccess, UserChanges
 from fraud_ops.control_plane.store.notification_models import DeliveryRow, SubscriptionRow
@@ -147,6 +147,11 @@ class SubscriptionService:
                 record = AuditRecord(actor.user, "delivery.retry", "failed deliveries", None, {"count": len(rows)})
                 work.append_audit(record)
             return len(rows)
+
+    def failing(self) -> Sequence[FailingReceiver]:
+        """List the receivers that do not accept their deliveries, by name."""
+        with self._store.database.reading() as session:
+            return failing_receivers(session)
 
     def test(self, actor: Actor, receiver: str) -> Delivery:
         """Send a test notification to a receiver. Raises NotFound, RequestRefused."""
