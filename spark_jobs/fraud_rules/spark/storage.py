@@ -1,7 +1,7 @@
 """Reads and writes small files in a checkpoint's folder, on this host's disk or on a mounted file system.
 
-Pins and markers need a file that is created only if it is absent, a sync to disk, and a lock. Hadoop's
-client offers neither a lock nor that creation on an object store or HDFS (see `configuration.mounted_folder`).
+Pins and markers need a file that is created only if it is absent, a sync to disk, and a lock. The product uses the
+host's file system for them and refuses other stores (see `configuration.mounted_folder`).
 """
 
 from __future__ import annotations
