@@ -43,6 +43,11 @@ class CachedByKey(Generic[K, T]):
                 self._values[key] = value
         return value
 
+    def cached(self, key: K) -> T:
+        """The value of a key, without reading it. Raises KeyError."""
+        with self._lock:
+            return self._values[key]
+
     def forget(self) -> None:
         """Drop all values, because this process has changed one."""
         with self._lock:

@@ -8,7 +8,7 @@ import time
 import pytest
 
 from fraud_ops.control_plane.settings import Rates
-from fraud_ops.control_plane.web.load.rates import Buckets, Sessions, Throttle
+from fraud_ops.control_plane.web.load.rates import Buckets, CountedSession, Sessions, Throttle
 from fraud_ops.control_plane.web.problems import WebError
 
 RATES = Rates(requests_per_s=100, changes_per_s=2, server_requests_per_s=200)
@@ -25,7 +25,11 @@ class Clock:
 
 
 def allowed(buckets: Buckets, user: str, count: int, *, writes: bool = False, rates: Rates = RATES) -> int:
-    return sum(buckets.allow(user, rates, writes=writes) for _ in range(count))
+    return sum(buckets.allow(viewer(user), rates, writes=writes) for _ in range(count))
+
+
+def viewer(user: str) -> CountedSession:
+    return CountedSession(user, makes_changes=False)
 
 
 def test_one_user_may_send_a_burst_of_five_seconds_and_then_the_rate() -> None:
@@ -45,11 +49,11 @@ def test_a_change_has_a_limit_of_its_own_too() -> None:
 def test_many_users_in_loops_share_the_rate_of_the_server() -> None:
     clock = Clock()
     buckets = Buckets(clock)
-    viewers = [f"viewer{n}" for n in range(50)]
+    users = [f"viewer{n}" for n in range(50)]
     passed = 0
     for second in range(20):
         clock.now_s += 1
-        passed = passed * (second != 10) + sum(allowed(buckets, viewer, 20) for viewer in viewers)
+        passed = passed * (second != 10) + sum(allowed(buckets, user, 20) for user in users)
     assert passed == pytest.approx(10 * RATES.server_requests_per_s, rel=0.1)
     assert allowed(buckets, "approver", 20, writes=False) == 20, "a user with few requests does not wait for them"
 
@@ -58,7 +62,7 @@ def test_a_user_who_has_left_takes_no_share() -> None:
     clock = Clock()
     buckets = Buckets(clock)
     for n in range(50):
-        buckets.allow(f"viewer{n}", RATES, writes=False)
+        buckets.allow(viewer(f"viewer{n}"), RATES, writes=False)
     clock.now_s += 6
     assert allowed(buckets, "ann", 1_000) == 500
 
@@ -67,7 +71,7 @@ def test_a_refusal_is_delayed_but_not_for_all_requests_of_a_user() -> None:
     async def refuse(throttle: Throttle) -> float:
         began = time.monotonic()
         with pytest.raises(WebError) as error:
-            await throttle.count("ann", Rates(1, 1, 1), writes=False)
+            await throttle.count(viewer("ann"), Rates(1, 1, 1), writes=False)
         assert error.value.status == 429
         return time.monotonic() - began
 
@@ -87,7 +91,7 @@ def test_refusals_take_longer_if_many_users_send_loops() -> None:
     async def refuse(throttle: Throttle, user: str) -> float:
         began = time.monotonic()
         with pytest.raises(WebError):
-            await throttle.count(user, rates, writes=False)
+            await throttle.count(viewer(user), rates, writes=False)
         return time.monotonic() - began
 
     async def main() -> list[float]:
@@ -102,8 +106,21 @@ def test_refusals_take_longer_if_many_users_send_loops() -> None:
     assert waits[-1] >= 60 / 100, "the last of 60 waits until the others could be refused at this rate"
 
 
+def test_viewers_in_loops_take_no_share_of_users_who_may_change_rules() -> None:
+    clock = Clock()
+    buckets = Buckets(clock)
+    approver = CountedSession("approver", makes_changes=True)
+    passed = 0
+    for _ in range(20):
+        clock.now_s += 1
+        for n in range(50):
+            allowed(buckets, f"viewer{n}", 20)
+        passed += sum(buckets.allow(approver, RATES, writes=False) for _ in range(20))
+    assert passed == 20 * 20, "without a group of its own, the approver would get 4 requests a second"
+
+
 def test_a_session_counts_for_its_user_once_it_was_valid() -> None:
     sessions = Sessions()
-    assert sessions.user_of("token") is None
-    sessions.learn("token", "ann")
-    assert (sessions.user_of("token"), sessions.user_of("other")) == ("ann", None)
+    assert sessions.session_of("token") is None
+    sessions.learn("token", viewer("ann"))
+    assert (sessions.session_of("token"), sessions.session_of("other")) == (viewer("ann"), None)

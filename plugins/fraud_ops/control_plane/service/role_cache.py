@@ -22,6 +22,10 @@ class RoleCache:
         """The user's role; None for a user without a role."""
         return self._roles.get(user)
 
+    def cached(self, user: str) -> Role | None:
+        """The user's role, without reading the store. Raises KeyError."""
+        return self._roles.cached(user)
+
     def forget(self) -> None:
         """Clear the cache after this process changed a role."""
         self._roles.forget()

@@ -5,6 +5,7 @@ Airflow's own roles have no effect here, because a higher role there grants righ
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import partial
 from typing import Annotated
 from urllib.parse import urlsplit
@@ -18,7 +19,7 @@ from starlette.exceptions import HTTPException
 from fraud_ops.control_plane.composition import ControlPlane
 from fraud_ops.control_plane.domain.roles import Actor, Role
 from fraud_ops.control_plane.web.load.lanes import LaneName, Lanes
-from fraud_ops.control_plane.web.load.rates import Throttle
+from fraud_ops.control_plane.web.load.rates import CountedSession, Throttle
 from fraud_ops.control_plane.web.problems import WebError
 
 __all__ = ["CurrentActor", "CurrentUser", "admit"]
@@ -34,27 +35,35 @@ async def admit(request: Request, least: Role | None, control_plane: FastAPI | N
     application: FastAPI = control_plane or request.app
     throttle: Throttle = application.state.throttle
     credential = _credential(request)
-    counted = throttle.sessions.user_of(credential)
-    if counted is not None:
+    session = throttle.sessions.session_of(credential)
+    if session is not None:
         # Before the authentication, which reads Airflow's database in the event loop.
-        await _count(application, request, counted)
+        await _count(application, request, session)
     user = await _user(request)
     _check_origin(request)
-    if counted != user:
-        throttle.sessions.learn(credential, user)
-        await _count(application, request, user)
-    plane: ControlPlane = application.state.service()
-    lanes: Lanes = application.state.lanes
-    role = await lanes[LaneName.ROLES].run(user, partial(plane.roles.role_of, user))
+    role = await _role(application, user)
+    now = CountedSession(user, makes_changes=role is not None and role.includes(Role.ANALYST))
+    if session != now:
+        throttle.sessions.learn(credential, now)
+    if session is None or session.user != user:
+        await _count(application, request, now)
     if least is not None and (role is None or not role.includes(least)):
         raise WebError(403, f"this needs the role {least}; {_yours(role)}")
     request.state.fraud_user, request.state.fraud_role = user, role
 
 
-async def _count(application: FastAPI, request: Request, user: str) -> None:
+async def _role(application: FastAPI, user: str) -> Role | None:
+    plane: ControlPlane = application.state.service()
+    with suppress(KeyError):
+        return plane.roles.cached(user)
+    lanes: Lanes = application.state.lanes
+    return await lanes[LaneName.ROLES].run(user, partial(plane.roles.role_of, user))
+
+
+async def _count(application: FastAPI, request: Request, session: CountedSession) -> None:
     plane: ControlPlane = application.state.service()
     throttle: Throttle = application.state.throttle
-    await throttle.count(user, plane.settings.rates, writes=request.method not in _SAFE)
+    await throttle.count(session, plane.settings.rates, writes=request.method not in _SAFE)
 
 
 def _credential(request: Request) -> str:

@@ -98,11 +98,11 @@ def _token(name: str, value: object) -> str:
     return "" if value in (None, "") else f"({str(value).lower() if name == 'ruleState' else value})"
 
 
-class _ExactDumper(yaml.SafeDumper):
+class _ExactDumper(yaml.CSafeDumper):
     """A YAML dumper that keeps the digits of numbers."""
 
 
-def _represent_decimal(dumper: yaml.SafeDumper, number: Decimal) -> yaml.ScalarNode:
+def _represent_decimal(dumper: yaml.CSafeDumper, number: Decimal) -> yaml.ScalarNode:
     text = f"{number:f}"
     return dumper.represent_scalar(f"tag:yaml.org,2002:{'float' if '.' in text else 'int'}", text)
 

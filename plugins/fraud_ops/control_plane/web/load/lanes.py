@@ -27,6 +27,7 @@ class LaneName(StrEnum):
 
     ROLES = "roles"
     READS = "reads"
+    READS_FOR_CHANGES = "reads-for-changes"
     ALERTS = "alerts"
     EVIDENCE = "evidence"
     ENTITIES = "entities"
@@ -49,7 +50,8 @@ class LaneLimits:
 
 LIMITS: Final[Mapping[LaneName, LaneLimits]] = {
     LaneName.ROLES: LaneLimits(2, 1, 40, 10.0),
-    LaneName.READS: LaneLimits(4, 2, 20, 10.0),
+    LaneName.READS: LaneLimits(2, 1, 20, 10.0),
+    LaneName.READS_FOR_CHANGES: LaneLimits(2, 2, 20, 10.0),
     LaneName.ALERTS: LaneLimits(2, 1, 6, 20.0),
     LaneName.EVIDENCE: LaneLimits(1, 1, 6, 20.0),
     LaneName.ENTITIES: LaneLimits(1, 1, 4, 30.0),

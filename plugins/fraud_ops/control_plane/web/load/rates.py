@@ -1,7 +1,7 @@
 """The rate limit per user: a token bucket, which lets a burst pass and stops a loop.
 
-All users of a process share its rate. So many users in loops get small shares, and a user with few requests does not
-wait for them.
+The viewers of a process share its rate, and so do the users who may change rules. So many viewers in loops get small
+shares, and neither a user with few requests nor an approver waits for them.
 """
 
 from __future__ import annotations
@@ -10,12 +10,13 @@ import asyncio
 import time
 from collections import Counter, OrderedDict
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Final
 
 from fraud_ops.control_plane.settings import Rates
 from fraud_ops.control_plane.web.problems import WebError
 
-__all__ = ["Buckets", "Sessions", "Throttle"]
+__all__ = ["Buckets", "CountedSession", "Sessions", "Throttle"]
 
 _SECONDS_HELD: Final = 5.0
 _LEAST_BURST: Final = 20.0
@@ -24,7 +25,15 @@ _MOST_SESSIONS: Final = 10_000
 _MOST_DELAYED: Final = 20
 _DELAY_S: Final = 2.0
 _LONGEST_DELAY_S: Final = 30.0
-_REFUSALS_PER_S: Final = 25.0
+_REFUSALS_PER_S: Final = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class CountedSession:
+    """The user of a session. `makes_changes`: the role at the session's last request permits changes of rules."""
+
+    user: str
+    makes_changes: bool
 
 
 class Buckets:
@@ -33,22 +42,23 @@ class Buckets:
     def __init__(self, clock_s: Callable[[], float] = time.monotonic) -> None:
         self._clock_s = clock_s
         self._buckets: dict[tuple[str, bool], tuple[float, float]] = {}
-        self._active: OrderedDict[str, float] = OrderedDict()
+        self._active: dict[bool, OrderedDict[str, float]] = {False: OrderedDict(), True: OrderedDict()}
 
-    def allow(self, user: str, rates: Rates, *, writes: bool) -> bool:
+    def allow(self, session: CountedSession, rates: Rates, *, writes: bool) -> bool:
         """Take a token; return whether the request may proceed. A change takes a token of both kinds."""
-        now_s = self._clock_s()
-        share_per_s = min(rates.requests_per_s, rates.server_requests_per_s / self._count_active(user, now_s))
+        now_s, user = self._clock_s(), session.user
+        share_per_s = min(rates.requests_per_s, rates.server_requests_per_s / self._count_active(session, now_s))
         allowed = self._take(user, False, share_per_s, min(_LEAST_BURST, rates.requests_per_s * _SECONDS_HELD))
         return allowed and (not writes or self._take(user, True, rates.changes_per_s, 0.0))
 
-    def _count_active(self, user: str, now_s: float) -> int:
-        """The number of users who have sent a request within the last seconds, with this one."""
-        self._active[user] = now_s
-        self._active.move_to_end(user)
-        while next(iter(self._active.values())) < now_s - _SECONDS_HELD:
-            self._active.popitem(last=False)
-        return len(self._active)
+    def _count_active(self, session: CountedSession, now_s: float) -> int:
+        """The number of users of this kind who have sent a request within the last seconds, with this one."""
+        active = self._active[session.makes_changes]
+        active[session.user] = now_s
+        active.move_to_end(session.user)
+        while next(iter(active.values())) < now_s - _SECONDS_HELD:
+            active.popitem(last=False)
+        return len(active)
 
     def _take(self, user: str, writes: bool, per_s: float, least: float) -> bool:
         now_s, full = self._clock_s(), max(per_s * _SECONDS_HELD, least)
@@ -61,20 +71,20 @@ class Buckets:
 
 
 class Sessions:
-    """The users of sessions, for counting only: a session that is unknown here is authenticated before it counts."""
+    """The known sessions, for counting only: a session that is unknown here is authenticated before it counts."""
 
     def __init__(self) -> None:
-        self._users: dict[int, str] = {}
+        self._sessions: dict[int, CountedSession] = {}
 
-    def user_of(self, credential: str) -> str | None:
-        """The user whom this credential has authenticated."""
-        return self._users.get(hash(credential))
+    def session_of(self, credential: str) -> CountedSession | None:
+        """The session that this credential has authenticated."""
+        return self._sessions.get(hash(credential))
 
-    def learn(self, credential: str, user: str) -> None:
-        """Remember the user of a credential that was valid."""
-        if len(self._users) >= _MOST_SESSIONS:
-            self._users.clear()
-        self._users[hash(credential)] = user
+    def learn(self, credential: str, session: CountedSession) -> None:
+        """Remember the session of a credential that was valid."""
+        if len(self._sessions) >= _MOST_SESSIONS:
+            self._sessions.clear()
+        self._sessions[hash(credential)] = session
 
 
 class Throttle:
@@ -94,11 +104,12 @@ class Throttle:
         self._refusals_per_s = refusals_per_s
         self._delayed: Counter[str] = Counter()
 
-    async def count(self, user: str, rates: Rates, *, writes: bool) -> None:
+    async def count(self, session: CountedSession, rates: Rates, *, writes: bool) -> None:
         """Count a request. Raises WebError 429 above the limits: after a delay, or at once if many requests of this
         user wait already."""
-        if self._buckets.allow(user, rates, writes=writes):
+        if self._buckets.allow(session, rates, writes=writes):
             return
+        user = session.user
         if self._delayed[user] < _MOST_DELAYED:
             self._delayed[user] += 1
             try:
