@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import settings
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
@@ -13,6 +14,10 @@ from fraud_rules.kafka.broker import Broker
 from tests.support.kafka.own_topics import OwnTopics, own_topics
 from tests.support.places import ROOT
 from tests.support.ports import free_ports
+
+# A busy machine must not fail a test, so no generated example has a time limit of its own.
+settings.register_profile("untimed", settings(), deadline=None)
+settings.load_profile("untimed")
 
 _SHARED = frozenset({"broker", "topics", "spark"})
 _WITH_AIRFLOW = ("tests/installation/", "tests/e2e/")

@@ -26,7 +26,6 @@ SHRINKS = pytest.mark.timeout(900)
 # Hypothesis's first example is always the simplest document, the second a random one.
 _ONE_STREAM = settings(
     max_examples=2,
-    deadline=None,
     database=None,
     phases=[Phase.generate, Phase.shrink],
     suppress_health_check=list(HealthCheck),

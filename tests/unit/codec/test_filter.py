@@ -370,7 +370,7 @@ ROWS = st.fixed_dictionaries(
 ROOMY = RuleLimits(max_filter_depth=100, max_filter_tokens=2_000)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(CONDITIONS, st.lists(ROWS, min_size=1, max_size=6))
 def test_any_condition_passes_exactly_its_true_rows(condition: Condition, rows: list[Row]) -> None:
     text, truth = condition
@@ -382,7 +382,7 @@ def test_any_condition_passes_exactly_its_true_rows(condition: Condition, rows: 
     assert tree.fields <= set(SCHEMA.names)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.text(max_size=80) | st.text(alphabet="payeId=()<>'1.- andortinull,", max_size=80))
 def test_any_text_is_a_filter_or_is_refused(text: str) -> None:
     try:

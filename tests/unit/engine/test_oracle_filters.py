@@ -179,7 +179,7 @@ TEXTS = st.recursive(
 )
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=500)
 @given(TEXTS, st.integers(0, 1_000))
 def test_generated_filters_mean_the_same_to_both(text: str, seed: int) -> None:
     rows = rows_of(seed)
@@ -188,7 +188,7 @@ def test_generated_filters_mean_the_same_to_both(text: str, seed: int) -> None:
     assert found == by_product(text, rows)
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=500)
 @given(
     TEXTS,
     st.integers(0, 200),
@@ -203,7 +203,7 @@ def test_both_accept_the_same_broken_filters(text: str, place: int, gone: int, p
     assert by_oracle(broken, rows) == by_product(broken, rows)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(
     st.lists(st.sampled_from(["payeeId", "beneficiaryId", "paymentType"]), max_size=3, unique=True).map(sorted),
     st.lists(st.integers(-(2**63), 2**63 - 1) | st.text(max_size=5), min_size=3, max_size=3),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from fraud_rules.engine.window.exact import SCRATCH_ROWS, WIDE, sign_of_average, sign_of_deviation
@@ -23,7 +23,6 @@ def sign(value: int) -> int:
     return (value > 0) - (value < 0)
 
 
-@settings(deadline=None)
 @given(values=st.lists(INT64, min_size=1, max_size=20), scale=POWERS, limit=DIGITS_38, negative=st.booleans())
 @example(values=[10, 20], scale=1, limit=15, negative=False)
 @example(values=[-10, -20], scale=1, limit=15, negative=True)
@@ -36,7 +35,6 @@ def test_average_compares_exactly(values: list[int], scale: int, limit: int, neg
     assert got == sign(total * scale - (-limit if negative else limit) * n)
 
 
-@settings(deadline=None)
 @given(values=st.lists(INT64, min_size=1, max_size=20), scale=POWERS, limit=DIGITS_38)
 @example(values=[7, 7, 7], scale=1, limit=0)
 @example(values=[1, 3], scale=1, limit=1)

@@ -247,7 +247,7 @@ def undecoded(entry: LogEntry, rng: random.Random) -> LogEntry:
     return replace(entry, content=content)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(st.lists(CHANGES, max_size=25), st.randoms(use_true_random=False), st.integers(0, 25), st.booleans())
 def test_any_prefix_equals_the_naive_fold(
     changes: list[RuleChange | None], rng: random.Random, split: int, lazy: bool

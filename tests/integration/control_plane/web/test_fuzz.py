@@ -61,7 +61,6 @@ def fuzzed(server: Server) -> tuple[dict[str, str], int]:
             for mode in (schemathesis.GenerationMode.POSITIVE, schemathesis.GenerationMode.NEGATIVE):
                 bounded = settings(
                     max_examples=10,
-                    deadline=None,
                     database=None,
                     phases=[Phase.generate],
                     suppress_health_check=list(HealthCheck),
