@@ -52,10 +52,10 @@ def test_a_kill_between_the_chunks_and_the_transaction_changes_no_output(
 
 
 WAYS: dict[str, dict[str, object]] = {
-    "one task": {"driver__query__LARGE_BATCH_RECORDS": sys.maxsize},
-    "many tasks": {"driver__query__LARGE_BATCH_RECORDS": 1},
+    "one task": {"driver__batch_jobs__LARGE_BATCH_TRANSACTIONS": sys.maxsize},
+    "many tasks": {"driver__batch_jobs__LARGE_BATCH_TRANSACTIONS": 1},
     "many tasks, which write the chunks": {
-        "driver__query__LARGE_BATCH_RECORDS": 1,
+        "driver__batch_jobs__LARGE_BATCH_TRANSACTIONS": 1,
         "worker__state_log__LARGE_BYTES": 1,
     },
 }

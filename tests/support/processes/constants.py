@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 
 from tests.support.processes.running_detector import Installation
@@ -12,9 +13,14 @@ _FOLDER = Path(__file__).parent / "seams"
 
 
 def with_constants(installation: Installation, **constants: object) -> Installation:
-    """Set constants by `module__NAME`, where the module is below `fraud_rules.stream` and `__` stands for a dot."""
+    """Set constants by `module__NAME`, where the module is below `fraud_rules.stream` and `__` stands for a dot.
+
+    Raises ModuleNotFoundError or AttributeError for a constant that the product does not have.
+    """
     modules: dict[str, dict[str, object]] = {}
     for name, value in constants.items():
-        *module, constant = name.split("__")
-        modules.setdefault(".".join(["fraud_rules.stream", *module]), {})[constant] = value
+        *parts, constant = name.split("__")
+        module = ".".join(["fraud_rules.stream", *parts])
+        getattr(import_module(module), constant)
+        modules.setdefault(module, {})[constant] = value
     return replace(installation, extra={"PYTHONPATH": str(_FOLDER), "DETECTOR_SEAMS": json.dumps(modules)})
