@@ -41,6 +41,16 @@ def test_a_table_of_longs_is_a_set(changes: list[tuple[list[int], list[int]]]) -
         assert [value in table for value in asked.tolist()] == [value in expected for value in asked.tolist()]
 
 
+@pytest.mark.parametrize("asked_at_once", [1, 100, 280_000])
+def test_values_are_found_however_many_places_a_search_reads(asked_at_once: int) -> None:
+    """40,000 of 65,536 places are used, so some searches read dozens of places."""
+    values = np.arange(0, 280_000, 7)
+    table = LongTable.of(values)
+    asked = np.arange(0, 280_000 if asked_at_once > 1_000 else 2_000)
+    found = [table.contains(asked[start : start + asked_at_once]) for start in range(0, len(asked), asked_at_once)]
+    assert np.array_equal(np.concatenate(found), asked % 7 == 0)
+
+
 def test_a_table_of_a_million_longs_needs_at_most_64_mb() -> None:
     assert LongTable.of(np.arange(10**9, 10**9 + 10**6)).nbytes <= 64_000_000
 
