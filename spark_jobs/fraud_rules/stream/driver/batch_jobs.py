@@ -18,10 +18,10 @@ from fraud_rules.stream.worker.fanout_stage import FanOutStage
 from fraud_rules.stream.worker.small_batch import SmallBatch
 from fraud_rules.stream.worker.wire import KEYED_SCHEMA, OUTPUT_SCHEMA, OutputRow
 
-__all__ = ["LARGE_BATCH_RECORDS", "BatchJobs", "read_records"]
+__all__ = ["LARGE_BATCH_TRANSACTIONS", "BatchJobs", "is_large", "read_records"]
 
-LARGE_BATCH_RECORDS: Final = 4_000
-"""The number of records from which a batch gets many tasks."""
+LARGE_BATCH_TRANSACTIONS: Final = 4_000
+"""The number of transactions from which a batch gets many tasks."""
 
 _MAX_FETCH_BYTES = "16777216"
 _READ_OPTIONS: Final = {
@@ -50,10 +50,10 @@ class BatchJobs:
         This is the only Spark action of a batch, so that each task runs once.
         """
         first = {topic: {at: starts.get(topic, {}).get(at, 0) for at in places} for topic, places in ends.items()}
-        counts = {topic: _record_count(first[topic], places) for topic, places in ends.items()}
-        if sum(counts.values()) >= LARGE_BATCH_RECORDS:
-            return self._run_large(first, ends)
         topic = self._context.settings.topics.transactions
+        counts = {name: _record_count(first[name], places) for name, places in ends.items()}
+        if is_large(counts, topic):
+            return self._run_large(first, ends)
         ranges = {int(at): (first[topic][at], end) for at, end in ends.get(topic, {}).items()}
         visits_all = any(count for name, count in counts.items() if name != topic)
         spark = self._spark.sparkContext
@@ -76,6 +76,15 @@ class BatchJobs:
         parts = keyed.repartition(context.tasks, "key_group", "salt")
         table = parts.mapInArrow(EngineStage(context).run, OUTPUT_SCHEMA).toArrow()
         return [OutputRow(*row) for row in zip(*(column.to_pylist() for column in table.columns), strict=True)]
+
+
+def is_large(counts: Mapping[str, int], transactions: str) -> bool:
+    """Whether a batch with so many records by topic gets many tasks. `transactions` is the name of their topic.
+
+    Thousands of changes of rules and lists at once are no reason: a query would delay the transactions between them,
+    and each further worker would have to read the whole rule log.
+    """
+    return counts.get(transactions, 0) >= LARGE_BATCH_TRANSACTIONS
 
 
 def _record_count(first: Mapping[str, int], ends: Mapping[str, int]) -> int:
