@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.engine.state.arrays import HeapArrays, MappedArrays
 from fraud_rules.engine.state.grouping_state import GroupingState
 from fraud_rules.engine.window import layout as at
+from fraud_rules.engine.window.plan import GroupingPlan
 from fraud_rules.model.ruleset import RuleTimeline
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.model.transaction import Column, TransactionBatch
@@ -22,6 +24,37 @@ SCHEMA = TransactionSchema.load(ROOT / "config" / "schema.yaml")
 START_MS = 1_700_000_000_000
 
 
+def _state(grouping: Sequence[str], members: Mapping[str, object]) -> tuple[GroupingState, GroupingPlan]:
+    """An empty grouping state, and the plan of one SUM rule over all its rows. `members` override the rule's."""
+    rule = {
+        "ruleId": 1,
+        "ruleState": "ACTIVE",
+        "groupingKeyNames": list(grouping),
+        "aggregateFieldName": "paymentAmount",
+        "aggregatorFunctionType": "SUM",
+        "limitOperatorType": ">",
+    }
+    entry = read_entry(0, 1, json.dumps(rule | members).encode(), SCHEMA, DetectorSettings().limits)
+    state = GroupingState.create(SCHEMA, tuple(grouping), HeapArrays())
+    return state, state.plan([RuleTimeline([entry]).latest.groupings[tuple(grouping)]])
+
+
+def _batch(ids: np.ndarray, times: np.ndarray, payees: np.ndarray, texts: Sequence[str]) -> TransactionBatch:
+    zeros = np.zeros(len(ids), dtype=np.int64)
+    whole = {
+        "transactionId": ids,
+        "eventTime": times,
+        "payeeId": payees,
+        "beneficiaryId": zeros,
+        "paymentAmount": zeros + 100,
+        "ingestionTimestamp": times,
+    }
+    columns = {name: Column(values.astype(np.int64), None, None) for name, values in whole.items()}
+    codes = {text: code for code, text in enumerate(dict.fromkeys(texts))}
+    columns["paymentType"] = Column(np.array([codes[text] for text in texts], dtype=np.int64), None, tuple(codes))
+    return TransactionBatch(times, zeros.astype(np.int32), ids, columns)
+
+
 class Growing:
     """A grouping state under one SUM rule with a window of a day.
 
@@ -29,38 +62,15 @@ class Growing:
     """
 
     def __init__(self) -> None:
-        rule = {
-            "ruleId": 1,
-            "ruleState": "ACTIVE",
-            "groupingKeyNames": ["payeeId"],
-            "aggregateFieldName": "paymentAmount",
-            "aggregatorFunctionType": "SUM",
-            "limitOperatorType": ">",
-            "limit": 10**12,
-            "windowMinutes": 1440,
-        }
-        entry = read_entry(0, 1, json.dumps(rule).encode(), SCHEMA, DetectorSettings().limits)
-        self.state = GroupingState.create(SCHEMA, ("payeeId",), HeapArrays())
-        self._plan = self.state.plan([RuleTimeline([entry]).latest.groupings["payeeId",]])
+        self.state, self._plan = _state(["payeeId"], {"limit": 10**12, "windowMinutes": 1440})
         self._rows = 0
         self.events: list[int] = []
 
     def accept(self, payees: np.ndarray) -> None:
         n = len(payees)
-        times = START_MS + self._rows + np.arange(n)
-        zeros = np.zeros(n, dtype=np.int64)
-        whole = {
-            "transactionId": self._rows + np.arange(n),
-            "eventTime": times,
-            "payeeId": payees,
-            "beneficiaryId": zeros,
-            "paymentAmount": zeros + 100,
-            "ingestionTimestamp": times,
-        }
-        columns = {name: Column(values.astype(np.int64), None, None) for name, values in whole.items()}
-        columns["paymentType"] = Column(zeros, None, ("CSH",))
-        batch = TransactionBatch(times, zeros.astype(np.int32), np.arange(n), columns)
-        result = self.state.accept(batch, zeros, self._plan, 0, explain=False)
+        ids = self._rows + np.arange(n)
+        batch = _batch(ids, START_MS + ids, payees, ["CSH"] * n)
+        result = self.state.accept(batch, np.zeros(n, dtype=np.int64), self._plan, 0, explain=False)
         assert set(result.outcomes.tolist()) <= {at.ROW_ACCEPTED}
         self._rows += n
         self.events.append(len(self.state._view.state.events))
@@ -80,6 +90,30 @@ def test_a_batch_grows_the_events_once() -> None:
     for n in (70_000, 40_000):
         growing.accept(np.arange(n))
     assert growing.events == [70_000, 110_000]
+
+
+def test_a_compaction_inside_a_batch_keeps_the_strings_of_its_rows() -> None:
+    keys = 1_500
+    texts = [*(f"first {i}" for i in range(keys)), *(f"second {i % 300}" for i in range(keys))]
+    times = START_MS + np.arange(2 * keys) + np.repeat([0, 600_000], keys)
+    alerts, kept = zip(*[_counted_by_text(texts, times, size) for size in (2 * keys, 1)], strict=True)
+    assert kept[0] == texts[keys:]
+    assert alerts[0] == alerts[1] == list(range(keys + 600, 2 * keys))
+
+
+def _counted_by_text(texts: Sequence[str], times: np.ndarray, size: int) -> tuple[list[int], list[str]]:
+    """The rows that are at least the third of their text within a minute, and the texts of the retained rows, after
+    batches of `size` rows."""
+    state, plan = _state(["paymentType"], {"aggregatorFunctionType": "COUNT", "limit": 2, "windowMinutes": 1})
+    alerts = []
+    for start in range(0, len(texts), size):
+        chosen = np.arange(start, min(start + size, len(texts)))
+        batch = _batch(chosen, times[chosen], chosen * 0, texts[start : start + size])
+        output = state.accept(batch, chosen * 0, plan, 0, explain=False).output
+        alerts += (start + output[:, at.O_ROW]).tolist()
+    column = state.rows().columns["paymentType"]
+    assert column.dictionary is not None
+    return alerts, [column.dictionary[code] for code in column.values.tolist()]
 
 
 def test_a_mapped_array_is_mapped_again_only_when_its_file_changes(tmp_path: Path) -> None:

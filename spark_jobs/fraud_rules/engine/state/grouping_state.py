@@ -209,7 +209,8 @@ class GroupingState:
                 continue
             if need != at.DONE:
                 displaced.merge()
-                self._grow(need, horizon, n - start)
+                if self._grow(need, horizon, n - start):
+                    rows = self._rows_of(batch)
                 displaced = DisplacedRows(self._view)
                 continue
             progress.evaluated(end - done)
@@ -219,9 +220,12 @@ class GroupingState:
                 return AcceptResult(outcomes, lateness_ms, self._output[: self.header[at.H_OUT]].copy())
             end = min(n, end + _ROWS_PER_CALL)
 
-    def _grow(self, need: int, horizon: Horizon, rows: int) -> None:
+    def _grow(self, need: int, horizon: Horizon, rows: int) -> bool:
         """Make room in the array that the kernel needs for the remaining `rows` of the batch: free the space of expired
-        rows and of the marks that are spent by the horizon, or grow the array."""
+        rows and of the marks that are spent by the horizon, or grow the array.
+
+        Returns whether the state was compacted. Its strings then have other codes.
+        """
         if need == at.NEED_OUTPUT:
             used = int(self.header[at.H_OUT])
             grown = np.empty((2 * len(self._output), at.O_WIDTH), dtype=np.int64)
@@ -231,14 +235,16 @@ class GroupingState:
             marks = self._view.state.marks[: self.retained_marks]
             if 2 * int(np.count_nonzero(find_spent(marks, horizon))) > self.retained_marks:
                 self._compact(horizon)
-            else:
-                self._view.grow(need)
+                return True
+            self._view.grow(need)
         elif self._is_scattered():
             self._compact(horizon)
+            return True
         elif need == at.NEED_EVENTS and 2 * int(np.count_nonzero(self._live_mask())) <= self.retained_rows:
             key_rows.trim(self._view.state, self._view.measure_arrays, np.empty(self.retained_rows, dtype=np.int64))
         else:
             self._view.grow(need, rows)
+        return False
 
     def _is_scattered(self) -> bool:
         """Whether most keys have no rows left, or most of the pool is unused because key rows have moved."""
