@@ -48,7 +48,7 @@ class SizedLog(MemoryStateLog):
         super().put_head(head, version)
         self._head_bytes = len(head)
 
-    def put_chunk(self, name: str, blob: bytes, packed: bytes | None = None) -> None:
+    def put_chunk(self, name: str, blob: bytes) -> None:
         super().put_chunk(name, blob)
         self._sizes[name] = len(blob)
 

@@ -9,7 +9,7 @@ import threading
 import uuid
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import fields, replace
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,6 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
 )
 
 from fraud_rules.configuration.project import Project
-from fraud_rules.configuration.settings import TopicNames
 from fraud_rules.engine.state.head import decode_head
 from fraud_rules.engine.state.store import HeapViews
 from fraud_rules.engine.statelog import MemoryStateLog
@@ -31,7 +30,6 @@ from fraud_rules.errors import CheckpointForeign, FraudError, StateDamaged, Topi
 from fraud_rules.kafka import topics as topic_admin
 from fraud_rules.kafka.broker import Broker
 from fraud_rules.kafka.consume import await_settled
-from fraud_rules.kafka.declared import load_topics
 from fraud_rules.kafka.suitable import check_topics, faults_of_state
 from fraud_rules.kafka.writer import OutRecord, last_record
 from fraud_rules.logs.state_topic import HEAD
@@ -46,27 +44,12 @@ from tests.support.kafka.compaction import CLEANED_AT_ONCE, configure_state
 from tests.support.kafka.own_topics import OwnTopics
 from tests.support.kafka.records import read_all
 from tests.support.kafka.state_damage import recreate_state, write_records
+from tests.support.kafka.state_topics import state_topics
 from tests.support.streams.packed import SCHEMA, blobs, run
 from tests.support.streams.state_driver import Answer, Host, StateDriver
 from tests.support.waiting import until
 
 BATCHES = 45
-
-
-def state_topics(broker: Broker, project: Project, **settings: str) -> OwnTopics:
-    """The topics of the state and of the marker, with these settings of the state's topic."""
-    prefix = f"s{uuid.uuid4().hex[:8]}-"
-    names = TopicNames(**{field.name: prefix + str(field.default) for field in fields(TopicNames)})
-    wanted = (names.detector_state, names.detector_marker)
-    declared = tuple(topic for topic in load_topics(project.config / "topics.yaml", prefix) if topic.name in wanted)
-    declared = tuple(
-        replace(topic, partitions=2, settings=tuple((dict(topic.settings) | settings).items()))
-        if topic.name == names.detector_state
-        else topic
-        for topic in declared
-    )
-    topic_admin.apply(broker.kafka, declared)
-    return OwnTopics(broker.bootstrap, prefix, names, declared)
 
 
 @pytest.fixture(scope="module")

@@ -128,7 +128,7 @@ class Site:
 
     def is_prepared(self) -> bool:
         """Whether the detector has begun to prepare the view of a result."""
-        return any((self.installation.home / "tmp" / "fraud-rules-views").glob("*/warm-ups/*/key-group-*"))
+        return any((self.installation.home / "tmp" / "fraud-rules-views").glob("*/warm-ups/*/*/key-group-*"))
 
     def is_pinned(self, version: int) -> bool:
         """Whether a pin names the result for this rule record."""

@@ -205,6 +205,8 @@ class _BatchEvaluation:
         grouping = self._timeline.grouping_to_warm(history.fields, history.version)
         if grouping is not None:
             HistoryMerge(self._journal, grouping, self._head_for(grouping)).add(history)
+        elif history.prepared is not None:
+            history.prepared.leave(self._journal)
 
     def accept(self, fields: Grouping, batch: TransactionBatch) -> None:
         """Accept a grouping's rows in the given order, in runs of consecutive rows of the same epoch."""

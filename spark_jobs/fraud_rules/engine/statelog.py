@@ -10,18 +10,20 @@ chunk under the same name, and a task that another one has superseded cannot rep
 from __future__ import annotations
 
 import hashlib
+from pathlib import Path
 from typing import Final, NamedTuple, Protocol
 
 import msgspec
 
 __all__ = [
     "EMPTY_LOG",
+    "FIRST_PREPARED",
     "MemoryStateLog",
     "StateLog",
     "StateVersion",
-    "chunk_digest",
     "chunk_name",
     "is_content_of",
+    "is_prepared",
     "read_image",
     "restore_image",
 ]
@@ -38,14 +40,19 @@ EMPTY_LOG: Final = StateVersion(0, 0)
 """The version of a log without batches."""
 
 
-def chunk_digest(blob: bytes) -> str:
-    """The digest of a chunk's content in its name."""
-    return hashlib.blake2b(blob, digest_size=12).hexdigest()
+FIRST_PREPARED: Final = 1 << 40
+"""The number from which a name is that of a prepared chunk. No log reaches this version."""
 
 
 def chunk_name(number: int, blob: bytes) -> str:
-    """The name of a chunk. `number` is the log's version at which the chunk's first rows were added."""
-    return f"{number}-{chunk_digest(blob)}"
+    """The name of a chunk. `number` is the log's version at which the chunk's first rows were added. A prepared chunk
+    is written before the version that adds it, so it has the id of its grouping state instead."""
+    return f"{number}-{hashlib.blake2b(blob, digest_size=12).hexdigest()}"
+
+
+def is_prepared(name: str) -> bool:
+    """Whether a chunk with this name was written before the batch that adds it."""
+    return int(name.partition("-")[0]) >= FIRST_PREPARED
 
 
 def is_content_of(name: str, blob: bytes) -> bool:
@@ -68,11 +75,14 @@ class StateLog(Protocol):
     def chunk(self, name: str) -> bytes:
         """The chunk with this name, which must exist."""
 
-    def put_chunk(self, name: str, blob: bytes, packed: bytes | None = None) -> None:
-        """Add a chunk. `packed` is its compressed content, if the caller has it."""
+    def put_chunk(self, name: str, blob: bytes) -> None:
+        """Add a chunk."""
+
+    def adopt_chunk(self, name: str, file: Path) -> None:
+        """Add a chunk that the durable store has already. `file` has its content, and the log may move the file."""
 
     def delete_chunk(self, name: str) -> None:
-        """Remove a chunk, which must exist."""
+        """Remove a chunk, if there is one with this name."""
 
 
 class MemoryStateLog:
@@ -91,11 +101,14 @@ class MemoryStateLog:
     def chunk(self, name: str) -> bytes:
         return self._chunks[name]
 
-    def put_chunk(self, name: str, blob: bytes, packed: bytes | None = None) -> None:
+    def put_chunk(self, name: str, blob: bytes) -> None:
         self._chunks[name] = blob
 
+    def adopt_chunk(self, name: str, file: Path) -> None:
+        self._chunks[name] = file.read_bytes()
+
     def delete_chunk(self, name: str) -> None:
-        self._chunks.pop(name)
+        self._chunks.pop(name, None)
 
     def image(self) -> bytes | None:
         """The whole log as bytes for `restore_image`; None for an empty log."""

@@ -170,8 +170,10 @@ class HistoryMerge:
 
     def add(self, history: WarmHistory) -> None:
         """Add the rows that the state does not have, and lower the beginning of the history to theirs."""
-        if history.prepared is not None and self._adopt(history.prepared):
-            return
+        if history.prepared is not None:
+            if self._adopt(history.prepared):
+                return
+            history.prepared.leave(self._journal)
         for head in self._journal.heads_of(self._grouping.fields):
             if head is self._head:
                 self._replace(head, history.rows, history.begins_ms)
@@ -199,7 +201,7 @@ class HistoryMerge:
         journal.remove(head)
         _lower_beginning(state.header, prepared.note.begins_ms, self._grouping.widest_window_ms)
         for chunk in prepared.chunks():
-            journal.record_packed(chunk)
+            journal.record_prepared(chunk)
         marks = state.marks_after_history()
         journal.record(fresh, with_arrival_numbers(known, numbers), marks if len(marks.rows) else None)
         return True

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from fraud_rules.configuration.settings import TopicNames
 from fraud_rules.engine.engine import KeyGroupEngine
 from fraud_rules.engine.state.store import MappedViews
+from fraud_rules.engine.warm_up import WarmHistory
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.writer import BatchWriter, OutRecord
 from fraud_rules.logs.state_topic import StateTopic
@@ -57,25 +58,26 @@ class Host:
 
 
 class Fetched:
-    """Counts the bytes that a task reads from the topic, a `TaskProgress`."""
+    """Counts the bytes that a task reads from the topic, and the events of its view, a `TaskProgress`."""
 
     def __init__(self) -> None:
-        self.size_bytes = 0
+        self.size_bytes = self.events = 0
 
     def fetched(self, size_bytes: int) -> None:
         """Add bytes."""
         self.size_bytes += size_bytes
 
     def restored(self, events: int) -> None:
-        """See `TaskProgress`."""
+        """Add events."""
+        self.events += events
 
     def evaluated(self, rows: int) -> None:
         """See `TaskProgress`."""
 
 
 class StateDriver:
-    """A detector with one key group. `position` is the state after its last written batch. `refreshed` and
-    `fetched_bytes` belong to the last task."""
+    """A detector with one key group. `position` is the state after its last written batch. `refreshed`,
+    `fetched_bytes` and `restored` belong to the last task."""
 
     def __init__(self, kafka: KafkaConnection, names: TopicNames, detector: str, home: Path) -> None:
         self.kafka = kafka
@@ -83,7 +85,7 @@ class StateDriver:
         self.position = new_position(kafka, self.settings)
         self.topic = StateTopic(kafka, names.detector_state, detector, self.position.partitions)
         self.host = Host(home / detector)
-        self.batch_id = self.fetched_bytes = 0
+        self.batch_id = self.fetched_bytes = self.restored = 0
         self.refreshed = ViewRefresh.NONE
         self._writer = self.writer()
 
@@ -94,14 +96,16 @@ class StateDriver:
         self._writer.open()
         return self._writer
 
-    def task(self, blob: bytes, host: Host | None = None) -> tuple[Answer, StateDelta]:
-        """Run the task of the next batch."""
+    def task(
+        self, blob: bytes, host: Host | None = None, histories: Sequence[WarmHistory] = ()
+    ) -> tuple[Answer, StateDelta]:
+        """Run the task of the next batch, which adds these warm histories."""
         host, fetched = host or self.host, Fetched()
         told = told_state(tell(self.position.after({}, self._ends()), self._unswept), 0)
         log = TaskStateLog(0, told, host.opened_log, self.topic, fetched)
-        engine = KeyGroupEngine(0, SCHEMA, self.settings, log, host.views())
-        output = engine.process([blob], timeline(), self.batch_id, 0)
-        self.refreshed, self.fetched_bytes = output.refreshed, fetched.size_bytes
+        engine = KeyGroupEngine(0, SCHEMA, self.settings, log, host.views(), progress=fetched)
+        output = engine.process([blob], timeline(), self.batch_id, 0, histories)
+        self.refreshed, self.fetched_bytes, self.restored = output.refreshed, fetched.size_bytes, fetched.events
         delta = log.delta()
         assert delta is not None
         if log.has_sent:
@@ -119,9 +123,9 @@ class StateDriver:
     def _ends(self) -> dict[int, int]:
         return self._writer.ends.get(self.settings.topics.detector_state, {})
 
-    def evaluate(self, blob: bytes, host: Host | None = None) -> Answer:
+    def evaluate(self, blob: bytes, host: Host | None = None, histories: Sequence[WarmHistory] = ()) -> Answer:
         """Run the task of the next batch, and write its outputs."""
-        answer, delta = self.task(blob, host)
+        answer, delta = self.task(blob, host, histories)
         self._writer.write(self.records(delta))
         self.batch_id += 1
         self._unswept.clear()

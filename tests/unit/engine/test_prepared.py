@@ -34,6 +34,14 @@ def outputs(result: Any) -> list[tuple[Any, ...]]:
     ]
 
 
+class Unstored:
+    """A durable store whose chunks are not read."""
+
+    def send(self, name: str, content: bytes) -> None: ...
+
+    def flush(self) -> None: ...
+
+
 class Stream:
     """A generated stream with warm-ups: its batches, and the histories that each adds, by key group."""
 
@@ -62,7 +70,7 @@ class Stream:
             return history
         self._prepared += 1
         folder = self.folder / f"prepared-{self._prepared}"
-        prepare_history(history.version, grouping, history.rows, history.begins_ms, SCHEMA, folder)
+        prepare_history(history.version, grouping, history.rows, history.begins_ms, SCHEMA, folder, Unstored())
         prepared = PreparedHistory.find(folder)
         assert prepared is not None
         return WarmHistory.of_prepared(prepared, lambda: history.rows)

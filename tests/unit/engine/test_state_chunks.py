@@ -169,7 +169,7 @@ def test_an_idle_batch_changes_nothing() -> None:
             self.changes += 1
             super().put_head(head, version)
 
-        def put_chunk(self, name: str, blob: bytes, packed: bytes | None = None) -> None:
+        def put_chunk(self, name: str, blob: bytes) -> None:
             self.changes += 1
             super().put_chunk(name, blob)
 

@@ -48,7 +48,8 @@ class ChunkInfo(msgspec.Struct, array_like=True):
 
     `name`: see `statelog`. `newest_ms` is the newest event time of the rows, by the id of the grouping state.
     `marks_ms` holds, by the same id, the event times of the newest alert and of the newest reset in the marks. It is
-    None if time alone does not decide when all marks are spent.
+    None if time alone does not decide when all marks are spent. `added_at` is the log's version that added a prepared
+    chunk, None for any other chunk.
     """
 
     name: str
@@ -57,11 +58,12 @@ class ChunkInfo(msgspec.Struct, array_like=True):
     newest_ms: dict[int, int]
     has_marks: bool
     marks_ms: dict[int, tuple[int, int]] | None = None
+    added_at: int | None = None
 
     @property
     def number(self) -> int:
         """The log's version at which the chunk's first rows were added."""
-        return int(self.name.partition("-")[0])
+        return int(self.name.partition("-")[0]) if self.added_at is None else self.added_at
 
     def marks_are_spent(self, horizons: Mapping[int, Horizon]) -> bool:
         """Whether all marks of the chunk are spent."""

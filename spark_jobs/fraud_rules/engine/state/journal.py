@@ -59,13 +59,13 @@ class _RecordedPart(NamedTuple):
         return len(self.part.rows) + len(self.part.marks or b"")
 
 
-class PackedChunk(NamedTuple):
-    """A chunk without marks whose content is encoded already: its digest, its content, plain and compressed, and the
-    newest event time of its rows by the id of the grouping state."""
+class PreparedChunk(NamedTuple):
+    """A chunk without marks that the durable store has already: its name, the file with its content, the size of the
+    content, and the newest event time of its rows by the id of the grouping state."""
 
-    digest: str
-    plain: bytes
-    packed: bytes
+    name: str
+    file: Path
+    size_bytes: int
     newest_ms: dict[int, int]
 
 
@@ -88,7 +88,8 @@ class Journal:
         self._view = view
         self._states = ViewStates(schema, view, longest_cooldown_ms, measures_of)
         self._parts: list[_RecordedPart] = []
-        self._packed: list[PackedChunk] = []
+        self._prepared: list[PreparedChunk] = []
+        self._discards = False
         encoded = log.head()
         self.head = Head(suppressing=[]) if encoded is None else decode_head(encoded)
         self._encoded = encoded or encode_head(self.head)
@@ -146,9 +147,14 @@ class Journal:
                 part = ChunkPart(state_head.id, empty, pack_marks(portion))
                 self._parts.append(_RecordedPart(part, None, portion))
 
-    def record_packed(self, chunk: PackedChunk) -> None:
-        """Record rows whose chunk is encoded already. They precede the other rows of the batch."""
-        self._packed.append(chunk)
+    def record_prepared(self, chunk: PreparedChunk) -> None:
+        """Record the rows of a prepared chunk. They precede the other rows of the batch."""
+        self._prepared.append(chunk)
+
+    def discard_prepared(self, chunk: PreparedChunk) -> None:
+        """Delete a prepared chunk that the batch does not use."""
+        self._log.delete_chunk(chunk.name)
+        self._discards = True
 
     def commit(self, rules: frozenset[int]) -> None:
         """Add the batch's chunks to the state log, delete and merge old chunks, replace the head, and mark the view as
@@ -165,18 +171,18 @@ class Journal:
         horizons = {state_head.id: self.open(state_head).horizon for state_head in head.states}
         kept = drop_expired(self._log, head.chunks, horizons)
         head.chunks = merge_aged(self._log, kept, horizons, mark_rules, self._key_group)
-        if self._parts or encode_head(head) != self._encoded:
+        if self._parts or self._discards or encode_head(head) != self._encoded:
             head.begin_version()
-            head.chunks += [self._put_packed(chunk) for chunk in self._packed]
+            head.chunks += [self._adopt_chunk(chunk) for chunk in self._prepared]
             head.chunks += [self._put_chunk(parts, mark_rules) for parts in _chunks_of(self._parts)]
             encoded = head.seal()
             self._log.put_head(encoded, head.state_version)
         self._view.commit(*head.state_version)
 
-    def _put_packed(self, chunk: PackedChunk) -> ChunkInfo:
-        name = f"{self.head.version}-{chunk.digest}"
-        self._log.put_chunk(name, chunk.plain, chunk.packed)
-        return ChunkInfo(name, 0, len(chunk.plain), chunk.newest_ms, has_marks=False, marks_ms={})
+    def _adopt_chunk(self, chunk: PreparedChunk) -> ChunkInfo:
+        self._log.adopt_chunk(chunk.name, chunk.file)
+        newest, version = chunk.newest_ms, self.head.version
+        return ChunkInfo(chunk.name, 0, chunk.size_bytes, newest, has_marks=False, marks_ms={}, added_at=version)
 
     def _put_chunk(self, parts: Sequence[_RecordedPart], mark_rules: MarkRules) -> ChunkInfo:
         newest: dict[int, int] = {}

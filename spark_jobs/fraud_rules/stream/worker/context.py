@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import gc
 import shutil
+import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache, lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -66,12 +67,17 @@ class BatchRecords(msgspec.Struct, frozen=True):
         return msgspec.json.encode(self).decode()
 
 
+def _new_start() -> str:
+    return uuid.uuid4().hex[:8]
+
+
 @dataclass(frozen=True, slots=True)
 class WorkerContext:
     """The values that every task needs. Spark sends them with the task.
 
-    `checkpoint` separates the views of different detectors. `tasks` is the number of tasks of a large batch's engine
-    stage, `state_partitions` the number of partitions of the topic `detector-state`.
+    `checkpoint` separates the views of different detectors, and `start` the starts of one detector. `tasks` is the
+    number of tasks of a large batch's engine stage, `state_partitions` the number of partitions of the topic
+    `detector-state`.
     """
 
     schema: TransactionSchema
@@ -80,6 +86,7 @@ class WorkerContext:
     checkpoint: str
     tasks: int
     state_partitions: int
+    start: str = field(default_factory=_new_start)
 
     def pin(self) -> Pin:
         """The pin of this task's batch."""
@@ -116,8 +123,9 @@ class WorkerContext:
         return _history(self.warm_up_log, offset, digest, key_group)
 
     def prepared_folder(self, digest: str, key_group: int) -> Path:
-        """The folder of this host for the prepared history of a key group. `digest` is that of the result."""
-        return _prepared(self.checkpoint, self.settings.views_folder) / digest / f"key-group-{key_group}"
+        """The folder of this host for the history of a key group that this start has prepared. `digest` is that of the
+        result."""
+        return _prepared(self.checkpoint, self.settings.views_folder) / self.start / digest / f"key-group-{key_group}"
 
     def discard_prepared(self) -> None:
         """Remove all prepared histories of this host."""

@@ -64,6 +64,15 @@ class HostFiles:
             self._folder.mkdir(parents=True, exist_ok=True)
             (self._folder / name).write_bytes(content)
 
+    def adopt_chunk(self, name: str, file: Path) -> None:
+        """Take a chunk's file from another folder of the same disk. Raises StorageFull."""
+        if file.stat().st_size < OWN_FILE_BYTES:
+            self._append(name, file.read_bytes())
+            return
+        with named_full_disk(self._folder, 0):
+            self._folder.mkdir(parents=True, exist_ok=True)
+            file.rename(self._folder / name)
+
     def head(self, version: StateVersion) -> bytes | None:
         """The head of a version. None if it does not exist or is damaged."""
         sealed = self._sealed_head(head_name(version))

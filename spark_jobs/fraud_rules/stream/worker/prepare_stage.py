@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from fraud_rules.logs.state_topic import StateTopic
+from fraud_rules.runtime.compression import compress
 from fraud_rules.stream.worker.context import WorkerContext, freeze_loaded
 
-__all__ = ["PrepareStage"]
+__all__ = ["PrepareStage", "StateChunks"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,5 +37,20 @@ class PrepareStage:
         rows = history.rows
         if grouping is not None and len(rows):
             folder = context.prepared_folder(self.digest, self.key_group)
-            prepare_history(history.version, grouping, rows, history.begins_ms, context.schema, folder)
+            store = StateChunks(context.state_topic, self.key_group)
+            prepare_history(history.version, grouping, rows, history.begins_ms, context.schema, folder, store)
         yield len(rows)
+
+
+@dataclass(frozen=True, slots=True)
+class StateChunks:
+    """The topic `detector-state` as a `ChunkStore`. No head names these chunks before a batch adds the history."""
+
+    topic: StateTopic
+    key_group: int
+
+    def send(self, name: str, content: bytes) -> None:
+        self.topic.send_chunks(self.key_group, [(name, compress(content))])
+
+    def flush(self) -> None:
+        self.topic.flush_chunks()

@@ -8,6 +8,7 @@ rebuild's transaction: the chunks of a rebuild that died are orphans.
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 from fraud_rules.engine.state.head import decode_head
 from fraud_rules.engine.statelog import StateVersion, is_content_of
@@ -62,9 +63,12 @@ class RebuildLog:
             )
         return blob
 
-    def put_chunk(self, name: str, blob: bytes, packed: bytes | None = None) -> None:
+    def put_chunk(self, name: str, blob: bytes) -> None:
         self._open_files().write_chunk(name, blob)
         self._added[name] = blob
+
+    def adopt_chunk(self, name: str, file: Path) -> None:
+        self.put_chunk(name, file.read_bytes())
 
     def delete_chunk(self, name: str) -> None:
         """Forget a chunk. The rebuild's transaction deletes all chunks that no head names."""

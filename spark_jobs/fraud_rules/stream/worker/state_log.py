@@ -9,14 +9,15 @@ not match the version that the next task is told.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
+from pathlib import Path
 from typing import Final, NamedTuple
 
 import msgspec
 
 from fraud_rules.engine.state.head import decode_head
-from fraud_rules.engine.statelog import EMPTY_LOG, StateVersion, is_content_of
+from fraud_rules.engine.statelog import EMPTY_LOG, StateVersion, is_content_of, is_prepared
 from fraud_rules.engine.task_progress import UNREPORTED, TaskProgress
 from fraud_rules.errors import Fenced, StateDamaged
 from fraud_rules.logs.state_topic import HEAD, StateTopic
@@ -91,7 +92,7 @@ class TaskStateLog:
         self._read_all = False
         self._head: bytes | None = None
         self._added: dict[str, bytes] = {}
-        self._packed: dict[str, bytes] = {}
+        self._adopted: dict[str, Path] = {}
         self._deleted: set[str] = set()
         self._orphans: set[str] = set()
         self._new: tuple[bytes, StateVersion] | None = None
@@ -110,6 +111,8 @@ class TaskStateLog:
     def put_head(self, head: bytes, version: StateVersion) -> None:
         for name, blob in self._added.items():
             self._files.write_chunk(name, blob)
+        for name, file in self._adopted.items():
+            self._files.adopt_chunk(name, file)
         self._files.write_head(version, head, self._told_end)
         self._new = head, version
         if self._deleted or version.version % _SWEEP_EVERY == 0:
@@ -118,6 +121,8 @@ class TaskStateLog:
     def chunk(self, name: str) -> bytes:
         if name in self._added:
             return self._added[name]
+        if name in self._adopted and self._new is None:
+            return self._adopted[name].read_bytes()
         blob = self._files.chunk(name)
         if blob is None and not self._read_all:
             self._restore()
@@ -126,14 +131,17 @@ class TaskStateLog:
             raise StateDamaged(f"{self._topic.topic} has lost chunk {name} of key group {self._key_group}: {_REMEDY}")
         return blob
 
-    def put_chunk(self, name: str, blob: bytes, packed: bytes | None = None) -> None:
+    def put_chunk(self, name: str, blob: bytes) -> None:
         self._added[name] = blob
-        if packed is not None:
-            self._packed[name] = packed
+        self._deleted.discard(name)
+
+    def adopt_chunk(self, name: str, file: Path) -> None:
+        self._adopted[name] = file
         self._deleted.discard(name)
 
     def delete_chunk(self, name: str) -> None:
         self._added.pop(name, None)
+        self._adopted.pop(name, None)
         self._deleted.add(name)
 
     def delta(self) -> StateDelta | None:
@@ -147,7 +155,7 @@ class TaskStateLog:
             return None
         head, version = self._new
         deleted = self._deleted | (self._orphans - self._added.keys())
-        chunks = [(name, self._packed.get(name) or compress(blob)) for name, blob in self._added.items()]
+        chunks = [(name, compress(blob)) for name, blob in self._added.items()]
         large = [(name, value) for name, value in chunks if len(value) >= LARGE_BYTES]
         if large:
             self._topic.send_chunks(self._key_group, large)
@@ -174,7 +182,13 @@ class TaskStateLog:
     def _find_orphans(self) -> None:
         """Find the chunks at the end of the topic that no head names: tasks of an earlier start have written them."""
         records = self._topic.read(self._key_group, self._told_end, self._progress.fetched)
-        self._orphans |= records.keys() - _named(self._head) - {HEAD}
+        self._add_orphans(records, _named(self._head))
+
+    def _add_orphans(self, records: Mapping[str, bytes], named: Collection[str]) -> None:
+        """Add the chunks that no head names, except prepared ones: the batch that adds a warm-up deletes what it does
+        not use."""
+        unnamed = records.keys() - {HEAD, *named}
+        self._orphans.update(name for name in unnamed if not is_prepared(name))
 
     def _completes(self, log: _TopicLog) -> bool:
         return all(name in log.records or self._files.has_chunk(name) for name in log.named)
@@ -188,7 +202,7 @@ class TaskStateLog:
         self._read_all = True
 
     def _store(self, log: _TopicLog) -> None:
-        self._orphans |= log.records.keys() - log.named - {HEAD}
+        self._add_orphans(log.records, log.named)
         for name in log.named & log.records.keys():
             if not is_content_of(name, log.records[name]):
                 raise StateDamaged(
