@@ -48,7 +48,7 @@ __all__ = ["WarmUpJob", "WarmUpSummary", "warm_up"]
 
 _POLL_S: Final = 1.0
 _LEAST_STEP: Final = 0.05
-_NICE: Final = 5
+_NICE: Final = 10
 """The job yields the cores of its host to a detector beside it."""
 
 _encode = msgspec.json.Encoder().encode

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import os
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import Final
 
 from fraud_rules.logs.state_topic import StateTopic
+from fraud_rules.model.ruleset import Grouping, GroupingInForce
 from fraud_rules.runtime.compression import compress
 from fraud_rules.stream.worker.context import WorkerContext, freeze_loaded
 
 __all__ = ["PrepareStage", "StateChunks"]
+
+_NICE: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,22 +31,35 @@ class PrepareStage:
     sweeps: bool
 
     def run(self, element: Iterable[int]) -> Iterator[int]:
-        """Prepare the history, and yield the number of its rows."""
-        from fraud_rules.engine.prepared import prepare_history
+        """Prepare the history, and yield the number of its rows.
 
+        A thread prepares it, because a thread can have a lower priority than the batches, and a worker cannot raise its
+        own priority again.
+        """
         freeze_loaded()
         list(element)  # Spark ends a worker that leaves its input unread
+        groupings = self.context.timeline().latest.groupings
+        with ThreadPoolExecutor(1, initializer=_yield_cores) as thread:
+            yield thread.submit(self._prepare, groupings).result()
+
+    def _prepare(self, groupings: Mapping[Grouping, GroupingInForce]) -> int:
+        from fraud_rules.engine.prepared import prepare_history
+
         context = self.context
         if self.sweeps:
             context.discard_prepared()
         history = context.warm_history(self.offset, self.digest, self.key_group)
-        grouping = context.timeline().latest.groupings.get(history.fields)
-        rows = history.rows
+        grouping, rows = groupings.get(history.fields), history.rows
         if grouping is not None and len(rows):
             folder = context.prepared_folder(self.digest, self.key_group)
             store = StateChunks(context.state_topic, self.key_group)
             prepare_history(history.version, grouping, rows, history.begins_ms, context.schema, folder, store)
-        yield len(rows)
+        return len(rows)
+
+
+def _yield_cores() -> None:
+    """Lower the priority of this thread. On Linux, each thread has its own."""
+    os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICE)
 
 
 @dataclass(frozen=True, slots=True)
