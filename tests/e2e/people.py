@@ -10,6 +10,7 @@ from tests.e2e.world import World
 
 WIDE = {"width": 1280, "height": 860}
 NARROW = {"width": 400, "height": 860}
+WIDEST = {"width": 1920, "height": 1080}
 
 
 class People:

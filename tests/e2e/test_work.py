@@ -15,7 +15,7 @@ from fraud_demo.traffic import TrafficSettings
 from fraud_rules.configuration.project import Project
 from fraud_rules.kafka.consume import read_topic
 from tests.e2e.accessibility import violations
-from tests.e2e.people import People
+from tests.e2e.people import NARROW, People
 from tests.e2e.rules import MINIMAL, confirm
 from tests.e2e.world import ARCHIVED, World
 from tests.support.waiting import until
@@ -140,6 +140,54 @@ def test_a_snooze_hides_one_key_until_it_ends(running: World, people: People) ->
     expect(page.get_by_text("a known customer")).to_be_visible()
     page.get_by_role("button", name="End snooze").click()
     expect(one).to_have_count(2)
+
+
+def test_a_case_is_assigned_by_mouse_and_by_keyboard(fired: int, people: People) -> None:
+    ann = people.open("ann", "/cases/1")
+    assignee = ann.get_by_role("combobox", name="Assignee")
+    expect(assignee).to_have_value("Unassigned")
+    assignee.click()
+    expect(ann.get_by_role("option", name="vera")).to_have_count(0)
+    ann.get_by_role("option", name="ben", exact=True).click()
+    expect(ann.get_by_text("Assigned to ben", exact=True)).to_be_visible()
+    ben = people.open("ben", "/cases?owner=mine")
+    ben.get_by_role("table", name="Cases").get_by_role("link").click()
+    expect(ben.get_by_role("list", name="History")).to_contain_text("ann assigned to ben")
+    field = ben.get_by_role("combobox", name="Assignee")
+    field.focus()
+    field.fill("an")
+    expect(ben.get_by_role("option", name="ann", exact=True)).to_be_visible()
+    ben.keyboard.press("ArrowDown")
+    ben.keyboard.press("Enter")
+    expect(ben.get_by_text("Assigned to ann", exact=True)).to_be_visible()
+    field.fill("unassigned")
+    ben.keyboard.press("ArrowDown")
+    ben.keyboard.press("Enter")
+    expect(ben.get_by_text("Unassigned", exact=True).first).to_be_visible()
+
+
+def test_the_menu_of_a_narrow_window_reaches_every_page_by_keyboard(people: People) -> None:
+    names = people.open("admin", "/today").get_by_role("navigation", name="Fraud rules").get_by_role("link")
+    expect(names.last).to_be_in_viewport(ratio=1)
+    page = people.open("admin", "/today", size=NARROW)
+    menu = page.get_by_role("button", name="Menu")
+    links = page.get_by_role("navigation", name="Fraud rules").get_by_role("link")
+    expect(menu).to_contain_text("Today")
+    expect(links).to_have_count(0)
+    menu.press("Enter")
+    expect(links).to_have_count(names.count())
+    for number in range(names.count()):
+        page.keyboard.press("Tab")
+        expect(links.nth(number)).to_be_focused()
+        expect(links.nth(number)).to_be_in_viewport(ratio=1)
+    page.keyboard.press("Escape")
+    expect(links).to_have_count(0)
+    expect(menu).to_be_focused()
+    page.keyboard.press("Enter")
+    links.get_by_text("Detector").press("Enter")
+    expect(page.get_by_role("heading", level=1, name="Detector")).to_be_visible()
+    expect(menu).to_contain_text("Detector")
+    expect(links).to_have_count(0)
 
 
 def test_an_admin_assigns_a_role_and_removes_it(running: World, people: People) -> None:

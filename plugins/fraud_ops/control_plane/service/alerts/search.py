@@ -44,8 +44,10 @@ def alert_page(
         there = _sort_values(session, columns, after)
         wanted.append(tuple_(*columns) > there if ascending else tuple_(*columns) < there)
     order = columns if ascending else tuple(each.desc() for each in columns)
+    # The ids first: a database that sorts all found alerts then sorts no JSON.
+    first = select(AlertRow.alert_id).where(*wanted).order_by(*order).limit(limit + 1)
     rows = session.scalars(
-        select(AlertRow).where(*wanted).order_by(*order).limit(limit + 1).options(undefer(AlertRow.json))
+        select(AlertRow).where(AlertRow.alert_id.in_(first)).order_by(*order).options(undefer(AlertRow.json))
     ).all()
     shown = [indexed_alert(row) for row in rows[:limit]]
     return shown, shown[-1].alert.position if len(rows) > limit else None

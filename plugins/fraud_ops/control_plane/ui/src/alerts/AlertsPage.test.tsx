@@ -6,6 +6,7 @@ import { afterEach, expect, test } from "vitest";
 import { API } from "../api/http";
 import { mockServer } from "../testing/mockServer";
 import { renderPage } from "../testing/renderPage";
+import { StreamProvider, useStream } from "../stream/StreamProvider";
 import { alert, ANALYST, rule, SCHEMA } from "../testing/samples";
 import { AlertsPage } from "./AlertsPage";
 
@@ -150,4 +151,31 @@ test("a search is saved under a name, and opens again", async () => {
   await waitFor(() => expect(saved).toEqual({ name: "high ones", query: "severity=high" }));
   await userEvent.click(screen.getByRole("link", { name: "night" }));
   expect(await screen.findByDisplayValue("Oldest first")).toBeVisible();
+});
+
+test.each([
+  ["", "open 2"],
+  ["?sort=amount", "open 1"],
+])("the alerts of %j are read again after the stream has opened, if they are live", async (query, expected) => {
+  let reads = 0;
+  const stream = () =>
+    new HttpResponse(new ReadableStream(), { headers: { "Content-Type": "text/event-stream" } }) as Response;
+  server.use(
+    http.get(`*${API}/alerts/stream`, stream),
+    http.get(`*${API}/alerts`, () => {
+      reads += 1;
+      return HttpResponse.json({ items: [alert("a")], ...END });
+    }),
+  );
+  const State = () => useStream().state;
+  renderPage(
+    <StreamProvider>
+      <AlertsPage />
+      <State />
+    </StreamProvider>,
+    { at: `/alerts${query}` },
+  );
+  await screen.findByText("open");
+  expect(await items()).toHaveLength(1);
+  await waitFor(() => expect(`open ${reads}`).toBe(expected));
 });

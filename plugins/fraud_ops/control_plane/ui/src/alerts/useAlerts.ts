@@ -93,7 +93,15 @@ export function useAlerts(filter: AlertFilter, paused: boolean): AlertListView {
         setNewCount((old) => old + Math.max(added.length, alerts.length === added.length ? count : 0));
       } else setList((old) => addAlerts(old, added));
     };
+    let isComplete = true;
+    // An alert can arrive between the read and the opening of the stream: show the result, and read again.
+    const opened = () => {
+      if (!isLive(wanted)) return;
+      if (received === null) reload();
+      else isComplete = false;
+    };
     const stop = subscribe({
+      opened,
       alerts: receive,
       correction: (event) => setList((old) => ({ ...old, alerts: applyCorrection(old.alerts, event, isWanted) })),
       gap: reload,
@@ -116,7 +124,9 @@ export function useAlerts(filter: AlertFilter, paused: boolean): AlertListView {
       )
       .finally(() => {
         received = null;
-        if (!controller.signal.aborted) setFinishedRequest(request);
+        if (controller.signal.aborted) return;
+        setFinishedRequest(request);
+        if (!isComplete) reload();
       });
     return () => {
       stop();

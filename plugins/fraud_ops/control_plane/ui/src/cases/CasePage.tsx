@@ -19,6 +19,7 @@ import { Timestamp } from "../components/Timestamp";
 import { entityPath } from "../entity/entityPath";
 import { fieldLabel } from "../fields";
 import { formatNumber } from "../format";
+import { AssigneeSelect } from "./AssigneeSelect";
 import { CaseAlerts } from "./CaseAlerts";
 import { CaseHistory } from "./CaseHistory";
 import { caseAddress, caseFilterOf, casePath, caseQuery } from "./caseQueue";
@@ -76,11 +77,8 @@ function CaseView({ detail }: { detail: CaseDetail }) {
       <PageHeader title={title} subtitle={<Summary detail={detail} />}>
         {works && isOpen && (
           <>
-            {detail.assignee === me ? (
-              <Button variant="default" loading={assign.isPending} onClick={() => assign.mutate(null)}>
-                Unassign
-              </Button>
-            ) : (
+            <AssigneeSelect detail={detail} />
+            {detail.assignee !== me && (
               <Button variant="default" loading={assign.isPending} onClick={() => assign.mutate(me)}>
                 Assign to me
               </Button>

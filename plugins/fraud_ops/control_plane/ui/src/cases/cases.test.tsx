@@ -22,6 +22,7 @@ const server = mockServer(
   http.get(`*${API}/schema`, () => HttpResponse.json(SCHEMA)),
   http.get(`*${API}/rules`, () => HttpResponse.json({ items: [rule()], next: null })),
   http.get(`*${API}/alerts`, () => HttpResponse.json({ items: [alert("b"), alert("a")], next: null })),
+  http.get(`*${API}/cases/assignees`, () => HttpResponse.json({ items: ["ann", "ben", "zoe"] })),
   http.get(`*${API}/cases/5`, () => HttpResponse.json(stored)),
   http.get(`*${API}/cases`, ({ request }) => {
     const params = new URL(request.url).searchParams;
@@ -140,6 +141,28 @@ test("a change names the revision that the user has read, and a conflict loads t
   expect(await screen.findByText("Assigned to ann")).toBeVisible();
 });
 
+test("a case is assigned to another user by keyboard, and to nobody", async () => {
+  accept("put", "/cases/5/assignee", caseDetail(5, { assignee: "zoe", revision: 4 }));
+  renderCase();
+  const assignee = await screen.findByRole("combobox", { name: "Assignee" });
+  expect(assignee).toHaveValue("Unassigned");
+  await userEvent.clear(assignee);
+  await userEvent.type(assignee, "zo{ArrowDown}{Enter}");
+  expect(await screen.findByText("Assigned to zoe")).toBeVisible();
+  expect(assignee).toHaveValue("zoe");
+  accept("put", "/cases/5/assignee", caseDetail(5, { revision: 5 }));
+  await userEvent.click(assignee);
+  await userEvent.click(await screen.findByRole("option", { name: "Unassigned" }));
+  await waitFor(() => expect(assignee).toHaveValue("Unassigned"));
+  expect(sent.map(({ body }) => body)).toEqual([{ assignee: "zoe" }, { assignee: null }]);
+});
+
+test("an assignee without a role stays visible", async () => {
+  stored = caseDetail(5, { assignee: "former" });
+  renderCase();
+  expect(await screen.findByRole("combobox", { name: "Assignee" })).toHaveValue("former");
+});
+
 test("a case closes with its unreviewed alerts marked, up to the newest alert on the page", async () => {
   accept("post", "/cases/5/marks", { marked: 2, unchanged: 0, remaining: 0, unknown: [] });
   accept("put", "/cases/5/status", caseDetail(5, { status: "CLOSED", outcome: "NOT_FRAUD", revision: 4 }));
@@ -177,6 +200,7 @@ test("a viewer sees a case without its actions", async () => {
     expect(screen.queryByRole("button", { name })).toBeNull();
   }
   expect(screen.queryByRole("checkbox")).toBeNull();
+  expect(screen.queryByRole("combobox", { name: "Assignee" })).toBeNull();
 });
 
 test("events are described in words", () => {

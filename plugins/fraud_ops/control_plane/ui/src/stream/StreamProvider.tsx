@@ -1,13 +1,17 @@
 import { useQueryClient } from "@tanstack/react-query";
-import { createContext, type ReactNode, useContext, useEffect, useMemo, useRef, useState } from "react";
+import { createContext, type ReactNode, useCallback, useContext, useEffect, useMemo, useRef, useState } from "react";
 import { parseExactly } from "../api/exactJson";
 import { API } from "../api/http";
 import type { Activation, Alert, AlertBatch, CorrectionEvent, ProgressPoint, RuleChanged } from "../api/types";
 import { appendProgress, applyActivation, countAlerts, refreshRule } from "./cacheUpdates";
 import { EventStream, type StreamEvent, type StreamState } from "./eventStream";
 
-/** The callbacks for alert events. `gap`: the server has dropped events, so read the alerts again. */
+/**
+ * The callbacks for alert events. `opened`: the stream has begun, and has no event from before. `gap`: events are missing
+ * because the server dropped them or the connection was lost, so read the alerts again.
+ */
 export interface AlertSubscriber {
+  opened: () => void;
   alerts: (alerts: readonly Alert[], count: number) => void;
   correction: (correction: CorrectionEvent) => void;
   gap: () => void;
@@ -36,6 +40,10 @@ export function StreamProvider({ children }: { children: ReactNode }) {
       );
       notify((subscriber) => subscriber.alerts(alerts, count));
     };
+    const fillGap = () => {
+      notify((subscriber) => subscriber.gap());
+      void client.invalidateQueries();
+    };
     const handle = ({ name, data }: StreamEvent) => {
       const body = parseExactly(data);
       if (name === "alert") addAlerts([body as Alert], 1);
@@ -44,15 +52,13 @@ export function StreamProvider({ children }: { children: ReactNode }) {
       else if (name === "operation") applyActivation(client, body as Activation);
       else if (name === "rules") void refreshRule(client, body as RuleChanged);
       else if (name === "progress") appendProgress(client, body as ProgressPoint);
-      else if (name === "gap") {
-        notify((subscriber) => subscriber.gap());
-        void client.invalidateQueries();
-      }
+      else if (name === "gap") fillGap();
     };
     const stream = new EventStream(`${API}/alerts/stream`, {
       event: handle,
       state: (now) => {
-        if (now === "open" && wasLost) void client.invalidateQueries();
+        if (now === "open" && wasLost) fillGap();
+        else if (now === "open") notify((subscriber) => subscriber.opened());
         wasLost = now === "lost" || (wasLost && now !== "open");
         setState(now);
       },
@@ -60,16 +66,11 @@ export function StreamProvider({ children }: { children: ReactNode }) {
     return () => stream.close();
   }, [client]);
 
-  const value = useMemo<Stream>(
-    () => ({
-      state,
-      subscribe: (subscriber) => {
-        subscribers.current.add(subscriber);
-        return () => subscribers.current.delete(subscriber);
-      },
-    }),
-    [state],
-  );
+  const subscribe = useCallback((subscriber: AlertSubscriber) => {
+    subscribers.current.add(subscriber);
+    return () => subscribers.current.delete(subscriber);
+  }, []);
+  const value = useMemo<Stream>(() => ({ state, subscribe }), [state, subscribe]);
   return <StreamContext value={value}>{children}</StreamContext>;
 }
 

@@ -1,9 +1,10 @@
 import "@testing-library/jest-dom/vitest";
-import { cleanup } from "@testing-library/react";
+import { cleanup, configure } from "@testing-library/react";
 import { afterEach } from "vitest";
 
 if (typeof window !== "undefined") {
   afterEach(cleanup);
+  configure({ asyncUtilTimeout: 10_000 }); // the default of 1 s is too short on a busy machine
 
   // Browser functions that the components call and jsdom lacks.
   const nothing = () => undefined;
