@@ -23,7 +23,7 @@ from fraud_rules.engine.distinct import distinct
 from fraud_rules.engine.fanout import in_arrival_order, unpack_blobs
 from fraud_rules.engine.lists import list_columns, list_versions
 from fraud_rules.engine.rule_meter import RuleMeter
-from fraud_rules.engine.state.grouping_state import AcceptResult, GroupingState, Marks
+from fraud_rules.engine.state.grouping_state import AcceptResult, GroupingState
 from fraud_rules.engine.state.head import GroupingStateHead
 from fraud_rules.engine.state.journal import Journal, with_arrival_numbers
 from fraud_rules.engine.state.rule_sample import RuleSample
@@ -248,7 +248,7 @@ class _BatchEvaluation:
         accepted = (result.outcomes == at.ROW_ACCEPTED) | (result.outcomes == at.ROW_LATE_KEPT)
         rows = batch if accepted.all() else batch.take(np.flatnonzero(accepted))
         rows = with_arrival_numbers(rows, np.arange(first_number, first_number + len(rows), dtype=np.int64))
-        self._journal.record(head, rows, _changed_marks(state, batch, plan, result))
+        self._journal.record(head, rows, result.marks)
         self._copy_to_later_epochs(head, rows)
         self._report(batch, head, plan, result, entry_counts, sample)
         if self._meter is not None and sample is not None:
@@ -408,15 +408,3 @@ def _plan_of(state: GroupingState, groupings: Sequence[GroupingInForce]) -> Grou
             _plans.clear()
         known = _plans[key] = (state.plan(groupings), groupings, measures)
     return known[0]
-
-
-def _changed_marks(
-    state: GroupingState, batch: TransactionBatch, plan: GroupingPlan, result: AcceptResult
-) -> Marks | None:
-    """The marks that the alerts and suppressed alerts have changed; None without such alerts."""
-    output = result.output[result.output[:, at.O_FIRED] != at.FIRED_NO]
-    if not len(output):
-        return None
-    rows, inverse = np.unique(output[:, at.O_ROW], return_inverse=True)
-    rules = plan.rules.rows[output[:, at.O_RULE], at.R_RULE]
-    return state.marks_of(rules, state.slots_of(batch.take(rows))[inverse])

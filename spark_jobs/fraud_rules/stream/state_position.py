@@ -7,6 +7,7 @@ each task the versions at which its batch starts.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 import msgspec
@@ -67,8 +68,13 @@ def tell(position: StatePosition, unswept: Collection[int] = ()) -> str:
 
 def told_state(told: str, key_group: int) -> ToldState:
     """The state of a key group that the driver has told."""
-    versions, ends, unswept = told.split("|")
-    version, _, digest = versions.split(" ")[key_group].partition(":")
-    by_partition = ends.split(" ")
-    end = int(by_partition[key_group % len(by_partition)])
-    return ToldState(StateVersion(int(version), int(digest)), end, str(key_group) in unswept.split(" "))
+    versions, ends, unswept = _split(told)
+    version, _, digest = versions[key_group].partition(":")
+    end = int(ends[key_group % len(ends)])
+    return ToldState(StateVersion(int(version), int(digest)), end, str(key_group) in unswept)
+
+
+@lru_cache(maxsize=1)
+def _split(told: str) -> list[list[str]]:
+    """The words of the three parts of `tell`. All key groups of a task read them."""
+    return [part.split(" ") for part in told.split("|")]

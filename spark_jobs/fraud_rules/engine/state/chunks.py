@@ -130,20 +130,27 @@ def newest_ms(rows: TransactionBatch) -> int:
     return int(rows.columns[TIME_FIELD].values.max())
 
 
-def drop_expired(log: StateLog, chunks: Sequence[ChunkInfo], horizons: Mapping[int, Horizon]) -> list[ChunkInfo]:
-    """Delete the chunks without live rows and marks, and return the other chunks.
+def age_chunks(
+    log: StateLog, chunks: Sequence[ChunkInfo], horizons: Mapping[int, Horizon], rules: MarkRules, key_group: int
+) -> list[ChunkInfo]:
+    """Delete the chunks without live rows and marks, then merge some of the others. Returns the new list of chunks.
 
     `horizons` has the horizon of each grouping state by its id. A removed grouping state has no horizon. Its rows and
     marks are not live.
     """
     bounds_ms = {state_id: horizon.bound_ms for state_id, horizon in horizons.items()}
-    kept = []
+    kept: list[ChunkInfo] = []
+    stale = None
     for info in chunks:
-        if _has_live_rows(info, bounds_ms) or not info.marks_are_spent(horizons):
+        if _has_live_rows(info, bounds_ms):
             kept.append(info)
-        else:
+        elif info.marks_are_spent(horizons):
             log.delete_chunk(info.name)
-    return kept
+        else:
+            kept.append(info)
+            if stale is None and info.newest_ms:
+                stale = info
+    return _merge_aged(log, kept, stale, horizons, rules, key_group)
 
 
 def _has_live_rows(info: ChunkInfo, bounds_ms: Mapping[int, int]) -> bool:
@@ -155,28 +162,28 @@ def _has_live_rows(info: ChunkInfo, bounds_ms: Mapping[int, int]) -> bool:
     return False
 
 
-def merge_aged(
-    log: StateLog, chunks: Sequence[ChunkInfo], horizons: Mapping[int, Horizon], rules: MarkRules, key_group: int
+def _merge_aged(
+    log: StateLog,
+    chunks: list[ChunkInfo],
+    stale: ChunkInfo | None,
+    horizons: Mapping[int, Horizon],
+    rules: MarkRules,
+    key_group: int,
 ) -> list[ChunkInfo]:
     """Merge the oldest chunks of the lowest level that has twice MERGE_WIDTH chunks. Returns the new list of chunks.
 
     Each batch adds one chunk to most key groups. So the first merge of a key group waits for some more chunks, as many
     as its number says, and one batch merges a few key groups instead of all.
     A call merges on one level only, so that the merges of several levels do not fall on the same batch. Without such a
-    level, it removes the expired rows of a chunk whose marks are still needed.
+    level, it removes the rows of the chunk `stale`: all of them have expired, but its marks are still needed.
     """
-    chunks = list(chunks)
     counts = Counter([info.level for info in chunks])
     for level in sorted(counts):
         turn = 0 if level else key_group % MERGE_WIDTH
         if counts[level] >= 2 * MERGE_WIDTH + turn:
             run = [info for info in chunks if info.level == level]
             return _promote(log, chunks, _mergeable(run), horizons, rules)
-    bounds_ms = {state_id: horizon.bound_ms for state_id, horizon in horizons.items()}
-    for info in chunks:
-        if info.newest_ms and not _has_live_rows(info, bounds_ms):
-            return _replace(log, chunks, [info], info.level, horizons, rules)
-    return chunks
+    return chunks if stale is None else _replace(log, chunks, [stale], stale.level, horizons, rules)
 
 
 def _mergeable(run: Sequence[ChunkInfo]) -> Sequence[ChunkInfo]:

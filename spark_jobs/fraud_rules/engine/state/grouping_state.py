@@ -44,16 +44,6 @@ far out of order."""
 
 
 @dataclass(frozen=True, slots=True)
-class AcceptResult:
-    """The results for n rows: `outcomes` int8[n] of ROW_*, `lateness_ms` int64[n] (0 unless late), and `output`
-    int64[m, O_WIDTH] with a row of O_* for each alert and suppressed alert, or for each evaluation with `explain`."""
-
-    outcomes: NDArray[np.int8]
-    lateness_ms: Ints
-    output: Ints
-
-
-@dataclass(frozen=True, slots=True)
 class Marks:
     """The marks of m pairs of rule incarnation and grouping key.
 
@@ -63,6 +53,18 @@ class Marks:
 
     rows: Ints
     keys: tuple[Column, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AcceptResult:
+    """The results for n rows: `outcomes` int8[n] of ROW_*, `lateness_ms` int64[n] (0 unless late), and `output`
+    int64[m, O_WIDTH] with a row of O_* for each alert and suppressed alert, or for each evaluation with `explain`.
+    `marks` has the marks that the alerts and suppressed alerts have changed; None without such alerts."""
+
+    outcomes: NDArray[np.int8]
+    lateness_ms: Ints
+    output: Ints
+    marks: Marks | None
 
 
 class GroupingState:
@@ -217,7 +219,8 @@ class GroupingState:
             done = end
             if end == n:
                 displaced.merge()
-                return AcceptResult(outcomes, lateness_ms, self._output[: self.header[at.H_OUT]].copy())
+                output = self._output[: self.header[at.H_OUT]].copy()
+                return AcceptResult(outcomes, lateness_ms, output, self._changed_marks(rows, output, plan))
             end = min(n, end + _ROWS_PER_CALL)
 
     def _grow(self, need: int, horizon: Horizon, rows: int) -> bool:
@@ -273,20 +276,20 @@ class GroupingState:
         rows = self._view.state.marks[: self.retained_marks]
         return self._with_keys(rows[~find_spent(rows, horizon)])
 
-    def marks_of(self, rules: Ints, slots: Ints) -> Marks:
-        """The marks of pairs of rule incarnation and slot. A repeated pair gives its mark once."""
-        self._refresh()
+    def _changed_marks(self, rows: Ints, output: Ints, plan: GroupingPlan) -> Marks | None:
+        """The marks of the alerts and suppressed alerts in the output, each once. `rows` are the accepted rows in the
+        layout of `events`."""
+        fired = output[output[:, at.O_FIRED] != at.FIRED_NO]
+        if not len(fired):
+            return None
+        rules = plan.rules.rows[fired[:, at.O_RULE], at.R_RULE]
         found = np.zeros(int(self.header[at.H_MARKS]), dtype=np.bool_)
-        hash_tables.find_marks(self._view.state, rules, slots, found)
+        hash_tables.find_marks(self._view.state, rules, self._slots_for(rows[fired[:, at.O_ROW]]), found)
         return self._with_keys(self._view.state.marks[np.flatnonzero(found)])
 
     def _with_keys(self, rows: Ints) -> Marks:
         keys = self._view.state.slots[rows[:, at.M_SLOT], self._view.measure_arrays.key_at :]
         return Marks(rows, tuple(self._column(i, keys[:, k], None) for k, i in enumerate(self._key_fields)))
-
-    def slots_of(self, batch: TransactionBatch) -> Ints:
-        """The slot of each row's grouping key: its row in the array `slots`. The state must have accepted the rows."""
-        return self._slots_for(self._rows_of(batch))
 
     def load(
         self, batch: TransactionBatch, numbers: Ints, marks: Sequence[Marks], measures: Measures | None = None

@@ -21,9 +21,8 @@ from fraud_rules.engine.state.chunks import (
     ChunkInfo,
     ChunkPart,
     MarkRules,
-    drop_expired,
+    age_chunks,
     marks_ms_of,
-    merge_aged,
     newest_ms,
     pack_marks,
     put_chunk,
@@ -45,6 +44,9 @@ NUMBERS = [at.H_WATERMARK, at.H_BOUND, at.H_FIRST, at.H_SEQ]
 
 _LEAST_ROW_BYTES = 36
 _MARKS_PER_PART = 16_384
+_ROWS_PER_SMALL_PART = 1_024
+"""A part has rows and marks only if both together are not more. Such a part fits into a chunk, and each further part
+costs a small batch time."""
 
 
 class _RecordedPart(NamedTuple):
@@ -139,7 +141,12 @@ class Journal:
     def record(self, state_head: GroupingStateHead, rows: TransactionBatch, marks: Marks | None) -> None:
         """Record the accepted rows and the changed marks of a grouping state. The `offset` of a row is its arrival
         number."""
-        for piece in pack_rows(rows):
+        pieces = list(pack_rows(rows))
+        if marks is not None and len(pieces) == 1 and len(rows) + len(marks.rows) <= _ROWS_PER_SMALL_PART:
+            part = ChunkPart(state_head.id, pieces[0].packed, pack_marks(marks))
+            self._parts.append(_RecordedPart(part, pieces[0].newest_ms, marks))
+            return
+        for piece in pieces:
             self._parts.append(_RecordedPart(ChunkPart(state_head.id, piece.packed, None), piece.newest_ms, None))
         if marks is not None:
             empty = rows.take(np.arange(0)).pack()
@@ -169,8 +176,7 @@ class Journal:
             state_head.first_ms, state_head.next_number = int(header[at.H_FIRST]), int(header[at.H_SEQ])
         mark_rules = self._mark_rules(rules)
         horizons = {state_head.id: self.open(state_head).horizon for state_head in head.states}
-        kept = drop_expired(self._log, head.chunks, horizons)
-        head.chunks = merge_aged(self._log, kept, horizons, mark_rules, self._key_group)
+        head.chunks = age_chunks(self._log, head.chunks, horizons, mark_rules, self._key_group)
         if self._parts or self._discards or encode_head(head) != self._encoded:
             head.begin_version()
             head.chunks += [self._adopt_chunk(chunk) for chunk in self._prepared]

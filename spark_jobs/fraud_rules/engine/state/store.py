@@ -11,7 +11,6 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Protocol
 
@@ -23,7 +22,7 @@ from fraud_rules.engine.state.grouping_state import GroupingState
 from fraud_rules.engine.statelog import StateVersion
 from fraud_rules.errors import Stalled
 from fraud_rules.model.schema import TransactionSchema
-from fraud_rules.runtime.file_lock import locked
+from fraud_rules.runtime.file_lock import FileLock
 
 _VERSION, _DIGEST, _OPEN, _SHAPE = range(4)
 LAYOUT = 4
@@ -153,13 +152,24 @@ class MappedViews:
         """See `ViewStore`. The death of a process releases its lock. Its view is then still marked as changing, so the
         next holder rebuilds it."""
         folder = self._folder / f"key-group-{key_group}"
-        folder.mkdir(parents=True, exist_ok=True)
-        with locked(folder / "lock", _LOCK_WAIT_S, partial(_stalled, key_group), 0o600):
+        with _open_lock(folder) as lock:
+            if not lock.acquire(_LOCK_WAIT_S):
+                raise _stalled(key_group, lock.holder())
             view = self._views.get(key_group)
             if view is None:
                 stamp = MappedArrays(folder).open("stamp", np.int64, 4, 0)
                 view = self._views[key_group] = KeyGroupView(stamp, folder)
             yield view
+
+
+def _open_lock(folder: Path) -> FileLock:
+    """The lock of a view's folder, which is created if it does not exist."""
+    path, mode = folder / "lock", 0o600
+    try:
+        return FileLock(path, mode)
+    except FileNotFoundError:
+        folder.mkdir(parents=True, exist_ok=True)
+        return FileLock(path, mode)
 
 
 def _stalled(key_group: int, pid: str) -> Stalled:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import os
 import struct
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -20,8 +20,9 @@ __all__ = ["FrameFile"]
 _SEAL_BYTES: Final = 8
 _LENGTHS: Final = struct.Struct("<HI")
 _HEADER_BYTES: Final = _LENGTHS.size + _SEAL_BYTES
-_MAX_DEAD_FRAMES: Final = 32
-"""The number of dropped frames from which the file is written again without them."""
+_MAX_DEAD_BYTES: Final = 262_144
+"""The size of the dropped frames from which the file is written again without them. To write it costs as much as a
+key group's part of some small batches."""
 
 
 class _Place(NamedTuple):
@@ -40,7 +41,7 @@ class FrameFile:
         self._descriptor: int | None = None
         self._places: dict[str, _Place] = {}
         self._end = 0
-        self._dead = 0
+        self._dead_bytes = 0
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._places)
@@ -68,25 +69,24 @@ class FrameFile:
             return None
         return os.pread(self._descriptor, place.end - place.content, place.content)
 
-    def append(self, name: str, content: bytes) -> None:
-        """Add a frame. It need not survive a power cut."""
+    def append(self, frames: Mapping[str, bytes]) -> None:
+        """Add frames in this order: contents by name. They need not survive a power cut."""
         if self._descriptor is None:
             self._descriptor = os.open(self._path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
         if os.fstat(self._descriptor).st_size != self._end:
             os.ftruncate(self._descriptor, self._end)
-        frame = _header(name, len(content)) + content
-        rest = memoryview(frame)
+        headers = {name: _header(name, len(content)) for name, content in frames.items()}
+        rest = memoryview(b"".join([part for name, content in frames.items() for part in (headers[name], content)]))
         while rest:
             rest = rest[os.write(self._descriptor, rest) :]
-        self._add(name, len(frame) - len(content), len(content))
+        for name, content in frames.items():
+            self._add(name, len(headers[name]), len(content))
 
     def keep(self, names: Collection[str]) -> None:
         """Drop all other frames. Their space becomes free once they are many."""
-        dropped = [name for name in self._places if name not in names]
-        for name in dropped:
-            del self._places[name]
-        self._dead += len(dropped)
-        if self._dead >= _MAX_DEAD_FRAMES and self._descriptor is not None:
+        for name in [name for name in self._places if name not in names]:
+            self._drop(name)
+        if self._dead_bytes >= _MAX_DEAD_BYTES and self._descriptor is not None:
             self._rewrite(self._descriptor)
 
     def _rewrite(self, descriptor: int) -> None:
@@ -110,15 +110,20 @@ class FrameFile:
 
     def _add(self, name: str, before: int, content: int) -> None:
         """Note a frame at the end: the sizes of its header with its name, and of its content."""
-        self._dead += name in self._places
+        if name in self._places:
+            self._drop(name)
         start = self._end
         self._end = start + before + content
         self._places[name] = _Place(start, start + before, self._end)
 
+    def _drop(self, name: str) -> None:
+        place = self._places.pop(name)
+        self._dead_bytes += place.end - place.start
+
     def _forget(self) -> None:
         if self._descriptor is not None:
             os.close(self._descriptor)
-        self._descriptor, self._end, self._dead = None, 0, 0
+        self._descriptor, self._end, self._dead_bytes = None, 0, 0
         self._places.clear()
 
 

@@ -8,7 +8,7 @@ key group's view.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -55,21 +55,13 @@ class HostFiles:
         """Whether this host has this chunk. Its content may be damaged."""
         return name in self._frames or (self._folder / name).exists()
 
-    def write_chunk(self, name: str, content: bytes) -> None:
-        """Write a chunk, whose name seals its content. It need not survive a power cut. Raises StorageFull."""
-        if len(content) < OWN_FILE_BYTES:
-            self._append(name, content)
-            return
-        with named_full_disk(self._folder, len(content)):
-            self._folder.mkdir(parents=True, exist_ok=True)
-            (self._folder / name).write_bytes(content)
-
     def adopt_chunk(self, name: str, file: Path) -> None:
         """Take a chunk's file from another folder of the same disk. Raises StorageFull."""
-        if file.stat().st_size < OWN_FILE_BYTES:
-            self._append(name, file.read_bytes())
-            return
-        with named_full_disk(self._folder, 0):
+        size_bytes = file.stat().st_size
+        with named_full_disk(self._folder, size_bytes):
+            if size_bytes < OWN_FILE_BYTES:
+                self._append({name: file.read_bytes()})
+                return
             self._folder.mkdir(parents=True, exist_ok=True)
             file.rename(self._folder / name)
 
@@ -78,11 +70,21 @@ class HostFiles:
         sealed = self._sealed_head(head_name(version))
         return None if sealed is None else sealed[_OFFSET_BYTES:]
 
-    def write_head(self, version: StateVersion, head: bytes, complete_to: int) -> None:
-        """Write a head. The files hold all chunks of this version, and later chunks begin at the offset `complete_to`
-        of the topic. Raises StorageFull."""
+    def write(self, version: StateVersion, head: bytes, complete_to: int, chunks: Mapping[str, bytes]) -> None:
+        """Write chunks, whose names seal their contents, and then a head. Neither need survive a power cut.
+
+        The files then hold all chunks of this version, and later chunks begin at the offset `complete_to` of the topic.
+        Raises StorageFull.
+        """
         content = complete_to.to_bytes(_OFFSET_BYTES, "little") + head
-        self._append(head_name(version), _seal(content) + content)
+        frames = {name: chunk for name, chunk in chunks.items() if len(chunk) < OWN_FILE_BYTES}
+        with named_full_disk(self._folder, sum(map(len, chunks.values())) + len(content)):
+            if len(frames) < len(chunks):
+                self._folder.mkdir(parents=True, exist_ok=True)
+            for name, chunk in chunks.items():
+                if name not in frames:
+                    (self._folder / name).write_bytes(chunk)
+            self._append(frames | {head_name(version): _seal(content) + content})
 
     def newest_version(self) -> int:
         """The version of the newest head; 0 without a head."""
@@ -119,11 +121,12 @@ class HostFiles:
         except FileNotFoundError:
             return None
 
-    def _append(self, name: str, content: bytes) -> None:
-        with named_full_disk(self._folder, len(content)):
-            if not self._folder.exists():
-                self._folder.mkdir(parents=True, exist_ok=True)
-            self._frames.append(name, content)
+    def _append(self, frames: Mapping[str, bytes]) -> None:
+        try:
+            self._frames.append(frames)
+        except FileNotFoundError:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            self._frames.append(frames)
 
 
 def _version_of(head: str) -> int:

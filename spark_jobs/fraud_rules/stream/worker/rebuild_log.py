@@ -41,13 +41,15 @@ class RebuildLog:
         self._first = _named(head)
         self._read: dict[str, bytes] = {}
         self._added: dict[str, bytes] = {}
+        self._unwritten: dict[str, bytes] = {}
 
     def head(self) -> bytes | None:
         return self._head
 
     def put_head(self, head: bytes, version: StateVersion) -> None:
         files = self._open_files()
-        files.write_head(version, head, self._complete_to)
+        files.write(version, head, self._complete_to, self._unwritten)
+        self._unwritten = {}
         self._head = head
         files.keep(self._first | _named(head) | {head_name(version)})
 
@@ -64,8 +66,7 @@ class RebuildLog:
         return blob
 
     def put_chunk(self, name: str, blob: bytes) -> None:
-        self._open_files().write_chunk(name, blob)
-        self._added[name] = blob
+        self._added[name] = self._unwritten[name] = blob
 
     def adopt_chunk(self, name: str, file: Path) -> None:
         self.put_chunk(name, file.read_bytes())

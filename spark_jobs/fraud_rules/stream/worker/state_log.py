@@ -109,11 +109,9 @@ class TaskStateLog:
         return self._head
 
     def put_head(self, head: bytes, version: StateVersion) -> None:
-        for name, blob in self._added.items():
-            self._files.write_chunk(name, blob)
         for name, file in self._adopted.items():
             self._files.adopt_chunk(name, file)
-        self._files.write_head(version, head, self._told_end)
+        self._files.write(version, head, self._told_end, self._added)
         self._new = head, version
         if self._deleted or version.version % _SWEEP_EVERY == 0:
             self._sweep()
@@ -208,9 +206,9 @@ class TaskStateLog:
                 raise StateDamaged(
                     f"chunk {name} of key group {self._key_group} has another content in {self._topic.topic}: {_REMEDY}"
                 )
-            self._files.write_chunk(name, log.records[name])
         self._head = log.records[HEAD]
-        self._files.write_head(self._told, self._head, self._told_end)
+        chunks = {name: log.records[name] for name in log.named & log.records.keys()}
+        self._files.write(self._told, self._head, self._told_end, chunks)
 
     def _read_log(self, start: int) -> _TopicLog | None:
         """The records from an offset on, with the head of this version. None if the topic does not have this head.
