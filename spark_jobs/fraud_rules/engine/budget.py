@@ -17,7 +17,7 @@ from fraud_rules.engine.event_rate import EventRate
 from fraud_rules.errors import Reason
 from fraud_rules.model.predicate import Predicate
 from fraud_rules.model.rule import AggregateFunction, Rule
-from fraud_rules.model.ruleset import RuleSet
+from fraud_rules.model.ruleset import GroupingInForce, RuleSet
 
 BYTES_PER_MARK: Final = 192
 """The bytes of one mark in a view: a row of seven words, an entry of the hash table, and the free room of both. With
@@ -101,10 +101,27 @@ def over_budget(rule: Rule, in_force: RuleSet, traffic: ObservedTraffic, budget_
 
 def _needs(in_force: RuleSet) -> dict[tuple[str, ...], _GroupingNeed]:
     """The needs of the groupings in force."""
-    return {
-        fields: _GroupingNeed(grouping.widest_window_ms, _multisets_of(each.rule for each in grouping.rules))
-        for fields, grouping in in_force.groupings.items()
-    }
+    return {fields: _need_of(grouping) for fields, grouping in in_force.groupings.items()}
+
+
+_known_needs: dict[int, tuple[GroupingInForce, _GroupingNeed]] = {}
+_CACHED_NEEDS: Final = 4096
+
+
+def _need_of(grouping: GroupingInForce) -> _GroupingNeed:
+    """The need of a grouping.
+
+    The needs are cached by the ids of the groupings, because rule sets share the objects of unchanged groupings.
+    Otherwise the estimates for many new rules would read all rules for each of them. An entry holds its grouping, so
+    that no other object can get its id.
+    """
+    known = _known_needs.get(id(grouping))
+    if known is None:
+        if len(_known_needs) >= _CACHED_NEEDS:
+            _known_needs.clear()
+        need = _GroupingNeed(grouping.widest_window_ms, _multisets_of(each.rule for each in grouping.rules))
+        known = _known_needs[id(grouping)] = grouping, need
+    return known[1]
 
 
 def _needs_with(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from decimal import Decimal
 
@@ -11,7 +12,7 @@ from fraud_rules.codec.rules.filter import parse_filter
 from fraud_rules.engine.budget import BYTES_PER_MARK, ObservedTraffic, estimate_state_bytes, over_budget
 from fraud_rules.engine.event_rate import EventRate
 from fraud_rules.model.rule import AggregateFunction, Operator, Rule, RuleState
-from fraud_rules.model.ruleset import LogEntry, RuleSet, RuleTimeline
+from fraud_rules.model.ruleset import LogEntry, RuleInForce, RuleSet, RuleTimeline
 from tests.support.rules import LIMITS, SCHEMA
 
 A, B = ("payeeId",), ("beneficiaryId",)
@@ -200,3 +201,22 @@ def test_rows_behind_the_newest_event_time_move_nothing_back() -> None:
 def test_a_burst_counts_as_spread_over_a_minute() -> None:
     assert EventRate().after(60_000, 5_000, 5_000).rows_in(MINUTE_MS) == 60_000
     assert EventRate().rows_in(DEMO_WINDOW_MS) == 0
+
+
+def test_the_estimates_of_many_rules_read_the_rules_of_an_unchanged_grouping_once() -> None:
+    present = in_force(*(rule(number, A, 10) for number in range(50)))
+    counted = CountedRules(present.groupings[A].rules)
+    watched = replace(present, groupings={A: replace(present.groupings[A], rules=counted)})
+    for number in range(100, 120):
+        over_budget(rule(number, B, 10), watched, TRAFFIC, 1_000 * MIB)
+    assert counted.reads == 1
+
+
+class CountedRules(tuple[RuleInForce, ...]):  # noqa: SLOT001 - a tuple has no slots of its own
+    """Rules in force that count how often they are read."""
+
+    reads = 0
+
+    def __iter__(self) -> Iterator[RuleInForce]:
+        self.reads += 1
+        return super().__iter__()
