@@ -2,7 +2,8 @@
 
 A list is immutable. It consists of a large base, which the versions of a list share, and a small delta on top of it. A
 change copies only the delta, and a delta above `_MAX_DELTA` becomes part of a new base. So a change of a hundred values
-costs microseconds, whatever the size of the list.
+costs microseconds, whatever the size of the list. A new base of longs shares most of its memory with the one before it.
+A new base of strings is a whole copy, so strings have a larger delta.
 """
 
 from __future__ import annotations
@@ -12,13 +13,14 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
 from itertools import groupby
+from typing import Final
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from fraud_rules.model.layered_longs import LayeredLongs
 from fraud_rules.model.limits import RuleLimits
-from fraud_rules.model.long_table import LongTable
 
 __all__ = ["ListChange", "ListOperation", "ListType", "ListValue", "ValueList"]
 
@@ -26,7 +28,6 @@ ListValue = int | str
 Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
-_MAX_DELTA = 1_024
 _MAX_RUNS = 4  # of one operation: a change of the base copies the base
 _MANY = 64  # from here on, a vectorised lookup is cheaper than single ones
 _NO_VALUES: Ints = np.zeros(0, dtype=np.int64)
@@ -47,6 +48,9 @@ class ListOperation(StrEnum):
     ADD = "ADD"
     REMOVE = "REMOVE"
     DELETE = "DELETE"
+
+
+_MAX_DELTA: Final = {ListType.LONG: 1_024, ListType.STRING: 16_384}
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +90,7 @@ class ValueList:
     type: ListType
     version: int
     size: int
-    base: LongTable | frozenset[str] = field(repr=False)
+    base: LayeredLongs | frozenset[str] = field(repr=False)
     delta: Mapping[ListValue, bool] = field(default_factory=dict, repr=False)
 
     @classmethod
@@ -107,7 +111,7 @@ class ValueList:
         if not changes:
             return known
         runs = [(operation, list(run)) for operation, run in groupby(changes, key=lambda each: each[1].operation)]
-        if len(runs) <= _MAX_RUNS and sum(change.count_bound() for _, change in changes) > _MAX_DELTA:
+        if len(runs) <= _MAX_RUNS and sum(change.count_bound() for _, change in changes) > _MAX_DELTA[self.type]:
             return known._with_new_base(runs)
         return known._with_delta(changes)
 
@@ -122,7 +126,7 @@ class ValueList:
 
     def contains_longs(self, values: Ints) -> Mask:
         """Which of n values are in a list of longs: bool[n]."""
-        if not isinstance(self.base, LongTable):
+        if not isinstance(self.base, LayeredLongs):
             raise TypeError(f"the list {self.name} has no longs")
         found: Mask = self.base.contains(values)
         if self.delta:
@@ -173,20 +177,20 @@ class ValueList:
             delta.update(dict.fromkeys(change.values(), change.operation is ListOperation.ADD))
         size = self.size + sum(delta.values()) - self.count_listed(list(delta))
         base, delta = self.base, {**self.delta, **delta}
-        if len(delta) > _MAX_DELTA:
+        if len(delta) > _MAX_DELTA[self.type]:
             base, delta = _merged(base, delta), {}
         return ValueList(self.name, self.type, changes[-1][0], size, base, delta)
 
 
-def _base_of(value_type: ListType, values: Iterable[ListValue]) -> LongTable | frozenset[str]:
+def _base_of(value_type: ListType, values: Iterable[ListValue]) -> LayeredLongs | frozenset[str]:
     if value_type is ListType.STRING:
         return frozenset(map(str, values))
-    return LongTable.of(np.array(list(values), dtype=np.int64))
+    return LayeredLongs.of(np.array(list(values), dtype=np.int64))
 
 
 def _changed(
-    base: LongTable | frozenset[str], operation: ListOperation, values: Sequence[list[ListValue]]
-) -> LongTable | frozenset[str]:
+    base: LayeredLongs | frozenset[str], operation: ListOperation, values: Sequence[list[ListValue]]
+) -> LayeredLongs | frozenset[str]:
     """The base after an ADD or REMOVE of many values."""
     adds = operation is ListOperation.ADD
     if isinstance(base, frozenset):
@@ -195,11 +199,11 @@ def _changed(
     return base.changed(longs, _NO_VALUES) if adds else base.changed(_NO_VALUES, longs)
 
 
-def _size_of(base: LongTable | frozenset[str]) -> int:
+def _size_of(base: LayeredLongs | frozenset[str]) -> int:
     return len(base) if isinstance(base, frozenset) else base.size
 
 
-def _merged(base: LongTable | frozenset[str], delta: Mapping[ListValue, bool]) -> LongTable | frozenset[str]:
+def _merged(base: LayeredLongs | frozenset[str], delta: Mapping[ListValue, bool]) -> LayeredLongs | frozenset[str]:
     added = [value for value, listed in delta.items() if listed]
     removed = [value for value, listed in delta.items() if not listed]
     if isinstance(base, frozenset):

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from fraud_rules.codec.rules.codec import read_entry
 from fraud_rules.codec.rules.lazy import EntryReader
+from fraud_rules.model.layered_longs import LayeredLongs
 from fraud_rules.model.limits import RuleLimits
 from fraud_rules.model.long_table import LOWEST, LongTable
 from fraud_rules.model.ruleset import LogEntry, RuleTimeline
@@ -28,9 +29,13 @@ def _ints(values: list[int]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     return np.array(values, dtype=np.int64)
 
 
-@given(st.lists(st.tuples(LONGS, LONGS), max_size=40))
-def test_a_table_of_longs_is_a_set(changes: list[tuple[list[int], list[int]]]) -> None:
-    table, expected = LongTable.of(_ints([])), set[int]()
+@pytest.mark.parametrize("kind", [LongTable, LayeredLongs])
+@given(changes=st.lists(st.tuples(LONGS, LONGS), max_size=40))
+def test_a_table_of_longs_is_a_set(
+    kind: type[LongTable | LayeredLongs], changes: list[tuple[list[int], list[int]]]
+) -> None:
+    table: LongTable | LayeredLongs = kind.of(_ints([]))
+    expected = set[int]()
     for added, removed in changes:
         removed = [value for value in removed if value not in added]
         table = table.changed(_ints(added), _ints(removed))
@@ -49,6 +54,22 @@ def test_values_are_found_however_many_places_a_search_reads(asked_at_once: int)
     asked = np.arange(0, 280_000 if asked_at_once > 1_000 else 2_000)
     found = [table.contains(asked[start : start + asked_at_once]) for start in range(0, len(asked), asked_at_once)]
     assert np.array_equal(np.concatenate(found), asked % 7 == 0)
+
+
+def test_small_changes_of_a_long_list_share_its_table() -> None:
+    """Thousands of changes in a row need little memory, also if every version stays."""
+    known = LayeredLongs.of(np.arange(20_000))
+    expected, versions = set(range(20_000)), []
+    for start in range(0, 6_000, 100):
+        added = [*range(start, start + 50), *range(30_000 + start, 30_050 + start)]
+        removed = [*range(start + 50, start + 100), *range(30_000 + start - 20, 30_000 + start)]
+        known = known.changed(_ints(added), _ints(removed))
+        expected = (expected - set(removed)) | set(added)
+        versions.append((known, frozenset(expected)))
+    for each, values in versions:
+        assert (each.size, set(each.values().tolist())) == (len(values), values)
+        assert each.contains(np.arange(40_000)).tolist() == [value in values for value in range(40_000)]
+    assert len({id(each.main) for each, _ in versions}) <= 4
 
 
 def test_a_table_of_a_million_longs_needs_at_most_64_mb() -> None:
