@@ -17,9 +17,10 @@ from fraud_rules.engine.window.aggregates import KIND_AVG, KIND_COUNT, KIND_EXTR
 from fraud_rules.engine.window.bundles import Ints, MeasureArrays, ResultArrays, RuleArrays, StateArrays
 from fraud_rules.engine.window.compiler import compiled, inlined
 from fraud_rules.engine.window.condition import holds
+from fraud_rules.engine.window.displaced import sum_of_both
 from fraud_rules.engine.window.exact import Limbs, sign_of_excess, sign_of_ratio
 from fraud_rules.engine.window.firing import report
-from fraud_rules.engine.window.key_rows import LOW_MASK, sum_of_part
+from fraud_rules.engine.window.key_rows import LOW_MASK
 from fraud_rules.engine.window.layout import (
     B_BASE_SCALE,
     B_COUNT,
@@ -54,25 +55,6 @@ _TWO_32 = 4294967296.0
 
 
 @inlined
-def _sum_of_both(
-    state: StateArrays,
-    side: StateArrays,
-    slot: int,
-    run: int,
-    first: int,
-    last: int,
-    side_first: int,
-    side_last: int,
-    column: int,
-) -> int:
-    """The sum of a column over both parts. Without a displaced run, its part is empty."""
-    total = sum_of_part(state, slot, first, last, column)
-    if side_last >= side_first:
-        total += sum_of_part(side, run, side_first, side_last, column)
-    return total
-
-
-@inlined
 def _rows(
     state: StateArrays,
     side: StateArrays,
@@ -88,7 +70,7 @@ def _rows(
     """The rows that a running count counts, or `otherwise` without such a count."""
     if column < 0:
         return otherwise
-    return _sum_of_both(state, side, slot, run, first, last, side_first, side_last, column)
+    return sum_of_both(state, side, slot, run, first, last, side_first, side_last, column)
 
 
 @compiled
@@ -109,8 +91,8 @@ def _aggregate(
 ) -> tuple[int, int]:
     """An aggregate over both parts as (high, low): the value is (high << 32) + low."""
     if kind == KIND_SUM or kind == KIND_AVG:
-        low = _sum_of_both(state, side, slot, run, first, last, side_first, side_last, low_column)
-        high = _sum_of_both(state, side, slot, run, first, last, side_first, side_last, low_column + 1)
+        low = sum_of_both(state, side, slot, run, first, last, side_first, side_last, low_column)
+        high = sum_of_both(state, side, slot, run, first, last, side_first, side_last, low_column + 1)
         return high + (low >> 32), low & LOW_MASK
     if kind == KIND_EXTREME and values > 0:
         best = extremes.best_in(state, slot, tree, first, last)
@@ -170,10 +152,10 @@ def evaluate(
     if base[r, B_DEVIATIONS] != 0:
         s0 = past
         if base[r, B_KIND] == KIND_AVG:
-            s0 = _sum_of_both(state, side, slot, run, reach_first, end, side_reach_first, side_end, column + 2)
-            s1 = _sum_of_both(state, side, slot, run, reach_first, end, side_reach_first, side_end, column + 3)
-            s2 = _sum_of_both(state, side, slot, run, reach_first, end, side_reach_first, side_end, column + 4)
-            s3 = _sum_of_both(state, side, slot, run, reach_first, end, side_reach_first, side_end, column + 5)
+            s0 = sum_of_both(state, side, slot, run, reach_first, end, side_reach_first, side_end, column + 2)
+            s1 = sum_of_both(state, side, slot, run, reach_first, end, side_reach_first, side_end, column + 3)
+            s2 = sum_of_both(state, side, slot, run, reach_first, end, side_reach_first, side_end, column + 4)
+            s3 = sum_of_both(state, side, slot, run, reach_first, end, side_reach_first, side_end, column + 5)
     met = _is_met(rules, r, results.limbs, values, high, low, before, past, base_high, base_low, s0, s1, s2, s3)
     at = report(
         state, measures, rules, results, explain, i, r, slot, base[r, B_REACH], time, met, count, values, high, low

@@ -26,7 +26,7 @@ import numpy as np
 from fraud_rules.engine.window import extremes, multiset
 from fraud_rules.engine.window.bundles import DisplacedRuns, Ints, MeasureArrays, StateArrays
 from fraud_rules.engine.window.compiler import compiled, inlined
-from fraud_rules.engine.window.key_rows import insert, insert_offset, make_room
+from fraud_rules.engine.window.key_rows import insert, insert_offset, make_room, sum_of_part
 from fraud_rules.engine.window.layout import P_EVENT, P_SUMS, P_TIME, S_BASE, S_CAP, S_TAIL, S_WIDTH
 
 FAR = 1024
@@ -47,6 +47,25 @@ def run_of(runs: DisplacedRuns, slot: int) -> int:
     if runs.used[0] == 0:
         return NO_RUN
     return np.int64(runs.of_slot[slot]) - 1
+
+
+@inlined
+def sum_of_both(
+    state: StateArrays,
+    side: StateArrays,
+    slot: int,
+    run: int,
+    first: int,
+    last: int,
+    side_first: int,
+    side_last: int,
+    column: int,
+) -> int:
+    """The sum of a column over the key rows [first, last] and the displaced rows [side_first, side_last].
+
+    Either part may be empty. Without a displaced run, its part must be.
+    """
+    return sum_of_part(state, slot, first, last, column) + sum_of_part(side, run, side_first, side_last, column)
 
 
 @inlined

@@ -16,9 +16,10 @@ from fraud_rules.engine.window.aggregates import (
 )
 from fraud_rules.engine.window.bundles import Arrivals, Ints, MeasureArrays, ResultArrays, RuleArrays, StateArrays
 from fraud_rules.engine.window.compiler import compiled
+from fraud_rules.engine.window.displaced import sum_of_both
 from fraud_rules.engine.window.firing import conclude
 from fraud_rules.engine.window.hash_tables import find_mark
-from fraud_rules.engine.window.key_rows import LOW_MASK, insert_offset, move_left, sum_of_part
+from fraud_rules.engine.window.key_rows import LOW_MASK, insert_offset, move_left
 from fraud_rules.engine.window.layout import (
     B_REACH,
     H_BOUND,
@@ -88,22 +89,6 @@ def evaluate_all(
 
 
 @compiled
-def _sum_of_both(
-    state: StateArrays,
-    side: StateArrays,
-    slot: int,
-    run: int,
-    first: int,
-    last: int,
-    side_first: int,
-    side_last: int,
-    column: int,
-) -> int:
-    """The sum of a column over both parts of the window."""
-    return sum_of_part(state, slot, first, last, column) + sum_of_part(side, run, side_first, side_last, column)
-
-
-@compiled
 def _evaluate(
     state: StateArrays,
     side: StateArrays,
@@ -126,17 +111,17 @@ def _evaluate(
     column = rules.rows[r, R_COUNT]
     count = last - first + 1 + side_last - side_first + 1
     if column >= 0:
-        count = _sum_of_both(state, side, slot, run, first, last, side_first, side_last, column)
+        count = sum_of_both(state, side, slot, run, first, last, side_first, side_last, column)
     values = count
     column = rules.rows[r, R_VALUES]
     if column >= 0:
-        values = _sum_of_both(state, side, slot, run, first, last, side_first, side_last, column)
+        values = sum_of_both(state, side, slot, run, first, last, side_first, side_last, column)
     column = rules.rows[r, R_LOW]
     high = 0
     low = 0
     if kind == KIND_SUM or kind == KIND_AVG or kind == KIND_STDDEV:
-        low = _sum_of_both(state, side, slot, run, first, last, side_first, side_last, column)
-        high = _sum_of_both(state, side, slot, run, first, last, side_first, side_last, column + 1) + (low >> 32)
+        low = sum_of_both(state, side, slot, run, first, last, side_first, side_last, column)
+        high = sum_of_both(state, side, slot, run, first, last, side_first, side_last, column + 1) + (low >> 32)
         low &= LOW_MASK
     elif kind == KIND_EXTREME:
         low = _shared(
@@ -159,10 +144,10 @@ def _evaluate(
             )
     s0 = s1 = s2 = s3 = 0
     if kind == KIND_STDDEV:
-        s0 = _sum_of_both(state, side, slot, run, first, last, side_first, side_last, column + 2)
-        s1 = _sum_of_both(state, side, slot, run, first, last, side_first, side_last, column + 3)
-        s2 = _sum_of_both(state, side, slot, run, first, last, side_first, side_last, column + 4)
-        s3 = _sum_of_both(state, side, slot, run, first, last, side_first, side_last, column + 5)
+        s0 = sum_of_both(state, side, slot, run, first, last, side_first, side_last, column + 2)
+        s1 = sum_of_both(state, side, slot, run, first, last, side_first, side_last, column + 3)
+        s2 = sum_of_both(state, side, slot, run, first, last, side_first, side_last, column + 4)
+        s3 = sum_of_both(state, side, slot, run, first, last, side_first, side_last, column + 5)
     conclude(state, measures, rules, results, explain, i, r, slot, time, count, values, high, low, s0, s1, s2, s3)
 
 
