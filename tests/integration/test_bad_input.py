@@ -52,6 +52,7 @@ DEMO_MEMBERS: Mapping[int, Mapping[str, Any]] = {
 """The members that the demo reads: whole numbers are numbers, and no member is null."""
 
 DEEP = 10_000
+IN_LIST = "beneficiaryId in list('missing')"
 HOSTILE_RULES: Mapping[str, tuple[bytes, set[str]]] = {
     "no JSON, no text form": (b"drop table rules", {"record"}),
     "nothing": (b"", {"record"}),
@@ -88,6 +89,58 @@ HOSTILE_RULES: Mapping[str, tuple[bytes, set[str]]] = {
     ),
     "JSON 10,000 deep": (b'{"ruleId":' + b"[" * DEEP + b"]" * DEEP + b"}", {"record"}),
     "code for a filter": (json.dumps({**RULE, "filter": "__import__('os').system('true')"}).encode(), {"filter"}),
+    "unknown members of a rule and of its baseline": (
+        json.dumps({**RULE, "wehn": "payeeId = 1", "baseline": {"windowMinutes": 1, "minCounts": 1}}).encode(),
+        {"wehn", "baseline.minCounts"},
+    ),
+    "two window lengths, and none": (
+        json.dumps({**RULE, "windowMinutes": 1, "windowSeconds": 60, "baseline": {}}).encode(),
+        {"windowSeconds", "baseline.windowMinutes"},
+    ),
+    "a baseline of distinct values": (
+        json.dumps(
+            {
+                **RULE,
+                "aggregatorFunctionType": "COUNT_DISTINCT",
+                "unique": ["beneficiaryId"],
+                "baseline": {"windowMinutes": 60},
+            }
+        ).encode(),
+        {"baseline", "baseline.aggregatorFunctionType"},
+    ),
+    "deviations of a SUM with a negative limit": (
+        json.dumps(
+            {
+                **RULE,
+                "aggregatorFunctionType": "SUM",
+                "aggregateFieldName": "paymentAmount",
+                "limit": -1,
+                "baseline": {"windowMinutes": 1, "deviations": True},
+            }
+        ).encode(),
+        {"limit", "baseline", "baseline.aggregatorFunctionType"},
+    ),
+    "wrong types": (
+        json.dumps({**RULE, "when": 5, "baseline": [60], "weight": 1_001, "warmUp": "yes"}).encode(),
+        {"when", "baseline", "weight", "warmUp"},
+    ),
+    "a list in the filters": (
+        json.dumps({**RULE, "filter": IN_LIST, "baseline": {"windowMinutes": 1, "filter": IN_LIST}}).encode(),
+        {"filter", "baseline.filter"},
+    ),
+    "a missing list": (json.dumps({**RULE, "when": IN_LIST}).encode(), {"when"}),
+    "an addition to a missing list": (
+        json.dumps({"listName": "missing", "listOperation": "ADD", "values": [1]}).encode(),
+        {"listName"},
+    ),
+    "a list of two types": (
+        json.dumps({"listName": "mixed", "listOperation": "SET", "listType": "long", "values": [1, "x"]}).encode(),
+        {"values"},
+    ),
+    "a list record of two mebibytes": (
+        json.dumps({"listName": "long", "listOperation": "SET", "listType": "long", "values": [7] * 2**20}).encode(),
+        {"record"},
+    ),
     "five megabytes": (json.dumps({**RULE, "name": "x" * 5_000_000}).encode(), {"record"}),
 }
 
