@@ -190,6 +190,31 @@ def test_another_airflow_with_the_same_detector_reports_and_changes_nothing(worl
 
 
 @pytest.mark.long
+def test_the_detector_and_the_rules_outlive_the_loss_of_airflows_database(world: Supervised) -> None:
+    """The database is lost under the running components. A new one has no run, and its supervisor adopts the
+    detector."""
+    before, driver, rules = world.attempt().status, world.driver().pid, stored_rules(world)
+    assert rules
+    for path in world.site.airflow.site.home.glob("airflow.db*"):
+        path.unlink()
+    world.await_batches(3)
+    world.site.airflow.stop()
+    world.await_batches(3)
+    since_ms = now_ms()
+    world.site.airflow.prepare()
+    world.site.airflow.start()
+    world.site.airflow.await_healthy()
+    world.api.login()
+    world.await_supervision(since_ms)
+    assert world.api.call("GET", f"dags/{DETECTOR}/dagRuns")["total_entries"] == 1
+    world.await_rules()
+    assert stored_rules(world) == rules, "the control plane has its own database, and seeding again changes nothing"
+    assert world.verdict().health is Health.HEALTHY
+    assert world.attempt().status.epoch == before.epoch
+    assert world.driver().pid == driver
+
+
+@pytest.mark.long
 @pytest.mark.parametrize("deciding", [False, True])
 def test_every_command_of_the_runbooks_works(world: Supervised, project: Project, *, deciding: bool) -> None:
     """Commands that write intents create a run. Its DAG is paused, so the run does not start."""
@@ -212,6 +237,12 @@ def test_every_command_of_the_runbooks_works(world: Supervised, project: Project
 def test_every_alert_of_the_installation_is_right(world: Supervised) -> None:
     verdict = world.check_run()
     assert verdict.right, verdict.faults
+
+
+def stored_rules(world: Supervised) -> dict[int, int]:
+    """The revision of each rule in the control plane."""
+    items = world.api.fetch("/fraud/control/api/rules?limit=1000").json()["items"]
+    return {each["ruleId"]: each["revision"] for each in items}
 
 
 def end_supervision(world: Supervised) -> None:
