@@ -33,7 +33,7 @@ DETECTOR = "detector"
 ALLOW = """
 masters: ["*"]
 wheel_folders: ["{folder}"]
-kafka_properties: ["{folder}/detector.properties"]
+kafka_properties: [{properties}]
 spark_settings: [spark.executor.memory, spark.driver.host, spark.driver.bindAddress]
 """
 NAMESPACE = ("unshare", "--pid", "--fork", "--mount-proc", "--kill-child")
@@ -130,10 +130,15 @@ class Operations:
         self._topics = topics
         self._extra = extra
         self._allow = home / "agent.yaml"
-        self._allow.write_text(ALLOW.format(folder=home))
+        self.accept_properties(home / "detector.properties")
         self.keys = home / "intent-keys"
         IntentKeys.create(self.keys, key)
         self._agents: list[subprocess.Popen[bytes]] = []
+
+    def accept_properties(self, *files: Path) -> None:
+        """Let agents that start later accept only these files with credentials."""
+        quoted = ", ".join(f'"{file}"' for file in files)
+        self._allow.write_text(ALLOW.format(folder=self._folder, properties=quoted))
 
     @property
     def environment(self) -> dict[str, str]:
