@@ -22,6 +22,7 @@ from fraud_ops.control_plane.web import problems
 from fraud_ops.control_plane.web.bootstrap import compose_here
 from fraud_ops.control_plane.web.extensions import extensions
 from fraud_ops.control_plane.web.guard import Guard
+from fraud_ops.control_plane.web.load.garbage import LongCollections
 from fraud_ops.control_plane.web.load.lanes import Lanes
 from fraud_ops.control_plane.web.load.rates import Throttle
 from fraud_ops.control_plane.web.load.shared_reads import SharedReads
@@ -101,10 +102,13 @@ async def _lifespan(application: FastAPI) -> AsyncIterator[None]:
     """Start and stop the service. Airflow enters the lifespan of each application that it mounts."""
     service: ServiceHolder = application.state.service
     application.state.lanes = lanes = Lanes()
+    collections = LongCollections()
+    collections.install()
     service.start(asyncio.get_running_loop())
     try:
         yield
     finally:
+        collections.remove()
         lanes.close()
         await asyncio.to_thread(service.stop)
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
+from fraud_ops.control_plane.domain.errors import LimitReached
 from fraud_ops.control_plane.domain.read_models import Mark
 from fraud_ops.control_plane.domain.snoozing import Snoozing
 from fraud_ops.control_plane.feed.events import (
@@ -20,13 +21,15 @@ from fraud_ops.control_plane.feed.events import (
     FeedRuleChange,
     with_snooze,
 )
-from fraud_ops.control_plane.feed.hub import EventEncoder
+from fraud_ops.control_plane.feed.hub import EventEncoder, Hub, Seat
 from fraud_ops.control_plane.feed.memory import FeedMemory
 from fraud_ops.control_plane.feed.place import FeedPlace
 from fraud_ops.control_plane.web.answer import encode
 from fraud_ops.control_plane.web.convert import activation_of, point_of
+from fraud_ops.control_plane.web.load.rates import Throttle
+from fraud_ops.control_plane.web.problems import WebError
 
-__all__ = ["AlertEncoder", "ServerSentEvents"]
+__all__ = ["AlertEncoder", "ServerSentEvents", "reserve_seat"]
 
 _RETRY_MS = 1_000
 
@@ -109,6 +112,22 @@ class ServerSentEvents(EventEncoder):
                 "alert": None if alert is None else msgspec.Raw(self._alerts.encode(alert)),
             }
         )
+
+
+async def reserve_seat(hub: Hub, throttle: Throttle, user: str, most: int) -> Seat:
+    """Reserve a seat of the stream. A refusal is delayed, because pages connect again at once.
+
+    Raises WebError 503 without a free seat, and LimitReached if the user has `most` seats.
+    """
+    try:
+        seat = hub.reserve(user, most)
+    except LimitReached:
+        await throttle.delay_refusal(user)
+        raise
+    if seat is None:
+        await throttle.delay_refusal(user)
+        raise WebError(503, "the event stream has too many readers; try again later")
+    return seat
 
 
 def encode_position(position: tuple[int, int, int]) -> str:

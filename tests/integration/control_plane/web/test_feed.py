@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
+import time
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
@@ -26,7 +27,9 @@ from fraud_ops.control_plane.feed.events import (
 from fraud_ops.control_plane.feed.hub import Hub, HubBounds
 from fraud_ops.control_plane.feed.memory import FeedMemory, MemoryBounds
 from fraud_ops.control_plane.feed.place import FeedPlace, FeedSource
-from fraud_ops.control_plane.web.stream import AlertEncoder, ServerSentEvents
+from fraud_ops.control_plane.web.load.rates import Throttle
+from fraud_ops.control_plane.web.problems import WebError
+from fraud_ops.control_plane.web.stream import AlertEncoder, ServerSentEvents, reserve_seat
 from fraud_rules.kafka.decoding import UNDECODABLE
 from tests.support.control_plane.alerts import alert, alert_json
 
@@ -284,6 +287,21 @@ def test_a_user_has_a_limited_number_of_streams_and_a_closed_one_frees_its_seat(
         assert hub.reserve("abe", 2) is None
 
     asyncio.run(run())
+
+
+def test_the_refusal_of_a_stream_is_delayed_because_pages_connect_again_at_once() -> None:
+    async def run() -> float:
+        hub, throttle = hub_of(FeedMemory(), HubBounds(readers=2)), Throttle(delay_s=0.2)
+        await reserve_seat(hub, throttle, "vic", 1)
+        began_s = time.monotonic()
+        with pytest.raises(LimitReached):
+            await reserve_seat(hub, throttle, "vic", 1)
+        await reserve_seat(hub, throttle, "abe", 1)
+        with pytest.raises(WebError, match="too many readers"):
+            await reserve_seat(hub, throttle, "ann", 1)
+        return time.monotonic() - began_s
+
+    assert asyncio.run(run()) >= 0.4
 
 
 def test_text_in_an_alert_cannot_end_its_line() -> None:

@@ -105,20 +105,22 @@ class Throttle:
         self._delayed: Counter[str] = Counter()
 
     async def count(self, session: CountedSession, rates: Rates, *, writes: bool) -> None:
-        """Count a request. Raises WebError 429 above the limits: after a delay, or at once if many requests of this
-        user wait already."""
-        if self._buckets.allow(session, rates, writes=writes):
+        """Count a request. Raises WebError 429 above the limits, after `delay_refusal`."""
+        if not self._buckets.allow(session, rates, writes=writes):
+            await self.delay_refusal(session.user)
+            raise WebError(429, "too many requests; wait a moment")
+
+    async def delay_refusal(self, user: str) -> None:
+        """Wait before a refusal. Return at once if many requests of this user wait already."""
+        if self._delayed[user] >= _MOST_DELAYED:
             return
-        user = session.user
-        if self._delayed[user] < _MOST_DELAYED:
-            self._delayed[user] += 1
-            try:
-                await asyncio.sleep(self._delay())
-            finally:
-                self._delayed[user] -= 1
-                if not self._delayed[user]:
-                    del self._delayed[user]
-        raise WebError(429, "too many requests; wait a moment")
+        self._delayed[user] += 1
+        try:
+            await asyncio.sleep(self._delay())
+        finally:
+            self._delayed[user] -= 1
+            if not self._delayed[user]:
+                del self._delayed[user]
 
     def _delay(self) -> float:
         waiting = self._delayed.total()

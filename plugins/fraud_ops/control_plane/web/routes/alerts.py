@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Annotated
 
 import msgspec
-from fastapi import Header, Path, Query, Response
+from fastapi import Header, Path, Query, Request, Response
 from fastapi.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
@@ -30,7 +30,7 @@ from fraud_ops.control_plane.web.problems import WebError
 from fraud_ops.control_plane.web.routing import least, router
 from fraud_ops.control_plane.web.schemas import alerts as schemas
 from fraud_ops.control_plane.web.schemas.base import MAX_ID
-from fraud_ops.control_plane.web.stream import AlertEncoder, encode_position
+from fraud_ops.control_plane.web.stream import AlertEncoder, encode_position, reserve_seat
 from fraud_rules.runtime.clock import now_ms
 
 __all__ = ["routes"]
@@ -124,6 +124,7 @@ def _position_text(position: tuple[int, int, int] | None) -> str | None:
     openapi_extra=least("viewer"),
 )
 async def stream(
+    request: Request,
     plane: CurrentPlane,
     user: CurrentUser,
     last_event_id: Annotated[str | None, Header(alias="Last-Event-ID", max_length=200)] = None,
@@ -132,9 +133,7 @@ async def stream(
     `rules` (RuleChanged), `progress` (ProgressPoint), `gap` (Gap). With `Last-Event-ID`, the stream resumes after that
     event."""
     since = FeedPlace.of(last_event_id) if last_event_id else None
-    seat = plane.hub.reserve(user[0], plane.settings.rates.streams)
-    if seat is None:
-        raise WebError(503, "the event stream has too many readers; try again later")
+    seat = await reserve_seat(plane.hub, request.app.state.throttle, user[0], plane.settings.rates.streams)
     try:
         # The records that a server reads when it starts are not new events.
         await _await_caught_up(plane.feed)
