@@ -28,6 +28,7 @@ _GRACE_MS = 15_000
 """A detector counts as alive for this long after its next tick was due."""
 
 _MOST = 2**53  # the largest integers that all JSON readers keep exact
+_MOST_REFUSED = 1_000_000
 _SPAN_MS = 10_000
 _TRAFFIC_SPAN_MS = 300_000
 
@@ -103,14 +104,15 @@ class BatchProgress(msgspec.Struct, frozen=True, rename="camel"):
     and key. `view_catch_ups` and `view_rebuilds` count the views that were not current (see `ViewCounts`), and
     `views_since_start` counts them since this start. `cpu_ns` is the estimated CPU time of the rules in force for each
     transaction. `rule_cpu` has the measured CPU time of rules, the most expensive first; a batch has it every ten
-    seconds, and only the most expensive 500.
+    seconds, and only the most expensive 500. `rules_refused` has the offsets of the rejected records of the rule log,
+    and the first and last offset of consecutive ones.
     """
 
     query_id: str
     batch_id: Whole
     end_offsets: dict[str, dict[_Partition, Whole]]
     rules_end: Whole
-    rules_refused: list[Whole]
+    rules_refused: list[Whole | Annotated[list[Whole], msgspec.Meta(min_length=2, max_length=2)]]
     rows: Whole
     quarantined: Whole
     alerts: Whole
@@ -135,6 +137,17 @@ class BatchProgress(msgspec.Struct, frozen=True, rename="camel"):
     warm_ups: list[BatchWarmUp] = []
     cpu_ns: Whole | None = None
     rule_cpu: list[RuleCpu] = []
+
+    def __post_init__(self) -> None:
+        if sum(max(0, last - first) for first, last in self._refused_runs()) > _MOST_REFUSED:
+            raise ValueError(f"rulesRefused has more than {_MOST_REFUSED} offsets")
+
+    def refused_versions(self) -> list[int]:
+        """The offsets of the rejected records of the rule log."""
+        return [offset for first, last in self._refused_runs() for offset in range(first, last + 1)]
+
+    def _refused_runs(self) -> list[tuple[int, int]]:
+        return [(each, each) if isinstance(each, int) else (each[0], each[1]) for each in self.rules_refused]
 
     def ends_of(self, topic: str) -> dict[int, int]:
         """The end offsets of one topic by partition."""

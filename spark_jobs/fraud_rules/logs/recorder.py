@@ -95,7 +95,7 @@ def _check_kept(topic: str, partition: int, first: int, start: int) -> None:
 
 
 def _batch(progress: BatchProgress, topic: str, operations: Mapping[int, RuleOperation]) -> RecordedBatch:
-    refused = {version: _reasons(operations.get(version)) for version in progress.rules_refused}
+    refused = {version: _reasons(operations.get(version)) for version in progress.refused_versions()}
     warm_ups = tuple(
         RecordedWarmUp(each.version, {int(partition): end for partition, end in each.ends.items()})
         for each in progress.warm_ups

@@ -12,6 +12,7 @@ from typing import Final
 import msgspec
 
 from fraud_rules.errors import CheckpointDamaged, Reason
+from fraud_rules.logs.offset_runs import runs_of
 from fraud_rules.logs.warm_up_log import WarmUpRef
 from fraud_rules.spark.storage import Folder
 
@@ -25,8 +26,10 @@ class Pin(msgspec.Struct, frozen=True, rename="camel"):
 
     `refused` has the records that the driver rejected because of a budget, by offset (as text). It has all of
     them so far, so the newest pin suffices. The [field, message] pairs of a record are in the first pin that has it;
-    later pins keep only the offset. `digest` is the digest of the records below
-    `rules_end`, empty if an earlier version wrote the pin. `warm_ups` has the results of all warm-ups so far, by the
+    later pins keep only the offset, and consecutive offsets as `first-last`. A later record of the same rule ends no
+    refusal: past transactions are still evaluated without the rejected record, in a partition that lags, in a rebuild
+    and in a re-evaluation. `digest` is the digest of the records below `rules_end`, empty if an earlier version wrote
+    the pin. `warm_ups` has the results of all warm-ups so far, by the
     version of the rule record (as text). Those with this pin's batch join the state at its start.
     """
 
@@ -38,7 +41,16 @@ class Pin(msgspec.Struct, frozen=True, rename="camel"):
 
     def reasons(self) -> Mapping[int, list[Reason]]:
         """The reasons for rejected records, by offset."""
-        return {int(offset): [Reason(*pair) for pair in pairs] for offset, pairs in self.refused.items()}
+        return {
+            offset: [Reason(*pair) for pair in pairs]
+            for text, pairs in self.refused.items()
+            for first, _, last in [text.partition("-")]
+            for offset in range(int(first), int(last or first) + 1)
+        }
+
+    def earlier_refusals(self) -> dict[str, list[tuple[str, str]]]:
+        """The `refused` of the next pin if it has no new ones."""
+        return {f"{first}-{last}" if first < last else str(first): [] for first, last in runs_of(self.reasons())}
 
     def joining(self) -> list[WarmUpRef]:
         """The results that join the state at the start of the batch, in the order of their rule records."""

@@ -71,15 +71,33 @@ def test_no_traffic_has_no_shares() -> None:
     assert TrafficCounts(0, 0, 0, 3).quarantined_share == 1.0
 
 
-def test_a_record_is_read_as_the_detector_writes_it() -> None:
-    read = decode_progress(
-        b'{"queryId":"q","batchId":3,"endOffsets":{"transactions":{"0":5,"1":7}},"rulesEnd":2,"rulesRefused":[1],"rows":4,'
+def record(refused: str) -> bytes:
+    """A record as the detector writes it."""
+    return (
+        b'{"queryId":"q","batchId":3,"endOffsets":{"transactions":{"0":5,"1":7}},"rulesEnd":2,"rulesRefused":%b,"rows":4,'
         b'"quarantined":0,"tombstones":0,"alerts":1,"shadowAlerts":0,"late":0,"duplicates":0,"lag":null,"rulesInForce":1,'
         b'"retainedEvents":4,"retainedBytes":100,"watermark":null,"newestAppendTime":9,"previous":null}'
-    )
+    ) % refused.encode()
+
+
+def test_a_record_is_read_as_the_detector_writes_it() -> None:
+    read = decode_progress(record("[1]"))
     assert read.ends_of("transactions") == {0: 5, 1: 7}
     assert read.ends_of("rules") == {}
-    assert (read.rules_end, read.rules_refused, read.lag, read.previous) == (2, [1], None, None)
+    assert (read.rules_end, read.refused_versions(), read.lag, read.previous) == (2, [1], None, None)
+
+
+@pytest.mark.parametrize(
+    ("refused", "versions"), [("[]", []), ("[[3,5],9,[11,12]]", [3, 4, 5, 9, 11, 12]), ("[[5,3]]", [])]
+)
+def test_consecutive_refused_records_are_a_range(refused: str, versions: list[int]) -> None:
+    assert decode_progress(record(refused)).refused_versions() == versions
+
+
+@pytest.mark.parametrize("refused", ["[[1,9007199254740992]]", "[[1]]", "[[1,2,3]]", '["1-2"]'])
+def test_a_range_that_no_detector_writes_is_refused(refused: str) -> None:
+    with pytest.raises(msgspec.ValidationError):
+        decode_progress(record(refused))
 
 
 def test_the_newest_report_of_measured_rules_counts() -> None:

@@ -52,7 +52,7 @@ class Cuts:
         cuts = cls.of_ends(
             [batch.ends_of(topic) for _, batch in batches],
             [batch.rules_end for _, batch in batches],
-            (version for _, batch in batches for version in batch.rules_refused),
+            (version for _, batch in batches for version in batch.refused_versions()),
         )
         warm_ups = (
             CutWarmUp(each.version, number, at_ms, {int(partition): end for partition, end in each.ends.items()})

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from fraud_rules.logs.detector_status import RuleCpu, TrafficCounts, ViewCounts
+from fraud_rules.logs.offset_runs import runs_of
 from fraud_rules.model.lost_records import LostRecords
 from fraud_rules.model.output import KeyGroupOutput, ViewRefresh
 from fraud_rules.model.warm_up import BatchWarmUp
@@ -166,7 +167,7 @@ def progress_record(
             "batchId": place.batch_id,
             "endOffsets": place.end_offsets,
             "rulesEnd": place.pin.rules_end,
-            "rulesRefused": sorted(int(offset) for offset in place.pin.refused),
+            "rulesRefused": [run if run[0] < run[1] else run[0] for run in runs_of(place.pin.reasons())],
             "rows": outputs.rows,
             "quarantined": outputs.refused,
             "tombstones": outputs.ignored,

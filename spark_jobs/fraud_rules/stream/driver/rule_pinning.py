@@ -100,9 +100,8 @@ class RulePinner:
 
     def _decide(self, batch_id: int, previous: Pin, starts: Mapping[str, int]) -> Pin:
         _, end = self._reader.ends()
-        # Earlier batches have reported the reasons of these records. The offsets stay: an accepted record would change
-        # the incarnations of its rule and of its grouping in the past.
-        refused: dict[str, list[tuple[str, str]]] = {offset: [] for offset in previous.refused}
+        # Earlier batches have reported the reasons of these records.
+        refused = previous.earlier_refusals()
         if end > previous.rules_end:
             for offset, reasons in self._over_budget(previous, end):
                 refused[str(offset)] = [(reason.field, reason.message) for reason in reasons]
