@@ -6,26 +6,60 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from typing import Any
+from enum import StrEnum
+from typing import Annotated, Any, Final
+
+import msgspec
 
 from fraud_ops.airflow_ui.runbooks import runbook_path
 from fraud_rules.errors import ConfigError
 
-__all__ = ["ALL", "Alarm", "Silence", "read_silences", "silenced"]
+__all__ = [
+    "ALL", "Alarm", "AlarmSeverity", "RaisedAlarm", "Silence", "decode_alarm", "encode_alarm", "read_silences",
+    "severity_of", "silenced",
+]  # fmt: skip
 
 ALL = "*"
+
+_NAME_CHARS: Final = 64
+_PART_CHARS: Final = 256
+_TEXT_CHARS: Final = 4_000
+_LINK_CHARS: Final = 2_000
+_MOST_RECEIVERS: Final = 10
+
+
+class AlarmSeverity(StrEnum):
+    """CRITICAL: payments may pass without an evaluation, or records can no longer be trusted. WARNING: the rest."""
+
+    CRITICAL = "critical"
+    WARNING = "warning"
+
+
+_WARNINGS: Final = frozenset(
+    {
+        "ALERT_FLOOD", "CLOCK_SKEW", "DEADLINE", "DRIFT", "LAGGING", "OUTBOX_STUCK", "READER_STUCK", "RECEIVER_FAILING",
+        "REFUSED", "TASK_FAILED",
+    }
+)  # fmt: skip
+
+
+def severity_of(name: str) -> AlarmSeverity:
+    """The severity of an alarm by its name. An unknown name is critical."""
+    return AlarmSeverity.WARNING if name in _WARNINGS else AlarmSeverity.CRITICAL
 
 
 @dataclass(frozen=True, slots=True)
 class Alarm:
     """A message to operators. `name` is a verdict, or another name that has a runbook. `source` is the URL of the run.
-    `resolved` is true if the message reports the end of the alarm."""
+    `resolved` is true if the message reports the end of the alarm. `part` is what the alarm is about, such as a rule or
+    a task; it is empty for the whole detector."""
 
     name: str
     detector: str
     said: str
     source: str = ""
     resolved: bool = False
+    part: str = ""
 
     @property
     def subject(self) -> str:
@@ -34,7 +68,54 @@ class Alarm:
 
     def document(self, base_url: str) -> dict[str, Any]:
         """The JSON document for a webhook. `base_url` is the address of Airflow."""
-        return {**asdict(self), "text": f"{self.subject} {self.said}", "runbook": base_url + runbook_path(self.name)}
+        return {
+            **asdict(self),
+            "severity": severity_of(self.name).value,
+            "text": f"{self.subject} {self.said}",
+            "runbook": base_url + runbook_path(self.name),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class RaisedAlarm:
+    """An alarm, and the names of the connections that accepted it."""
+
+    alarm: Alarm
+    receivers: tuple[str, ...] = ()
+
+
+class _AlarmRecord(msgspec.Struct, frozen=True):
+    """The record of the topic `alarms`."""
+
+    name: Annotated[str, msgspec.Meta(pattern=r"^[A-Z][A-Z0-9_]*$", max_length=_NAME_CHARS)]
+    detector: Annotated[str, msgspec.Meta(max_length=_PART_CHARS)]
+    said: Annotated[str, msgspec.Meta(max_length=_TEXT_CHARS)]
+    source: Annotated[str, msgspec.Meta(max_length=_LINK_CHARS)]
+    resolved: bool
+    part: Annotated[str, msgspec.Meta(max_length=_PART_CHARS)]
+    receivers: Annotated[tuple[str, ...], msgspec.Meta(max_length=_MOST_RECEIVERS)]
+
+
+def encode_alarm(raised: RaisedAlarm) -> bytes:
+    """Encode a record of the topic `alarms`. Long texts are cut."""
+    alarm = raised.alarm
+    record = _AlarmRecord(
+        alarm.name[:_NAME_CHARS],
+        alarm.detector[:_PART_CHARS],
+        alarm.said[:_TEXT_CHARS],
+        alarm.source[:_LINK_CHARS],
+        alarm.resolved,
+        alarm.part[:_PART_CHARS],
+        raised.receivers,
+    )
+    return msgspec.json.encode(record)
+
+
+def decode_alarm(value: bytes) -> RaisedAlarm:
+    """Decode a record of the topic `alarms`. Raises msgspec.ValidationError or another error of `UNDECODABLE`."""
+    found = msgspec.json.decode(value, type=_AlarmRecord)
+    alarm = Alarm(found.name, found.detector, found.said, found.source, found.resolved, found.part)
+    return RaisedAlarm(alarm, found.receivers)
 
 
 @dataclass(frozen=True, slots=True)

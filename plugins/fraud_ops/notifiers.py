@@ -41,4 +41,7 @@ class FraudAlarm(BaseNotifier):
         error = context.get("exception")
         text = " ".join(str(each) for each in (self.said, error or "") if str(each)).strip()
         subject = f"{ti.dag_id}.{ti.task_id} ({ti.run_id})" if ti is not None else str(context.get("dag_run", ""))
-        return Alarm(self.name, "detector", f"{subject} {text}".strip(), source=getattr(ti, "log_url", "") or "")
+        run = ti if ti is not None else context.get("dag_run")
+        part = ".".join(str(getattr(run, each)) for each in ("dag_id", "task_id") if getattr(run, each, None))
+        link = getattr(ti, "log_url", "") or ""
+        return Alarm(self.name, "detector", f"{subject} {text}".strip(), source=link, part=part)

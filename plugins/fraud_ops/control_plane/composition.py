@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from fraud_ops.alarms import Alarm
+from fraud_ops.alarms import Alarm, RaisedAlarm
 from fraud_ops.control_plane.domain.notification_models import ReceiverShown
 from fraud_ops.control_plane.domain.snoozing import KnownSnoozing, Snoozing
 from fraud_ops.control_plane.feed.fire_stats import RuleFireStats, fire_stats
@@ -16,6 +17,7 @@ from fraud_ops.control_plane.feed.follower import FeedReader
 from fraud_ops.control_plane.feed.hub import Hub
 from fraud_ops.control_plane.feed.memory import FeedMemory
 from fraud_ops.control_plane.feed.past import PastAlerts
+from fraud_ops.control_plane.service.alarm_log import recent_alarms, record_alarm
 from fraud_ops.control_plane.service.alerts.listing import AlertList
 from fraud_ops.control_plane.service.panel import Panel
 from fraud_ops.control_plane.service.reading.entities import EntityReporter
@@ -26,6 +28,7 @@ from fraud_ops.control_plane.service.service import ControlService
 from fraud_ops.control_plane.service.today import Today, today_of
 from fraud_ops.control_plane.service.whatif import WhatIfRunner
 from fraud_ops.control_plane.settings import ControlPlaneSettings
+from fraud_ops.control_plane.store.alarm_models import AlarmRow
 from fraud_ops.control_plane.store.database import Database
 from fraud_ops.control_plane.sync.background import Background
 from fraud_ops.control_plane.sync.drift import DriftCheck
@@ -42,10 +45,13 @@ from fraud_ops.notifications import Receiver
 from fraud_rules.batch.entity.server import EntitySource
 from fraud_rules.configuration.project import Project
 from fraud_rules.configuration.settings import DetectorSettings
+from fraud_rules.errors import FraudError
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.unread import read_unread
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.runtime.clock import now_ms
+
+_log = logging.getLogger(__name__)
 
 __all__ = ["ControlPlane", "Environment", "compose"]
 
@@ -53,6 +59,7 @@ _SNOOZES_TTL_S = 1.0
 _MARKS_TTL_S = 1.0
 _FIRE_STATS_TTL_S = 5.0
 _TODAY_TTL_S = 2.0
+_ALARMS_TTL_S = 2.0
 _RECEIVERS_TTL_S = 60.0
 _NOTIFICATION_RECEIVERS_TTL_S = 2.0
 _READ_WAIT_MS = 20
@@ -65,7 +72,8 @@ class Environment:
     project: Project
     kafka: KafkaConnection
     archive: Path
-    alarm: Callable[[Alarm], object]
+    alarm: Callable[[Alarm], Sequence[str]]
+    """Sends an alarm and returns the names of the connections that accepted it. Raises nothing."""
     settings: ControlPlaneSettings | None = None
     detector: DetectorSettings | None = None
     archive_due_ms: Callable[[], int | None] = lambda: None
@@ -98,6 +106,7 @@ class ControlPlane:
     entities: EntityReporter
     what_ifs: WhatIfRunner
     archive_due_ms: Callable[[], int | None]
+    alarms: CachedValue[Sequence[AlarmRow]]
     alarm_receivers: CachedValue[Sequence[str]]
     receivers: CachedValue[list[ReceiverShown]]
     today: CachedValue[Today]
@@ -118,6 +127,7 @@ def compose(
     database = Database.open(settings.database)
     stack.callback(database.close)
     service = ControlService(database, schema, detector.limits, settings, now_ms)
+    alarm = partial(_send_and_record, environment.alarm, database)
     memory = FeedMemory()
     snoozing = CachedValue(lambda: Snoozing(service.snoozes(), now_ms()), _SNOOZES_TTL_S)
     known_snoozing = KnownSnoozing(snoozing)
@@ -129,7 +139,7 @@ def compose(
         service,
         settings.flood,
         detector.detector,
-        environment.alarm,
+        alarm,
         now_ms,
         lambda: database.leadership("flood"),
     )
@@ -156,7 +166,7 @@ def compose(
         return unapproved_rules(database, seeds) if settings.four_eyes else ()
 
     checks = Checks(service.outbox, drift.read, service.verify_audit, unapproved, service.subscriptions.failing)
-    watch = StoreWatch(checks, detector.detector, environment.alarm, now_ms, lambda: database.leadership("watch"))
+    watch = StoreWatch(checks, detector.detector, alarm, now_ms, lambda: database.leadership("watch"))
 
     def reader_positions() -> list[ReaderPosition]:
         feed_positions = feed.positions().items()
@@ -169,7 +179,7 @@ def compose(
         reader_positions,
         partial(read_unread, environment.kafka),
         detector.detector,
-        environment.alarm,
+        alarm,
         now_ms,
         lambda: watch.leads,
     )
@@ -196,6 +206,7 @@ def compose(
         entities=entities,
         what_ifs=what_ifs,
         archive_due_ms=environment.archive_due_ms,
+        alarms=CachedValue(lambda: recent_alarms(database), _ALARMS_TTL_S),
         alarm_receivers=CachedValue(environment.alarm_receivers, _RECEIVERS_TTL_S),
         receivers=CachedValue(
             lambda: service.subscriptions.receivers(environment.receiver_exists), _NOTIFICATION_RECEIVERS_TTL_S
@@ -208,3 +219,13 @@ def compose(
         faults=lambda: background.failures() | {each.name: each.fault for each in threads if each.fault is not None},
         panel=panel,
     )
+
+
+def _send_and_record(send: Callable[[Alarm], Sequence[str]], database: Database, alarm: Alarm) -> None:
+    """Send an alarm and save it in the store, so that the pages list it."""
+    receivers = tuple(send(alarm))
+    try:
+        with database.writing() as session:
+            record_alarm(session, RaisedAlarm(alarm, receivers), now_ms())
+    except FraudError as error:
+        _log.warning("the page Detector will not list the alarm %s: %s", alarm.name, error)

@@ -1,4 +1,7 @@
-"""Sends alarms by webhook and mail, through the connections that exist, unless the alarm is silenced."""
+"""Sends alarms by webhook and mail, through the connections that exist, unless the alarm is silenced.
+
+The topic `alarms` gets each alarm of a task or a callback, which cannot reach the store of the control plane.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +13,12 @@ import httpx
 from airflow.sdk import BaseHook, Connection, Variable, conf
 from airflow.sdk.exceptions import AirflowNotFoundException
 
-from fraud_ops.alarms import Alarm, read_silences, silenced
-from fraud_rules.errors import ConfigError
+from fraud_ops.alarms import Alarm, RaisedAlarm, encode_alarm, read_silences, silenced
+from fraud_ops.hooks.connections import KAFKA, connection, kafka_of
+from fraud_rules.configuration.project import Project
+from fraud_rules.configuration.settings import DetectorSettings
+from fraud_rules.errors import ConfigError, FraudError
+from fraud_rules.kafka.record_writer import append_records
 
 __all__ = ["MAIL", "SILENCES", "WEBHOOK", "AlarmHook"]
 
@@ -31,7 +38,21 @@ class AlarmHook(BaseHook):
     """Sends alarms. If one channel fails, the other still gets the alarm."""
 
     def raise_alarm(self, alarm: Alarm) -> list[str]:
-        """Send an alarm and return the channels that accepted it. Never raises, so that the caller can continue."""
+        """Send an alarm, append it to the topic `alarms`, and return the channels that accepted it.
+
+        Never raises, so that the caller can continue.
+        """
+        accepted = self.send(alarm)
+        try:
+            settings = DetectorSettings.load(Project.find().config / "detector.yaml")
+            record = encode_alarm(RaisedAlarm(alarm, tuple(accepted)))
+            append_records(kafka_of(connection(KAFKA)), settings.topics.alarms, [(alarm.name.encode(), record)])
+        except FraudError as error:
+            self.log.warning("the page Detector will not list this alarm: %s", error)
+        return accepted
+
+    def send(self, alarm: Alarm) -> list[str]:
+        """Send an alarm and return the channels that accepted it. Never raises."""
         try:
             silence = silenced(alarm, read_silences(Variable.get(SILENCES, default="[]")), datetime.now(UTC))
         except ConfigError as error:

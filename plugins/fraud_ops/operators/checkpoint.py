@@ -26,6 +26,7 @@ CHECKPOINT = Asset(name="fraud_checkpoint", uri="fraud://detector/checkpoint", g
 """The asset of the checkpoint. Each event has the findings of one check."""
 
 _SIZE = "size_bytes"
+_PART = "checkpoint"
 
 
 class CheckCheckpointOperator(DetectorOperator):
@@ -75,9 +76,10 @@ class CheckCheckpointOperator(DetectorOperator):
         context["outlet_events"][CHECKPOINT].extra = {"grade": grade.name, **document(found)}
         for each in found:
             if each.alarm is not None:
-                AlarmHook().raise_alarm(Alarm(each.alarm, observation.detector, f"{each.check}: {each.value}"))
+                said = f"{each.check}: {each.value}"
+                AlarmHook().raise_alarm(Alarm(each.alarm, observation.detector, said, part=_PART))
         if grade is Grade.BAD:
             text = "; ".join(f"{each.check}: {each.value}" for each in found if each.grade is Grade.BAD)
-            AlarmHook().raise_alarm(Alarm(verdict.value, observation.detector, text))
+            AlarmHook().raise_alarm(Alarm(verdict.value, observation.detector, text, part=_PART))
             raise AirflowFailException(f"{verdict.value}: {text}")
         return {"grade": grade.name}

@@ -53,6 +53,7 @@ class TopicNames:
     detector_state: str = _topic("detector-state")
     warm_ups: str = _topic("warm-ups")
     detector_ticks: str = _topic("detector-ticks")
+    alarms: str = _topic("alarms")
     detector_intents: str = _topic("detector-intents")
     detector_attempts: str = _topic("detector-attempts")
 

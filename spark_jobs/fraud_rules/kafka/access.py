@@ -106,7 +106,7 @@ ACCESS: Final[Mapping[KafkaComponent, Access]] = MappingProxyType(
             "tasks and triggers: supervision, topics, seed rules, archive, re-evaluation, warm-ups",
             writes=(
                 "detector_intents", "detector_attempts", "rules", "alert_corrections", "restrictions", "warm_ups",
-                "rule_operations",
+                "rule_operations", "alarms",
             ),
             reads=_ALL,
             groups=_SPARK_GROUPS,

@@ -1,4 +1,4 @@
-"""The threads beside the service: publisher, mirror of the rule log, CDC intake, alert index, expiry of list values.
+"""The threads beside the service: publisher, mirror of the rule log, intakes, alert index, expiry of list values.
 
 Several processes may run these threads. Of each but the last, one process at a time does the work, and another one
 takes over when it ends.
@@ -17,6 +17,7 @@ from fraud_ops.control_plane.service.service import ControlService
 from fraud_ops.control_plane.service.store_access import StoreAccess
 from fraud_ops.control_plane.settings import ControlPlaneSettings
 from fraud_ops.control_plane.store.database import Database
+from fraud_ops.control_plane.sync.alarm_intake import alarm_intake
 from fraud_ops.control_plane.sync.alert_indexer import AlertIndexer
 from fraud_ops.control_plane.sync.cdc import cdc_intake
 from fraud_ops.control_plane.sync.expiry import Expiry
@@ -56,6 +57,7 @@ class Background:
             self._publisher.wake()
 
         self._cdc = cdc_intake(store, kafka, detector.topics.rules_cdc, arrived)
+        self._alarms = alarm_intake(store, kafka, detector.topics.alarms)
         self._expiry = Expiry(store, arrived)
         notifications = AlertNotifications(settings.notifications.alerts_per_minute)
         self._indexer = AlertIndexer(
@@ -85,7 +87,7 @@ class Background:
         """List the readers whose positions are in the store. Raises Unavailable."""
         consumers = [
             ReaderPosition(each.name, each.topic, each.position(), each.failure, shared=True)
-            for each in (self._mirror, self._cdc)
+            for each in (self._mirror, self._cdc, self._alarms)
         ]
         return [*consumers, *self._indexer.readings()]
 
@@ -95,6 +97,6 @@ class Background:
 
     def _by_name(self) -> Sequence[tuple[str, Publisher | TopicConsumer | Expiry | AlertIndexer]]:
         return (
-            ("publisher", self._publisher), ("mirror", self._mirror), ("cdc", self._cdc), ("expiry", self._expiry),
-            ("alert-index", self._indexer),
+            ("publisher", self._publisher), ("mirror", self._mirror), ("cdc", self._cdc), ("alarms", self._alarms),
+            ("expiry", self._expiry), ("alert-index", self._indexer),
         )  # fmt: skip

@@ -43,11 +43,15 @@ _UNFIT: Final = (*UNDECODABLE, RuleRejected, DataError)
 
 @dataclass(frozen=True, slots=True)
 class ConsumedTopic:
-    """A topic, and the name under which the store keeps the position in it."""
+    """A topic, and the name under which the store keeps the position in it.
+
+    A `renewable` topic that was recreated is read from its beginning. Any other one stops its consumer.
+    """
 
     kafka: KafkaConnection
     topic: str
     name: str
+    renewable: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,8 +162,11 @@ class TopicConsumer:
         topic_id = topic_ids(kafka, [topic])[topic]
         with TopicReader(kafka, topic) as reader:
             end = settled_end(reader, uncommitted_end(kafka, topic))
+            first, _ = reader.ends()
+            if self._source.renewable and _is_foreign(known, topic_id, end):
+                known = self._begin_again(topic_id, first)
             self._check(known, topic_id, end)
-            start = known.offset if known is not None else reader.ends()[0]
+            start = first if known is None else max(first, known.offset)
             batch = _Batch()
             for record in reader.read(start, end):
                 batch.add(record)
@@ -245,9 +252,16 @@ class TopicConsumer:
         with self._database.reading() as session:
             return session.get(PositionRow, self._source.name)
 
+    def _begin_again(self, topic_id: str, offset: int) -> PositionRow:
+        with self._database.writing() as session:
+            return session.merge(PositionRow(name=self._source.name, offset=offset, topic_id=topic_id))
+
     def _check(self, known: PositionRow | None, topic_id: str, end: int) -> None:
-        if known is None:
-            return
-        if known.topic_id not in (None, topic_id) or known.offset > end:
+        if known is not None and _is_foreign(known, topic_id, end):
             fault = f"{self._source.topic} is not the topic this store knows, which had reached {known.offset}"
             raise RuleLogForeign(f"{fault}: see the runbook drift")
+
+
+def _is_foreign(known: PositionRow | None, topic_id: str, end: int) -> bool:
+    """Whether the store's position belongs to an earlier topic of this name."""
+    return known is not None and (known.topic_id not in (None, topic_id) or known.offset > end)

@@ -92,7 +92,8 @@ class FloodGuard(BackgroundThread):
 
     def _act(self, change: FloodChange) -> None:
         moved = self._settings.to_shadow and change.began and self._moved_to_shadow(change)
-        self._alarm(Alarm(ALARM, self._detector, self._message(change, moved=moved), resolved=not change.began))
+        said, part = self._message(change, moved=moved), f"rule {change.rule_id}"
+        self._alarm(Alarm(ALARM, self._detector, said, resolved=not change.began, part=part))
 
     def _message(self, change: FloodChange, *, moved: bool) -> str:
         limit = self._settings.alerts_per_minute

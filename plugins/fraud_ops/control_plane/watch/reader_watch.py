@@ -60,7 +60,8 @@ class ReaderWatch(BackgroundThread):
         key = state.name, state.topic
         if state.stuck == (key in self._raised):
             return
-        self._alarm(Alarm(ALARM, self._detector, str(state), resolved=not state.stuck))
+        part = f"{state.name} of {state.topic}"
+        self._alarm(Alarm(ALARM, self._detector, str(state), resolved=not state.stuck, part=part))
         if state.stuck:
             self._raised[key] = state
         else:

@@ -6,7 +6,6 @@ import asyncio
 from contextlib import ExitStack
 
 from fraud_ops.airflow_ui.report_pages import archive_folder
-from fraud_ops.alarms import Alarm
 from fraud_ops.control_plane.composition import ControlPlane, Environment, compose
 from fraud_ops.control_plane.domain.snoozing import KnownSnoozing
 from fraud_ops.control_plane.feed.hub import Hub
@@ -25,14 +24,11 @@ def compose_here(loop: asyncio.AbstractEventLoop, stack: ExitStack) -> ControlPl
     from fraud_ops.hooks.connections import KAFKA, connection, kafka_of
     from fraud_ops.hooks.notifications import NotificationHook
 
-    def alarm(raised: Alarm) -> None:
-        AlarmHook().raise_alarm(raised)
-
     here = Environment(
         project=Project.find(),
         kafka=kafka_of(connection(KAFKA)),
         archive=archive_folder(),
-        alarm=alarm,
+        alarm=lambda alarm: AlarmHook().send(alarm),
         archive_due_ms=_archive_due_ms,
         alarm_receivers=lambda: AlarmHook().receivers(),
         notify=lambda receiver, message: NotificationHook().send(receiver, message),

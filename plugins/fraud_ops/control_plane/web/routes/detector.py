@@ -9,11 +9,14 @@ import msgspec
 from fastapi import Path, Query, Response
 
 from fraud_ops.airflow_ui.runbooks import runbook_path
+from fraud_ops.alarms import severity_of
 from fraud_ops.control_plane.domain.errors import RequestRefused
 from fraud_ops.control_plane.domain.read_models import RuleInput
 from fraud_ops.control_plane.feed.events import FeedQuarantine
+from fraud_ops.control_plane.service.alarm_log import OLD_MS
 from fraud_ops.control_plane.service.panel import Panel
 from fraud_ops.control_plane.service.whatif import WhatIfQuestion, WhatIfRun, WhatIfStatus
+from fraud_ops.control_plane.store.alarm_models import AlarmRow
 from fraud_ops.control_plane.web.answer import answer
 from fraud_ops.control_plane.web.auth import CurrentActor
 from fraud_ops.control_plane.web.convert import REPORTS, point_of
@@ -27,6 +30,7 @@ from fraud_rules.batch.whatif.place import report_name
 from fraud_rules.codec.rules.codec import encode_document
 from fraud_rules.kafka.decoding import skipped_by_topic
 from fraud_rules.monitoring.liveness import Severity
+from fraud_rules.runtime.clock import now_ms
 
 __all__ = ["routes"]
 
@@ -48,9 +52,16 @@ def progress(plane: CurrentPlane, minutes: Annotated[int, Query(ge=1, le=60)] = 
             readers=[schemas.ReaderShown.model_validate(each) for each in plane.readers.states],
             faults=[schemas.Fault(thread=name, fault=fault) for name, fault in plane.faults().items()],
             unreadable=skipped_by_topic(),
-            alarm_receivers=list(plane.alarm_receivers()),
         )
     )
+
+
+@routes.get("/alarms", response_model=schemas.Alarms, openapi_extra=least("viewer"))
+def list_alarms(plane: CurrentPlane) -> Response:
+    """List the recent alarms, and the connections that receive alarms."""
+    at_ms = now_ms()
+    items = [_alarm(row, at_ms) for row in plane.alarms()]
+    return answer(schemas.Alarms(items=items, alarm_receivers=list(plane.alarm_receivers())))
 
 
 @routes.get("/liveness", response_model=schemas.Liveness, openapi_extra=least("viewer"))
@@ -94,6 +105,24 @@ def list_archived_days(plane: CurrentPlane) -> Response:
 def get_what_if(plane: CurrentPlane, what_if_id: Annotated[str, Path(pattern=r"^[0-9a-f]{12}$")]) -> Response:
     """Read the progress and the result of a what-if."""
     return answer(_what_if(plane.what_ifs.get(what_if_id)))
+
+
+def _alarm(row: AlarmRow, at_ms: int) -> schemas.AlarmShown:
+    return schemas.AlarmShown(
+        id=row.id,
+        name=row.name,
+        severity=severity_of(row.name).value,
+        part=row.part,
+        said=row.said,
+        source=row.source if row.source.startswith(("https://", "http://")) else "",
+        runbook=runbook_path(row.name),
+        receivers=row.receivers.split(),
+        first=row.first_ms,
+        last=row.last_ms,
+        count=row.count,
+        cleared=row.cleared_ms,
+        old=row.cleared_ms is not None or at_ms - row.last_ms >= OLD_MS,
+    )
 
 
 def _liveness(panel: Panel) -> schemas.Liveness:

@@ -11,7 +11,7 @@ from fraud_ops.control_plane.domain.read_models import EpochMs, ReadModel
 from fraud_ops.control_plane.web.schemas.base import Document, Request, ResponseModel, RuleText
 
 __all__ = [
-    "DetectorState", "Fault", "GroupingLateness", "LateTransaction", "Liveness",
+    "AlarmShown", "Alarms", "DetectorState", "Fault", "GroupingLateness", "LateTransaction", "Liveness",
     "Progress", "ProgressPoint", "Quarantined", "ReaderShown", "Traffic", "VerdictShown", "Views", "WhatIf",
     "WhatIfRequest", "WhatIfStarted",
 ]  # fmt: skip
@@ -142,10 +142,39 @@ class Fault(ResponseModel):
     fault: str
 
 
+class AlarmShown(ReadModel):
+    """An alarm from its first message to its last one, of `count` messages. `part` is what it is about, such as a rule
+    or a task; empty for the whole detector. `receivers` are the connections that accepted the last message. `cleared`
+    is the time at which its end was reported, null if no end is known. `old`: it is cleared, or its last message is
+    older than a day. `source` is the address of the run that raised it, empty if unknown.
+    """
+
+    id: int
+    name: str
+    severity: Literal["critical", "warning"]
+    part: str
+    said: str
+    source: str
+    runbook: str
+    receivers: list[str]
+    first: EpochMs
+    last: EpochMs
+    count: int
+    cleared: EpochMs | None
+    old: bool
+
+
+class Alarms(ResponseModel):
+    """The alarms of the last 30 days, the newest message first, at most 1,000. `alarmReceivers` are the connections
+    that receive alarms."""
+
+    items: list[AlarmShown]
+    alarm_receivers: list[str]
+
+
 class Progress(ResponseModel):
     """The detector's panel. `status` is null before the detector's first report. Two points further apart than `gapMs`
-    have an outage between them. `unreadable` counts the records that this API server has skipped, by topic.
-    `alarmReceivers` are the connections that receive alarms."""
+    have an outage between them. `unreadable` counts the records that this API server has skipped, by topic."""
 
     status: DetectorState | None
     liveness: Liveness
@@ -156,7 +185,6 @@ class Progress(ResponseModel):
     readers: list[ReaderShown]
     faults: list[Fault]
     unreadable: dict[str, int]
-    alarm_receivers: list[str]
 
 
 class WhatIfRequest(Request):

@@ -2,6 +2,7 @@
 export const keys = {
   me: ["me"] as const,
   schema: ["schema"] as const,
+  alarms: ["alarms"] as const,
   today: ["today"] as const,
   rules: ["rules"] as const,
   ruleList: ["rules", "list"] as const,

@@ -4,6 +4,26 @@
  */
 
 export interface paths {
+    "/api/alarms": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Alarms
+         * @description List the recent alarms, and the connections that receive alarms.
+         */
+        get: operations["listAlarms"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/alerts": {
         parameters: {
             query?: never;
@@ -1467,6 +1487,55 @@ export interface components {
             /** Time */
             time: number | null;
             warmUp: components["schemas"]["WarmUp"] | null;
+        };
+        /**
+         * AlarmShown
+         * @description An alarm from its first message to its last one, of `count` messages. `part` is what it is about, such as a rule
+         *     or a task; empty for the whole detector. `receivers` are the connections that accepted the last message. `cleared`
+         *     is the time at which its end was reported, null if no end is known. `old`: it is cleared, or its last message is
+         *     older than a day. `source` is the address of the run that raised it, empty if unknown.
+         */
+        AlarmShown: {
+            /** Cleared */
+            cleared: number | null;
+            /** Count */
+            count: number;
+            /** First */
+            first: number;
+            /** Id */
+            id: number;
+            /** Last */
+            last: number;
+            /** Name */
+            name: string;
+            /** Old */
+            old: boolean;
+            /** Part */
+            part: string;
+            /** Receivers */
+            receivers: string[];
+            /** Runbook */
+            runbook: string;
+            /** Said */
+            said: string;
+            /**
+             * Severity
+             * @enum {string}
+             */
+            severity: "critical" | "warning";
+            /** Source */
+            source: string;
+        };
+        /**
+         * Alarms
+         * @description The alarms of the last 30 days, the newest message first, at most 1,000. `alarmReceivers` are the connections
+         *     that receive alarms.
+         */
+        Alarms: {
+            /** Alarmreceivers */
+            alarmReceivers: string[];
+            /** Items */
+            items: components["schemas"]["AlarmShown"][];
         };
         /**
          * Alert
@@ -3080,11 +3149,8 @@ export interface components {
          * Progress
          * @description The detector's panel. `status` is null before the detector's first report. Two points further apart than `gapMs`
          *     have an outage between them. `unreadable` counts the records that this API server has skipped, by topic.
-         *     `alarmReceivers` are the connections that receive alarms.
          */
         Progress: {
-            /** Alarmreceivers */
-            alarmReceivers: string[];
             /** Faults */
             faults: components["schemas"]["Fault"][];
             /** Gapms */
@@ -4001,6 +4067,35 @@ export interface components {
 }
 export type $defs = Record<string, never>;
 export interface operations {
+    listAlarms: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Alarms"];
+                };
+            };
+            /** @description A problem. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     listAlerts: {
         parameters: {
             query?: {

@@ -3,6 +3,8 @@ import type { components } from "./openapi";
 type Schemas = components["schemas"];
 
 export type Activation = Schemas["Activation"];
+export type Alarm = Schemas["AlarmShown"];
+export type Alarms = Schemas["Alarms"];
 export type Alert = Schemas["Alert"];
 export type AlertBatch = Schemas["AlertBatch"];
 export type Alerts = Schemas["Alerts"];

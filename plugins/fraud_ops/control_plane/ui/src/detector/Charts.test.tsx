@@ -35,7 +35,6 @@ async function drawn(points: ProgressPoint[], at: number): Promise<number[][][]>
     readers: [],
     faults: [],
     unreadable: {},
-    alarmReceivers: [],
   };
   renderPage(<Charts progress={progress} minutes={15} />);
   const chart = screen.getByRole("region", { name: "Latency" });

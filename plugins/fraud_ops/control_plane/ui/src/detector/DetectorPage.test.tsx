@@ -59,7 +59,6 @@ function page(now: Liveness, members: Partial<Progress> = {}) {
     readers: [],
     faults: [],
     unreadable: {},
-    alarmReceivers: [],
     ...members,
   };
   server.use(http.get(`*${API}/progress`, () => HttpResponse.json(progress)));

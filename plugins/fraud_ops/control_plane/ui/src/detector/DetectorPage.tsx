@@ -24,13 +24,14 @@ import {
   formatTime,
   verdictText,
 } from "../format";
+import { AlarmsPanel } from "./AlarmsPanel";
 import { Charts } from "./Charts";
 import { TopicConsumers } from "./TopicConsumers";
 
 const MINUTES = ["5", "15", "60"];
 const POLL_MS = 5_000;
 
-/** The detector: verdict with runbook, metrics, charts, late payments, quarantine and drift. */
+/** The detector: verdict with runbook, recent alarms, metrics, charts, late payments, quarantine and drift. */
 export default function DetectorPage() {
   usePageTitle("Detector");
   const [minutes, setMinutes] = useState("15");
@@ -73,7 +74,7 @@ function DetectorSections({ progress, minutes }: { progress: Progress; minutes: 
           </Text>
         ))}
       </section>
-      <AlarmReceivers names={progress.alarmReceivers} />
+      <AlarmsPanel />
       <Metrics status={status} liveness={liveness} />
       <Charts progress={progress} minutes={minutes} />
       <LatePayments rows={progress.late} />
@@ -81,27 +82,6 @@ function DetectorSections({ progress, minutes }: { progress: Progress; minutes: 
       <TopicConsumers progress={progress} />
       <DriftPanel />
     </div>
-  );
-}
-
-const RECEIVERS: Record<string, string> = { fraud_webhook: "webhook", fraud_smtp: "mail" };
-
-/** The receivers of alarms. Without one, an outage is only visible here and in Airflow's logs. */
-function AlarmReceivers({ names }: { names: readonly string[] }) {
-  return (
-    <section className="panel" aria-label="Alarms">
-      <Text size="sm">
-        Alarm receivers:{" "}
-        {names.length > 0 ? (
-          <strong>{names.map((name) => RECEIVERS[name] ?? name).join(", ")}</strong>
-        ) : (
-          <>
-            <Chip tone="warn">None</Chip> Create an Airflow connection <span className="code">fraud_webhook</span> or{" "}
-            <span className="code">fraud_smtp</span>.
-          </>
-        )}
-      </Text>
-    </section>
   );
 }
 
