@@ -19,6 +19,7 @@ from fraud_ops.control_plane.feed.memory import FeedMemory
 from fraud_ops.control_plane.feed.past import PastAlerts
 from fraud_ops.control_plane.service.alarm_log import recent_alarms, record_alarm
 from fraud_ops.control_plane.service.alerts.listing import AlertList
+from fraud_ops.control_plane.service.labels.snapshot import LabelFile
 from fraud_ops.control_plane.service.panel import Panel
 from fraud_ops.control_plane.service.reading.entities import EntityReporter
 from fraud_ops.control_plane.service.reading.evidence import EvidenceReader
@@ -32,6 +33,7 @@ from fraud_ops.control_plane.store.alarm_models import AlarmRow
 from fraud_ops.control_plane.store.database import Database
 from fraud_ops.control_plane.sync.background import Background
 from fraud_ops.control_plane.sync.drift import DriftCheck
+from fraud_ops.control_plane.sync.label_export import LabelExport
 from fraud_ops.control_plane.sync.notifier import Notifier, Send
 from fraud_ops.control_plane.sync.reader_state import ReaderPosition
 from fraud_ops.control_plane.sync.unapproved import UnapprovedRule, seed_documents, unapproved_rules
@@ -143,7 +145,8 @@ def compose(
         now_ms,
         lambda: database.leadership("flood"),
     )
-    what_ifs = WhatIfRunner(environment.project, environment.archive, labels=service.labels)
+    label_file = LabelFile(database, environment.archive)
+    what_ifs = WhatIfRunner(environment.project, environment.archive, labels=label_file.refresh)
     panel = Panel(
         environment.kafka,
         DetectorObserver(environment.kafka, detector, wait_ms=_READ_WAIT_MS),
@@ -184,7 +187,7 @@ def compose(
         lambda: watch.leads,
     )
     notifier = Notifier(database, settings.receivers, environment.notify, now_ms)
-    threads = (feed, changes, guard, watch, panel, readers, notifier)
+    threads = (feed, changes, guard, watch, panel, readers, notifier, LabelExport(database, label_file))
     for thread in threads:
         thread.start()
         stack.callback(thread.stop)

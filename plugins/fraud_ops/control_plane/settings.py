@@ -43,13 +43,15 @@ _USER: Final = re.compile(r"[^\x00-\x1f\x7f]{1,256}")
 @dataclass(frozen=True, slots=True)
 class Bounds:
     """Upper bounds of one request, all inclusive. `list_bytes` is the largest size of the values of a list's change,
-    `page` the largest number of items in a page, `outbox` the largest number of changes that may wait for the rule log.
-    Alerts leave the alert index after `alert_days`. `export_rows` is the largest number of alerts in an exported file.
+    `label_bytes` that of a file of labels, `page` the largest number of items in a page, `outbox` the largest number of
+    changes that may wait for the rule log. Alerts leave the alert index after `alert_days`. `export_rows` is the
+    largest number of alerts in an exported file.
     """
 
     comment_chars: int = bounded(2_000, 0, 100_000)
     import_bytes: int = bounded(1_048_576, 1_024, 16_777_216)
     list_bytes: int = bounded(16_777_216, 1_024, 16_777_216)
+    label_bytes: int = bounded(4_194_304, 1_024, 16_777_216)
     import_rules: int = bounded(2_000, 1, 100_000)
     rules: int = bounded(10_000, 1, 1_000_000)
     page: int = bounded(1_000, 1, 10_000)

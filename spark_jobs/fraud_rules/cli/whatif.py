@@ -30,7 +30,8 @@ def whatif(
         bool, typer.Option("--windows/--no-windows", help="Also try shorter and longer windows.")
     ] = True,
     labels: Annotated[
-        Path | None, typer.Option(help="File of labels: CSV, JSON Lines or Parquet.", show_default=False)
+        Path | None,
+        typer.Option(help="File of labels: CSV, JSON Lines or Parquet.", show_default="those of the control plane"),
     ] = None,
     fires: Annotated[
         Path | None, typer.Option(help="File for a list of all alerts (.csv, .jsonl, .parquet).", show_default=False)
@@ -49,7 +50,7 @@ def whatif(
     """Evaluate a rule on past days: its alerts by count, key and time, and its overlap with other rules.
 
     The command reads the archive only and publishes nothing. With labels of transactions or alerts, it counts the
-    caught frauds and the false alerts.
+    caught frauds and the false alerts. The control plane keeps its labels in the archive.
 
     \b
     Examples:
@@ -59,6 +60,7 @@ def whatif(
     """
     from fraud_rules.batch.archive.store import ArchiveStore
     from fraud_rules.batch.whatif.fires_file import check_fires_file
+    from fraud_rules.batch.whatif.place import LABELS_FILE
     from fraud_rules.batch.whatif.run import WhatIfQuery, last_day, save_result, what_if
     from fraud_rules.batch.whatif.variants import limits_of
     from fraud_rules.cli.display.output import print_json
@@ -69,6 +71,7 @@ def whatif(
     if fires is not None:
         check_fires_file(fires)
     last = Day.parse(until) if until else last_day(store)
+    known = store.root / LABELS_FILE
     question = WhatIfQuery(
         rule,
         last.plus(1 - days),
@@ -76,7 +79,7 @@ def whatif(
         limits_of(limits),
         windows,
         processes,
-        labels,
+        known if labels is None and known.exists() else labels,
         fires,
         alerts_per_day,
         precision,

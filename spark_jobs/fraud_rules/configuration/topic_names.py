@@ -36,6 +36,7 @@ class TopicNames:
     transactions: str = _topic("transactions")
     rules: str = _topic("rules")
     rules_cdc: str = _topic("rules-cdc")
+    labels: str = _topic("labels")
     alerts: str = _topic("alerts")
     shadow_alerts: str = _topic("shadow-alerts")
     alert_corrections: str = _topic("alert-corrections")

@@ -25,7 +25,7 @@ __all__ = ["ACCESS", "Access", "Acl", "KafkaComponent", "Operation", "Resource",
 
 
 class KafkaComponent(StrEnum):
-    """The components with a principal. The last three are programs of other teams."""
+    """The components with a principal. The last four are programs of other teams."""
 
     DETECTOR = "detector"
     AGENT = "agent"
@@ -35,6 +35,7 @@ class KafkaComponent(StrEnum):
     OPERATOR = "operator"
     PRODUCER = "producer"
     RULE_TABLE = "rule-table"
+    LABEL_SOURCE = "label-source"
     CONSUMER = "consumer"
 
 
@@ -129,6 +130,7 @@ ACCESS: Final[Mapping[KafkaComponent, Access]] = MappingProxyType(
         ),
         KafkaComponent.PRODUCER: Access("producers of payments", writes=("transactions",)),
         KafkaComponent.RULE_TABLE: Access("CDC connector of an external rule table", writes=("rules_cdc",)),
+        KafkaComponent.LABEL_SOURCE: Access("programs that report chargebacks and other labels", writes=("labels",)),
         KafkaComponent.CONSUMER: Access(
             "consumers of results",
             reads=(

@@ -16,6 +16,7 @@ from sqlalchemy import create_engine, select
 from fraud_ops.control_plane.domain.errors import LeadershipLost, StoreBusy, Unavailable
 from fraud_ops.control_plane.domain.roles import Role
 from fraud_ops.control_plane.settings import ControlPlaneSettings
+from fraud_ops.control_plane.store import alarm_models
 from fraud_ops.control_plane.store.database import Database
 from fraud_ops.control_plane.store.facts import store_id
 from fraud_ops.control_plane.store.models import Base, Fact
@@ -45,6 +46,7 @@ def test_the_migrations_make_the_tables_of_the_models(scene: Scene) -> None:
 
     with scene.database.reading() as session:
         context = MigrationContext.configure(session.connection(), opts={"version_table": "fraud_control_version"})
+        assert alarm_models.AlarmRow.__tablename__ in Base.metadata.tables, "the models are loaded"
         assert compare_metadata(context, Base.metadata) == []
 
 

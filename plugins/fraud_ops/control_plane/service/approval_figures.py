@@ -9,17 +9,19 @@ from pathlib import Path
 from typing import Any, Final
 
 import msgspec
-from sqlalchemy import func, select
+from sqlalchemy import ColumnElement, case, func, select
 from sqlalchemy.orm import Session
 
 from fraud_ops.control_plane.domain.canonical import document_of
 from fraud_ops.control_plane.domain.errors import NotFound
 from fraud_ops.control_plane.domain.lifecycle import StateName
 from fraud_ops.control_plane.domain.read_models import ShadowFigures
-from fraud_ops.control_plane.store.alert_models import AlertRow
+from fraud_ops.control_plane.store.alert_models import AlertRow, AlertValueRow
+from fraud_ops.control_plane.store.label_models import LabelRow
 from fraud_ops.control_plane.store.models import ApprovalRow, MarkRow, RevisionRow
 from fraud_rules.batch.whatif.place import FOLDER
 from fraud_rules.kafka.decoding import UNDECODABLE
+from fraud_rules.model.schema import ID_FIELD
 
 __all__ = ["requested_rule", "saved_what_if", "shadow_figures"]
 
@@ -38,10 +40,13 @@ def requested_rule(session: Session, approval_id: int) -> dict[str, Any]:
     return _content(document_of(request.document)) | {"ruleId": request.rule_id}
 
 
-def shadow_figures(session: Session, document: Mapping[str, Any], now_ms: int, alert_days: int) -> ShadowFigures | None:
+def shadow_figures(
+    session: Session, document: Mapping[str, Any], now_ms: int, alert_days: int, *, text_ids: bool
+) -> ShadowFigures | None:
     """Count the shadow alerts of a rule since it became a shadow rule with this document; None if it is none.
 
-    The alert index has the alerts of the last `alert_days` days.
+    The alert index has the alerts of the last `alert_days` days. Of an alert's mark and the label of its transaction,
+    the newer one counts. `text_ids`: transaction ids are texts.
     """
     rule_id = document["ruleId"]
     newest_first = select(RevisionRow).where(RevisionRow.rule_id == rule_id).order_by(RevisionRow.revision.desc())
@@ -51,8 +56,16 @@ def shadow_figures(session: Session, document: Mapping[str, Any], now_ms: int, a
     since_ms = max(same[-1].at_ms, now_ms - alert_days * _DAY_MS)
     wanted = AlertRow.rule_id == rule_id, AlertRow.shadow.is_(True), AlertRow.append_ms >= since_ms
     alerts = session.scalar(select(func.count()).select_from(AlertRow).where(*wanted)) or 0
-    marks = select(MarkRow.verdict, func.count()).join(AlertRow, AlertRow.alert_id == MarkRow.alert_id).where(*wanted)
-    verdicts = {verdict: int(count) for verdict, count in session.execute(marks.group_by(MarkRow.verdict))}
+    verdict = _verdict()
+    reviewed = (
+        select(verdict, func.count())
+        .select_from(AlertRow)
+        .outerjoin(MarkRow, MarkRow.alert_id == AlertRow.alert_id)
+        .outerjoin(AlertValueRow, (AlertValueRow.alert_id == AlertRow.alert_id) & (AlertValueRow.field == ID_FIELD))
+        .outerjoin(LabelRow, _indexed_id(text_ids=text_ids) == AlertValueRow.value)
+        .where(*wanted)
+    )
+    verdicts = {found: int(count) for found, count in session.execute(reviewed.group_by(verdict))}
     return ShadowFigures(
         since_ms=since_ms,
         until_ms=now_ms,
@@ -60,6 +73,17 @@ def shadow_figures(session: Session, document: Mapping[str, Any], now_ms: int, a
         fraud=verdicts.get("FRAUD", 0),
         not_fraud=verdicts.get("NOT_FRAUD", 0),
     )
+
+
+def _verdict() -> ColumnElement[str | None]:
+    """The newer verdict of an alert: that of its mark, or that of the label of its transaction."""
+    is_newer = MarkRow.at_ms.is_(None) | (LabelRow.at_ms >= MarkRow.at_ms)
+    return case((LabelRow.at_ms.is_not(None) & is_newer, LabelRow.verdict), else_=MarkRow.verdict)
+
+
+def _indexed_id(*, text_ids: bool) -> ColumnElement[str]:
+    """The id of a labelled transaction as the alert index has it. The index has texts in lower case."""
+    return func.lower(LabelRow.transaction_id) if text_ids else LabelRow.transaction_id.expression
 
 
 def saved_what_if(archive: Path, document: Mapping[str, Any]) -> tuple[str, dict[str, Any]] | None:

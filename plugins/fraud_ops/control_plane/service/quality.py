@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from sqlalchemy import func, select
@@ -20,7 +20,6 @@ from fraud_ops.control_plane.store.models import MarkRow, SnoozeRow
 from fraud_rules.errors import Reason
 
 __all__ = [
-    "labels",
     "mark",
     "mark_counts",
     "marks",
@@ -78,13 +77,6 @@ def marks(session: Session, alert_ids: Iterable[str]) -> Mapping[str, Mark]:
         rows = session.scalars(select(MarkRow).where(MarkRow.alert_id.in_(wanted[start : start + 500])))
         found |= {row.alert_id: Mark.model_validate(row) for row in rows}
     return found
-
-
-def labels(session: Session) -> Iterator[tuple[str, str]]:
-    """Yield the alert id and the verdict of each mark, in the order of time."""
-    asked = select(MarkRow.alert_id, MarkRow.verdict).order_by(MarkRow.at_ms, MarkRow.alert_id)
-    rows = session.execute(asked.execution_options(yield_per=1_000))
-    yield from ((alert_id, verdict) for alert_id, verdict in rows)
 
 
 def mark_counts(session: Session) -> Mapping[int, tuple[int, int]]:

@@ -9,7 +9,7 @@ Every method raises Unavailable if the database cannot be reached. The docstring
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from sqlalchemy import func, select
@@ -54,6 +54,7 @@ from fraud_ops.control_plane.service.alerts.saved_searches import AlertSearches
 from fraud_ops.control_plane.service.approvals import decide
 from fraud_ops.control_plane.service.cases.service import CaseService
 from fraud_ops.control_plane.service.ids import MAX_ID, check_page, parse_cursor, storable_bound, storable_id
+from fraud_ops.control_plane.service.labels.service import LabelService
 from fraud_ops.control_plane.service.lists.service import ListService
 from fraud_ops.control_plane.service.notifications.subscriptions import SubscriptionService
 from fraud_ops.control_plane.service.store_access import StoreAccess, UserChanges
@@ -62,7 +63,7 @@ from fraud_ops.control_plane.store.database import Database
 from fraud_ops.control_plane.store.models import OutboxRow
 from fraud_rules.codec.rules.export import RuleFormat
 from fraud_rules.model.limits import RuleLimits
-from fraud_rules.model.schema import TransactionSchema
+from fraud_rules.model.schema import ID_FIELD, FieldType, TransactionSchema
 
 __all__ = ["ControlService"]
 
@@ -70,7 +71,7 @@ _IN_LOG: Final = tuple(state for state in StateName if state.in_log)
 
 
 class ControlService:
-    """Reads and changes rules, approvals, alert marks, snoozes, roles and the audit log.
+    """Reads and changes rules, approvals, labels, alert marks, snoozes, roles and the audit log.
 
     A process has one instance, and all its threads may use it.
     """
@@ -88,6 +89,8 @@ class ControlService:
         self._settings = settings
         self._reader = RuleReader(schema, limits)
         self._clock_ms = clock_ms
+        ids = schema.field(ID_FIELD)
+        self._text_ids = ids is not None and ids.type is FieldType.STRING
         self._store = StoreAccess(database, settings, self._reader, clock_ms)
         self._changes = UserChanges(self._store)
         self.lists = ListService(self._store, self._changes)
@@ -98,6 +101,8 @@ class ControlService:
         """The cases of the review queue."""
         self.subscriptions = SubscriptionService(self._store, self._changes)
         """The subscriptions to notifications, and their deliveries."""
+        self.labels = LabelService(self._store, self._changes, schema)
+        """The labels of transactions from files and from the topic."""
 
     def listen(self, listener: Callable[[RuleChanged], None]) -> None:
         """Call `listener` after each saved change, in the thread that saved it. The callback must return at once."""
@@ -235,7 +240,9 @@ class ControlService:
         with self._database.reading() as session:
             document = approval_figures.requested_rule(session, storable_id(approval_id))
             days = self._settings.bounds.alert_days
-            return document, approval_figures.shadow_figures(session, document, self._clock_ms(), days)
+            return document, approval_figures.shadow_figures(
+                session, document, self._clock_ms(), days, text_ids=self._text_ids
+            )
 
     def decide(self, actor: Actor, approval_id: int, *, approve: bool, comment: str = "") -> Approval:
         """Approve or reject a request. Users withdraw their own requests by rejecting them.
@@ -262,11 +269,6 @@ class ControlService:
         """Read the marks of these alerts (at most 10,000), by alert id."""
         with self._database.reading() as session:
             return quality.marks(session, alert_ids)
-
-    def labels(self) -> Iterator[tuple[str, str]]:
-        """Yield the alert id and the verdict of each mark, in the order of time."""
-        with self._database.reading() as session:
-            yield from quality.labels(session)
 
     def mark_counts(self) -> Mapping[int, tuple[int, int]]:
         """Count marks by rule id: alerts marked as fraud, and alerts marked as not fraud."""

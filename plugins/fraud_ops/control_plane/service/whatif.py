@@ -9,15 +9,13 @@ import sys
 import threading
 import uuid
 from collections import OrderedDict, deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import StrEnum
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
-
-import msgspec
 
 from fraud_ops.control_plane.domain.errors import LimitReached, NotFound, RequestRefused
 from fraud_ops.control_plane.service.approval_figures import saved_what_if
@@ -34,7 +32,6 @@ _MOST_S = 600.0
 _NICE = 10
 
 _log = logging.getLogger(__name__)
-_line = msgspec.json.Encoder().encode
 
 
 class WhatIfStatus(StrEnum):
@@ -83,10 +80,10 @@ class WhatIfRunner:
         project: Project,
         archive: Path,
         command: Sequence[str] = (),
-        labels: Callable[[], Iterable[tuple[str, str]]] = tuple,
+        labels: Callable[[], Path | None] = lambda: None,
     ) -> None:
-        """`command` is the command to which the arguments of `fraud whatif` are appended. `labels` returns alert ids
-        with their verdicts.
+        """`command` is the command to which the arguments of `fraud whatif` are appended. `labels` returns
+        the file of labels; None without labels.
         """
         self._project = project
         self._archive = archive
@@ -165,7 +162,7 @@ class WhatIfRunner:
         with TemporaryDirectory(prefix="fraud-whatif-") as folder:
             draft = Path(folder, "draft.json")
             draft.write_bytes(run.question.record)
-            arguments = [*self._arguments(run.question, draft), *self._label_arguments(Path(folder))]
+            arguments = [*self._arguments(run.question, draft), *self._label_arguments()]
             done = self._done(arguments, Path(folder))
         if done is None:
             run.status, run.said = WhatIfStatus.FAILED, f"the what-if took over {_MOST_S:g} s: try fewer days"
@@ -190,13 +187,9 @@ class WhatIfRunner:
             asked.append(f"--precision={question.precision!r}")
         return [*self._command, str(draft), *asked]
 
-    def _label_arguments(self, folder: Path) -> list[str]:
-        """Write the labels to a file for the command; no file without labels."""
-        path = folder / "labels.jsonl"
-        with path.open("wb") as file:
-            for alert_id, verdict in self._labels():
-                file.write(_line({"alertId": alert_id, "label": verdict}) + b"\n")
-        return [f"--labels={path}"] if path.stat().st_size else []
+    def _label_arguments(self) -> list[str]:
+        path = self._labels()
+        return [] if path is None else [f"--labels={path}"]
 
     def _done(self, command: Sequence[str], folder: Path) -> tuple[int, bytes, bytes] | None:
         """Run the command; return exit code, output and errors, or None if it took too long."""

@@ -21,6 +21,7 @@ from fraud_ops.control_plane.sync.alarm_intake import alarm_intake
 from fraud_ops.control_plane.sync.alert_indexer import AlertIndexer
 from fraud_ops.control_plane.sync.cdc import cdc_intake
 from fraud_ops.control_plane.sync.expiry import Expiry
+from fraud_ops.control_plane.sync.label_intake import label_intake
 from fraud_ops.control_plane.sync.mirror import log_mirror
 from fraud_ops.control_plane.sync.outbox import Publisher
 from fraud_ops.control_plane.sync.reader_state import ReaderPosition
@@ -58,6 +59,7 @@ class Background:
 
         self._cdc = cdc_intake(store, kafka, detector.topics.rules_cdc, arrived)
         self._alarms = alarm_intake(store, kafka, detector.topics.alarms)
+        self._labels = label_intake(store, kafka, detector.topics.labels, schema)
         self._expiry = Expiry(store, arrived)
         notifications = AlertNotifications(settings.notifications.alerts_per_minute)
         self._indexer = AlertIndexer(
@@ -87,7 +89,7 @@ class Background:
         """List the readers whose positions are in the store. Raises Unavailable."""
         consumers = [
             ReaderPosition(each.name, each.topic, each.position(), each.failure, shared=True)
-            for each in (self._mirror, self._cdc, self._alarms)
+            for each in (self._mirror, self._cdc, self._alarms, self._labels)
         ]
         return [*consumers, *self._indexer.readings()]
 
@@ -98,5 +100,5 @@ class Background:
     def _by_name(self) -> Sequence[tuple[str, Publisher | TopicConsumer | Expiry | AlertIndexer]]:
         return (
             ("publisher", self._publisher), ("mirror", self._mirror), ("cdc", self._cdc), ("alarms", self._alarms),
-            ("expiry", self._expiry), ("alert-index", self._indexer),
+            ("labels", self._labels), ("expiry", self._expiry), ("alert-index", self._indexer),
         )  # fmt: skip

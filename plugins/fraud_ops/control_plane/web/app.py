@@ -34,6 +34,7 @@ from fraud_ops.control_plane.web.routes import (
     decisions,
     detector,
     entities,
+    labels,
     lists,
     notifications,
     rules,
@@ -87,7 +88,9 @@ def create_app(opener: Opener = compose_here, static: Path = _STATIC) -> FastAPI
     application.state.throttle = Throttle()
     application.state.shared_reads = SharedReads()
     added = (extension.routes for extension in extensions().values())
-    own = (admin, rules, lists, alert_searches, alerts, cases, decisions, entities, detector, notifications, today)
+    own = (
+        admin, rules, lists, alert_searches, alerts, cases, decisions, entities, labels, detector, notifications, today,
+    )  # fmt: skip
     for routes in (*(each.routes for each in own), *added):
         application.include_router(routes)
     _add_pages(application, static)

@@ -11,7 +11,15 @@ from fraud_rules.batch.archive.manifest import Manifest
 from fraud_rules.batch.archive.store import ArchiveStore
 from fraud_rules.batch.reevaluation.published import PublishedAlerts, view_of
 from fraud_rules.batch.whatif.evaluate import Fires
-from fraud_rules.batch.whatif.labels import FRAUD, NOT_FRAUD, Labels, TransactionId, ids_of, read_label_lines
+from fraud_rules.batch.whatif.labels import (
+    FRAUD,
+    NOT_FRAUD,
+    Labels,
+    TransactionId,
+    ids_of,
+    read_label_lines,
+    source_counts,
+)
 from fraud_rules.batch.whatif.limit_grid import CountedLimits
 from fraud_rules.batch.whatif.result import LabelFigures, Suggestion
 from fraud_rules.errors import InputInvalid
@@ -73,6 +81,7 @@ def figures_of(found: FoundLabels, fires: Fires, shown: CountedLimits) -> LabelF
         suppressed=labels.count(FRAUD, fires.held & ~fires.caught),
         missed=ids_of(labels, inside & ~fires.caught & (labels.classes == FRAUD), MOST_MISSED),
         by_limit=list(zip(caught.tolist(), false_alerts.tolist(), strict=True)),
+        sources=source_counts(labels, inside),
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
@@ -19,18 +20,34 @@ from fraud_rules.errors import InputInvalid
 from fraud_rules.model.schema import ID_FIELD, Field, FieldType, TransactionSchema
 from fraud_rules.model.transaction import Column
 
-__all__ = ["CLASSES", "FRAUD", "NOT_FRAUD", "UNLABELLED", "LabelLine", "LabelLines", "Labels", "read_label_lines"]
+__all__ = [
+    "CLASSES", "FRAUD", "NOT_FRAUD", "UNLABELLED", "VERDICTS", "LabelLine", "LabelLines", "LabelSource", "Labels",
+    "read_label", "read_label_lines",
+]  # fmt: skip
 
 UNLABELLED: Final = 0
 FRAUD: Final = 1
 NOT_FRAUD: Final = 2
 CLASSES: Final = 3
 
+VERDICTS: Final = {FRAUD: "FRAUD", NOT_FRAUD: "NOT_FRAUD"}
+
+
+class LabelSource(StrEnum):
+    """The origin of a label: a mark on an alert, a file, or the topic `labels`."""
+
+    MARK = "mark"
+    FILE = "file"
+    TOPIC = "topic"
+
+
 Ints = NDArray[np.int64]
 Classes = NDArray[np.int8]
 TransactionId = int | str
 
 _ALERT: Final = "alertId"
+_SOURCE: Final = "source"
+_SOURCES: Final = tuple(LabelSource)
 _LABELS: Final = ("label", "verdict")
 _CLASS_OF: Final = {"fraud": FRAUD, "true": FRAUD, "1": FRAUD, "not_fraud": NOT_FRAUD, "false": NOT_FRAUD} | {
     "0": NOT_FRAUD
@@ -45,6 +62,7 @@ class LabelLine:
     transaction_id: TransactionId | None
     alert_id: str | None
     label: int
+    source: LabelSource = LabelSource.FILE
 
 
 @dataclass(slots=True)
@@ -64,13 +82,11 @@ def read_label_lines(path: Path, schema: TransactionSchema) -> LabelLines:
     """Read a file of labels: CSV with a header, JSON Lines or Parquet.
 
     A line has `transactionId` (or one of its aliases) or `alertId`, and `label` or `verdict`: FRAUD or NOT_FRAUD, true
-    or false, 1 or 0. Other lines are skipped and counted. Raises InputInvalid for an unreadable file, and for one
-    without any label.
+    or false, 1 or 0. `source` may name the source of the label. Other lines are skipped and counted. Raises
+    InputInvalid for an unreadable file, and for one without any label.
     """
-    declared = schema.field(ID_FIELD)
-    assert declared is not None, "every schema has the field"
-    ids = Field(declared.name, declared.type, nullable=True, aliases=declared.aliases)
-    texts = [Field(name, FieldType.STRING, nullable=True) for name in (_ALERT, *_LABELS)]
+    ids = _id_field(schema)
+    texts = [Field(name, FieldType.STRING, nullable=True) for name in (_ALERT, *_LABELS, _SOURCE)]
     found = LabelLines()
     for record in history_records(path, TransactionSchema((ids, *texts))):
         line = _line(record, ids)
@@ -82,6 +98,20 @@ def read_label_lines(path: Path, schema: TransactionSchema) -> LabelLines:
         reasons = ", ".join(f"{reason} ({count})" for reason, count in found.skipped.most_common(3)) or "it is empty"
         raise InputInvalid(f"{path} has no label: {reasons}")
     return found
+
+
+def read_label(record: bytes, schema: TransactionSchema) -> LabelLine:
+    """Read one line of labels in JSON. Raises ValueError with the reason why it has none."""
+    line = _line(record, _id_field(schema))
+    if isinstance(line, LabelLine):
+        return line
+    raise ValueError(line)
+
+
+def _id_field(schema: TransactionSchema) -> Field:
+    declared = schema.field(ID_FIELD)
+    assert declared is not None, "every schema has the field"
+    return Field(declared.name, declared.type, nullable=True, aliases=declared.aliases)
 
 
 def _line(record: bytes, ids: Field) -> LabelLine | str:
@@ -99,11 +129,19 @@ def _line(record: bytes, ids: Field) -> LabelLine | str:
     named = next((members[name] for name in ids.member_names if members.get(name) not in (None, "")), None)
     if named is not None:
         transaction_id = _transaction_id(named, ids.type)
-        return "unreadable transaction id" if transaction_id is None else LabelLine(transaction_id, None, label)
+        if transaction_id is None:
+            return "unreadable transaction id"
+        return LabelLine(transaction_id, None, label, _source(members))
     alert_id = members.get(_ALERT)
     if isinstance(alert_id, str) and 0 < len(alert_id) <= _LONGEST:
-        return LabelLine(None, alert_id, label)
+        return LabelLine(None, alert_id, label, _source(members))
     return "without a transaction id"
+
+
+def _source(members: Mapping[str, Any]) -> LabelSource:
+    """The source of a label. A column `source` of another program's file may have other words."""
+    named = members.get(_SOURCE)
+    return LabelSource(named) if named in _SOURCES else LabelSource.FILE
 
 
 def _transaction_id(value: object, kind: FieldType) -> TransactionId | None:
@@ -119,12 +157,14 @@ def _transaction_id(value: object, kind: FieldType) -> TransactionId | None:
 class Labels:
     """The labels of distinct transactions, by ascending id. `classes` int8[n] is FRAUD or NOT_FRAUD.
 
-    `elsewhere` counts the labels of alerts that the archived days lack.
+    `sources` int8[n] is the position of the source in `LabelSource`. `elsewhere` counts the labels of alerts that the
+    archived days lack.
     """
 
     ids: tuple[TransactionId, ...] = ()
     classes: Classes = field(default_factory=lambda: np.zeros(0, np.int8))
     elsewhere: int = 0
+    sources: Classes = field(default_factory=lambda: np.zeros(0, np.int8))
 
     @classmethod
     def of_lines(cls, lines: Iterable[LabelLine], transactions: Mapping[str, TransactionId]) -> tuple[Labels, int]:
@@ -132,7 +172,7 @@ class Labels:
 
         `transactions` has the transactions of alerts.
         """
-        last: dict[TransactionId, int] = {}
+        last: dict[TransactionId, LabelLine] = {}
         elsewhere: dict[str, int] = {}
         count = 0
         for line in lines:
@@ -141,12 +181,13 @@ class Labels:
             if known is None and line.alert_id is not None:
                 known = transactions.get(line.alert_id)
             if known is not None:
-                last[known] = line.label
+                last[known] = line
             elif line.alert_id is not None:
                 elsewhere[line.alert_id] = line.label
         ids = tuple(sorted(last))
-        classes = np.array([last[each] for each in ids], np.int8)
-        return cls(ids, classes, len(elsewhere)), count - len(last) - len(elsewhere)
+        classes = np.array([last[each].label for each in ids], np.int8)
+        sources = np.array([_SOURCES.index(last[each].source) for each in ids], np.int8)
+        return cls(ids, classes, len(elsewhere), sources), count - len(last) - len(elsewhere)
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -176,6 +217,12 @@ class Labels:
     def count(self, kind: int, among: NDArray[np.bool_]) -> int:
         """The number of labels of a class among those of a mask, bool[n]."""
         return int(((self.classes == kind) & among).sum())
+
+
+def source_counts(labels: Labels, among: NDArray[np.bool_]) -> dict[str, int]:
+    """The number of labels of each source among those of a mask, bool[n]."""
+    counts = np.bincount(labels.sources[among], minlength=len(_SOURCES)).tolist()
+    return {source.value: count for source, count in zip(_SOURCES, counts, strict=True) if count}
 
 
 def ids_of(labels: Labels, among: NDArray[np.bool_], most: int) -> list[TransactionId]:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-__all__ = ["FOLDER", "report_name"]
+__all__ = ["FOLDER", "LABELS_FILE", "report_name"]
 
 FOLDER = "whatif"
+
+LABELS_FILE = "labels.jsonl"
+"""The labels of the control plane, in the archive. The control plane replaces the file after each change of a label."""
 
 
 def report_name(evaluated_ms: int, rule_id: object) -> str:

@@ -50,7 +50,7 @@ class LabelFigures(msgspec.Struct, frozen=True, rename="camel"):
     `fraud` and `not_fraud` count labels of transactions of the days, `outside` those of other transactions, and
     `skipped` lines by reason. `caught` and `false_alerts` are fires on labelled transactions; `suppressed` are frauds
     on which the cool-down suppressed the fire. `missed` lists the first frauds without a fire. `by_limit` has caught
-    frauds and false alerts for each of the result's limits.
+    frauds and false alerts for each of the result's limits. `sources` counts the labels of the days by source.
     """
 
     fraud: int
@@ -62,6 +62,7 @@ class LabelFigures(msgspec.Struct, frozen=True, rename="camel"):
     suppressed: int
     missed: list[int | str]
     by_limit: list[tuple[int, int]]
+    sources: dict[str, int] = {}
 
 
 class Suggestion(msgspec.Struct, frozen=True, rename="camel"):
@@ -125,6 +126,9 @@ def label_text(result: WhatIfResult) -> list[str]:
             f"{result.fires - known:,} of {result.fires:,} alerts have no label"
         ),
     ]
+    if labels.sources:
+        counts = ", ".join(f"{count:,} from {_SOURCES[source]}" for source, count in labels.sources.items())
+        lines.append(f"labels of the {days}: {counts}")
     if labels.suppressed:
         lines.append(f"the cool-down suppresses the alerts of {labels.suppressed:,} further confirmed frauds")
     if labels.outside:
@@ -155,6 +159,7 @@ def ratio(part: int, whole: int) -> str:
     return f"{part:,}/{whole:,} ({100 * part / whole:.0f} %)" if whole else "0/0"
 
 
+_SOURCES = {"mark": "marks", "file": "files", "topic": "the topic"}
 _WISHES = {
     "ALERTS_PER_DAY": "at most {target:g} alerts a day",
     "PRECISION": "precision of at least {target:g} among labelled alerts",

@@ -71,7 +71,7 @@ def _csv(path: Path, schema: TransactionSchema) -> Iterator[bytes]:
         return
     with path.open(encoding="utf-8-sig", newline="") as file:
         rows = csv.reader(file)
-        next(rows)
+        next(rows, None)
         for row in rows:
             if row:
                 yield _object({name: cell for (name, _), cell in zip(members, row, strict=False) if name}, members)

@@ -36,10 +36,11 @@ def test_limits_and_a_fixed_window_become_options_of_the_command(project: Projec
     assert run.result == b"--limits=1000,2.5 --no-windows\n"
 
 
-def test_marks_and_wishes_become_options_of_the_command(project: Project, tmp_path: Path) -> None:
+def test_labels_and_wishes_become_options_of_the_command(project: Project, tmp_path: Path) -> None:
     script = "import sys; print(sys.argv[-3:-1], open(sys.argv[-1].removeprefix('--labels=')).read())"
-    marks = [("alert-1", "FRAUD"), ("alert-2", "NOT_FRAUD")]
-    what_ifs = WhatIfRunner(project, tmp_path / "archive", [sys.executable, "-c", script], lambda: marks)
+    labels = tmp_path / "labels.jsonl"
+    labels.write_text('{"alertId":"alert-1","label":"FRAUD"}\n{"alertId":"alert-2","label":"NOT_FRAUD"}\n')
+    what_ifs = WhatIfRunner(project, tmp_path / "archive", [sys.executable, "-c", script], lambda: labels)
     run = what_ifs.start(WhatIfQuestion(b"{}", 7, alerts_per_day=20.0, precision=0.9), "ann", 2)
     assert run.ended.wait(60)
     assert run.result is not None and run.result.decode().splitlines() == [

@@ -11,6 +11,7 @@ import { PageHeader, usePageTitle } from "../components/PageHeader";
 import { Precision } from "../components/Precision";
 import { QueryResult } from "../components/QueryResult";
 import { formatDuration, formatNumber, formatPercent } from "../format";
+import { LabelsPanel } from "./LabelsPanel";
 
 /** The quality of each rule: alert rate, precision, and overlap with other rules. */
 export default function QualityPage() {
@@ -89,6 +90,7 @@ export default function QualityPage() {
           )
         }
       </QueryResult>
+      <LabelsPanel />
     </>
   );
 }

@@ -11,6 +11,7 @@ export const keys = {
   diff: (id: number, from: number, to: number) => ["diff", id, from, to] as const,
   approvals: ["approvals"] as const,
   approvalFigures: (id: number, run: string) => ["approvals", "figures", id, run] as const,
+  labels: ["labels"] as const,
   lists: ["lists"] as const,
   list: (name: string) => ["lists", "one", name] as const,
   listValues: (name: string, query: string) => ["lists", "values", name, query] as const,

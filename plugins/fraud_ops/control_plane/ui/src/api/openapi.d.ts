@@ -769,6 +769,30 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/labels": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Count Labels
+         * @description Count the labels that what-ifs use, by source.
+         */
+        get: operations["countLabels"];
+        put?: never;
+        /**
+         * Upload Labels
+         * @description Save the labels of a file. A later label of a transaction replaces an earlier one.
+         */
+        post: operations["uploadLabels"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/lists": {
         parameters: {
             query?: never;
@@ -2710,6 +2734,64 @@ export interface components {
             alerts: number;
             /** Value */
             value: string;
+        };
+        /**
+         * LabelCounts
+         * @description The labels of one source: marks are counted by alert, the others by transaction. `newest` is the time of the
+         *     newest one, null without any.
+         */
+        LabelCounts: {
+            /** Fraud */
+            fraud: number;
+            /** Newest */
+            newest: number | null;
+            /** Notfraud */
+            notFraud: number;
+            /**
+             * Source
+             * @enum {string}
+             */
+            source: "mark" | "file" | "topic";
+        };
+        /**
+         * LabelSources
+         * @description The labels that what-ifs use, by source. `unreadable` counts the records of the topic that this API server has
+         *     skipped.
+         */
+        LabelSources: {
+            /** Sources */
+            sources: components["schemas"]["LabelCounts"][];
+            /** Unreadable */
+            unreadable: number;
+        };
+        /**
+         * LabelUpload
+         * @description The result of an upload. `skipped` counts the lines without a usable label, by reason.
+         */
+        LabelUpload: {
+            /** Fraud */
+            fraud: number;
+            /** Notfraud */
+            notFraud: number;
+            /** Skipped */
+            skipped: {
+                [key: string]: number;
+            };
+        };
+        /**
+         * LabelUploadRequest
+         * @description A file of labels: CSV with a header, or JSON Lines. `name` is its name, for the audit log.
+         */
+        LabelUploadRequest: {
+            /** Content */
+            content: string;
+            /**
+             * Format
+             * @enum {string}
+             */
+            format: "csv" | "jsonl";
+            /** Name */
+            name: string;
         };
         /**
          * LateTransaction
@@ -5374,6 +5456,68 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ListImportResult"];
+                };
+            };
+            /** @description A problem. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    countLabels: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LabelSources"];
+                };
+            };
+            /** @description A problem. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    uploadLabels: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["LabelUploadRequest"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LabelUpload"];
                 };
             };
             /** @description A problem. */

@@ -36,6 +36,10 @@ export type Drift = Schemas["Drift"];
 export type Entity = Schemas["Entity"];
 export type Evidence = Schemas["Evidence"];
 export type ImportResult = Schemas["ImportResult"];
+export type LabelCounts = Schemas["LabelCounts"];
+export type LabelFile = Schemas["LabelUploadRequest"];
+export type LabelSources = Schemas["LabelSources"];
+export type LabelUpload = Schemas["LabelUpload"];
 export type ListDiff = Schemas["ListDiff"];
 export type ListImportResult = Schemas["ListImportResult"];
 export type ListRow = Schemas["ListRow"];
@@ -93,7 +97,8 @@ export interface WhatIfResult {
   suggestions?: LimitSuggestion[];
 }
 
-/** The labelled transactions of a what-if. `byLimit` has caught frauds and false alerts, in the order of the limits. */
+/** The labelled transactions of a what-if. `byLimit` has caught frauds and false alerts, in the order of the limits;
+ * `sources` counts the labels of the days. Results of earlier versions lack it. */
 export interface LabelFigures {
   fraud: number;
   notFraud: number;
@@ -104,6 +109,7 @@ export interface LabelFigures {
   suppressed: number;
   missed: (number | string)[];
   byLimit: [number, number][];
+  sources?: Partial<Record<LabelCounts["source"], number>>;
 }
 
 /** The limit that comes closest to a wish; null if there is none. */

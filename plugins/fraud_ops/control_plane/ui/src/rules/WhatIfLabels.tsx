@@ -1,7 +1,7 @@
 import { LineChart } from "@mantine/charts";
 import { Button, Group, Text } from "@mantine/core";
 import { parseNumber, toText } from "../api/exactJson";
-import type { LimitSuggestion, WhatIfResult } from "../api/types";
+import type { LabelFigures, LimitSuggestion, WhatIfResult } from "../api/types";
 import { Fact } from "../components/Fact";
 import { Precision } from "../components/Precision";
 import { formatNumber } from "../format";
@@ -14,7 +14,7 @@ interface Props {
 const of = (part: number, whole: number) => `${formatNumber(part)} of ${formatNumber(whole)}`;
 const daysText = ({ days }: WhatIfResult) => (days.length === 1 ? "1 day" : `${days.length} days`);
 
-/** The caught frauds and false alerts among the marked alerts; nothing without marks. */
+/** The caught frauds and false alerts among the labelled payments; nothing without labels. */
 export function LabelFacts({ result }: Props) {
   const labels = result.labels ?? null;
   if (labels === null) return null;
@@ -38,13 +38,22 @@ export function LabelNotes({ result }: Props) {
   const skipped = Object.values(labels.skipped).reduce((sum, count) => sum + count, 0);
   return (
     <Text size="sm" c="dimmed">
-      Labels: the marked transactions of the archived {daysText(result)}.
+      {`Labels of the archived ${daysText(result)}: ${sourcesText(labels.sources)}.`}
       {labels.outside > 0 && ` ${formatNumber(labels.outside)} labels outside these days or not archived yet.`}
       {labels.suppressed > 0 &&
         ` Frauds without an alert because of the cool-down: ${formatNumber(labels.suppressed)}.`}
       {skipped > 0 && ` Labels skipped or replaced by a later one: ${formatNumber(skipped)}.`}
     </Text>
   );
+}
+
+const SOURCES = { mark: "marks", file: "files", topic: "the topic" } as const;
+
+function sourcesText(sources: LabelFigures["sources"]): string {
+  const counts = (Object.keys(SOURCES) as (keyof typeof SOURCES)[])
+    .filter((source) => (sources?.[source] ?? 0) > 0)
+    .map((source) => `${formatNumber(sources?.[source] ?? 0)} from ${SOURCES[source]}`);
+  return counts.length > 0 ? counts.join(", ") : "none";
 }
 
 const WISHES: Record<LimitSuggestion["wanted"], (target: number) => string> = {

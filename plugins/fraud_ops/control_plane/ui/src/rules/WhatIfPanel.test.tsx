@@ -223,6 +223,7 @@ const LABELS: WhatIfResult["labels"] = {
   falseAlerts: 3,
   suppressed: 1,
   missed: [7],
+  sources: { mark: 40, topic: 16 },
   byLimit: [
     [15, 9],
     [14, 3],
@@ -239,7 +240,7 @@ test("the report says which marked frauds the rule catches, at its own and at an
   expect(fact("False alerts")).toHaveTextContent("3 of 40");
   expect(fact("Precision of labelled alerts")).toHaveTextContent("82 % (59–94 %)");
   expect(fact("Alerts without a label")).toHaveTextContent("13 of 30");
-  expect(screen.getByText(/Labels: the marked transactions of the archived 2 days/u)).toHaveTextContent(
+  expect(screen.getByText(/Labels of the archived 2 days: 40 from marks, 16 from the topic\./u)).toHaveTextContent(
     "5 labels outside these days or not archived yet. Frauds without an alert because of the cool-down: 1. " +
       "Labels skipped or replaced by a later one: 2.",
   );

@@ -70,7 +70,7 @@ export function WhatIfPanel({ edit, busy }: WhatIfProps) {
         />
         <NumberInput
           label="Wanted precision (%)"
-          description="Needs marked alerts"
+          description="Needs labels"
           inputWrapperOrder={["label", "input", "description"]}
           min={0}
           max={100}

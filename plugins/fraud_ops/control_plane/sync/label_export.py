@@ -1,0 +1,25 @@
+"""Keeps the file of labels in the archive current, for what-ifs outside the control plane."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from fraud_ops.control_plane.leading_thread import LeadingThread
+from fraud_ops.control_plane.service.labels.snapshot import LabelFile
+from fraud_ops.control_plane.store.database import Database
+
+__all__ = ["LabelExport"]
+
+_INTERVAL_S: Final = 10.0
+
+
+class LabelExport(LeadingThread):
+    """Writes the file after a change of a label, while this process leads."""
+
+    def __init__(self, database: Database, file: LabelFile) -> None:
+        super().__init__("fraud-control-labels", lambda: database.leadership("labels-file"), _INTERVAL_S)
+        self._file = file
+
+    def step(self) -> None:
+        """Write the file if a label has changed. Raises Unavailable, StorageFull, ArchiveDamaged."""
+        self._file.refresh()

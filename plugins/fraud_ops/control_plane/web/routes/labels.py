@@ -1,0 +1,31 @@
+"""Routes of labels of transactions."""
+
+from __future__ import annotations
+
+from fastapi import Response
+
+from fraud_ops.control_plane.domain.label_models import LabelUpload
+from fraud_ops.control_plane.web.answer import answer
+from fraud_ops.control_plane.web.auth import CurrentActor
+from fraud_ops.control_plane.web.dependencies import CurrentPlane
+from fraud_ops.control_plane.web.load.lanes import LaneName
+from fraud_ops.control_plane.web.routing import least, router
+from fraud_ops.control_plane.web.schemas import labels as schemas
+from fraud_rules.kafka.decoding import skipped_by_topic
+
+__all__ = ["routes"]
+
+routes = router("labels")
+
+
+@routes.get("/labels", response_model=schemas.LabelSources, openapi_extra=least("viewer"))
+def count_labels(plane: CurrentPlane) -> Response:
+    """Count the labels that what-ifs use, by source."""
+    skipped = skipped_by_topic().get(plane.detector.topics.labels, 0)
+    return answer(schemas.LabelSources(sources=plane.service.labels.counts(), unreadable=skipped))
+
+
+@routes.post("/labels", response_model=LabelUpload, openapi_extra=least("analyst", LaneName.IMPORTS))
+def upload_labels(plane: CurrentPlane, actor: CurrentActor, body: schemas.LabelUploadRequest) -> Response:
+    """Save the labels of a file. A later label of a transaction replaces an earlier one."""
+    return answer(plane.service.labels.upload(actor, body.name, body.format, body.content))
