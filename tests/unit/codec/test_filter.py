@@ -272,6 +272,22 @@ def test_every_wrong_field_and_type_is_named_at_once() -> None:
     assert len(rejected.value.reasons) == 4
 
 
+@pytest.mark.parametrize(
+    ("text", "unknown"),
+    [
+        ("paymentTyp = CSH and", ["'paymentTyp'", "'CSH'"]),
+        ("amount > 5 and amount", ["'amount'"]),
+        ("nowhere = 1 payeeId = other", ["'nowhere'"]),
+        ("paymentType like 'C%'", []),
+    ],
+)
+def test_unknown_fields_are_named_up_to_a_syntax_error(text: str, unknown: list[str]) -> None:
+    with pytest.raises(RuleRejected) as rejected:
+        parse_filter(text, SCHEMA, LIMITS)
+    _, *others = (reason.message for reason in rejected.value.reasons)
+    assert [each.split()[0] for each in others] == unknown
+
+
 def test_as_deep_and_as_long_as_the_bounds_allow() -> None:
     deep = "not (payeeId = 1 and " * 31 + "(payeeId = 1)" + ")" * 31
     wide = " or ".join(["payeeId = 1"] * 100)

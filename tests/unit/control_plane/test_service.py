@@ -377,6 +377,9 @@ def test_an_import_is_all_or_nothing(scene: Scene) -> None:
             scene.service.rule(20)
     assert scene.service.import_rules(ADA, json.dumps([end])).applied
     assert scene.service.rule(1).row.state is DELETE
+    (without,) = scene.service.import_rules(ANN, json.dumps([{**RULE, "limit": "x"}])).items
+    assert [reason.field for reason in without.reasons] == ["ruleId", "limit"]
+    assert "the editor chooses a free id" in without.reasons[0].message
     twice = scene.service.import_rules(ANN, json.dumps([new, new]))
     assert [item.effect for item in twice.items] == ["unchanged", "rejected"]
     for bad_file in ("", "[]", "{" * 100, "x" * 2_000_000, "- 1"):

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 from urllib.parse import quote
 
 import typer
 
+from fraud_ops.control_plane.client.connection import Client
 from fraud_ops.control_plane.client.display import print_table, said_time, write_file
 from fraud_ops.control_plane.client.options import LOCAL_URL, AsJson, TokenFile, Url, connect
-from fraud_ops.control_plane.domain.alert_search import AlertSeverity, ReviewVerdict
+from fraud_ops.control_plane.domain.alert_search import AlertSeverity, AlertSort, ReviewVerdict
 from fraud_rules.cli.display.output import print_json
 
-__all__ = ["app"]
+__all__ = ["MOST_ALERTS", "app"]
+
+MOST_ALERTS: Final = 10_000
+_PAGE_SIZE: Final = 500
 
 app = typer.Typer(
     help="Alerts, through the API: with the filters of the page.", no_args_is_help=True, rich_markup_mode=None
@@ -37,7 +41,15 @@ Severity = Annotated[
 ReviewedAs = Annotated[ReviewVerdict | None, typer.Option("--verdict", help="Only alerts with this review.")]
 Entity = Annotated[str | None, typer.Option("--entity", help="A member of the key, FIELD:VALUE.")]
 Beginning = Annotated[str | None, typer.Option("--text", help="The beginning of a value.")]
-Amount = Annotated[float | None, typer.Option("--min-amount", help="Only payments of at least this amount.")]
+MinAmount = Annotated[float | None, typer.Option("--min-amount", help="Only payments of at least this amount.")]
+MaxAmount = Annotated[float | None, typer.Option("--max-amount", help="Only payments of at most this amount.")]
+Case = Annotated[int | None, typer.Option("--case", min=1, help="Only alerts of this case.")]
+Shadow = Annotated[bool | None, typer.Option("--shadow/--no-shadow", help="Only alerts of shadow rules, or no such.")]
+Corrected = Annotated[
+    bool | None, typer.Option("--corrections/--no-corrections", help="Only corrected alerts, or no such.")
+]
+Snoozed = Annotated[bool, typer.Option("--snoozed", help="Also alerts of snoozed rules and keys.")]
+Order = Annotated[AlertSort, typer.Option("--sort", help="Order of the alerts.")]
 
 
 @app.command()
@@ -51,27 +63,49 @@ def search(
     verdict: ReviewedAs = None,
     entity: Entity = None,
     text: Beginning = None,
-    min_amount: Amount = None,
-    limit: Annotated[int, typer.Option("--limit", min=1, max=200, help="The number of alerts.")] = 50,
+    min_amount: MinAmount = None,
+    max_amount: MaxAmount = None,
+    case: Case = None,
+    shadow: Shadow = None,
+    corrections: Corrected = None,
+    snoozed: Snoozed = False,
+    sort: Order = AlertSort.NEWEST,
+    limit: Annotated[int, typer.Option("--limit", min=1, max=MOST_ALERTS, help="The number of alerts.")] = 50,
     as_json: AsJson = False,
 ) -> None:
-    """Show the newest alerts that match all filters.
+    """Show the first alerts that match all filters. `export` writes all of them.
 
     \b
     Examples:
       fraud control alerts search --rule 1 --since 24h
+      fraud control alerts search --since 7d --min-amount 1000 --sort amount --limit 500
       fraud control alerts search --entity payeeId:1001 --json
     """
-    filters = _filters(rule, since, until, severity, verdict, entity, text, min_amount)
+    filters = _filters(
+        rule,
+        since,
+        until,
+        severity,
+        verdict,
+        entity,
+        text,
+        min_amount,
+        max_amount,
+        case,
+        shadow,
+        corrections,
+        snoozed,
+        sort,
+    )
     with connect(url, token_file) as client:
-        found = client.get("/alerts", limit=limit, **filters)
+        found, missing = _found(client, filters, limit)
     if as_json:
-        print_json(found["items"])
+        print_json(found)
         return
-    rows = ((said_time(each["eventTime"]), *_cells(each)) for each in found["items"])
+    rows = ((said_time(each["eventTime"]), *_cells(each)) for each in found)
     print_table(("event time", "alert", "rule", "key", "value", "verdict"), rows, "no alert matches")
-    if found["missing"]:
-        typer.echo(f"not complete: {found['missing']}", err=True)
+    if missing:
+        typer.echo(f"not complete: {missing}", err=True)
 
 
 @app.command()
@@ -80,6 +114,7 @@ def mark(
     verdict: Annotated[ReviewVerdict, typer.Argument(help="UNREVIEWED removes the mark.", show_default=False)],
     url: Url = LOCAL_URL,
     token_file: TokenFile = None,
+    as_json: AsJson = False,
 ) -> None:
     """Mark an alert as a fraud or as no fraud.
 
@@ -93,7 +128,10 @@ def mark(
             client.change("DELETE", path)
         else:
             client.change("PUT", path, {"verdict": verdict.value})
-    typer.echo(f"alert {alert_id}: {verdict.value}")
+    if as_json:
+        print_json({"alertId": alert_id, "verdict": verdict.value})
+    else:
+        typer.echo(f"alert {alert_id}: {verdict.value}")
 
 
 @app.command()
@@ -107,7 +145,13 @@ def export(
     verdict: ReviewedAs = None,
     entity: Entity = None,
     text: Beginning = None,
-    min_amount: Amount = None,
+    min_amount: MinAmount = None,
+    max_amount: MaxAmount = None,
+    case: Case = None,
+    shadow: Shadow = None,
+    corrections: Corrected = None,
+    snoozed: Snoozed = False,
+    sort: Order = AlertSort.NEWEST,
     form: Annotated[AlertFormat, typer.Option("--format", help="Format of the file.")] = AlertFormat.CSV,
     output: Annotated[Path | None, typer.Option("--output", help="File; default: standard output.")] = None,
 ) -> None:
@@ -117,9 +161,36 @@ def export(
     Examples:
       fraud control alerts export --since 7d --output alerts.csv
     """
-    filters = _filters(rule, since, until, severity, verdict, entity, text, min_amount)
+    filters = _filters(
+        rule,
+        since,
+        until,
+        severity,
+        verdict,
+        entity,
+        text,
+        min_amount,
+        max_amount,
+        case,
+        shadow,
+        corrections,
+        snoozed,
+        sort,
+    )
     with connect(url, token_file) as client:
         write_file(client.text("/alerts/export", format=form.value, **filters), output)
+
+
+def _found(client: Client, filters: dict[str, object], limit: int) -> tuple[list[dict[str, Any]], str | None]:
+    """Read the first alerts of a search page by page, and the text that says which alerts are missing."""
+    found: list[dict[str, Any]] = []
+    before = None
+    while True:
+        page = client.get("/alerts", limit=min(limit - len(found), _PAGE_SIZE), before=before, **filters)
+        found += page["items"]
+        before = page["next"]
+        if before is None or len(found) >= limit:
+            return found, page["missing"]
 
 
 def _filters(
@@ -131,6 +202,12 @@ def _filters(
     entity: str | None,
     text: str | None,
     min_amount: float | None,
+    max_amount: float | None,
+    case: int | None,
+    shadow: bool | None,
+    corrections: bool | None,
+    snoozed: bool,
+    sort: AlertSort,
 ) -> dict[str, object]:
     return {
         "ruleId": rule,
@@ -141,6 +218,12 @@ def _filters(
         "entity": entity,
         "text": text,
         "minAmount": min_amount,
+        "maxAmount": max_amount,
+        "caseId": case,
+        "shadow": shadow,
+        "corrections": corrections,
+        "snoozed": snoozed,
+        "sort": sort.value,
     }
 
 

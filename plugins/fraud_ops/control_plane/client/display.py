@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import typer
 from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from fraud_rules.cli.display.output import console
+from fraud_rules.cli.display.output import console, print_json
 from fraud_rules.errors import InputInvalid
 
-__all__ = ["print_table", "printable", "read_file", "said_time", "write_file"]
+__all__ = ["print_change", "print_table", "printable", "read_file", "said_time", "write_file"]
 
 
 def printable(value: object) -> str:
@@ -34,6 +35,14 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], empty:
         console().print(table)
     else:
         typer.echo(empty)
+
+
+def print_change(answer: Mapping[str, Any], line: str, *, waits: bool, as_json: bool) -> None:
+    """Print the answer to a change as JSON, or its line."""
+    if as_json:
+        print_json({**answer, "waitsForApproval": waits})
+    else:
+        typer.echo(f"{line}; the change waits for approval" if waits else line)
 
 
 def said_time(time_ms: int | None) -> str:

@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 import typer
 
-from fraud_ops.control_plane.client.display import print_table, read_file, said_time, write_file
+from fraud_ops.control_plane.client.display import print_change, print_table, read_file, said_time, write_file
 from fraud_ops.control_plane.client.options import LOCAL_URL, AsJson, Comment, TokenFile, Url, connect
 from fraud_rules.cli.display.output import print_json
 from fraud_rules.errors import InputInvalid
@@ -76,6 +76,7 @@ def create(
     file: File = None,
     value_type: Annotated[ListType, typer.Option("--type", help="Type of the values.")] = ListType.LONG,
     comment: Comment = "",
+    as_json: AsJson = False,
 ) -> None:
     """Create a list with these values.
 
@@ -86,7 +87,7 @@ def create(
     body = _input(values, file) | {"name": name, "type": value_type.value, "comment": comment}
     with connect(url, token_file) as client:
         found, waits = client.change("POST", "/lists", body)
-    typer.echo(_outcome(found, waits=waits))
+    print_change(found, _place(found), waits=waits, as_json=as_json)
 
 
 @app.command(name="set")
@@ -97,6 +98,7 @@ def set_list(
     values: Values = None,
     file: File = None,
     comment: Comment = "",
+    as_json: AsJson = False,
 ) -> None:
     """Give a list exactly these values.
 
@@ -104,7 +106,7 @@ def set_list(
     Examples:
       fraud control lists set mules --file mules.txt
     """
-    _change(name, ListOperation.SET, url, token_file, values, file, comment)
+    _change(name, ListOperation.SET, url, token_file, values, file, comment, as_json=as_json)
 
 
 @app.command()
@@ -115,6 +117,7 @@ def add(
     values: Values = None,
     file: File = None,
     comment: Comment = "",
+    as_json: AsJson = False,
 ) -> None:
     """Add values to a list.
 
@@ -122,7 +125,7 @@ def add(
     Examples:
       fraud control lists add mules 1003 --comment "case 12"
     """
-    _change(name, ListOperation.ADD, url, token_file, values, file, comment)
+    _change(name, ListOperation.ADD, url, token_file, values, file, comment, as_json=as_json)
 
 
 @app.command()
@@ -133,6 +136,7 @@ def remove(
     values: Values = None,
     file: File = None,
     comment: Comment = "",
+    as_json: AsJson = False,
 ) -> None:
     """Remove values from a list.
 
@@ -140,18 +144,20 @@ def remove(
     Examples:
       fraud control lists remove mules 1003
     """
-    _change(name, ListOperation.REMOVE, url, token_file, values, file, comment)
+    _change(name, ListOperation.REMOVE, url, token_file, values, file, comment, as_json=as_json)
 
 
 @app.command()
-def delete(name: Name, url: Url = LOCAL_URL, token_file: TokenFile = None, comment: Comment = "") -> None:
+def delete(
+    name: Name, url: Url = LOCAL_URL, token_file: TokenFile = None, comment: Comment = "", as_json: AsJson = False
+) -> None:
     """Delete a list. The command fails while a rule names the list.
 
     \b
     Examples:
       fraud control lists delete mules
     """
-    _send(name, ListOperation.DELETE, url, token_file, {}, comment)
+    _send(name, ListOperation.DELETE, url, token_file, {}, comment, as_json=as_json)
 
 
 def _change(
@@ -162,12 +168,21 @@ def _change(
     values: list[str] | None,
     file: Path | None,
     comment: str,
+    *,
+    as_json: bool,
 ) -> None:
-    _send(name, operation, url, token_file, _input(values, file), comment)
+    _send(name, operation, url, token_file, _input(values, file), comment, as_json=as_json)
 
 
 def _send(
-    name: str, operation: ListOperation, url: str, token_file: Path | None, content: dict[str, object], comment: str
+    name: str,
+    operation: ListOperation,
+    url: str,
+    token_file: Path | None,
+    content: dict[str, object],
+    comment: str,
+    *,
+    as_json: bool,
 ) -> None:
     path = f"/lists/{quote(name, safe='')}"
     body = content | {"operation": operation.value, "comment": comment}
@@ -175,7 +190,10 @@ def _send(
         whole = operation in (ListOperation.SET, ListOperation.DELETE)
         revision = client.get(path)["revision"] if whole else None
         found, waits = client.change("POST", f"{path}/changes", body, revision)
-    typer.echo(f"list {name}: deleted" if found is None else _outcome(found, waits=waits))
+    if found is None:
+        print_change({"name": name, "deleted": True}, f"list {name}: deleted", waits=waits, as_json=as_json)
+    else:
+        print_change(found, _place(found), waits=waits, as_json=as_json)
 
 
 def _input(values: list[str] | None, file: Path | None) -> dict[str, object]:
@@ -187,6 +205,5 @@ def _input(values: list[str] | None, file: Path | None) -> dict[str, object]:
     return {"content": read_file(file)}
 
 
-def _outcome(found: dict[str, Any], *, waits: bool) -> str:
-    place = f"list {found['name']}: {found['size']:,} values, revision {found['revision']}"
-    return f"{place}; the change waits for approval" if waits else place
+def _place(found: dict[str, Any]) -> str:
+    return f"list {found['name']}: {found['size']:,} values, revision {found['revision']}"

@@ -7,7 +7,14 @@ from typing import Annotated, Any
 
 import typer
 
-from fraud_ops.control_plane.client.display import print_table, printable, read_file, said_time, write_file
+from fraud_ops.control_plane.client.display import (
+    print_change,
+    print_table,
+    printable,
+    read_file,
+    said_time,
+    write_file,
+)
 from fraud_ops.control_plane.client.options import LOCAL_URL, AsJson, Comment, TokenFile, Url, connect
 from fraud_ops.control_plane.domain.errors import ControlPlaneError
 from fraud_ops.control_plane.domain.lifecycle import StateName
@@ -116,6 +123,7 @@ def move(
     url: Url = LOCAL_URL,
     token_file: TokenFile = None,
     comment: Comment = "",
+    as_json: AsJson = False,
 ) -> None:
     """Give a rule another state. Under four eyes, an activation waits for approval.
 
@@ -127,7 +135,7 @@ def move(
         revision = client.get(f"/rules/{rule_id}")["revision"]
         body = {"state": state.value, "comment": comment}
         rule, waits = client.change("POST", f"/rules/{rule_id}/state", body, revision)
-    typer.echo(_outcome(rule, waits=waits))
+    print_change(rule, _place(rule), waits=waits, as_json=as_json)
 
 
 @rules_app.command()
@@ -137,6 +145,7 @@ def rollback(
     url: Url = LOCAL_URL,
     token_file: TokenFile = None,
     comment: Comment = "",
+    as_json: AsJson = False,
 ) -> None:
     """Save an earlier revision of a rule again, as a new revision.
 
@@ -148,7 +157,7 @@ def rollback(
         newest = client.get(f"/rules/{rule_id}")["revision"]
         body = {"revision": revision, "comment": comment}
         rule, waits = client.change("POST", f"/rules/{rule_id}/rollback", body, newest)
-    typer.echo(_outcome(rule, waits=waits))
+    print_change(rule, _place(rule), waits=waits, as_json=as_json)
 
 
 @rules_app.command()
@@ -190,30 +199,45 @@ def list_approvals(url: Url = LOCAL_URL, token_file: TokenFile = None, as_json: 
 
 
 @approvals_app.command()
-def approve(approval_id: ApprovalId, url: Url = LOCAL_URL, token_file: TokenFile = None, comment: Comment = "") -> None:
+def approve(
+    approval_id: ApprovalId,
+    url: Url = LOCAL_URL,
+    token_file: TokenFile = None,
+    comment: Comment = "",
+    as_json: AsJson = False,
+) -> None:
     """Approve a request, and execute it.
 
     \b
     Examples:
       fraud control approvals approve 7
     """
-    _decide(approval_id, "approve", url, token_file, comment)
+    _decide(approval_id, "approve", url, token_file, comment, as_json=as_json)
 
 
 @approvals_app.command()
-def reject(approval_id: ApprovalId, url: Url = LOCAL_URL, token_file: TokenFile = None, comment: Comment = "") -> None:
+def reject(
+    approval_id: ApprovalId,
+    url: Url = LOCAL_URL,
+    token_file: TokenFile = None,
+    comment: Comment = "",
+    as_json: AsJson = False,
+) -> None:
     """Reject a request.
 
     \b
     Examples:
       fraud control approvals reject 7 --comment "the limit is too low"
     """
-    _decide(approval_id, "reject", url, token_file, comment)
+    _decide(approval_id, "reject", url, token_file, comment, as_json=as_json)
 
 
-def _decide(approval_id: int, word: str, url: str, token_file: Path | None, comment: str) -> None:
+def _decide(approval_id: int, word: str, url: str, token_file: Path | None, comment: str, *, as_json: bool) -> None:
     with connect(url, token_file) as client:
         decided, _ = client.change("POST", f"/approvals/{approval_id}/{word}", {"comment": comment})
+    if as_json:
+        print_json(decided)
+        return
     typer.echo(f"request {approval_id}: {decided['action']} of {_subject(decided)} {decided['decision'].lower()}")
 
 
@@ -221,9 +245,8 @@ def _subject(approval: dict[str, Any]) -> str:
     return f"list {approval['listName']}" if approval["ruleId"] is None else f"rule {approval['ruleId']}"
 
 
-def _outcome(rule: dict[str, Any], *, waits: bool) -> str:
-    place = f"rule {rule['ruleId']}: {rule['state']}, revision {rule['revision']}"
-    return f"{place}; the change waits for approval" if waits else place
+def _place(rule: dict[str, Any]) -> str:
+    return f"rule {rule['ruleId']}: {rule['state']}, revision {rule['revision']}"
 
 
 def _reasons(item: dict[str, Any]) -> str:

@@ -40,6 +40,9 @@ __all__ = ["ParsedRules", "import_rules", "read_import"]
 
 _ACTION: Final = "rule.import"
 _ASKED_AT_ONCE: Final = 500
+_NO_ID: Final = Reason(
+    "ruleId", "is required, because an import finds rules by their ids; the editor chooses a free id for a new rule"
+)
 _NAMES: Final = MappingProxyType(
     {RuleFormat.JSON: "import.json", RuleFormat.YAML: "import.yaml", RuleFormat.TEXT: "import.txt"}
 )
@@ -108,7 +111,7 @@ class ParsedRules:
         try:
             return self._reader.rule_of(members, record.faults, wanted, strict=False)
         except RuleRejected as rejected:
-            return rejected
+            return rejected if record.members.get("ruleId") is not None else _without_id(rejected)
 
 
 def import_rules(work: UnitOfWork, who: Actor, parsed: ParsedRules, comment: str, *, saves: bool) -> ImportResult:
@@ -128,6 +131,11 @@ def import_rules(work: UnitOfWork, who: Actor, parsed: ParsedRules, comment: str
         except ControlPlaneError as error:
             items.append(_item(where, None, "rejected", [Reason("record", str(error))]))
     return ImportResult(items=items, applied=all(item.effect != "rejected" for item in items))
+
+
+def _without_id(rejected: RuleRejected) -> RuleRejected:
+    """Say why a record without an id needs one, before the other reasons."""
+    return RuleRejected([_NO_ID, *(reason for reason in rejected.reasons if reason.field != _NO_ID.field)])
 
 
 def _item(where: str, rule_id: int | None, effect: ImportEffect, reasons: Sequence[Reason] = ()) -> ImportItem:
@@ -208,7 +216,7 @@ class _Bringing:
     def _end(self, given: ImportRecord, known: RuleHead | None) -> ImportEffect:
         require(self._who, Permission.IMPORT_DELETE)
         if given.rule_id is None:
-            raise Invalid([Reason("ruleId", "is required")])
+            raise Invalid([_NO_ID])
         if known is None:
             return "unchanged"
         # Only admins reach this line, and they may delete a rule in any state without a request.

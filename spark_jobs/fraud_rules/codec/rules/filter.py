@@ -15,6 +15,8 @@ The length of a text, the depth of its parentheses and the number of its tokens 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from functools import lru_cache
@@ -113,7 +115,8 @@ def parse_filter(text: str, schema: TransactionSchema, limits: RuleLimits, membe
     try:
         tree = builder.transform(_PARSER.parse(text))
     except UnexpectedInput as error:
-        raise RuleRejected([Reason(member, _where(error, text))]) from error
+        problems = [_where(error, text), *_unknown_names(text, builder)]
+        raise RuleRejected([Reason(member, problem) for problem in problems]) from error
     if builder.problems or tree is None:
         raise RuleRejected([Reason(member, problem) for problem in dict.fromkeys(builder.problems)])
     return tree
@@ -142,6 +145,17 @@ def _where(error: UnexpectedInput, text: str) -> str:
         return "is incomplete"
     position = error.pos_in_stream or 0
     return f"cannot be read from character {position + 1} on: {quote(text[position:])}"
+
+
+def _unknown_names(text: str, builder: _Builder) -> Iterator[str]:
+    """Yield a problem for each name that is no declared field, up to the syntax error of the text."""
+    parser = _PARSER.parse_interactive(text)
+    with suppress(UnexpectedInput):
+        for token in parser.lexer_thread.lex(parser.parser_state):  # type: ignore[no-untyped-call]
+            parser.feed_token(token)
+            if token.type == "NAME":
+                builder.name(token)
+    yield from dict.fromkeys(builder.problems)
 
 
 @v_args(inline=True)

@@ -23,6 +23,9 @@ from tests.support.waiting import until
 
 pytestmark = pytest.mark.timeout(600)
 
+ALERTS = 501
+"""One more than the API returns at once."""
+
 
 @dataclass
 class Terminal:
@@ -61,7 +64,7 @@ def test_two_users_work_from_a_terminal(served: ApiServer, configured: Broker, t
     _log_in(terminal, tmp_path)
     rule_id = _rules(terminal, tmp_path)
     _lists(terminal, tmp_path)
-    append_records(configured.kafka, "alerts", [(b"k", alert_json(1))])
+    append_records(configured.kafka, "alerts", [(b"k", _alert(number)) for number in range(1, ALERTS + 1)])
     _alerts(terminal, tmp_path)
     assert "ControlPlane" not in terminal.run("anna", "rules", "show", str(rule_id + 1), code=34)
 
@@ -98,8 +101,14 @@ def _rules(terminal: Terminal, folder: Path) -> int:
     request = str(waiting["id"])
     terminal.run("anna", "approvals", "approve", request, code=36)
     assert "approved" in terminal.run("admin", "approvals", "approve", request)
-    assert "PAUSE" in terminal.run("admin", "rules", "move", "7", "PAUSE")
+    paused = json.loads(terminal.run("admin", "rules", "move", "7", "PAUSE", "--json"))
+    assert (paused["state"], paused["waitsForApproval"]) == ("PAUSE", False)
     assert "revision" in terminal.run("admin", "rules", "rollback", "7", "1")
+    asked = json.loads(terminal.run("anna", "rules", "move", "7", "ACTIVE", "--json"))
+    assert (asked["ruleId"], asked["waitsForApproval"]) == (7, True)
+    (waiting,) = json.loads(terminal.run("admin", "approvals", "list", "--json"))
+    rejected = json.loads(terminal.run("admin", "approvals", "reject", str(waiting["id"]), "--json"))
+    assert (rejected["id"], rejected["decision"]) == (waiting["id"], "REJECTED")
     assert "groupingKeyNames" in terminal.run("anna", "rules", "export")
     return 7
 
@@ -111,23 +120,37 @@ def _lists(terminal: Terminal, folder: Path) -> None:
     path = folder / "mules.txt"
     path.write_text("1003\n# a comment\n1004\n")
     assert "4 values" in terminal.run("anna", "lists", "add", "mules", "--file", str(path))
-    assert "3 values" in terminal.run("anna", "lists", "remove", "mules", "1001")
+    changed = json.loads(terminal.run("anna", "lists", "remove", "mules", "1001", "--json"))
+    assert (changed["name"], changed["size"], changed["waitsForApproval"]) == ("mules", 3, False)
     assert terminal.run("anna", "lists", "show", "mules").split() == ["1002", "1003", "1004"]
     assert "number" in terminal.run("anna", "lists", "add", "mules", "many", code=2)
     assert "either" in terminal.run("anna", "lists", "add", "mules", code=2)
     assert "2 values" in terminal.run("anna", "lists", "set", "mules", "--file", str(path))
-    assert "deleted" in terminal.run("admin", "lists", "delete", "mules")
+    deleted = json.loads(terminal.run("admin", "lists", "delete", "mules", "--json"))
+    assert deleted == {"name": "mules", "deleted": True, "waitsForApproval": False}
+
+
+def _alert(number: int) -> bytes:
+    return alert_json(number, triggeringEvent={"transactionId": number, "paymentAmount": f"{number}.5"})
 
 
 def _alerts(terminal: Terminal, folder: Path) -> None:
     alert_id = json.loads(alert_json(1))["alertId"]
 
-    def found() -> bool:
-        return [each["alertId"] for each in json.loads(terminal.run("anna", "alerts", "search", "--json"))] == [
-            alert_id
-        ]
+    def search(*words: str) -> list[str]:
+        return [each["alertId"] for each in json.loads(terminal.run("anna", "alerts", "search", "--json", *words))]
 
-    until(found, "the search finds the alert", 60, 1)
+    until(lambda: len(search("--limit", "1000")) == ALERTS, "the list has all alerts", 60, 1)
+    until(lambda: len(search("--limit", "1000", "--sort", "amount")) == ALERTS, "the index has all alerts", 60, 1)
+    assert len(search("--sort", "oldest", "--limit", str(ALERTS - 1))) == ALERTS - 1
+    assert search("--max-amount", "2", "--min-amount", "1") == [alert_id]
+    assert search("--max-amount", "0.001") == search("--shadow") == search("--corrections") == []
+    assert len(set(search("--no-shadow", "--no-corrections", "--snoozed"))) == 50
+    assert search("--case", "2000000000") == []
+    assert json.loads(terminal.run("anna", "alerts", "mark", alert_id, "NOT_FRAUD", "--json")) == {
+        "alertId": alert_id,
+        "verdict": "NOT_FRAUD",
+    }
     assert "FRAUD" in terminal.run("anna", "alerts", "mark", alert_id, "FRAUD")
     assert json.loads(terminal.run("anna", "alerts", "search", "--verdict", "NOT_FRAUD", "--json")) == []
     output = folder / "alerts.csv"
