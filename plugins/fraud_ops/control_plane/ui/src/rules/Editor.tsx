@@ -9,8 +9,15 @@ import { editNeedsApproval } from "./lifecycle";
 import type { RuleEdit } from "./useRuleEdit";
 import type { RuleSave } from "./useRuleSave";
 
-const CodeEditor = lazy(() => import("./editor/CodeEditor").then((module) => ({ default: module.CodeEditor })));
-const RuleForm = lazy(() => import("./editor/RuleForm").then((module) => ({ default: module.RuleForm })));
+const loadCodeEditor = () => import("./editor/CodeEditor");
+const loadRuleForm = () => import("./editor/RuleForm");
+const CodeEditor = lazy(() => loadCodeEditor().then((module) => ({ default: module.CodeEditor })));
+const RuleForm = lazy(() => loadRuleForm().then((module) => ({ default: module.RuleForm })));
+
+/** Loads the modules of the editor while the page reads its data. An error shows when the editor is rendered. */
+export function preloadEditor(): void {
+  void Promise.allSettled([loadCodeEditor(), loadRuleForm()]);
+}
 
 interface Props {
   rule: RuleDetail | null;

@@ -1,5 +1,6 @@
-import { Anchor, Button, Group, Tabs, Text } from "@mantine/core";
+import { Anchor, Button, Group, Loader, Tabs, Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
+import { lazy, Suspense, useEffect } from "react";
 import { Link, useParams, useSearchParams } from "react-router";
 import { useMe, useSchema } from "../api/hooks";
 import { get } from "../api/http";
@@ -14,20 +15,26 @@ import { Sparkline } from "../components/Sparkline";
 import { Timestamp } from "../components/Timestamp";
 import { WarmUpChip } from "../components/WarmUpChip";
 import { formatMicroseconds } from "../format";
-import { Editor } from "./Editor";
+import { Editor, preloadEditor } from "./Editor";
 import { PendingApproval } from "./PendingApproval";
 import { RevisionsPanel } from "./RevisionsPanel";
 import { StateButtons } from "./StateButtons";
 import { findTemplate } from "./templates";
 import { useRuleEdit } from "./useRuleEdit";
 import { useRuleSave } from "./useRuleSave";
-import { WhatIfPanel } from "./WhatIfPanel";
+
+// The library of the charts is large.
+const WhatIfPanel = lazy(() => import("./WhatIfPanel").then((module) => ({ default: module.WhatIfPanel })));
 
 /** The page of one rule, of a new rule, of a copy (`?from=`), or of a rule like a template (`?template=`). */
 export default function RulePage() {
   const { id } = useParams();
   const [params] = useSearchParams();
   const from = id ?? params.get("from");
+  const opensEditor = !params.has("tab");
+  useEffect(() => {
+    if (opensEditor) preloadEditor();
+  }, [opensEditor]);
   const me = useMe();
   const schema = useSchema();
   const read = useQuery({
@@ -126,7 +133,9 @@ function RuleView({ me, schema, rule, template }: Props) {
           <Editor rule={rule} me={me} schema={schema} edit={edit} save={save} />
         </Tabs.Panel>
         <Tabs.Panel value="whatif">
-          <WhatIfPanel edit={edit} busy={save.busy} />
+          <Suspense fallback={<Loader size="sm" aria-label="Loading" />}>
+            <WhatIfPanel edit={edit} busy={save.busy} />
+          </Suspense>
         </Tabs.Panel>
         {rule && (
           <Tabs.Panel value="versions">
