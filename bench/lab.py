@@ -117,10 +117,10 @@ class Session:
         """The JVM's log of garbage collection pauses, of the newest start."""
         return self.checkpoint.with_suffix(f".{self._starts}.gc.log")
 
-    def start(self, rules: tuple[Document, ...]) -> None:
-        """Start the detector and return once these rules are live."""
+    def start(self, rules: tuple[Document, ...], *further: str) -> None:
+        """Start the detector and return once these rules are live. `further` are more arguments."""
         versions = self.apply(rules)
-        self.launch().await_ready()
+        self.launch(*further).await_ready()
         self.await_live(versions)
 
     def stop(self) -> None:

@@ -1,0 +1,107 @@
+"""Scaling: one core and two, and the driver's serial share of a batch.
+
+The phases *pin* and *write* run on the driver alone. Their share of a batch bounds what more cores can give (Amdahl).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from bench.figures import Figure, Rows, Scale
+from bench.lab import Lab, Session
+from bench.loads import UNIFORM_500K, transactions
+from bench.producing import Backlog
+from bench.rows.backlog import APART_MS, throughput, warm_up
+from bench.rulesets import RULES_10
+
+_ONE_CORE = ("--master", "local[1,4]", "--tasks", "1")
+
+
+def _measure_cores(lab: Lab, scale: Scale) -> Mapping[str, float]:
+    """Measure a detector that may use one core of the machine, and one that may use two."""
+    cores = sorted(os.sched_getaffinity(0))
+    with _on_cores(cores[:1]):
+        one = _measured(lab, scale, *_ONE_CORE)
+    with _on_cores(cores[:2]):
+        two = _measured(lab, scale)
+    values = {f"one_{name}": value for name, value in one.items()} | {f"two_{name}": two[name] for name in two}
+    return {**values, "speed_up": two["per_s"] / one["per_s"]}
+
+
+@contextlib.contextmanager
+def _on_cores(cores: Sequence[int]) -> Iterator[None]:
+    """Let this process, and the processes that it starts in the block, use only these cores."""
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, cores)
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
+
+
+def _measured(lab: Lab, scale: Scale, *options: str) -> dict[str, float]:
+    """Measure the backlog `uniform_500k` with `rules10`, and the phases of its batches, of a detector with options."""
+    with lab.session("scaling") as session:
+        session.start(RULES_10, *options)
+        backlog = Backlog(session.bootstrap, session.names.transactions)
+        warm = warm_up(session, backlog, scale)
+        load = UNIFORM_500K.first(scale.of(UNIFORM_500K.count)).after(warm, APART_MS)
+        first = session.await_evaluated(warm.count)["batchId"] + 1
+        backlog.hold(transactions(load))
+        started_ms = backlog.release()
+        last = session.await_evaluated(warm.count + load.count)["batchId"]
+        return {"per_s": throughput(session, load, started_ms), **_shares(_timings(session, first, last))}
+
+
+def _timings(session: Session, first: int, last: int) -> list[Mapping[str, Any]]:
+    """The timings of some batches with transactions. The progress of the next batch has those of a batch."""
+    found = []
+    for received in session.received(session.names.detector_progress, from_start=True):
+        timings = json.loads(received.record.value or b"{}").get("previous")
+        if timings is not None and first <= timings["batchId"] <= last and timings["rows"]:
+            found.append(timings)
+        if timings is not None and timings["batchId"] >= last:
+            break
+    return found
+
+
+def _shares(timings: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+    """The mean batch, and the driver's share of it."""
+    driver_ms = sum(each["pinMs"] + each["writeMs"] for each in timings)
+    whole_ms = driver_ms + sum(each["evaluateMs"] for each in timings)
+    return {
+        "rows": sum(each["rows"] for each in timings) / len(timings),
+        "batch_ms": whole_ms / len(timings),
+        "driver_ms": driver_ms / len(timings),
+        "driver_share": 100 * driver_ms / whole_ms,
+    }
+
+
+def _figures(prefix: str, of: str) -> tuple[Figure, ...]:
+    return (
+        Figure(f"{prefix}per_s", f"`uniform_500k`{of}", "tx/s"),
+        Figure(f"{prefix}rows", f"transactions per batch{of}", ""),
+        Figure(f"{prefix}batch_ms", f"mean batch{of}", "ms"),
+        Figure(f"{prefix}driver_ms", f"the driver's part of it, pin and write{of}", "ms"),
+        Figure(f"{prefix}driver_share", f"the driver's part in % of a batch{of}", "%"),
+    )
+
+
+ROWS = (
+    Rows(
+        "scaling_cores",
+        "Scaling: one core and two, `rules10`",
+        "A backlog as above. The detector with all its processes may use one core of the machine and runs one task at "
+        "a time; then two cores and two tasks. The broker may use all cores in both cases.",
+        (
+            *_figures("one_", ", one core"),
+            *_figures("two_", ", two cores"),
+            Figure("speed_up", "two cores / one core", ""),
+        ),
+        _measure_cores,
+    ),
+)
