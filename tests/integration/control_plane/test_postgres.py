@@ -16,15 +16,19 @@ import pytest
 from sqlalchemy import create_engine, event, text
 from sqlalchemy.exc import DBAPIError
 
+from fraud_ops.alarms import Alarm, RaisedAlarm
 from fraud_ops.control_plane.domain.case_models import CaseOutcome, CaseSearch, CaseStatus
 from fraud_ops.control_plane.domain.errors import LeadershipLost, StoreBusy, Unavailable
 from fraud_ops.control_plane.domain.lifecycle import StateName
+from fraud_ops.control_plane.service.alarm_log import recent_alarms, record_alarm
 from fraud_ops.control_plane.service.alerts.index import AlertIndex
+from fraud_ops.control_plane.service.labels.snapshot import LabelFile
 from fraud_ops.control_plane.settings import ControlPlaneSettings
 from fraud_ops.control_plane.store import database as database_module
 from fraud_ops.control_plane.store import locks
 from fraud_ops.control_plane.store.database import SCHEMA, Database
 from fraud_ops.control_plane.sync.drift import compare, store_side
+from fraud_rules.batch.whatif.labels import read_label_lines
 from tests.support.control_plane.alerts import alert
 from tests.support.control_plane.memory_log import MemoryLog
 from tests.support.control_plane.scene import ADA, ANN, RULE, Scene, rule_input
@@ -149,6 +153,39 @@ def test_cases_are_listed_changed_and_marked(scene: Scene) -> None:
     following = cases.page(search, 9).cases[-1]
     assert (following.entity_value, following.alerts) == (first.entity_value, 2)
     assert [each.case_id for each in cases.detail(following.case_id).same_entity] == [first.case_id]
+
+
+def test_labels_and_alarms_are_saved(scene: Scene, tmp_path: Path) -> None:
+    with scene.database.writing() as session:
+        AlertIndex(ALERT_SCHEMA).add(session, [alert(1, shadow=True)])
+        for _ in range(2):
+            record_alarm(session, RaisedAlarm(Alarm("STALLED", "detector", "no batch", part="")), scene.clock())
+    assert [(row.name, row.count) for row in recent_alarms(scene.database)] == [("STALLED", 2)]
+    scene.service.mark(ANN, alert(1).facts.alert_id, 1, 3, "FRAUD")
+    lines = "".join(f"{number},FRAUD\n" for number in (7, *range(1, 3_000), 7))
+    for _ in range(2):
+        scene.clock.now_ms += 1_000
+        assert scene.service.labels.upload(ANN, "x.csv", "csv", "transactionId,label\n" + lines).fraud == 2_999
+    assert [each.fraud for each in scene.service.labels.counts()] == [1, 2_999, 0]
+    file = LabelFile(scene.database, tmp_path).refresh()
+    assert file is not None
+    read = read_label_lines(file, ALERT_SCHEMA)
+    assert [line.source.value for line in read.lines[:2]] == ["mark", "file"]
+    assert len(read.lines) == 3_000
+
+
+def test_an_approver_sees_the_newest_verdict_of_a_shadow_alert(scene: Scene) -> None:
+    detail = scene.service.create(ANN, rule_input(ruleId=1))
+    detail = scene.service.change_state(ANN, 1, detail.row.revision, StateName.SHADOW)
+    found = alert(scene.clock.now_ms // 1_000 + 1, 1, shadow=True, triggeringEvent={"transactionId": 11})
+    with scene.database.writing() as session:
+        AlertIndex(ALERT_SCHEMA).add(session, [found])
+    scene.service.mark(ANN, found.facts.alert_id, 1, 3, "NOT_FRAUD")
+    scene.clock.now_ms += 10_000
+    scene.service.labels.upload(ANN, "x.csv", "csv", "transactionId,label\n11,FRAUD\n")
+    scene.another(four_eyes=True).change_state(ANN, 1, detail.row.revision, StateName.ACTIVE)
+    _, shadow = scene.service.approval_figures(scene.service.approvals().items[0].id)
+    assert shadow is not None and (shadow.alerts, shadow.fraud, shadow.not_fraud) == (1, 1, 0)
 
 
 def test_many_rules_arrive_at_once(scene: Scene) -> None:
