@@ -148,7 +148,10 @@ def test_a_rollback_to_force_needs_the_right_to_force(service: ControlService) -
     assert pending(service.rollback(PAT, 1, service.rule(1).row.revision, forced).row.pending).document["force"] is True
 
 
-SINCE_VERSION_5 = ("alerts", "alert_values", "saved_searches", "cases", "case_events", "subscriptions", "deliveries")
+SINCE_VERSION_5 = (
+    "alerts", "alert_values", "saved_searches", "cases", "case_events", "subscriptions", "deliveries", "alarms",
+    "labels",
+)  # fmt: skip
 
 
 def test_a_store_of_the_first_version_gets_its_contributors(scene: Scene) -> None:
