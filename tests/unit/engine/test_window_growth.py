@@ -92,6 +92,13 @@ def test_a_batch_grows_the_events_once() -> None:
     assert growing.events == [70_000, 110_000]
 
 
+def test_ranges_that_key_rows_have_left_are_used_again() -> None:
+    growing, keys, batches = Growing(), 2_000, 40
+    for _ in range(batches):
+        growing.accept(np.arange(keys))
+    assert len(growing.state._view.state.pool) < 1.8 * keys * batches
+
+
 def test_a_compaction_inside_a_batch_keeps_the_strings_of_its_rows() -> None:
     keys = 1_500
     texts = [*(f"first {i}" for i in range(keys)), *(f"second {i % 300}" for i in range(keys))]

@@ -245,6 +245,9 @@ class GroupingState:
             return True
         elif need == at.NEED_EVENTS and 2 * int(np.count_nonzero(self._live_mask())) <= self.retained_rows:
             key_rows.trim(self._view.state, self._view.measure_arrays, np.empty(self.retained_rows, dtype=np.int64))
+        elif need == at.NEED_POOL and self._has_unused_ranges():
+            slots = self._view.state.slots[: self.header[at.H_SLOTS], at.S_BASE]
+            key_rows.pack(self._view.state, self._view.measure_arrays, np.argsort(slots))
         else:
             self._view.grow(need, rows)
         return False
@@ -255,6 +258,11 @@ class GroupingState:
         if slots >= _SCATTERED_ABOVE and 2 * int(key_rows.count_idle_slots(self._view.state)) > slots:
             return True
         return int(self.header[at.H_POOL]) > 8 * self.retained_rows + _SCATTERED_ABOVE
+
+    def _has_unused_ranges(self) -> bool:
+        """Whether a quarter of the pool would be free without the ranges that key rows have left, and without expired
+        rows."""
+        return 4 * int(key_rows.count_packed_rows(self._view.state)) < 3 * int(self.header[at.H_POOL])
 
     def rows(self) -> TransactionBatch:
         """The retained rows that still count, in arrival order. Their partitions and offsets are 0, because the state

@@ -25,7 +25,7 @@ from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.runtime.file_lock import FileLock
 
 _VERSION, _DIGEST, _OPEN, _SHAPE = range(4)
-LAYOUT = 4
+LAYOUT = 5
 """The version of the array layout. Increment it when arrays change their meaning: older views are then rebuilt."""
 
 _STATE_PREFIX = "cell-"

@@ -1,6 +1,7 @@
 """Finds the largest or smallest value of a run of rows, by blocks of 16, 256 and 4,096 rows over the pool.
 
-The rows of a key start at a multiple of their capacity (or of 4,096) in the pool, so that a block never spans two keys.
+A key uses blocks of a size if its range has room for four of them. The start of the range and its length are multiples
+of the widest of these sizes, so that a block never spans two keys.
 A row that does not count holds `IDLE`, which loses every comparison.
 """
 
@@ -14,6 +15,22 @@ from fraud_rules.engine.window.layout import S_BASE, S_CAP, S_TAIL
 
 IDLE = np.iinfo(np.int64).max
 """The value of a row that does not count. It loses every comparison."""
+
+
+FROM_16 = 64
+"""The capacity from which a range uses blocks of 16 rows."""
+FROM_256 = 1_024
+FROM_4096 = 16_384
+
+
+@inlined
+def widest_block(cap: int) -> int:
+    """The size of the widest blocks that a range of this capacity uses; 1 without blocks."""
+    if cap < FROM_16:
+        return 1
+    if cap < FROM_256:
+        return 16
+    return 256 if cap < FROM_4096 else 4096
 
 
 @inlined
@@ -43,15 +60,15 @@ def _fill_idle(values: Ints, first: int, end: int) -> None:
 @compiled
 def refresh(state: StateArrays, base: int, cap: int, first: int, tail: int) -> None:
     """Recompute the blocks of a key's rows after its leaves changed from offset `first` on."""
-    if cap < 16 or tail == 0:
+    if cap < FROM_16 or tail == 0:
         return
     last = base + tail - 1
     _fill_idle(state.leaves, last + 1, ((last >> 4) + 1) << 4)
     _rebuild(state.blocks_16, state.leaves, (base + first) >> 4, last >> 4)
-    if cap >= 256:
+    if cap >= FROM_256:
         _fill_idle(state.blocks_16, (last >> 4) + 1, ((last >> 8) + 1) << 4)
         _rebuild(state.blocks_256, state.blocks_16, (base + first) >> 8, last >> 8)
-    if cap >= 4096:
+    if cap >= FROM_4096:
         _fill_idle(state.blocks_256, (last >> 8) + 1, ((last >> 12) + 1) << 4)
         _rebuild(state.blocks_4096, state.blocks_256, (base + first) >> 12, last >> 12)
 
@@ -61,11 +78,11 @@ def append(state: StateArrays, at: int, cap: int) -> None:
     """Add the row at pool position `at` to its blocks. It must be the newest row of its key, and not start a block."""
     for m in range(state.leaves.shape[1]):
         value = state.leaves[at, m]
-        if cap >= 16:
+        if cap >= FROM_16:
             state.blocks_16[at >> 4, m] = min(state.blocks_16[at >> 4, m], value)
-        if cap >= 256:
+        if cap >= FROM_256:
             state.blocks_256[at >> 8, m] = min(state.blocks_256[at >> 8, m], value)
-        if cap >= 4096:
+        if cap >= FROM_4096:
             state.blocks_4096[at >> 12, m] = min(state.blocks_4096[at >> 12, m], value)
 
 
@@ -84,13 +101,13 @@ def best_of(state: StateArrays, m: int, base: int, cap: int, first: int, last: i
     end_4096 = end | open_end
     best = IDLE
     while at <= end:
-        if cap >= 4096 and at & 4095 == 0 and at + 4095 <= end_4096:
+        if cap >= FROM_4096 and at & 4095 == 0 and at + 4095 <= end_4096:
             best = min(best, state.blocks_4096[at >> 12, m])
             at += 4096
-        elif cap >= 256 and at & 255 == 0 and at + 255 <= end_256:
+        elif cap >= FROM_256 and at & 255 == 0 and at + 255 <= end_256:
             best = min(best, state.blocks_256[at >> 8, m])
             at += 256
-        elif cap >= 16 and at & 15 == 0 and at + 15 <= end_16:
+        elif cap >= FROM_16 and at & 15 == 0 and at + 15 <= end_16:
             best = min(best, state.blocks_16[at >> 4, m])
             at += 16
         else:

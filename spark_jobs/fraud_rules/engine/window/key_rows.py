@@ -110,17 +110,16 @@ def insert_offset(state: StateArrays, slot: int, time: int) -> int:
 @inlined
 def align(position: int, cap: int) -> int:
     """The first valid start of a range at or after `position`, so that blocks never span two ranges."""
-    unit = min(cap, 4096)
+    unit = extremes.widest_block(cap)
     return (position + unit - 1) // unit * unit
 
 
 @inlined
 def capacity_for(rows: int) -> int:
-    """The capacity of a range for this many rows and half as many more: a power of two."""
-    cap = SMALLEST
-    while cap < rows + (rows >> 1) + 1:
-        cap *= 2
-    return cap
+    """The capacity of a range for this many rows and a quarter more: a multiple of SMALLEST and of its widest block."""
+    cap = rows + (rows >> 2) + 2
+    unit = max(extremes.widest_block(cap), SMALLEST)
+    return (cap + unit - 1) // unit * unit
 
 
 @compiled
@@ -132,8 +131,7 @@ def make_room(state: StateArrays, measures: MeasureArrays, slot: int, rows: int)
     base = state.slots[slot, S_BASE]
     cap = state.slots[slot, S_CAP]
     tail = state.slots[slot, S_TAIL]
-    bound = state.header[H_BOUND]
-    expired = first_at_or_after(state.pool, base, 0, tail, bound) if bound != NONE else 0
+    expired = _count_expired(state, slot)
     new_cap = max(capacity_for(tail - expired + rows - 1), cap)
     target = base
     if new_cap > cap:
@@ -144,6 +142,52 @@ def make_room(state: StateArrays, measures: MeasureArrays, slot: int, rows: int)
     multiset.remove_expired(state, measures, slot, expired)
     _relocate(state, measures, slot, target, new_cap, expired)
     return True
+
+
+@inlined
+def _count_expired(state: StateArrays, slot: int) -> int:
+    """Count the rows of a slot before the retention bound."""
+    bound = state.header[H_BOUND]
+    if bound == NONE:
+        return 0
+    return first_at_or_after(state.pool, state.slots[slot, S_BASE], 0, state.slots[slot, S_TAIL], bound)
+
+
+@inlined
+def _packed_capacity(state: StateArrays, slot: int, expired: int) -> int:
+    """The capacity of a slot's range after `pack`."""
+    rows = state.slots[slot, S_TAIL] - expired
+    return min(capacity_for(rows), state.slots[slot, S_CAP]) if rows > 0 else 0
+
+
+@compiled
+def count_packed_rows(state: StateArrays) -> int:
+    """The sum of the capacities of all ranges after `pack`."""
+    total = 0
+    for slot in range(state.header[H_SLOTS]):
+        if state.slots[slot, S_CAP] > 0:
+            total += _packed_capacity(state, slot, _count_expired(state, slot))
+    return total
+
+
+@compiled
+def pack(state: StateArrays, measures: MeasureArrays, order: Ints) -> None:
+    """Move all ranges down over the unused rows between them, without their expired rows. `order` has the slots by
+    their S_BASE.
+
+    A range that moves overlaps no range after it: it starts at or before its old place, and it never grows.
+    """
+    end = 0
+    for k in range(order.shape[0]):
+        slot = order[k]
+        if state.slots[slot, S_CAP] > 0:
+            expired = _count_expired(state, slot)
+            cap = _packed_capacity(state, slot, expired)
+            target = align(end, cap)
+            multiset.remove_expired(state, measures, slot, expired)
+            _relocate(state, measures, slot, target, cap, expired)
+            end = target + cap
+    state.header[H_POOL] = end
 
 
 @compiled
