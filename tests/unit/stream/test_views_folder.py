@@ -8,8 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.errors import ConfigError, StorageFull
+from fraud_rules.kafka.connection import KafkaConnection
+from fraud_rules.stream.worker.context import WorkerContext
 from fraud_rules.stream.worker.views import OWNER, check_views_disk, sweep_views, view_folder
+from tests.support.conformance import load_schema
 from tests.support.small_disk import small_disk
 
 
@@ -27,6 +31,14 @@ def test_views_of_present_or_remote_checkpoints_stay(host: Path) -> None:
     sweep_views()
     assert all(folder.is_dir() for folder in kept)
     assert len(set(kept)) == len(kept)
+
+
+def test_results_of_warm_ups_with_the_same_rows_are_prepared_in_folders_of_their_own(host: Path) -> None:
+    """While a batch moves the arrays of one of them, a task may write those of the other."""
+    kafka = KafkaConnection("localhost:9092")
+    context = WorkerContext(load_schema("default"), DetectorSettings(), kafka, str(host), tasks=1, state_partitions=1)
+    folders = [context.prepared_folder(offset, "digest", key_group) for offset in (3, 5) for key_group in (0, 1)]
+    assert len(set(folders)) == len(folders)
 
 
 @pytest.mark.parametrize("form", ["file:{}", "file://{}", "{}"])

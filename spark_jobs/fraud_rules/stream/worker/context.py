@@ -113,7 +113,7 @@ class WorkerContext:
         from fraud_rules.engine.prepared import PreparedHistory
         from fraud_rules.engine.warm_up import WarmHistory
 
-        prepared = PreparedHistory.find(self.prepared_folder(ref.digest, key_group))
+        prepared = PreparedHistory.find(self.prepared_folder(ref.offset, ref.digest, key_group))
         if prepared is None:
             return self.warm_history(ref.offset, ref.digest, key_group)
         return WarmHistory.of_prepared(prepared, lambda: self.warm_history(ref.offset, ref.digest, key_group).rows)
@@ -122,10 +122,15 @@ class WorkerContext:
         """The result of a warm-up for a key group, read from the topic. Raises StateDamaged, BrokerUnavailable."""
         return _history(self.warm_up_log, offset, digest, key_group)
 
-    def prepared_folder(self, digest: str, key_group: int) -> Path:
-        """The folder of this host for the history of a key group that this start has prepared. `digest` is that of the
-        result."""
-        return _prepared(self.checkpoint, self.settings.views_folder) / self.start / digest / f"key-group-{key_group}"
+    def prepared_folder(self, offset: int, digest: str, key_group: int) -> Path:
+        """The folder of this host for the history of a key group that this start has prepared. `offset` and `digest`
+        name the result.
+
+        Two requests of a grouping can have results with the same rows and thus the same digest. While a batch adds
+        the first result, a task may prepare the second.
+        """
+        folder = _prepared(self.checkpoint, self.settings.views_folder) / self.start
+        return folder / f"{offset}-{digest}" / f"key-group-{key_group}"
 
     def discard_prepared(self) -> None:
         """Remove all prepared histories of this host."""
