@@ -78,11 +78,12 @@ chaos: setup ## 200 kills of driver, workers and broker under load (prints its s
 
 .PHONY: conformance
 conformance: setup ## run every conformance case and bad input through a running detector (minutes)
-	$(BIN)/pytest tests/integration/test_conformance_stream.py tests/integration/test_bad_input.py $(ARGS)
+	$(BIN)/pytest tests/integration/streams/test_conformance_stream.py tests/integration/test_bad_input.py $(ARGS)
 
 .PHONY: oracle-long
-oracle-long: setup ## compare kernel and oracle on 2,000 generated streams (FRAUD_STREAMS, FRAUD_SEED)
-	FRAUD_STREAMS=$${FRAUD_STREAMS:-2000} $(BIN)/pytest --timeout 0 tests/unit/engine/test_kernel_against_oracle.py $(ARGS)
+oracle-long: setup ## compare kernel, nightly job and running detector with the oracle on 2,000 generated streams (FRAUD_STREAMS, FRAUD_SEED)
+	FRAUD_STREAMS=$${FRAUD_STREAMS:-2000} $(BIN)/pytest --timeout 0 tests/unit/engine/test_kernel_against_oracle.py \
+		tests/unit/batch/test_parity_kernel.py tests/unit/batch/test_parity_archive.py tests/integration/streams/test_generated_streams.py $(ARGS)
 
 .PHONY: fuzz
 fuzz: setup ## parse a million random records and 100,000 random rules (FUZZ_RECORDS, FUZZ_RULES, FUZZ_SEED)
