@@ -1,24 +1,29 @@
-"""The folder of the archive, and the day that a run evaluates."""
+"""The place of the archive, and the day that a run evaluates."""
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from airflow.sdk import Variable
 
 from fraud_rules.configuration.project import Project
 from fraud_rules.model.day import Day
 
-__all__ = ["ARCHIVE_VARIABLE", "archive_folder", "day_of"]
+if TYPE_CHECKING:
+    from fraud_rules.batch.archive.store import ArchiveStore
+
+__all__ = ["ARCHIVE_VARIABLE", "archive_store", "day_of"]
 
 ARCHIVE_VARIABLE = "fraud_archive"
-"""The Airflow variable with the archive's folder. The default is var/archive of the project."""
+"""The Airflow variable with the archive's folder or `s3://BUCKET/PREFIX`. The default is var/archive of the project."""
 
 
-def archive_folder() -> Path:
-    """The archive's folder. Raises ConfigError if there is no project."""
+def archive_store() -> ArchiveStore:
+    """The archive. Raises ConfigError if there is no project, or if the variable names no place of an archive."""
+    from fraud_rules.batch.archive.store import ArchiveStore
+
     named = Variable.get(ARCHIVE_VARIABLE, default=None)
-    return Path(named) if named else Project.find().var / "archive"
+    return ArchiveStore.at(named or str(Project.find().var / "archive"))
 
 
 def day_of(text: str) -> Day:

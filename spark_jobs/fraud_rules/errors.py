@@ -208,6 +208,12 @@ class ArchiveDamaged(FraudError):
     exit_code = 21
 
 
+class ArchiveUnreachable(FraudError):
+    """The object store of the archive does not answer, or refuses the access. Nothing is lost; run the job again."""
+
+    exit_code = 64
+
+
 class ArchiveBusy(FraudError):
     """Another run is archiving into the same folder."""
 

@@ -9,7 +9,6 @@ import pytest
 from pyspark.sql import SparkSession
 
 from fraud_ops.hooks.checkpoint import CheckpointHook
-from fraud_rules.batch.archive.store import ArchiveStore
 from fraud_rules.configuration.project import Project
 from fraud_rules.errors import ConfigError
 from fraud_rules.spark.session import SparkOptions, build_session, check_options
@@ -59,6 +58,6 @@ def test_a_checkpoint_is_a_path_or_a_uri_of_a_file(checkpoint: str, path: str) -
 @pytest.mark.parametrize("place", ["s3a://b/c", "s3://b/c", "hdfs://n/c", "hdfs:/c", "gs://b/c"])
 def test_an_object_store_is_refused_by_name(project: Project, place: str) -> None:
     options = SparkOptions(place, project.jars / "connector")
-    for opened in (lambda: check_options(options), lambda: ArchiveStore.at(place), lambda: CheckpointHook(place)):
+    for opened in (lambda: check_options(options), lambda: CheckpointHook(place)):
         with pytest.raises(ConfigError, match=rf"{place}.*all hosts mount"):
             opened()

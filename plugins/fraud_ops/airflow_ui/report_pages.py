@@ -5,15 +5,17 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from fastapi import Depends, FastAPI, HTTPException
 from fastapi.responses import Response
 
+from fraud_rules.batch.archive.place import ArchivePath, archive_path
+from fraud_rules.batch.archive.store import unreachable_named
 from fraud_rules.configuration.project import Project
+from fraud_rules.errors import ArchiveUnreachable
 
-__all__ = ["archive_folder", "create_app"]
+__all__ = ["archive_root", "create_app"]
 
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 _NAME = re.compile(r"[0-9T.]{15,20}-rule-\d{1,12}")
@@ -32,27 +34,33 @@ def create_app(viewer: Callable[..., Any]) -> FastAPI:
 
 def _night(day: str, file: str) -> Response:
     """The report of a day, or its numbers."""
-    return _file(_DAY, day, Path("reevaluation", f"day={day}"), file)
+    return _file(_DAY, day, f"reevaluation/day={day}", file)
 
 
 def _whatif(name: str, file: str) -> Response:
     """The report of a what-if, or its numbers."""
-    return _file(_NAME, name, Path("whatif", name), file)
+    return _file(_NAME, name, f"whatif/{name}", file)
 
 
-def _file(shape: re.Pattern[str], name: str, folder: Path, file: str) -> Response:
-    path = archive_folder() / folder / file
-    if not shape.fullmatch(name) or file not in _KINDS or not path.is_file():
+def _file(shape: re.Pattern[str], name: str, folder: str, file: str) -> Response:
+    if not shape.fullmatch(name) or file not in _KINDS:
         raise HTTPException(404, "no such report")
-    return Response(path.read_bytes(), headers={**_POLICY, "Content-Type": _KINDS[file]})
+    path = archive_root() / folder / file
+    try:
+        with unreachable_named(path):
+            content = path.read_bytes()
+    except ArchiveUnreachable as error:
+        raise HTTPException(503, str(error)) from error
+    except OSError as error:
+        raise HTTPException(404, "no such report") from error
+    return Response(content, headers={**_POLICY, "Content-Type": _KINDS[file]})
 
 
-def archive_folder() -> Path:
-    """The folder that tasks use. The API server cannot read variables as tasks do, but has the same environment."""
+def archive_root() -> ArchivePath:
+    """The place that tasks use. The API server cannot read variables as tasks do, but has the same environment."""
     named = os.environ.get("AIRFLOW_VAR_FRAUD_ARCHIVE")
-    if named:
-        return Path(named)
-    from airflow.models.variable import Variable
+    if not named:
+        from airflow.models.variable import Variable
 
-    stored = Variable.get("fraud_archive", default_var=None)
-    return Path(stored) if stored else Project.find().var / "archive"
+        named = Variable.get("fraud_archive", default_var=None)
+    return archive_path(named or str(Project.find().var / "archive"))

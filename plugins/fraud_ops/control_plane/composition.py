@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 
 from fraud_ops.alarms import Alarm, RaisedAlarm
 from fraud_ops.control_plane.domain.notification_models import ReceiverShown
@@ -44,6 +43,7 @@ from fraud_ops.control_plane.watch.rule_changes import ChangesWatch
 from fraud_ops.control_plane.watch.store_watch import Checks, StoreWatch
 from fraud_ops.hooks.observer import DetectorObserver
 from fraud_ops.notifications import Receiver
+from fraud_rules.batch.archive.place import ArchivePath
 from fraud_rules.batch.entity.server import EntitySource
 from fraud_rules.configuration.project import Project
 from fraud_rules.configuration.settings import DetectorSettings
@@ -73,7 +73,7 @@ class Environment:
 
     project: Project
     kafka: KafkaConnection
-    archive: Path
+    archive: ArchivePath
     alarm: Callable[[Alarm], Sequence[str]]
     """Sends an alarm and returns the names of the connections that accepted it. Raises nothing."""
     settings: ControlPlaneSettings | None = None

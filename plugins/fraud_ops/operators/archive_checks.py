@@ -9,7 +9,7 @@ from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import DagRunTriggerException
 
 from fraud_ops.airflow_ui.links import Runbook
-from fraud_ops.archive_place import archive_folder
+from fraud_ops.archive_place import archive_store
 from fraud_ops.error_mapping import airflow_errors
 from fraud_ops.hooks.connections import KAFKA, connection, kafka_of
 from fraud_rules.runtime.clock import now_ms
@@ -33,7 +33,6 @@ class ArchiveAheadOperator(BaseOperator):
         """Return, by topic, the share of its retention that has passed since the archive was complete."""
         from fraud_rules.batch.archive.ahead import used_share
         from fraud_rules.batch.archive.archive_lag import check_kept
-        from fraud_rules.batch.archive.store import ArchiveStore
         from fraud_rules.configuration.project import Project
         from fraud_rules.configuration.settings import DetectorSettings
         from fraud_rules.errors import ArchiveBehind
@@ -42,7 +41,7 @@ class ArchiveAheadOperator(BaseOperator):
         with airflow_errors(context):
             project = Project.find()
             settings = DetectorSettings.load(project.config / "detector.yaml")
-            manifest = ArchiveStore(archive_folder()).latest()
+            manifest = archive_store().latest()
             check_kept(kafka_of(connection(self.kafka_conn_id)), settings.topics, manifest)
             retention = {topic.name: topic.retention_ms for topic in load_topics(project.config / "topics.yaml")}
             shares = used_share(manifest, retention, now_ms())
@@ -62,7 +61,6 @@ class DaysDueOperator(BaseOperator):
 
     def execute(self, context: Context) -> list[dict[str, Any]]:
         """Return each day with the time of its last evaluation, in epoch ms."""
-        from fraud_rules.batch.archive.store import ArchiveStore
         from fraud_rules.batch.reevaluation.run import days_due
         from fraud_rules.configuration.project import Project
         from fraud_rules.configuration.settings import DetectorSettings
@@ -74,7 +72,7 @@ class DaysDueOperator(BaseOperator):
             config = Project.find().config
             settings = DetectorSettings.load(config / "detector.yaml")
             schema = TransactionSchema.load(config / "schema.yaml")
-            due = days_due(ArchiveStore(archive_folder()), schema, settings)
+            due = days_due(archive_store(), schema, settings)
         self.log.info("days to evaluate again: %s", ", ".join(result.day for result in due) or "none")
         return [{"day": result.day, "evaluated_ms": result.evaluated_ms} for result in due]
 

@@ -18,7 +18,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException, Airfl
 
 from fraud_ops.airflow_ui.links import Runbook, publish_runbook
 from fraud_ops.airflow_ui.report_links import Report, report_path
-from fraud_ops.archive_place import archive_folder, day_of
+from fraud_ops.archive_place import archive_store, day_of
 from fraud_ops.error_mapping import airflow_errors
 from fraud_ops.hooks.connections import KAFKA, SPARK, connection, kafka_of, master_of
 from fraud_rules.configuration.project import Project
@@ -106,7 +106,7 @@ class SparkJobOperator(SparkSubmitOperator):
 
     def _places(self, kafka: KafkaConnection, master: str) -> list[str]:
         """The arguments that say where the script reads and writes."""
-        return ["--bootstrap", kafka.bootstrap, "--archive", str(archive_folder()), "--master", master]
+        return ["--bootstrap", kafka.bootstrap, "--archive", str(archive_store().root), "--master", master]
 
 
 class ArchiveOperator(SparkJobOperator):
@@ -118,10 +118,9 @@ class ArchiveOperator(SparkJobOperator):
     def execute(self, context: Context) -> None:
         """Run the archive job and push the state of the archive as XCom `standing`."""
         super().execute(context)
-        from fraud_rules.batch.archive.store import ArchiveStore
 
         with airflow_errors(context):
-            manifest = ArchiveStore(archive_folder()).latest()
+            manifest = archive_store().latest()
         standing = {
             "version": manifest.version,
             "transactions": manifest.transactions,
@@ -151,11 +150,10 @@ class ReevaluateOperator(SparkJobOperator):
         only = ["--report-only"] if self.report_only in ("True", "true") else []
         self.arguments = ["--day", str(day), *only]
         super().execute(context)
-        from fraud_rules.batch.archive.store import ArchiveStore
         from fraud_rules.batch.reevaluation.daystore import DayStore
 
         with airflow_errors(context):
-            result = DayStore(ArchiveStore(archive_folder())).result(day)
+            result = DayStore(archive_store()).result(day)
         assert result is not None, "a successful job has saved its result"
         context["ti"].xcom_push(key=Report().xcom_key, value=report_path("nights", str(day)))
         summary = _summary(result)
@@ -240,7 +238,7 @@ class WhatIfOperator(BaseOperator):
 
     def _command(self) -> list[str]:
         rule = self._rule()
-        options = {"days": self.days, "until": self.until, "limits": self.limits, "archive": str(archive_folder())}
+        options = {"days": self.days, "until": self.until, "limits": self.limits, "archive": str(archive_store().root)}
         arguments = [f"--{name}={value}" for name, value in options.items() if value]
         return [sys.executable, "-m", "fraud_rules.cli", "whatif", "--json", *arguments, "--", rule]
 

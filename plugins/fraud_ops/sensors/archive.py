@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import BaseSensorOperator
 
 from fraud_ops.airflow_ui.links import Runbook
-from fraud_ops.archive_place import archive_folder, day_of
+from fraud_ops.archive_place import archive_store, day_of
 from fraud_ops.error_mapping import airflow_errors
 from fraud_rules.runtime.clock import now_ms
 
@@ -30,14 +30,13 @@ class DayArchivedSensor(BaseSensorOperator):
 
     def poke(self, context: Context) -> bool:
         """Check once."""
-        from fraud_rules.batch.archive.store import ArchiveStore
         from fraud_rules.configuration.project import Project
         from fraud_rules.configuration.settings import DetectorSettings
 
         with airflow_errors(context):
             day = day_of(self.day)
             settings = DetectorSettings.load(Project.find().config / "detector.yaml")
-            reached_ms = ArchiveStore(archive_folder()).latest().complete_until_ms
+            reached_ms = archive_store().latest().complete_until_ms
         settled_ms = day.end_ms + settings.max_out_of_orderness_ms
         self.log.info("%s is complete at %d, the archive reaches to %d", day, settled_ms, reached_ms)
         return reached_ms >= settled_ms or now_ms() < day.end_ms

@@ -26,7 +26,8 @@ def load(
         list[Path] | None, typer.Argument(help="JSON Lines, CSV or Parquet.", show_default="the archive's files")
     ] = None,
     archive: Annotated[
-        Path | None, typer.Option("--archive", help="Send the transactions of the archive in this folder.")
+        str | None,
+        typer.Option("--archive", help="Send the transactions of the archive in this folder or s3://BUCKET/PREFIX."),
     ] = None,
     since: Annotated[
         str | None, typer.Option("--since", help="First event day of the archive to send.", show_default="the first")
@@ -54,9 +55,9 @@ def load(
     require_broker(kafka)
     context = load_context()
     topic = context.settings.topics.transactions
-    files = _files_to_load(files or [], archive, since)
-    name = load_name(files)
     with tempfile.TemporaryDirectory(prefix="fraud-load-") as folder:
+        files = _files_to_load(files or [], archive, since, Path(folder))
+        name = load_name(files)
         history = OrderedHistory(Path(folder), context.schema, context.settings, now_ms())
         for file in files:
             history.add(history_records(file, context.schema))
@@ -72,8 +73,11 @@ def load(
         print(f"  {count} of them are unreadable, so the detector quarantines them: {reason}")
 
 
-def _files_to_load(files: list[Path], archive: Path | None, since: str | None) -> list[Path]:
-    """The given files, or those of the archive. Raises InputInvalid unless the caller names exactly one of both."""
+def _files_to_load(files: list[Path], archive: str | None, since: str | None, copies: Path) -> list[Path]:
+    """The given files, or those of the archive, with copies of the files of an object store.
+
+    Raises InputInvalid unless the caller names exactly one of both.
+    """
     from fraud_rules.batch.archive.restoring import archived_transactions
     from fraud_rules.batch.archive.store import ArchiveStore
     from fraud_rules.model.day import Day
@@ -82,7 +86,7 @@ def _files_to_load(files: list[Path], archive: Path | None, since: str | None) -
         raise InputInvalid("name either files, or --archive with an optional --since")
     if archive is None:
         return files
-    return archived_transactions(ArchiveStore(archive), None if since is None else Day.parse(since))
+    return archived_transactions(ArchiveStore.at(archive), copies, None if since is None else Day.parse(since))
 
 
 def load_name(files: list[Path]) -> str:

@@ -11,7 +11,10 @@ from fraud_rules.cli.configured import load_context
 from fraud_rules.cli.options import Kafka
 from fraud_rules.runtime.clock import now_ms
 
-Archive = Annotated[Path | None, typer.Option("--archive", help="Folder of the archive.", show_default="var/archive")]
+Archive = Annotated[
+    str | None,
+    typer.Option("--archive", help="Folder of the archive, or s3://BUCKET/PREFIX.", show_default="var/archive"),
+]
 Master = Annotated[str, typer.Option(help="Spark's master.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 
@@ -47,7 +50,7 @@ def archive(
     from fraud_rules.cli.display.output import print_json
 
     here = load_context()
-    store = ArchiveStore(folder or here.project.var / "archive")
+    store = ArchiveStore.at(folder or str(here.project.var / "archive"))
     jars = here.project.jars / "connector"
     result = run(ArchiveJob(store, here.settings, here.schema, kafka, jars, master, accept_loss=accept_loss))
     if as_json:
@@ -80,7 +83,7 @@ def import_files(
     from fraud_rules.cli.display.output import print_json
 
     here = load_context()
-    store = ArchiveStore(folder or here.project.var / "archive")
+    store = ArchiveStore.at(folder or str(here.project.var / "archive"))
     for file in files:
         result = import_file(file, store, here.schema, here.settings, now_ms())
         if as_json:
@@ -125,7 +128,7 @@ def reevaluate(
     here = load_context()
     options = DayOptions(
         Day.parse(day),
-        ArchiveStore(folder or here.project.var / "archive"),
+        ArchiveStore.at(folder or str(here.project.var / "archive")),
         here.settings,
         here.schema,
         incomplete_history=incomplete_history,
@@ -164,7 +167,7 @@ def warm_up(
     from fraud_rules.cli.display.output import print_json
 
     here = load_context()
-    store = ArchiveStore(folder or here.project.var / "archive")
+    store = ArchiveStore.at(folder or str(here.project.var / "archive"))
     result = run(WarmUpJob(store, here.settings, here.schema, kafka, here.project.jars / "connector", master))
     if as_json:
         print_json(result)

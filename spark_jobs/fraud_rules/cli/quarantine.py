@@ -29,7 +29,10 @@ Since = Annotated[
 ]
 Reasons = Annotated[list[str], typer.Option("--reason", help="Only records with this reason; may be repeated.")]
 Archive = Annotated[
-    Path | None, typer.Option("--archive", help="Read the archive in this folder.", show_default="read the topic")
+    str | None,
+    typer.Option(
+        "--archive", help="Read the archive in this folder or s3://BUCKET/PREFIX.", show_default="read the topic"
+    ),
 ]
 
 
@@ -125,14 +128,14 @@ def replay(
 
 
 def _records(
-    kafka: KafkaConnection, archive: Path | None, selection: QuarantineSelection
+    kafka: KafkaConnection, archive: str | None, selection: QuarantineSelection
 ) -> Iterator[QuarantinedRecord]:
     from fraud_rules.batch.archive.quarantine import archived_quarantine
     from fraud_rules.batch.archive.store import ArchiveStore
     from fraud_rules.logs.quarantine import read_quarantine
 
     if archive is not None:
-        return selection.select(archived_quarantine(ArchiveStore(archive), selection.since_ms))
+        return selection.select(archived_quarantine(ArchiveStore.at(archive), selection.since_ms))
     return selection.select(read_quarantine(kafka, load_context().settings.topics.quarantine, selection.since_ms))
 
 

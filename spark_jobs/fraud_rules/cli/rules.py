@@ -172,7 +172,9 @@ def control(
 @app.command()
 def restore(
     kafka: Kafka,
-    archive: Annotated[Path, typer.Option("--archive", help="Folder of the archive.", show_default=False)],
+    archive: Annotated[
+        str, typer.Option("--archive", help="Folder of the archive, or s3://BUCKET/PREFIX.", show_default=False)
+    ],
 ) -> None:
     """Write the archived rule log to an empty rule log, after the loss of Kafka.
 
@@ -190,7 +192,7 @@ def restore(
     from fraud_rules.kafka.record_writer import append_records
 
     require_broker(kafka)
-    records, topic = archived_rules(ArchiveStore(archive)), load_context().settings.topics.rules
+    records, topic = archived_rules(ArchiveStore.at(archive)), load_context().settings.topics.rules
     present = [(record.key, record.value) for each in read_topic(kafka, topic).values() for record in each]
     if present != records[: len(present)]:
         raise InputInvalid(f"{topic} has other records than {archive}: a restore needs an empty rule log")

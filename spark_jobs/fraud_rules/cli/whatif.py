@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -11,6 +12,7 @@ from fraud_rules.cli.configured import load_context
 from fraud_rules.cli.nightly import Archive, AsJson
 
 if TYPE_CHECKING:
+    from fraud_rules.batch.archive.store import ArchiveStore
     from fraud_rules.batch.whatif.result import WhatIfResult
 
 MOST_SHOWN = 10
@@ -30,7 +32,7 @@ def whatif(
         bool, typer.Option("--windows/--no-windows", help="Also try shorter and longer windows.")
     ] = True,
     labels: Annotated[
-        Path | None,
+        str | None,
         typer.Option(help="File of labels: CSV, JSON Lines or Parquet.", show_default="those of the control plane"),
     ] = None,
     fires: Annotated[
@@ -60,31 +62,30 @@ def whatif(
     """
     from fraud_rules.batch.archive.store import ArchiveStore
     from fraud_rules.batch.whatif.fires_file import check_fires_file
-    from fraud_rules.batch.whatif.place import LABELS_FILE
     from fraud_rules.batch.whatif.run import WhatIfQuery, last_day, save_result, what_if
     from fraud_rules.batch.whatif.variants import limits_of
     from fraud_rules.cli.display.output import print_json
     from fraud_rules.model.day import Day
 
     here = load_context()
-    store = ArchiveStore(folder or here.project.var / "archive")
+    store = ArchiveStore.at(folder or str(here.project.var / "archive"))
     if fires is not None:
         check_fires_file(fires)
     last = Day.parse(until) if until else last_day(store)
-    known = store.root / LABELS_FILE
-    question = WhatIfQuery(
-        rule,
-        last.plus(1 - days),
-        last,
-        limits_of(limits),
-        windows,
-        processes,
-        known if labels is None and known.exists() else labels,
-        fires,
-        alerts_per_day,
-        precision,
-    )
-    result = what_if(question, store, here.schema, here.settings)
+    with TemporaryDirectory(prefix="fraud-whatif-") as copies:
+        question = WhatIfQuery(
+            rule,
+            last.plus(1 - days),
+            last,
+            limits_of(limits),
+            windows,
+            processes,
+            _labels(labels, store, Path(copies)),
+            fires,
+            alerts_per_day,
+            precision,
+        )
+        result = what_if(question, store, here.schema, here.settings)
     page = save_result(result, store)
     if as_json:
         print_json(result)
@@ -93,6 +94,19 @@ def whatif(
     if fires is not None:
         print(fires)
     print(page)
+
+
+def _labels(named: str | None, store: ArchiveStore, copies: Path) -> Path | None:
+    """The named file of labels, or that of the control plane, as a file of this host. None without both."""
+    from fraud_rules.batch.archive.place import archive_path
+    from fraud_rules.batch.archive.store import local_file, named_storage_errors
+    from fraud_rules.batch.whatif.place import LABELS_FILE
+
+    if named is not None:
+        return local_file(archive_path(named), copies)
+    known = store.root / LABELS_FILE
+    with named_storage_errors(known):
+        return local_file(known, copies) if known.exists() else None
 
 
 def _print(result: WhatIfResult) -> None:

@@ -1,4 +1,4 @@
-"""Folders that every host of a cluster mounts under the same path: the checkpoint and the archive."""
+"""Folders that every host of a cluster mounts under the same path: the checkpoint, and an archive on disks."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 def mounted_folder(place: str, what: str) -> Path:
     """The folder of a path or a `file:` URI. `what` names it in the error.
 
-    Raises ConfigError for any other URI, such as `s3a:` or `hdfs:`. The product uses the host's file system
-    for both, with locks of files and hard links, and has no client for another store.
+    Raises ConfigError for any other URI, such as `s3a:` or `hdfs:`. The product uses locks of files and hard links of
+    the host's file system.
     """
     plain = _FILE.sub("", place, count=1) if _FILE.match(place) else place
     if _SCHEME.match(plain):

@@ -49,19 +49,19 @@ def test_the_rule_log_is_read_in_its_order_without_tombstones(store: ArchiveStor
     assert archived_rules(store) == [(b"1", b"first"), (b"control", b"second"), (None, b"later")]
 
 
-def test_transactions_are_chosen_by_event_day(store: ArchiveStore) -> None:
-    days = [path.parent.name for path in archived_transactions(store)]
+def test_transactions_are_chosen_by_event_day(store: ArchiveStore, tmp_path: Path) -> None:
+    days = [path.parent.name for path in archived_transactions(store, tmp_path)]
     assert days == [f"day={FIRST}", f"day={SECOND}"]
-    assert [path.parent.name for path in archived_transactions(store, SECOND)] == [f"day={SECOND}"]
+    assert [path.parent.name for path in archived_transactions(store, tmp_path, SECOND)] == [f"day={SECOND}"]
     with pytest.raises(InputInvalid, match="no transactions from 2026-11-22 on"):
-        archived_transactions(store, Day.parse("2026-11-22"))
+        archived_transactions(store, tmp_path, Day.parse("2026-11-22"))
 
 
 def test_an_archive_without_content_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputInvalid, match="no archived rules"):
         archived_rules(ArchiveStore(tmp_path))
     with pytest.raises(InputInvalid, match="no transactions"):
-        archived_transactions(ArchiveStore(tmp_path))
+        archived_transactions(ArchiveStore(tmp_path), tmp_path)
 
 
 @pytest.mark.parametrize("arguments", [[], ["a.csv", "--archive", "x"], ["a.csv", "--since", "2026-11-20"]])

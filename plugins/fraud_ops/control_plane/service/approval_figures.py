@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from decimal import Decimal
 from itertools import islice, takewhile
-from pathlib import Path
 from typing import Any, Final
 
 import msgspec
@@ -19,6 +18,8 @@ from fraud_ops.control_plane.domain.read_models import ShadowFigures
 from fraud_ops.control_plane.store.alert_models import AlertRow, AlertValueRow
 from fraud_ops.control_plane.store.label_models import LabelRow
 from fraud_ops.control_plane.store.models import ApprovalRow, MarkRow, RevisionRow
+from fraud_rules.batch.archive.place import ArchivePath
+from fraud_rules.batch.archive.store import unreachable_named
 from fraud_rules.batch.whatif.place import FOLDER
 from fraud_rules.kafka.decoding import UNDECODABLE
 from fraud_rules.model.schema import ID_FIELD
@@ -86,15 +87,18 @@ def _indexed_id(*, text_ids: bool) -> ColumnElement[str]:
     return func.lower(LabelRow.transaction_id) if text_ids else LabelRow.transaction_id.expression
 
 
-def saved_what_if(archive: Path, document: Mapping[str, Any]) -> tuple[str, dict[str, Any]] | None:
+def saved_what_if(archive: ArchivePath, document: Mapping[str, Any]) -> tuple[str, dict[str, Any]] | None:
     """Find the newest saved what-if of a rule with this document: the name of its report, and its result.
 
-    Only the newest reports of the rule's id are read.
+    Only the newest reports of the rule's id are read. Raises ArchiveUnreachable.
     """
-    folders = sorted((archive / FOLDER).glob(f"*-rule-{document['ruleId']}"), reverse=True)
+    with unreachable_named(archive):
+        folders: list[ArchivePath] = [*(archive / FOLDER).glob(f"*-rule-{document['ruleId']}")]
+    folders.sort(key=lambda folder: folder.name, reverse=True)
     for folder in islice(folders, _MOST_READ):
         try:
-            result = _decode((folder / "result.json").read_bytes())
+            with unreachable_named(folder):
+                result = _decode((folder / "result.json").read_bytes())
         except (OSError, *UNDECODABLE):
             continue  # a report that is removed, or not written completely
         rule = result.get("rule")

@@ -20,6 +20,7 @@ from typing import Any
 from fraud_ops.control_plane.domain.errors import LimitReached, NotFound, RequestRefused
 from fraud_ops.control_plane.service.approval_figures import saved_what_if
 from fraud_rules.batch.archive.manifest import Table
+from fraud_rules.batch.archive.place import ArchivePath
 from fraud_rules.batch.archive.store import ArchiveStore
 from fraud_rules.configuration.project import HOME_VARIABLE, Project
 from fraud_rules.model.day import Day
@@ -78,9 +79,9 @@ class WhatIfRunner:
     def __init__(
         self,
         project: Project,
-        archive: Path,
+        archive: ArchivePath,
         command: Sequence[str] = (),
-        labels: Callable[[], Path | None] = lambda: None,
+        labels: Callable[[], ArchivePath | None] = lambda: None,
     ) -> None:
         """`command` is the command to which the arguments of `fraud whatif` are appended. `labels` returns
         the file of labels; None without labels.
@@ -127,8 +128,8 @@ class WhatIfRunner:
         return saved_what_if(self._archive, document)
 
     def days(self) -> list[Day]:
-        """List the archived days, ascending. Raises ArchiveDamaged."""
-        manifest = ArchiveStore.at(str(self._archive)).latest()
+        """List the archived days, ascending. Raises ArchiveDamaged, ArchiveUnreachable."""
+        manifest = ArchiveStore(self._archive).latest()
         return sorted({*manifest.days(Table.TRANSACTIONS), *manifest.days(Table.IMPORTED)})
 
     def close(self) -> None:

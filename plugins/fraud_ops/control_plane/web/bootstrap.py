@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import ExitStack
 
-from fraud_ops.airflow_ui.report_pages import archive_folder
+from fraud_ops.airflow_ui.report_pages import archive_root
 from fraud_ops.control_plane.composition import ControlPlane, Environment, compose
 from fraud_ops.control_plane.domain.snoozing import KnownSnoozing
 from fraud_ops.control_plane.feed.hub import Hub
@@ -27,7 +27,7 @@ def compose_here(loop: asyncio.AbstractEventLoop, stack: ExitStack) -> ControlPl
     here = Environment(
         project=Project.find(),
         kafka=kafka_of(connection(KAFKA)),
-        archive=archive_folder(),
+        archive=archive_root(),
         alarm=lambda alarm: AlarmHook().send(alarm),
         archive_due_ms=_archive_due_ms,
         alarm_receivers=lambda: AlarmHook().receivers(),

@@ -13,7 +13,7 @@ from fraud_ops.control_plane.domain.errors import Conflict, LimitReached, NotFou
 from fraud_ops.control_plane.domain.read_models import ProblemReason
 from fraud_ops.control_plane.web.answer import encode
 from fraud_ops.control_plane.web.schemas.base import Problem
-from fraud_rules.errors import BrokerUnavailable, FraudError, InputInvalid, RuleRejected
+from fraud_rules.errors import ArchiveUnreachable, BrokerUnavailable, FraudError, InputInvalid, RuleRejected
 
 __all__ = ["TYPES", "WebError", "install", "problem", "reasons_shown"]
 
@@ -93,7 +93,7 @@ async def _ours(request: Request, error: Exception) -> Response:
             return problem(403 if error.forbidden else 409, str(error))
         case InputInvalid():
             return problem(422, str(error))
-        case Unavailable() | BrokerUnavailable():
+        case Unavailable() | BrokerUnavailable() | ArchiveUnreachable():
             _log.warning("%s %s: %s", request.method, _path(request), _line(error))
             return problem(503, str(error))
         case _:

@@ -6,8 +6,9 @@ of time. The other logs are sorted by (partition, offset).
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,7 +18,8 @@ import pyarrow.parquet as pq
 
 from fraud_rules.batch.archive.columns import APPEND, OFFSET, PARTITION, TIME_TYPE, batch_of, table_of
 from fraud_rules.batch.archive.manifest import FileEntry, Table
-from fraud_rules.batch.archive.store import ArchiveStore, named_storage_errors
+from fraud_rules.batch.archive.place import put
+from fraud_rules.batch.archive.store import ArchiveStore, named_storage_errors, unreachable_named
 from fraud_rules.errors import ArchiveDamaged
 from fraud_rules.model.day import Day
 from fraud_rules.model.schema import TIME_FIELD, FieldType, TransactionSchema
@@ -69,17 +71,16 @@ def sorted_by_time(batch: TransactionBatch) -> TransactionBatch:
 def write_file(store: ArchiveStore, table: Table, day: Day, rows: pa.Table) -> FileEntry:
     """Write sorted rows as one file. Raises StorageFull."""
     path = store.new_path(table, str(day))
-    with named_storage_errors(path), replaced_file(path) as partial:
-        pq.write_table(
-            rows,
-            partial,
-            row_group_size=ROW_GROUP,
-            compression="zstd",
-            compression_level=1,
-            write_page_checksum=True,
-            store_decimal_as_integer=True,
-            write_statistics=[TIME_FIELD] if table in (Table.TRANSACTIONS, Table.IMPORTED) else False,
-        )
+    has_times = table in (Table.TRANSACTIONS, Table.IMPORTED)
+    with named_storage_errors(path):
+        if isinstance(path, Path):
+            with replaced_file(path) as partial:
+                _write_parquet(rows, partial, has_times=has_times)
+        else:
+            content = io.BytesIO()
+            _write_parquet(rows, content, has_times=has_times)
+            put(path, content.getvalue())
+        size = path.stat().st_size
     times = _ints(rows.column(TIME_FIELD))
     offsets, partitions = _ints(rows.column(OFFSET)), rows.column(PARTITION).to_numpy()
     ends = {str(p): int(offsets[partitions == p].max()) + 1 for p in np.unique(partitions).tolist()}
@@ -88,10 +89,23 @@ def write_file(store: ArchiveStore, table: Table, day: Day, rows: pa.Table) -> F
         day.number,
         store.relative(path),
         rows.num_rows,
-        path.stat().st_size,
+        size,
         int(times.min()),
         int(times.max()),
         ends,
+    )
+
+
+def _write_parquet(rows: pa.Table, place: Path | io.BytesIO, *, has_times: bool) -> None:
+    pq.write_table(
+        rows,
+        place,
+        row_group_size=ROW_GROUP,
+        compression="zstd",
+        compression_level=1,
+        write_page_checksum=True,
+        store_decimal_as_integer=True,
+        write_statistics=[TIME_FIELD] if has_times else False,
     )
 
 
@@ -104,16 +118,20 @@ def write_transactions(store: ArchiveStore, day: Day, batch: TransactionBatch, s
 def open_parquet(store: ArchiveStore, entry: FileEntry, strings: Sequence[str] = ()) -> Iterator[pq.ParquetFile]:
     """Open the file of an entry. The columns in `strings` are read as dictionaries.
 
-    Raises ArchiveDamaged if the file is missing, has another size, or is corrupt.
+    Raises ArchiveDamaged if the file is missing, has another size, or is corrupt, and ArchiveUnreachable.
     """
     path = store.root / entry.path
     try:
-        size = path.stat().st_size
-        if size != entry.size:
-            raise ArchiveDamaged(f"{path} has {size} bytes, expected {entry.size}: restore it from a copy")
-        present = set(pq.read_schema(path).names).intersection(strings)
-        with pq.ParquetFile(path, read_dictionary=sorted(present), page_checksum_verification=True) as file:
-            yield file
+        with unreachable_named(path), ExitStack() as stack:
+            size = path.stat().st_size
+            if size != entry.size:
+                raise ArchiveDamaged(f"{path} has {size} bytes, expected {entry.size}: restore it from a copy")
+            # Parquet's reader asks for whole column chunks, so a cache would only fetch what nobody reads.
+            source = path if isinstance(path, Path) else stack.enter_context(path.open("rb", cache_type="none"))
+            present = set(pq.read_schema(source).names).intersection(strings)
+            yield stack.enter_context(
+                pq.ParquetFile(source, read_dictionary=sorted(present), page_checksum_verification=True)
+            )
     except FileNotFoundError as error:
         raise ArchiveDamaged(
             f"{path} is missing ({entry.rows} rows of {entry.table}): restore it from a copy"

@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import msgspec
 from pyspark.sql import DataFrame, SparkSession
@@ -83,9 +84,10 @@ def archive(job: ArchiveJob) -> ArchiveResult:
     with job.store.writing(), ExitStack() as stack:
         before = job.store.latest()
         starts = _starting_offsets(job, before)
-        _fit_checkpoint(job, before)
+        checkpoint = _checkpoint(job, stack)
+        _fit_checkpoint(job, before, checkpoint)
         options = SparkOptions(
-            checkpoint=str(_checkpoint(job)),
+            checkpoint=str(checkpoint),
             jars=job.jars,
             master=job.master,
             driver_memory=job.driver_memory,
@@ -93,7 +95,7 @@ def archive(job: ArchiveJob) -> ArchiveResult:
         )
         spark = build_session(options)
         stack.callback(stop_spark, spark)
-        _run(job, spark, starts)
+        _run(job, spark, starts, checkpoint)
         manifest = _finish(job, started_ms)
     added = [file for file in manifest.files if file not in before.files]
     return ArchiveResult(
@@ -123,7 +125,7 @@ def tables_of(topics: TopicNames) -> dict[str, Table]:
     }
 
 
-def _run(job: ArchiveJob, spark: SparkSession, starts: Mapping[str, Mapping[str, int]]) -> None:
+def _run(job: ArchiveJob, spark: SparkSession, starts: Mapping[str, Mapping[str, int]], checkpoint: Path) -> None:
     topics = tables_of(job.settings.topics)
     stage = ArchiveStage(
         job.store, job.schema, topics, job.settings.future_tolerance_ms, job.settings.max_transaction_bytes
@@ -142,7 +144,7 @@ def _run(job: ArchiveJob, spark: SparkSession, starts: Mapping[str, Mapping[str,
     }
     records = spark.readStream.format("kafka").options(**options).load()
     frame = records.select("topic", "partition", "offset", "timestamp", "key", "value", "headers")
-    folder = DiskFolder(_checkpoint(job))
+    folder = DiskFolder(checkpoint)
     failures: list[BaseException] = []
 
     def on_batch(rows: DataFrame, batch_id: int) -> None:
@@ -156,7 +158,7 @@ def _run(job: ArchiveJob, spark: SparkSession, starts: Mapping[str, Mapping[str,
 
     try:
         writer = frame.writeStream.queryName("fraud-archive").foreachBatch(on_batch)
-        query = writer.option("checkpointLocation", str(_checkpoint(job))).trigger(availableNow=True).start()
+        query = writer.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True).start()
         query.awaitTermination()
     except Exception as error:
         cause = failures[0] if failures else error
@@ -220,13 +222,13 @@ def _starting_offsets(job: ArchiveJob, manifest: Manifest) -> dict[str, dict[str
     return starts
 
 
-def _fit_checkpoint(job: ArchiveJob, manifest: Manifest) -> None:
+def _fit_checkpoint(job: ArchiveJob, manifest: Manifest, checkpoint: Path) -> None:
     """Remove a checkpoint that does not fit the manifest, because the manifest defines the content of the archive.
 
     A checkpoint from before a topic joined the archive does not fit either: the new one starts at the first record of
     that topic. `accept_loss` always removes the checkpoint, because Spark would resume at the lost records.
     """
-    folder = DiskFolder(_checkpoint(job))
+    folder = DiskFolder(checkpoint)
     try:
         query, commits = known_query(folder), [int(name) for name in folder.names("commits") if name.isdigit()]
     except FraudError:
@@ -239,8 +241,14 @@ def _fit_checkpoint(job: ArchiveJob, manifest: Manifest) -> None:
     never = source is None and last < 0
     known = source is None or tables_of(job.settings.topics).keys() <= manifest.ends.keys()
     if job.accept_loss or not (fits or never) or not known:
-        shutil.rmtree(_checkpoint(job))
+        shutil.rmtree(checkpoint)
 
 
-def _checkpoint(job: ArchiveJob) -> Path:
-    return job.store.root / CHECKPOINT
+def _checkpoint(job: ArchiveJob, stack: ExitStack) -> Path:
+    """The folder of Spark's checkpoint. An archive in an object store has a new one for each run: the query starts at
+    the end of the manifest anyway.
+    """
+    root = job.store.root
+    if isinstance(root, Path):
+        return root / CHECKPOINT
+    return Path(stack.enter_context(TemporaryDirectory(prefix="fraud-archive-"))) / CHECKPOINT

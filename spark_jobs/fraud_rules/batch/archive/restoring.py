@@ -6,7 +6,7 @@ from pathlib import Path
 
 from fraud_rules.batch.archive.files import read_log
 from fraud_rules.batch.archive.manifest import Table
-from fraud_rules.batch.archive.store import ArchiveStore
+from fraud_rules.batch.archive.store import ArchiveStore, local_file
 from fraud_rules.errors import InputInvalid
 from fraud_rules.model.day import Day
 
@@ -25,13 +25,14 @@ def archived_rules(store: ArchiveStore) -> list[tuple[bytes | None, bytes]]:
     return records
 
 
-def archived_transactions(store: ArchiveStore, since: Day | None = None) -> list[Path]:
-    """The files with the transactions of all event days from `since` on.
+def archived_transactions(store: ArchiveStore, copies: Path, since: Day | None = None) -> list[Path]:
+    """The files with the transactions of all event days from `since` on. Those of an object store are copied to the
+    folder `copies`.
 
-    Raises ArchiveDamaged, and InputInvalid if there are none.
+    Raises ArchiveDamaged, ArchiveUnreachable, and InputInvalid if there are none.
     """
     days = [day for day in store.latest().days(Table.TRANSACTIONS) if since is None or day.number >= since.number]
     files = [store.root / entry.path for day in days for entry in store.latest().of(Table.TRANSACTIONS, day)]
     if not files:
         raise InputInvalid(f"{store.root} has no transactions" + ("" if since is None else f" from {since} on"))
-    return files
+    return [local_file(file, copies) for file in files]

@@ -21,7 +21,7 @@ from fraud_rules.batch.archive.manifest import FileEntry, Manifest, Table
 from fraud_rules.batch.archive.store import ArchiveStore
 from fraud_rules.codec.transactions.codec import decode_transactions
 from fraud_rules.configuration.settings import DetectorSettings
-from fraud_rules.errors import ArchiveDamaged
+from fraud_rules.errors import ArchiveDamaged, ArchiveUnreachable
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.reader import TopicReader, record_of
 from fraud_rules.model.schema import TIME_FIELD, FieldType, TransactionSchema
@@ -97,7 +97,7 @@ class EntityReader:
     def _manifest(self, notes: list[str]) -> Manifest | None:
         try:
             manifest = self._archive.latest()
-        except ArchiveDamaged as error:
+        except (ArchiveDamaged, ArchiveUnreachable) as error:
             notes.append(f"The archive cannot be read: {error}")
             return None
         return manifest if manifest.of(Table.TRANSACTIONS) else None

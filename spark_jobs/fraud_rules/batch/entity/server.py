@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 
 import msgspec
 
+from fraud_rules.batch.archive.place import ArchivePath
 from fraud_rules.batch.archive.store import ArchiveStore
 from fraud_rules.batch.entity.report import EntityReport, entity_report
 from fraud_rules.batch.entity.rows import EntityBounds, EntityQuery, EntityReader
@@ -36,7 +36,7 @@ class EntitySource:
     """The cluster, the archive, and the settings of the detector."""
 
     kafka: KafkaConnection
-    archive: Path
+    archive: ArchivePath
     schema: TransactionSchema
     settings: DetectorSettings
     bounds: EntityBounds = _BOUNDS

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import shutil
 import struct
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from pathlib import Path
 
 import msgspec
 import pyarrow as pa
 
-from fraud_rules.batch.archive.store import ArchiveStore, locked, named_storage_errors, write_whole
+from fraud_rules.batch.archive.place import ArchivePath, make_folder, remove_tree
+from fraud_rules.batch.archive.store import ArchiveStore, locked, named_storage_errors, unreachable_named, write_whole
 from fraud_rules.batch.reevaluation.basis import Basis, SavedState
 from fraud_rules.batch.reevaluation.report import DayResult, decode_result, encode_result
 from fraud_rules.errors import ArchiveDamaged, DayBusy
@@ -36,14 +35,15 @@ class DayStore:
     archive: ArchiveStore
 
     @property
-    def root(self) -> Path:
+    def root(self) -> ArchivePath:
         """The path of the folder."""
         return self.archive.root / "reevaluation"
 
     def exclusive(self, day: Day, *, wait: bool = False) -> AbstractContextManager[None]:
         """Lock the day, so that no other run evaluates it. Raises DayBusy; with `wait`, only after half a day.
 
-        A holder waits only for earlier days, so there is no deadlock.
+        An object store has no lock: two runs compute the same result, and the state names the files of one of them. A
+        holder waits only for earlier days, so there is no deadlock.
         """
         busy = DayBusy(f"another run evaluates {day}: wait for its result")
         return locked(self._of(day) / "lock", busy, _WAIT_S if wait else 0.0)
@@ -52,45 +52,49 @@ class DayStore:
         """The result of a day, None if it was not evaluated. Raises ArchiveDamaged."""
         path = self._of(day) / "result.json"
         try:
-            return decode_result(path.read_bytes())
+            with unreachable_named(path):
+                return decode_result(path.read_bytes())
         except FileNotFoundError:
             return None
         except (OSError, msgspec.MsgspecError) as error:
             raise ArchiveDamaged(f"{path} cannot be read ({error}): remove it and evaluate the day again") from error
 
-    def save_result(self, result: DayResult, page: bytes) -> Path:
+    def save_result(self, result: DayResult, page: bytes) -> ArchivePath:
         """Save a result and its page. Return the path of the page."""
         folder = self._of(Day.parse(result.day))
         write_whole(folder / "report.html", page)
         write_whole(folder / "result.json", encode_result(result))
         return folder / "report.html"
 
-    def page(self, day: Day) -> Path:
+    def page(self, day: Day) -> ArchivePath:
         """The path of a day's page, which exists once there is a result."""
         return self._of(day) / "report.html"
 
     def evaluated_days(self) -> list[Day]:
         """The days with a result, ascending."""
-        return sorted(Day.parse(path.parent.name.removeprefix("day=")) for path in self.root.glob("day=*/result.json"))
+        with named_storage_errors(self.root):
+            found = [path.parent.name for path in self.root.glob("day=*/result.json")]
+        return sorted(Day.parse(name.removeprefix("day=")) for name in found)
 
     def state(self, day: Day) -> SavedState | None:
         """The saved state at the end of a day."""
         path = self._of(day) / "state.json"
         try:
-            return _decode_state(path.read_bytes())
+            with unreachable_named(path):
+                return _decode_state(path.read_bytes())
         except FileNotFoundError:
             return None
         except (OSError, msgspec.MsgspecError):
             return None  # an unreadable state is recomputed like a missing one
 
-    def new_folder(self, day: Day, run: str) -> Path:
+    def new_folder(self, day: Day, run: str) -> ArchivePath:
         """An empty folder for a run's files of a day."""
         folder = self._of(day) / f"run-{run}"
         with named_storage_errors(folder):
-            folder.mkdir(parents=True)
+            make_folder(folder)
         return folder
 
-    def keep_state(self, day: Day, folder: Path, basis: Basis) -> None:
+    def keep_state(self, day: Day, folder: ArchivePath, basis: Basis) -> None:
         """Make the images of a run's folder the state of the day's end."""
         groups = sorted(int(path.name.removeprefix(_IMAGE)) for path in folder.glob(f"{_IMAGE}*"))
         known = self.state(day)
@@ -99,26 +103,27 @@ class DayStore:
         kept = {folder.name, known.folder if known else ""}
         for other in self._of(day).glob("run-*"):
             if other.name not in kept:
-                shutil.rmtree(other, ignore_errors=True)
+                remove_tree(other)
 
     def prune(self) -> None:
         """Delete all states except the newest. Results stay."""
-        with_state = sorted(self.root.glob("day=*/state.json"))
+        with_state: list[ArchivePath] = [*self.root.glob("day=*/state.json")]
+        with_state.sort(key=str)
         for path in with_state[:-_KEPT_STATES]:
             path.unlink(missing_ok=True)
             for folder in path.parent.glob("run-*"):
-                shutil.rmtree(folder, ignore_errors=True)
+                remove_tree(folder)
 
     def images(self, day: Day, state: SavedState, key_groups: Sequence[int]) -> Mapping[int, bytes]:
         """The images of some key groups. Raises ArchiveDamaged."""
         folder = self._of(day) / state.folder
         return {group: read_image(folder, group) for group in key_groups if group in state.groups}
 
-    def _of(self, day: Day) -> Path:
+    def _of(self, day: Day) -> ArchivePath:
         return self.root / f"day={day}"
 
 
-def write_image(folder: Path, key_group: int, image: bytes) -> None:
+def write_image(folder: ArchivePath, key_group: int, image: bytes) -> None:
     """Write a key group's state, compressed. Raises StorageFull."""
     packed = pa.compress(image, codec="zstd", asbytes=True)
     path = folder / f"{_IMAGE}{key_group}"
@@ -126,7 +131,7 @@ def write_image(folder: Path, key_group: int, image: bytes) -> None:
         path.write_bytes(_LENGTH.pack(len(image)) + packed)
 
 
-def read_image(folder: Path, key_group: int) -> bytes:
+def read_image(folder: ArchivePath, key_group: int) -> bytes:
     """Read the result of `write_image`. Raises ArchiveDamaged."""
     path = folder / f"{_IMAGE}{key_group}"
     try:

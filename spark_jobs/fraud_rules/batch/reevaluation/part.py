@@ -5,13 +5,13 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import BinaryIO
 
 import msgspec
 import numpy as np
 
 from fraud_rules.batch.archive.manifest import FileEntry
+from fraud_rules.batch.archive.place import ArchivePath
 from fraud_rules.batch.archive.store import ArchiveStore, named_storage_errors
 from fraud_rules.batch.reevaluation.basis import SavedState
 from fraud_rules.batch.reevaluation.cuts import Cuts, PinnedTimeline
@@ -50,7 +50,7 @@ class DayWork:
     entries: tuple[LogEntry, ...]
     cuts: Cuts
     start: tuple[Day, SavedState] | None
-    folder: Path
+    folder: ArchivePath
     detection_ms: int
     warm_ups: tuple[AddedWarmUp, ...] = ()
 
@@ -101,7 +101,7 @@ def run_part(work: DayWork, key_groups: Sequence[int]) -> Iterator[PartAccount |
     yield PartAccount(tuple(key_groups), alerts, tally.rows, tally.out_of_order, tuple(tally.lateness.tolist()))
 
 
-def read_alerts(folder: Path, parts: Iterable[PartAccount]) -> Iterator[AlertRecord]:
+def read_alerts(folder: ArchivePath, parts: Iterable[PartAccount]) -> Iterator[AlertRecord]:
     """Yield all alerts of the tasks. Only a portion is in memory at a time."""
     for part in parts:
         with _alerts_path(folder, part.key_groups[0]).open("rb") as file:
@@ -140,5 +140,5 @@ def _append(file: BinaryIO, alerts: list[AlertRecord]) -> int:
     return len(alerts)
 
 
-def _alerts_path(folder: Path, key_group: int) -> Path:
+def _alerts_path(folder: ArchivePath, key_group: int) -> ArchivePath:
     return folder / f"alerts-{key_group}"

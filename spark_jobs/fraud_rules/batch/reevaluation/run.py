@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import msgspec
 
 from fraud_rules.batch.archive.manifest import Table
+from fraud_rules.batch.archive.place import ArchivePath, remove_tree
 from fraud_rules.batch.archive.store import ArchiveStore
 from fraud_rules.batch.reevaluation.basis import Basis, SavedState
 from fraud_rules.batch.reevaluation.chain import (
@@ -173,7 +172,7 @@ def around_warm_up(view: AlertView, case: DayCase) -> bool:
 
 def _evaluate(
     case: DayCase, day: Day, start: tuple[Day, SavedState] | None, evaluate_shares: EvaluateShares, run: str
-) -> tuple[Path, Sequence[PartAccount]]:
+) -> tuple[ArchivePath, Sequence[PartAccount]]:
     """Evaluate one day from the end state of an earlier day, and save its end state."""
     options, store = case.options, case.options.store
     folder = store.new_folder(day, run)
@@ -193,7 +192,7 @@ def _evaluate(
     try:
         accounts = sorted(evaluate_shares(work, shares(options.settings.key_groups, options.tasks)), key=_first_group)
     except BaseException:
-        shutil.rmtree(folder, ignore_errors=True)
+        remove_tree(folder)
         raise
     rows = {number: n for number, n in case.basis.rows.items() if int(number) <= day.number}
     store.keep_state(day, folder, msgspec.structs.replace(case.basis, rows=rows))

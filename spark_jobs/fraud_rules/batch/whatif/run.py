@@ -10,6 +10,7 @@ from decimal import Decimal
 from pathlib import Path
 
 from fraud_rules.batch.archive.manifest import Manifest, Table
+from fraud_rules.batch.archive.place import ArchivePath
 from fraud_rules.batch.archive.store import ArchiveStore, write_whole
 from fraud_rules.batch.reevaluation.evidence import ArchivedLogs
 from fraud_rules.batch.reevaluation.published import PublishedAlerts, view_of
@@ -120,7 +121,7 @@ def _evaluate(work: WhatIfWork, question: WhatIfQuery) -> tuple[Fires, CountedLi
     return fires, CountedLimits(work.variants.limits, fires.by_limit)
 
 
-def save_result(result: WhatIfResult, archive: ArchiveStore) -> Path:
+def save_result(result: WhatIfResult, archive: ArchiveStore) -> ArchivePath:
     """Save a result and its page in the archive. Return the path of the page. Raises StorageFull."""
     folder = archive.root / FOLDER / report_name(result.evaluated_ms, result.rule.get("ruleId"))
     write_whole(folder / "result.json", encode_whatif(result))

@@ -9,7 +9,6 @@ import heapq
 import threading
 from collections.abc import Iterator
 from operator import itemgetter
-from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 import msgspec
@@ -19,7 +18,8 @@ from sqlalchemy.orm import Session
 from fraud_ops.control_plane.store.database import Database
 from fraud_ops.control_plane.store.label_models import LabelRow
 from fraud_ops.control_plane.store.models import MarkRow
-from fraud_rules.batch.archive.store import write_whole
+from fraud_rules.batch.archive.place import ArchivePath
+from fraud_rules.batch.archive.store import named_storage_errors, write_whole
 from fraud_rules.batch.whatif.labels import LabelSource
 from fraud_rules.batch.whatif.place import LABELS_FILE
 
@@ -35,21 +35,22 @@ _State: TypeAlias = tuple[Any, ...]
 class LabelFile:
     """The file in the archive. Several threads and processes may write it; each replaces it as a whole."""
 
-    def __init__(self, database: Database, archive: Path) -> None:
+    def __init__(self, database: Database, archive: ArchivePath) -> None:
         self._database = database
-        self._path = archive / LABELS_FILE
+        self._archive = archive
+        self._path: ArchivePath = archive / LABELS_FILE
         self._lock = threading.Lock()
         self._written: _State | None = None
 
-    def refresh(self) -> Path | None:
+    def refresh(self) -> ArchivePath | None:
         """Write the labels if one has changed since the last call. Return the file; None without labels.
 
         Without an archive, there is nothing to evaluate, so there is no file. Raises Unavailable, StorageFull,
-        ArchiveDamaged.
+        ArchiveDamaged, ArchiveUnreachable.
         """
-        with self._lock, self._database.reading() as session:
+        with self._lock, self._database.reading() as session, named_storage_errors(self._path):
             state = _state(session)
-            if state != self._written and self._path.parent.is_dir():
+            if state != self._written and self._archive.is_dir():
                 content = b"".join(_line(each) + b"\n" for each in _labels(session))
                 if content:
                     write_whole(self._path, content)
