@@ -2,7 +2,7 @@
 import { http, HttpResponse } from "msw";
 import { expect, test, vi } from "vitest";
 import { keys } from "../api/keys";
-import type { Activation, Rules } from "../api/types";
+import type { Activation, RuleDetail, Rules } from "../api/types";
 import { mockServer } from "../testing/mockServer";
 import { newClient } from "../testing/renderPage";
 import { detail, rule } from "../testing/samples";
@@ -66,4 +66,23 @@ test("alerts count in the current minute", () => {
     [0, 3],
     [5, 5],
   ]);
+});
+
+test("an answer of the detector is kept if the rule was read before it", async () => {
+  const client = listOf(rule({ activation: PENDING }));
+  client.setQueryData(keys.rule(1), detail({ activation: PENDING }));
+  const answers: (() => void)[] = [];
+  const answered = new Promise<void>((resolve) => answers.push(resolve));
+  server.use(
+    http.get("*/api/rules/1", async () => {
+      await answered;
+      return HttpResponse.json(detail({ activation: PENDING }));
+    }),
+  );
+  const read = refreshRule(client, { ruleId: 1, revision: 1, listName: null });
+  applyActivation(client, { ...PENDING, status: "LIVE", batchId: 3, time: 1 });
+  answers.forEach((answer) => answer());
+  await read;
+  expect(listed(client)[0]?.activation?.status).toBe("LIVE");
+  expect(client.getQueryData<RuleDetail>(keys.rule(1))?.activation?.status).toBe("LIVE");
 });

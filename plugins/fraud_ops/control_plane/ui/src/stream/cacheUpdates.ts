@@ -20,7 +20,7 @@ export async function refreshRule(client: QueryClient, { ruleId, listName }: Rul
   if (!client.getQueryData(keys.ruleList) && !client.getQueryData(keys.rule(ruleId))) return;
   try {
     const detail = await get<RuleDetail>(`/rules/${ruleId}`);
-    client.setQueryData<RuleDetail>(keys.rule(ruleId), (old) => (old && old.revision > detail.revision ? old : detail));
+    client.setQueryData<RuleDetail>(keys.rule(ruleId), (old) => newerOf(old, detail));
     client.setQueryData<Rules>(keys.ruleList, (old) => old && { ...old, items: replaceRow(old.items, detail) });
   } catch {
     await client.invalidateQueries({ queryKey: keys.rules });
@@ -73,6 +73,23 @@ export function appendProgress(client: QueryClient, point: ProgressPoint): void 
 
 function replaceRow(rows: readonly RuleRow[], detail: RuleDetail): RuleRow[] {
   const others = rows.filter((row) => row.ruleId !== detail.ruleId);
-  if (detail.state === "DELETE") return others;
-  return [...others, detail].sort((a, b) => a.ruleId - b.ruleId);
+  const newer = newerOf(
+    rows.find((row) => row.ruleId === detail.ruleId),
+    detail,
+  );
+  if (newer.state === "DELETE") return others;
+  return [...others, newer].sort((a, b) => a.ruleId - b.ruleId);
+}
+
+/** The newer one of a known row and of one that was read. An answer of the detector can arrive while a rule is read, so the
+ * read one can lack it.
+ */
+function newerOf<T extends RuleRow>(known: T | undefined, read: T): T {
+  if (!known) return read;
+  if (known.revision > read.revision) return known;
+  const isAnswered = known.activation !== null && known.activation.status !== "PENDING";
+  const lacksAnswer = isAnswered && read.activation?.status === "PENDING";
+  return lacksAnswer && known.activation?.logVersion === read.activation?.logVersion
+    ? { ...read, activation: known.activation }
+    : read;
 }
