@@ -11,7 +11,7 @@ endif
 export UV_PYTHON_DOWNLOADS := never
 
 SECONDS ?=
-WORKERS ?= 2
+WORKERS ?= 3
 ARGS ?=
 
 .PHONY: help
