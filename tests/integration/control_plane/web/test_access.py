@@ -101,7 +101,9 @@ ROUTES = [
     Route("DELETE", "/snoozes/7", ANALYST, 404),
     Route("GET", "/quality", VIEWER, 200),
     Route("GET", "/labels", VIEWER, 200),
-    Route("POST", "/labels", ANALYST, 200, {"name": "a.csv", "content": "transactionId,label\n7,FRAUD", "format": "csv"}),
+    Route(
+        "POST", "/labels", ANALYST, 200, {"name": "a.csv", "content": "transactionId,label\n7,FRAUD", "format": "csv"}
+    ),
     Route("GET", "/alarms", VIEWER, 200),
     Route("GET", "/progress", VIEWER, 200),
     Route("GET", "/refused-records", VIEWER, 200),
