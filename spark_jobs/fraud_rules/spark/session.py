@@ -169,7 +169,8 @@ _HISTORY: Final = {
 }
 
 # glibc gives the JVM's 300 threads up to eight arenas per core and allocates ever larger blocks from them. Freed memory
-# hardly ever returns to the system, so native memory grows for hours. Hence two arenas, and mmap for large blocks.
+# hardly ever returns to the system, so native memory grows for hours. Hence two arenas, and mmap for large blocks. The
+# Python workers inherit these variables and need the opposite, see `worker/daemon.py`.
 _MALLOC: Final = {"MALLOC_ARENA_MAX": "2", "MALLOC_MMAP_THRESHOLD_": "131072"}
 
 # Without this option a JVM survives the death of a thread by lack of memory: it makes no progress but counts as active.

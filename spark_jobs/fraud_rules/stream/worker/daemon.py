@@ -13,12 +13,16 @@ import os
 from typing import Final
 
 from fraud_rules.replay.kernel_cache import load_kernel
+from fraud_rules.runtime.allocator import keep_freed_memory
 
 _SINGLE_THREADED: Final = {
     "OMP_NUM_THREADS": "1",
     "OPENBLAS_NUM_THREADS": "1",
     "JE_ARROW_MALLOC_CONF": "background_thread:false",
 }
+_KEPT_BYTES: Final = 536_870_912
+"""Freed memory that each worker keeps. The arrays of a large batch need some hundred megabytes."""
+
 _PRELOADED: Final = (
     "pyspark.worker",
     "pyspark.testing.utils",
@@ -37,6 +41,7 @@ def preload() -> None:
 
 if __name__ == "__main__":
     os.environ.update(_SINGLE_THREADED)
+    keep_freed_memory(_KEPT_BYTES)
     preload()
     from pyspark.daemon import manager
 
