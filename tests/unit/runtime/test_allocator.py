@@ -1,4 +1,4 @@
-"""Freed memory is used again. Each case runs in a process of its own, because the settings last as long as a process."""
+"""Freed memory is used again. Each case has a process of its own, because the settings last as long as a process."""
 
 from __future__ import annotations
 
