@@ -28,20 +28,27 @@ _RULE: Final = {
 
 
 def load_kernel() -> None:
-    """Evaluate one rule once. The first call reads the code from the cache, or compiles it."""
+    """Evaluate one rule once, and change a state. The first call reads the code from the cache, or compiles it.
+
+    The workers of a detector load all that a batch may need, before its first batch.
+    """
     from fraud_rules.engine.window.compiler import compiling
 
     with compiling():
         _evaluate([(0, 0)])
+        _change_state()
 
 
 def compile_kernel() -> None:
-    """Compile every function by evaluating rows that expire and rows of many accounts."""
+    """Compile every function: evaluate rows that expire, rows of many accounts, and a late row, and change a state."""
     from fraud_rules.engine.window.compiler import compiling
 
     with compiling():
         _evaluate([(n * 60_000, n % 2) for n in range(200)])
         _evaluate([(n, n) for n in range(4_000)])
+        _evaluate([(n, n % 16) for n in range(8_000)])
+        _evaluate([*((n, 1) for n in range(1, 1_200)), (0, 1)])
+        _change_state()
         _count()
 
 
@@ -59,12 +66,35 @@ def _evaluate(transactions: list[tuple[int, int]]) -> None:
     from fraud_rules.replay.replay import replay
 
     steps: list[dict[str, Any]] = [{"at": 1, "rule": _RULE}]
-    last = transactions[-1][0] + 1
+    last = max(at for at, _ in transactions) + 1
     for number, (at, account) in enumerate([*transactions, (last, 1)]):
         amount = "2.00" if at == last else "1.00"
         transaction = {"transactionId": number, "eventTime": 1 + at, "account": account, "amount": amount}
-        steps.append({"at": 1 + at, "tx": transaction})
+        steps.append({"at": max(1 + at, steps[-1]["at"]), "tx": transaction})
     replay({"steps": [*steps, steps[-1]]}, _schema(), DetectorSettings(max_out_of_orderness_ms=0, key_groups=1))
+
+
+def _change_state() -> None:
+    """Load a row and a mark, and add others, as a restore and a warm-up do. Measure the time of a rule."""
+    import numpy as np
+
+    from fraud_rules.engine.rule_meter import RuleMeter
+    from fraud_rules.engine.state.arrays import HeapArrays
+    from fraud_rules.engine.state.grouping_state import GroupingState, Marks
+    from fraud_rules.engine.window.layout import M_WIDTH
+    from fraud_rules.model.transaction import Column, TransactionBatch
+
+    def row(number: int) -> TransactionBatch:
+        values = np.array([number], dtype=np.int64)
+        columns = {name: Column(values, None, None) for name in _schema().names}
+        return TransactionBatch(values, values.astype(np.int32), values, columns)
+
+    marks = Marks(np.zeros((1, M_WIDTH), dtype=np.int64), (Column(np.zeros(1, dtype=np.int64), None, None),))
+    state = GroupingState.create(_schema(), ("account",), HeapArrays())
+    state.load(row(1), np.array([1]), (marks,))
+    state.append(row(2), np.array([2]), (marks,))
+    state.marks_after_history()
+    RuleMeter()
 
 
 def _count() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -35,6 +36,34 @@ functions = {
 print(json.dumps([name for name, stats in functions.items() if stats is not None and stats.cache_misses]))
 """
 
+COMPILED = """
+import importlib, json, pkgutil, sys
+import fraud_rules.engine.window as window
+from fraud_rules.replay import kernel_cache
+
+getattr(kernel_cache, sys.argv[1])()
+print(json.dumps([
+    f"{module.name}.{name}"
+    for module in pkgutil.iter_modules(window.__path__)
+    for name, value in vars(importlib.import_module(f"fraud_rules.engine.window.{module.name}")).items()
+    if getattr(value, "signatures", None)
+]))
+"""
+
+
+def compiled(function: str) -> set[str]:
+    """The window functions that a function of `kernel_cache` compiles or loads."""
+    done = subprocess.run([sys.executable, "-c", COMPILED, function], capture_output=True, check=True)
+    return set(json.loads(done.stdout))
+
+
+def called_by_the_state(project: Project) -> set[str]:
+    """The window functions that the code of the state calls."""
+    folder = project.root / "spark_jobs" / "fraud_rules" / "engine" / "state"
+    call = re.compile(r"\b((?:displaced|hash_tables|key_rows|resets)\.[a-z]\w*)\(")
+    names = {name for source in folder.glob("*.py") for name in call.findall(source.read_text())}
+    return names - {"displaced.merge", "displaced.provide"}  # methods of `DisplacedRows`
+
 
 def misses(path: str, *arguments: str, **environment: str) -> list[str]:
     """The window functions that a process compiles because it does not find their code."""
@@ -58,6 +87,17 @@ def filled() -> None:
 @pytest.mark.usefixtures("filled")
 def test_all_that_the_cases_use_is_compiled(project: Project) -> None:
     assert misses(f"{project.root / 'spark_jobs'}:{project.root}", "cases") == []
+
+
+@pytest.mark.usefixtures("filled")
+def test_no_batch_compiles_a_function_of_the_state(project: Project) -> None:
+    assert called_by_the_state(project) - compiled("compile_kernel") == set()
+
+
+@pytest.mark.usefixtures("filled")
+def test_a_worker_loads_the_functions_of_a_restore_and_a_warm_up_before_its_first_batch() -> None:
+    restore = {"hash_tables.load_marks", "key_rows.insert_all", "resets.recount_revived", "instructions.cycles_now"}
+    assert {*restore, "resets.extend_resets", "resets.recount_revived_in"} <= compiled("load_kernel")
 
 
 @pytest.mark.usefixtures("filled")
