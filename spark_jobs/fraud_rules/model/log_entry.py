@@ -30,6 +30,16 @@ class RecordOutcome:
     rejected_id: int | None = None
     rejected_list: str | None = None
 
+    @property
+    def rule_id(self) -> int | None:
+        """The rule id in the record; None for a control or a list, and for a rejected record without id."""
+        return self.change.rule_id if isinstance(self.change, Rule | RuleDeletion) else self.rejected_id
+
+    @property
+    def list_name(self) -> str | None:
+        """The name of the list in a list record; None for every other record."""
+        return self.change.name if isinstance(self.change, ListChange) else self.rejected_list
+
 
 @dataclass(frozen=True, slots=True)
 class UndecodedRule:
@@ -95,16 +105,13 @@ class LogEntry:
 
     @property
     def rule_id(self) -> int | None:
-        """The rule id in the record; None for a control or a list, and for a rejected record without id."""
-        outcome = self.outcome
-        change = outcome.change
-        return change.rule_id if isinstance(change, Rule | RuleDeletion) else outcome.rejected_id
+        """The rule id in the record, see `RecordOutcome`."""
+        return self.outcome.rule_id
 
     @property
     def list_name(self) -> str | None:
         """The name of the list in a list record; None for every other record."""
-        outcome = self.outcome
-        return outcome.change.name if isinstance(outcome.change, ListChange) else outcome.rejected_list
+        return self.outcome.list_name
 
 
 class LogPrefix(Sequence[LogEntry]):

@@ -19,7 +19,7 @@ from fraud_rules.logs.rule_status import WarmUpState
 from fraud_rules.logs.state_topic import StateTopic
 from fraud_rules.logs.warm_up_log import WarmUpResult
 from fraud_rules.model.output import AlertRecord, KeyGroupOutput, LateRecord
-from fraud_rules.model.rule import Control, ControlType, Rule, RuleDeletion
+from fraud_rules.model.rule import Control, ControlType, LogChange, Rule, RuleDeletion
 from fraud_rules.model.ruleset import LogEntry, RuleTimeline
 from fraud_rules.model.value_list import ListChange
 from fraud_rules.model.warm_up import covering, is_current, request_at
@@ -110,24 +110,26 @@ def rule_operation_records(
 ) -> Iterator[OutRecord]:
     """Yield one report per rule record that the batch's pin newly includes: live, or rejected with reasons."""
     for entry in entries:
+        outcome = entry.outcome
+        change, rule_id, list_name = outcome.change, outcome.rule_id, outcome.list_name
         document: dict[str, object] = {
-            "ruleId": entry.rule_id,
+            "ruleId": rule_id,
             "ruleVersion": entry.version,
-            **({} if entry.list_name is None else {"listName": entry.list_name}),
-            "operation": _operation(entry),
-            "status": "REJECTED" if entry.change is None else "LIVE",
+            **({} if list_name is None else {"listName": list_name}),
+            "operation": _operation(change),
+            "status": "REJECTED" if change is None else "LIVE",
             "batchId": at.batch_id,
             "time": at.time_ms,
             "appendTime": entry.append_ms,
         }
-        if isinstance(entry.change, Rule):
-            document["cpuNs"] = estimate_cpu_ns(entry.change)
-        if isinstance(entry.change, Rule) and entry.change.warm_up:
+        if isinstance(change, Rule):
+            document["cpuNs"] = estimate_cpu_ns(change)
+        if isinstance(change, Rule) and change.warm_up:
             document["warmUp"] = _new_warm_up(entry.version, timeline, pin, at)
-        if entry.change is None:
-            document["reasons"] = [_reason(reason) for reason in entry.reasons]
-        key = RULE_KEY_CONTROL if entry.rule_id is None else str(entry.rule_id).encode()
-        key = key if entry.list_name is None else list_key(entry.list_name)
+        if change is None:
+            document["reasons"] = [_reason(reason) for reason in outcome.reasons]
+        key = RULE_KEY_CONTROL if rule_id is None else str(rule_id).encode()
+        key = key if list_name is None else list_key(list_name)
         yield OutRecord(topics.rule_operations, _encode(document), key)
 
 
@@ -201,8 +203,8 @@ def export_records(new: Sequence[LogEntry], timeline: RuleTimeline, topics: Topi
             yield OutRecord(topics.current_rules, _encode(document), list_key(name))
 
 
-def _operation(entry: LogEntry) -> str | None:
-    match entry.change:
+def _operation(change: LogChange | None) -> str | None:
+    match change:
         case Rule() as rule:
             return rule.state.value
         case RuleDeletion():
