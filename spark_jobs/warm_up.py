@@ -15,7 +15,9 @@ from fraud_rules.model.schema import TransactionSchema
 
 def parse(arguments: list[str], project: Project) -> WarmUpJob:
     """Parse the arguments into a job. Raises ConfigError."""
-    args = batch_parser("warm_up", __doc__, project).parse_args(arguments)
+    parser = batch_parser("warm_up", __doc__, project)
+    parser.add_argument("--nice", type=int, default=10, help="niceness with a local master, beside a detector")
+    args = parser.parse_args(arguments)
     return WarmUpJob(
         ArchiveStore.at(args.archive),
         DetectorSettings.load(args.settings),
@@ -24,6 +26,7 @@ def parse(arguments: list[str], project: Project) -> WarmUpJob:
         args.jars,
         args.master,
         args.driver_memory,
+        args.nice,
     )
 
 

@@ -98,6 +98,7 @@ def _job(session: Session) -> float:
         capture_output=True,
         text=True,
         check=True,
+        start_new_session=True,  # as the DAG starts it
     )
     seconds: float = json.loads(done.stdout)["seconds"]
     return seconds

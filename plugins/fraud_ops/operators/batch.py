@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +26,7 @@ from fraud_rules.configuration.project import Project
 from fraud_rules.errors import InputInvalid
 
 if TYPE_CHECKING:
+    from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
     from airflow.sdk import Connection, Context
 
     from fraud_rules.batch.reevaluation.report import DayResult
@@ -170,6 +172,21 @@ class WarmUpOperator(SparkJobOperator):
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(script="warm_up", **kwargs)
+
+    def on_kill(self) -> None:
+        """Kill the job with its JVM, which are in another session than this task. The workers end with the JVM."""
+        started = None if self._hook is None else self._hook._submit_sp
+        if started is not None and started.poll() is None:
+            from fraud_rules.runtime.process import kill_session
+
+            kill_session(started)
+        super().on_kill()
+
+    def _get_hook(self) -> SparkSubmitHook:
+        """The hook, which starts the job in a session of its own: so the job can yield the cores to a detector."""
+        hook = super()._get_hook()
+        hook.submit = partial(hook.submit, start_new_session=True)  # type: ignore[method-assign]
+        return hook
 
     def execute(self, context: Context) -> None:
         """Run the job if there is an open request."""

@@ -46,6 +46,7 @@ def _command(script: str, installation: Installation, schema: Path | None, flags
         "--settings", str(installation.home / "detector.yaml"),
         "--schema", str(schema or installation.schema),
         "--jars", str(installation.project.jars / "connector"),
+        *(["--nice", "0"] if script == "warm_up.py" else []),  # the tests use all cores for minutes
         *flags,
     ]  # fmt: skip
 

@@ -46,6 +46,7 @@ class WarmUpsInTurn:
             "--settings", str(installation.home / "detector.yaml"),
             "--schema", str(installation.schema),
             "--jars", str(installation.project.jars / "connector"),
+            "--nice", "0",
         ]  # fmt: skip
         assert self._process.stdin is not None
         self._process.stdin.write(json.dumps(arguments).encode() + b"\n")
@@ -69,7 +70,6 @@ def main() -> None:
     """Run a warm-up job for each line of standard input."""
     import warm_up
 
-    os.nice = lambda increment: increment  # the niceness of the jobs would add up in their common process
     for line in sys.stdin:
         sys.argv[1:] = json.loads(line)
         code = warm_up.main()

@@ -6,7 +6,6 @@ result again. The detector uses the first one.
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -41,6 +40,7 @@ from fraud_rules.model.ruleset import Grouping, RuleTimeline
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.model.warm_up import WarmUpRequest, is_current, request_at
 from fraud_rules.runtime.clock import now_ms
+from fraud_rules.runtime.priority import yield_cores
 from fraud_rules.spark.batch_session import batch_session
 from fraud_rules.spark.shutdown import job_error
 
@@ -48,9 +48,6 @@ __all__ = ["WarmUpJob", "WarmUpSummary", "warm_up"]
 
 _POLL_S: Final = 1.0
 _LEAST_STEP: Final = 0.05
-_NICE: Final = 10
-"""The job yields the cores of its host to a detector beside it."""
-
 _encode = msgspec.json.Encoder().encode
 
 
@@ -65,6 +62,8 @@ class WarmUpJob:
     jars: Path
     master: str = "local[2]"
     driver_memory: str = "1g"
+    niceness: int = 10
+    """The niceness of a job with a local master. It yields the cores of its host to a detector there."""
 
     @property
     def log(self) -> WarmUpLog:
@@ -242,5 +241,5 @@ def _running(report: RuleOperation, progress: float) -> tuple[bytes, bytes]:
 
 def _spark(job: WarmUpJob, stack: ExitStack) -> SparkSession:
     if job.master.startswith("local"):
-        os.nice(_NICE)
+        yield_cores(job.niceness)
     return stack.enter_context(batch_session("fraud-warm-up", job.jars, job.master, job.driver_memory))

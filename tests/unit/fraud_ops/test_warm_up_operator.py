@@ -1,0 +1,57 @@
+"""The job of a warm-up as a process of the real `spark-submit`: its session, its niceness and its end."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import threading
+from contextlib import suppress
+from pathlib import Path
+
+import psutil
+import pytest
+from airflow.sdk.exceptions import AirflowException
+
+from fraud_ops.operators.batch import WarmUpOperator
+from tests.support.waiting import until
+
+JOB = """
+import json, os, pathlib, sys, time
+from fraud_rules.runtime.priority import yield_cores
+
+yield_cores(10)
+found = pathlib.Path(sys.argv[1])
+found.with_suffix(".new").write_text(json.dumps({"driver": os.getpid(), "jvm": os.getppid()}))
+found.with_suffix(".new").rename(found)
+time.sleep(600)
+"""
+
+
+def test_a_job_yields_the_cores_and_ends_with_its_task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", json.dumps({"conn_type": "spark", "host": "local[1]"}))
+    script, found = tmp_path / "job.py", tmp_path / "found"
+    script.write_text(JOB)
+    operator = WarmUpOperator(task_id="warm_up")
+    operator.application_args = [str(found)]
+    operator.env_vars = {
+        "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),
+        "PYSPARK_PYTHON": sys.executable,
+    }
+    operator._hook = operator._get_hook()
+
+    def submit() -> None:
+        with suppress(AirflowException):  # the job is killed
+            operator._hook.submit(str(script))
+
+    task = threading.Thread(target=submit)
+    task.start()
+    try:
+        until(found.exists, "the job runs", 120)
+        job = {name: psutil.Process(pid) for name, pid in json.loads(found.read_text()).items()}
+        assert os.getsid(job["driver"].pid) == job["jvm"].pid
+        assert min(each.nice() for each in job.values()) >= 10
+    finally:
+        operator.on_kill()
+        task.join(60)
+    until(lambda: not any(each.is_running() for each in job.values()), "driver and JVM have ended", 60)
