@@ -63,7 +63,7 @@ def _measure(lab: Lab, scale: Scale) -> Mapping[str, float]:
         _fill(session, scale.of(_RULES, 50), alerts)
         with ControlSite.running(session, *free_ports(1)) as site:
             until(lambda: _counted(site) >= alerts, "the alerts are counted", timeout_s=_PATIENCE_S, every_s=1)
-            until(lambda: site.ask("GET", "/cases?limit=1").json()["items"], "the cases", timeout_s=_PATIENCE_S)
+            until(lambda: _indexed(site, alerts), "the index has the alerts", timeout_s=_PATIENCE_S, every_s=1)
             with _browser(site) as page:
                 return {f"{name}_ms": _paint_ms(page, site, name, scale.of(_VISITS, 2)) for name in _PAGES}
 
@@ -79,6 +79,11 @@ def _fill(session: Session, rules: int, alerts: int) -> None:
 def _counted(site: ControlSite) -> int:
     """The alerts of today that the page shows."""
     return int(site.ask("GET", "/today").json()["alerts"])
+
+
+def _indexed(site: ControlSite, alerts: int) -> bool:
+    """Whether the index has the last alert; its payment has the number before `alerts`."""
+    return bool(site.ask("GET", f"/alerts?text={alerts - 1}&since=24h").json()["items"])
 
 
 @contextmanager

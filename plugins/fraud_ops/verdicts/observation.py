@@ -89,13 +89,19 @@ class DetectorObservation:
         return None if self.deployment.agent is None else self.deployment.agent[1]
 
     def verdict_since_ms(self, verdict: str) -> int:
-        """The start time of this verdict from the last supervision record, if that record is recent and has the same
-        verdict. Otherwise, the time of this observation."""
+        """The start time of this verdict from the last supervision record. Without such a record, the time of this
+        observation."""
+        recorded_ms = self.recorded_since_ms(verdict)
+        return self.at_ms if recorded_ms is None else recorded_ms
+
+    def recorded_since_ms(self, verdict: str) -> int | None:
+        """The start time of this verdict from the last supervision record; None if that record is old or has another
+        verdict."""
         if self.deployment.supervision is None:
-            return self.at_ms
+            return None
         append_ms, last = self.deployment.supervision
         follows = last.verdict == verdict and self.at_ms - append_ms <= _SUPERVISION_GAP_MS
-        return last.since_ms if follows and last.since_ms is not None else self.at_ms
+        return last.since_ms if follows else None
 
     def _is_forged(self, record: IntentRecord) -> bool:
         attempt = self.deployment.of_epoch(record.epoch)

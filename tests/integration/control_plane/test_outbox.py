@@ -17,6 +17,7 @@ from sqlalchemy import select, text
 from fraud_ops.control_plane.domain.lifecycle import StateName
 from fraud_ops.control_plane.domain.read_models import RuleChanged
 from fraud_ops.control_plane.domain.rule_input import RuleReader
+from fraud_ops.control_plane.service.audit import AuditFilter
 from fraud_ops.control_plane.service.store_access import StoreAccess
 from fraud_ops.control_plane.store.facts import store_id
 from fraud_ops.control_plane.store.models import OutboxRow
@@ -189,7 +190,7 @@ def test_a_user_saves_amid_a_burst_of_list_changes(scene: Scene, topics: OwnTopi
         scene.service.create(ANN, rule_input(ruleId=1))
         until(lambda: scene.service.lists.list("mules").size == count, "the mirror has applied every change")
         until(lambda: check.read().in_step, "the store is in sync")
-    (saved,) = scene.service.audit_rows(rule_id=1).items
+    (saved,) = scene.service.audit_rows(AuditFilter(rule_id=1)).items
     assert saved.seq < scene.service.audit_rows(limit=1).items[0].seq
     assert scene.service.verify_audit().whole
     with scene.database.writing() as session:

@@ -57,6 +57,26 @@ def test_shadow_alerts_count_since_the_rule_has_its_document(scene: Scene) -> No
         scene.service.approval_figures(99)
 
 
+def test_a_what_if_from_before_the_first_save_is_found(scene: Scene, tmp_path: Path) -> None:
+    scene.service.create(ANN, rule_input(ruleId=1, limit=99))
+    unsaved = rule_input()
+    tried = scene.service.validate(unsaved).document
+    assert tried is not None
+    detail = scene.service.create(ANN, unsaved)
+    rule_id = detail.row.rule_id
+    assert rule_id != tried["ruleId"], "the validation does not know the free id"
+    folder = tmp_path / FOLDER / report_name(1_000, tried["ruleId"])
+    folder.mkdir(parents=True)
+    (folder / "result.json").write_bytes(
+        b'{"rule": %b, "fires": 4}' % encode_document({**tried, "ruleState": "ACTIVE"})
+    )
+    detail = scene.service.change_state(ANN, rule_id, detail.row.revision, StateName.SHADOW)
+    scene.another(four_eyes=True).change_state(ANN, rule_id, detail.row.revision, StateName.ACTIVE)
+    document, _ = scene.service.approval_figures(scene.service.approvals().items[0].id)
+    found = saved_what_if(tmp_path, document)
+    assert found is not None and found[1]["fires"] == 4
+
+
 def test_the_newest_what_if_of_the_same_document_is_found(tmp_path: Path) -> None:
     document = {**RULE, "ruleId": 1}
 

@@ -10,8 +10,8 @@ from sqlalchemy import text
 from sqlalchemy.exc import IntegrityError
 
 from fraud_ops.control_plane.domain.lifecycle import StateName
-from fraud_ops.control_plane.service.audit import FIRST
-from tests.support.control_plane.scene import ANN, Scene, rule_input
+from fraud_ops.control_plane.service.audit import FIRST, AuditFilter
+from tests.support.control_plane.scene import ABE, ANN, Scene, rule_input
 
 TRIGGERS = ("audit_no_update", "audit_no_delete")
 
@@ -60,7 +60,7 @@ def test_an_intact_chain_can_be_recomputed_independently(scene: Scene) -> None:
 
 def test_rows_have_user_action_time_before_and_after(scene: Scene) -> None:
     three_changes(scene)
-    edited = scene.service.audit_rows(rule_id=1, limit=1).items[0]
+    edited = scene.service.audit_rows(AuditFilter(rule_id=1), limit=1).items[0]
     assert (edited.who, edited.action, edited.subject, edited.at_ms) == ("ann", "rule.edit", "rule 1", scene.clock())
     assert isinstance(edited.before, dict)
     assert isinstance(edited.after, dict)
@@ -69,6 +69,36 @@ def test_rows_have_user_action_time_before_and_after(scene: Scene) -> None:
     assert [row.seq for row in page.items] == [3, 2]
     assert page.next == "2"
     assert [row.seq for row in scene.service.audit_rows(before=2).items] == [1]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "expected"),
+    [
+        (AuditFilter(), [4, 3, 2, 1]),
+        (AuditFilter(who="abe"), [4]),
+        (AuditFilter(who="ABE"), []),
+        (AuditFilter(action="rule"), [4, 3, 2, 1]),
+        (AuditFilter(action="rule.state"), [2]),
+        (AuditFilter(action="rul"), []),
+        (AuditFilter(action="rule%"), []),
+        (AuditFilter(rule_id=2), [4]),
+        (AuditFilter(rule_id=1, action="rule.edit"), [3]),
+    ],
+)
+def test_a_filter_selects_rows(scene: Scene, wanted: AuditFilter, expected: list[int]) -> None:
+    three_changes(scene)
+    scene.service.create(ABE, rule_input(ruleId=2))
+    assert [row.seq for row in scene.service.audit_rows(wanted).items] == expected
+
+
+def test_a_filter_selects_times_from_the_first_to_before_the_last(scene: Scene) -> None:
+    began_ms = scene.clock()
+    three_changes(scene)
+    scene.clock.now_ms += 1_000
+    scene.service.create(ANN, rule_input(ruleId=2))
+    rows = scene.service.audit_rows
+    assert [row.seq for row in rows(AuditFilter(since_ms=began_ms + 1_000)).items] == [4]
+    assert [row.seq for row in rows(AuditFilter(since_ms=began_ms, until_ms=began_ms + 1_000)).items] == [3, 2, 1]
 
 
 @pytest.mark.parametrize(

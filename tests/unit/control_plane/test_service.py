@@ -16,6 +16,7 @@ from fraud_ops.control_plane.domain.lifecycle import StateName
 from fraud_ops.control_plane.domain.read_models import DecisionName, ImportResult, RuleChanged, RuleInput, RuleWithForms
 from fraud_ops.control_plane.domain.roles import Actor, Role
 from fraud_ops.control_plane.service import imports
+from fraud_ops.control_plane.service.audit import AuditFilter
 from fraud_ops.control_plane.settings import Bounds
 from fraud_ops.control_plane.store.database import Database
 from fraud_ops.control_plane.store.models import AuditEntry, OutboxRow
@@ -583,4 +584,4 @@ def test_ids_of_any_size_are_only_not_found(scene: Scene, number: int) -> None:
         scene.service.decide(PAT, number, approve=True)
     with pytest.raises(NotFound):
         scene.service.unsnooze(ANN, number)
-    assert scene.service.audit_rows(rule_id=number).items == ()
+    assert scene.service.audit_rows(AuditFilter(rule_id=number)).items == ()

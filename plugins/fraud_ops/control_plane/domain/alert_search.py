@@ -50,6 +50,7 @@ class AlertSearch:
     `since_ms` (inclusive) and `until_ms` (exclusive) bound the append time.
     `min_amount` and `max_amount` are inclusive; they and the sort by amount leave out alerts without an amount. `text`
     is the beginning of a value of the key, or of an id or a text of the payment. `entity` is a member of the key.
+    `alert_id` selects one alert.
     `shadow`, `corrections` and `snoozed` select as `AlertFilter` does.
     """
 
@@ -63,15 +64,24 @@ class AlertSearch:
     verdict: ReviewVerdict | None = None
     entity: tuple[str, str] | None = None
     case_id: int | None = None
+    alert_id: str | None = None
     shadow: bool | None = None
     corrections: bool | None = None
     snoozed: bool = False
     sort: AlertSort = AlertSort.NEWEST
 
     @property
+    def is_selective(self) -> bool:
+        """Whether a filter selects few alerts: those of a value, of a case or of a person's mark."""
+        is_marked = self.verdict in (ReviewVerdict.FRAUD, ReviewVerdict.NOT_FRAUD)
+        return (
+            bool(self.text) or is_marked or any(each is not None for each in (self.entity, self.case_id, self.alert_id))
+        )
+
+    @property
     def needs_index(self) -> bool:
         """Whether only the alert index can answer the search: it has more than the filters of the live list."""
-        others = self.verdict, self.entity, self.case_id
+        others = self.verdict, self.entity, self.case_id, self.alert_id
         bounds = self.since_ms, self.until_ms, self.min_amount, self.max_amount
         return bool(
             self.text

@@ -26,13 +26,25 @@ from fraud_rules.model.limits import RuleLimits
 from fraud_rules.model.rule import Rule
 from fraud_rules.model.schema import TransactionSchema
 
-__all__ = ["MAX_RULE_ID", "SOURCE", "ManagedMembers", "RuleReader", "differences", "encode_rule", "with_remarks"]
+__all__ = [
+    "MAX_RULE_ID",
+    "SOURCE",
+    "UNSAVED_ID",
+    "ManagedMembers",
+    "RuleReader",
+    "differences",
+    "encode_rule",
+    "with_remarks",
+]
 
 SOURCE: Final = "ui"
 """The `source` member of the control plane's records in the rule log."""
 
 MAX_RULE_ID: Final = 2**53 - 1
 """The largest integer that a browser holds exactly. Rules of other writers may have larger ids."""
+
+UNSAVED_ID: Final = 1
+"""The id of a new rule in validations and what-ifs, before a save gives it a free id."""
 
 _WITHOUT_LINE_FORM: Final = (*REMARKS, "force", "approve")
 

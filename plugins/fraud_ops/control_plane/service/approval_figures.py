@@ -15,6 +15,7 @@ from fraud_ops.control_plane.domain.canonical import document_of
 from fraud_ops.control_plane.domain.errors import NotFound
 from fraud_ops.control_plane.domain.lifecycle import StateName
 from fraud_ops.control_plane.domain.read_models import ShadowFigures
+from fraud_ops.control_plane.domain.rule_input import UNSAVED_ID
 from fraud_ops.control_plane.store.alert_models import AlertRow, AlertValueRow
 from fraud_ops.control_plane.store.label_models import LabelRow
 from fraud_ops.control_plane.store.models import ApprovalRow, MarkRow, RevisionRow
@@ -90,10 +91,13 @@ def _indexed_id(*, text_ids: bool) -> ColumnElement[str]:
 def saved_what_if(archive: ArchivePath, document: Mapping[str, Any]) -> tuple[str, dict[str, Any]] | None:
     """Find the newest saved what-if of a rule with this document: the name of its report, and its result.
 
-    Only the newest reports of the rule's id are read. Raises ArchiveUnreachable.
+    The user may have run it before the rule was saved and got its id. Only the newest reports of both ids are read.
+    Raises ArchiveUnreachable.
     """
+    rule_id = document["ruleId"]
     with unreachable_named(archive):
-        folders: list[ArchivePath] = [*(archive / FOLDER).glob(f"*-rule-{document['ruleId']}")]
+        found = {each: [*(archive / FOLDER).glob(f"*-rule-{each}")] for each in {rule_id, UNSAVED_ID}}
+    folders: list[ArchivePath] = [folder for each in found.values() for folder in each]
     folders.sort(key=lambda folder: folder.name, reverse=True)
     for folder in islice(folders, _MOST_READ):
         try:
@@ -102,7 +106,7 @@ def saved_what_if(archive: ArchivePath, document: Mapping[str, Any]) -> tuple[st
         except (OSError, *UNDECODABLE):
             continue  # a report that is removed, or not written completely
         rule = result.get("rule")
-        if isinstance(rule, dict) and _content(rule) == document:
+        if isinstance(rule, dict) and _content(rule) | {"ruleId": rule_id} == document:
             return folder.name, result
     return None
 

@@ -9,18 +9,18 @@ audit row of its change (see `outbox`), as evidence outside the database.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from sqlalchemy import select
+from sqlalchemy import ColumnElement, or_, select
 from sqlalchemy.orm import Session
 
 from fraud_ops.control_plane.domain.canonical import canonical
 from fraud_ops.control_plane.domain.read_models import AuditRow, AuditVerdict, Page
 from fraud_ops.control_plane.store.models import AuditEntry
 
-__all__ = ["FIRST", "AuditChain", "AuditRecord", "rows", "verify"]
+__all__ = ["FIRST", "AuditChain", "AuditFilter", "AuditRecord", "rows", "verify"]
 
 FIRST: Final = "0" * 64
 _AT_ONCE: Final = 1_000
@@ -37,6 +37,22 @@ class AuditRecord:
     after: object = None
     rule_id: int | None = None
     list_name: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AuditFilter:
+    """The filter of a list of rows; None selects every row.
+
+    `action` is an action or the part of it before the point: `rule` selects `rule.edit` and `rule.state`. `since_ms` is
+    inclusive, `until_ms` exclusive.
+    """
+
+    rule_id: int | None = None
+    list_name: str | None = None
+    who: str | None = None
+    action: str | None = None
+    since_ms: int | None = None
+    until_ms: int | None = None
 
 
 class AuditChain:
@@ -94,16 +110,28 @@ def hash_of(entry: AuditEntry) -> str:
     return hashlib.sha256(canonical(members)).hexdigest()
 
 
-def rows(session: Session, *, before: int, limit: int, rule_id: int | None, list_name: str | None) -> Page[AuditRow]:
-    """List the rows below `before`, newest first; with `rule_id` or `list_name`, only the rows of this rule or list."""
-    wanted = [AuditEntry.seq < before]
-    if rule_id is not None:
-        wanted.append(AuditEntry.rule_id == rule_id)
-    if list_name is not None:
-        wanted.append(AuditEntry.list_name == list_name)
+def rows(session: Session, wanted_rows: AuditFilter, *, before: int, limit: int) -> Page[AuditRow]:
+    """List the rows below `before` that match a filter, newest first."""
+    wanted = [AuditEntry.seq < before, *_conditions(wanted_rows)]
     found = session.scalars(select(AuditEntry).where(*wanted).order_by(AuditEntry.seq.desc()).limit(limit + 1)).all()
     shown = found[:limit]
     return Page(tuple(map(AuditRow.model_validate, shown)), str(shown[-1].seq) if len(found) > limit else None)
+
+
+def _conditions(wanted: AuditFilter) -> Iterator[ColumnElement[bool]]:
+    if wanted.rule_id is not None:
+        yield AuditEntry.rule_id == wanted.rule_id
+    if wanted.list_name is not None:
+        yield AuditEntry.list_name == wanted.list_name
+    if wanted.who is not None:
+        yield AuditEntry.who == wanted.who
+    if wanted.action is not None:
+        within = AuditEntry.action.startswith(f"{wanted.action}.", autoescape=True)
+        yield or_(AuditEntry.action == wanted.action, within)
+    if wanted.since_ms is not None:
+        yield AuditEntry.at_ms >= wanted.since_ms
+    if wanted.until_ms is not None:
+        yield AuditEntry.at_ms < wanted.until_ms
 
 
 def verify(session: Session) -> AuditVerdict:

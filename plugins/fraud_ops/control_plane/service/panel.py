@@ -60,6 +60,10 @@ class Panel(BackgroundThread):
         seen = self._seen
         return assess_detector(seen, Limits.of(self._settings.health), self._clock_ms() - (seen.skew_ms or 0))
 
+    def verdict_since_ms(self, verdict: Verdict) -> int | None:
+        """The start time of the verdict, as the supervisor recorded it; None if it recorded another verdict."""
+        return self._seen.recorded_since_ms(verdict.health.value)
+
     def liveness(self) -> Liveness:
         """Whether the detector evaluates payments now."""
         self._looked.wait(_FIRST_LOOK_S)

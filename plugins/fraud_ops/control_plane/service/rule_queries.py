@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Final
 
 from sqlalchemy import ColumnElement, select
@@ -35,6 +35,7 @@ __all__ = [
     "diff",
     "export",
     "forms",
+    "names",
     "revision_of",
     "revisions",
     "rows",
@@ -57,6 +58,16 @@ def rows(session: Session, *, state: StateName | None, query: str, limit: int, a
     pending = _pending(session, [head.approval_id for head in shown if head.approval_id is not None])
     items = tuple(_row(head, pending.get(head.approval_id or 0)) for head in shown)
     return Page(items, str(shown[-1].rule_id) if more else None)
+
+
+def names(session: Session) -> Sequence[tuple[int, str]]:
+    """List the ids and names of all rules that are not deleted, by id. A rule without a name has an empty one."""
+    found = session.execute(
+        select(RuleHead.rule_id, RuleHead.document)
+        .where(RuleHead.state != StateName.DELETE.value)
+        .order_by(RuleHead.rule_id)
+    )
+    return [(rule_id, _text_of(document_of(document), "name") or "") for rule_id, document in found]
 
 
 def detail(session: Session, reader: RuleReader, rule_id: int) -> RuleWithForms:
@@ -157,13 +168,14 @@ def _pending(session: Session, ids: Sequence[int]) -> Mapping[int, Approval]:
     return found
 
 
+def _text_of(document: Document, name: str) -> str | None:
+    value = document.get(name)
+    return value if isinstance(value, str) else None
+
+
 def _row(head: RuleHead, pending: Approval | None) -> StoredRule:
     document = document_of(head.document)
-
-    def remark(name: str) -> str | None:
-        value = document.get(name)
-        return value if isinstance(value, str) else None
-
+    remark = partial(_text_of, document)
     return StoredRule(
         rule_id=head.rule_id,
         name=remark("name"),

@@ -9,7 +9,7 @@ Every method raises Unavailable if the database cannot be reached. The docstring
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 from sqlalchemy import func, select
@@ -52,6 +52,7 @@ from fraud_ops.control_plane.service import (
 )
 from fraud_ops.control_plane.service.alerts.saved_searches import AlertSearches
 from fraud_ops.control_plane.service.approvals import decide
+from fraud_ops.control_plane.service.audit import AuditFilter
 from fraud_ops.control_plane.service.cases.service import CaseService
 from fraud_ops.control_plane.service.ids import MAX_ID, check_page, parse_cursor, storable_bound, storable_id
 from fraud_ops.control_plane.service.labels.service import LabelService
@@ -68,6 +69,8 @@ from fraud_rules.model.schema import ID_FIELD, FieldType, TransactionSchema
 __all__ = ["ControlService"]
 
 _IN_LOG: Final = tuple(state for state in StateName if state.in_log)
+
+_EVERY_ROW: Final = AuditFilter()
 
 
 class ControlService:
@@ -109,6 +112,11 @@ class ControlService:
         self._changes.listen(listener)
 
     # Reads of rules.
+
+    def rule_names(self) -> Sequence[tuple[int, str]]:
+        """List the ids and names of all rules that are not deleted, by id."""
+        with self._database.reading() as session:
+            return rule_queries.names(session)
 
     def rules(
         self, *, state: StateName | None = None, query: str = "", limit: int = 200, cursor: str | None = None
@@ -315,19 +323,15 @@ class ControlService:
             bindings.unbind(work, actor, user)
 
     def audit_rows(
-        self,
-        *,
-        before: int | None = None,
-        limit: int = 200,
-        rule_id: int | None = None,
-        list_name: str | None = None,
+        self, wanted: AuditFilter = _EVERY_ROW, *, before: int | None = None, limit: int = 200
     ) -> Page[AuditRow]:
-        """List the rows of the audit log below `before`, newest first: all, or those of one rule or list."""
+        """List the rows of the audit log below `before` that match a filter, newest first."""
         self._check_page(limit)
         end = MAX_ID if before is None else storable_id(before)
-        wanted_rule = None if rule_id is None else storable_id(rule_id)
+        if wanted.rule_id is not None:
+            storable_id(wanted.rule_id)
         with self._database.reading() as session:
-            return audit.rows(session, before=end, limit=limit, rule_id=wanted_rule, list_name=list_name)
+            return audit.rows(session, wanted, before=end, limit=limit)
 
     def verify_audit(self) -> AuditVerdict:
         """Check the hash of every row of the audit log."""

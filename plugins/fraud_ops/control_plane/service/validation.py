@@ -8,7 +8,7 @@ from fraud_ops.control_plane.domain.canonical import document_of
 from fraud_ops.control_plane.domain.errors import Invalid
 from fraud_ops.control_plane.domain.lifecycle import StateName
 from fraud_ops.control_plane.domain.read_models import Document, ProblemReason, RuleInput, Validation
-from fraud_ops.control_plane.domain.rule_input import ManagedMembers, RuleReader, differences, encode_rule
+from fraud_ops.control_plane.domain.rule_input import UNSAVED_ID, ManagedMembers, RuleReader, differences, encode_rule
 from fraud_ops.control_plane.service import rule_queries
 from fraud_ops.control_plane.service.ids import storable_id
 from fraud_ops.control_plane.service.lists.uses import check_lists
@@ -23,7 +23,7 @@ def validate(session: Session, reader: RuleReader, rule_input: RuleInput, rule_i
     that has the id of the input.
     """
     known = None if rule_id is None else session.get(RuleHead, storable_id(rule_id))
-    managed = ManagedMembers(None, StateName.DRAFT, free_id=1)
+    managed = ManagedMembers(None, StateName.DRAFT, free_id=UNSAVED_ID)
     if known is not None:
         managed = ManagedMembers(known.rule_id, StateName(known.state), known=document_of(known.document))
     try:

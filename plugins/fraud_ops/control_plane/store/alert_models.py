@@ -28,7 +28,9 @@ class AlertRow(Base):
         Index("ix_alerts_time", "append_ms", "source", "record_offset"),
         Index("ix_alerts_rule", "rule_id", "append_ms"),
         Index("ix_alerts_severity", "severity_rank", "append_ms"),
-        Index("ix_alerts_amount", "amount", "append_ms"),
+        Index(
+            "ix_alerts_amount", "amount", "append_ms", "source", "record_offset", "severity_rank", "rule_id", "shadow"
+        ),
         Index("ix_alerts_case", "case_id", "append_ms", "source", "record_offset"),
     )
 

@@ -200,8 +200,8 @@ class AuditEntry(Base):
     __tablename__ = "audit"
 
     seq: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
-    at_ms: Mapped[int]
-    who: Mapped[str] = mapped_column(String(USER_CHARS))
+    at_ms: Mapped[int] = mapped_column(index=True)
+    who: Mapped[str] = mapped_column(String(USER_CHARS), index=True)
     action: Mapped[str] = mapped_column(String(32))
     subject: Mapped[str]
     rule_id: Mapped[int | None] = mapped_column(index=True)

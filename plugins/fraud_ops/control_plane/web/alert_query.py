@@ -14,7 +14,7 @@ from fraud_ops.control_plane.web.problems import WebError
 from fraud_ops.control_plane.web.schemas.base import MAX_ID
 from fraud_ops.control_plane.web.stream import parse_position
 
-__all__ = ["AlertQuery", "entity_of", "position_of"]
+__all__ = ["AlertQuery", "Time", "entity_of", "position_of", "time_ms"]
 
 _TIME: Final = r"^([0-9]{1,15}|[0-9]{1,5}[mhd])$"
 _UNITS_MS: Final = {"m": 60_000, "h": 3_600_000, "d": 86_400_000}
@@ -47,6 +47,7 @@ class AlertQuery(BaseModel):
     verdict: ReviewVerdict | None = None
     entity: Annotated[str | None, Field(max_length=400, description="A member of the key: FIELD:VALUE.")] = None
     case_id: Annotated[int | None, Field(ge=1, le=2**31 - 1)] = None
+    alert_id: Annotated[str | None, Field(pattern=r"^[0-9a-fA-F-]{36}$", description="One alert.")] = None
     shadow: bool | None = None
     corrections: bool | None = None
     snoozed: bool = False
@@ -57,14 +58,15 @@ class AlertQuery(BaseModel):
         return AlertSearch(
             rule_id=self.rule_id,
             text=self.text.strip(),
-            since_ms=_time_ms(self.since, now_ms),
-            until_ms=_time_ms(self.until, now_ms),
+            since_ms=time_ms(self.since, now_ms),
+            until_ms=time_ms(self.until, now_ms),
             severities=frozenset(self.severity),
             min_amount=self.min_amount,
             max_amount=self.max_amount,
             verdict=self.verdict,
             entity=entity_of(self.entity),
             case_id=self.case_id,
+            alert_id=None if self.alert_id is None else self.alert_id.lower(),
             shadow=self.shadow,
             corrections=self.corrections,
             snoozed=self.snoozed,
@@ -72,7 +74,8 @@ class AlertQuery(BaseModel):
         )
 
 
-def _time_ms(text: str | None, now_ms: int) -> int | None:
+def time_ms(text: str | None, now_ms: int) -> int | None:
+    """Parse a time: epoch ms, or an age that counts from `now_ms`."""
     if text is None or re.fullmatch(r"[0-9]+", text):
         return None if text is None else int(text)
     return max(0, now_ms - int(text[:-1]) * _UNITS_MS[text[-1]])

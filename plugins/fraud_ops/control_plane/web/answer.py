@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import logging
+from collections.abc import AsyncIterator, Mapping
 
 import msgspec
 from fastapi import Response
+from fastapi.responses import StreamingResponse
 from pydantic import BaseModel
 
 from fraud_rules.codec.rules.export import RuleFormat
 
-__all__ = ["MEDIA_TYPES", "answer", "encode", "file_of", "json_answer", "nothing"]
+__all__ = ["MEDIA_TYPES", "answer", "encode", "file_of", "json_answer", "nothing", "streamed_file"]
 
 JSON = "application/json"
+_log = logging.getLogger(__name__)
 MEDIA_TYPES = {RuleFormat.JSON: JSON, RuleFormat.YAML: "application/yaml", RuleFormat.TEXT: "text/plain"}
 """The media types of exported files."""
 
@@ -34,6 +37,25 @@ def file_of(content: str, name: str, form: RuleFormat) -> Response:
     suffix = "txt" if form is RuleFormat.TEXT else form.value
     headers = {"Content-Disposition": f'attachment; filename="{name}.{suffix}"'}
     return Response(content, 200, headers, f"{MEDIA_TYPES[form]}; charset=utf-8")
+
+
+async def streamed_file(pieces: AsyncIterator[bytes], name: str, media_type: str) -> Response:
+    """Build the response with a file to save, which grows. An error before the first piece becomes a problem document;
+    a later one ends the response early.
+    """
+    first = await anext(pieces)
+    headers = {"Content-Disposition": f'attachment; filename="{name}"', "Cache-Control": "no-store"}
+    return StreamingResponse(_joined(first, pieces), 200, headers, media_type)
+
+
+async def _joined(first: bytes, rest: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    yield first
+    try:
+        async for piece in rest:
+            yield piece
+    except Exception:
+        _log.exception("an export ended early")
+        raise  # the client sees an incomplete response
 
 
 def nothing() -> Response:

@@ -30,6 +30,7 @@ from fraud_ops.control_plane.web.routes import (
     admin,
     alert_searches,
     alerts,
+    audit,
     cases,
     decisions,
     detector,
@@ -89,7 +90,8 @@ def create_app(opener: Opener = compose_here, static: Path = _STATIC) -> FastAPI
     application.state.shared_reads = SharedReads()
     added = (extension.routes for extension in extensions().values())
     own = (
-        admin, rules, lists, alert_searches, alerts, cases, decisions, entities, labels, detector, notifications, today,
+        admin, audit, rules, lists, alert_searches, alerts, cases, decisions, entities, labels, detector, notifications,
+        today,
     )  # fmt: skip
     for routes in (*(each.routes for each in own), *added):
         application.include_router(routes)

@@ -99,6 +99,7 @@ ROUTES = [
     Route("GET", "/snoozes", VIEWER, 200),
     Route("POST", "/snoozes", ANALYST, 404, {"ruleId": 7, "until": FAR_AHEAD_MS}),
     Route("DELETE", "/snoozes/7", ANALYST, 404),
+    Route("GET", "/rules/names", VIEWER, 200),
     Route("GET", "/quality", VIEWER, 200),
     Route("GET", "/labels", VIEWER, 200),
     Route(
@@ -126,6 +127,7 @@ ROUTES = [
     Route("POST", "/deliveries/7/retry", ANALYST, 404),
     Route("GET", "/drift", VIEWER, 200),
     Route("GET", "/audit", APPROVER, 200),
+    Route("GET", "/audit/export?user=ann&action=rule&since=24h", APPROVER, 200),
     Route("GET", "/audit/verify", APPROVER, 200),
     Route("GET", "/bindings", ADMIN, 200),
     Route("PUT", "/bindings/somebody", ADMIN, 200, {"role": "viewer"}),

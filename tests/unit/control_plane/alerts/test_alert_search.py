@@ -6,6 +6,7 @@ import csv
 import io
 import random
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -102,6 +103,8 @@ CASES: list[tuple[AlertSearch, Callable[[int], bool]]] = [
     (AlertSearch(text="776"), lambda n: n % 7 == 6),
     (AlertSearch(entity=("payeeId", "502")), lambda n: n % 3 == 2),
     (AlertSearch(entity=("beneficiaryId", "776")), lambda n: False),
+    (AlertSearch(alert_id=sample(17).facts.alert_id), lambda n: n == 17),
+    (AlertSearch(alert_id="none"), lambda n: False),
     (AlertSearch(rule_id=1, verdict=ReviewVerdict.UNREVIEWED, text="500"), lambda n: n % 12 == 0 and n % 5 > 0),
 ]  # fmt: skip
 
@@ -118,6 +121,14 @@ def test_each_order_continues_page_by_page(searches: AlertSearches) -> None:
     assert everything(searches, AlertSearch(sort=AlertSort.OLDEST)) == newest[::-1]
     assert everything(searches, AlertSearch(sort=AlertSort.AMOUNT)) == [n for n in newest if amount(n) is not None]
     assert everything(searches, AlertSearch(sort=AlertSort.SEVERITY)) == sorted(newest, key=lambda n: (-rank(n), -n))
+
+
+@pytest.mark.parametrize(("search", "expected"), CASES)
+def test_a_filter_selects_the_same_alerts_in_the_order_of_amounts(
+    searches: AlertSearches, search: AlertSearch, expected: Callable[[int], bool]
+) -> None:
+    wanted = [n for n in reversed(range(COUNT)) if expected(n) and amount(n) is not None]
+    assert everything(searches, replace(search, sort=AlertSort.AMOUNT)) == wanted
 
 
 def test_the_order_of_amounts_is_the_order_of_numbers(scene: Scene) -> None:

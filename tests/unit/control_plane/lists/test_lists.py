@@ -14,6 +14,7 @@ from fraud_ops.control_plane.domain.list_models import ListInput, StoredList
 from fraud_ops.control_plane.domain.read_models import RuleChanged, RuleInput
 from fraud_ops.control_plane.domain.roles import Actor
 from fraud_ops.control_plane.domain.rule_input import RuleReader
+from fraud_ops.control_plane.service.audit import AuditFilter
 from fraud_ops.control_plane.service.store_access import StoreAccess
 from fraud_ops.control_plane.sync.drift import compare, store_side
 from fraud_ops.control_plane.sync.expiry import Expiry
@@ -291,10 +292,12 @@ def test_the_audit_log_can_be_read_by_list(scene: Scene, log: MemoryLog) -> None
     scene.service.decide(PAT, asked.pending.id, approve=False)
     log.append(b'{"listName": "mules", "listOperation": "ADD", "listType": "string", "values": ["x"]}')
     arrive(log)
-    rows = scene.service.audit_rows(list_name="mules").items
+    rows = scene.service.audit_rows(AuditFilter(list_name="mules")).items
     assert [each.action for each in rows] == ["mirror.refused", "approval.reject", "approval.request", "list.change"]
-    assert [each.subject for each in scene.service.audit_rows(list_name="trusted").items] == ["list trusted"]
-    assert scene.service.audit_rows(list_name="none").items == ()
+    assert [each.subject for each in scene.service.audit_rows(AuditFilter(list_name="trusted")).items] == [
+        "list trusted"
+    ]
+    assert scene.service.audit_rows(AuditFilter(list_name="none")).items == ()
     assert scene.service.verify_audit().whole
     with scene.database.writing() as session:
         session.execute(text("DROP TRIGGER audit_no_update"))

@@ -65,8 +65,9 @@ def test_an_alert_has_its_rule_its_value_and_a_page(desk: Scene) -> None:
     (row,) = outbox(desk)
     assert row.title == "[fraud] HIGH: Rapid (rule 1), payeeId 2"
     assert row.text.splitlines()[0] == "payeeId 2: 21.5 (limit > 20)"
-    assert row.path == "/fraud/control/alerts?ruleId=1&text=5"
-    assert json.loads(row.data)["triggeringValue"] == "21.5"
+    data = json.loads(row.data)
+    assert row.path == f"/fraud/control/alerts?ruleId=1&text=5&alert={data['alertId']}"
+    assert data["triggeringValue"] == "21.5"
     assert row.due_ms == desk.clock.now_ms
 
 

@@ -75,7 +75,7 @@ def alert_content(alert: FeedAlert, rule: AlertedRule) -> Content:
         f"Payment {one_line(str(payment))}, {_time(facts.event_time)}",
     ]
     level = rule.severity.upper() or "ALERT"
-    query = urlencode({"ruleId": facts.rule_id, "text": str(payment)})
+    query = urlencode({"ruleId": facts.rule_id, "text": str(payment), "alert": facts.alert_id})
     return Content(
         "alert",
         one_line(f"[fraud] {level}: {_named(rule.rule_id, rule.name)}, {key}"),

@@ -1,11 +1,11 @@
-"""Routes of administration: the user, the transaction schema, role bindings, the audit log and drift."""
+"""Routes of administration: the user, the transaction schema, role bindings and drift."""
 
 from __future__ import annotations
 
 from dataclasses import asdict
 from typing import Annotated
 
-from fastapi import Path, Query, Request, Response
+from fastapi import Path, Request, Response
 
 from fraud_ops.control_plane.domain import read_models
 from fraud_ops.control_plane.domain.lifecycle import StateName
@@ -16,8 +16,6 @@ from fraud_ops.control_plane.web.dependencies import CurrentPlane
 from fraud_ops.control_plane.web.extensions import active_extensions
 from fraud_ops.control_plane.web.routing import least, router
 from fraud_ops.control_plane.web.schemas import admin as schemas
-from fraud_ops.control_plane.web.schemas.base import MAX_ID
-from fraud_rules.codec.rules.lists import LIST_NAME
 from fraud_rules.codec.rules.members import MEMBERS
 from fraud_rules.model.rule import AggregateFunction, Operator, RuleAction
 from fraud_rules.model.schema import Field
@@ -82,25 +80,6 @@ def drift(plane: CurrentPlane) -> Response:
             behind_since=found.behind_since_ms,
         )
     )
-
-
-@routes.get("/audit", response_model=schemas.Audits, openapi_extra=least("approver"))
-def audit(
-    plane: CurrentPlane,
-    before: Annotated[int | None, Query(ge=1, le=MAX_ID)] = None,
-    limit: Annotated[int, Query(ge=1, le=500)] = 100,
-    rule_id: Annotated[int | None, Query(alias="ruleId", ge=1, le=MAX_ID)] = None,
-    list_name: Annotated[str | None, Query(alias="listName", pattern=f"^{LIST_NAME}$")] = None,
-) -> Response:
-    """List the audit log, newest first: all rows, or those of one rule or list."""
-    page = plane.service.audit_rows(before=before, limit=limit, rule_id=rule_id, list_name=list_name)
-    return answer(schemas.Audits(items=list(page.items), next=page.next))
-
-
-@routes.get("/audit/verify", response_model=read_models.AuditVerdict, openapi_extra=least("approver"))
-def verify_audit(plane: CurrentPlane) -> Response:
-    """Check the audit chain."""
-    return answer(plane.service.verify_audit())
 
 
 @routes.get("/bindings", response_model=schemas.Bindings, openapi_extra=least("admin"))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from functools import partial
@@ -17,7 +16,7 @@ from fraud_ops.control_plane.domain.alert_search import AlertSearch
 from fraud_ops.control_plane.feed.place import Position
 from fraud_ops.control_plane.service.alerts.export import AlertFile, ExportFormat, new_alert_file
 from fraud_ops.control_plane.web.alert_query import AlertQuery
-from fraud_ops.control_plane.web.answer import answer, nothing
+from fraud_ops.control_plane.web.answer import answer, nothing, streamed_file
 from fraud_ops.control_plane.web.auth import CurrentActor, CurrentUser
 from fraud_ops.control_plane.web.dependencies import CurrentPlane
 from fraud_ops.control_plane.web.load.lanes import LaneName, Lanes
@@ -31,7 +30,6 @@ __all__ = ["routes"]
 routes = router("alerts")
 
 _PIECE: Final = 1_000
-_log = logging.getLogger(__name__)
 
 SearchName = Annotated[str, Path(min_length=1, max_length=80)]
 
@@ -59,10 +57,8 @@ async def export_alerts(
         raise WebError(422, f"limit may be at most {most:,}")
     lanes: Lanes = request.app.state.lanes
     pieces = _pieces(plane, query.search(now_ms()), query.format, query.limit or most, lanes, user[0])
-    first = await anext(pieces)  # an error before the first piece becomes a problem document
     name = f"alerts-{datetime.now(UTC):%Y%m%dT%H%M%SZ}.{query.format}"
-    headers = {"Content-Disposition": f'attachment; filename="{name}"', "Cache-Control": "no-store"}
-    return StreamingResponse(_joined(first, pieces), 200, headers, query.format.media_type)
+    return await streamed_file(pieces, name, query.format.media_type)
 
 
 @routes.get("/saved-searches", response_model=schemas.SavedSearches, openapi_extra=least("viewer"))
@@ -109,13 +105,3 @@ def _piece(
     found, following = plane.service.searches.page(search, plane.snoozing(), after, limit)
     marks = plane.service.marks([each.alert.facts.alert_id for each in found])
     return file.add(found, marks), following, len(found)
-
-
-async def _joined(first: bytes, rest: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    yield first
-    try:
-        async for piece in rest:
-            yield piece
-    except Exception:
-        _log.exception("an export of alerts ended early")
-        raise  # the client sees an incomplete response

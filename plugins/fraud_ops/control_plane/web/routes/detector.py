@@ -136,6 +136,7 @@ def _liveness(panel: Panel) -> schemas.Liveness:
         starts=seen.starts,
         verdict=schemas.VerdictShown(
             name=verdict.health.value,
+            since=panel.verdict_since_ms(verdict),
             tone=_tone(verdict.health, seen.severity),
             reasons=list(verdict.reasons),
             runbook=runbook_path(verdict.health),

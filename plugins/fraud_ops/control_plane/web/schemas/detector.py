@@ -57,9 +57,13 @@ class DetectorState(ResponseModel):
 
 
 class VerdictShown(ResponseModel):
-    """The health verdict, its reasons, and the path of its runbook. `tone` is good only if payments are evaluated."""
+    """The health verdict, its reasons, and the path of its runbook. `tone` is good only if payments are evaluated.
+
+    `since` is the start time of the verdict; null if no supervisor has recorded it.
+    """
 
     name: str
+    since: EpochMs | None
     tone: Literal["good", "warn", "bad"]
     reasons: list[str]
     runbook: str

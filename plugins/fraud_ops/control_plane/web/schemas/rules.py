@@ -32,6 +32,8 @@ __all__ = [
     "RefusedRecords",
     "RollbackRequest",
     "RuleDetail",
+    "RuleName",
+    "RuleNames",
     "RuleRow",
     "Rules",
     "SavedWhatIf",
@@ -128,6 +130,19 @@ class Rules(ResponseModel):
 
     items: list[RuleRow]
     next: str | None
+
+
+class RuleName(ResponseModel):
+    """The name of a rule; empty for a rule without one."""
+
+    rule_id: int
+    name: str
+
+
+class RuleNames(ResponseModel):
+    """The names of all rules."""
+
+    items: list[RuleName]
 
 
 class RuleDetail(RuleRow):

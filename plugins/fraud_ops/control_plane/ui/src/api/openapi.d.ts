@@ -267,10 +267,30 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Audit
-         * @description List the audit log, newest first: all rows, or those of one rule or list.
+         * List Audit
+         * @description List the rows of the audit log that match all filters, newest first.
          */
-        get: operations["audit"];
+        get: operations["listAudit"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/audit/export": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Export Audit
+         * @description Export the rows that match all filters as CSV, newest first: at most as many as the setting `export_rows`.
+         */
+        get: operations["exportAudit"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1137,6 +1157,26 @@ export interface paths {
          * @description Save a new rule as a draft. A rule without a `ruleId` gets a free id.
          */
         post: operations["createRule"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/rules/names": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Rule Names
+         * @description List the ids and names of all rules by id, without deleted ones. This is much shorter than the list of rules.
+         */
+        get: operations["listRuleNames"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -3545,6 +3585,24 @@ export interface components {
             yaml: string;
         };
         /**
+         * RuleName
+         * @description The name of a rule; empty for a rule without one.
+         */
+        RuleName: {
+            /** Name */
+            name: string;
+            /** Ruleid */
+            ruleId: number;
+        };
+        /**
+         * RuleNames
+         * @description The names of all rules.
+         */
+        RuleNames: {
+            /** Items */
+            items: components["schemas"]["RuleName"][];
+        };
+        /**
          * RuleRow
          * @description A rule in a list. `activation` concerns its newest record in the rule log; the rule is live if it says LIVE.
          */
@@ -3961,6 +4019,8 @@ export interface components {
         /**
          * VerdictShown
          * @description The health verdict, its reasons, and the path of its runbook. `tone` is good only if payments are evaluated.
+         *
+         *     `since` is the start time of the verdict; null if no supervisor has recorded it.
          */
         VerdictShown: {
             /** Name */
@@ -3969,6 +4029,8 @@ export interface components {
             reasons: string[];
             /** Runbook */
             runbook: string;
+            /** Since */
+            since: number | null;
             /**
              * Tone
              * @enum {string}
@@ -4195,6 +4257,8 @@ export interface operations {
                 /** @description A member of the key: FIELD:VALUE. */
                 entity?: string | null;
                 caseId?: number | null;
+                /** @description One alert. */
+                alertId?: string | null;
                 shadow?: boolean | null;
                 corrections?: boolean | null;
                 snoozed?: boolean;
@@ -4246,6 +4310,8 @@ export interface operations {
                 /** @description A member of the key: FIELD:VALUE. */
                 entity?: string | null;
                 caseId?: number | null;
+                /** @description One alert. */
+                alertId?: string | null;
                 shadow?: boolean | null;
                 corrections?: boolean | null;
                 snoozed?: boolean;
@@ -4606,13 +4672,20 @@ export interface operations {
             };
         };
     };
-    audit: {
+    listAudit: {
         parameters: {
             query?: {
-                before?: number | null;
-                limit?: number;
                 ruleId?: number | null;
                 listName?: string | null;
+                user?: string | null;
+                /** @description An action such as rule.edit, or its part before the point, such as rule. */
+                action?: string | null;
+                /** @description Epoch ms, or an age such as 30m, 24h or 7d. */
+                since?: string | null;
+                /** @description Epoch ms, or an age such as 30m, 24h or 7d. */
+                until?: string | null;
+                before?: number | null;
+                limit?: number;
             };
             header?: never;
             path?: never;
@@ -4627,6 +4700,45 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Audits"];
+                };
+            };
+            /** @description A problem. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    exportAudit: {
+        parameters: {
+            query?: {
+                ruleId?: number | null;
+                listName?: string | null;
+                user?: string | null;
+                /** @description An action such as rule.edit, or its part before the point, such as rule. */
+                action?: string | null;
+                /** @description Epoch ms, or an age such as 30m, 24h or 7d. */
+                since?: string | null;
+                /** @description Epoch ms, or an age such as 30m, 24h or 7d. */
+                until?: string | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/csv": unknown;
                 };
             };
             /** @description A problem. */
@@ -6139,6 +6251,35 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["RuleDetail"];
+                };
+            };
+            /** @description A problem. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    listRuleNames: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RuleNames"];
                 };
             };
             /** @description A problem. */

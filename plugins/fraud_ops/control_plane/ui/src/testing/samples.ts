@@ -183,7 +183,13 @@ export function liveness(members: Partial<Liveness> = {}): Liveness {
     asked: SINCE - 3_600_000,
     waiting: 52_310,
     starts: 1,
-    verdict: { name: "STARTING", tone: "bad", reasons: ["starting for 6 s"], runbook: "/fraud-runbooks/starting" },
+    verdict: {
+      name: "STARTING",
+      since: null,
+      tone: "bad",
+      reasons: ["starting for 6 s"],
+      runbook: "/fraud-runbooks/starting",
+    },
     ...members,
   };
 }
