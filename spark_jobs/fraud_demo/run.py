@@ -21,6 +21,7 @@ from fraud_demo.screen import Screen, Sending, open_screen, status_line, summary
 from fraud_demo.sender import Sender
 from fraud_demo.site import PASSWORD, DemoSite
 from fraud_demo.start.people import DemoPeople, describe_people
+from fraud_demo.start.shell import FILE
 from fraud_demo.start.steps import StartSteps
 from fraud_demo.steering import Steering
 from fraud_demo.traffic import TrafficSettings
@@ -102,6 +103,7 @@ class _Demo:
         self._steps.run("parts", "starting broker, agent and Airflow", "broker, agent and Airflow started", self._parts)
         self._report(f"Airflow at {self._address}")
         self._report(f"fraud rules at {self._site.airflow.site.url}/fraud/control, also as {describe_people()}")
+        self._report(f"commands in another terminal: source {FILE}, then for example fraud status")
         people = DemoPeople(self._site.airflow.site.url, USER, PASSWORD, self._report)
         self._stack.callback(people.stop)
         people.start()

@@ -16,6 +16,7 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
+from fraud_demo.start.shell import FILE
 from fraud_demo.verdict import RunVerdict
 from fraud_demo.watch import OutputSnapshot, ReceivedAlert
 from fraud_rules.cli.display.alert_lines import alert_cells, alert_line
@@ -113,7 +114,7 @@ def picture(seen: OutputSnapshot, sending: Sending, rows: int, address: str) -> 
             height=4,
         ),
         Text(address),
-        Text("Ctrl-C stops the demo. In another terminal: .venv/bin/fraud rules list", "dim"),
+        Text(f"Ctrl-C stops the demo. In another terminal: source {FILE} && fraud rules list", "dim"),
     )
 
 

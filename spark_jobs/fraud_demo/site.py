@@ -18,9 +18,12 @@ from fraud_demo.airflow import AirflowSite, LocalAirflow
 from fraud_demo.children import Child
 from fraud_demo.start.past_days import ARGUMENT as PAST_DAYS
 from fraud_demo.start.people import ROLES
+from fraud_demo.start.shell import write_environment
 from fraud_demo.steering import VARIABLE as STEERING_VARIABLE
 from fraud_rules.cli.configured import CommandContext
-from fraud_rules.cli.options import KEYS_FILE
+from fraud_rules.cli.nightly import ARCHIVE_VARIABLE
+from fraud_rules.cli.options import INTENT_KEYS_VARIABLE, KEYS_FILE
+from fraud_rules.configuration.detector_options import BOOTSTRAP_VARIABLE
 from fraud_rules.configuration.project import port_setting
 from fraud_rules.deploy.deployment_log import append_intent, read_deployment, read_intent_log
 from fraud_rules.deploy.intent import Intent, IntentKind
@@ -89,6 +92,11 @@ class DemoPaths:
         return self.agent / KEYS_FILE
 
     @property
+    def environment(self) -> Path:
+        """The file that makes the commands of a shell use the demo."""
+        return self.home / "environment"
+
+    @property
     def recording(self) -> Path:
         """The recording for `fraud replay`."""
         return self.home / "recording.json"
@@ -145,6 +153,7 @@ class DemoSite:
         """Start all components with empty folders. Return when Airflow has begun to start."""
         shutil.rmtree(self.places.home, ignore_errors=True)
         IntentKeys.create(self.places.intent_keys, self._intent_key)
+        write_environment(self.places.environment, self.airflow.site.environment(), self._for_a_shell())
         check_free(self.airflow.site.port, AIRFLOW_PORT_VARIABLE)
         began_s = time.monotonic()
         # The stack stops the supervisor of the detector before the agent that runs it.
@@ -159,6 +168,14 @@ class DemoSite:
         self.agent.start()
         airflow.wait()
         report(f"{len(declared)} topics, agent, Airflow's components ({time.monotonic() - began_s:.0f} s)")
+
+    def _for_a_shell(self) -> dict[str, str]:
+        return {
+            BOOTSTRAP_VARIABLE: self.broker.bootstrap,
+            ARCHIVE_VARIABLE: str(self.places.archive),
+            INTENT_KEYS_VARIABLE: str(self.places.intent_keys),
+            "FRAUD_CONTROL_URL": self.airflow.site.url,
+        }
 
     def _start_airflow(self) -> None:
         self.airflow.prepare()

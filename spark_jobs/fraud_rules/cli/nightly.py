@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
@@ -11,9 +11,17 @@ from fraud_rules.cli.configured import load_context
 from fraud_rules.cli.options import Kafka
 from fraud_rules.runtime.clock import now_ms
 
+ARCHIVE_VARIABLE: Final = "FRAUD_ARCHIVE"
+
 Archive = Annotated[
     str | None,
-    typer.Option("--archive", help="Folder of the archive, or s3://BUCKET/PREFIX.", show_default="var/archive"),
+    typer.Option(
+        "--archive",
+        envvar=ARCHIVE_VARIABLE,
+        show_envvar=True,
+        help="Folder of the archive, or s3://BUCKET/PREFIX.",
+        show_default="var/archive",
+    ),
 ]
 Master = Annotated[str, typer.Option(help="Spark's master.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]

@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Annotated, Any, Final
 
 import typer
 
 from fraud_rules.configuration.detector_options import BOOTSTRAP_VARIABLE, option_of
+from fraud_rules.errors import InputInvalid
 from fraud_rules.kafka.connection import KafkaConnection
 
 
@@ -38,14 +40,18 @@ Kafka = Annotated[
 ASKS: Final = sys.stdin is not None and sys.stdin.isatty()
 """Whether a command asks for a missing value. Without a terminal the option is required, so the error names it."""
 
+_SHORTEST_EPOCH_MS, _LONGEST_EPOCH_MS = 10, 15  # digits; a date has eight
+
 KEYS_FILE: Final = "intent-keys"
 """The default name of the file with the keys for intents, in the agent's home."""
+
+INTENT_KEYS_VARIABLE: Final = "FRAUD_INTENT_KEYS"
 
 IntentKeysFile = Annotated[
     Path | None,
     typer.Option(
         "--intent-keys",
-        envvar="FRAUD_INTENT_KEYS",
+        envvar=INTENT_KEYS_VARIABLE,
         show_envvar=True,
         metavar="FILE",
         help="File with the keys that sign intents. The agent creates it.",
@@ -71,3 +77,19 @@ Resume = Annotated[bool, declared("resume")]
 Adopt = Annotated[bool, declared("adopt")]
 Partial = Annotated[bool, declared("partial")]
 AcceptLoss = Annotated[bool, declared("accept_loss")]
+
+
+def time_ms_of(text: str) -> int:
+    """The time of an option: an age such as `12h`, an ISO time, by default in UTC, or epoch ms. Raises InputInvalid."""
+    if text.isdecimal() and _SHORTEST_EPOCH_MS <= len(text) <= _LONGEST_EPOCH_MS:
+        return int(text)
+    units = {"m": "minutes", "h": "hours", "d": "days"}
+    try:
+        if text[-1] in units and text[:-1].isdecimal():
+            at = datetime.now(UTC) - timedelta(**{units[text[-1]]: int(text[:-1])})
+        else:
+            given = datetime.fromisoformat(text)
+            at = given if given.tzinfo is not None else given.replace(tzinfo=UTC)
+        return max(0, int(at.timestamp() * 1_000))
+    except (ValueError, OverflowError, IndexError) as error:
+        raise InputInvalid(f"{text[:40]!r} is not a time: write 30m, 12h, 7d, or 2026-11-20T12:00") from error
