@@ -13,7 +13,7 @@ from typing import Self
 
 
 class FraudError(Exception):
-    """An error without a class of its own, or a negative result. All errors of the product derive from this class."""
+    """A negative result, or an error without a class of its own. All errors of the product derive from this class."""
 
     exit_code: int = 1
 
@@ -63,7 +63,10 @@ class RuleRejected(FraudError):
 
 
 class RecordRejected(FraudError):
-    """A transaction record goes to quarantine. The error has a short, stable `reason` for counting, and a `detail`."""
+    """A transaction record is unreadable and goes to quarantine.
+
+    The error has a short, stable `reason` for counting, and a `detail`.
+    """
 
     exit_code = 5
 
@@ -131,7 +134,7 @@ class DetectorStopped(FraudError):
 
 
 class DetectorFailed(FraudError):
-    """An error without a class in this tree ended the detector. The next start repeats the batch."""
+    """An unknown error ended the detector. The next start repeats the batch."""
 
     exit_code = 14
 
@@ -227,7 +230,7 @@ class ArchiveBehind(FraudError):
 
 
 class ArchiveFailed(FraudError):
-    """An error without a class in this tree ended the archive's query. No part of its batch was committed."""
+    """An unknown error ended the archive's query. No part of its batch was committed."""
 
     exit_code = 24
 
@@ -275,19 +278,19 @@ class StorageFull(FraudError):
 
 
 class ReevaluationFailed(FraudError):
-    """An error without a class in this tree ended the evaluation of a day. No result was published."""
+    """An unknown error ended the evaluation of a day. No result was published."""
 
     exit_code = 32
 
 
 class WarmUpFailed(FraudError):
-    """An error without a class in this tree ended a warm-up job. No result was written; run the job again."""
+    """An unknown error ended a warm-up job. No result was written; run the job again."""
 
     exit_code = 49
 
 
 class ArchiveForeign(FraudError):
-    """The archive holds more of a topic than the topic itself: it is of another Kafka, or the topic was recreated."""
+    """The archive has more records of a topic than Kafka. It belongs to another Kafka, or the topic was recreated."""
 
     exit_code = 40
 

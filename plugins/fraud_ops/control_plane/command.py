@@ -12,14 +12,16 @@ from fraud_ops.control_plane.client.rules import approvals_app, rules_app
 from fraud_ops.control_plane.client.token import token
 from fraud_ops.control_plane.domain.errors import ControlPlaneError
 from fraud_rules.cli.display.exit_codes import exit_codes
+from fraud_rules.cli.display.usage_errors import CommandGroup
 from fraud_rules.cli.options import Kafka
-from fraud_rules.errors import FraudError
+from fraud_rules.errors import BrokerUnavailable, ConfigError, FraudError
 
 __all__ = ["app", "main"]
 
 app = typer.Typer(
     help="The rule control plane: rules, lists and alerts through its API; audit chain, outbox and drift of its store.",
-    epilog=exit_codes(ControlPlaneError), context_settings={"help_option_names": ["-h", "--help"]},
+    cls=CommandGroup, epilog=exit_codes(ConfigError, BrokerUnavailable, ControlPlaneError),
+    context_settings={"help_option_names": ["-h", "--help"]},
     no_args_is_help=True, rich_markup_mode=None, add_completion=False, pretty_exceptions_enable=False,
 )  # fmt: skip
 audit_app = typer.Typer(help="The audit log.", no_args_is_help=True, rich_markup_mode=None)

@@ -27,6 +27,7 @@ from fraud_rules.cli.options import default_bootstrap
 from fraud_rules.configuration.project import Project
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.kafka.connection import KafkaConnection
+from fraud_rules.kafka.reachable import require_broker
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.runtime.clock import now_ms
 
@@ -65,7 +66,8 @@ def outbox() -> None:
 
 
 def drift(kafka: KafkaConnection) -> None:
-    """Compare the store with the rule log. Raises Drifted."""
+    """Compare the store with the rule log. Raises Drifted, BrokerUnavailable."""
+    require_broker(kafka)
     opened = _open()
     topic = opened.detector.topics.rules
     found = DriftCheck(opened.database, kafka, topic, opened.schema, opened.detector.limits).read()

@@ -31,6 +31,7 @@ from fraud_rules.cli import (
     whatif,
 )
 from fraud_rules.cli.display.exit_codes import exit_codes
+from fraud_rules.cli.display.usage_errors import CommandGroup
 from fraud_rules.errors import FraudError
 
 __all__ = ["app", "main"]
@@ -38,6 +39,7 @@ __all__ = ["app", "main"]
 
 app = typer.Typer(
     name="fraud",
+    cls=CommandGroup,
     help="Run-time fraud rules over exact sliding windows: Kafka in, Kafka out, exactly once.",
     epilog=exit_codes(),
     no_args_is_help=True,

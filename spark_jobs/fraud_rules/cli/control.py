@@ -14,12 +14,12 @@ _MODULE = "fraud_ops.control_plane"
 
 
 def control(context: typer.Context) -> None:
-    """Inspect the store of the rule control plane: audit chain, outbox, drift. See `fraud control --help`.
+    """Work through the API of the control plane, and check its store. See `fraud control --help`.
 
     \b
     Examples:
+      fraud control rules list
       fraud control audit verify
-      fraud control drift
     """
     plugins = Project.find().root / "plugins"
     if not (plugins / "fraud_ops" / "control_plane").is_dir():

@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from fraud_rules.cli.configured import load_context
-from fraud_rules.cli.options import Kafka
+from fraud_rules.cli.options import Kafka, time_ms_of
 from fraud_rules.errors import InputInvalid, StillUnreadable
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ def replay(
 
     Correct the cause first, for example by an alias in config/schema.yaml, and deploy the correction. The command
     sends each quarantined record once, even if you repeat it, and skips records that are still unreadable. The
-    detector evaluates a record by its event time and its new arrival time. A record older than
+    detector evaluates a record by its event time and its new append time. A record older than
     max_out_of_orderness_ms is late, and the nightly re-evaluation adds its missing alerts. The exit code is 47 if
     records are still unreadable.
 
@@ -157,20 +157,7 @@ def _selection(positions: Iterable[str], reasons: Iterable[str], since: str) -> 
     wrong = [each for each in positions if not re.fullmatch("-?[0-9]+:[0-9]+", each)]
     if wrong:
         raise InputInvalid(f"{wrong[0]!r} is not a position: write it as 0:17, as `fraud quarantine list` shows it")
-    return QuarantineSelection(frozenset(positions), frozenset(reasons), _since_ms(since) if since else 0)
-
-
-def _since_ms(text: str) -> int:
-    units = {"m": "minutes", "h": "hours", "d": "days"}
-    try:
-        if text[-1] in units and text[:-1].isdecimal():
-            at = datetime.now(UTC) - timedelta(**{units[text[-1]]: int(text[:-1])})
-        else:
-            given = datetime.fromisoformat(text)
-            at = given if given.tzinfo is not None else given.replace(tzinfo=UTC)
-        return max(0, int(at.timestamp() * 1_000))
-    except (ValueError, OverflowError) as error:
-        raise InputInvalid(f"{text[:40]!r} is not a time: write 30m, 12h, 7d, or 2026-11-20T12:00") from error
+    return QuarantineSelection(frozenset(positions), frozenset(reasons), time_ms_of(since) if since else 0)
 
 
 def _line(record: QuarantinedRecord, *, replayed: bool) -> str:

@@ -54,7 +54,7 @@ def check(paths: Paths, as_json: AsJson = False) -> None:
     """
     context = load_context()
     validated = validate_files(paths, context.schema, context.settings.limits)
-    show.print_validated(validated, as_json)
+    show.print_validated(validated, context.schema, as_json)
     if any(each.change is None for each in validated):
         raise typer.Exit(_REJECTED_EXIT_CODE)
 
@@ -89,26 +89,27 @@ def apply(
     applied = plan_rules(validated, seen.timeline.latest, source)
     _check_against_log(context, seen.timeline, applied)
     if dry_run:
-        show.print_applied(applied, {}, "would be ")
+        show.print_applied(applied, context.schema, {}, "would be ")
         return
     versions = write(context, kafka, applied)
-    show.print_applied(applied, versions, "")
+    show.print_applied(applied, context.schema, versions, "")
     if wait > 0 and versions:
         await_live(context, kafka, set(versions.values()), wait)
 
 
 @app.command(name="list")
 def list_rules(kafka: Kafka, as_json: AsJson = False) -> None:
-    """List the rules in force with the time when they went live, and the newest refused records.
+    """List the rules in force with the time when they went live, and the newest rejected records.
 
-    With --json, the command lists only the rules in force; `fraud status --json` has the refused records.
+    With --json, the command lists only the rules in force; `fraud status --json` has the rejected records.
 
     \b
     Examples:
       fraud rules list
       fraud rules list --json | jq '.[].ruleId'
     """
-    show.print_rules(_read_rules(load_context(), kafka), as_json)
+    context = load_context()
+    show.print_rules(_read_rules(context, kafka), context.schema, as_json)
 
 
 @app.command()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, tzinfo
+from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Final
 
@@ -62,12 +62,12 @@ class Liveness(msgspec.Struct, frozen=True, rename="camel"):
     waiting: int | None
     starts: int
 
-    def sentence(self, zone: tzinfo | None = None) -> str:
-        """Describe the outage for people, with times in `zone`; None is the machine's time zone."""
+    def sentence(self) -> str:
+        """Describe the outage for the readers of a terminal."""
         if self.since_ms is None:
             evaluated = "No payment evaluated yet."
         else:
-            evaluated = f"No payment evaluated since {_clock(self.since_ms, self.at_ms, zone)}."
+            evaluated = f"No payment evaluated since {_clock(self.since_ms, self.at_ms)}."
         return f"{evaluated} {_waiting(self.waiting)}"
 
 
@@ -119,9 +119,9 @@ def _severity(age_ms: int | None, tick_ms: int, starts: int, *, overdue: bool, e
     return Severity.RED if age_ms > RED_MS or starts >= RED_STARTS else Severity.AMBER
 
 
-def _clock(time_ms: int, now_ms: int, zone: tzinfo | None) -> str:
-    shown = datetime.fromtimestamp(time_ms / 1_000, UTC).astimezone(zone)
-    return shown.strftime("%H:%M:%S" if now_ms - time_ms < _DAY_MS else "%Y-%m-%d %H:%M:%S")
+def _clock(time_ms: int, now_ms: int) -> str:
+    shown = datetime.fromtimestamp(time_ms / 1_000, UTC)
+    return shown.strftime("%H:%M:%S UTC" if now_ms - time_ms < _DAY_MS else "%Y-%m-%d %H:%M:%S UTC")
 
 
 def _waiting(count: int | None) -> str:

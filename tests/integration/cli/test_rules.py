@@ -69,7 +69,7 @@ def test_check_reports_every_reason_in_when_and_baseline(tmp_path: Path) -> None
 
 def test_check_as_json(rule_file: Path) -> None:
     (checked,) = json.loads(fraud("rules", "check", "--json", str(rule_file)).out)
-    says = "SUM(paymentAmount) > 0.10 in 20 min per payeeId"
+    says = "Alert when one payer has a total amount of more than 0.10 EUR within 20 minutes."
     assert checked == {"where": "rule.json, rule 1", "accepted": True, "says": says, "reasons": []}
 
 

@@ -9,7 +9,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -180,7 +180,7 @@ def test_status_of_a_dead_detector_shows_the_time_of_its_end_and_the_waiting_pay
     produce(topics.bootstrap, topics.names.rule_operations, [json.dumps(refusal).encode()])
     ended = fraud("status", env=env)
     assert ended.exit_code == 1
-    since = datetime.fromtimestamp(since_ms / 1_000).astimezone().strftime("%H:%M:%S")
+    since = datetime.fromtimestamp(since_ms / 1_000, UTC).strftime("%H:%M:%S UTC")
     assert f"payments  No payment evaluated since {since}. 12 payments waiting.\n" in ended.out
     assert "NOT ALIVE, batch 1 ended 15 min" in ended.out
     assert "figures   of the last batch (out of date)" in ended.out

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC
-
 import pytest
 
 from fraud_rules.deploy.intent import Intent, IntentKind, IntentLog, IntentRecord
@@ -68,7 +66,7 @@ def test_waiting_is_what_the_topic_holds_beyond_the_last_batch_and_not_its_lag()
 def test_a_missing_answer_of_kafka_is_unknown() -> None:
     seen = liveness((SINCE_MS, progress(p0=100)), None, TOPIC, SINCE_MS + 61_000, TICK_MS)
     assert (seen.waiting, seen.severity) == (None, Severity.RED)
-    assert seen.sentence(UTC) == "No payment evaluated since 12:26:58. Number of waiting payments unknown."
+    assert seen.sentence() == "No payment evaluated since 12:26:58 UTC. Number of waiting payments unknown."
 
 
 def test_a_detector_that_never_evaluated_counts_from_its_first_start() -> None:
@@ -81,20 +79,20 @@ def test_a_detector_that_never_evaluated_counts_from_its_first_start() -> None:
     assert never(SINCE_MS, 1).severity is Severity.AMBER
     assert never(SINCE_MS, 2).severity is Severity.RED
     assert never(SINCE_MS - 20_000, 1).severity is Severity.RED
-    assert never(None, 0).sentence(UTC) == "No payment evaluated yet. 7 payments waiting."
+    assert never(None, 0).sentence() == "No payment evaluated yet. 7 payments waiting."
 
 
 @pytest.mark.parametrize(
     ("age_s", "waiting", "sentence"),
     [
-        (70, 52_310, "No payment evaluated since 12:26:58. 52,310 payments waiting."),
-        (70, 1, "No payment evaluated since 12:26:58. 1 payment waiting."),
-        (70, 0, "No payment evaluated since 12:26:58. No payments waiting."),
-        (90_000, 0, "No payment evaluated since 2026-11-22 12:26:58. No payments waiting."),
+        (70, 52_310, "No payment evaluated since 12:26:58 UTC. 52,310 payments waiting."),
+        (70, 1, "No payment evaluated since 12:26:58 UTC. 1 payment waiting."),
+        (70, 0, "No payment evaluated since 12:26:58 UTC. No payments waiting."),
+        (90_000, 0, "No payment evaluated since 2026-11-22 12:26:58 UTC. No payments waiting."),
     ],
 )
 def test_the_sentence(age_s: float, waiting: int, sentence: str) -> None:
-    assert liveness_after(age_s, waiting).sentence(UTC) == sentence
+    assert liveness_after(age_s, waiting).sentence() == sentence
 
 
 def test_starts_after_the_last_batch_count() -> None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
 from enum import StrEnum
+from functools import wraps
 from pathlib import Path
 from typing import Annotated, Any, Final
 from urllib.parse import quote
@@ -11,9 +14,10 @@ import typer
 
 from fraud_ops.control_plane.client.connection import Client
 from fraud_ops.control_plane.client.display import print_table, said_time, write_file
-from fraud_ops.control_plane.client.options import LOCAL_URL, AsJson, TokenFile, Url, connect
+from fraud_ops.control_plane.client.options import AsJson, TokenFile, Url, connect
 from fraud_ops.control_plane.domain.alert_search import AlertSeverity, AlertSort, ReviewVerdict
 from fraud_rules.cli.display.output import print_json
+from fraud_rules.cli.options import time_ms_of
 
 __all__ = ["MOST_ALERTS", "app"]
 
@@ -32,44 +36,81 @@ class AlertFormat(StrEnum):
     PARQUET = "parquet"
 
 
-Rule = Annotated[int | None, typer.Option("--rule", min=1, help="Only alerts of this rule.")]
-Since = Annotated[str | None, typer.Option("--since", help="Epoch ms, or an age such as 30m, 24h or 7d.")]
-Until = Annotated[str | None, typer.Option("--until", help="Epoch ms, or an age.")]
-Severity = Annotated[
-    list[AlertSeverity] | None, typer.Option("--severity", help="Only this severity; may be repeated.")
-]
-ReviewedAs = Annotated[ReviewVerdict | None, typer.Option("--verdict", help="Only alerts with this review.")]
-Entity = Annotated[str | None, typer.Option("--entity", help="A member of the key, FIELD:VALUE.")]
-Beginning = Annotated[str | None, typer.Option("--text", help="The beginning of a value.")]
-MinAmount = Annotated[float | None, typer.Option("--min-amount", help="Only payments of at least this amount.")]
-MaxAmount = Annotated[float | None, typer.Option("--max-amount", help="Only payments of at most this amount.")]
-Case = Annotated[int | None, typer.Option("--case", min=1, help="Only alerts of this case.")]
-Shadow = Annotated[bool | None, typer.Option("--shadow/--no-shadow", help="Only alerts of shadow rules, or no such.")]
-Corrected = Annotated[
-    bool | None, typer.Option("--corrections/--no-corrections", help="Only corrected alerts, or no such.")
-]
-Snoozed = Annotated[bool, typer.Option("--snoozed", help="Also alerts of snoozed rules and keys.")]
-Order = Annotated[AlertSort, typer.Option("--sort", help="Order of the alerts.")]
+def alert_filters(
+    rule: Annotated[int | None, typer.Option("--rule", min=1, help="Only alerts of this rule.")] = None,
+    since: Annotated[
+        str | None,
+        typer.Option("--since", help="Earliest time: 30m, 24h, 7d ago, or for example 2026-11-20T12:00 (UTC)."),
+    ] = None,
+    until: Annotated[
+        str | None, typer.Option("--until", help="The time before which the search ends, as for --since.")
+    ] = None,
+    severity: Annotated[
+        list[AlertSeverity] | None, typer.Option("--severity", help="Only this severity; may be repeated.")
+    ] = None,
+    verdict: Annotated[ReviewVerdict | None, typer.Option("--verdict", help="Only alerts with this verdict.")] = None,
+    entity: Annotated[str | None, typer.Option("--entity", help="A member of the key, FIELD:VALUE.")] = None,
+    text: Annotated[str | None, typer.Option("--text", help="The beginning of a value.")] = None,
+    min_amount: Annotated[
+        float | None, typer.Option("--min-amount", help="Only payments of at least this amount.")
+    ] = None,
+    max_amount: Annotated[
+        float | None, typer.Option("--max-amount", help="Only payments of at most this amount.")
+    ] = None,
+    case: Annotated[int | None, typer.Option("--case", min=1, help="Only alerts of this case.")] = None,
+    shadow: Annotated[
+        bool | None, typer.Option("--shadow/--no-shadow", help="Only alerts of shadow rules, or no such.")
+    ] = None,
+    corrections: Annotated[
+        bool | None, typer.Option("--corrections/--no-corrections", help="Only corrected alerts, or no such.")
+    ] = None,
+    snoozed: Annotated[bool, typer.Option("--snoozed", help="Also alerts of snoozed rules and keys.")] = False,
+    sort: Annotated[AlertSort, typer.Option("--sort", help="Order of the alerts.")] = AlertSort.NEWEST,
+) -> dict[str, object]:
+    """The filters of a search as parameters of the API. Raises InputInvalid."""
+    return {
+        "ruleId": rule,
+        "since": None if since is None else time_ms_of(since),
+        "until": None if until is None else time_ms_of(until),
+        "severity": [each.value for each in severity or ()],
+        "verdict": None if verdict is None else verdict.value,
+        "entity": entity,
+        "text": text,
+        "minAmount": min_amount,
+        "maxAmount": max_amount,
+        "caseId": case,
+        "shadow": shadow,
+        "corrections": corrections,
+        "snoozed": snoozed,
+        "sort": sort.value,
+    }
+
+
+def filtered(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options of `alert_filters` before its own, and pass it their result as `filters`.
+
+    Typer reads the options from the signature of the returned function.
+    """
+    filters, own = (inspect.signature(each, eval_str=True).parameters for each in (alert_filters, command))
+    parameters = [*filters.values(), *(each for name, each in own.items() if name != "filters")]
+    keyword_only = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in parameters]
+
+    @wraps(command)
+    def with_filters(**given: Any) -> None:
+        chosen = alert_filters(**{name: given.pop(name) for name in filters})
+        command(filters=chosen, **given)
+
+    with_filters.__annotations__ = {each.name: each.annotation for each in keyword_only}
+    with_filters.__dict__["__signature__"] = inspect.Signature(keyword_only)
+    return with_filters
 
 
 @app.command()
+@filtered
 def search(
-    url: Url = LOCAL_URL,
+    filters: dict[str, object],
+    url: Url,
     token_file: TokenFile = None,
-    rule: Rule = None,
-    since: Since = None,
-    until: Until = None,
-    severity: Severity = None,
-    verdict: ReviewedAs = None,
-    entity: Entity = None,
-    text: Beginning = None,
-    min_amount: MinAmount = None,
-    max_amount: MaxAmount = None,
-    case: Case = None,
-    shadow: Shadow = None,
-    corrections: Corrected = None,
-    snoozed: Snoozed = False,
-    sort: Order = AlertSort.NEWEST,
     limit: Annotated[int, typer.Option("--limit", min=1, max=MOST_ALERTS, help="The number of alerts.")] = 50,
     as_json: AsJson = False,
 ) -> None:
@@ -81,22 +122,6 @@ def search(
       fraud control alerts search --since 7d --min-amount 1000 --sort amount --limit 500
       fraud control alerts search --entity payeeId:1001 --json
     """
-    filters = _filters(
-        rule,
-        since,
-        until,
-        severity,
-        verdict,
-        entity,
-        text,
-        min_amount,
-        max_amount,
-        case,
-        shadow,
-        corrections,
-        snoozed,
-        sort,
-    )
     with connect(url, token_file) as client:
         found, missing = _found(client, filters, limit)
     if as_json:
@@ -112,7 +137,7 @@ def search(
 def mark(
     alert_id: Annotated[str, typer.Argument(help="Id of the alert.", show_default=False)],
     verdict: Annotated[ReviewVerdict, typer.Argument(help="UNREVIEWED removes the mark.", show_default=False)],
-    url: Url = LOCAL_URL,
+    url: Url,
     token_file: TokenFile = None,
     as_json: AsJson = False,
 ) -> None:
@@ -135,23 +160,11 @@ def mark(
 
 
 @app.command()
+@filtered
 def export(
-    url: Url = LOCAL_URL,
+    filters: dict[str, object],
+    url: Url,
     token_file: TokenFile = None,
-    rule: Rule = None,
-    since: Since = None,
-    until: Until = None,
-    severity: Severity = None,
-    verdict: ReviewedAs = None,
-    entity: Entity = None,
-    text: Beginning = None,
-    min_amount: MinAmount = None,
-    max_amount: MaxAmount = None,
-    case: Case = None,
-    shadow: Shadow = None,
-    corrections: Corrected = None,
-    snoozed: Snoozed = False,
-    sort: Order = AlertSort.NEWEST,
     form: Annotated[AlertFormat, typer.Option("--format", help="Format of the file.")] = AlertFormat.CSV,
     output: Annotated[Path | None, typer.Option("--output", help="File; default: standard output.")] = None,
 ) -> None:
@@ -161,22 +174,6 @@ def export(
     Examples:
       fraud control alerts export --since 7d --output alerts.csv
     """
-    filters = _filters(
-        rule,
-        since,
-        until,
-        severity,
-        verdict,
-        entity,
-        text,
-        min_amount,
-        max_amount,
-        case,
-        shadow,
-        corrections,
-        snoozed,
-        sort,
-    )
     with connect(url, token_file) as client:
         write_file(client.text("/alerts/export", format=form.value, **filters), output)
 
@@ -191,40 +188,6 @@ def _found(client: Client, filters: dict[str, object], limit: int) -> tuple[list
         before = page["next"]
         if before is None or len(found) >= limit:
             return found, page["missing"]
-
-
-def _filters(
-    rule: int | None,
-    since: str | None,
-    until: str | None,
-    severity: list[AlertSeverity] | None,
-    verdict: ReviewVerdict | None,
-    entity: str | None,
-    text: str | None,
-    min_amount: float | None,
-    max_amount: float | None,
-    case: int | None,
-    shadow: bool | None,
-    corrections: bool | None,
-    snoozed: bool,
-    sort: AlertSort,
-) -> dict[str, object]:
-    return {
-        "ruleId": rule,
-        "since": since,
-        "until": until,
-        "severity": [each.value for each in severity or ()],
-        "verdict": None if verdict is None else verdict.value,
-        "entity": entity,
-        "text": text,
-        "minAmount": min_amount,
-        "maxAmount": max_amount,
-        "caseId": case,
-        "shadow": shadow,
-        "corrections": corrections,
-        "snoozed": snoozed,
-        "sort": sort.value,
-    }
 
 
 def _cells(alert: dict[str, Any]) -> tuple[object, ...]:

@@ -180,5 +180,6 @@ def _message(answer: httpx.Response) -> str:
     detail = str(problem.get("detail") or f"{answer.url.host} answered {answer.status_code}")
     reasons = [each for each in problem.get("reasons") or () if isinstance(each, dict)][:_SHOWN_REASONS]
     said = [f"{each.get('field') or 'input'}: {each.get('message')}" for each in reasons]
+    said = [each for each in dict.fromkeys(said) if each not in detail]
     hint = _HINTS.get(answer.status_code)
     return "; ".join([detail, *said, *([hint] if hint else [])])

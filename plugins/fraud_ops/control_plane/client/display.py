@@ -13,15 +13,10 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from fraud_rules.cli.display.output import console, print_json
+from fraud_rules.cli.display.output import console, print_json, printable
 from fraud_rules.errors import InputInvalid
 
-__all__ = ["print_change", "print_table", "printable", "read_file", "said_time", "write_file"]
-
-
-def printable(value: object) -> str:
-    """A value as a text without control characters."""
-    return "".join(each if each.isprintable() else "\N{REPLACEMENT CHARACTER}" for each in str(value))
+__all__ = ["print_change", "print_table", "read_file", "said_time", "write_file"]
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], empty: str) -> None:

@@ -9,7 +9,7 @@ from urllib.parse import quote
 import typer
 
 from fraud_ops.control_plane.client.display import print_change, print_table, read_file, said_time, write_file
-from fraud_ops.control_plane.client.options import LOCAL_URL, AsJson, Comment, TokenFile, Url, connect
+from fraud_ops.control_plane.client.options import AsJson, Comment, TokenFile, Url, connect
 from fraud_rules.cli.display.output import print_json
 from fraud_rules.errors import InputInvalid
 from fraud_rules.model.value_list import ListOperation, ListType
@@ -30,7 +30,7 @@ File = Annotated[
 
 
 @app.command(name="list")
-def list_lists(url: Url = LOCAL_URL, token_file: TokenFile = None, as_json: AsJson = False) -> None:
+def list_lists(url: Url, token_file: TokenFile = None, as_json: AsJson = False) -> None:
     """Show all lists with their sizes and the rules that use them.
 
     \b
@@ -53,7 +53,7 @@ def list_lists(url: Url = LOCAL_URL, token_file: TokenFile = None, as_json: AsJs
 @app.command()
 def show(
     name: Name,
-    url: Url = LOCAL_URL,
+    url: Url,
     token_file: TokenFile = None,
     output: Annotated[Path | None, typer.Option("--output", help="File; default: standard output.")] = None,
 ) -> None:
@@ -70,7 +70,7 @@ def show(
 @app.command()
 def create(
     name: Name,
-    url: Url = LOCAL_URL,
+    url: Url,
     token_file: TokenFile = None,
     values: Values = None,
     file: File = None,
@@ -93,7 +93,7 @@ def create(
 @app.command(name="set")
 def set_list(
     name: Name,
-    url: Url = LOCAL_URL,
+    url: Url,
     token_file: TokenFile = None,
     values: Values = None,
     file: File = None,
@@ -112,7 +112,7 @@ def set_list(
 @app.command()
 def add(
     name: Name,
-    url: Url = LOCAL_URL,
+    url: Url,
     token_file: TokenFile = None,
     values: Values = None,
     file: File = None,
@@ -131,7 +131,7 @@ def add(
 @app.command()
 def remove(
     name: Name,
-    url: Url = LOCAL_URL,
+    url: Url,
     token_file: TokenFile = None,
     values: Values = None,
     file: File = None,
@@ -148,9 +148,7 @@ def remove(
 
 
 @app.command()
-def delete(
-    name: Name, url: Url = LOCAL_URL, token_file: TokenFile = None, comment: Comment = "", as_json: AsJson = False
-) -> None:
+def delete(name: Name, url: Url, token_file: TokenFile = None, comment: Comment = "", as_json: AsJson = False) -> None:
     """Delete a list. The command fails while a rule names the list.
 
     \b

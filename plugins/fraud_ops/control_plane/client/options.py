@@ -2,23 +2,36 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Final
 
 import typer
 
 from fraud_ops.control_plane.client.connection import Client
-from fraud_rules.configuration.project import Project
+from fraud_rules.configuration.project import Project, port_setting
 
-__all__ = ["LOCAL_URL", "AsJson", "Comment", "TokenFile", "Url", "connect", "token_file_of"]
+__all__ = ["AsJson", "Comment", "TokenFile", "Url", "connect", "local_url", "token_file_of"]
 
-LOCAL_URL: Final = "http://127.0.0.1:8080"
-"""The API server of `make demo`."""
+_PORT_VARIABLE: Final = "FRAUD_AIRFLOW_PORT"
+
+
+def local_url(environ: Mapping[str, str] = os.environ) -> str:
+    """The address of Airflow's API server in `make demo`."""
+    return f"http://127.0.0.1:{port_setting(_PORT_VARIABLE, 8080, environ)}"
+
 
 Url = Annotated[
     str,
     typer.Option(
-        "--url", envvar="FRAUD_CONTROL_URL", show_envvar=True, metavar="URL", help="Address of Airflow's API server."
+        "--url",
+        envvar="FRAUD_CONTROL_URL",
+        show_envvar=True,
+        metavar="URL",
+        default_factory=local_url,
+        show_default="that of make demo",
+        help="Address of Airflow's API server.",
     ),
 ]
 TokenFile = Annotated[

@@ -10,15 +10,14 @@ import typer
 from fraud_ops.control_plane.client.display import (
     print_change,
     print_table,
-    printable,
     read_file,
     said_time,
     write_file,
 )
-from fraud_ops.control_plane.client.options import LOCAL_URL, AsJson, Comment, TokenFile, Url, connect
+from fraud_ops.control_plane.client.options import AsJson, Comment, TokenFile, Url, connect
 from fraud_ops.control_plane.domain.errors import ControlPlaneError
 from fraud_ops.control_plane.domain.lifecycle import StateName
-from fraud_rules.cli.display.output import print_json
+from fraud_rules.cli.display.output import print_json, printable
 from fraud_rules.codec.rules.export import RuleFormat
 
 __all__ = ["approvals_app", "rules_app"]
@@ -36,7 +35,7 @@ ApprovalId = Annotated[int, typer.Argument(help="Id of the request.", min=1, sho
 
 @rules_app.command(name="list")
 def list_rules(
-    url: Url = LOCAL_URL,
+    url: Url,
     token_file: TokenFile = None,
     state: Annotated[StateName | None, typer.Option("--state", help="Only rules in this state.")] = None,
     query: Annotated[str | None, typer.Option("--text", help="Only rules with this text.")] = None,
@@ -71,7 +70,7 @@ def list_rules(
 
 
 @rules_app.command()
-def show(rule_id: RuleId, url: Url = LOCAL_URL, token_file: TokenFile = None, as_json: AsJson = False) -> None:
+def show(rule_id: RuleId, url: Url, token_file: TokenFile = None, as_json: AsJson = False) -> None:
     """Show a rule in words and as YAML.
 
     \b
@@ -91,7 +90,7 @@ def show(rule_id: RuleId, url: Url = LOCAL_URL, token_file: TokenFile = None, as
 @rules_app.command()
 def save(
     path: Annotated[Path, typer.Argument(help="File with rules as YAML, JSON or lines; - is stdin.")],
-    url: Url = LOCAL_URL,
+    url: Url,
     token_file: TokenFile = None,
     comment: Comment = "",
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only check the file and show the effects.")] = False,
@@ -120,7 +119,7 @@ def save(
 def move(
     rule_id: RuleId,
     state: Annotated[StateName, typer.Argument(help="The new state.", show_default=False)],
-    url: Url = LOCAL_URL,
+    url: Url,
     token_file: TokenFile = None,
     comment: Comment = "",
     as_json: AsJson = False,
@@ -142,7 +141,7 @@ def move(
 def rollback(
     rule_id: RuleId,
     revision: Annotated[int, typer.Argument(help="Revision that returns.", min=1, show_default=False)],
-    url: Url = LOCAL_URL,
+    url: Url,
     token_file: TokenFile = None,
     comment: Comment = "",
     as_json: AsJson = False,
@@ -162,7 +161,7 @@ def rollback(
 
 @rules_app.command()
 def export(
-    url: Url = LOCAL_URL,
+    url: Url,
     token_file: TokenFile = None,
     form: Annotated[RuleFormat, typer.Option("--format", help="Format of the file.")] = RuleFormat.YAML,
     output: Annotated[Path | None, typer.Option("--output", help="File; default: standard output.")] = None,
@@ -178,7 +177,7 @@ def export(
 
 
 @approvals_app.command(name="list")
-def list_approvals(url: Url = LOCAL_URL, token_file: TokenFile = None, as_json: AsJson = False) -> None:
+def list_approvals(url: Url, token_file: TokenFile = None, as_json: AsJson = False) -> None:
     """Show the open requests.
 
     \b
@@ -201,7 +200,7 @@ def list_approvals(url: Url = LOCAL_URL, token_file: TokenFile = None, as_json: 
 @approvals_app.command()
 def approve(
     approval_id: ApprovalId,
-    url: Url = LOCAL_URL,
+    url: Url,
     token_file: TokenFile = None,
     comment: Comment = "",
     as_json: AsJson = False,
@@ -218,7 +217,7 @@ def approve(
 @approvals_app.command()
 def reject(
     approval_id: ApprovalId,
-    url: Url = LOCAL_URL,
+    url: Url,
     token_file: TokenFile = None,
     comment: Comment = "",
     as_json: AsJson = False,

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from fraud_ops.control_plane.client.connection import request_token, save_token
-from fraud_ops.control_plane.client.options import LOCAL_URL, TokenFile, Url, token_file_of
+from fraud_ops.control_plane.client.options import TokenFile, Url, token_file_of
 from fraud_rules.cli.options import ASKS
 
 __all__ = ["token"]
@@ -27,7 +27,7 @@ def token(
             help="Better given at the prompt: other users of the host see arguments.",
         ),
     ],
-    url: Url = LOCAL_URL,
+    url: Url,
     token_file: TokenFile = None,
 ) -> None:
     """Log in at Airflow, and save the token for the commands that use the API.

@@ -11,7 +11,7 @@ __all__ = [
 
 
 class ControlPlaneError(FraudError):
-    """The control plane refuses a request on purpose."""
+    """The control plane refused the request."""
 
     exit_code = 33
 
@@ -23,7 +23,7 @@ class NotFound(ControlPlaneError):
 
 
 class Conflict(ControlPlaneError):
-    """Another user changed the object first, so the client must read it again.
+    """Another user changed the object first: read it again.
 
     `revision` is the newest revision, None if the object has no revisions.
     """
@@ -36,7 +36,10 @@ class Conflict(ControlPlaneError):
 
 
 class RequestRefused(ControlPlaneError):
-    """The role is too low (`forbidden`), or the state of the store does not allow the change (not `forbidden`)."""
+    """The role is too low, or the state of a rule, list or case does not allow the change.
+
+    `forbidden` is True if the role is too low.
+    """
 
     exit_code = 36
 
@@ -60,7 +63,7 @@ class Unavailable(ControlPlaneError):
 
 
 class StoreBusy(Unavailable):
-    """Another process or thread has held a lock, or all connections, of the control plane's database for too long."""
+    """Another process or thread holds the control plane's database for too long."""
 
     exit_code = 60
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
@@ -120,7 +120,7 @@ def _aggregate_name(rule: Mapping[str, Any]) -> str:
 
 
 def _clock(time_ms: int) -> str:
-    return datetime.fromtimestamp(time_ms / 1_000).astimezone().strftime("%H:%M:%S")
+    return datetime.fromtimestamp(time_ms / 1_000, UTC).strftime("%H:%M:%SZ")
 
 
 def _amount(text: str) -> str:

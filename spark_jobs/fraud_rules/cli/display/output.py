@@ -22,6 +22,11 @@ def error_console() -> Console:
     return Console(highlight=False, stderr=True, width=None if sys.stderr.isatty() else _FILE_WIDTH)
 
 
+def printable(text: object) -> str:
+    """A value as a text whose control characters cannot change the terminal. Line breaks stay."""
+    return "".join(each if each.isprintable() or each == "\n" else "\N{REPLACEMENT CHARACTER}" for each in str(text))
+
+
 def print_json(document: object) -> None:
     """Print a document as one line of JSON, with exact decimals."""
     print(_encode(document).decode())

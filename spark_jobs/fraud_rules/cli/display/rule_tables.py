@@ -11,38 +11,39 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from fraud_rules.cli.display.output import console, print_json
+from fraud_rules.cli.display.output import console, print_json, printable
 from fraud_rules.codec.rules.apply import PlannedRecord, ValidatedRecord
-from fraud_rules.codec.rules.export import describe
+from fraud_rules.codec.rules.sentence import rule_sentence
 from fraud_rules.model.rule import Control, Rule, RuleChange, RuleDeletion
 
 if TYPE_CHECKING:
     from fraud_rules.logs.rule_status import RuleLogStatus, RuleOperation
+    from fraud_rules.model.schema import TransactionSchema
 
 
 _REFUSED_SHOWN = 10
 
 
-def summary(change: RuleChange) -> str:
-    """Describe a change in one line."""
+def summary(change: RuleChange, schema: TransactionSchema) -> str:
+    """Describe a change in words."""
     match change:
         case Rule() as rule:
-            name = rule.document.get("name")
-            return f"{name}: {describe(rule)}" if name else describe(rule)
+            name, sentence = rule.document.get("name"), rule_sentence(rule, schema)
+            return f"{name}: {sentence}" if name else sentence
         case RuleDeletion(rule_id):
             return f"delete rule {rule_id}"
         case Control(kind):
             return kind.value
 
 
-def print_validated(validated: Sequence[ValidatedRecord], as_json: bool) -> None:
+def print_validated(validated: Sequence[ValidatedRecord], schema: TransactionSchema, as_json: bool) -> None:
     """Print each record with its change, or with the reasons of its rejection."""
     if as_json:
-        print_json([_validation_document(each) for each in validated])
+        print_json([_validation_document(each, schema) for each in validated])
         return
     for each in validated:
         if each.change is not None:
-            print(f"ok        {each.where}: {summary(each.change)}")
+            print(f"ok        {each.where}: {printable(summary(each.change, schema))}")
         else:
             print(f"rejected  {each.where}")
             for reason in each.reasons:
@@ -56,7 +57,9 @@ def print_rejected(rejected: Sequence[ValidatedRecord]) -> None:
             sys.stderr.write(f"{each.where}: {reason.field}: {reason.message}\n")
 
 
-def print_applied(applied: Sequence[PlannedRecord], versions: Mapping[int, int], mood: str) -> None:
+def print_applied(
+    applied: Sequence[PlannedRecord], schema: TransactionSchema, versions: Mapping[int, int], mood: str
+) -> None:
     """Print the effect of each record. `versions` are by position; `mood` precedes the effect (`would be `)."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("rule", justify="right")
@@ -68,12 +71,12 @@ def print_applied(applied: Sequence[PlannedRecord], versions: Mapping[int, int],
         rule_id = "" if each.rule_id is None else str(each.rule_id)
         done = each.effect.value if not each.effect.writes else f"{mood}{each.effect.value}"
         version = str(versions.get(position, ""))
-        table.add_row(rule_id, done, version, summary(each.change), each.where)
+        table.add_row(rule_id, done, version, _cell(summary(each.change, schema)), _cell(each.where))
     console().print(table)
 
 
-def print_rules(seen: RuleLogStatus, as_json: bool) -> None:
-    """Print the rules in force, by id, and the refused records."""
+def print_rules(seen: RuleLogStatus, schema: TransactionSchema, as_json: bool) -> None:
+    """Print the rules in force, by id, and the rejected records."""
     in_force = seen.timeline.latest.rules
     chosen = [in_force[rule_id] for rule_id in sorted(in_force)]
     if as_json:
@@ -91,7 +94,7 @@ def print_rules(seen: RuleLogStatus, as_json: bool) -> None:
         )
         return
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for name, justify in (("rule", "right"), ("version", "right"), ("state", "left"), ("live since", "left")):
+    for name, justify in (("rule", "right"), ("version", "right"), ("state", "left"), ("live since (UTC)", "left")):
         table.add_column(name, justify=justify, no_wrap=True)  # type: ignore[arg-type]
     table.add_column("source")
     table.add_column("says", overflow="fold")
@@ -99,7 +102,8 @@ def print_rules(seen: RuleLogStatus, as_json: bool) -> None:
         rule = each.rule
         operation = seen.operations.get(each.version)
         live = ", ".join(filter(None, (_since(operation) or "not yet", _warmth(operation))))
-        table.add_row(str(rule.rule_id), str(each.version), rule.state.value, live, rule.source or "", summary(rule))
+        cells = (str(rule.rule_id), str(each.version), rule.state.value, live, rule.source or "", summary(rule, schema))
+        table.add_row(*map(_cell, cells))
     console().print(table)
     if not chosen:
         print("no rules are in force")
@@ -107,26 +111,26 @@ def print_rules(seen: RuleLogStatus, as_json: bool) -> None:
 
 
 def _print_refused(refused: Sequence[RuleOperation]) -> None:
-    """Print the newest records that the detector refused, newest first. Print nothing if there are none."""
+    """Print the newest records that the detector rejected, newest first. Print nothing if there are none."""
     if not refused:
         return
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, title="Refused records, newest first", title_justify="left")
-    for name, justify in (("offset", "right"), ("rule", "right"), ("refused at", "left")):
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, title="Rejected records, newest first", title_justify="left")
+    for name, justify in (("offset", "right"), ("rule", "right"), ("rejected at (UTC)", "left")):
         table.add_column(name, justify=justify, no_wrap=True)  # type: ignore[arg-type]
     table.add_column("reasons", overflow="fold")
     for report in refused[:_REFUSED_SHOWN]:
         rule_id = "unreadable" if report.rule_id is None else str(report.rule_id)
         rule_id = rule_id if report.list_name is None else f"list {report.list_name}"
         reasons = "\n".join(f"{reason.field}: {reason.message}" for reason in report.reasons)
-        table.add_row(str(report.rule_version), rule_id, _clock(report.time), Text(reasons))
+        table.add_row(str(report.rule_version), rule_id, _clock(report.time), _cell(reasons))
     console().print(table)
     if len(refused) > _REFUSED_SHOWN:
-        print(f"{len(refused) - _REFUSED_SHOWN} older refused records are in the topic rule-operations")
+        print(f"{len(refused) - _REFUSED_SHOWN} older rejected records are in the topic rule-operations")
 
 
-def _validation_document(validated: ValidatedRecord) -> Mapping[str, object]:
+def _validation_document(validated: ValidatedRecord, schema: TransactionSchema) -> Mapping[str, object]:
     reasons = [{"field": reason.field, "message": reason.message} for reason in validated.reasons]
-    says = None if validated.change is None else summary(validated.change)
+    says = None if validated.change is None else summary(validated.change, schema)
     return {"where": validated.where, "accepted": validated.change is not None, "says": says, "reasons": reasons}
 
 
@@ -151,6 +155,11 @@ def _warmth(operation: RuleOperation | None) -> str:
         WarmUpState.REFUSED: f"warm-up refused: {report.reason}",
     }
     return words[report.state]
+
+
+def _cell(text: str) -> Text:
+    """A cell of a table. It shows `[` of a name or a filter as it is: rich would read a plain string as markup."""
+    return Text(printable(text))
 
 
 def _clock(time_ms: int) -> str:

@@ -30,7 +30,7 @@ def status_lines(
         if work is not None:
             yield Text(f"work      {work}")
     if detector is None:
-        yield Text("detector  has never reported (start it with fraud detect)")
+        yield Text("detector  has never reported (fraud agent status; without an agent, start it with fraud detect)")
     else:
         age = duration(detector.last_batch_age_ms)
         yield Text(f"detector  {'alive' if detector.alive else 'NOT ALIVE'}, batch {detector.batch_id} ended {age} ago")
