@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from fraud_rules.configuration.project import Project
-from tests.support.processes.supervised import FOLDERS, demo_ports
+from tests.support.processes.supervised import demo_ports, project_at
 from tests.support.waiting import until
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(1_200)]
@@ -25,8 +25,7 @@ SECONDS = 14
 @pytest.fixture
 def home(project: Project, tmp_path: Path) -> Iterator[Path]:
     """A separate installation. Processes that a test leaves running in it are killed."""
-    for folder in FOLDERS:
-        (tmp_path / folder).symlink_to(project.root / folder)
+    project_at(tmp_path, project.root)
     yield tmp_path
     for process in left_running(tmp_path):
         process.kill()
