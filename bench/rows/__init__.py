@@ -22,6 +22,7 @@ from bench.rows import (
     supervision,
     warm_up,
 )
+from bench.rows.recovery import busy_starts, demo_start, large_state
 from bench.rows.rules import many_rules, rule_cost, rule_log
 
 ALL: tuple[Rows, ...] = (
@@ -34,6 +35,9 @@ ALL: tuple[Rows, ...] = (
     *list_changes.ROWS,
     *late_rows.ROWS,
     *operations.ROWS,
+    *large_state.ROWS,
+    *busy_starts.ROWS,
+    *demo_start.ROWS,
     *rule_cost.ROWS,
     *rule_log.ROWS,
     *state.ROWS,

@@ -22,6 +22,7 @@ _WINDOW_MINUTES = 1
 _LATENESS_MINUTES = 1
 _MIB = 2**20
 _TOLERATED = 5
+_JVM_MIB = 600
 KINDS = ("jvm_mib", "python_mib", "views_mib", "checkpoint_mib", "retained_events")
 
 RULES: tuple[Document, ...] = tuple({**rule, "windowMinutes": _WINDOW_MINUTES} for rule in RULES_10)
@@ -96,7 +97,8 @@ def _figures() -> list[Figure]:
     }
     found = [Figure("minutes", "steady run", "minutes"), Figure("retained_events", "retained events", "")]
     for kind, title in titles.items():
-        found.append(Figure(kind, f"{title}, last third", "MiB"))
+        target = at_most(_JVM_MIB) if kind == "jvm_mib" else None
+        found.append(Figure(kind, f"{title}, last third", "MiB", target))
         found.append(Figure(f"{kind}_growth", f"{title}, increase over the previous third", "%", at_most(_TOLERATED)))
     return found
 

@@ -18,6 +18,7 @@ from tests.support.processes.running_detector import kill_session, members_of
 from tests.support.waiting import until
 
 _HOST = "127.0.0.1"
+_START_S = 180.0
 _SPARK_HOME = Path(pyspark.__file__).parent
 
 
@@ -28,14 +29,18 @@ class StandaloneCluster:
     on one host, and views belong to a host.
     """
 
-    def __init__(self, home: Path, workers: int) -> None:
+    def __init__(self, home: Path, workers: int, cores: int = 1) -> None:
+        """Start a master and so many workers, each with so many cores."""
         self._home = home
+        self._cores = cores
         port, ui_port = free_ports(2)
         self.url = f"spark://{_HOST}:{port}"
         self._master = self._start("master", "Master", f"--host={_HOST}", f"--port={port}", f"--webui-port={ui_port}")
-        until(lambda: self._listens(port), "Spark's master listens", 60.0)
+        until(lambda: self._listens(port), "Spark's master listens", _START_S)
         self.workers = [self._start_worker(number) for number in range(workers)]
-        until(lambda: self._said("master").count("Registering worker") >= workers, "the workers have registered", 60.0)
+        until(
+            lambda: self._said("master").count("Registering worker") >= workers, "the workers have registered", _START_S
+        )
 
     def kill_worker(self, number: int) -> None:
         """Kill a worker together with its executors, as if its machine had failed."""
@@ -49,14 +54,18 @@ class StandaloneCluster:
         """The Python daemons and workers of a worker's executors."""
         return [process for process in members_of(self.workers[number].pid) if process.name().startswith("python")]
 
+    def folder(self, number: int) -> Path:
+        """A worker's temporary folder."""
+        return self._home / f"host-{number}"
+
     def views(self, number: int) -> list[Path]:
         """The folders of the views of key groups in a worker's temporary folder."""
-        return list((self._home / f"host-{number}").glob("fraud-rules-views-*/*/layout-*/key-group-*"))
+        return list(self.folder(number).glob("fraud-rules-views-*/*/layout-*/key-group-*"))
 
     def newest_version(self, number: int) -> int:
         """The newest version of a key group in the files of a worker's temporary folder; 0 without files."""
         versions = []
-        for folder in (self._home / f"host-{number}").glob("fraud-rules-views-*/*/log/key-group-*"):
+        for folder in self.folder(number).glob("fraud-rules-views-*/*/log/key-group-*"):
             files = HostFiles(folder)
             files.refresh()
             versions.append(files.newest_version())
@@ -75,12 +84,12 @@ class StandaloneCluster:
         work, host = self._home / f"work-{number}", f"127.0.0.{number + 2}"
         options = (
             f"--host={host}",
-            "--cores=1",
+            f"--cores={self._cores}",
             "--memory=1g",
             f"--work-dir={work}",
             f"--webui-port={free_ports(1)[0]}",
         )
-        folder = self._home / f"host-{number}"
+        folder = self.folder(number)
         folder.mkdir(exist_ok=True)
         return self._start(f"worker-{number}", "Worker", *options, self.url, TMPDIR=str(folder), SPARK_LOCAL_IP=host)
 

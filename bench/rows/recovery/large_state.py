@@ -1,0 +1,164 @@
+"""Measures the recovery of a detector with ten million retained events, on one host and on a cluster."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from itertools import islice
+
+from bench.detector import command
+from bench.figures import Figure, Rows, Scale, at_most
+from bench.lab import Lab, Session
+from bench.loads import UNIFORM_500K, transactions
+from bench.producing import Backlog
+from bench.rulesets import PAIR, Document, rule
+from fraud_rules.runtime.clock import now_ms
+from fraud_rules.stream.driver.batch_jobs import LARGE_BATCH_TRANSACTIONS
+from tests.support.processes.spark_cluster import StandaloneCluster
+from tests.support.waiting import until
+
+_EVENTS = 10_000_000
+_GROUPINGS = 2
+_PART = 250_000
+_SPACING_MS = 1
+_RATE = 1_000
+_CLUSTER_RATE = 200
+"""Low enough that no batch is large after a short stall, so that the other worker gets no views."""
+_STEADY_S = 3_600
+_SETTLED_BATCHES = 10
+_PATIENCE_S = 300.0
+_EXECUTOR_CORES = 2
+_CLUSTER = {
+    "spark.executor.memory": "700m",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+}
+
+_RULES: tuple[Document, ...] = (
+    rule(1, PAIR, "SUM", 10**12, windowMinutes=1_440),
+    rule(2, ["payeeId"], "SUM", 10**12, windowMinutes=1_440),
+)
+
+
+def _measure(lab: Lab, scale: Scale) -> Mapping[str, float]:
+    with lab.session("large-state") as session:
+        session.start(_RULES)
+        _fill(session, scale.of(_EVENTS) // _GROUPINGS)
+        with _steady(session, _RATE):
+            _settle(session)
+            values = {"events": float(session.progress()[-1]["retainedEvents"])}
+            values["kill_s"] = _recovery(session)
+            _settle(session)
+            values["kill_without_views_s"] = _recovery(session, lambda: shutil.rmtree(session.views()))
+            _settle(session)
+        session.stop()
+        with _cluster(session) as cluster, _steady(session, _CLUSTER_RATE, id_base=2 * _EVENTS):
+            values["executor_s"] = _lose_executor(session, cluster)
+            session.stop()
+    return values
+
+
+def _fill(session: Session, count: int) -> None:
+    """Let the detector evaluate payments whose event times end now, so that a window of a day retains all of them."""
+    load = replace(
+        UNIFORM_500K, count=count, start_ms=now_ms() - count * _SPACING_MS, spacing_ms=_SPACING_MS, marker_every=0
+    )
+    backlog, made = Backlog(session.bootstrap, session.names.transactions), transactions(load)
+    for _ in range(0, count, _PART):
+        backlog.hold(islice(made, _PART))
+        backlog.release()
+    session.await_evaluated(count)
+
+
+@contextmanager
+def _steady(session: Session, rate: int, id_base: int = _EVENTS) -> Iterator[None]:
+    """Send payments steadily during the block."""
+    steady = ["bench.producing", "--bootstrap", session.bootstrap, "--topic", session.names.transactions]
+    with command(*steady, "--rate", str(rate), "--seconds", str(_STEADY_S), "--id-base", str(id_base)):
+        yield
+
+
+def _settle(session: Session) -> None:
+    """Wait until the detector has caught up: many batches in a row are small."""
+    small = 0
+    for received in session.received(session.names.detector_progress):
+        small = small + 1 if json.loads(received.record.value or b"{}")["rows"] < LARGE_BATCH_TRANSACTIONS else 0
+        if small == _SETTLED_BATCHES:
+            return
+
+
+def _recovery(session: Session, lose: Callable[[], None] = lambda: None) -> float:
+    """The seconds from a kill -9 of all processes, a loss and a restart to the next committed batch."""
+    progress = session.received(session.names.detector_progress)
+    killed = time.monotonic()
+    session.running.kill()
+    lose()
+    session.launch()
+    next(progress)
+    return time.monotonic() - killed
+
+
+@contextmanager
+def _cluster(session: Session) -> Iterator[StandaloneCluster]:
+    """The session's detector on a cluster of two workers, which have restored nothing yet."""
+    home = session.checkpoint.with_suffix(".cluster")
+    home.mkdir()
+    cluster = StandaloneCluster(home, workers=2, cores=_EXECUTOR_CORES)
+    try:
+        flags = [flag for name, value in _CLUSTER.items() for flag in ("--spark-conf", f"{name}={value}")]
+        session.launch("--master", cluster.url, "--driver-memory", "700m", *flags)
+        yield cluster
+    finally:
+        cluster.end()
+        shutil.rmtree(home, ignore_errors=True)
+
+
+def _lose_executor(session: Session, cluster: StandaloneCluster) -> float:
+    """The seconds from the kill of the worker with the views until a batch is committed whose views the other worker
+    has restored. The other worker has no views before."""
+    until(lambda: min(cluster.executors(0), cluster.executors(1)) > 0, "both workers have executors", _PATIENCE_S)
+    _settle(session)
+    first = max((0, 1), key=cluster.newest_version)
+    other = 1 - first
+    launched = cluster.executors(other)
+    cluster.kill_worker(other)
+    shutil.rmtree(cluster.folder(other))
+    cluster.return_worker(other)
+    until(lambda: cluster.executors(other) > launched, "the other worker has an executor again", _PATIENCE_S)
+    _settle(session)
+    assert not cluster.views(other), "the other worker has views already"
+    progress = session.received(session.names.detector_progress)
+    key_groups = len(cluster.views(first))
+    killed = time.monotonic()
+    cluster.kill_worker(first)
+    restored = 0
+    for received in progress:
+        restored += json.loads(received.record.value or b"{}")["viewRebuilds"]
+        if restored >= key_groups:
+            break
+    return time.monotonic() - killed
+
+
+ROWS = (
+    Rows(
+        "large_state",
+        "Recovery with ten million retained events",
+        f"{_EVENTS // _GROUPINGS:,} transactions of `uniform_500k` under two rules of different groupings, whose "
+        f"windows of a day retain all of them, then {_RATE:,} tx/s. kill -9 of all processes and a restart, until "
+        "a consumer has the next committed batch: with the views of the host, and after their deletion, so that "
+        "the state comes from Kafka. Then the same detector on a standalone cluster of two workers on this machine, "
+        f"with {_EXECUTOR_CORES} cores each, at {_CLUSTER_RATE} tx/s: the worker with the views is killed, and the "
+        "other one, which has none, restores all key groups.",
+        (
+            Figure("events", "retained events", ""),
+            Figure("kill_s", "kill -9 to next committed batch", "s", at_most(30)),
+            Figure("kill_without_views_s", "kill -9 and loss of the views to next committed batch", "s", at_most(30)),
+            Figure("executor_s", "executor lost to a batch with all key groups restored", "s", at_most(30)),
+        ),
+        _measure,
+    ),
+)
