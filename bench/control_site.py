@@ -9,6 +9,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -25,10 +26,17 @@ _STREAMS = 250  # all readers of a measurement are one user
 class ControlSite:
     """The API server, a user with the role admin, and further `users`, who can log in and have no role.
 
-    `streams` is the limit of open event streams for each user.
+    `streams` is the limit of open event streams for each user, `archive` the folder of the archive.
     """
 
-    def __init__(self, session: Session, port: int, users: Sequence[str] = (), streams: int = _STREAMS) -> None:
+    def __init__(
+        self,
+        session: Session,
+        port: int,
+        users: Sequence[str] = (),
+        streams: int = _STREAMS,
+        archive: Path | None = None,
+    ) -> None:
         self._password = secrets.token_urlsafe(16)
         self._users = (USER, *users)
         self._passwords = session.checkpoint.with_suffix(".passwords.json")
@@ -43,6 +51,7 @@ class ControlSite:
                 "CORE__SIMPLE_AUTH_MANAGER_USERS": ",".join(f"{user}:admin" for user in self._users),
                 "CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(self._passwords),
             },
+            variables={} if archive is None else {"fraud_archive": str(archive)},
             process_variables={**session.environ, "FRAUD_CONTROL_RATES_STREAMS": str(streams)},
         )
         self._airflow = LocalAirflow(site)
@@ -54,10 +63,15 @@ class ControlSite:
     @classmethod
     @contextmanager
     def running(
-        cls, session: Session, port: int, users: Sequence[str] = (), streams: int = _STREAMS
+        cls,
+        session: Session,
+        port: int,
+        users: Sequence[str] = (),
+        streams: int = _STREAMS,
+        archive: Path | None = None,
     ) -> Iterator[ControlSite]:
         """Start a server, wait until it answers, and stop it afterwards. Its logs stay."""
-        site = cls(session, port, users, streams)
+        site = cls(session, port, users, streams, archive)
         try:
             site._start()
             yield site

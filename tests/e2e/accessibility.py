@@ -37,7 +37,25 @@ PAGES = {
     "detector": ("/detector", "role=table[name='Quarantined records']"),
     "api-docs": ("/api-docs", "role=region[name='rules']"),
     "audit": ("/audit", "role=table[name='Audit log']"),
+    "decided-approvals": ("/approvals?decided=true", "role=article >> nth=1"),
+    "linked-alert": ("/alerts?alert=00000000-0000-0000-0000-000000000000", "role=region[name='Linked alert']"),
+    "unknown-page": ("/nowhere", "role=link[name='Open Today']"),
     "roles-and-controls": ("/admin", "role=table[name='Roles']"),
+}
+# By name: a page of `PAGES`, and the button that opens a dialog there.
+DIALOGS = {
+    "import-rules": ("rules", "Import"),
+    "change-state": ("rule", "Pause"),
+    "new-list": ("lists", "New list"),
+    "import-lists": ("lists", "Import"),
+    "change-list": ("list", "Change values"),
+    "snooze": ("opened-alert", "Snooze …"),
+    "close-case": ("case", "Close case …"),
+    "shortcuts": ("case", "Shortcuts"),
+    "saved-searches": ("alerts", "Saved searches"),
+    "add-to-list": ("entity", "Add to list …"),
+    "new-subscription": ("notifications", "New subscription"),
+    "control": ("roles-and-controls", "Clear all state …"),
 }
 STANDARD = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
 

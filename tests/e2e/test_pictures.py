@@ -1,4 +1,7 @@
-"""Takes the pictures of the documentation: FRAUD_SCREENSHOTS=docs/images pytest -m long tests/e2e/test_pictures.py."""
+"""Takes the pictures of the documentation: FRAUD_SCREENSHOTS=docs/images pytest -m long tests/e2e/test_pictures.py.
+
+FRAUD_ALL_SCREENSHOTS=FOLDER takes pictures of all pages instead: at 1280 px in both themes, and at 400 px.
+"""
 
 from __future__ import annotations
 
@@ -15,22 +18,24 @@ from fraud_rules.deploy.attempt import AgentStatus, AttemptPhase, AttemptStatus
 from fraud_rules.deploy.deployment_log import DeploymentLog, append_intent
 from fraud_rules.deploy.intent import NO_EPOCH, Intent, IntentKind
 from fraud_rules.runtime.clock import now_ms
-from tests.e2e.accessibility import visit
-from tests.e2e.people import People
+from tests.e2e.accessibility import PAGES, visit
+from tests.e2e.people import NARROW, WIDE, People
 from tests.e2e.world import World
 from tests.support.deployments import KEYS
 from tests.support.operations.observations import DETECTOR, release
 from tests.support.waiting import until
 
 FOLDER = os.environ.get("FRAUD_SCREENSHOTS")
+ALL_FOLDER = os.environ.get("FRAUD_ALL_SCREENSHOTS")
 POINTS = 40
 
 pytestmark = [
     pytest.mark.integration,
     pytest.mark.long,
     pytest.mark.timeout(900),
-    pytest.mark.skipif(FOLDER is None, reason="FRAUD_SCREENSHOTS names no folder"),
 ]
+documented = pytest.mark.skipif(FOLDER is None, reason="FRAUD_SCREENSHOTS names no folder")
+complete = pytest.mark.skipif(ALL_FOLDER is None, reason="FRAUD_ALL_SCREENSHOTS names no folder")
 
 
 @pytest.fixture(scope="module")
@@ -61,13 +66,43 @@ def busy(running: World, fired: int) -> Iterator[int]:
         paying.join()
 
 
-@pytest.mark.parametrize("name", ["today", "rules", "cases", "entity", "approvals"])
+@documented
+@pytest.mark.parametrize("name", ["today", "rules", "cases"])
 def test_a_picture_of_a_page(name: str, busy: int, running: World, people: People) -> None:
     page = people.page("ben")
     visit(page, running.control, name, busy)
     _keep(page, name)
 
 
+@documented
+def test_a_picture_of_a_payer(busy: int, people: People) -> None:
+    page = people.open("ben", "/entity?field=payeeId&value=9105&days=7")
+    expect(page.get_by_role("table", name="Rules").get_by_role("row")).not_to_have_count(0)
+    expect(page.get_by_role("list", name="Alerts").get_by_role("listitem").first).to_be_visible()
+    _keep(page, "entity")
+
+
+@documented
+def test_a_picture_of_a_request_with_its_what_if(busy: int, running: World, people: People) -> None:
+    page = people.page("ben")
+    visit(page, running.control, "approvals", busy)
+    page.get_by_role("button", name="Run what-if").first.click()
+    expect(page.get_by_text("Expected alerts per day").first).to_be_visible()
+    _keep(page, "approvals")
+
+
+@complete
+@pytest.mark.parametrize("name", PAGES)
+def test_pictures_of_every_page(name: str, busy: int, running: World, people: People) -> None:
+    folder = Path(ALL_FOLDER or "")
+    folder.mkdir(parents=True, exist_ok=True)
+    for theme, size in (("light", WIDE), ("dark", WIDE), ("light", NARROW)):
+        page = people.page("admin", size=size, theme=theme)
+        visit(page, running.control, name, busy)
+        page.screenshot(path=folder / f"{name}-{size['width']}-{theme}.png", full_page=True)
+
+
+@documented
 def test_a_picture_of_the_editor_with_errors(busy: int, running: World, people: People) -> None:
     page = people.page("ann")
     visit(page, running.control, "rule", busy)
@@ -82,6 +117,7 @@ def test_a_picture_of_the_editor_with_errors(busy: int, running: World, people: 
     _keep(page, "editor")
 
 
+@documented
 def test_a_picture_of_an_alert_with_its_evidence(busy: int, people: People) -> None:
     page = people.open("ann", f"/alerts?ruleId={busy}")
     alert = page.get_by_role("list", name="Alerts").get_by_role("listitem").nth(1)
@@ -91,6 +127,7 @@ def test_a_picture_of_an_alert_with_its_evidence(busy: int, people: People) -> N
     _keep(page, "alerts")
 
 
+@documented
 def test_a_picture_of_the_detector(busy: int, running: World, people: People) -> None:
     page = people.page("ann")
     visit(page, running.control, "detector", busy)

@@ -24,24 +24,6 @@ def choose(page: Page, field: str, option: str) -> None:
     page.get_by_role("option", name=option, exact=True).click()
 
 
-def close_case(page: Page, entity: str) -> None:
-    """Find a case in the review queue, and close it by keyboard."""
-    page.get_by_role("link", name="Cases", exact=True).click()
-    page.get_by_role("link", name=entity, exact=True).click()
-    expect(page.get_by_role("heading", level=1, name=entity)).to_be_visible()
-    expect(page.get_by_role("list", name="Alerts").get_by_role("listitem")).to_have_count(1)
-    page.keyboard.press("a")
-    expect(page.get_by_text("Assigned to ann", exact=True)).to_be_visible()
-    page.keyboard.press("c")
-    page.get_by_role("dialog").get_by_label("Comment").fill("the payer reported it")
-    confirm(page, "Close case")
-    expect(page.get_by_text("Closed: fraud", exact=True)).to_be_visible()
-    expect(page.get_by_role("list", name="History")).to_contain_text("the payer reported it")
-    page.keyboard.press("u")
-    expect(page.get_by_role("heading", level=1, name="Cases")).to_be_visible()
-    expect(page.get_by_role("link", name=entity, exact=True)).to_have_count(0)
-
-
 def test_a_rule_from_its_first_draft_to_a_rollback(running: World, people: People) -> None:
     ann = people.open("ann", "/")
     expect(ann.get_by_role("heading", level=1)).to_contain_text("Today")
@@ -105,7 +87,6 @@ def test_a_rule_from_its_first_draft_to_a_rollback(running: World, people: Peopl
 
     alert.get_by_role("link", name=re.compile("version that fired")).click()
     expect(ann.get_by_role("table", name="Revisions")).to_contain_text("Fired")
-    close_case(ann, f"Payer {PAYER}")
 
     ben.goto(f"{running.control}/rules/{rule_id}")
     ben.get_by_role("button", name="Pause", exact=True).click()

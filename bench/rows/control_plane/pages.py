@@ -16,6 +16,7 @@ from bench.lab import Lab, Session
 from bench.loads import RATE_UNIFORM, transactions
 from bench.producing import Backlog
 from bench.rows.control_plane.changes import alert_documents
+from bench.rows.control_plane.journey import FIGURES, NOTE, archived_week, journey
 from bench.rulesets import many
 from bench.watching import quantile
 from fraud_rules.errors import ConfigError
@@ -39,6 +40,7 @@ _PAGES = {
     "rules": ("/rules", f"role=table >> {_ROW}"),
     "rule": ("/rules/2", "role=textbox[name='Rule text']"),
     "versions": ("/rules/2?tab=versions", f"role=table[name='Revisions'] >> {_ROW}"),
+    "what_if": ("/rules/2?tab=whatif", "role=button[name='Run what-if']"),
     "new_rule": ("/rules/new", "role=textbox[name='Rule text']"),
     "templates": ("/rules/templates", "role=link[name=/Use template/] >> nth=0"),
     "alerts": ("/alerts", "role=list[name='Alerts'] >> role=button >> nth=0"),
@@ -46,12 +48,15 @@ _PAGES = {
                "role=list[name='Alerts'] >> role=button >> nth=0"),
     "cases": ("/cases", f"role=table[name='Cases'] >> {_ROW}"),
     "case": ("/cases/1", "role=list[name='Alerts'] >> role=button >> nth=0"),
-    "lists": ("/lists", "role=heading[level=1]"),
+    "entity": ("/entity?field=payeeId&value=1000", "role=list[name='Alerts'] >> role=button >> nth=0"),
+    "lists": ("/lists", "role=link[name='mules']"),
+    "list": ("/lists/mules", f"role=table[name='Values'] >> {_ROW}"),
     "approvals": ("/approvals", "role=heading[level=1]"),
     "decisions": ("/decisions", "role=heading[level=1]"),
     "quality": ("/quality", f"role=table[name='Quality of rules'] >> {_ROW}"),
     "notifications": ("/notifications", "role=heading[name='Deliveries']"),
     "detector": ("/detector", "role=heading[level=1]"),
+    "api": ("/api-docs", "role=region[name='rules']"),
     "audit": ("/audit", f"role=table[name='Audit log'] >> {_ROW}"),
     "admin": ("/admin", f"role=table[name='Roles'] >> {_ROW}"),
 }  # fmt: skip
@@ -59,13 +64,15 @@ _PAGES = {
 
 def _measure(lab: Lab, scale: Scale) -> Mapping[str, float]:
     alerts = scale.of(_ALERTS, 500)
-    with lab.session("pages") as session:
+    with lab.session("pages") as session, archived_week(scale.share) as archive:
         _fill(session, scale.of(_RULES, 50), alerts)
-        with ControlSite.running(session, *free_ports(1)) as site:
+        with ControlSite.running(session, *free_ports(1), archive=archive) as site:
+            _make_list(site)
             until(lambda: _counted(site) >= alerts, "the alerts are counted", timeout_s=_PATIENCE_S, every_s=1)
             until(lambda: _indexed(site, alerts), "the index has the alerts", timeout_s=_PATIENCE_S, every_s=1)
             with _browser(site) as page:
-                return {f"{name}_ms": _paint_ms(page, site, name, scale.of(_VISITS, 2)) for name in _PAGES}
+                painted = {f"{name}_ms": _paint_ms(page, site, name, scale.of(_VISITS, 2)) for name in _PAGES}
+                return {**painted, **journey(page, _address(site, "/alerts"))}
 
 
 def _fill(session: Session, rules: int, alerts: int) -> None:
@@ -102,6 +109,14 @@ def _browser(site: ControlSite) -> Iterator[Page]:
         launched.close()
 
 
+def _make_list(site: ControlSite) -> None:
+    site.ask("POST", "/lists", json={"name": "mules", "type": "long", "values": list(map(str, range(100)))})
+
+
+def _address(site: ControlSite, path: str) -> str:
+    return site.api.removesuffix("/api") + path
+
+
 def _paint_ms(page: Page, site: ControlSite, name: str, visits: int) -> float:
     """The median of some visits after a first one, from the request to the visible element."""
     path, useful = _PAGES[name]
@@ -109,7 +124,7 @@ def _paint_ms(page: Page, site: ControlSite, name: str, visits: int) -> float:
     for _ in range(visits + 1):
         page.goto("about:blank")
         began = time.perf_counter()
-        page.goto(site.api.removesuffix("/api") + path, wait_until="commit")
+        page.goto(_address(site, path), wait_until="commit")
         page.locator(useful).first.wait_for(timeout=_WAIT_MS)
         times.append(1_000 * (time.perf_counter() - began))
     return quantile(sorted(times[1:]), 0.5)
@@ -121,9 +136,9 @@ ROWS = (
         "The pages of the control plane",
         f"Chromium opens each page of an API server with {_RULES:,} rules and {_ALERTS:,} alerts of today, without a "
         f"detector on the same machine. A figure is the median of {_VISITS} visits after a first one, from the request "
-        "of the page until its first rows, or for a page without rows its heading, are visible.",
-        tuple(Figure(f"{name}_ms", f"`{path.split('?')[0]}` ({name.replace('_', ' ')})", "ms", at_most(1_000))
-              for name, (path, _) in _PAGES.items()),
+        f"of the page until its first rows, or for a page without rows its heading, are visible. {NOTE}",
+        (*(Figure(f"{name}_ms", f"`{path.split('?')[0]}` ({name.replace('_', ' ')})", "ms", at_most(1_000))
+           for name, (path, _) in _PAGES.items()), *FIGURES),
         _measure,
     ),
 )  # fmt: skip

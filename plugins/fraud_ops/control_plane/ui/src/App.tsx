@@ -1,54 +1,39 @@
 import { MantineProvider } from "@mantine/core";
 import { Notifications } from "@mantine/notifications";
-import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
-import { lazy, Suspense, useState } from "react";
+import { type QueryClient, QueryClientProvider } from "@tanstack/react-query";
+import { lazy, Suspense } from "react";
 import { BrowserRouter, Navigate, Route, Routes } from "react-router";
 import { AlertsPage } from "./alerts/AlertsPage";
-import { Problem } from "./api/http";
 import { airflowColorScheme } from "./colorScheme";
-import { EmptyState } from "./components/EmptyState";
 import { ErrorBoundary } from "./components/ErrorBoundary";
+import { NotFound } from "./components/NotFound";
+import { MODULES } from "./firstPage";
 import { BASE_PATH } from "./parentAddress";
 import { RulesPage } from "./rules/RulesPage";
 import { Shell } from "./Shell";
 import { theme, variables } from "./theme";
 import { TodayPage } from "./today/TodayPage";
 
-const RulePage = lazy(() => import("./rules/RulePage"));
-const TemplatesPage = lazy(() => import("./rules/TemplatesPage"));
-const ApprovalsPage = lazy(() => import("./rules/ApprovalsPage"));
-const QualityPage = lazy(() => import("./alerts/QualityPage"));
-const DecisionsPage = lazy(() => import("./decisions/DecisionsPage"));
-const ListsPage = lazy(() => import("./lists/ListsPage"));
-const ListPage = lazy(() => import("./lists/ListPage"));
-const CasesPage = lazy(() => import("./cases/CasesPage"));
-const CasePage = lazy(() => import("./cases/CasePage"));
-const EntityPage = lazy(() => import("./entity/EntityPage"));
-const NotificationsPage = lazy(() => import("./notify/NotificationsPage"));
-const DetectorPage = lazy(() => import("./detector/DetectorPage"));
-const DemoPage = lazy(() => import("./detector/DemoPage"));
-const ApiPage = lazy(() => import("./apiDocs/ApiPage"));
-const AuditPage = lazy(() => import("./admin/AuditPage"));
-const AdminPage = lazy(() => import("./admin/AdminPage"));
+const RulePage = lazy(MODULES.rule);
+const TemplatesPage = lazy(MODULES.templates);
+const ApprovalsPage = lazy(MODULES.approvals);
+const QualityPage = lazy(MODULES.quality);
+const DecisionsPage = lazy(MODULES.decisions);
+const ListsPage = lazy(MODULES.lists);
+const ListPage = lazy(MODULES.list);
+const CasesPage = lazy(MODULES.cases);
+const CasePage = lazy(MODULES.case);
+const EntityPage = lazy(MODULES.entity);
+const NotificationsPage = lazy(MODULES.notifications);
+const DetectorPage = lazy(MODULES.detector);
+const DemoPage = lazy(MODULES.demo);
+const ApiPage = lazy(MODULES.api);
+const AuditPage = lazy(MODULES.audit);
+const AdminPage = lazy(MODULES.admin);
 
 const colorSchemes = airflowColorScheme();
 
-const TOO_MANY_REQUESTS = 429;
-
-/** Whether to send a failed read again. A 4xx answer is final, except 429. */
-function shouldRetry(failures: number, error: Error): boolean {
-  if (failures >= 2) return false;
-  if (!(error instanceof Problem) || error.status === TOO_MANY_REQUESTS) return true;
-  return error.status < 400 || error.status >= 500;
-}
-
-export function App() {
-  const [client] = useState(
-    () =>
-      new QueryClient({
-        defaultOptions: { queries: { retry: shouldRetry, staleTime: 5_000 }, mutations: { retry: false } },
-      }),
-  );
+export function App({ client }: { client: QueryClient }) {
   return (
     <MantineProvider
       theme={theme}
@@ -95,7 +80,7 @@ function PageRoutes() {
         <Route path="api-docs" element={<ApiPage />} />
         <Route path="admin" element={<AdminPage />} />
         <Route path="demo" element={<DemoPage />} />
-        <Route path="*" element={<EmptyState>Page not found</EmptyState>} />
+        <Route path="*" element={<NotFound />} />
       </Route>
     </Routes>
   );

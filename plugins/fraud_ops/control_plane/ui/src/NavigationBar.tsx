@@ -8,6 +8,7 @@ import { get } from "./api/http";
 import { keys } from "./api/keys";
 import type { Approvals, Me } from "./api/types";
 import { Chip, type Tone } from "./components/Chip";
+import { formatNumber } from "./format";
 import { OutageBanner } from "./outage/OutageBanner";
 import { useStream } from "./stream/StreamProvider";
 
@@ -16,11 +17,11 @@ export function NavigationBar({ me }: { me: Me }) {
   return (
     <header className="bar">
       <div className="bar-inside">
-        <Navigation pages={usePages(me)} />
+        <Navigation pages={usePages(me)} user={`${me.user} · ${me.role ?? ""}`} />
         <Group gap="xs" wrap="nowrap">
           <StreamStatus />
           <Text size="xs" c="dimmed" visibleFrom="lg" title="Time zone of all times on these pages" className="clip">
-            {Intl.DateTimeFormat().resolvedOptions().timeZone}
+            {TIME_ZONE}
           </Text>
           <Text
             size="xs"
@@ -38,6 +39,8 @@ export function NavigationBar({ me }: { me: Me }) {
     </header>
   );
 }
+
+const TIME_ZONE = Intl.DateTimeFormat().resolvedOptions().timeZone;
 
 type PageName = readonly [path: string, name: string];
 
@@ -63,7 +66,7 @@ function usePages(me: Me): PageName[] {
 }
 
 /** The links. In a narrow window, a button with the name of the current page shows and hides them. */
-function Navigation({ pages }: { pages: readonly PageName[] }) {
+function Navigation({ pages, user }: { pages: readonly PageName[]; user: string }) {
   const { pathname, key } = useLocation();
   const [openAt, setOpenAt] = useState<string | null>(null);
   const button = useRef<HTMLButtonElement>(null);
@@ -99,6 +102,9 @@ function Navigation({ pages }: { pages: readonly PageName[] }) {
             </NavLink>
           </li>
         ))}
+        <li className="session dimmed small">
+          Times in {TIME_ZONE} · {user}
+        </li>
       </ul>
     </nav>
   );
@@ -113,7 +119,7 @@ function PendingCount() {
   });
   const waiting = data?.items.length ?? 0;
   if (waiting === 0) return null;
-  const text = `${waiting}${data?.next ? "+" : ""}`;
+  const text = `${formatNumber(waiting)}${data?.next ? "+" : ""}`;
   return (
     <span className="count" aria-label={`${text} awaiting approval`}>
       {text}

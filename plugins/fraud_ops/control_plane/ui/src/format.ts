@@ -14,6 +14,11 @@ export function formatNumber(value: number | null | undefined): string {
   return Number.isInteger(value) ? whole.format(value) : short.format(value);
 }
 
+/** A count with its noun: 1 alert, 1,200 alerts. */
+export function formatCount(count: number, noun: string): string {
+  return `${formatNumber(count)} ${noun}${count === 1 ? "" : "s"}`;
+}
+
 /** A fraction as a percentage. */
 export function formatPercent(formatShare: number | null | undefined): string {
   return formatShare === null || formatShare === undefined ? "–" : `${Math.round(formatShare * 100)} %`;
@@ -111,8 +116,8 @@ export function comparisonText(rule: RuleDocument, baseline?: { value: string } 
   const operator = toText(rule["limitOperatorType"]);
   const limit = groupDigits(toText(rule["limit"]));
   if (!baseline) return `${operator} ${limit}`;
-  if (!countsDeviations(rule)) return `${operator} ${limit} x ${baseline.value}`;
-  return `${operator} ${baseline.value} ${deviationSign(rule)} ${limit} deviations`;
+  if (!countsDeviations(rule)) return `${operator} ${limit} x ${groupDigits(baseline.value)}`;
+  return `${operator} ${groupDigits(baseline.value)} ${deviationSign(rule)} ${limit} deviations`;
 }
 
 /** Whether the limit of a rule counts standard deviations of its baseline. */
@@ -160,7 +165,16 @@ export function windowText(rule: RuleDocument): string {
 /** A grouping key as text: Payer 12 · Beneficiary 7. Without `fields`, with the names of the fields. */
 export function formatKey(key: Record<string, unknown> | null, fields: Fields = []): string {
   if (key === null) return "all keys";
-  return Object.entries(key)
+  return inSchemaOrder(Object.entries(key), fields)
     .map(([name, value]) => `${fieldLabel(name, fields)} ${toText(value)}`)
     .join(" · ");
+}
+
+/** The members of a key in the order of the schema, so that a payer comes before a beneficiary everywhere. */
+function inSchemaOrder(members: [string, unknown][], fields: Fields): [string, unknown][] {
+  const place = ([name]: [string, unknown]) => {
+    const found = fields.findIndex((field) => field.name === name || field.aliases.includes(name));
+    return found < 0 ? fields.length : found;
+  };
+  return [...members].sort((a, b) => place(a) - place(b));
 }

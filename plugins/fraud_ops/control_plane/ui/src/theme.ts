@@ -41,6 +41,10 @@ export const variables: CSSVariablesResolver = () => ({
     "--shadow-rule-soft": "#ebe4fb",
     "--mark": "#3546b8",
     "--mark-second": "#b3541e",
+    "--severity-critical": "#a61b1b",
+    "--severity-high": "#e0655c",
+    "--severity-medium": "#c27c00",
+    "--severity-low": "#7b8490",
   },
   dark: {
     "--mantine-color-dimmed": "#b3b9c2",
@@ -63,5 +67,9 @@ export const variables: CSSVariablesResolver = () => ({
     "--shadow-rule-soft": "#362a5c",
     "--mark": "#96a6ff",
     "--mark-second": "#f2a36b",
+    "--severity-critical": "#ffa69e",
+    "--severity-high": "#c2554c",
+    "--severity-medium": "#f5c768",
+    "--severity-low": "#8f97a3",
   },
 });

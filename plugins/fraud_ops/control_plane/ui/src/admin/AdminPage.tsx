@@ -1,4 +1,4 @@
-import { ActionIcon, Button, Group, Modal, Select, Table, Text, TextInput } from "@mantine/core";
+import { ActionIcon, Button, Group, Select, Table, Text, TextInput } from "@mantine/core";
 import { IconTrash } from "@tabler/icons-react";
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
@@ -6,6 +6,7 @@ import { useApiMutation, useCan, useMe } from "../api/hooks";
 import { get } from "../api/http";
 import { keys } from "../api/keys";
 import type { Bindings, ControlName } from "../api/types";
+import { Dialog } from "../components/Dialog";
 import { EmptyState } from "../components/EmptyState";
 import { ErrorAlert } from "../components/ErrorAlert";
 import { PageHeader, usePageTitle } from "../components/PageHeader";
@@ -205,7 +206,7 @@ function ControlDialog({ control, close }: { control: ControlName; close: () => 
     },
   );
   return (
-    <Modal opened onClose={close} title={title}>
+    <Dialog close={close} title={title}>
       <form
         onSubmit={(event) => {
           event.preventDefault();
@@ -246,6 +247,6 @@ function ControlDialog({ control, close }: { control: ControlName; close: () => 
           </Button>
         </Group>
       </form>
-    </Modal>
+    </Dialog>
   );
 }

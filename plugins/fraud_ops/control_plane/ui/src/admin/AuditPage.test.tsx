@@ -10,6 +10,18 @@ import AuditPage from "./AuditPage";
 
 const server = mockServer();
 
+const ROW = {
+  seq: 1_234,
+  at: 1_700_000_000_000,
+  who: "ann",
+  action: "rule.state",
+  subject: "rule 1",
+  before: null,
+  after: null,
+  previousHash: "0",
+  hash: "1",
+};
+
 test.each([
   ["mules", "listName=mules"],
   ["17", "ruleId=17"],
@@ -23,6 +35,23 @@ test.each([
     }),
   );
   renderPage(<AuditPage />);
-  await userEvent.type(screen.getByRole("searchbox", { name: "Filter by rule ID or list" }), text);
+  await userEvent.type(screen.getByRole("searchbox", { name: "Rule ID or list" }), text);
   await expect.poll(() => asked.at(-1)).toBe(`?limit=100${wanted && `&${wanted}`}`);
+});
+
+test("the filters of the address reach the list and the export, and actions have names", async () => {
+  server.use(
+    http.get(`*${API}/audit`, ({ request }) => {
+      const { searchParams } = new URL(request.url);
+      const isWanted = searchParams.get("user") === "ann" && searchParams.get("action") === "rule";
+      return HttpResponse.json({ items: isWanted ? [ROW] : [], next: null });
+    }),
+  );
+  renderPage(<AuditPage />, { at: "/audit?user=ann&action=rule&since=24h" });
+  expect(await screen.findByText("Change state of")).toHaveAttribute("title", "rule.state");
+  await userEvent.click(screen.getByRole("button", { name: "Export" }));
+  expect(await screen.findByRole("menuitem", { name: "CSV" })).toHaveAttribute(
+    "href",
+    `${API}/audit/export?user=ann&action=rule&since=24h`,
+  );
 });

@@ -1,16 +1,16 @@
-import { Button, Table, TextInput } from "@mantine/core";
-import { useDebouncedValue } from "@mantine/hooks";
+import { Button, Menu, Table } from "@mantine/core";
 import { useInfiniteQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { useSearchParams } from "react-router";
 import { stringifyExactly, toText } from "../api/exactJson";
 import { useApiMutation } from "../api/hooks";
-import { get, queryString } from "../api/http";
+import { API, get, queryString } from "../api/http";
 import { keys } from "../api/keys";
 import type { AuditRow, Audits, AuditVerdict, Change } from "../api/types";
 import { ChangeTable } from "../components/ChangeTable";
 import { Chip } from "../components/Chip";
 import { EmptyState } from "../components/EmptyState";
+import { ExportButton } from "../components/ExportButton";
 import { LoadMore } from "../components/LoadMore";
 import { PageHeader, usePageTitle } from "../components/PageHeader";
 import { QueryResult } from "../components/QueryResult";
@@ -18,19 +18,30 @@ import { RowTable } from "../components/RowTable";
 import { Timestamp } from "../components/Timestamp";
 import { formatNumber } from "../format";
 import { changesBetween } from "../rules/changes";
+import { AuditFields } from "./AuditFields";
+import { actionName, filterOf } from "./auditFilter";
 
 /** The audit log, and the check of its hash chain. */
 export default function AuditPage() {
   usePageTitle("Audit");
   const [params, setParams] = useSearchParams();
-  const [about] = useDebouncedValue(params.get("about") ?? "", 250);
+  const filter = filterOf(params);
   const audit = useInfiniteQuery({
-    queryKey: [...keys.audit, about],
+    queryKey: [...keys.audit, filter],
     queryFn: ({ pageParam, signal }) =>
-      get<Audits>(`/audit${queryString({ limit: 100, before: pageParam, ...filterOf(about) })}`, signal),
+      get<Audits>(`/audit${queryString({ limit: 100, before: pageParam, ...filter })}`, signal),
     initialPageParam: null as string | null,
     getNextPageParam: (page) => page.next,
   });
+  const change = (name: string, value: string) =>
+    setParams(
+      (old) => {
+        if (value) old.set(name, value);
+        else old.delete(name);
+        return old;
+      },
+      { replace: true },
+    );
   const verify = useApiMutation<null, AuditVerdict>(() => ({ path: "/audit/verify" }));
   const verdict = verify.data?.body;
   return (
@@ -45,33 +56,28 @@ export default function AuditPage() {
             </Chip>
           )}
         </span>
+        <ExportButton>
+          <Menu.Item component="a" href={`${API}/audit/export${queryString(filter)}`} download>
+            CSV
+          </Menu.Item>
+        </ExportButton>
         <Button variant="default" loading={verify.isPending} onClick={() => verify.mutate(null)}>
           Verify hash chain
         </Button>
       </PageHeader>
-      <TextInput
-        type="search"
-        aria-label="Filter by rule ID or list"
-        placeholder="Rule ID or list"
-        value={params.get("about") ?? ""}
-        onChange={(event) =>
-          setParams(event.currentTarget.value ? { about: event.currentTarget.value } : {}, { replace: true })
-        }
-        mb="sm"
-        maw="14rem"
-      />
+      <AuditFields params={params} change={change} />
       <QueryResult query={audit}>
         {({ pages }) => {
           const rows = pages.flatMap((page) => page.items);
           return rows.length === 0 ? (
-            <EmptyState>No audit entries</EmptyState>
+            <EmptyState>{params.size === 0 ? "No audit entries" : "No matching audit entries"}</EmptyState>
           ) : (
             <>
               <RowTable label="Audit log" columns={["Row", "Time", "User", "Action", "Change"]}>
                 {rows.map((row) => (
                   <Table.Tr key={row.seq}>
                     <Table.Td className="number" title={`Hash ${row.hash}`}>
-                      {row.seq}
+                      {formatNumber(row.seq)}
                     </Table.Td>
                     <Table.Td style={{ whiteSpace: "nowrap" }}>
                       <Timestamp ms={row.at} />
@@ -80,7 +86,8 @@ export default function AuditPage() {
                       {row.who}
                     </Table.Td>
                     <Table.Td className="wrap" style={{ minWidth: "15rem" }}>
-                      {row.action} <span className="code">{row.subject}</span>
+                      <span title={row.action}>{actionName(row.action)}</span>{" "}
+                      <span className="code">{row.subject}</span>
                     </Table.Td>
                     <Table.Td style={{ minWidth: "14rem" }}>
                       <AuditChanges row={row} />
@@ -95,12 +102,6 @@ export default function AuditPage() {
       </QueryResult>
     </>
   );
-}
-
-/** The filter for a rule's id or a list's name. Any other text filters nothing. */
-function filterOf(about: string) {
-  if (/^\d{1,18}$/u.test(about)) return { ruleId: about };
-  return /^[a-z][a-z0-9_-]{0,62}$/u.test(about) ? { listName: about } : {};
 }
 
 function AuditChanges({ row }: { row: AuditRow }) {

@@ -6,6 +6,7 @@ import { useApiMutation, useCan, useSchema } from "../api/hooks";
 import { queryString } from "../api/http";
 import { keys } from "../api/keys";
 import { Chip } from "../components/Chip";
+import { CopyButton } from "../components/CopyButton";
 import { Fact } from "../components/Fact";
 import { FieldValue } from "../components/FieldValue";
 import { RuleText } from "../components/RuleText";
@@ -149,6 +150,7 @@ function Details({ alert, onMark, onSnoozed }: DetailsProps) {
         {Object.entries(alert.triggeringEvent).map(([field, value]) => (
           <Fact key={field} name={fieldLabel(field, fields)}>
             <FieldValue name={field} value={value} fields={fields} />
+            {field === "transactionId" && <CopyButton name="transaction ID" value={toText(value)} />}
           </Fact>
         ))}
       </dl>

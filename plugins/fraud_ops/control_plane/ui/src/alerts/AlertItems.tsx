@@ -3,6 +3,7 @@ import { AlertItem } from "./AlertItem";
 import type { AlertListView } from "./useAlerts";
 
 interface Props {
+  label?: string;
   view: AlertListView;
   /** The id of the open alert, null if none is open. */
   open: string | null;
@@ -14,10 +15,10 @@ interface Props {
 }
 
 /** The alerts of a list. At most one is open. */
-export function AlertItems({ view, open, setOpen, onSnoozed, selected, setSelected }: Props) {
+export function AlertItems({ label = "Alerts", view, open, setOpen, onSnoozed, selected, setSelected }: Props) {
   const names = useRuleNames();
   return (
-    <ol aria-label="Alerts" style={{ listStyle: "none", margin: 0, padding: 0, display: "grid", gap: "0.3125rem" }}>
+    <ol aria-label={label} style={{ listStyle: "none", margin: 0, padding: 0, display: "grid", gap: "0.3125rem" }}>
       {view.alerts.map((alert) => (
         <AlertItem
           key={alert.alertId}

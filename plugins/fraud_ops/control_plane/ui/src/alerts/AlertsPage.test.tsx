@@ -2,6 +2,7 @@
 import { screen, waitFor, within } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { http, HttpResponse } from "msw";
+import { useLocation } from "react-router";
 import { afterEach, expect, test } from "vitest";
 import { API } from "../api/http";
 import { mockServer } from "../testing/mockServer";
@@ -17,7 +18,7 @@ const server = mockServer(
   http.get(`*${API}/cases`, () => HttpResponse.json({ items: [], next: null })),
   http.get(`*${API}/me`, () => HttpResponse.json(ANALYST)),
   http.get(`*${API}/schema`, () => HttpResponse.json(SCHEMA)),
-  http.get(`*${API}/rules`, () => HttpResponse.json({ items: [rule()], next: null })),
+  http.get(`*${API}/rules/names`, () => HttpResponse.json({ items: [rule()] })),
   http.get(`*${API}/schema`, () => HttpResponse.json(SCHEMA)),
   http.get(`*${API}/snoozes`, () => HttpResponse.json({ items: [] })),
   http.post(`*${API}/snoozes`, async ({ request }) => {
@@ -179,3 +180,52 @@ test.each([
   expect(await items()).toHaveLength(1);
   await waitFor(() => expect(`open ${reads}`).toBe(expected));
 });
+
+test("the address names the open alert", async () => {
+  answers({ first: { items: [alert("a"), alert("b")], ...END } });
+  renderPage(
+    <>
+      <AlertsPage />
+      <Address />
+    </>,
+    { at: "/alerts?ruleId=1&alert=b" },
+  );
+  const [, second] = await items();
+  if (!second) throw new Error("two alerts");
+  expect(within(second).getByRole("button", { expanded: true })).toBeVisible();
+  expect(screen.queryByRole("region", { name: "Linked alert" })).toBeNull();
+  await userEvent.click(within(second).getByRole("button", { expanded: true }));
+  expect(screen.getByText("?ruleId=1")).toBeInTheDocument();
+});
+
+test("an alert of the address that the list lacks is shown above it", async () => {
+  server.use(
+    http.get(`*${API}/alerts`, ({ request }) => {
+      const wanted = new URL(request.url).searchParams.get("alertId");
+      return HttpResponse.json({ items: [alert(wanted ?? "a", { triggeringValue: wanted ? "77" : "1" })], ...END });
+    }),
+  );
+  renderPage(<AlertsPage />, { at: "/alerts?alert=old" });
+  const linked = within(await screen.findByRole("region", { name: "Linked alert" }));
+  expect(await linked.findByText("77")).toBeVisible();
+  await userEvent.click(linked.getByRole("button", { name: "Close" }));
+  expect(screen.queryByRole("region", { name: "Linked alert" })).toBeNull();
+});
+
+test("a filter that only links set is shown, and can be removed", async () => {
+  answers({ first: { items: [alert("a")], ...END } });
+  renderPage(
+    <>
+      <AlertsPage />
+      <Address />
+    </>,
+    { at: "/alerts?entity=payeeId%3A12&since=90d" },
+  );
+  expect(await screen.findByDisplayValue("Last 90 days")).toBeVisible();
+  await userEvent.click(await screen.findByRole("button", { name: "Only Payer 12: remove this filter" }));
+  expect(screen.getByText("?since=90d")).toBeInTheDocument();
+});
+
+function Address() {
+  return <output>{useLocation().search}</output>;
+}

@@ -8,30 +8,37 @@ import { EmptyState } from "../components/EmptyState";
 import { PageHeader, usePageTitle } from "../components/PageHeader";
 import { QueryResult } from "../components/QueryResult";
 import { Timestamp } from "../components/Timestamp";
-import { formatNumber } from "../format";
+import { formatCount } from "../format";
 import { useOutage } from "../outage/useLiveness";
 import { AlertItems } from "./AlertItems";
 import { type AlertFilter, filterOf, parametersOf } from "./alertSearch";
 import { ExportAlerts } from "./ExportAlerts";
+import { FilterChips } from "./FilterChips";
+import { LinkedAlert } from "./LinkedAlert";
 import { SavedSearches } from "./SavedSearches";
 import { SearchFields } from "./SearchFields";
 import { SnoozeList } from "./SnoozeList";
 import { type AlertListView, queryOf, useAlerts } from "./useAlerts";
 
-/** New alerts as they arrive, newest first, or the alerts of a search. The list pauses while an alert is open or selected. */
+/**
+ * New alerts as they arrive, newest first, or the alerts of a search. The list pauses while an alert is open or selected.
+ * The address names the search and the open alert.
+ */
 export function AlertsPage() {
   usePageTitle("Alerts");
   const [params, setParams] = useSearchParams();
   const names = useRuleNames();
   const outage = useOutage();
   const [paused, setPaused] = useState(false);
-  const [open, setOpen] = useState<string | null>(null);
+  const open = params.get("alert");
   const [selected, setSelected] = useState<ReadonlySet<string>>(new Set());
   const can = useCan();
   const filter = filterOf(params);
   const view = useAlerts(filter, paused || open !== null || selected.size > 0);
   const change = (members: Partial<AlertFilter>) =>
     setParams((old) => new URLSearchParams(parametersOf({ ...filterOf(old), ...members })), { replace: true });
+  const setOpen = (alertId: string | null) =>
+    setParams((old) => new URLSearchParams([...parametersOf(filterOf(old)), ...openedBy(alertId)]), { replace: true });
   const query = new URLSearchParams(parametersOf(filter)).toString();
 
   return (
@@ -46,7 +53,7 @@ export function AlertsPage() {
               setPaused(false);
             }}
           >
-            Show {formatNumber(view.newCount)} new {view.newCount === 1 ? "alert" : "alerts"}
+            Show {formatCount(view.newCount, "new alert")}
           </Button>
         )}
         <SavedSearches query={query} />
@@ -61,7 +68,11 @@ export function AlertsPage() {
         </Button>
       </PageHeader>
       <SearchFields filter={filter} ruleNames={names} change={change} />
+      <FilterChips filter={filter} change={change} />
       <SnoozeList onEnd={view.reload} />
+      {open !== null && !view.loading && !view.alerts.some((alert) => alert.alertId === open) && (
+        <LinkedAlert key={open} alertId={open} close={() => setOpen(null)} />
+      )}
       <QueryResult query={queryOf(view)}>
         {(alerts) =>
           alerts.length === 0 && view.continuation.next === null ? (
@@ -86,6 +97,11 @@ export function AlertsPage() {
       </QueryResult>
     </>
   );
+}
+
+/** The parameter of the address for the open alert. */
+function openedBy(alertId: string | null): [string, string][] {
+  return alertId === null ? [] : [["alert", alertId]];
 }
 
 function emptyText(isFiltered: boolean, isOutage: boolean): string {

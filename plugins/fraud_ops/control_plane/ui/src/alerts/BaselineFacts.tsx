@@ -1,6 +1,7 @@
 import { Fact } from "../components/Fact";
 import { Timestamp } from "../components/Timestamp";
 import { countsDeviations, formatNumber } from "../format";
+import { groupDigits } from "../ruleSentence";
 import type { Alert } from "./types";
 
 interface Props {
@@ -14,8 +15,10 @@ export function BaselineFacts({ alert, baseline }: Props) {
   const ratio = Number(alert.triggeringValue) / expected;
   return (
     <>
-      <Fact name="Current value">{alert.triggeringValue}</Fact>
-      <Fact name={countsDeviations(alert.violatedRule) ? "Mean of baseline" : "Expected value"}>{baseline.value}</Fact>
+      <Fact name="Current value">{groupDigits(alert.triggeringValue)}</Fact>
+      <Fact name={countsDeviations(alert.violatedRule) ? "Mean of baseline" : "Expected value"}>
+        {groupDigits(baseline.value)}
+      </Fact>
       {expected > 0 && <Fact name="Factor">{formatNumber(Math.round(ratio * 10) / 10)}</Fact>}
       <Fact name="Baseline">
         <Timestamp ms={baseline.windowStart} /> to <Timestamp ms={baseline.windowEnd} />

@@ -9,6 +9,7 @@ import { FieldValue } from "../components/FieldValue";
 import { QueryResult } from "../components/QueryResult";
 import { ScrollableTable } from "../components/ScrollableTable";
 import { fieldLabel } from "../fields";
+import { formatNumber } from "../format";
 import type { Alert } from "./types";
 
 /** The transactions in an alert's window, read on request. */
@@ -36,7 +37,7 @@ function Transactions({ evidence }: { evidence: Evidence }) {
   return (
     <>
       <Text size="sm" role="status">
-        {evidence.transactions.length} of {evidence.count} transactions
+        {formatNumber(evidence.transactions.length)} of {formatNumber(evidence.count)} transactions
         {evidence.missing && `: ${evidence.missing}`}
       </Text>
       {evidence.transactions.length > 0 && (

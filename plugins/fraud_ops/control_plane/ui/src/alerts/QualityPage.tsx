@@ -10,6 +10,7 @@ import { EmptyState } from "../components/EmptyState";
 import { PageHeader, usePageTitle } from "../components/PageHeader";
 import { Precision } from "../components/Precision";
 import { QueryResult } from "../components/QueryResult";
+import { Timestamp } from "../components/Timestamp";
 import { formatDuration, formatNumber, formatPercent } from "../format";
 import { LabelsPanel } from "./LabelsPanel";
 
@@ -61,7 +62,10 @@ export default function QualityPage() {
                           )}
                         </Table.Td>
                         <Table.Td ta="right" className="number">
-                          {formatNumber(row.alerts)}
+                          <Link to={`/alerts?ruleId=${row.ruleId}`}>{formatNumber(row.alerts)}</Link>
+                          <div className="dimmed small">
+                            since <Timestamp ms={row.since} />
+                          </div>
                         </Table.Td>
                         <Table.Td ta="right" className="number">
                           <AlertRate row={row} now={quality.dataUpdatedAt} />
@@ -118,7 +122,7 @@ function MarkCounts({ fraud, notFraud }: { fraud: number; notFraud: number }) {
         <rect width={80} height={10} fill="var(--quiet-soft)" />
         <rect width={(80 * fraud) / total} height={10} fill="var(--bad)" />
       </svg>
-      {fraud} fraud, {notFraud} not fraud
+      {formatNumber(fraud)} fraud, {formatNumber(notFraud)} not fraud
     </span>
   );
 }

@@ -14,7 +14,7 @@ interface Props {
 
 const AGES = { "1h": "Last hour", "24h": "Last 24 hours", "7d": "Last 7 days", "30d": "Last 30 days" };
 const RANGE = "range";
-const TIMES = [...Object.entries(AGES), [RANGE, "From … to …"] as const].map(([value, label]) => ({ value, label }));
+const UNIT_NAMES: Record<string, string> = { m: "minutes", h: "hours", d: "days" };
 
 /** The filters and the order of the list of alerts. */
 export function SearchFields({ filter, ruleNames, change }: Props) {
@@ -96,8 +96,8 @@ function TimeRange({ filter, change }: Pick<Props, "filter" | "change">) {
         placeholder="Any time"
         clearable
         clearButtonProps={{ "aria-label": "Any time" }}
-        data={TIMES}
-        value={isRange ? RANGE : filter.since in AGES ? filter.since : null}
+        data={timeChoices(filter.since)}
+        value={isRange ? RANGE : filter.since || null}
         onChange={(value) => {
           setRange(value === RANGE);
           change({ since: value === null || value === RANGE ? "" : value, until: "" });
@@ -112,6 +112,16 @@ function TimeRange({ filter, change }: Pick<Props, "filter" | "change">) {
       )}
     </>
   );
+}
+
+/** The choices of a time; a link can have an age that is not among them. */
+function timeChoices(since: string) {
+  const [, count, unit] = /^(\d+)([mhd])$/u.exec(since) ?? [];
+  const other = count && unit && !(since in AGES) ? [[since, `Last ${count} ${UNIT_NAMES[unit] ?? ""}`] as const] : [];
+  return [...Object.entries(AGES), ...other, [RANGE, "From … to …"] as const].map(([value, label]) => ({
+    value,
+    label,
+  }));
 }
 
 function TimeInput({ label, value, change }: { label: string; value: string; change: (value: string) => void }) {

@@ -28,6 +28,8 @@ export interface AlertFilter {
   /** A member of the key, as FIELD:VALUE. */
   entity: string;
   caseId: number | null;
+  /** One alert. The address of the page does not set it: there, `alert` names the open alert of a list. */
+  alertId: string;
   shadow: boolean | null;
   corrections: boolean;
   snoozed: boolean;
@@ -53,6 +55,7 @@ export function filterOf(params: URLSearchParams): AlertFilter {
     verdict: text("verdict"),
     entity: text("entity"),
     caseId: Number(text("caseId")) || null,
+    alertId: "",
     shadow: { true: true, false: false }[text("shadow")] ?? null,
     corrections: text("corrections") !== "false",
     snoozed: text("snoozed") === "true",
@@ -76,11 +79,11 @@ export function parametersOf(filter: AlertFilter): [string, string][] {
 }
 
 /**
- * Whether new alerts join the list as they arrive: not in another order, not in a range that has ended, and not in the
- * list of a case, because an alert does not name its case.
+ * Whether new alerts join the list as they arrive: not in another order, not in a range that has ended, not beside a
+ * single alert, and not in the list of a case, because an alert does not name its case.
  */
 export function isLive(filter: AlertFilter): boolean {
-  return filter.sort === "newest" && filter.until === "" && filter.caseId === null;
+  return filter.sort === "newest" && filter.until === "" && filter.caseId === null && filter.alertId === "";
 }
 
 /** Whether an alert matches the filter. `amountField` is the field that the API calls the amount. */

@@ -1,13 +1,19 @@
-import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { queryOptions, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useEffect, useRef } from "react";
 import { notifyError, notifySuccess } from "../notifications";
 import { type ApiResponse, call, type CallOptions, get, Problem } from "./http";
 import { keys } from "./keys";
-import type { Me, Rules, Schema } from "./types";
+import type { Me, RuleDetail, RuleNames, Rules, Schema } from "./types";
+
+export const meQuery = queryOptions({
+  queryKey: keys.me,
+  queryFn: ({ signal }) => get<Me>("/me", signal),
+  staleTime: 60_000,
+});
 
 /** The user with their role and permissions. */
 export function useMe() {
-  return useQuery({ queryKey: keys.me, queryFn: ({ signal }) => get<Me>("/me", signal), staleTime: 60_000 });
+  return useQuery(meQuery);
 }
 
 /** Returns a check of the user's permissions. The server checks them again. */
@@ -16,12 +22,22 @@ export function useCan(): (permission: Me["can"][number]) => boolean {
   return (permission) => data?.can.includes(permission) ?? false;
 }
 
+export const schemaQuery = queryOptions({
+  queryKey: keys.schema,
+  queryFn: ({ signal }) => get<Schema>("/schema", signal),
+  staleTime: 600_000,
+});
+
 /** The schema of rules: fields, aggregates, operators, actions and states. */
 export function useSchema() {
-  return useQuery({
-    queryKey: keys.schema,
-    queryFn: ({ signal }) => get<Schema>("/schema", signal),
-    staleTime: 600_000,
+  return useQuery(schemaQuery);
+}
+
+/** One rule. `id` is text, because it comes from the address. */
+export function ruleQuery(id: string) {
+  return queryOptions({
+    queryKey: keys.rule(Number(id)),
+    queryFn: ({ signal }) => get<RuleDetail>(`/rules/${encodeURIComponent(id)}`, signal),
   });
 }
 
@@ -44,10 +60,20 @@ export function useRules() {
   });
 }
 
-/** The names of all loaded rules by id. */
+const NO_NAMES: ReadonlyMap<number, string> = new Map();
+
+/** The names of all rules by id. */
 export function useRuleNames(): ReadonlyMap<number, string> {
-  const { data } = useRules();
-  return new Map(data?.items.map((row) => [row.ruleId, row.name ?? ""]));
+  const { data } = useQuery({
+    queryKey: keys.ruleNames,
+    queryFn: async ({ signal }) => {
+      const { items } = await get<RuleNames>("/rules/names", signal);
+      return new Map(items.map(({ ruleId, name }) => [ruleId, name]));
+    },
+    staleTime: 30_000,
+    refetchInterval: 60_000,
+  });
+  return data ?? NO_NAMES;
 }
 
 /** The statuses of a request that lost against another user's change. */

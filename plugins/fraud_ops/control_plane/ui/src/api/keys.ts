@@ -6,6 +6,7 @@ export const keys = {
   today: ["today"] as const,
   rules: ["rules"] as const,
   ruleList: ["rules", "list"] as const,
+  ruleNames: ["rules", "list", "names"] as const,
   rule: (id: number) => ["rules", "one", id] as const,
   versions: (id: number) => ["versions", id] as const,
   diff: (id: number, from: number, to: number) => ["diff", id, from, to] as const,

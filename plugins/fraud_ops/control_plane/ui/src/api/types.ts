@@ -48,6 +48,7 @@ export type ListValues = Schemas["ListValues"];
 export type ListVersions = Schemas["ListVersions"];
 export type Liveness = Schemas["Liveness"];
 export type Me = Schemas["Me"];
+export type RuleNames = Schemas["RuleNames"];
 export type PaymentDecision = Schemas["PaymentDecision"];
 export type PlantedFraud = Schemas["PlantedFraud"];
 export type Progress = Schemas["Progress"];

@@ -5,7 +5,7 @@ import type { Mark } from "../alerts/types";
 import type { AlertListView } from "../alerts/useAlerts";
 import { useCan } from "../api/hooks";
 import type { CaseDetail } from "../api/types";
-import { formatNumber } from "../format";
+import { formatCount, formatNumber } from "../format";
 import { notifySuccess } from "../notifications";
 import { SelectionMarks } from "./SelectionMarks";
 import { useMarkCase } from "./useCaseChanges";
@@ -31,7 +31,7 @@ export function CaseAlerts({ detail, view }: { detail: CaseDetail; view: AlertLi
               view.reload();
             }}
           >
-            Show {formatNumber(added)} new {added === 1 ? "alert" : "alerts"}
+            Show {formatCount(added, "new alert")}
           </Button>
         )}
       </Group>
@@ -64,7 +64,7 @@ function AllMarks({ detail, view }: { detail: CaseDetail; view: AlertListView })
             mark(verdict, marked + body.marked);
             return;
           }
-          notifySuccess(`${formatNumber(marked + body.marked)} alerts marked`);
+          notifySuccess(`${formatCount(marked + body.marked, "alert")} marked`);
           view.reload();
         },
       },

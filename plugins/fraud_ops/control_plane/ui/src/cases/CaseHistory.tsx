@@ -4,7 +4,7 @@ import { toText } from "../api/exactJson";
 import { useCan } from "../api/hooks";
 import type { CaseDetail, CaseEvent, CaseOutcome, CaseStatus } from "../api/types";
 import { Timestamp } from "../components/Timestamp";
-import { formatNumber } from "../format";
+import { formatCount } from "../format";
 import { OUTCOMES, STATUSES } from "./caseQueue";
 import { useComment } from "./useCaseChanges";
 import { CaseComment } from "./CaseComment";
@@ -60,7 +60,7 @@ export function actionText({ action, detail }: Pick<CaseEvent, "action" | "detai
     case "assign":
       return detail["assignee"] === null ? "removed the assignee" : `assigned to ${text("assignee")}`;
     case "mark":
-      return `${markText(text("verdict"))} ${formatNumber(Number(text("alerts")))} alerts`;
+      return `${markText(text("verdict"))} ${formatCount(Number(text("alerts")), "alert")}`;
     case "status": {
       const outcome = OUTCOMES[text("outcome") as CaseOutcome] as string | undefined;
       if (outcome !== undefined) return `closed as ${outcome.toLowerCase()}`;

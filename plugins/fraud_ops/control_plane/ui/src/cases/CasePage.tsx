@@ -146,6 +146,11 @@ function Facts({ detail }: { detail: CaseDetail }) {
       <Fact name="Latest alert">
         <Timestamp ms={detail.lastAlert} />
       </Fact>
+      {detail.updatedAt !== null && (
+        <Fact name="Last change">
+          <Timestamp ms={detail.updatedAt} /> by {detail.updatedBy}
+        </Fact>
+      )}
       <Fact name="Payments">
         <Link to={entityPath(detail.entityField, detail.entityValue)}>Entity page</Link>
       </Fact>

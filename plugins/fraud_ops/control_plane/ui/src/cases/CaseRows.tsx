@@ -50,6 +50,11 @@ export function CaseRows({ label, cases, address = "" }: { label: string; cases:
           </Table.Td>
           <Table.Td style={{ whiteSpace: "nowrap" }}>
             <Timestamp ms={row.lastAlert} />
+            {row.firstAlert < row.lastAlert && (
+              <div className="dimmed small">
+                first <Timestamp ms={row.firstAlert} />
+              </div>
+            )}
           </Table.Td>
         </Table.Tr>
       ))}

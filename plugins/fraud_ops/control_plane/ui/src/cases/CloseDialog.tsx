@@ -1,6 +1,7 @@
-import { Button, Checkbox, Group, Modal, Radio } from "@mantine/core";
+import { Button, Checkbox, Group, Radio } from "@mantine/core";
 import { useState } from "react";
 import type { CaseDetail, CaseOutcome } from "../api/types";
+import { Dialog } from "../components/Dialog";
 import { ErrorAlert } from "../components/ErrorAlert";
 import { formatNumber } from "../format";
 import { notifySuccess } from "../notifications";
@@ -44,7 +45,7 @@ export function CloseDialog({ detail, through, close }: Props) {
     );
   };
   return (
-    <Modal opened onClose={close} title={`Close case ${detail.caseId}`}>
+    <Dialog close={close} title={`Close case ${detail.caseId}`}>
       <form
         onSubmit={(event) => {
           event.preventDefault();
@@ -75,6 +76,6 @@ export function CloseDialog({ detail, through, close }: Props) {
           </Button>
         </Group>
       </form>
-    </Modal>
+    </Dialog>
   );
 }

@@ -1,9 +1,10 @@
-import { Button, FileButton, Group, Modal, Textarea, TextInput } from "@mantine/core";
+import { Button, FileButton, Group, Textarea, TextInput } from "@mantine/core";
 import { type ReactNode, useRef, useState } from "react";
 import { useApiMutation } from "../api/hooks";
 import type { Reason } from "../api/types";
 import { notifyError } from "../notifications";
 import type { Tone } from "./Chip";
+import { Dialog } from "./Dialog";
 import { ErrorAlert } from "./ErrorAlert";
 
 /** The tone of each effect of an import. */
@@ -74,7 +75,7 @@ export function ImportDialog<R extends Result>(props: Props<R>) {
   const error = preview.error ?? apply.error;
 
   return (
-    <Modal opened onClose={close} title={title} size="xl">
+    <Dialog close={close} title={title} size="xl">
       <Group mb="xs" align="flex-end">
         <FileButton onChange={choose} resetRef={resetFileInput} accept=".json,.yaml,.yml,.txt,.jsonl">
           {(button) => (
@@ -123,6 +124,6 @@ export function ImportDialog<R extends Result>(props: Props<R>) {
           Import
         </Button>
       </Group>
-    </Modal>
+    </Dialog>
   );
 }

@@ -12,7 +12,7 @@ import DecisionsPage from "./DecisionsPage";
 
 const server = mockServer(
   http.get(`*${API}/me`, () => HttpResponse.json(ANALYST)),
-  http.get(`*${API}/rules`, () => HttpResponse.json({ items: [rule()], next: null })),
+  http.get(`*${API}/rules/names`, () => HttpResponse.json({ items: [rule()] })),
 );
 
 function decision(members: Partial<PaymentDecision> = {}): PaymentDecision {

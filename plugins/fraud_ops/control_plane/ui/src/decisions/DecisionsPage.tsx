@@ -107,7 +107,9 @@ function DecisionRow({ row, names }: { row: PaymentDecision; names: ReadonlyMap<
       <Table.Td style={{ whiteSpace: "nowrap" }}>
         <Timestamp ms={row.eventTime} />
       </Table.Td>
-      <Table.Td className="number">{row.transactionId}</Table.Td>
+      <Table.Td className="number">
+        <Link to={`/alerts?${new URLSearchParams({ text: row.transactionId }).toString()}`}>{row.transactionId}</Link>
+      </Table.Td>
       <Table.Td>
         <Chip tone={TONES[outcome]}>{NAMES[outcome]}</Chip> {was && <Chip title="Re-evaluated">{was}</Chip>}
       </Table.Td>

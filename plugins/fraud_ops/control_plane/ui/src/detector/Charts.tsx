@@ -80,7 +80,8 @@ function TimeChart({ label, emptyText, data, span, minutes, series }: TimeChartP
           tickFormatter: (ms: number) => formatTime(ms).slice(-8, minutes <= MINUTES_WITH_SECONDS ? undefined : -3),
           minTickGap: 48,
         }}
-        yAxisProps={{ width: 48 }}
+        yAxisProps={{ width: 56, tickFormatter: (value: number) => formatNumber(value) }}
+        valueFormatter={(value) => formatNumber(value)}
         tooltipProps={{ labelFormatter: (ms) => formatTime(Number(ms)) }}
       />
     </div>

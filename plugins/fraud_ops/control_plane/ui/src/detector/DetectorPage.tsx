@@ -1,6 +1,6 @@
 import { Group, SegmentedControl, Table, Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
-import { useState } from "react";
+import { useSearchParams } from "react-router";
 import { toText } from "../api/exactJson";
 import { useSchema } from "../api/hooks";
 import { get } from "../api/http";
@@ -29,12 +29,15 @@ import { Charts } from "./Charts";
 import { TopicConsumers } from "./TopicConsumers";
 
 const MINUTES = ["5", "15", "60"];
+const DEFAULT_MINUTES = "15";
 const POLL_MS = 5_000;
 
 /** The detector: verdict with runbook, recent alarms, metrics, charts, late payments, quarantine and drift. */
 export default function DetectorPage() {
   usePageTitle("Detector");
-  const [minutes, setMinutes] = useState("15");
+  const [params, setParams] = useSearchParams();
+  const wanted = params.get("minutes") ?? "";
+  const minutes = MINUTES.includes(wanted) ? wanted : DEFAULT_MINUTES;
   const progress = useQuery({
     queryKey: [...keys.progress, minutes],
     queryFn: ({ signal }) => get<Progress>(`/progress?minutes=${minutes}`, signal),
@@ -47,7 +50,7 @@ export default function DetectorPage() {
           size="xs"
           aria-label="Chart time range"
           value={minutes}
-          onChange={setMinutes}
+          onChange={(value) => setParams(value === DEFAULT_MINUTES ? {} : { minutes: value }, { replace: true })}
           data={MINUTES.map((value) => ({ value, label: `${value} min` }))}
         />
       </PageHeader>
@@ -66,6 +69,7 @@ function DetectorSections({ progress, minutes }: { progress: Progress; minutes: 
       <section className="panel" aria-label="Verdict" style={{ borderLeft: `4px solid var(--${verdict.tone})` }}>
         <Group gap="sm" align="baseline">
           <Chip tone={verdict.tone}>{verdictText(liveness)}</Chip>
+          <VerdictSince liveness={liveness} />
           <a href={verdict.runbook}>Runbook</a>
         </Group>
         {verdict.reasons.map((reason) => (
@@ -82,6 +86,17 @@ function DetectorSections({ progress, minutes }: { progress: Progress; minutes: 
       <TopicConsumers progress={progress} />
       <DriftPanel />
     </div>
+  );
+}
+
+/** The start time of the verdict, as the supervisor recorded it. The supervisor does not know DELAYED. */
+function VerdictSince({ liveness }: { liveness: Liveness }) {
+  const { since, name } = liveness.verdict;
+  if (since === null || verdictText(liveness) !== name.replaceAll("_", " ")) return null;
+  return (
+    <Text size="sm" span>
+      since <Timestamp ms={since} />
+    </Text>
   );
 }
 

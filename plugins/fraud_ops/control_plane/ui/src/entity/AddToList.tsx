@@ -1,4 +1,4 @@
-import { Button, Group, Modal, Select } from "@mantine/core";
+import { Button, Group, Select } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { toText } from "../api/exactJson";
@@ -6,6 +6,7 @@ import { useApiMutation } from "../api/hooks";
 import { get } from "../api/http";
 import { keys } from "../api/keys";
 import type { Entity, Lists } from "../api/types";
+import { Dialog } from "../components/Dialog";
 import { ErrorAlert } from "../components/ErrorAlert";
 import { CommentInput } from "../lists/CommentInput";
 import { ExpirySelect, expiryOf } from "../lists/ValuesInput";
@@ -31,7 +32,7 @@ export function AddToList({ entity, close }: { entity: Entity; close: () => void
   const type = typeof entity.value === "string" ? "string" : "long";
   const lists = (data?.items ?? []).filter((each) => !entity.lists.includes(each.name));
   return (
-    <Modal opened onClose={close} title={`Add ${toText(entity.value)} to a list`}>
+    <Dialog close={close} title={`Add ${toText(entity.value)} to a list`}>
       <form
         onSubmit={(event) => {
           event.preventDefault();
@@ -59,6 +60,6 @@ export function AddToList({ entity, close }: { entity: Entity; close: () => void
           </Button>
         </Group>
       </form>
-    </Modal>
+    </Dialog>
   );
 }

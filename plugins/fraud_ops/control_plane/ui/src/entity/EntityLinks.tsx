@@ -3,16 +3,13 @@ import { Link } from "react-router";
 import { toText } from "../api/exactJson";
 import { useSchema } from "../api/hooks";
 import { fieldLabel } from "../fields";
-import { entityPath } from "./entityPath";
+import { entityPath, isEntityField } from "./entityPath";
 
 /** Links to the pages of the ids in a payment. */
 export function EntityLinks({ payment }: { payment: Record<string, unknown> }) {
   const { data } = useSchema();
   const fields = data?.fields ?? [];
-  const ids = fields.filter(
-    ({ name, type }) =>
-      (type === "long" || name.endsWith("Id")) && name !== "transactionId" && payment[name] !== undefined,
-  );
+  const ids = fields.filter((field) => isEntityField(field) && payment[field.name] !== undefined);
   return (
     <>
       {ids.map(({ name }) => (

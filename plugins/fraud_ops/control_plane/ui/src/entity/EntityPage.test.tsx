@@ -62,7 +62,7 @@ const server = mockServer(
   http.get(`*${API}/cases`, () => HttpResponse.json({ items: [], next: null })),
   http.get(`*${API}/me`, () => HttpResponse.json(ANALYST)),
   http.get(`*${API}/schema`, () => HttpResponse.json(SCHEMA)),
-  http.get(`*${API}/rules`, () => HttpResponse.json({ items: [rule()], next: null })),
+  http.get(`*${API}/rules/names`, () => HttpResponse.json({ items: [rule()] })),
   http.get(`*${API}/alerts`, ({ request }) => {
     asked.push(new URL(request.url).search);
     return HttpResponse.json({ items: [alert("a")], next: null, searchedTo: null, missing: null });

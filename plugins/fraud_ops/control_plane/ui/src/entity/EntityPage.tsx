@@ -15,7 +15,7 @@ import { QueryResult } from "../components/QueryResult";
 import { ScrollableTable } from "../components/ScrollableTable";
 import { Timestamp } from "../components/Timestamp";
 import { fieldLabel, type Fields } from "../fields";
-import { formatNumber } from "../format";
+import { formatCount, formatNumber } from "../format";
 import { AddToList } from "./AddToList";
 import { EntityAlerts } from "./EntityAlerts";
 import { entityPath } from "./entityPath";
@@ -71,8 +71,7 @@ export default function EntityPage() {
 function Summary({ entity }: { entity: Entity }) {
   return (
     <>
-      {formatNumber(entity.count)} {entity.count === 1 ? "payment" : "payments"} since{" "}
-      <Timestamp ms={Math.max(entity.since, entity.reached)} />
+      {formatCount(entity.count, "payment")} since <Timestamp ms={Math.max(entity.since, entity.reached)} />
     </>
   );
 }
@@ -152,7 +151,7 @@ function ListsPanel({ entity }: { entity: Entity }) {
     <section className="panel" aria-label="Lists">
       <h2>Lists</h2>
       {entity.lists.length === 0 ? (
-        <p>In no list</p>
+        <p>Not in any list</p>
       ) : (
         <ul style={{ paddingLeft: "1.1rem" }}>
           {entity.lists.map((name) => (

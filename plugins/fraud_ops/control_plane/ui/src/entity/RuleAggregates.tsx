@@ -26,7 +26,7 @@ export function RuleAggregates({ entity, fields }: Props) {
     <section className="panel" aria-label="Rules" style={{ marginTop: "1rem" }}>
       <h2>Rules</h2>
       {entity.aggregates.length === 0 ? (
-        <EmptyState>No rule has evaluated these payments</EmptyState>
+        <EmptyState>No rule with this ID in its key has evaluated these payments</EmptyState>
       ) : (
         <ScrollableTable label="Rules" columns={COLUMNS}>
           {entity.aggregates.map((each) => (
@@ -68,7 +68,7 @@ function AggregateRow({ aggregate, field, fields }: { aggregate: Aggregate; fiel
       <Table.Td className="number">{groupDigits(aggregate.value)}</Table.Td>
       <Table.Td className="number">
         {aggregate.operator} {groupDigits(aggregate.limit)}
-        {aggregate.baseline !== null && ` x ${aggregate.baseline}`}
+        {aggregate.baseline !== null && ` x ${groupDigits(aggregate.baseline)}`}
       </Table.Td>
       <Table.Td style={{ minWidth: "7rem" }}>
         {share === null ? (
@@ -97,7 +97,7 @@ function OtherRules({ entity, fields }: Props) {
   if (entity.otherRules.length === 0) return null;
   return (
     <p>
-      Rules of other keys, which need the payments of others:{" "}
+      Rules with other keys need the payments of other IDs too, so they have no value here:{" "}
       {entity.otherRules.map((rule, position) => (
         <span key={rule.ruleId}>
           {position > 0 && ", "}

@@ -1,8 +1,9 @@
-import { Button, Group, Modal, SegmentedControl } from "@mantine/core";
+import { Button, Group, SegmentedControl } from "@mantine/core";
 import { useState } from "react";
 import { useApiMutation } from "../api/hooks";
 import { keys } from "../api/keys";
 import type { ListDiff, ListRow, Me } from "../api/types";
+import { Dialog } from "../components/Dialog";
 import { ErrorAlert } from "../components/ErrorAlert";
 import { editNeedsApproval } from "../rules/lifecycle";
 import { CommentInput } from "./CommentInput";
@@ -52,7 +53,7 @@ export function ChangeDialog({ list, me, remove, close }: Props) {
   );
   const needsApproval = editNeedsApproval(strongestState(list), me);
   return (
-    <Modal opened onClose={close} title={`Change the list ${list.name}`} size="lg">
+    <Dialog close={close} title={`Change the list ${list.name}`} size="lg">
       <form
         onSubmit={(event) => {
           event.preventDefault();
@@ -100,6 +101,6 @@ export function ChangeDialog({ list, me, remove, close }: Props) {
           </Button>
         </Group>
       </form>
-    </Modal>
+    </Dialog>
   );
 }

@@ -1,9 +1,10 @@
-import { Button, Group, Modal, Select, TextInput } from "@mantine/core";
+import { Button, Group, Select, TextInput } from "@mantine/core";
 import { useState } from "react";
 import { useNavigate } from "react-router";
 import { useApiMutation } from "../api/hooks";
 import { keys } from "../api/keys";
 import type { ListRow } from "../api/types";
+import { Dialog } from "../components/Dialog";
 import { ErrorAlert } from "../components/ErrorAlert";
 import { CommentInput } from "./CommentInput";
 import { ExpirySelect, expiryOf, ValuesInput } from "./ValuesInput";
@@ -21,7 +22,7 @@ export function NewListDialog({ close }: { close: () => void }) {
     { successMessage: `List ${name} created`, invalidates: [keys.lists], quiet: true },
   );
   return (
-    <Modal opened onClose={close} title="New list" size="lg">
+    <Dialog close={close} title="New list" size="lg">
       <form
         onSubmit={(event) => {
           event.preventDefault();
@@ -59,6 +60,6 @@ export function NewListDialog({ close }: { close: () => void }) {
           </Button>
         </Group>
       </form>
-    </Modal>
+    </Dialog>
   );
 }

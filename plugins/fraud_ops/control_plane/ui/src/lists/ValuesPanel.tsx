@@ -1,7 +1,7 @@
-import { Anchor, Table, TextInput } from "@mantine/core";
-import { useDebouncedValue } from "@mantine/hooks";
+import { Anchor, Group, Table } from "@mantine/core";
 import { useInfiniteQuery } from "@tanstack/react-query";
 import { useState } from "react";
+import { useSearchParams } from "react-router";
 import { get, queryString } from "../api/http";
 import { keys } from "../api/keys";
 import type { ListRow, ListValues, Me } from "../api/types";
@@ -10,6 +10,7 @@ import { LoadMore } from "../components/LoadMore";
 import { QueryResult } from "../components/QueryResult";
 import { RowTable } from "../components/RowTable";
 import { Timestamp } from "../components/Timestamp";
+import { TypedText } from "../components/TypedText";
 import { ChangeDialog } from "./ChangeDialog";
 import { listPath } from "./types";
 
@@ -17,8 +18,8 @@ const PAGE = 100;
 
 /** The values of a list in order, with a search. */
 export function ValuesPanel({ list, me }: { list: ListRow; me: Me }) {
-  const [text, setText] = useState("");
-  const [query] = useDebouncedValue(text.trim(), 250);
+  const [params, setParams] = useSearchParams();
+  const query = params.get("q") ?? "";
   const [removed, setRemoved] = useState<string | null>(null);
   const values = useInfiniteQuery({
     queryKey: keys.listValues(list.name, query),
@@ -33,16 +34,14 @@ export function ValuesPanel({ list, me }: { list: ListRow; me: Me }) {
   const canChange = me.can.includes("draft") && !list.pendingApproval;
   return (
     <>
-      <TextInput
-        type="search"
-        aria-label="Search values"
-        placeholder="Search values"
-        value={text}
-        maxLength={200}
-        onChange={(event) => setText(event.currentTarget.value)}
-        mb="sm"
-        maw="20rem"
-      />
+      <Group mb="sm">
+        <TypedText
+          label="Search values"
+          title="A part of a value"
+          value={query}
+          change={(text) => setParams(text === "" ? {} : { q: text }, { replace: true })}
+        />
+      </Group>
       <QueryResult query={values}>
         {({ pages }) => {
           const items = pages.flatMap((page) => page.items);

@@ -11,6 +11,7 @@ import { LoadMore } from "../components/LoadMore";
 import { QueryResult } from "../components/QueryResult";
 import { RowTable } from "../components/RowTable";
 import { Timestamp } from "../components/Timestamp";
+import { formatCount, formatNumber } from "../format";
 import { useSubscriptions } from "./useNotifications";
 
 const REFRESH_MS = 5_000;
@@ -31,11 +32,14 @@ export function DeliveryList() {
   });
   const invalidates = [keys.deliveries, keys.receivers];
   const retry = useApiMutation<number>((id) => ({ path: `/deliveries/${id}/retry`, method: "POST" }), {
-    successMessage: "Delivery is sent again",
+    successMessage: "The delivery is sent again",
     invalidates,
   });
   const retryAll = useApiMutation<null, { count: number }>(() => ({ path: "/deliveries/retry", method: "POST" }), {
-    successMessage: ({ body }) => `${body.count} failed deliveries are sent again`,
+    successMessage: ({ body }) =>
+      body.count === 1
+        ? "1 failed delivery is sent again"
+        : `${formatNumber(body.count)} failed deliveries are sent again`,
     invalidates,
   });
   return (
@@ -124,7 +128,7 @@ function DeliveryState({ row }: { row: Delivery }) {
     <>
       <Chip tone={tone}>{isRepeated ? "Retrying" : STATES[row.state]}</Chip>{" "}
       {row.state === "DELIVERED" && row.endedAt !== null && <Timestamp ms={row.endedAt} />}
-      {row.state !== "DELIVERED" && row.fault !== null && `${row.fault}, ${row.attempts} attempts`}
+      {row.state !== "DELIVERED" && row.fault !== null && `${row.fault}, ${formatCount(row.attempts, "attempt")}`}
       {row.state === "WAITING" && (
         <>
           {row.fault !== null && "; "}next attempt <Timestamp ms={row.dueAt} />

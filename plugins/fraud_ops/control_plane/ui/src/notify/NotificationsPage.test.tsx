@@ -46,7 +46,7 @@ function delivery(members: Partial<Delivery> = {}): Delivery {
 
 const server = mockServer(
   http.get(`*${API}/me`, () => HttpResponse.json(ANALYST)),
-  http.get(`*${API}/rules`, () => HttpResponse.json({ items: [], next: null })),
+  http.get(`*${API}/rules/names`, () => HttpResponse.json({ items: [] })),
   http.get(`*${API}/subscriptions`, () => HttpResponse.json({ items: [TEAM] })),
   http.get(`*${API}/receivers`, () =>
     HttpResponse.json({

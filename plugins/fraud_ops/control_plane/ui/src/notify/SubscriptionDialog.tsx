@@ -1,9 +1,10 @@
-import { Button, Checkbox, Group, Modal, MultiSelect, Select, TagsInput, Text, TextInput } from "@mantine/core";
+import { Button, Checkbox, Group, MultiSelect, Select, TagsInput, Text, TextInput } from "@mantine/core";
 import { useState } from "react";
 import { SEVERITIES } from "../alerts/alertSearch";
 import { useApiMutation, useRuleNames } from "../api/hooks";
 import { keys } from "../api/keys";
 import type { Subscription, SubscriptionRequest } from "../api/types";
+import { Dialog } from "../components/Dialog";
 import { ErrorAlert } from "../components/ErrorAlert";
 import { EVENTS } from "./subscriptionText";
 import { useReceivers } from "./useNotifications";
@@ -42,7 +43,7 @@ export function SubscriptionDialog({ edited, close }: { edited: Subscription | n
   );
   const change = (members: Partial<SubscriptionRequest>) => setTerms((before) => ({ ...before, ...members }));
   return (
-    <Modal opened onClose={close} title={edited ? `Edit ${edited.name}` : "New subscription"} size="lg">
+    <Dialog close={close} title={edited ? `Edit ${edited.name}` : "New subscription"} size="lg">
       <form
         onSubmit={(event) => {
           event.preventDefault();
@@ -82,7 +83,7 @@ export function SubscriptionDialog({ edited, close }: { edited: Subscription | n
           </Button>
         </Group>
       </form>
-    </Modal>
+    </Dialog>
   );
 }
 

@@ -8,7 +8,7 @@ import { Fact } from "../components/Fact";
 import { Precision } from "../components/Precision";
 import { QueryResult } from "../components/QueryResult";
 import { Timestamp } from "../components/Timestamp";
-import { formatNumber } from "../format";
+import { formatCount, formatNumber } from "../format";
 import { useWhatIf } from "./useWhatIf";
 
 const DAYS = 7;
@@ -53,7 +53,7 @@ export function ApprovalFigures({ approval, me }: { approval: Approval; me: Me }
           loading={start.isPending || status === "WAITING" || status === "RUNNING"}
           onClick={() => start.mutate({ document: approval.document, days: DAYS, windows: false })}
         >
-          Run what-if of {DAYS} days
+          Run what-if over {DAYS} days
         </Button>
       )}
     </section>
@@ -83,7 +83,7 @@ function WhatIfFacts({ whatIf }: { whatIf: NonNullable<Figures["whatIf"]> }) {
       <Fact name="Expected alerts per day">{formatNumber(whatIf.fires / Math.max(1, days))}</Fact>
       <Fact name="What-if">
         <a href={whatIf.report}>
-          {formatNumber(whatIf.fires)} alerts in {days === 1 ? "1 day" : `${days} days`} to {whatIf.days.at(-1)}
+          {formatCount(whatIf.fires, "alert")} in {formatCount(days, "day")} to {whatIf.days.at(-1)}
         </a>
       </Fact>
       {labels !== null && (

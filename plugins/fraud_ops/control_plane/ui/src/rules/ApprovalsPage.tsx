@@ -1,8 +1,7 @@
 import { Switch } from "@mantine/core";
 import { useInfiniteQuery } from "@tanstack/react-query";
-import { useState } from "react";
-import { Link } from "react-router";
-import { useMe, useRuleNames, useRules } from "../api/hooks";
+import { Link, useSearchParams } from "react-router";
+import { useMe, useRules } from "../api/hooks";
 import { get, queryString } from "../api/http";
 import { keys } from "../api/keys";
 import type { Approval, Approvals, Me, RuleDocument, RuleRow } from "../api/types";
@@ -14,6 +13,7 @@ import { PageHeader, usePageTitle } from "../components/PageHeader";
 import { QueryResult } from "../components/QueryResult";
 import { RuleText } from "../components/RuleText";
 import { Timestamp } from "../components/Timestamp";
+import { formatNumber } from "../format";
 import { ApprovalFigures } from "./ApprovalFigures";
 import { changesBetween } from "./changes";
 import { DecisionForm, DECISIONS, requestText } from "./PendingApproval";
@@ -25,8 +25,8 @@ export default function ApprovalsPage() {
   usePageTitle("Approvals");
   const me = useMe();
   const rules = useRules();
-  const names = useRuleNames();
-  const [all, setAll] = useState(false);
+  const [params, setParams] = useSearchParams();
+  const all = params.get("decided") === "true";
   const approvals = useInfiniteQuery({
     queryKey: [...keys.approvals, all ? "all" : "listed"],
     queryFn: ({ pageParam, signal }) =>
@@ -39,7 +39,11 @@ export default function ApprovalsPage() {
   return (
     <>
       <PageHeader title="Approvals">
-        <Switch label="Show decided" checked={all} onChange={(event) => setAll(event.currentTarget.checked)} />
+        <Switch
+          label="Show decided"
+          checked={all}
+          onChange={(event) => setParams(event.currentTarget.checked ? { decided: "true" } : {}, { replace: true })}
+        />
       </PageHeader>
       <QueryResult query={approvals}>
         {() =>
@@ -53,7 +57,7 @@ export default function ApprovalsPage() {
                     <ApprovalItem
                       approval={approval}
                       row={approval.ruleId === null ? undefined : rowOf(approval.ruleId)}
-                      name={approval.ruleId === null ? "" : (names.get(approval.ruleId) ?? "")}
+                      name={approval.ruleId === null ? "" : (rowOf(approval.ruleId)?.name ?? "")}
                       me={me.data}
                     />
                   </li>
@@ -136,5 +140,5 @@ const SHOWN_VALUES = 20;
 function listedValues(document: RuleDocument): string {
   const { values, count } = document as { values: string[]; count: number };
   const shown = values.slice(0, SHOWN_VALUES);
-  return `${shown.join(", ")}${count > shown.length ? ` and ${count - shown.length} more` : ""}`;
+  return `${shown.join(", ")}${count > shown.length ? ` and ${formatNumber(count - shown.length)} more` : ""}`;
 }

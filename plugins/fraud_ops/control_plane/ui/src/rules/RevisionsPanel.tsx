@@ -1,4 +1,4 @@
-import { Anchor, Button, Group, Modal, Select, Table, Text, TextInput } from "@mantine/core";
+import { Anchor, Button, Group, Select, Table, Text, TextInput } from "@mantine/core";
 import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { type ReactNode, useEffect, useState } from "react";
 import { useSearchParams } from "react-router";
@@ -8,6 +8,7 @@ import { keys } from "../api/keys";
 import type { Diff, Me, RuleDetail, Version, Versions } from "../api/types";
 import { ChangeTable } from "../components/ChangeTable";
 import { ActivationChip, Chip, StateChip, stateName } from "../components/Chip";
+import { Dialog } from "../components/Dialog";
 import { ErrorAlert } from "../components/ErrorAlert";
 import { LoadMore } from "../components/LoadMore";
 import { QueryResult } from "../components/QueryResult";
@@ -211,7 +212,7 @@ function RollbackDialog({
   );
   const name = needsApproval ? "Request rollback" : "Roll back";
   return (
-    <Modal opened onClose={close} size="lg" title={`Roll back rule ${rule.ruleId} to revision ${to.revision}`}>
+    <Dialog close={close} size="lg" title={`Roll back rule ${rule.ruleId} to revision ${to.revision}`}>
       <form
         onSubmit={(event) => {
           event.preventDefault();
@@ -241,6 +242,6 @@ function RollbackDialog({
           </Button>
         </Group>
       </form>
-    </Modal>
+    </Dialog>
   );
 }

@@ -2,9 +2,7 @@ import { Anchor, Button, Group, Loader, Tabs, Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { lazy, Suspense, useEffect } from "react";
 import { Link, useParams, useSearchParams } from "react-router";
-import { useMe, useSchema } from "../api/hooks";
-import { get } from "../api/http";
-import { keys } from "../api/keys";
+import { ruleQuery, useMe, useSchema } from "../api/hooks";
 import type { Me, RuleDetail, Schema } from "../api/types";
 import { ActivationChip, Chip, StateChip } from "../components/Chip";
 import { ReasonList } from "../components/ErrorAlert";
@@ -37,11 +35,7 @@ export default function RulePage() {
   }, [opensEditor]);
   const me = useMe();
   const schema = useSchema();
-  const read = useQuery({
-    queryKey: keys.rule(Number(from)),
-    queryFn: ({ signal }) => get<RuleDetail>(`/rules/${encodeURIComponent(from ?? "")}`, signal),
-    enabled: from !== null,
-  });
+  const read = useQuery({ ...ruleQuery(from ?? ""), enabled: from !== null });
   usePageTitle(id ? `Rule ${id}` : "New rule");
   return (
     <QueryResult query={me}>

@@ -140,12 +140,13 @@ function RuleCounts({ rows }: { rows: readonly RuleRow[] }) {
   const outage = useOutage();
   const evaluated =
     outage === undefined
-      ? `${live} live in the detector`
-      : `${live} loaded, none evaluated${outage.since === null ? "" : ` since ${formatTime(outage.since, outage.at)}`}`;
+      ? `${formatNumber(live)} live in the detector`
+      : `${formatNumber(live)} loaded, none evaluated${outage.since === null ? "" : ` since ${formatTime(outage.since, outage.at)}`}`;
   return (
     <>
       {formatNumber(rows.length)} rules:{" "}
-      {STATES.map((state) => `${countOf(state)} ${stateName(state).toLowerCase()}`).join(", ")} · {evaluated}
+      {STATES.map((state) => `${formatNumber(countOf(state))} ${stateName(state).toLowerCase()}`).join(", ")} ·{" "}
+      {evaluated}
     </>
   );
 }

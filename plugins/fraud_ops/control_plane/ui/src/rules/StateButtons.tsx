@@ -1,9 +1,10 @@
-import { Button, Group, Modal, Text, TextInput, Tooltip } from "@mantine/core";
+import { Button, Group, Text, TextInput, Tooltip } from "@mantine/core";
 import { useState } from "react";
 import { useApiMutation } from "../api/hooks";
 import { keys } from "../api/keys";
 import type { Me, RuleDetail, StateName } from "../api/types";
 import { stateName } from "../components/Chip";
+import { Dialog } from "../components/Dialog";
 import { ErrorAlert } from "../components/ErrorAlert";
 import { type Transition, transitionsFor } from "./lifecycle";
 
@@ -90,9 +91,8 @@ function TransitionDialog({
     },
   );
   return (
-    <Modal
-      opened
-      onClose={close}
+    <Dialog
+      close={close}
       title={`${transition.needsApproval ? transition.requestLabel : transition.label}: rule ${rule.ruleId}`}
     >
       <form
@@ -122,6 +122,6 @@ function TransitionDialog({
           </Button>
         </Group>
       </form>
-    </Modal>
+    </Dialog>
   );
 }

@@ -11,7 +11,8 @@ import { Fact } from "../components/Fact";
 import { QueryResult } from "../components/QueryResult";
 import { RuleText } from "../components/RuleText";
 import { Timestamp } from "../components/Timestamp";
-import { formatNumber } from "../format";
+import { formatCount, formatNumber } from "../format";
+import { groupDigits } from "../ruleSentence";
 import type { RuleEdit } from "./useRuleEdit";
 import { CaughtAtLimit, LabelFacts, LabelNotes, labelPoint, PrecisionChart, Suggestions } from "./WhatIfLabels";
 import { OverlapTable, TopKeys, WindowTable } from "./WhatIfTables";
@@ -197,10 +198,7 @@ function LimitChart({ result, edit, busy }: { result: WhatIfResult } & WhatIfPro
   return (
     <section className="panel" aria-label="Alerts by limit">
       <h2>Alerts by limit</h2>
-      <div
-        role="img"
-        aria-label={`Alerts by limit: ${points[0]?.fires ?? 0} at ${points[0]?.exact ?? ""}, ${points.at(-1)?.fires ?? 0} at ${points.at(-1)?.exact ?? ""}`}
-      >
+      <div role="img" aria-label={`Alerts by limit: ${pointText(points[0])}, ${pointText(points.at(-1))}`}>
         <LineChart
           h={220}
           data={drawn}
@@ -232,10 +230,10 @@ function LimitChart({ result, edit, busy }: { result: WhatIfResult } & WhatIfPro
           onChange={setSelected}
           label={null}
           thumbLabel="Limit"
-          thumbValueText={`limit ${point.exact}: ${point.fires} alerts`}
+          thumbValueText={`limit ${groupDigits(point.exact)}: ${formatCount(point.fires, "alert")}`}
         />
         <Text size="sm" className="number" style={{ whiteSpace: "nowrap" }} aria-live="polite">
-          limit <strong>{point.exact}</strong>: {formatNumber(point.fires)} alerts
+          limit <strong>{groupDigits(point.exact)}</strong>: {formatCount(point.fires, "alert")}
         </Text>
       </Group>
       <CaughtAtLimit result={result} position={selected} />
@@ -251,6 +249,10 @@ function LimitChart({ result, edit, busy }: { result: WhatIfResult } & WhatIfPro
       </Button>
     </section>
   );
+}
+
+function pointText(point: { fires: number; exact: string } | undefined): string {
+  return point === undefined ? "none" : `${formatNumber(point.fires)} at ${groupDigits(point.exact)}`;
 }
 
 const compactNumbers = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 });

@@ -1,5 +1,5 @@
 import type { Today } from "../api/types";
-import { formatNumber } from "../format";
+import { formatCount, formatNumber } from "../format";
 import { SEVERITIES, severityLevel, type SeverityLevel } from "../severity";
 
 const HEIGHT = 120;
@@ -34,6 +34,11 @@ export function HourChart({ hours }: { hours: readonly Hour[] }) {
   const shown = LEVELS.filter((level) => counts.some((each) => each[level] > 0));
   return (
     <>
+      {shown.length > 0 && (
+        <p className="dimmed small number" style={{ margin: "0 0 0.25rem" }} aria-hidden>
+          Most in one hour: {formatNumber(most)}
+        </p>
+      )}
       <svg
         role="img"
         aria-label={`Alerts by hour: at most ${formatNumber(Math.max(0, ...totals))}, ${formatNumber(totals.at(-1))} in the current hour`}
@@ -86,10 +91,12 @@ function HourBar({ hour, counts, x, most }: BarProps) {
     from: LEVELS.slice(0, i).reduce((sum, each) => sum + counts[each], 0),
     count: counts[level],
   })).filter(({ count }) => count > 0);
-  const severe = SEVERITIES.filter((level) => counts[level] > 0).map((level) => `${counts[level]} ${level}`);
+  const severe = SEVERITIES.filter((level) => counts[level] > 0).map(
+    (level) => `${formatNumber(counts[level])} ${level}`,
+  );
   return (
     <g>
-      <title>{`${clock.format(hour.time)}: ${[`${total} alerts`, ...severe].join(", ")}`}</title>
+      <title>{`${clock.format(hour.time)}: ${[formatCount(total, "alert"), ...severe].join(", ")}`}</title>
       {parts.map(({ level, from, count }) => (
         <rect
           key={level}

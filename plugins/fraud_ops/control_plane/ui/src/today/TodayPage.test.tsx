@@ -62,7 +62,11 @@ test("the page shows figures, rules, payers and changes of the day", async () =>
     "/alerts?ruleId=5&shadow=false&since=24h",
   );
   const payers = await screen.findByRole("table", { name: "Most alerts by Payer" });
-  expect(within(payers).getByRole("link", { name: "42" })).toHaveAttribute("href", "/alerts?entity=payeeId%3A42");
+  expect(within(payers).getByRole("link", { name: "42" })).toHaveAttribute("href", "/entity?field=payeeId&value=42");
+  expect(within(payers).getByRole("link", { name: "99" })).toHaveAttribute(
+    "href",
+    "/alerts?entity=payeeId%3A42&shadow=false&since=24h",
+  );
   expect(screen.getByText(/revision 3, ben: seen/u)).toBeVisible();
 });
 

@@ -13,6 +13,7 @@ import { PageHeader, usePageTitle } from "../components/PageHeader";
 import { QueryResult } from "../components/QueryResult";
 import { SeverityChip } from "../components/SeverityChip";
 import { Timestamp } from "../components/Timestamp";
+import { entityPath } from "../entity/entityPath";
 import { fieldLabel } from "../fields";
 import { formatNumber, verdictText } from "../format";
 import { useLiveness } from "../outage/useLiveness";
@@ -147,7 +148,7 @@ function TopRules({ rules }: { rules: Today["rules"] }) {
                 <Link to={`/alerts?ruleId=${rule.ruleId}&shadow=false&since=24h`}>{formatNumber(rule.live)}</Link>
               </Table.Td>
               <Table.Td ta="right" className="number">
-                {formatNumber(rule.shadow)}
+                <Link to={`/alerts?ruleId=${rule.ruleId}&shadow=true&since=24h`}>{formatNumber(rule.shadow)}</Link>
               </Table.Td>
             </Table.Tr>
           ))}
@@ -174,10 +175,12 @@ function TopKeys({ keys: { field, values } }: { keys: Today["keys"][number] }) {
           {values.map(({ value, alerts }) => (
             <Table.Tr key={value}>
               <Table.Td className="number wrap">
-                <Link to={`/alerts?entity=${encodeURIComponent(`${field}:${value}`)}`}>{value}</Link>
+                <Link to={entityPath(field, value)}>{value}</Link>
               </Table.Td>
               <Table.Td ta="right" className="number">
-                {formatNumber(alerts)}
+                <Link to={`/alerts?entity=${encodeURIComponent(`${field}:${value}`)}&shadow=false&since=24h`}>
+                  {formatNumber(alerts)}
+                </Link>
               </Table.Td>
             </Table.Tr>
           ))}

@@ -1,0 +1,77 @@
+/** The names of actions, by the first part of the action. */
+export const ACTION_GROUPS: Record<string, string> = {
+  rule: "Rules",
+  list: "Lists",
+  approval: "Approvals",
+  alert: "Marks of alerts",
+  case: "Cases",
+  snooze: "Snoozes",
+  labels: "Labels",
+  subscription: "Subscriptions",
+  delivery: "Deliveries",
+  role: "Roles",
+  control: "Controls",
+  log: "Other writers of the rule log",
+  cdc: "Rule table (CDC)",
+};
+
+const ACTION_NAMES: Record<string, string> = {
+  "rule.create": "Create",
+  "rule.edit": "Edit",
+  "rule.state": "Change state of",
+  "rule.rollback": "Roll back",
+  "rule.import": "Import",
+  "rule.delete_all": "Delete with all rules",
+  "list.create": "Create",
+  "list.change": "Change",
+  "list.expire": "Remove expired values of",
+  "approval.request": "Request change of",
+  "approval.approve": "Approve change of",
+  "approval.reject": "Reject change of",
+  "approval.withdraw": "Withdraw change of",
+  "alert.mark": "Mark",
+  "alert.unmark": "Remove mark of",
+  "case.comment": "Comment on",
+  "case.assign": "Assign",
+  "case.status": "Change status of",
+  snooze: "Snooze",
+  unsnooze: "End snooze of",
+  "labels.upload": "Upload labels:",
+  "role.bind": "Assign role to",
+  "role.unbind": "Remove role of",
+  "subscription.create": "Create",
+  "subscription.edit": "Edit",
+  "subscription.delete": "Delete",
+  "delivery.retry": "Retry",
+  "receiver.test": "Test",
+  control: "Send control",
+  "log.rule": "Other writer changed",
+  "log.delete": "Other writer deleted",
+  "log.control": "Other writer sent control",
+  "log.overtaken": "Change of another writer overtaken:",
+  "cdc.rule": "Rule table changed",
+  "cdc.list": "Rule table changed",
+  "cdc.refused": "Rule table: rejected row",
+  "mirror.refused": "Rule log: rejected record",
+};
+
+/** An action in words, before its subject. Unknown actions keep their names. */
+export function actionName(action: string): string {
+  return ACTION_NAMES[action] ?? action;
+}
+
+/** The query parameters of the API for the parameters of the address. */
+export function filterOf(params: URLSearchParams): Record<string, string> {
+  const about = params.get("about") ?? "";
+  const others = ["user", "action", "since"].flatMap((name) => {
+    const value = params.get(name);
+    return value ? [[name, value] as const] : [];
+  });
+  return { ...aboutFilter(about), ...Object.fromEntries(others) };
+}
+
+/** The filter for a rule's id or a list's name. Any other text filters nothing. */
+function aboutFilter(about: string): Record<string, string> {
+  if (/^\d{1,18}$/u.test(about)) return { ruleId: about };
+  return /^[a-z][a-z0-9_-]{0,62}$/u.test(about) ? { listName: about } : {};
+}

@@ -1,0 +1,126 @@
+"""The day of three users: a viewer, an analyst and an approver, from an alert to a better rule that is live."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from tests.e2e.people import People
+from tests.e2e.rules import confirm
+from tests.e2e.world import ARCHIVED, World
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
+
+NAME = "Rapid transfers, smaller"
+PAYER = 4_713_001
+MOST_CLICKS = 6
+WHAT_IF_MS = 180_000
+
+
+def test_the_day_of_a_viewer_an_analyst_and_an_approver(fired: int, running: World, people: People) -> None:
+    vera, ann, ben = (people.open(user, "/") for user in ("vera", "ann", "ben"))
+    read_the_morning(vera)
+    open_newest_alert(ann, f"{running.control}/alerts?ruleId={fired}")
+    presses = counted_presses(ann)
+    rule_id = save_rule_like_this(ann)
+    assert ann.evaluate(presses) <= MOST_CLICKS
+    request_activation(ann)
+    approve_with_figures(ben, rule_id)
+    expect(row_of(vera)).to_contain_text(re.compile("Active.*Live", re.DOTALL))
+    running.await_live(rule_id)
+    running.pay(PAYER, 51)
+    close_case(ann, f"Payer {PAYER}")
+    vera.get_by_role("link", name="Today", exact=True).click()
+    expect(vera.get_by_role("region", name="Recent changes")).to_contain_text(NAME)
+
+
+def read_the_morning(vera: Page) -> None:
+    """A viewer reads the figures of the day and an alert, and can change neither rules nor marks."""
+    expect(vera.get_by_role("status", name="Detector")).to_contain_text("last batch")
+    rules = vera.get_by_role("table", name="Rules with the most alerts")
+    rules.get_by_role("row").filter(has_text="Rapid transfers to one").get_by_role("link").nth(1).click()
+    alert = vera.get_by_role("list", name="Alerts").get_by_role("listitem").first
+    alert.get_by_role("button").click()
+    expect(vera).to_have_url(re.compile("alert="))
+    expect(alert.get_by_role("link", name="Payer").first).to_be_visible()
+    expect(alert.get_by_role("button", name="Fraud", exact=True)).to_have_count(0)
+    expect(alert.get_by_role("link", name="New rule from this alert")).to_have_count(0)
+    vera.reload()
+    expect(alert.get_by_role("button", expanded=True)).to_be_visible()
+    vera.get_by_role("link", name="Approvals").click()
+    expect(vera.get_by_role("article").first).to_contain_text("An approver must decide.")
+    expect(vera.get_by_role("button", name="Approve")).to_have_count(0)
+
+
+def open_newest_alert(ann: Page, alerts: str) -> None:
+    ann.goto(alerts)
+    ann.get_by_role("list", name="Alerts").get_by_role("listitem").first.get_by_role("button").click()
+    expect(ann.get_by_role("link", name="New rule from this alert")).to_be_visible()
+
+
+def counted_presses(page: Page) -> str:
+    """Count the presses of the mouse on this page from now on. Return the expression of their number."""
+    page.evaluate("window.presses = 0; window.addEventListener('pointerdown', () => { window.presses += 1 }, true)")
+    return "window.presses"
+
+
+def save_rule_like_this(ann: Page) -> int:
+    """Make a rule from the open alert with a lower limit, try it on past days, and save it. Return its id."""
+    ann.get_by_role("link", name="New rule from this alert").click()
+    form = ann.get_by_role("region", name="Form")
+    form.get_by_label("Name").fill(NAME)
+    form.get_by_label("Limit", exact=True).fill("50")
+    ann.get_by_role("tab", name="What-if").click()
+    ann.get_by_role("button", name="Run what-if").click()
+    facts = ann.get_by_role("region", name="What-if")
+    expect(facts).to_contain_text(f"Transactions evaluated{ARCHIVED:,}", timeout=WHAT_IF_MS)
+    ann.get_by_role("tab", name="Rule (unsaved)").click()
+    ann.get_by_role("button", name="Save as draft").click()
+    expect(ann).to_have_url(re.compile(r"/rules/\d+$"))
+    return int(ann.url.rsplit("/", 1)[1])
+
+
+def request_activation(ann: Page) -> None:
+    ann.get_by_role("button", name="Move to shadow").click()
+    confirm(ann, "Move to shadow")
+    expect(ann.locator(".chip", has_text=re.compile("^Live$"))).to_be_visible()
+    ann.get_by_role("button", name="Request activation").click()
+    ann.get_by_role("dialog").get_by_label("Comment").fill("finds smaller frauds, too")
+    confirm(ann, "Request activation")
+
+
+def approve_with_figures(ben: Page, rule_id: int) -> None:
+    """The approver sees the analyst's what-if and the shadow alerts beside the request."""
+    ben.get_by_role("link", name="Approvals").click()
+    asked = ben.get_by_role("article", name=f"Rule {rule_id}")
+    expect(asked).to_contain_text("finds smaller frauds, too")
+    expect(asked).to_contain_text("Expected alerts per day")
+    expect(asked).to_contain_text("Shadow alerts")
+    asked.get_by_role("button", name="Approve").click()
+    expect(asked).to_have_count(0)
+
+
+def row_of(page: Page) -> Locator:
+    """Open the page *Rules*, and return the row of the new rule."""
+    page.get_by_role("link", name="Rules", exact=True).click()
+    return page.get_by_role("table", name="Rules").get_by_role("row").filter(has_text=NAME)
+
+
+def close_case(page: Page, entity: str) -> None:
+    """Find a case in the review queue, and close it by keyboard."""
+    page.get_by_role("link", name="Cases", exact=True).click()
+    page.get_by_role("link", name=entity, exact=True).click()
+    expect(page.get_by_role("heading", level=1, name=entity)).to_be_visible()
+    expect(page.get_by_role("list", name="Alerts").get_by_role("listitem")).to_have_count(1)
+    page.keyboard.press("a")
+    expect(page.get_by_text("Assigned to ann", exact=True)).to_be_visible()
+    page.keyboard.press("c")
+    page.get_by_role("dialog").get_by_label("Comment").fill("the payer reported it")
+    confirm(page, "Close case")
+    expect(page.get_by_text("Closed: fraud", exact=True)).to_be_visible()
+    expect(page.get_by_role("list", name="History")).to_contain_text("the payer reported it")
+    page.keyboard.press("u")
+    expect(page.get_by_role("heading", level=1, name="Cases")).to_be_visible()
+    expect(page.get_by_role("link", name=entity, exact=True)).to_have_count(0)
