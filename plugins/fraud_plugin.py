@@ -12,6 +12,7 @@ from fraud_ops.airflow_ui.report_links import REPORTS_PATH, Report
 from fraud_ops.airflow_ui.report_pages import create_app as create_reports
 from fraud_ops.control_plane.web.app import PREFIX
 from fraud_ops.control_plane.web.app import app as control_plane
+from fraud_ops.control_plane.web.front_gate import FrontGate
 from fraud_ops.control_plane.web.pages import protected
 
 
@@ -25,6 +26,13 @@ class FraudPlugin(AirflowPlugin):
         {"app": control_plane, "url_prefix": PREFIX, "name": "Fraud rules"},
         {"app": protected(create_pages, control_plane), "url_prefix": "/fraud", "name": "Fraud"},
         {"app": protected(create_reports, control_plane), "url_prefix": REPORTS_PATH, "name": "Fraud reports"},
+    ]
+    fastapi_root_middlewares: list[Any] = [  # noqa: RUF012
+        {
+            "middleware": FrontGate,
+            "kwargs": {"control_plane": control_plane, "prefix": PREFIX},
+            "name": "Rate limits of the control plane",
+        }
     ]
     external_views: list[Any] = [  # noqa: RUF012
         {

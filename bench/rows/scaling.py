@@ -1,4 +1,4 @@
-"""Scaling: one core and two, and the driver's serial share of a batch.
+"""Scaling: one core and two, a cluster of four small workers, and the driver's serial share of a batch.
 
 The phases *pin* and *write* run on the driver alone. Their share of a batch bounds what more cores can give (Amdahl).
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -17,8 +18,11 @@ from bench.loads import UNIFORM_500K, transactions
 from bench.producing import Backlog
 from bench.rows.backlog import APART_MS, throughput, warm_up
 from bench.rulesets import RULES_10
+from tests.support.processes.spark_cluster import StandaloneCluster
 
 _ONE_CORE = ("--master", "local[1,4]", "--tasks", "1")
+_WORKERS = 4
+_CLUSTER = {"spark.executor.memory": "700m", "spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
 
 
 def _measure_cores(lab: Lab, scale: Scale) -> Mapping[str, float]:
@@ -30,6 +34,20 @@ def _measure_cores(lab: Lab, scale: Scale) -> Mapping[str, float]:
         two = _measured(lab, scale)
     values = {f"one_{name}": value for name, value in one.items()} | {f"two_{name}": two[name] for name in two}
     return {**values, "speed_up": two["per_s"] / one["per_s"]}
+
+
+def _measure_cluster(lab: Lab, scale: Scale) -> Mapping[str, float]:
+    """Measure a detector whose tasks run on the workers of a standalone cluster."""
+    home = lab.home / "cluster"
+    home.mkdir()
+    cluster = StandaloneCluster(home, _WORKERS)
+    flags = [flag for name, value in _CLUSTER.items() for flag in ("--spark-conf", f"{name}={value}")]
+    try:
+        values = _measured(lab, scale, "--master", cluster.url, "--tasks", str(_WORKERS), *flags)
+        return {**values, "executors": float(sum(cluster.executors(number) for number in range(_WORKERS)))}
+    finally:
+        cluster.end()
+        shutil.rmtree(home, ignore_errors=True)
 
 
 @contextlib.contextmanager
@@ -103,5 +121,17 @@ ROWS = (
             Figure("speed_up", "two cores / one core", ""),
         ),
         _measure_cores,
+    ),
+    Rows(
+        "scaling_cluster",
+        f"Scaling: a standalone cluster of {_WORKERS} small workers, `rules10`",
+        f"A backlog as above. A Spark standalone cluster of {_WORKERS} workers, each with one core, 1 GiB of memory, "
+        "an address and a disk folder of its own, runs the tasks. Cluster, driver and broker share the machine's two "
+        "cores, so the rate shows the cost of a cluster, not its gain.",
+        (
+            *_figures("", ""),
+            Figure("executors", "executors that the cluster has started", ""),
+        ),
+        _measure_cluster,
     ),
 )

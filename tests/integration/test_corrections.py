@@ -70,7 +70,7 @@ def site(project: Project, tmp_path: Path) -> Site:
 
 
 def job(site: Site, topics: OwnTopics) -> ReevaluationJob:
-    return job_of(site.store.root, topics.bootstrap, topics.prefix, DAY)
+    return job_of(site.store, topics.bootstrap, topics.prefix, DAY)
 
 
 def archived_ids(site: Site) -> list[int]:

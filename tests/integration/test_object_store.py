@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -22,16 +24,19 @@ from fraud_rules.batch.reevaluation.run import empty_result
 from fraud_rules.batch.whatif.run import WhatIfQuery, save_result, what_if
 from fraud_rules.configuration.project import Project
 from fraud_rules.errors import ArchiveBusy, ArchiveDamaged, ArchiveUnreachable, ConfigError
+from fraud_rules.kafka.consume import await_settled
 from fraud_rules.model.day import Day
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.model.transaction import TransactionBatch
 from fraud_rules.runtime.process import kill_session
 from tests.support.conformance import load_schema
 from tests.support.kafka.own_topics import OwnTopics
+from tests.support.kafka.records import read_all
 from tests.support.kafka.timed_topics import Logs
 from tests.support.nightly.archived import Site
 from tests.support.nightly.evaluated_days import FAR_MS, evaluated, options
 from tests.support.nightly.jobs import archive_of, archived, run_job, start_job
+from tests.support.nightly.run_once import job_of, run_once
 from tests.support.object_store import ObjectStore, object_store
 from tests.support.processes.running_detector import Installation
 from tests.support.waiting import until
@@ -195,6 +200,42 @@ def test_a_killed_job_commits_nothing_twice(
     store = ArchiveStore.at(flags[1])
     assert rows(store, schema) == rows(archive_of(installation), schema)
     assert len(rows(store, schema)) == 300
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("moment", ["state saved", "publishing"])
+def test_a_killed_evaluation_publishes_all_or_nothing(moment: str, objects: ObjectStore, topics: OwnTopics) -> None:
+    """All payments came late, so their alerts are corrections. The next run repeats the evaluation from the store."""
+    prefix, corrections = f"{topics.prefix}nightly", topics.names.alert_corrections
+    steps: list[dict[str, Any]] = [{"at": DAY.end_ms + 36_000_000, "rule": RULE}]
+    for number in range(40):
+        payment = {
+            "transactionId": number, "eventTime": DAY.start_ms + number * 60_000, "payeeId": 1,
+            "beneficiaryId": 1, "paymentType": "CSH", "paymentAmount": 10,
+        }  # fmt: skip
+        steps.append({"at": DAY.end_ms + 36_000_001, "tx": payment})
+    made = Site(ArchiveStore.at(objects.place(prefix)), {"steps": steps, "keyGroups": 2}, load_schema("default"))
+    made.archive()
+    before = set(objects.keys(prefix))
+    command = [sys.executable, "-m", "tests.support.nightly.run_once", objects.place(prefix)]
+    run = subprocess.Popen([*command, topics.bootstrap, topics.prefix, str(DAY)], stdout=subprocess.DEVNULL)
+
+    def reached() -> bool:
+        if moment == "publishing":
+            return bool(read_all(topics.bootstrap, corrections, committed=False))
+        return set(objects.keys(prefix)) != before
+
+    until(lambda: reached() or run.poll() is not None, f"the run is {moment}", 200, every_s=0.0)
+    run.kill()
+    run.wait()
+    await_settled(topics.kafka, [corrections])
+    published = len(read_all(topics.bootstrap, corrections))
+    result = run_once(job_of(made.store, topics.bootstrap, topics.prefix, DAY))
+    await_settled(topics.kafka, [corrections])
+    ids = [json.loads(each.value() or b"")["alertId"] for each in read_all(topics.bootstrap, corrections)]
+    assert len(ids) == len(set(ids)) == result.added > 5
+    assert published in (0, len(ids))
+    assert run_once(job_of(made.store, topics.bootstrap, topics.prefix, DAY)).new_corrections == 0
 
 
 def test_a_store_that_does_not_answer_is_named(

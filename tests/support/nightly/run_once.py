@@ -1,7 +1,7 @@
 """Re-evaluates a test's archive against a real broker, in this process.
 
-Run it as `python -m tests.support.nightly.run_once FOLDER BROKER PREFIX DAY`: the archive's folder, the broker, the
-prefix of the topics, the day. It prints the result as JSON.
+Run it as `python -m tests.support.nightly.run_once PLACE BROKER PREFIX DAY`: the archive's folder or URI, the broker,
+the prefix of the topics, the day. It prints the result as JSON.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from tests.support.nightly.archived import TRANSACTIONS
 from tests.support.nightly.in_process import in_process
 
 
-def job_of(folder: Path, bootstrap: str, prefix: str, day: Day) -> ReevaluationJob:
+def job_of(store: ArchiveStore, bootstrap: str, prefix: str, day: Day) -> ReevaluationJob:
     """Create the job for a day of a `Site` archive; it publishes to a test's topics."""
     names = TopicNames(**{field.name: prefix + str(field.default) for field in fields(TopicNames)})
     settings = replace(
         DetectorSettings(), key_groups=2, topics=replace(names, transactions=TRANSACTIONS, rules="rules")
     )
-    options = DayOptions(day, ArchiveStore(folder), settings, load_schema("default"))
+    options = DayOptions(day, store, settings, load_schema("default"))
     return ReevaluationJob(options, KafkaConnection(bootstrap), Path())
 
 
@@ -40,6 +40,6 @@ def run_once(job: ReevaluationJob) -> DayResult:
 
 
 if __name__ == "__main__":
-    folder, bootstrap, prefix, day = sys.argv[1:]
-    result = run_once(job_of(Path(folder), bootstrap, prefix, Day.parse(day)))
+    place, bootstrap, prefix, day = sys.argv[1:]
+    result = run_once(job_of(ArchiveStore.at(place), bootstrap, prefix, Day.parse(day)))
     sys.stdout.write(msgspec.json.encode(result).decode())

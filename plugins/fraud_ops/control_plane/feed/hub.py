@@ -17,6 +17,7 @@ from functools import partial
 from typing import ParamSpec, TypeVar
 
 from fraud_ops.control_plane.domain.errors import LimitReached
+from fraud_ops.control_plane.feed.bell import Bell
 from fraud_ops.control_plane.feed.events import Event, FeedAlert, FeedBatch, FeedRuleChange
 from fraud_ops.control_plane.feed.memory import FeedMemory
 from fraud_ops.control_plane.feed.place import FeedPlace, FeedSource
@@ -118,7 +119,7 @@ class Hub:
         self._frames: deque[Frame] = deque()
         self._frame_bytes = 0
         self._number = 0
-        self._news = asyncio.Event()
+        self._bell = Bell(loop)
         self._pending: list[FeedAlert] = []
         self._flush: asyncio.TimerHandle | None = None
         self._second, self._singles = 0, 0
@@ -153,11 +154,12 @@ class Hub:
         """End the streams of all readers. Only the event loop may call this."""
         self._closed = True
         self._threads.shutdown(wait=False, cancel_futures=True)
-        self._wake()
+        self._bell.ring_all()
 
     async def read(self, since: FeedPlace | None, seconds: float) -> AsyncIterator[bytes]:
         """Yield encoded events for `seconds`: all events after the place `since`, or only new events if it is None."""
         self.readers += 1
+        group = self._bell.join()
         try:
             until_s = self._loop.time() + seconds
             self._place = self._place.joined(self._memory.floor)
@@ -165,7 +167,7 @@ class Hub:
             async for text in self._missed(since, place):
                 yield text
             while not self._closed and self._loop.time() < until_s:
-                news = self._news
+                news = group.news
                 behind = self._number - number
                 if behind == 0:
                     if not await _is_set_within(news, min(self._bounds.ping_s, until_s - self._loop.time())):
@@ -180,6 +182,7 @@ class Hub:
                     number, place = frames[-1].number, frames[-1].place
                     yield b"".join(frame.text for frame in frames)
         finally:
+            group.leave()
             self.readers -= 1
 
     async def _missed(self, since: FeedPlace | None, until: FeedPlace) -> AsyncIterator[bytes]:
@@ -221,7 +224,7 @@ class Hub:
             elif self._loop.time() - self._progress_s >= _PROGRESS_S:
                 self._progress_s = self._loop.time()
                 self._send([event])
-        self._wake()
+        self._bell.ring()
 
     def _accept_alert(self, alert: FeedAlert) -> None:
         second = int(self._loop.time())
@@ -240,7 +243,7 @@ class Hub:
     def _flush_now(self) -> None:
         self._flush = None
         self._send_pending()
-        self._wake()
+        self._bell.ring()
 
     def _send_pending(self) -> None:
         if self._pending:
@@ -267,10 +270,6 @@ class Hub:
         except Exception:  # noqa: BLE001 -- one faulty event must not end all streams
             _log.exception("%d events cannot be written to the stream", len(events))
             return self._encoder.gap(self._place, place)
-
-    def _wake(self) -> None:
-        news, self._news = self._news, asyncio.Event()
-        news.set()
 
 
 def _after(place: FeedPlace, event: Event) -> FeedPlace:

@@ -23,8 +23,11 @@ from fraud_ops.control_plane.web.bootstrap import compose_here
 from fraud_ops.control_plane.web.extensions import extensions
 from fraud_ops.control_plane.web.guard import Guard
 from fraud_ops.control_plane.web.load.garbage import LongCollections
+from fraud_ops.control_plane.web.load.interpreter import short_turns
 from fraud_ops.control_plane.web.load.lanes import Lanes
+from fraud_ops.control_plane.web.load.pace import Pace
 from fraud_ops.control_plane.web.load.rates import Throttle
+from fraud_ops.control_plane.web.load.read_budget import ReadBudget
 from fraud_ops.control_plane.web.load.shared_reads import SharedReads
 from fraud_ops.control_plane.web.routes import (
     admin,
@@ -87,6 +90,7 @@ def create_app(opener: Opener = compose_here, static: Path = _STATIC) -> FastAPI
     )
     application.state.service = ServiceHolder(opener)
     application.state.throttle = Throttle()
+    application.state.pace = Pace()
     application.state.shared_reads = SharedReads()
     added = (extension.routes for extension in extensions().values())
     own = (
@@ -107,11 +111,13 @@ async def _lifespan(application: FastAPI) -> AsyncIterator[None]:
     """Start and stop the service. Airflow enters the lifespan of each application that it mounts."""
     service: ServiceHolder = application.state.service
     application.state.lanes = lanes = Lanes()
+    application.state.read_budget = ReadBudget()
     collections = LongCollections()
     collections.install()
     service.start(asyncio.get_running_loop())
     try:
-        yield
+        with short_turns():
+            yield
     finally:
         collections.remove()
         lanes.close()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from functools import partial
-from typing import Annotated
+from typing import Annotated, Final
 from urllib.parse import urlsplit
 
 from airflow.api_fastapi.auth.managers.base_auth_manager import COOKIE_NAME_JWT_TOKEN
@@ -15,6 +15,7 @@ from airflow.api_fastapi.core_api.security import bearer_scheme, get_user
 from airflow.configuration import conf
 from fastapi import Depends, FastAPI, Request
 from starlette.exceptions import HTTPException
+from starlette.requests import HTTPConnection
 
 from fraud_ops.control_plane.composition import ControlPlane
 from fraud_ops.control_plane.domain.roles import Actor, Role
@@ -22,7 +23,10 @@ from fraud_ops.control_plane.web.load.lanes import LaneName, Lanes
 from fraud_ops.control_plane.web.load.rates import CountedSession, Throttle
 from fraud_ops.control_plane.web.problems import WebError
 
-__all__ = ["CurrentActor", "CurrentUser", "admit"]
+__all__ = ["COUNTED", "CurrentActor", "CurrentUser", "admit", "count", "known_session", "makes_changes"]
+
+COUNTED: Final = "fraud_rules.counted"
+"""The member of a request's scope which says that the request has counted."""
 
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 
@@ -34,22 +38,26 @@ async def admit(request: Request, least: Role | None, control_plane: FastAPI | N
     """
     application: FastAPI = control_plane or request.app
     throttle: Throttle = application.state.throttle
-    credential = _credential(request)
-    session = throttle.sessions.session_of(credential)
-    if session is not None:
+    session = known_session(application, request)
+    if session is not None and COUNTED not in request.scope:
         # Before the authentication, which reads Airflow's database in the event loop.
-        await _count(application, request, session)
+        await count(application, request.method, session)
     user = await _user(request)
     _check_origin(request)
     role = await _role(application, user)
-    now = CountedSession(user, makes_changes=role is not None and role.includes(Role.ANALYST))
+    now = CountedSession(user, makes_changes=makes_changes(role))
     if session != now:
-        throttle.sessions.learn(credential, now)
+        throttle.sessions.learn(_credential(request), now)
     if session is None or session.user != user:
-        await _count(application, request, now)
+        await count(application, request.method, now)
     if least is not None and (role is None or not role.includes(least)):
         raise WebError(403, f"this needs the role {least}; {_yours(role)}")
     request.state.fraud_user, request.state.fraud_role = user, role
+
+
+def makes_changes(role: Role | None) -> bool:
+    """Whether a role permits changes of rules."""
+    return role is not None and role.includes(Role.ANALYST)
 
 
 async def _role(application: FastAPI, user: str) -> Role | None:
@@ -60,13 +68,20 @@ async def _role(application: FastAPI, user: str) -> Role | None:
     return await lanes[LaneName.ROLES].run(user, partial(plane.roles.role_of, user))
 
 
-async def _count(application: FastAPI, request: Request, session: CountedSession) -> None:
-    plane: ControlPlane = application.state.service()
-    throttle: Throttle = application.state.throttle
-    await throttle.count(session, plane.settings.rates, writes=request.method not in _SAFE)
+def known_session(control_plane: FastAPI, connection: HTTPConnection) -> CountedSession | None:
+    """The session of a request, if an earlier request has authenticated it."""
+    throttle: Throttle = control_plane.state.throttle
+    return throttle.sessions.session_of(_credential(connection))
 
 
-def _credential(request: Request) -> str:
+async def count(control_plane: FastAPI, method: str, session: CountedSession) -> None:
+    """Count a request. Raises WebError 429 above the limits, and Unavailable until the control plane has started."""
+    plane: ControlPlane = control_plane.state.service()
+    throttle: Throttle = control_plane.state.throttle
+    await throttle.count(session, plane.settings.rates, writes=method not in _SAFE)
+
+
+def _credential(request: HTTPConnection) -> str:
     """The text that identifies a session: a token in the header, which wins over the cookie."""
     return request.headers.get("authorization") or request.cookies.get(COOKIE_NAME_JWT_TOKEN) or ""
 

@@ -17,8 +17,9 @@ from fastapi.routing import APIRoute
 
 from fraud_ops.control_plane.composition import ControlPlane
 from fraud_ops.control_plane.domain.roles import Role
-from fraud_ops.control_plane.web.auth import admit
-from fraud_ops.control_plane.web.load.lanes import LaneName, Lanes
+from fraud_ops.control_plane.web.auth import admit, makes_changes
+from fraud_ops.control_plane.web.load.compression import accepts_gzip, compressed
+from fraud_ops.control_plane.web.load.lanes import LaneName
 from fraud_ops.control_plane.web.load.shared_reads import SharedReads
 from fraud_rules.runtime.safe_text import is_unprintable
 
@@ -90,22 +91,27 @@ def _in_lane(
     @wraps(function)
     async def in_lane(**named: Any) -> Response:
         request = _request.get()
-        lanes: Lanes = request.app.state.lanes
-        lane = lanes[_lane_for(request.state.fraud_role, name)]
+        state = request.app.state
+        changer = makes_changes(request.state.fraud_role)
+        # Users who may change rules do not wait for the reads of viewers.
+        lane = state.lanes[LaneName.READS_FOR_CHANGES if changer and name is LaneName.READS else name]
+        budget = None if changer else state.read_budget
         user: str = request.state.fraud_user
+        zipped = accepts_gzip(request.headers)
+        call = partial(_answer, function, named, zipped=zipped)
         key = _key_of(function, named) if reads else None
         if key is None:
-            return await lane.run(user, partial(function, **named))
-        shared: SharedReads = request.app.state.shared_reads
-        return await shared.run((lane, key), lane, user, partial(function, **named))
+            answer: Response = await lane.run(user, call, budget=budget)
+            return answer
+        shared: SharedReads = state.shared_reads
+        return await shared.run((lane, zipped, key), lane, user, call, budget)
 
     return in_lane
 
 
-def _lane_for(role: Role | None, name: LaneName) -> LaneName:
-    """Users who may change rules do not wait for the reads of viewers."""
-    makes_changes = role is not None and role.includes(Role.ANALYST)
-    return LaneName.READS_FOR_CHANGES if makes_changes and name is LaneName.READS else name
+def _answer(function: Callable[..., Response], named: Mapping[str, Any], *, zipped: bool) -> Response:
+    response = function(**named)
+    return compressed(response) if zipped else response
 
 
 def _key_of(function: Callable[..., Response], named: Mapping[str, Any]) -> Hashable | None:

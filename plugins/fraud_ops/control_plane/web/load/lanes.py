@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final, TypeVar
 
+from fraud_ops.control_plane.web.load.read_budget import Metered, ReadBudget
 from fraud_ops.control_plane.web.problems import WebError
 
 __all__ = ["LIMITS", "Lane", "LaneLimits", "LaneName", "Lanes"]
@@ -78,8 +79,15 @@ class Lane:
         self._turns = asyncio.Semaphore(limits.threads)
         self._shares: dict[str, _Share] = {}
 
-    async def run(self, user: str, call: Callable[[], T], begins: Callable[[], object] = lambda: None) -> T:
+    async def run(
+        self,
+        user: str,
+        call: Callable[[], T],
+        begins: Callable[[], object] = lambda: None,
+        budget: ReadBudget | None = None,
+    ) -> T:
         """Run `call` in a thread of the lane and return its result. `begins` is called just before, in the event loop.
+        With a `budget`, the call waits for its CPU time.
 
         Raises what `call` raises, and WebError: 429 above the user's limit, 503 if no thread becomes free in time.
         """
@@ -88,7 +96,7 @@ class Lane:
             raise WebError(429, f"{share.requests} of your requests are running or waiting; wait for their answers")
         share.requests += 1
         try:
-            return await self._run(share, call, begins)
+            return await self._run(share, call, begins, budget)
         finally:
             share.requests -= 1
             if not share.requests:
@@ -98,17 +106,22 @@ class Lane:
         """Cancel the waiting calls. Running ones continue to their end."""
         self._threads.shutdown(wait=False, cancel_futures=True)
 
-    async def _run(self, share: _Share, call: Callable[[], T], begins: Callable[[], object]) -> T:
+    async def _run(
+        self, share: _Share, call: Callable[[], T], begins: Callable[[], object], budget: ReadBudget | None
+    ) -> T:
+        metered = Metered(call)
         async with AsyncExitStack() as held:
             try:
                 async with asyncio.timeout(self._limits.wait_s):
                     # The user's turn comes first, so that the waiting requests of one user hold no thread.
                     await held.enter_async_context(share.turns)
+                    if budget is not None:
+                        await held.enter_async_context(budget.turn(metered))
                     await held.enter_async_context(self._turns)
             except TimeoutError:
                 raise WebError(503, "the server has too many requests of this kind; try again later") from None
             begins()
-            return await asyncio.get_running_loop().run_in_executor(self._threads, call)
+            return await asyncio.get_running_loop().run_in_executor(self._threads, metered)
 
 
 class Lanes:

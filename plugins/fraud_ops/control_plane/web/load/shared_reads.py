@@ -13,6 +13,7 @@ from collections.abc import Callable, Hashable
 from fastapi import Response
 
 from fraud_ops.control_plane.web.load.lanes import Lane
+from fraud_ops.control_plane.web.load.read_budget import ReadBudget
 from fraud_ops.control_plane.web.problems import WebError
 
 __all__ = ["SharedReads"]
@@ -24,7 +25,9 @@ class SharedReads:
     def __init__(self) -> None:
         self._waiting: dict[Hashable, asyncio.Task[Response]] = {}
 
-    async def run(self, key: Hashable, lane: Lane, user: str, call: Callable[[], Response]) -> Response:
+    async def run(
+        self, key: Hashable, lane: Lane, user: str, call: Callable[[], Response], budget: ReadBudget | None = None
+    ) -> Response:
         """Return the result of `call`, or of a waiting call with the same key.
 
         Raises what `Lane.run` raises. A read whose partner is refused runs by itself.
@@ -34,8 +37,8 @@ class SharedReads:
             try:
                 return _copied(await asyncio.shield(partner))
             except WebError:
-                return await lane.run(user, call)
-        task = asyncio.create_task(lane.run(user, call, lambda: self._waiting.pop(key, None)))
+                return await lane.run(user, call, budget=budget)
+        task = asyncio.create_task(lane.run(user, call, lambda: self._waiting.pop(key, None), budget))
         self._waiting[key] = task
         task.add_done_callback(lambda _: self._forget(key, task))
         # The task continues if this client goes away, because others may wait for it.
