@@ -17,6 +17,7 @@ import pytest
 
 from fraud_demo.late_frauds import late_frauds
 from fraud_rules.batch.archive.manifest import Table
+from fraud_rules.batch.archive.store import ArchiveStore
 from fraud_rules.batch.reevaluation.job import ReevaluationJob
 from fraud_rules.codec.rules.files import read_rule_file
 from fraud_rules.configuration.project import Project
@@ -173,7 +174,7 @@ def test_a_full_disk_is_named_and_nothing_is_published(site: Site, topics: OwnTo
     with small_disk(tmp_path / "disk", "3m") as enlarge:
         folder = tmp_path / "disk" / "archive"
         shutil.copytree(site.store.root, folder)
-        asked = job_of(folder, topics.bootstrap, topics.prefix, DAY)
+        asked = job_of(ArchiveStore.at(str(folder)), topics.bootstrap, topics.prefix, DAY)
         free = shutil.disk_usage(folder).free
         (tmp_path / "disk" / "others").write_bytes(bytes(free - free % 4096))
         with pytest.raises(StorageFull):

@@ -171,7 +171,8 @@ def test_a_store_of_the_first_version_gets_its_contributors(scene: Scene) -> Non
     connection.execute("DROP TRIGGER audit_no_replace")
     for table, column in (("outbox", "list_name"), ("approvals", "list_name"), ("approvals", "payload")):
         connection.execute(f"ALTER TABLE {table} DROP COLUMN {column}")
-    connection.execute("DROP INDEX ix_audit_list_name")
+    for index in ("list_name", "at_ms", "who"):
+        connection.execute(f"DROP INDEX ix_audit_{index}")
     connection.execute("ALTER TABLE audit DROP COLUMN list_name")
     for table in ("lists", "list_changes", "list_expiries", *SINCE_VERSION_5):
         connection.execute(f"DROP TABLE {table}")
@@ -266,7 +267,8 @@ def test_a_store_of_the_fourth_version_counts_every_author_of_a_list(
 ) -> None:
     add(lists, PAT, 2)
     connection = sqlite3.connect(str(scene.database.file))
-    connection.execute("DROP INDEX ix_audit_list_name")
+    for index in ("list_name", "at_ms", "who"):
+        connection.execute(f"DROP INDEX ix_audit_{index}")
     for table, column in (("lists", "contributors"), ("audit", "list_name")):
         connection.execute(f"ALTER TABLE {table} DROP COLUMN {column}")
     for table in SINCE_VERSION_5:

@@ -10,6 +10,7 @@ Every method raises Unavailable if the database cannot be reached. The docstring
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 from sqlalchemy import func, select
@@ -329,7 +330,7 @@ class ControlService:
         self._check_page(limit)
         end = MAX_ID if before is None else storable_id(before)
         if wanted.rule_id is not None:
-            storable_id(wanted.rule_id)
+            wanted = replace(wanted, rule_id=storable_id(wanted.rule_id))
         with self._database.reading() as session:
             return audit.rows(session, wanted, before=end, limit=limit)
 

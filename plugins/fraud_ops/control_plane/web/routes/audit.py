@@ -64,7 +64,7 @@ class AuditQuery(BaseModel):
         return AuditFilter(self.rule_id, self.list_name, self.user, self.action, since_ms, until_ms)
 
 
-class ListQuery(AuditQuery):
+class AuditPageQuery(AuditQuery):
     """The filter, and the page of it."""
 
     before: Annotated[int | None, Query(ge=1, le=MAX_ID)] = None
@@ -72,7 +72,7 @@ class ListQuery(AuditQuery):
 
 
 @routes.get("/audit", response_model=schemas.Audits, openapi_extra=least("approver"))
-def list_audit(plane: CurrentPlane, query: Annotated[ListQuery, Query()]) -> Response:
+def list_audit(plane: CurrentPlane, query: Annotated[AuditPageQuery, Query()]) -> Response:
     """List the rows of the audit log that match all filters, newest first."""
     page = plane.service.audit_rows(query.filter(now_ms()), before=query.before, limit=query.limit)
     return answer(schemas.Audits(items=list(page.items), next=page.next))
