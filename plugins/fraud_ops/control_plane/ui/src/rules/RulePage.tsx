@@ -115,7 +115,7 @@ function RuleView({ me, schema, rule, template }: Props) {
       {rule?.pendingApproval && <PendingApproval approval={rule.pendingApproval} me={me} />}
       <Tabs
         value={tab}
-        onChange={(value) => setParams(value && value !== "rule" ? { tab: value } : {}, { replace: true })}
+        onChange={(value) => setParams((now) => withTab(now, value), { replace: true })}
         keepMounted={false}
       >
         <Tabs.List mb="md">
@@ -186,4 +186,12 @@ function RuleCost({ rule }: { rule: RuleDetail }) {
         : `${formatMicroseconds(rule.measuredCpuNs)} (estimate ${estimate})`}
     </Text>
   );
+}
+
+/** The parameters of the address with another tab. They keep the rule or the template that a new rule copies. */
+function withTab(params: URLSearchParams, tab: string | null): URLSearchParams {
+  const others = new URLSearchParams(params);
+  if (tab === null || tab === "rule") others.delete("tab");
+  else others.set("tab", tab);
+  return others;
 }
