@@ -267,9 +267,9 @@ class GroupingState:
         return int(self.header[at.H_POOL]) > 8 * self.retained_rows + _SCATTERED_ABOVE
 
     def _has_unused_ranges(self) -> bool:
-        """Whether an eighth of the pool would be free without the ranges that key rows have left, and without expired
+        """Whether a quarter of the pool would be free without the ranges that key rows have left, and without expired
         rows."""
-        return 8 * int(key_rows.count_packed_rows(self._view.state)) < 7 * int(self.header[at.H_POOL])
+        return 4 * int(key_rows.count_packed_rows(self._view.state)) < 3 * int(self.header[at.H_POOL])
 
     def rows(self) -> TransactionBatch:
         """The retained rows that still count, in arrival order. Their partitions and offsets are 0, because the state
