@@ -26,6 +26,7 @@ _TRANSACTION = b',"triggeringEvent":{'
 """The beginning of the transaction in an alert. No text before it contains these bytes, because JSON escapes quotes,
 and the values of a key are scalars."""
 
+_CACHED_DOCUMENTS = 4096
 _NAMESPACE = ALERT_NAMESPACE.bytes
 _encoder = msgspec.json.Encoder(decimal_format="number")
 
@@ -73,7 +74,6 @@ class AlertBuilder:
         self._schema = schema
         self._fields = fields
         self._detection_ms = detection_ms
-        self._documents: dict[int, msgspec.Raw] = {}
         self._last: tuple[int, dict[str, object], msgspec.Raw] | None = None
 
     def build(self, in_force: RuleInForce, row: Sequence[int], lists: Mapping[str, int] | None = None) -> AlertRecord:
@@ -91,7 +91,7 @@ class AlertBuilder:
             "ruleId": rule.rule_id,
             "ruleVersion": in_force.version,
             "shadow": rule.shadow,
-            "violatedRule": self._document(in_force),
+            "violatedRule": _document(in_force),
             "key": key,
             "triggeringValue": triggering_value(in_force, row, self._schema),
             "triggeringEvent": encoded,
@@ -157,9 +157,15 @@ class AlertBuilder:
             self._last = i, event, msgspec.Raw(_encoder.encode(event))
         return self._last[1:]
 
-    def _document(self, in_force: RuleInForce) -> msgspec.Raw:
-        document = self._documents.get(in_force.version)
-        if document is None:
-            document = msgspec.Raw(_encoder.encode(in_force.rule.document))
-            self._documents[in_force.version] = document
-        return document
+
+_documents: dict[int, tuple[RuleInForce, msgspec.Raw]] = {}
+"""The JSON of rules, by the ids of the objects, which the values keep alive."""
+
+
+def _document(in_force: RuleInForce) -> msgspec.Raw:
+    known = _documents.get(id(in_force))
+    if known is None:
+        if len(_documents) >= _CACHED_DOCUMENTS:
+            _documents.clear()
+        known = _documents[id(in_force)] = (in_force, msgspec.Raw(_encoder.encode(in_force.rule.document)))
+    return known[1]

@@ -20,16 +20,17 @@ from numpy.typing import NDArray
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.engine.alert import AlertBuilder
 from fraud_rules.engine.distinct import distinct
-from fraud_rules.engine.fanout import in_arrival_order, unpack_blobs
+from fraud_rules.engine.fanout import in_arrival_order
 from fraud_rules.engine.lists import list_columns, list_versions
 from fraud_rules.engine.rule_meter import RuleMeter
-from fraud_rules.engine.state.grouping_state import AcceptResult, GroupingState
+from fraud_rules.engine.state.grouping_state import NO_LISTS, AcceptResult, GroupingState
 from fraud_rules.engine.state.head import GroupingStateHead
 from fraud_rules.engine.state.journal import Journal, with_arrival_numbers
 from fraud_rules.engine.state.rule_sample import RuleSample
 from fraud_rules.engine.state.store import ViewStore
 from fraud_rules.engine.statelog import StateLog
 from fraud_rules.engine.task_progress import UNREPORTED, TaskProgress
+from fraud_rules.engine.task_rows import RowRange, rows_of_blobs
 from fraud_rules.engine.warm_up import HistoryMerge, WarmHistory
 from fraud_rules.engine.window import layout as at
 from fraud_rules.engine.window.plan import NO_MEASURES, GroupingPlan, Measures, compile_plan
@@ -110,10 +111,23 @@ class KeyGroupEngine:
         detection_ms: int,
         histories: Iterable[WarmHistory] = (),
     ) -> KeyGroupOutput:
-        """Evaluate the key group's blobs of one batch (see `fanout`), and return the outputs.
+        """Evaluate the key group's blobs of one batch (see `fanout`). `process_rows` describes the parameters."""
+        rows = rows_of_blobs(blobs, self._row_order.arrange)
+        return self.process_rows(rows, timeline, batch_id, detection_ms, histories)
 
-        `detection_ms` is the wall-clock time that alerts carry. The evaluation does not depend on it. `histories` are
-        the results of the warm-ups that join the state at the start of this batch.
+    def process_rows(
+        self,
+        rows: Iterable[RowRange],
+        timeline: RuleTimeline,
+        batch_id: int,
+        detection_ms: int,
+        histories: Iterable[WarmHistory] = (),
+    ) -> KeyGroupOutput:
+        """Evaluate the key group's rows of one batch, and return the outputs.
+
+        `rows` has the rows of each grouping, in the order of the groupings. `detection_ms` is the wall-clock time that
+        alerts carry. The evaluation does not depend on it. `histories` are the results of the warm-ups that join the
+        state at the start of this batch.
         """
         with self._views.hold(self._key_group) as view:
             longest_cooldown_ms = self._settings.limits.max_cooldown_seconds * MS_PER_S
@@ -140,8 +154,8 @@ class KeyGroupEngine:
             )
             for history in histories:
                 evaluation.add_history(history)
-            for fields, rows in unpack_blobs(blobs, self._row_order.arrange).items():
-                evaluation.accept(fields, rows)
+            for each in rows:
+                evaluation.accept(each)
             evaluation.remove_superseded()
             journal.commit(timeline.incarnations_kept())
             return evaluation.output(self._key_group)
@@ -208,33 +222,48 @@ class _BatchEvaluation:
         elif history.prepared is not None:
             history.prepared.leave(self._journal)
 
-    def accept(self, fields: Grouping, batch: TransactionBatch) -> None:
+    def accept(self, rows: RowRange) -> None:
         """Accept a grouping's rows in the given order, in runs of consecutive rows of the same epoch."""
-        self._rows += len(batch)
-        head = self._journal.head
+        shared, start, end = rows
+        self._rows += end - start
+        head, batch = self._journal.head, rows.batch
         head.newest_append_ms = max(head.newest_append_ms, self._row_order.reached_ms(batch))
-        entry_counts = self._timeline.entry_counts_of(batch)
-        counts, inverse = distinct(self._timeline.rule_counts(entry_counts))
-        in_force = [self._timeline.rule_set(int(count)).groupings[fields] for count in counts]
-        for start, end in _runs_of_epochs(in_force, inverse):
-            run = batch if end - start == len(batch) else batch.take(np.arange(start, end))
-            self._accept_run(run, in_force, inverse[start:end], entry_counts[start:end])
+        in_force, index, entry_counts = shared.versions(self._timeline)
+        if len(in_force) == 1:
+            self._accept_run(batch, in_force, index[start:end], entry_counts[start:end], rows)
+            return
+        index, entry_counts = index[start:end], entry_counts[start:end]
+        for first, after in _runs_of_epochs(in_force, index):
+            run = batch if after - first == len(batch) else batch.take(np.arange(first, after))
+            used, versions = distinct(index[first:after])
+            groupings = [in_force[version] for version in used]
+            self._accept_run(run, groupings, versions, entry_counts[first:after])
 
     def _accept_run(
-        self, batch: TransactionBatch, in_force: Sequence[GroupingInForce], versions: Ints, entry_counts: Ints
+        self,
+        batch: TransactionBatch,
+        groupings: Sequence[GroupingInForce],
+        versions: Ints,
+        entry_counts: Ints,
+        rows: RowRange | None = None,
     ) -> None:
         """Accept rows of one epoch.
 
-        For each row, `versions` int64[n] holds the index in `in_force` that applies, and `entry_counts` int64[n] the
-        number of log entries.
+        For each row, `versions` int64[n] holds the index in `groupings` that applies, and `entry_counts` int64[n] the
+        number of log entries. `rows` are the same rows, if one version of the rules applies to the whole grouping.
         """
-        used, versions = distinct(versions)
-        groupings = [in_force[version] for version in used]
         head = self._head_for(groupings[0])
         state = self._journal.open(head)
         plan = _plan_of(state, groupings)
         first_number = int(state.header[at.H_SEQ])
         sample = None if self._meter is None else self._meter.sample(head.fields, len(plan.in_force), len(batch))
+        events, passes, lists = None, None, NO_LISTS
+        if rows is not None:
+            events = rows.rows.events(self._schema)[rows.start : rows.end]
+        if rows is not None and sample is None:
+            passes = rows.rows.passes(plan, self._timeline)[rows.start : rows.end]
+        else:
+            lists = list_columns(plan.conditions, self._timeline, batch, entry_counts)
         result = state.accept(
             batch,
             versions,
@@ -242,14 +271,16 @@ class _BatchEvaluation:
             self._settings.max_out_of_orderness_ms,
             explain=self._settings.evaluations,
             progress=self._progress,
-            lists=list_columns(plan.conditions, self._timeline, batch, entry_counts),
+            lists=lists,
             sample=sample,
+            events=events,
+            passes=passes,
         )
         accepted = (result.outcomes == at.ROW_ACCEPTED) | (result.outcomes == at.ROW_LATE_KEPT)
-        rows = batch if accepted.all() else batch.take(np.flatnonzero(accepted))
-        rows = with_arrival_numbers(rows, np.arange(first_number, first_number + len(rows), dtype=np.int64))
-        self._journal.record(head, rows, result.marks)
-        self._copy_to_later_epochs(head, rows)
+        kept = batch if accepted.all() else batch.take(np.flatnonzero(accepted))
+        kept = with_arrival_numbers(kept, np.arange(first_number, first_number + len(kept), dtype=np.int64))
+        self._journal.record(head, kept, result.marks)
+        self._copy_to_later_epochs(head, kept)
         self._report(batch, head, plan, result, entry_counts, sample)
         if self._meter is not None and sample is not None:
             self._costs += self._meter.costs(sample, plan, len(batch))

@@ -7,7 +7,7 @@ packs the rows of one key group.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -43,25 +43,30 @@ def fan_out(
 ) -> dict[int, bytes]:
     """Pack the rows of each key group into a blob, in the batch's order. The result excludes key groups without rows,
     and all key groups outside `only`."""
-    hashes: dict[str, NDArray[np.uint64]] = {}
     groupings: list[Grouping] = []
     rows_by_grouping: list[Ints] = []
     targets_by_grouping: list[Ints] = []
+    for fields, rows, targets in targets_of(batch, timeline, key_groups):
+        groupings.append(fields)
+        selected = slice(None) if only is None else _mask_of(only, key_groups)[targets]
+        rows_by_grouping.append(rows[selected])
+        targets_by_grouping.append(targets[selected])
+    if not groupings:
+        return {}
+    return _pack_rows(batch, groupings, rows_by_grouping, targets_by_grouping, key_groups)
+
+
+def targets_of(
+    batch: TransactionBatch, timeline: RuleTimeline, key_groups: int
+) -> Iterator[tuple[Grouping, Ints, Ints]]:
+    """Each grouping in force, sorted, with the positions of its rows and their key groups."""
+    hashes: dict[str, NDArray[np.uint64]] = {}
     for fields, in_force in _groupings_in_force(batch, timeline).items():
         rows = _without_null_keys(batch, fields, in_force)
         for name in fields:
             if name not in hashes:
                 hashes[name] = _hashes(batch.columns[name])
-        targets = key_groups_of(fields, [hashes[name][rows] for name in fields], len(rows), key_groups)
-        if only is not None:
-            selected = _mask_of(only, key_groups)[targets]
-            rows, targets = rows[selected], targets[selected]
-        groupings.append(fields)
-        rows_by_grouping.append(rows)
-        targets_by_grouping.append(targets)
-    if not groupings:
-        return {}
-    return _pack_rows(batch, groupings, rows_by_grouping, targets_by_grouping, key_groups)
+        yield fields, rows, key_groups_of(fields, [hashes[name][rows] for name in fields], len(rows), key_groups)
 
 
 def rows_by_key_group(batch: TransactionBatch, fields: Grouping, key_groups: int) -> dict[int, TransactionBatch]:

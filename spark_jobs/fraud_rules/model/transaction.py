@@ -5,7 +5,7 @@ Every value of every type is an int64, so that one compiled kernel serves every 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Final
@@ -85,18 +85,18 @@ class TransactionBatch:
 
     def pack(self) -> bytes:
         """Encode the batch as bytes for `unpack`."""
-        columns = self.columns.values()
-        integers = [self.append_ms, self.offset, *(column.values for column in columns)]
-        packed = _Packed(
-            PACK_FORMAT,
-            len(self.append_ms),
-            np.concatenate(integers).astype(_LITTLE_INT64, copy=False).tobytes(),
-            self.partition.astype(_LITTLE_INT32, copy=False).tobytes(),
-            list(self.columns),
-            [None if column.valid is None else column.valid.tobytes() for column in columns],
-            [column.dictionary for column in columns],
-        )
-        return _encode(packed)
+        integers = [self.append_ms, self.offset, *(column.values for column in self.columns.values())]
+        return _packed(np.concatenate(integers), self.partition, list(self.columns), list(self.columns.values()))
+
+    @staticmethod
+    def pack_numbered(numbers: Ints, prefix: str, columns: Mapping[str, Column]) -> bytes:
+        """Pack n rows without a time and a place: the columns of `numbers` int64[n, m] as `prefix` 0 to m - 1, then
+        `columns`."""
+        n, m = numbers.shape
+        names = [f"{prefix}{c}" for c in range(m)]
+        integers = [np.zeros(2 * n, np.int64), numbers.T.reshape(-1), *(column.values for column in columns.values())]
+        all_columns = [*([_NUMBERS] * m), *columns.values()]
+        return _packed(np.concatenate(integers), np.zeros(n, np.int32), [*names, *columns], all_columns)
 
     @staticmethod
     def unpack(blob: bytes) -> TransactionBatch:
@@ -112,6 +112,24 @@ class TransactionBatch:
             )
         }
         partition = np.frombuffer(packed.partition, _LITTLE_INT32)
+        return TransactionBatch(integers[0], partition, integers[1], columns)
+
+    @staticmethod
+    def unpack_all(blobs: Sequence[bytes]) -> TransactionBatch:
+        """Decode several results of `pack`: the rows of all of them, in order, as `concat` returns them."""
+        packed = [_decode(blob) for blob in blobs]
+        first = packed[0] if packed else None
+        if first is None or len(packed) == 1 or any(p.names != first.names or p.format != PACK_FORMAT for p in packed):
+            return TransactionBatch.concat([TransactionBatch.unpack(blob) for blob in blobs])
+        width, sizes = 2 + len(first.names), [each.rows for each in packed]
+        integers = np.concatenate(
+            [np.frombuffer(each.integers, _LITTLE_INT64).reshape(width, each.rows) for each in packed], axis=1
+        )
+        columns = {}
+        for c, name in enumerate(first.names):
+            valids, dictionaries = [each.valids[c] for each in packed], [each.dictionaries[c] for each in packed]
+            columns[name] = _joined_column(integers[2 + c], valids, dictionaries, sizes)
+        partition = np.frombuffer(b"".join([each.partition for each in packed]), _LITTLE_INT32)
         return TransactionBatch(integers[0], partition, integers[1], columns)
 
     def row(self, i: int, schema: TransactionSchema) -> dict[str, object]:
@@ -143,6 +161,23 @@ _LITTLE_INT32 = np.dtype("<i4")
 _FEW: Final = 8
 _NO_INTS: Ints = np.empty(0, np.int64)
 _NO_INT32S: NDArray[np.int32] = np.empty(0, np.int32)
+
+
+_NUMBERS = Column(_NO_INTS, None, None)
+
+
+def _packed(integers: Ints, partition: NDArray[np.int32], names: list[str], columns: Sequence[Column]) -> bytes:
+    """Encode columns: `integers` has the append times, the offsets, and the values of all columns."""
+    packed = _Packed(
+        PACK_FORMAT,
+        len(partition),
+        integers.astype(_LITTLE_INT64, copy=False).tobytes(),
+        partition.astype(_LITTLE_INT32, copy=False).tobytes(),
+        names,
+        [None if column.valid is None else column.valid.tobytes() for column in columns],
+        [column.dictionary for column in columns],
+    )
+    return _encode(packed)
 
 
 def _renumbered(codes: Ints) -> tuple[list[int], Ints]:
@@ -180,6 +215,20 @@ def _concat_columns(columns: Sequence[Column | None], sizes: Sequence[int]) -> C
     codes: dict[str, int] = {}
     values = [_recode(column, codes) for column in filled]
     return Column(np.concatenate(values), valid, tuple(codes))
+
+
+def _joined_column(
+    values: Ints, valids: Sequence[bytes | None], dictionaries: Sequence[tuple[str, ...] | None], sizes: Sequence[int]
+) -> Column:
+    """A column from the packed columns of several batches. `values` has all values, with the codes of their batches."""
+    if all(valid is None for valid in valids) and all(dictionary is None for dictionary in dictionaries):
+        return Column(values, None, None)
+    ends = np.cumsum(sizes)[:-1]
+    parts = [
+        Column(part, None if valid is None else np.frombuffer(valid, np.bool_), dictionary)
+        for part, valid, dictionary in zip(np.split(values, ends), valids, dictionaries, strict=True)
+    ]
+    return _concat_columns(parts, sizes)
 
 
 def _nulls(n: int, is_text: bool) -> Column:

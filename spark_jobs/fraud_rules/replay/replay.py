@@ -19,9 +19,9 @@ from fraud_rules.codec.transactions.record import decode_members
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.engine.decision import alerts_in_order, decisions
 from fraud_rules.engine.engine import KeyGroupEngine
-from fraud_rules.engine.fanout import EMPTY_BLOB, fan_out
 from fraud_rules.engine.state.store import HeapViews, ViewStore
 from fraud_rules.engine.statelog import MemoryStateLog, restore_image
+from fraud_rules.engine.task_rows import spread
 from fraud_rules.engine.warm_up import WarmHistory
 from fraud_rules.errors import Reason
 from fraud_rules.model.decision import DecisionThresholds
@@ -101,10 +101,10 @@ class Replay:
             self._settings.future_tolerance_ms,
             self._settings.max_transaction_bytes,
         )
-        blobs = fan_out(decoded.batch, timeline, self._settings.key_groups)
+        rows = spread(decoded.batch, timeline, self._settings.key_groups)
         outputs = [
-            engine.process(
-                [blobs.get(key_group, EMPTY_BLOB)],
+            engine.process_rows(
+                rows.get(key_group, []),
                 timeline,
                 self._batches,
                 detection_ms,

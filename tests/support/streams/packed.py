@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from fraud_rules.engine.statelog import MemoryStateLog
 from fraud_rules.model.output import KeyGroupOutput
 from fraud_rules.model.ruleset import RuleTimeline
 from fraud_rules.model.schema import TransactionSchema
+from fraud_rules.model.transaction import TransactionBatch
 from tests.support.places import ROOT
 
 SCHEMA = TransactionSchema.load(ROOT / "config" / "schema.yaml")
@@ -48,8 +50,13 @@ def timeline() -> RuleTimeline:
 
 def blobs(batches: int, rows: int, seed: int = 1, rules: RuleTimeline | None = None) -> list[bytes]:
     """Packed batches of a stream in which keys, types and disorder vary."""
-    random, rules = np.random.default_rng(seed), rules or timeline()
-    packed = []
+    rules = rules or timeline()
+    return [fan_out(batch, rules, 1)[0] for batch in decoded_batches(batches, rows, seed)]
+
+
+def decoded_batches(batches: int, rows: int, seed: int = 1) -> Iterator[TransactionBatch]:
+    """The batches of `blobs` before the fan-out."""
+    random = np.random.default_rng(seed)
     for batch in range(batches):
         number = batch * rows + np.arange(rows)
         append = START_MS + number * 20
@@ -67,9 +74,7 @@ def blobs(batches: int, rows: int, seed: int = 1, rules: RuleTimeline | None = N
             ).encode()
             for i in range(rows)
         ]
-        decoded = decode_transactions(values, np.zeros(rows), number, append, SCHEMA, 300_000)
-        packed.append(fan_out(decoded.batch, rules, 1)[0])
-    return packed
+        yield decode_transactions(values, np.zeros(rows, np.int32), number, append, SCHEMA, 300_000).batch
 
 
 def comparable(output: KeyGroupOutput) -> tuple[object, ...]:

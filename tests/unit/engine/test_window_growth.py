@@ -99,6 +99,14 @@ def test_ranges_that_key_rows_have_left_are_used_again() -> None:
     assert len(growing.state._view.state.pool) < 1.8 * keys * batches
 
 
+def test_a_pool_whose_packed_ranges_have_gaps_grows() -> None:
+    """A range of 1,280 rows starts at a multiple of 256, so it leaves 252 rows unused after a range of 4."""
+    growing, pairs = Growing(), 100
+    for pair in range(pairs):
+        growing.accept(np.r_[np.repeat(2 * pair, 900), 2 * pair + 1])
+    assert growing.state.retained_rows == 901 * pairs
+
+
 def test_a_compaction_inside_a_batch_keeps_the_strings_of_its_rows() -> None:
     keys = 1_500
     texts = [*(f"first {i}" for i in range(keys)), *(f"second {i % 300}" for i in range(keys))]

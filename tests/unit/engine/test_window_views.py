@@ -16,7 +16,7 @@ from fraud_rules.codec.rules.codec import read_entry
 from fraud_rules.codec.transactions.codec import decode_transactions
 from fraud_rules.engine.engine import KeyGroupEngine
 from fraud_rules.engine.fanout import fan_out
-from fraud_rules.engine.state.chunks import MERGE_WIDTH
+from fraud_rules.engine.state.chunk_ages import MERGE_WIDTH
 from fraud_rules.engine.state.head import Head, decode_head
 from fraud_rules.engine.state.store import HeapViews, MappedViews
 from fraud_rules.engine.statelog import MemoryStateLog, StateVersion

@@ -7,7 +7,6 @@ expired rows.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -17,6 +16,7 @@ from numpy.typing import NDArray
 
 from fraud_rules.engine.state.arrays import Arrays
 from fraud_rules.engine.state.displaced_rows import DisplacedRows
+from fraud_rules.engine.state.event_rows import event_rows, filter_masks, predicate_masks
 from fraud_rules.engine.state.rule_sample import NOT_TIMED, RuleSample
 from fraud_rules.engine.state.strings import StringTable
 from fraud_rules.engine.state.view import View
@@ -28,7 +28,6 @@ from fraud_rules.engine.window.exact import SCRATCH_ROWS, WIDE
 from fraud_rules.engine.window.kernel import advance
 from fraud_rules.engine.window.plan import NO_MEASURES, GroupingPlan, Measures, compile_plan, storing_plan
 from fraud_rules.engine.window.spent import FOREVER_MS, Horizon, find_spent
-from fraud_rules.model.predicate import Predicate
 from fraud_rules.model.ruleset import GroupingInForce
 from fraud_rules.model.schema import ID_FIELD, TIME_FIELD, FieldType, TransactionSchema
 from fraud_rules.model.transaction import Column, TransactionBatch
@@ -38,6 +37,7 @@ NO_LISTS: Mapping[str, Column] = {}
 _SCATTERED_ABOVE = 1024
 """A state with fewer slots, and fewer unused rows in the pool, is not compacted for its scattered key rows."""
 
+_SHARED_MEASURES = 4096
 _ROWS_PER_CALL = 2048
 """The rows that the kernel accepts between two reports of progress. A call takes seconds at most, even if the rows are
 far out of order."""
@@ -79,9 +79,10 @@ class GroupingState:
     ) -> None:
         self._schema = schema
         self._longest_cooldown_ms = longest_cooldown_ms
-        self._decode_measures = partial(Measures.decode, schema=schema)
+        self._decode_measures = partial(_decode_measures, schema=schema)
         self._time_column = at.E_FIELDS + schema.names.index(TIME_FIELD)
         id_column = at.E_FIELDS + schema.names.index(ID_FIELD)
+        self._texts = [(i, field.name) for i, field in enumerate(schema.fields) if field.type is FieldType.STRING]
         self._key_fields = [schema.names.index(name) for name in fields]
         self._key_columns: Ints = np.array([at.E_FIELDS + i for i in self._key_fields], dtype=np.int64)
         self._row_width = at.E_FIELDS + len(schema.fields)
@@ -107,7 +108,7 @@ class GroupingState:
         state.header[:] = 0
         state.header[at.H_GENERATION] = generation
         state.header[[at.H_WATERMARK, at.H_BOUND, at.H_FIRST]] = at.NONE
-        state._view.clear(measures, 0, 0, 0)
+        state._view.clear(_shared(measures), 0, 0, 0)
         return state
 
     @property
@@ -153,17 +154,21 @@ class GroupingState:
         progress: TaskProgress = UNREPORTED,
         lists: Mapping[str, Column] = NO_LISTS,
         sample: RuleSample | None = None,
+        events: Ints | None = None,
+        passes: NDArray[np.uint8] | None = None,
     ) -> AcceptResult:
         """Accept the n rows of the batch in their order, and evaluate them.
 
         `versions` int64[n] holds, for each row, the index of the grouping's version among the versions of the plan.
         `lists` has the columns that conditions on lists read (see `engine.lists`). With `explain`, the output has every
-        evaluation, otherwise only alerts and suppressed alerts. `sample` receives the CPU time of the rules.
+        evaluation, otherwise only alerts and suppressed alerts. `sample` receives the CPU time of the rules. `events`
+        and `passes` are the results of `event_rows` and `predicate_masks` for the rows, if the caller has them.
         """
         self._refresh()
         self._prepare_for(plan)
-        passes = _evaluate_predicates(plan, {**batch.columns, **lists}, len(batch), sample)
-        return self._advance(batch, versions, passes, plan, max_out_of_orderness_ms, explain, progress, sample)
+        if passes is None:
+            passes = predicate_masks(plan, {**batch.columns, **lists}, len(batch), sample)
+        return self._advance(batch, versions, passes, plan, max_out_of_orderness_ms, explain, progress, sample, events)
 
     def _advance(
         self,
@@ -175,13 +180,14 @@ class GroupingState:
         explain: bool,
         progress: TaskProgress,
         sample: RuleSample | None = None,
+        events: Ints | None = None,
     ) -> AcceptResult:
         """`accept` under a plan with the view's measures."""
         # A row is evaluated only if it is not older than the watermark, so no mark that these rows change is spent by
         # this horizon. The caller can record all of them, whatever the state drops meanwhile.
         horizon = self.horizon
         n = len(batch)
-        rows = self._rows_of(batch)
+        rows = self._rows_of(batch, events)
         outcomes, lateness_ms = np.zeros(n, dtype=np.int8), np.zeros(n, dtype=np.int64)
         lefts, ahead = np.empty(2 * len(plan.measures.windows_ms), dtype=np.int64), np.empty(n, dtype=np.int64)
         shared = np.full((plan.rules.shared, 2), -1, dtype=np.int64)
@@ -220,7 +226,8 @@ class GroupingState:
             if end == n:
                 displaced.merge()
                 output = self._output[: self.header[at.H_OUT]].copy()
-                return AcceptResult(outcomes, lateness_ms, output, self._changed_marks(rows, output, plan))
+                fired = output[output[:, at.O_FIRED] != at.FIRED_NO] if explain else output
+                return AcceptResult(outcomes, lateness_ms, output, self._changed_marks(rows, fired, plan))
             end = min(n, end + _ROWS_PER_CALL)
 
     def _grow(self, need: int, horizon: Horizon, rows: int) -> bool:
@@ -245,12 +252,18 @@ class GroupingState:
             return True
         elif need == at.NEED_EVENTS and 2 * int(np.count_nonzero(self._live_mask())) <= self.retained_rows:
             key_rows.trim(self._view.state, self._view.measure_arrays, np.empty(self.retained_rows, dtype=np.int64))
-        elif need == at.NEED_POOL and self._has_unused_ranges():
-            slots = self._view.state.slots[: self.header[at.H_SLOTS], at.S_BASE]
-            key_rows.pack(self._view.state, self._view.measure_arrays, np.argsort(slots))
-        else:
+        elif need != at.NEED_POOL or not self._pack():
             self._view.grow(need, rows)
         return False
+
+    def _pack(self) -> bool:
+        """Move the ranges of the pool together, if this frees at least an eighth of it. Returns whether it does."""
+        state = self._view.state
+        order = np.argsort(state.slots[: self.header[at.H_SLOTS], at.S_BASE])
+        if 8 * int(key_rows.packed_end(state, order)) >= 7 * int(self.header[at.H_POOL]):
+            return False
+        key_rows.pack(state, self._view.measure_arrays, order)
+        return True
 
     def _is_scattered(self) -> bool:
         """Whether most keys have no rows left, or most of the pool is unused because key rows have moved."""
@@ -258,11 +271,6 @@ class GroupingState:
         if slots >= _SCATTERED_ABOVE and 2 * int(key_rows.count_idle_slots(self._view.state)) > slots:
             return True
         return int(self.header[at.H_POOL]) > 8 * self.retained_rows + _SCATTERED_ABOVE
-
-    def _has_unused_ranges(self) -> bool:
-        """Whether a quarter of the pool would be free without the ranges that key rows have left, and without expired
-        rows."""
-        return 4 * int(key_rows.count_packed_rows(self._view.state)) < 3 * int(self.header[at.H_POOL])
 
     def rows(self) -> TransactionBatch:
         """The retained rows that still count, in arrival order. Their partitions and offsets are 0, because the state
@@ -284,10 +292,9 @@ class GroupingState:
         rows = self._view.state.marks[: self.retained_marks]
         return self._with_keys(rows[~find_spent(rows, horizon)])
 
-    def _changed_marks(self, rows: Ints, output: Ints, plan: GroupingPlan) -> Marks | None:
-        """The marks of the alerts and suppressed alerts in the output, each once. `rows` are the accepted rows in the
-        layout of `events`."""
-        fired = output[output[:, at.O_FIRED] != at.FIRED_NO]
+    def _changed_marks(self, rows: Ints, fired: Ints, plan: GroupingPlan) -> Marks | None:
+        """The marks of alerts and suppressed alerts, which are rows of O_*, each once. `rows` are the accepted rows in
+        the layout of `events`."""
         if not len(fired):
             return None
         rules = plan.rules.rows[fired[:, at.O_RULE], at.R_RULE]
@@ -320,7 +327,7 @@ class GroupingState:
         n = len(batch)
         if n:
             plan = storing_plan(self._view.measures)
-            passes = _evaluate_filters(plan.measures, batch.columns, n)
+            passes = filter_masks(plan.measures, batch.columns, n)
             result = self._advance(batch, np.zeros(n, dtype=np.int64), passes, plan, FOREVER_MS, False, UNREPORTED)
             if (result.outcomes == at.ROW_DUPLICATE).any():
                 return False
@@ -366,18 +373,15 @@ class GroupingState:
         )
         return live
 
-    def _rows_of(self, batch: TransactionBatch) -> Ints:
-        """Convert the batch to the layout of `events`."""
-        rows = np.zeros((len(batch), self._row_width), dtype=np.int64)
-        rows[:, at.E_APPEND] = batch.append_ms
-        for i, name in enumerate(self._schema.names):
-            column = batch.columns.get(name)
-            if column is None:
-                rows[:, at.E_NULLS] |= _null_bit(i)
-                continue
+    def _rows_of(self, batch: TransactionBatch, events: Ints | None = None) -> Ints:
+        """Convert the batch to the layout of `events`, with the codes of this state for strings. `events` has the rows
+        with the codes of the batch, and stays as it is."""
+        rows = event_rows(batch, self._schema) if events is None else events
+        texts = [(i, column) for i, name in self._texts if (column := batch.columns.get(name)) and column.dictionary]
+        if texts and events is not None:
+            rows = rows.copy()
+        for i, column in texts:
             rows[:, at.E_FIELDS + i] = self._codes(column)
-            if column.valid is not None:
-                rows[~column.valid, at.E_NULLS] |= _null_bit(i)
         return rows
 
     def _codes(self, column: Column) -> Ints:
@@ -415,13 +419,13 @@ class GroupingState:
     def _rebuild(self, rows: Ints, marks: Sequence[Marks], measures: Measures) -> None:
         """Rebuild all arrays from the rows (in the layout of `events`, in arrival order) and the marks."""
         n, n_marks, header, view = len(rows), sum(len(each.rows) for each in marks), self.header, self._view
-        view.clear(measures, n + (n >> 3), n + n_marks, 2 * n_marks)
+        view.clear(_shared(measures), n + (n >> 3), n + n_marks, 2 * n_marks)
         for each in marks:
             self._load_marks(each)
         rows[:, at.E_SLOT] = self._slots_for(rows)
         view.state.events[:n] = rows
         header[at.H_EVENTS] = n
-        view.state.passes[:n] = _evaluate_filters(measures, self._batch_of(rows).columns, n)
+        view.state.passes[:n] = filter_masks(measures, self._batch_of(rows).columns, n)
         counts = np.bincount(rows[:, at.E_SLOT], minlength=int(header[at.H_SLOTS]))
         needed = int(key_rows.assign_ranges(view.state, counts))
         view.open_pool(needed + (needed >> 3))
@@ -445,31 +449,15 @@ class GroupingState:
         return slots
 
 
-def _null_bit(i: int) -> int:
-    """The null bit of field `i`, as an int64."""
-    return 1 << i if i < 63 else at.NONE
+_known_measures: dict[Measures, Measures] = {}
 
 
-def _evaluate_filters(measures: Measures, columns: Mapping[str, Column], n: int) -> NDArray[np.uint8]:
-    """Evaluate all filters for all rows: uint8[n, filters + 1]. The first column is 1 for all rows."""
-    return _masks(measures.filters, columns, n)
+def _shared(measures: Measures) -> Measures:
+    """The object of this process for equal measures, so that all key groups share one plan."""
+    if len(_known_measures) >= _SHARED_MEASURES:
+        _known_measures.clear()
+    return _known_measures.setdefault(measures, measures)
 
 
-def _evaluate_predicates(
-    plan: GroupingPlan, columns: Mapping[str, Column], n: int, sample: RuleSample | None
-) -> NDArray[np.uint8]:
-    """Evaluate all filters, then all conditions: uint8[n, 1 + filters + conditions]. The first column is 1 for all
-    rows. The sample receives the CPU time of each."""
-    return _masks((*plan.measures.filters, *plan.conditions), columns, n, sample)
-
-
-def _masks(
-    predicates: Sequence[Predicate], columns: Mapping[str, Column], n: int, sample: RuleSample | None = None
-) -> NDArray[np.uint8]:
-    masks = np.ones((n, len(predicates) + 1), dtype=np.uint8)
-    for number, predicate in enumerate(predicates, start=1):
-        began = 0 if sample is None else time.thread_time_ns()
-        masks[:, number] = predicate.mask(columns, n)
-        if sample is not None:
-            sample.predicates_ns.append(time.thread_time_ns() - began)
-    return masks
+def _decode_measures(text: bytes, schema: TransactionSchema) -> Measures:
+    return _shared(Measures.decode(text, schema))

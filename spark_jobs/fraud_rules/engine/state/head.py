@@ -64,8 +64,11 @@ class Head(msgspec.Struct, array_like=True):
     def seal(self) -> bytes:
         """Set the digest of the new version, which covers the digest of the version before. Returns the encoded
         head."""
-        self.digest = _digest(encode_head(self))
-        return encode_head(self)
+        encoded = encode_head(self)
+        digest_at = 1 + len(_encode(self.version))
+        rest_at = digest_at + len(_encode(self.digest))
+        self.digest = _digest(encoded)
+        return b"".join((encoded[:digest_at], _encode(self.digest), encoded[rest_at:]))
 
     def descends_from(self, known: StateVersion) -> bool:
         """Whether this head is known to continue the log of an earlier version that is not empty."""
@@ -86,7 +89,7 @@ class Head(msgspec.Struct, array_like=True):
         ]
 
 
-encode_head = msgspec.msgpack.Encoder().encode
+_encode = encode_head = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(Head).decode
 
 

@@ -16,12 +16,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from fraud_rules.engine.state.chunk_ages import ChunkAges, age_chunks
 from fraud_rules.engine.state.chunks import (
     MAX_CHUNK_BYTES,
     ChunkInfo,
     ChunkPart,
     MarkRules,
-    age_chunks,
     marks_ms_of,
     newest_ms,
     pack_marks,
@@ -30,11 +30,11 @@ from fraud_rules.engine.state.chunks import (
 from fraud_rules.engine.state.grouping_state import GroupingState, Marks
 from fraud_rules.engine.state.head import GroupingStateHead, Head, decode_head, encode_head
 from fraud_rules.engine.state.refresh import MeasuresOf, ViewStates, no_measures, refresh_view
-from fraud_rules.engine.state.store import KeyGroupView
+from fraud_rules.engine.state.store import KeyGroupView, KnownHead
 from fraud_rules.engine.statelog import StateLog
 from fraud_rules.engine.task_progress import UNREPORTED, TaskProgress
 from fraud_rules.engine.window import layout as at
-from fraud_rules.engine.window.spent import FOREVER_MS
+from fraud_rules.engine.window.spent import FOREVER_MS, Horizon
 from fraud_rules.model.ruleset import Grouping
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.model.transaction import TransactionBatch
@@ -93,10 +93,11 @@ class Journal:
         self._prepared: list[PreparedChunk] = []
         self._discards = False
         encoded = log.head()
-        self.head = Head(suppressing=[]) if encoded is None else decode_head(encoded)
-        self._encoded = encoded or encode_head(self.head)
-        # The schema of an older release can have more fields. Groupings by such fields have ended.
-        self.head.states = [state for state in self.head.states if set(state.fields) <= set(schema.names)]
+        # The batch changes the known head, so a batch that fails must not leave it.
+        known, view.known_head = view.known_head, None
+        if known is None or known.encoded != encoded:
+            known = _known(encoded, schema)
+        self.head, self._encoded, self._ages = known
         self.refreshed = refresh_view(self._states, self.head, log, progress)
 
     def heads_of(self, fields: Grouping) -> list[GroupingStateHead]:
@@ -170,20 +171,29 @@ class Journal:
         `rules` are the incarnations of the rules whose marks are kept.
         """
         head = self.head
+        horizons: dict[int, Horizon] = {}
         for state_head in head.states:
-            header = self.open(state_head).header
-            state_head.watermark_ms, state_head.bound_ms = int(header[at.H_WATERMARK]), int(header[at.H_BOUND])
-            state_head.first_ms, state_head.next_number = int(header[at.H_FIRST]), int(header[at.H_SEQ])
+            state = self.open(state_head)
+            numbers = state.header[NUMBERS].tolist()
+            state_head.watermark_ms, state_head.bound_ms, state_head.first_ms, state_head.next_number = numbers
+            horizons[state_head.id] = state.horizon
         mark_rules = self._mark_rules(rules)
-        horizons = {state_head.id: self.open(state_head).horizon for state_head in head.states}
-        head.chunks = age_chunks(self._log, head.chunks, horizons, mark_rules, self._key_group)
-        if self._parts or self._discards or encode_head(head) != self._encoded:
+        ages = self._ages
+        if ages is None or ages.are_due(horizons, self._key_group):
+            head.chunks = age_chunks(self._log, head.chunks, horizons, mark_rules, self._key_group)
+            ages = ChunkAges(head.chunks, horizons)
+        encoded = self._encoded
+        if self._parts or self._discards or encode_head(head) != encoded:
             head.begin_version()
-            head.chunks += [self._adopt_chunk(chunk) for chunk in self._prepared]
-            head.chunks += [self._put_chunk(parts, mark_rules) for parts in _chunks_of(self._parts)]
+            added = [self._adopt_chunk(chunk) for chunk in self._prepared]
+            added += [self._put_chunk(parts, mark_rules) for parts in _chunks_of(self._parts)]
+            head.chunks += added
+            for info in added:
+                ages.add(info, horizons)
             encoded = head.seal()
             self._log.put_head(encoded, head.state_version)
         self._view.commit(*head.state_version)
+        self._view.known_head = KnownHead(head, encoded, ages)
 
     def _adopt_chunk(self, chunk: PreparedChunk) -> ChunkInfo:
         self._log.adopt_chunk(chunk.name, chunk.file)
@@ -210,6 +220,15 @@ class Journal:
             new = {int(rule) for each in rows for rule in each[each[:, at.M_SUPPRESSED] > 0, at.M_RULE]}
             head.suppressing = sorted(new.union(head.suppressing) & rules)
         return MarkRules(rules, None if head.suppressing is None else frozenset(head.suppressing))
+
+
+def _known(encoded: bytes | None, schema: TransactionSchema) -> KnownHead:
+    """Decode a head; None for an empty log."""
+    head = Head(suppressing=[]) if encoded is None else decode_head(encoded)
+    encoded = encoded or encode_head(head)
+    # The schema of an older release can have more fields. Groupings by such fields have ended.
+    head.states = [state for state in head.states if set(state.fields) <= set(schema.names)]
+    return KnownHead(head, encoded, None)
 
 
 def with_arrival_numbers(rows: TransactionBatch, numbers: NDArray[np.int64]) -> TransactionBatch:

@@ -12,13 +12,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fraud_rules.engine.state.arrays import Arrays, HeapArrays, MappedArrays
+from fraud_rules.engine.state.chunk_ages import ChunkAges
 from fraud_rules.engine.state.grouping_state import GroupingState
+from fraud_rules.engine.state.head import Head
 from fraud_rules.engine.statelog import StateVersion
 from fraud_rules.errors import Stalled
 from fraud_rules.model.schema import TransactionSchema
@@ -30,6 +32,16 @@ LAYOUT = 5
 
 _STATE_PREFIX = "cell-"
 _LOCK_WAIT_S = 1_800.0
+
+
+class KnownHead(NamedTuple):
+    """The head after the last batch of this process, decoded and encoded, and the ages of its chunks (None: unknown).
+
+    Only a head with the same bytes is this one, because another process can have run a batch meanwhile."""
+
+    head: Head
+    encoded: bytes
+    ages: ChunkAges | None
 
 
 @dataclass(slots=True)
@@ -44,6 +56,7 @@ class KeyGroupView:
     folder: Path | None
     states: dict[int, GroupingState] = field(default_factory=dict)
     shape: int = -1
+    known_head: KnownHead | None = None
 
     def shows(self, version: int, digest: int) -> bool:
         """Whether the view is complete and at this version of the log."""

@@ -161,13 +161,15 @@ def _packed_capacity(state: StateArrays, slot: int, expired: int) -> int:
 
 
 @compiled
-def count_packed_rows(state: StateArrays) -> int:
-    """The sum of the capacities of all ranges after `pack`."""
-    total = 0
-    for slot in range(state.header[H_SLOTS]):
+def packed_end(state: StateArrays, order: Ints) -> int:
+    """Where the last range ends after `pack` in this order, with the unused rows between the aligned ranges."""
+    end = 0
+    for k in range(order.shape[0]):
+        slot = order[k]
         if state.slots[slot, S_CAP] > 0:
-            total += _packed_capacity(state, slot, _count_expired(state, slot))
-    return total
+            cap = _packed_capacity(state, slot, _count_expired(state, slot))
+            end = align(end, cap) + cap
+    return end
 
 
 @compiled

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
+
+if TYPE_CHECKING:
+    from fraud_rules.engine.task_rows import RowRange
 
 from fraud_rules.runtime.clock import now_ms
 from fraud_rules.runtime.compression import decompress
@@ -30,26 +34,30 @@ class EngineStage:
             for key_group, blob in zip(batch.column(0).to_pylist(), batch.column(2).to_pylist(), strict=True):
                 blobs.setdefault(key_group, []).append(blob)
         side_outputs = [OutputRow(SIDE_OUTPUT, blob) for blob in blobs.pop(SIDE_OUTPUT, [])]
-        packed = {key_group: [decompress(blob) for blob in each] for key_group, each in blobs.items()}
-        yield from output_batch([*side_outputs, *self.evaluate(packed)])
+        yield from output_batch([*side_outputs, *(self._evaluate_packed(blobs) if blobs else ())])
 
-    def evaluate(self, blobs: dict[int, list[bytes]]) -> Iterator[OutputRow]:
-        """Evaluate the rows of each key group."""
+    def _evaluate_packed(self, blobs: Mapping[int, Sequence[bytes]]) -> Iterator[OutputRow]:
+        from fraud_rules.engine.task_rows import rows_of_blobs
+
+        yield from self.evaluate(
+            (key_group, rows_of_blobs(map(decompress, blobs[key_group]))) for key_group in sorted(blobs)
+        )
+
+    def evaluate(self, parts: Iterable[tuple[int, Sequence[RowRange]]]) -> Iterator[OutputRow]:
+        """Evaluate the rows of each key group, with the key groups in ascending order."""
         # Imported here, because Spark also loads this class on the driver, which never needs the engine.
         from fraud_rules.engine.engine import KeyGroupEngine
 
         context = self.context
-        if not blobs:
-            return
         pin, spill, views, timeline = context.pin(), context.spill(), context.views(), context.timeline()
         work, has_sent = TaskWork(spill, pin.batch_id), False
-        for key_group, rows in sorted(blobs.items()):
+        for key_group, rows in parts:
             log = context.state_log(key_group, work)
             engine = KeyGroupEngine(
                 key_group, context.schema, context.settings, log, views, progress=work, meter=context.rule_meter()
             )
             histories = context.histories(key_group)
-            output = engine.process(rows, timeline, pin.batch_id, now_ms(), histories)
+            output = engine.process_rows(rows, timeline, pin.batch_id, now_ms(), histories)
             delta = log.delta()
             has_sent |= log.has_sent
             state = None if delta is None else delta.encode()

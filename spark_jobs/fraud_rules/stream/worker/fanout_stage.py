@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +18,9 @@ from fraud_rules.runtime.compression import compress
 from fraud_rules.stream.worker.context import WorkerContext, freeze_loaded
 from fraud_rules.stream.worker.salting import salts
 from fraud_rules.stream.worker.wire import SIDE_OUTPUT, RefusedRecord, SideOutput, quantiles_ms
+
+if TYPE_CHECKING:
+    from fraud_rules.engine.task_rows import RowRange
 
 __all__ = ["FanOutStage", "RawTransactions"]
 
@@ -60,7 +64,27 @@ class FanOutStage:
 
     def pack(self, parts: Iterable[RawTransactions]) -> Iterator[tuple[int, bytes]]:
         """Yield key groups with packed rows, and the side outputs."""
+        decoded = self._decode_all(parts)
+        yield from ((SIDE_OUTPUT, each) for each in decoded.side_outputs)
+        if decoded.batch is not None:
+            yield from fan_out(decoded.batch, self.context.timeline(), self.context.settings.key_groups).items()
+        yield from ((group, EMPTY_BLOB) for group in decoded.visited)
+
+    def spread(self, records: RawTransactions) -> tuple[dict[int, list[RowRange]], list[bytes]]:
+        """The rows by key group, and the side outputs. A key group without rows is visited if all are."""
+        from fraud_rules.engine.task_rows import spread
+
+        decoded = self._decode_all([records])
+        rows: dict[int, list[RowRange]] = {}
+        if decoded.batch is not None:
+            rows = spread(decoded.batch, self.context.timeline(), self.context.settings.key_groups)
+        for group in decoded.visited:
+            rows.setdefault(group, [])
+        return rows, decoded.side_outputs
+
+    def _decode_all(self, parts: Iterable[RawTransactions]) -> _Decoded:
         accepted: list[TransactionBatch] = []
+        side_outputs: list[bytes] = []
         ignored, visits_all = 0, bool(self.context.pin().joining())
         for records in parts:
             visits_all |= records.visits_all
@@ -69,11 +93,11 @@ class FanOutStage:
             decoded = self.decode(records)
             accepted.append(decoded.batch)
             ignored += decoded.ignored
-            for refused in _refused(records, decoded):
-                yield SIDE_OUTPUT, SideOutput(refused=refused).encode()
-        yield from self._fan_out(accepted, ignored)
-        if visits_all:
-            yield from ((group, EMPTY_BLOB) for group in range(self.context.settings.key_groups))
+            side_outputs += [SideOutput(refused=refused).encode() for refused in _refused(records, decoded)]
+        batch = TransactionBatch.concat(accepted) if accepted else None
+        if batch is not None:
+            side_outputs.append(_account(batch, ignored).encode())
+        return _Decoded(batch, side_outputs, range(self.context.settings.key_groups if visits_all else 0))
 
     def decode(self, records: RawTransactions) -> DecodeResult:
         """Decode the records."""
@@ -88,26 +112,30 @@ class FanOutStage:
             settings.max_transaction_bytes,
         )
 
-    def _fan_out(self, accepted: Sequence[TransactionBatch], ignored: int) -> Rows:
-        if not accepted:
-            return []
-        batch = TransactionBatch.concat(accepted)
-        blobs = fan_out(batch, self.context.timeline(), self.context.settings.key_groups)
-        account = SideOutput(
-            len(batch),
-            ignored,
-            quantiles_ms(batch.append_ms),
-            event_quantiles_ms=quantiles_ms(batch.columns[TIME_FIELD].values),
-            append_total_ms=int(batch.append_ms.sum()),
-        )
-        return [*blobs.items(), (SIDE_OUTPUT, account.encode())]
-
     def _keyed(self, rows: Rows) -> pa.RecordBatch:
         groups, blobs = zip(*rows, strict=True)
         salt_of = salts(self.context.settings.key_groups, self.context.tasks)
         salted = [0 if group == SIDE_OUTPUT else salt_of[group] for group in groups]
         columns = [pa.array(groups, pa.int32()), pa.array(salted, pa.int32()), pa.array(blobs, pa.binary())]
         return pa.RecordBatch.from_arrays(columns, schema=_KEYED)
+
+
+class _Decoded(NamedTuple):
+    """The decoded transactions (None without records), the side outputs, and the key groups to visit in any case."""
+
+    batch: TransactionBatch | None
+    side_outputs: list[bytes]
+    visited: range
+
+
+def _account(batch: TransactionBatch, ignored: int) -> SideOutput:
+    return SideOutput(
+        len(batch),
+        ignored,
+        quantiles_ms(batch.append_ms),
+        event_quantiles_ms=quantiles_ms(batch.columns[TIME_FIELD].values),
+        append_total_ms=int(batch.append_ms.sum()),
+    )
 
 
 def raw_transactions(batch: pa.RecordBatch) -> RawTransactions:

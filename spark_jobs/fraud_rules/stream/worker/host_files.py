@@ -41,6 +41,7 @@ class HostFiles:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._frames = FrameFile(folder / _FRAMES)
+        self._newest_head = ("", b"")
 
     def refresh(self) -> None:
         """Find what other processes of this host have changed. The object must not be used before this call."""
@@ -67,7 +68,11 @@ class HostFiles:
 
     def head(self, version: StateVersion) -> bytes | None:
         """The head of a version. None if it does not exist or is damaged."""
-        sealed = self._sealed_head(head_name(version))
+        name = head_name(version)
+        known, head = self._newest_head
+        if name == known and name in self._frames:
+            return head
+        sealed = self._sealed_head(name)
         return None if sealed is None else sealed[_OFFSET_BYTES:]
 
     def write(self, version: StateVersion, head: bytes, complete_to: int, chunks: Mapping[str, bytes]) -> None:
@@ -85,6 +90,7 @@ class HostFiles:
                 if name not in frames:
                     (self._folder / name).write_bytes(chunk)
             self._append(frames | {head_name(version): _seal(content) + content})
+        self._newest_head = (head_name(version), head)
 
     def newest_version(self) -> int:
         """The version of the newest head; 0 without a head."""

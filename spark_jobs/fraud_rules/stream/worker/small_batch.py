@@ -32,13 +32,10 @@ class SmallBatch:
         """Read and evaluate the records."""
         freeze_loaded()
         deque(element, maxlen=0)  # Spark ends a worker that leaves its input unread
-        blobs: dict[int, list[bytes]] = {}
-        for key_group, blob in FanOutStage(self.context).pack([self._read()]):
-            if key_group == SIDE_OUTPUT:
-                yield OutputRow(key_group, blob)
-            else:
-                blobs.setdefault(key_group, []).append(blob)
-        yield from EngineStage(self.context).evaluate(blobs)
+        rows, side_outputs = FanOutStage(self.context).spread(self._read())
+        yield from (OutputRow(SIDE_OUTPUT, each) for each in side_outputs)
+        if rows:
+            yield from EngineStage(self.context).evaluate(sorted(rows.items()))
 
     def _read(self) -> RawTransactions:
         records = self.context.batch_records()

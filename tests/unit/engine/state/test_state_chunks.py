@@ -14,10 +14,10 @@ from fraud_rules.codec.rules.codec import read_entry
 from fraud_rules.codec.transactions.codec import decode_transactions
 from fraud_rules.engine.engine import KeyGroupEngine
 from fraud_rules.engine.fanout import fan_out
-from fraud_rules.engine.state import chunks as state_chunks
+from fraud_rules.engine.state import chunk_ages, journal
 from fraud_rules.engine.state import head as state_head
-from fraud_rules.engine.state import journal
-from fraud_rules.engine.state.chunks import MAX_CHUNK_BYTES, MERGE_WIDTH, ChunkInfo, decode_parts
+from fraud_rules.engine.state.chunk_ages import MERGE_WIDTH
+from fraud_rules.engine.state.chunks import MAX_CHUNK_BYTES, ChunkInfo, decode_parts
 from fraud_rules.engine.state.head import GroupingStateHead, Head, decode_head
 from fraud_rules.engine.state.store import HeapViews
 from fraud_rules.engine.statelog import MemoryStateLog, StateVersion, is_content_of
@@ -98,7 +98,7 @@ def test_a_large_batch_is_split_into_chunks_of_bounded_size() -> None:
 
 @pytest.fixture
 def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (state_chunks, journal):
+    for module in (chunk_ages, journal):
         monkeypatch.setattr(module, "MAX_CHUNK_BYTES", SMALL_BYTES)
 
 
@@ -125,13 +125,13 @@ def test_small_chunks_change_no_answer() -> None:
     packed = blobs(batches=60, rows=40)
     small = run(packed, MemoryStateLog(), [HeapViews(), HeapViews()])
     with pytest.MonkeyPatch.context() as patch:
-        for module in (state_chunks, journal):
+        for module in (chunk_ages, journal):
             patch.setattr(module, "MAX_CHUNK_BYTES", MAX_CHUNK_BYTES)
         assert run(packed, MemoryStateLog(), [HeapViews()]) == small
 
 
 def test_a_chunk_above_the_limit_has_a_single_row_and_is_never_merged(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (state_chunks, journal):
+    for module in (chunk_ages, journal):
         monkeypatch.setattr(module, "MAX_CHUNK_BYTES", 10)
     rules = long_rules()
     detector = Detector(rules)

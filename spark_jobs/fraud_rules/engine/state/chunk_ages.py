@@ -1,0 +1,254 @@
+"""Merges the chunks of a key group's state log as they age, and deletes those without live content.
+
+Chunks merge as in a log-structured merge tree, so that a restore reads few chunks: `MERGE_WIDTH` chunks of one level
+become one chunk of the next level. A merge drops the rows below the retention bound, and spent marks. No chunk grows
+beyond `MAX_CHUNK_BYTES`, so that the cost of a merge and the size of a record in Kafka stay bounded whatever the length
+of the windows.
+
+Several chunks can have a mark of the same rule and key, and only the latest mark counts. If a merge drops the latest
+mark, a mark in an older chunk counts again. This is harmless if the older mark is spent too. The older mark can be
+unspent only if it counts suppressed alerts. So a merge drops the spent marks of a rule that has suppressed alerts only
+if no older chunk has marks.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
+import numpy as np
+
+from fraud_rules.engine.state.chunks import (
+    MAX_CHUNK_BYTES,
+    ChunkInfo,
+    ChunkPart,
+    MarkRules,
+    decode_parts,
+    marks_ms_of,
+    newest_ms,
+    pack_marks,
+    put_chunk,
+    rows_from,
+    unpack_all_marks,
+)
+from fraud_rules.engine.state.grouping_state import Marks
+from fraud_rules.engine.statelog import StateLog
+from fraud_rules.engine.window.layout import M_RULE
+from fraud_rules.engine.window.spent import Horizon, find_spent
+from fraud_rules.model.transaction import Column, TransactionBatch
+
+__all__ = ["MERGE_WIDTH", "ChunkAges", "age_chunks"]
+
+MERGE_WIDTH = 16
+"""The number of chunks of one level that become one chunk of the next level."""
+
+
+class ChunkAges:
+    """Finds the batches in which `age_chunks` has nothing to do, without a scan of all chunks.
+
+    It knows for each chunk a reason to keep it: the newest rows or marks of one grouping state, which stay live until
+    the horizon of this state has passed them.
+    """
+
+    def __init__(self, chunks: Iterable[ChunkInfo], horizons: Mapping[int, Horizon]) -> None:
+        """`chunks` is a result of `age_chunks` with these horizons."""
+        self._rows_ms: dict[int, int] = {}
+        self._marks_ms: list[tuple[int, tuple[int, int]]] = []
+        self._levels: Counter[int] = Counter()
+        self._is_stale = False
+        for info in chunks:
+            self.add(info, horizons)
+
+    def add(self, info: ChunkInfo, horizons: Mapping[int, Horizon]) -> None:
+        """Add a chunk."""
+        self._levels[info.level] += 1
+        for state_id, newest in info.newest_ms.items():
+            if state_id in horizons and newest >= horizons[state_id].bound_ms:
+                self._rows_ms[state_id] = min(newest, self._rows_ms.get(state_id, newest))
+                return
+        kept = () if info.marks_ms is None else info.marks_ms.items()
+        unspent = next((each for each in kept if each[0] in horizons and not horizons[each[0]].is_past(*each[1])), None)
+        if unspent is not None:
+            self._marks_ms.append(unspent)
+        # Without rows, a chunk whose marks have no time stays until a merge.
+        if info.newest_ms or (unspent is None and not (info.has_marks and info.marks_ms is None)):
+            self._is_stale = True
+
+    def are_due(self, horizons: Mapping[int, Horizon], key_group: int) -> bool:
+        """Whether `age_chunks` can change the chunks."""
+        if self._is_stale or any(count >= _merged_from(level, key_group) for level, count in self._levels.items()):
+            return True
+        for state_id, newest in self._rows_ms.items():
+            if state_id not in horizons or horizons[state_id].bound_ms > newest:
+                return True
+        return any(state_id not in horizons or horizons[state_id].is_past(*ms) for state_id, ms in self._marks_ms)
+
+
+def age_chunks(
+    log: StateLog, chunks: Sequence[ChunkInfo], horizons: Mapping[int, Horizon], rules: MarkRules, key_group: int
+) -> list[ChunkInfo]:
+    """Delete the chunks without live rows and marks, then merge some of the others. Returns the new list of chunks.
+
+    `horizons` has the horizon of each grouping state by its id. A removed grouping state has no horizon. Its rows and
+    marks are not live.
+    """
+    bounds_ms = {state_id: horizon.bound_ms for state_id, horizon in horizons.items()}
+    kept: list[ChunkInfo] = []
+    stale = None
+    for info in chunks:
+        if _has_live_rows(info, bounds_ms):
+            kept.append(info)
+        elif info.marks_are_spent(horizons):
+            log.delete_chunk(info.name)
+        else:
+            kept.append(info)
+            if stale is None and info.newest_ms:
+                stale = info
+    return _merge_aged(log, kept, stale, horizons, rules, key_group)
+
+
+def _has_live_rows(info: ChunkInfo, bounds_ms: Mapping[int, int]) -> bool:
+    """Whether a row of the chunk is at or after the retention bound of its grouping state."""
+    return any(newest >= bounds_ms[state_id] for state_id, newest in info.newest_ms.items() if state_id in bounds_ms)
+
+
+def _merge_aged(
+    log: StateLog,
+    chunks: list[ChunkInfo],
+    stale: ChunkInfo | None,
+    horizons: Mapping[int, Horizon],
+    rules: MarkRules,
+    key_group: int,
+) -> list[ChunkInfo]:
+    """Merge the oldest chunks of the lowest level that has twice MERGE_WIDTH chunks. Returns the new list of chunks.
+
+    A call merges on one level only, so that the merges of several levels do not fall on the same batch. Without such a
+    level, it removes the rows of the chunk `stale`: all of them have expired, but its marks are still needed.
+    """
+    counts = Counter([info.level for info in chunks])
+    for level in sorted(counts):
+        if counts[level] >= _merged_from(level, key_group):
+            run = [info for info in chunks if info.level == level]
+            return _promote(log, chunks, _mergeable(run), horizons, rules)
+    return chunks if stale is None else _replace(log, chunks, [stale], stale.level, horizons, rules)
+
+
+def _merged_from(level: int, key_group: int) -> int:
+    """The number of chunks of a level from which some of them merge.
+
+    Each batch adds one chunk to most key groups. So the first merge of a key group waits for some more chunks, as many
+    as its number says, and one batch merges a few key groups instead of all.
+    """
+    return 2 * MERGE_WIDTH + (0 if level else key_group % MERGE_WIDTH)
+
+
+def _mergeable(run: Sequence[ChunkInfo]) -> Sequence[ChunkInfo]:
+    """The oldest chunks of a level that fit into one chunk: one at least, and at most MERGE_WIDTH."""
+    size_bytes = 0
+    for count, info in enumerate(run[:MERGE_WIDTH]):
+        size_bytes += info.size_bytes
+        if count and size_bytes > MAX_CHUNK_BYTES:
+            return run[:count]
+    return run[:MERGE_WIDTH]
+
+
+def _promote(
+    log: StateLog,
+    chunks: list[ChunkInfo],
+    run: Sequence[ChunkInfo],
+    horizons: Mapping[int, Horizon],
+    rules: MarkRules,
+) -> list[ChunkInfo]:
+    """Replace the oldest chunks of a level by one chunk of the next level. A single large chunk keeps its content."""
+    level = run[0].level + 1
+    if len(run) > 1:
+        return _replace(log, chunks, run, level, horizons, rules)
+    chunks[chunks.index(run[0])] = msgspec.structs.replace(run[0], level=level)
+    return chunks
+
+
+def _replace(
+    log: StateLog,
+    chunks: list[ChunkInfo],
+    run: Sequence[ChunkInfo],
+    level: int,
+    horizons: Mapping[int, Horizon],
+    rules: MarkRules,
+) -> list[ChunkInfo]:
+    """Replace consecutive chunks by their merged content, if any is live."""
+    first = chunks.index(run[0])
+    has_older_marks = any(info.has_marks for info in chunks[:first])
+    merged = _merge(log, run, level, horizons, rules, has_older_marks=has_older_marks)
+    chunks[first : first + len(run)] = [merged] if merged else []
+    return chunks
+
+
+def _merge(
+    log: StateLog,
+    run: Sequence[ChunkInfo],
+    level: int,
+    horizons: Mapping[int, Horizon],
+    rules: MarkRules,
+    *,
+    has_older_marks: bool,
+) -> ChunkInfo | None:
+    """Merge consecutive chunks into one chunk with the number of the first. Returns None if no row and no mark is
+    live."""
+    parts = [part for info in run for part in decode_parts(log.chunk(info.name))]
+    for info in run:
+        log.delete_chunk(info.name)
+    merged: list[ChunkPart] = []
+    newest: dict[int, int] = {}
+    marks_by_state: dict[int, list[Marks]] = {}
+    for state_id in sorted(horizons):
+        of_state = [part for part in parts if part.state_id == state_id]
+        all_rows = TransactionBatch.unpack_all([part.rows for part in of_state])
+        rows = rows_from(all_rows, horizons[state_id].bound_ms)
+        marks = _merged_marks([part.marks for part in of_state if part.marks is not None], rules.kept)
+        if marks is not None:
+            marks = _drop_spent(marks, horizons[state_id], rules, has_older_marks=has_older_marks)
+        if marks is not None:
+            marks_by_state[state_id] = [marks]
+        if len(rows):
+            newest[state_id] = newest_ms(rows)
+        if len(rows) or marks is not None:
+            merged.append(ChunkPart(state_id, rows.pack(), None if marks is None else pack_marks(marks)))
+    if not merged:
+        return None
+    return put_chunk(log, run[0].number, level, merged, newest, marks_ms_of(marks_by_state, rules))
+
+
+def _drop_spent(marks: Marks, horizon: Horizon, rules: MarkRules, *, has_older_marks: bool) -> Marks | None:
+    """Drop the spent marks, except those whose removal could make an older mark count again. Returns None if no mark is
+    left."""
+    dropped = find_spent(marks.rows, horizon)
+    if has_older_marks:
+        suppressing = rules.suppressing
+        dropped &= (
+            ~np.isin(marks.rows[:, M_RULE], np.array(sorted(suppressing), dtype=np.int64))
+            if suppressing is not None
+            else False
+        )
+    if dropped.all():
+        return None
+    return Marks(marks.rows[~dropped], tuple(key.take(~dropped) for key in marks.keys))
+
+
+def _merged_marks(blobs: Sequence[bytes], rules: frozenset[int]) -> Marks | None:
+    """The latest mark of each rule and key, for the rules whose marks are kept."""
+    if not blobs:
+        return None
+    marks = unpack_all_marks(blobs)
+    keys = zip(*[_plain_values(column) for column in marks.keys], strict=True) if marks.keys else [()] * len(marks.rows)
+    rule_of = marks.rows[:, M_RULE].tolist()
+    latest = {(rule, key): i for i, (rule, key) in enumerate(zip(rule_of, keys, strict=True)) if rule in rules}
+    if not latest:
+        return None
+    chosen = np.array(sorted(latest.values()), dtype=np.int64)
+    return Marks(marks.rows[chosen], tuple(key.take(chosen) for key in marks.keys))
+
+
+def _plain_values(column: Column) -> list[object]:
+    values = column.values.tolist()
+    return values if column.dictionary is None else [column.dictionary[code] for code in values]
