@@ -27,7 +27,7 @@ print(json.dumps({
     "parent": os.getpriority(os.PRIO_PROCESS, os.getppid()),
     "thread": os.getpriority(os.PRIO_PROCESS, thread.native_id),
     "child": int(subprocess.run(child, capture_output=True, check=True).stdout),
-    "session": open("/proc/self/autogroup").read().split()[-1] if os.path.exists("/proc/self/autogroup") else None,
+    "session": open("/proc/self/autogroup").read() if os.path.exists("/proc/self/autogroup") else "",
 }))
 ended.set()
 """
@@ -46,7 +46,7 @@ def run(*command: str, own_session: bool, **environment: str) -> dict[str, Any]:
         check=True,
     )
     found: dict[str, Any] = json.loads(done.stdout)
-    return found
+    return found | {"session": last_word(found["session"])}
 
 
 @pytest.fixture
@@ -56,8 +56,13 @@ def before() -> int:
 
 
 def session_niceness() -> str | None:
-    """The niceness of the tests' session; None without autogroups."""
-    return AUTOGROUP.read_text().split()[-1] if AUTOGROUP.exists() else None
+    """The niceness of the tests' session."""
+    return last_word(AUTOGROUP.read_text()) if AUTOGROUP.exists() else None
+
+
+def last_word(autogroup: str) -> str | None:
+    """The niceness in the text of an autogroup. The text is empty in a session that began before the host's groups."""
+    return autogroup.split()[-1] if autogroup.split() else None
 
 
 def test_a_job_with_its_threads_its_children_and_its_session_gets_the_niceness(before: int) -> None:
