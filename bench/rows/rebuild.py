@@ -20,7 +20,7 @@ from bench.producing import Backlog
 from bench.rulesets import RULES_10
 from fraud_rules.deploy.work import WORK_VARIABLE, Work, WorkPhase
 
-_TRANSACTIONS = 1_000_000
+_TRANSACTIONS = 10_000_000
 _PART = 250_000
 _POLL_S = 0.05
 _PATIENCE_S = 1_800.0

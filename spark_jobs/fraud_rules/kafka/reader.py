@@ -93,6 +93,8 @@ class TopicReader:
                     "isolation.level": "read_committed",
                     "auto.offset.reset": "error",
                     "fetch.wait.max.ms": 20,
+                    # Once 100,000 records wait in the client, it would fetch nothing for a second.
+                    "fetch.queue.backoff.ms": 10,
                     **_QUIET,
                 }
             )
