@@ -22,7 +22,7 @@ from fraud_rules.configuration.mounted_folder import mounted_folder
 from fraud_rules.errors import ConfigError
 from fraud_rules.spark.spark_home import spark_home
 
-_FIRST_HEAP_MIB = 640
+_FIRST_HEAP_MIB = 240
 _LEAST_HEAP_MIB = 512
 """Spark refuses to start with less than 450 MiB, plus the reserve of its garbage collector."""
 
