@@ -62,7 +62,8 @@ def session_niceness() -> str | None:
 
 def last_word(autogroup: str) -> str | None:
     """The niceness in the text of an autogroup. The text is empty in a session that began before the host's groups."""
-    return autogroup.split()[-1] if autogroup.split() else None
+    words = autogroup.split()
+    return words[-1] if words else None
 
 
 def test_a_job_with_its_threads_its_children_and_its_session_gets_the_niceness(before: int) -> None:
