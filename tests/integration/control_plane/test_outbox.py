@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import re
+import sqlite3
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from fraud_ops.control_plane.domain.read_models import RuleChanged
 from fraud_ops.control_plane.domain.rule_input import RuleReader
 from fraud_ops.control_plane.service.audit import AuditFilter
 from fraud_ops.control_plane.service.store_access import StoreAccess
+from fraud_ops.control_plane.store.database import Database
 from fraud_ops.control_plane.store.facts import store_id
 from fraud_ops.control_plane.store.models import OutboxRow
 from fraud_ops.control_plane.sync.background import Background
@@ -266,6 +268,34 @@ def test_another_rule_log_is_refused(scene: Scene, topics: OwnTopics) -> None:
     mirror = log_mirror(access(scene), topics.kafka, topics.names.rules)
     with pytest.raises(RuleLogForeign, match="drift"):
         mirror.catch_up()
+
+
+def test_a_restored_copy_of_the_store_catches_up_with_the_log_and_continues(
+    scene: Scene, topics: OwnTopics, tmp_path: Path
+) -> None:
+    with running(publisher(scene, topics)):
+        changes(scene, 2)
+        until(lambda: all_published(scene), "the outbox is empty")
+        backup(scene, tmp_path / "copy.db")
+        changes(scene, 3, rule_id=2)
+        until(lambda: all_published(scene), "the outbox is empty again")
+    restored = Scene(Database.open(f"sqlite:///{tmp_path / 'copy.db'}"), scene.settings, scene.clock)
+    check = DriftCheck(restored.database, topics.kafka, topics.names.rules, SCHEMA, LIMITS)
+    with running(publisher(restored, topics), log_mirror(access(restored), topics.kafka, topics.names.rules)):
+        until(lambda: check.read().in_step, "the restored store has the changes since the copy")
+        detail = restored.service.rule(2)
+        restored.service.edit(ANN, 2, detail.row.revision, rule_input(limit=500))
+        until(lambda: all_published(restored) and check.read().in_step, "the outbox of the restored store is empty")
+    assert [each["limit"] for each in in_log(topics)] == [20, 100, 20, 100, 101, 500]
+    restored.database.close()
+
+
+def backup(scene: Scene, copy: Path) -> None:
+    """Copy the SQLite file of a store, with the changes that are still in its log."""
+    with scene.database.reading() as session:
+        _, _, file = session.execute(text("PRAGMA database_list")).one()
+    with closing(sqlite3.connect(file)) as source, closing(sqlite3.connect(copy)) as target:
+        source.backup(target)
 
 
 def test_the_command_publishes_checks_and_reports(

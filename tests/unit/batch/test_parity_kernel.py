@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 import numpy as np
+import pytest
 
 from fraud_rules.batch.reevaluation.compare import AlertVerdict, compare
 from fraud_rules.batch.reevaluation.cuts import Cuts, PinnedTimeline
@@ -17,9 +18,10 @@ from fraud_rules.batch.reevaluation.feed import arranged
 from fraud_rules.codec.rules.codec import read_entry
 from fraud_rules.codec.transactions.codec import decode_transactions
 from fraud_rules.configuration.settings import DetectorSettings
+from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.replay.recording import Recording
 from fraud_rules.replay.replay import replay_recording
-from tests.support.conformance import load_schema
+from tests.support.conformance import Case, load_cases, load_schema
 from tests.support.oracle.day import completed, identity
 from tests.support.streams.generated import documents, in_order
 from tests.support.streams.long import long_document
@@ -37,16 +39,16 @@ def settings_of(document: Mapping[str, Any]) -> DetectorSettings:
     return replaced(SETTINGS, key_groups=document.get("keyGroups", 1), **known)
 
 
-def live_alerts(document: Mapping[str, Any]) -> Alerts:
+def live_alerts(document: Mapping[str, Any], schema: TransactionSchema = NULLABLE) -> Alerts:
     """The alerts that the running detector publishes."""
-    answer = replay_recording(Recording.of_document(document), NULLABLE, SETTINGS)
+    answer = replay_recording(Recording.of_document(document), schema, SETTINGS)
     return {alert["alertId"]: alert for alert in answer["alerts"]}
 
 
-def corrected(document: Mapping[str, Any], slice_rows: int) -> Alerts:
+def corrected(document: Mapping[str, Any], slice_rows: int, schema: TransactionSchema = NULLABLE) -> Alerts:
     """The alerts of a re-evaluation of the stream in slices, with a saved and restored state between slices."""
     recording, settings = Recording.of_document(document), settings_of(document)
-    log = [read_entry(rule.version, rule.append_ms, rule.value, NULLABLE, settings.limits) for rule in recording.rules]
+    log = [read_entry(rule.version, rule.append_ms, rule.value, schema, settings.limits) for rule in recording.rules]
     rest: dict[int, int] = {}
     for tx in recording.transactions:
         rest[tx.partition] = tx.offset + 1
@@ -58,7 +60,7 @@ def corrected(document: Mapping[str, Any], slice_rows: int) -> Alerts:
         [tx.partition for tx in recording.transactions],
         [tx.offset for tx in recording.transactions],
         [tx.append_ms for tx in recording.transactions],
-        NULLABLE,
+        schema,
         settings.future_tolerance_ms,
     ).batch
     rows = arranged(rows, cuts.batch_of(rows))
@@ -66,7 +68,7 @@ def corrected(document: Mapping[str, Any], slice_rows: int) -> Alerts:
     found: Alerts = {}
     state: dict[int, bytes] = {}
     for start in range(0, len(rows), slice_rows):
-        run = DayRun(range(settings.key_groups), timeline, NULLABLE, settings, state)
+        run = DayRun(range(settings.key_groups), timeline, schema, settings, state)
         part = rows.take(np.arange(start, min(start + slice_rows, len(rows))))
         found |= {alert.alert_id: json.loads(alert.json) for alert in run.process(part, 0)}
         state = dict(run.images())
@@ -81,13 +83,13 @@ def _id_of(alert: Mapping[str, Any]) -> dict[str, Any]:
     return {"transactionId": alert["triggeringEvent"]["transactionId"]}
 
 
-def disagreement(document: Mapping[str, Any], slice_rows: int = 7) -> list[str]:
+def disagreement(document: Mapping[str, Any], slice_rows: int = 7, schema: TransactionSchema = NULLABLE) -> list[str]:
     """List the differences of (live alerts - RETRACTED + ADDED) from the oracle's alerts."""
-    live, wanted = live_alerts(document), corrected(document, slice_rows)
+    live, wanted = live_alerts(document, schema), corrected(document, slice_rows, schema)
     diff = compare(live.keys(), wanted.keys())
     kept = {key: alert for key, alert in live.items() if diff.get(key) is not AlertVerdict.RETRACTED}
     kept |= {key: wanted[key] for key, verdict in diff.items() if verdict is AlertVerdict.ADDED}
-    oracle = {identity(alert) for alert in completed(document, NULLABLE)}
+    oracle = {identity(alert) for alert in completed(document, schema)}
     got = of_transaction(kept)
     return [f"missing {each}" for each in sorted(oracle - got, key=str)] + [
         f"too much {each}" for each in sorted(got - oracle, key=str)
@@ -97,6 +99,11 @@ def disagreement(document: Mapping[str, Any], slice_rows: int = 7) -> list[str]:
 def check(document: dict[str, Any]) -> None:
     differences = disagreement(document)
     assert not differences, described(differences, document)
+
+
+@pytest.mark.parametrize("case", load_cases(), ids=str)
+def test_the_corrected_alerts_of_a_conformance_case_are_the_oracles(case: Case) -> None:
+    assert not disagreement(case.document, schema=load_schema(case.schema))
 
 
 @SHRINKS

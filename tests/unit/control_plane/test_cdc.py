@@ -67,12 +67,14 @@ def test_a_disabled_row_ends_its_rule_and_an_enabled_one_brings_it_back(scene: S
 
 @pytest.mark.parametrize("past", ['{"windowMinutes": 60, "minCount": 3}', {"windowMinutes": 60, "minCount": 3}])
 def test_a_row_may_have_a_baseline_as_an_object_or_as_a_json_text(scene: Scene, past: object) -> None:
-    apply_record(scene, envelope("c", {**ROW, "baseline": past, "when": "paymentAmount > 5", "weight": 70}))
+    row = {**ROW, "baseline": past, "when": "paymentAmount > 5", "weight": 70, "warm_up": 1}
+    apply_record(scene, envelope("c", row))
     (rule,) = sent(scene)
-    assert (rule["baseline"], rule["when"], rule["weight"]) == (
+    assert (rule["baseline"], rule["when"], rule["weight"], rule["warmUp"]) == (
         {"windowMinutes": 60, "minCount": 3},
         "paymentAmount > 5",
         70,
+        True,
     )
     apply_record(scene, envelope("u", {**ROW, "baseline": "hour", "when": ""}), start=1)
     assert "baseline: must be an object" in str(refusals(scene))

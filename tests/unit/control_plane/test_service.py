@@ -335,8 +335,9 @@ def test_an_export_imports_as_it_was(scene: Scene, form: RuleFormat) -> None:
 
 def test_when_and_baseline_are_compared_exported_and_imported(scene: Scene) -> None:
     past = {"windowMinutes": 1_440, "minCount": 3}
-    in_state(scene, SHADOW, when="paymentAmount > 500", baseline=past, weight=60)
-    scene.service.edit(PAT, 1, 2, rule_input(when="paymentAmount > 900", baseline={**past, "minCount": 5}, weight=60))
+    same = {"weight": 60, "warmUp": True}
+    in_state(scene, SHADOW, when="paymentAmount > 500", baseline=past, **same)
+    scene.service.edit(PAT, 1, 2, rule_input(when="paymentAmount > 900", baseline={**past, "minCount": 5}, **same))
     assert {(each.field, str(each.before), str(each.after)) for each in scene.service.diff(1, 2, 3)} == {
         ("when", "paymentAmount > 500", "paymentAmount > 900"),
         ("baseline", str(past), str({**past, "minCount": 5})),
@@ -347,7 +348,7 @@ def test_when_and_baseline_are_compared_exported_and_imported(scene: Scene) -> N
         assert item.effect == "unchanged"
         (changed,) = scene.service.import_rules(ANN, text.replace("1440", "720"), form, dry_run=True).items
         assert changed.effect == "changed"
-    with pytest.raises(Invalid, match="when, baseline, weight, which the text form cannot express"):
+    with pytest.raises(Invalid, match="when, baseline, weight, warmUp, which the text form cannot express"):
         scene.service.export(RuleFormat.TEXT)
 
 

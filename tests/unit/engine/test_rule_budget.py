@@ -11,7 +11,7 @@ import pytest
 from fraud_rules.codec.rules.filter import parse_filter
 from fraud_rules.engine.budget import BYTES_PER_MARK, ObservedTraffic, estimate_state_bytes, over_budget
 from fraud_rules.engine.event_rate import EventRate
-from fraud_rules.model.rule import AggregateFunction, Operator, Rule, RuleState
+from fraud_rules.model.rule import AggregateFunction, Baseline, Operator, Rule, RuleState
 from fraud_rules.model.ruleset import LogEntry, RuleInForce, RuleSet, RuleTimeline
 from tests.support.rules import LIMITS, SCHEMA
 
@@ -47,6 +47,11 @@ def rule(rule_id: int, grouping: tuple[str, ...], minutes: int, *, force: bool =
     )
 
 
+def compared(plain: Rule, minutes: int) -> Rule:
+    """The rule with a baseline of so many minutes before its window."""
+    return replace(plain, baseline=Baseline(minutes * 60_000, AggregateFunction.COUNT, None))
+
+
 def in_force(*rules: Rule) -> RuleSet:
     return RuleTimeline(LogEntry.accepted(version, 0, one) for version, one in enumerate(rules)).latest
 
@@ -62,6 +67,8 @@ def test_the_estimate_is_rate_times_window_and_lateness() -> None:
         pytest.param([], rule(1, A, 20), 20, False, id="just fits"),
         pytest.param([], rule(1, A, 21), 20, True, id="a minute too long"),
         pytest.param([], rule(1, A, 21, force=True), 20, False, id="forced"),
+        pytest.param([], compared(rule(1, A, 10), 10), 20, False, id="just fits with its baseline"),
+        pytest.param([], compared(rule(1, A, 10), 11), 20, True, id="the window of the baseline counts"),
         pytest.param([rule(1, A, 20)], rule(2, B, 10), 20, True, id="another grouping is kept beside"),
         pytest.param([rule(1, A, 20)], rule(2, A, 20), 20, False, id="the same grouping is shared"),
         pytest.param([rule(1, A, 20)], rule(2, A, 30), 20, True, id="widens the grouping"),

@@ -39,7 +39,7 @@ SOURCE: Final = "cdc"
 
 _MAX_BYTES: Final = 262_144
 _LISTS: Final = frozenset({"groupingKeyNames", "unique"})
-_FLAGS: Final = frozenset({"disabled", "force"})
+_FLAGS: Final = frozenset({"disabled", "force", "warmUp"})
 _COLUMNS: Final = {re.sub("[A-Z]", lambda upper: "_" + upper[0].lower(), name): name for name in MEMBERS}
 _UPSERTS: Final = ("c", "r", "u")
 _EMPTY_MEANS_ABSENT: Final = frozenset(

@@ -17,7 +17,7 @@ _TEXT_MEMBERS = (
     "ruleId", "ruleState", "groupingKeyNames", "unique", "aggregateFieldName", "aggregatorFunctionType",
     "limitOperatorType", "limit", "windowMinutes",
 )  # fmt: skip
-_NOT_IN_TEXT = ("windowSeconds", "cooldownSeconds", "action", "filter", "when", "baseline", "weight")
+_NOT_IN_TEXT = ("windowSeconds", "cooldownSeconds", "action", "filter", "when", "baseline", "weight", "warmUp")
 _UNITS_MS = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1_000, "s"))
 
 
