@@ -136,6 +136,13 @@ def test_the_distance_to_the_limit() -> None:
     assert [each.rule_id for each in rules_of_other_keys(timeline(), "payeeId")] == [6]
 
 
+def test_an_aggregate_has_the_unit_of_its_field_and_a_count_has_none() -> None:
+    own = [each for each in payments() if json.loads(each.value or b"")["payeeId"] == 1]
+    found = entity_aggregates(rows_of(own), "payeeId", timeline(), SCHEMA, SETTINGS, 0)
+    units = {each.rule_id: each.unit for each in found}
+    assert units == {1: "EUR", 2: "EUR", 3: "", 4: "", 5: "", 7: "EUR"}
+
+
 def test_a_report_sums_payments_and_counterparties_exactly() -> None:
     own = [each for each in payments() if json.loads(each.value or b"")["payeeId"] == 1]
     query = EntityQuery("payeeId", 1, BEGIN_MS)

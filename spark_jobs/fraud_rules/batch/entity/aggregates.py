@@ -20,7 +20,7 @@ from fraud_rules.engine.statelog import MemoryStateLog
 from fraud_rules.engine.window import layout as at
 from fraud_rules.engine.window.aggregates import aggregate_of, baseline_value
 from fraud_rules.engine.window.plan import GroupingPlan
-from fraud_rules.model.rule import Operator
+from fraud_rules.model.rule import Operator, Rule
 from fraud_rules.model.ruleset import Grouping, RuleInForce, RuleTimeline
 from fraud_rules.model.schema import ID_FIELD, TIME_FIELD, TransactionSchema
 from fraud_rules.model.transaction import TransactionBatch
@@ -36,8 +36,8 @@ _UPWARDS: Final = (Operator.GREATER, Operator.GREATER_EQUAL)
 class EntityAggregate(msgspec.Struct, frozen=True, rename="camel"):
     """A rule's aggregate at the last payment of a key that the rule evaluated.
 
-    `value`, `limit` and `baseline` are exact decimals as text. `share` is the value as a share of the limit, for rules
-    that fire above a positive limit. `outcome` is alert, suppressed or none.
+    `value`, `limit` and `baseline` are exact decimals as text, in `unit` (empty for counts). `share` is the value as a
+    share of the limit, for rules that fire above a positive limit. `outcome` is alert, suppressed or none.
     """
 
     rule_id: int
@@ -46,6 +46,7 @@ class EntityAggregate(msgspec.Struct, frozen=True, rename="camel"):
     name: str
     key: dict[str, Any]
     value: str
+    unit: str
     window_count: int
     window_ms: int
     window_complete: bool
@@ -142,6 +143,7 @@ def _aggregate(
         name=_name(in_force),
         key={name: payment[name] for name in fields},
         value=value,
+        unit=_unit(in_force.rule, schema),
         window_count=row[at.O_COUNT],
         window_ms=rule.window_ms,
         window_complete=bool(row[at.O_COMPLETE]),
@@ -154,6 +156,11 @@ def _aggregate(
         outcome=_OUTCOMES[row[at.O_FIRED]],
         warm_up=rule.warm_up,
     )
+
+
+def _unit(rule: Rule, schema: TransactionSchema) -> str:
+    field = None if rule.aggregate_field is None else schema.field(rule.aggregate_field)
+    return "" if field is None else field.display.unit
 
 
 def _share(in_force: RuleInForce, value: str, compared: str | None) -> float | None:

@@ -40,6 +40,7 @@ class EntityAggregateShown(ResponseModel):
     name: str
     key: dict[str, Any]
     value: str
+    unit: str = Field(description="The unit of value, limit and baseline. Empty for counts.")
     window_count: int
     window_ms: int
     window_complete: bool

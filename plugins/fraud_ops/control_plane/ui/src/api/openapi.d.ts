@@ -2606,6 +2606,11 @@ export interface components {
             state: string;
             /** Transactionid */
             transactionId: number | string;
+            /**
+             * Unit
+             * @description The unit of value, limit and baseline. Empty for counts.
+             */
+            unit: string;
             /** Value */
             value: string;
             /** Warmup */

@@ -38,6 +38,7 @@ function entity(members: Partial<Entity> = {}): Entity {
         name: "Rapid transfers",
         key: { payeeId: 12 },
         value: "30.5",
+        unit: "EUR",
         windowCount: 2,
         windowMs: 1_200_000,
         windowComplete: true,
@@ -78,7 +79,8 @@ test("the page shows the rules' aggregates, the lists, the counterparties and th
   asked = [];
   renderPage(<EntityPage />, ADDRESS);
   const rules = within(await screen.findByRole("table", { name: "Rules" }, SLOW));
-  expect(rules.getByText("30.5")).toBeVisible();
+  expect(rules.getByText("30.5 EUR")).toBeVisible();
+  expect(rules.getByText("> 40 EUR")).toBeVisible();
   expect(rules.getByText("76 %")).toBeVisible();
   expect(screen.getByRole("link", { name: "9 Mules" })).toBeVisible();
   expect(screen.getByRole("link", { name: "watched" })).toHaveAttribute("href", "/lists/watched");

@@ -46,6 +46,7 @@ export function RuleAggregates({ entity, fields }: Props) {
 
 function AggregateRow({ aggregate, field, fields }: { aggregate: Aggregate; field: string; fields: Fields }) {
   const { share } = aggregate;
+  const unit = aggregate.unit && ` ${aggregate.unit}`;
   return (
     <Table.Tr>
       <Table.Td className="wrap" style={{ minWidth: "10rem" }}>
@@ -65,10 +66,14 @@ function AggregateRow({ aggregate, field, fields }: { aggregate: Aggregate; fiel
             </Link>
           ))}
       </Table.Td>
-      <Table.Td className="number">{groupDigits(aggregate.value)}</Table.Td>
+      <Table.Td className="number">
+        {groupDigits(aggregate.value)}
+        {unit}
+      </Table.Td>
       <Table.Td className="number">
         {aggregate.operator} {groupDigits(aggregate.limit)}
         {aggregate.baseline !== null && ` x ${groupDigits(aggregate.baseline)}`}
+        {unit}
       </Table.Td>
       <Table.Td style={{ minWidth: "7rem" }}>
         {share === null ? (
