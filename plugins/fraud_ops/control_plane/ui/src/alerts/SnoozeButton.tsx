@@ -1,6 +1,6 @@
 import { Button, Group, Modal, Radio, Select, TextInput } from "@mantine/core";
 import { useState } from "react";
-import { useApiMutation } from "../api/hooks";
+import { useApiMutation, useSchema } from "../api/hooks";
 import { keys } from "../api/keys";
 import { ErrorAlert } from "../components/ErrorAlert";
 import { formatKey } from "../format";
@@ -22,6 +22,7 @@ interface Props {
 
 /** Hides the alerts of a rule, or of one key, for a time. The detector continues to write them. */
 export function SnoozeButton({ ruleId, alertKey, onSnoozed }: Props) {
+  const fields = useSchema().data?.fields;
   const [open, setOpen] = useState(false);
   const [scope, setScope] = useState("key");
   const [minutes, setMinutes] = useState("60");
@@ -52,7 +53,7 @@ export function SnoozeButton({ ruleId, alertKey, onSnoozed }: Props) {
           }}
         >
           <Radio.Group label="Scope" value={scope} onChange={setScope}>
-            <Radio value="key" label={`Alerts for ${formatKey(alertKey)}`} my={6} />
+            <Radio value="key" label={`Alerts for ${formatKey(alertKey, fields)}`} my={6} />
             <Radio value="rule" label="All alerts of the rule" />
           </Radio.Group>
           <Select

@@ -1,6 +1,6 @@
 import { Anchor } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
-import { useApiMutation, useCan } from "../api/hooks";
+import { useApiMutation, useCan, useSchema } from "../api/hooks";
 import { get } from "../api/http";
 import { keys } from "../api/keys";
 import type { Snoozes } from "../api/types";
@@ -10,6 +10,7 @@ import { formatKey } from "../format";
 /** The active snoozes. `onEnd` is called after the user ends one. */
 export function SnoozeList({ onEnd }: { onEnd: () => void }) {
   const can = useCan();
+  const fields = useSchema().data?.fields;
   const { data } = useQuery({
     queryKey: keys.snoozes,
     queryFn: ({ signal }) => get<Snoozes>("/snoozes", signal),
@@ -25,7 +26,7 @@ export function SnoozeList({ onEnd }: { onEnd: () => void }) {
       <ul style={{ margin: "0.5rem 0 0", paddingLeft: "1.1rem" }}>
         {data.items.map((snooze) => (
           <li key={snooze.id} className="wrap">
-            Rule {snooze.ruleId}, {formatKey(snooze.key)}, until <Timestamp ms={snooze.until} /> ({snooze.who}
+            Rule {snooze.ruleId}, {formatKey(snooze.key, fields)}, until <Timestamp ms={snooze.until} /> ({snooze.who}
             {snooze.reason && `: ${snooze.reason}`}){" "}
             {can("snooze") && (
               <Anchor

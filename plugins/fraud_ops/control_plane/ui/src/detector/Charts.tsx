@@ -2,6 +2,7 @@ import { LineChart } from "@mantine/charts";
 import type { ReactElement } from "react";
 import type { DotItemDotProps } from "recharts";
 import type { Progress } from "../api/types";
+import { SERIES_ORDER } from "../components/chartLegend";
 import { EmptyState } from "../components/EmptyState";
 import { formatNumber, formatTime } from "../format";
 import { type ChartPoint, chartSpan, downsample, withGaps } from "./chartPoints";
@@ -69,6 +70,7 @@ function TimeChart({ label, emptyText, data, span, minutes, series }: TimeChartP
         series={series}
         h={200}
         withLegend
+        legendProps={SERIES_ORDER}
         curveType="linear"
         connectNulls={false}
         withDots={false}

@@ -3,8 +3,10 @@ import { Button, Group, Text } from "@mantine/core";
 import { parseNumber, toText } from "../api/exactJson";
 import type { LabelFigures, LimitSuggestion, WhatIfResult } from "../api/types";
 import { Fact } from "../components/Fact";
+import { SERIES_ORDER } from "../components/chartLegend";
 import { Precision } from "../components/Precision";
 import { formatNumber } from "../format";
+import { groupDigits } from "../ruleSentence";
 import type { RuleEdit } from "./useRuleEdit";
 
 interface Props {
@@ -81,7 +83,7 @@ export function Suggestions({ result, edit, busy }: Props & { edit: RuleEdit; bu
               loading={busy}
               onClick={() => edit.setMembers({ limit: parseNumber(toText(each.limit)) })}
             >
-              Use limit {toText(each.limit)}
+              Use limit {groupDigits(toText(each.limit))}
             </Button>
           )}
         </Group>
@@ -92,7 +94,7 @@ export function Suggestions({ result, edit, busy }: Props & { edit: RuleEdit; bu
 
 function suggestionText({ limit, fires, caught, falseAlerts }: LimitSuggestion, result: WhatIfResult): string {
   if (limit === null) return "no limit";
-  const rate = `limit ${toText(limit)}, ${formatNumber((fires ?? 0) / result.days.length)} alerts per day`;
+  const rate = `limit ${groupDigits(toText(limit))}, ${formatNumber((fires ?? 0) / result.days.length)} alerts per day`;
   const labels = result.labels ?? null;
   if (labels === null) return rate;
   return `${rate}, ${caughtText(caught ?? 0, falseAlerts ?? 0, labels)}`;
@@ -150,6 +152,7 @@ export function PrecisionChart({
         ]}
         withDots={false}
         withLegend
+        legendProps={SERIES_ORDER}
         curveType="linear"
         xAxisProps={{ type: "number", scale: isLogarithmic ? "log" : "linear", domain: ["dataMin", "dataMax"] }}
         yAxisProps={{ domain: [0, 100], width: 44 }}

@@ -206,7 +206,7 @@ test("the report shows alerts, keys, windows and overlapping rules", async () =>
     ["40 min", "55"],
   ]);
   expect(cells("Keys with the most alerts")).toHaveLength(6);
-  expect(cells("Keys with the most alerts")[0]).toEqual(["payeeId 100", "10"]);
+  expect(cells("Keys with the most alerts")[0]).toEqual(["Payer 100", "10"]);
   expect(cells("Overlap with rules in force")).toEqual([["5 Rapid transfers", "44", "13"]]);
   expect(screen.getByRole("link", { name: "Full report" })).toHaveAttribute(
     "href",
@@ -273,6 +273,17 @@ test("wishes are sent, and a suggested limit changes the edited rule", async () 
   expect(suggested).toHaveTextContent("Precision of at least 90 % of labelled alerts: no limit");
   await userEvent.click(button("Use limit 40"));
   expect(screen.getByLabelText("Rule text")).toHaveTextContent(/limit: 40 /u);
+});
+
+test("a suggested limit has separators of thousands, and is used without them", async () => {
+  finish({
+    suggestions: [{ wanted: "ALERTS_PER_DAY", target: 5, limit: 20_000, fires: 9, caught: null, falseAlerts: null }],
+  });
+  await runWhatIf();
+  const suggested = await screen.findByRole("region", { name: "Suggested limits" });
+  expect(suggested).toHaveTextContent("limit 20,000, 4.5 alerts per day");
+  await userEvent.click(button("Use limit 20,000"));
+  expect(screen.getByLabelText("Rule text")).toHaveTextContent(/limit: 20000 /u);
 });
 
 test("the report of a rule without alerts", async () => {

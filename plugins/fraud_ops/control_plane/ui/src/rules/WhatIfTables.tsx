@@ -1,4 +1,5 @@
 import { Table, Text } from "@mantine/core";
+import { useSchema } from "../api/hooks";
 import type { WhatIfResult } from "../api/types";
 import { formatDuration, formatKey, formatNumber } from "../format";
 
@@ -11,8 +12,9 @@ export function WindowTable({ result }: { result: WhatIfResult }) {
 
 /** The keys with the most alerts. */
 export function TopKeys({ result }: { result: WhatIfResult }) {
+  const fields = useSchema().data?.fields;
   if (result.busiest.length === 0) return <Text size="sm">No alerts for any key</Text>;
-  const rows = result.busiest.slice(0, 6).map(([key, fires]): Row => [formatKey(key), fires]);
+  const rows = result.busiest.slice(0, 6).map(([key, fires]): Row => [formatKey(key, fields), fires]);
   return <AlertCounts label="Keys with the most alerts" of="Key" rows={rows} />;
 }
 
