@@ -263,6 +263,31 @@ describe("an edit", () => {
   });
 });
 
+test("the text of a draft has no state, also after a save", async () => {
+  const document = { ...withLimit(20), ruleState: "SHADOW" };
+  rules.set(1, ruleOne({ state: "DRAFT", document }));
+  open("/rules/1", ANALYST);
+  expect(await ruleText()).not.toHaveTextContent("ruleState");
+  server.use(
+    http.put(`*${API}/rules/1`, async ({ request }) => {
+      sent.push({ to: "1", ifMatch: request.headers.get("If-Match"), body: await request.json() });
+      return HttpResponse.json(ruleOne({ state: "DRAFT", revision: 4, document: { ...document, limit: 35 } }));
+    }),
+  );
+  await write(field("Limit"), "35");
+  await press("Save");
+  expect(await screen.findByText("Rule 1 saved as revision 4")).toBeVisible();
+  expect(read((sent[0]?.body as { yaml: string }).yaml)).toEqual(withLimit(35));
+  await userEvent.click(screen.getByLabelText("JSON"));
+  expect(await ruleText()).not.toHaveTextContent("ruleState");
+});
+
+test("the text of a rule in the log has its state", async () => {
+  rules.set(1, ruleOne({ state: "SHADOW", document: { ...withLimit(20), ruleState: "SHADOW" } }));
+  open("/rules/1");
+  expect(await ruleText()).toHaveTextContent("ruleState: SHADOW");
+});
+
 describe("during a save", () => {
   test("no second request is sent, and the editor is locked", async () => {
     const answer = delayAnswer("put", "/rules/1");

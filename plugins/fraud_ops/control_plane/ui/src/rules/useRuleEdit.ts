@@ -63,8 +63,8 @@ export function useRuleEdit(
   const dirty = draft.text !== start.draft.text && !sameDocument(draft, start.draft);
   const validation = useValidation(draft, rule, canWrite);
   const line = validation.current ? validation.current.text : null;
-  const document =
-    draft.document ?? (draft.format === "line" ? (validation.current ?? validation.last)?.document : null) ?? null;
+  const parsed = draft.format === "line" ? (validation.current ?? validation.last)?.document : null;
+  const document = draft.document ?? (parsed ? editableDocument(rule, parsed) : null);
   const isOutdated = rule !== null && start.baseRevision !== null && rule.revision > start.baseRevision;
 
   const reset = (to: RuleDetail) => {
@@ -109,10 +109,16 @@ export function useRuleEdit(
 }
 
 function initialDraft(rule: RuleDetail | null, template: Pick<RuleDetail, "document"> | null): Draft {
-  if (rule !== null) return draftOfDocument("yaml", rule.document);
+  if (rule !== null) return draftOfDocument("yaml", editableDocument(rule, rule.document));
   if (template === null) return draftOfDocument("yaml", EMPTY);
   const members = Object.entries(template.document).filter(([name]) => !NOT_COPIED.includes(name));
   return draftOfDocument("yaml", Object.fromEntries(members));
+}
+
+/** The document that a user edits. The document of a draft says SHADOW, but a draft is in no state of the rule log. */
+function editableDocument(rule: RuleDetail | null, document: RuleDocument): RuleDocument {
+  if (rule !== null && rule.state !== "DRAFT") return document;
+  return Object.fromEntries(Object.entries(document).filter(([name]) => name !== "ruleState"));
 }
 
 function sameDocument(a: Draft, b: Draft): boolean {
