@@ -55,3 +55,13 @@ test("the filters of the address reach the list and the export, and actions have
     `${API}/audit/export?user=ann&action=rule&since=24h`,
   );
 });
+
+test.each([
+  [{ limit: 3 }, { limit: 6 }, "limit 3 → 6"],
+  [null, { a: 1, b: 2, c: 3, d: 4, e: 5 }, "a 1, b 2, c 3, 2 more"],
+  [{ rule: { limit: 3 } }, { rule: {} }, "rule.limit 3 → –"],
+])("a row shows the change from %o to %o", async (before, after, text) => {
+  server.use(http.get(`*${API}/audit`, () => HttpResponse.json({ items: [{ ...ROW, before, after }], next: null })));
+  renderPage(<AuditPage />);
+  expect(await screen.findByText(text)).toBeVisible();
+});

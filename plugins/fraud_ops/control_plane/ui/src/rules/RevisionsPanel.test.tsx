@@ -10,7 +10,7 @@ import { keys } from "../api/keys";
 import type { Me, RuleDetail } from "../api/types";
 import { mockServer } from "../testing/mockServer";
 import { newClient, renderPage } from "../testing/renderPage";
-import { ANALYST, approval, APPROVER, detail, version } from "../testing/samples";
+import { ANALYST, approval, APPROVER, detail, rule, version } from "../testing/samples";
 import { RevisionsPanel } from "./RevisionsPanel";
 
 const NEWEST = 7;
@@ -123,6 +123,25 @@ describe("a rollback", () => {
     expect(sent).toEqual([{ ifMatch: '"7"', body: { revision: 6, comment: "too many alerts" } }]);
     await closed();
     expect(screen.getByText("the rule is at 8")).toBeVisible();
+  });
+
+  test("of an active rule to a shadow revision keeps the state", async () => {
+    const old = version(6, { state: "SHADOW", document: { ...rule().document, limit: 6, ruleState: "SHADOW" } });
+    server.use(
+      http.get(`*${API}/rules/1/versions`, () => HttpResponse.json({ items: [version(NEWEST), old], next: null })),
+    );
+    await open({ document: { ...rule().document, ruleState: "ACTIVE" } });
+    expect(await dialog()).toHaveTextContent("The state stays active.");
+    const changes = within(await dialog()).getByRole("table", { name: "Differences" });
+    expect(changes).toHaveTextContent("limit");
+    expect(changes).not.toHaveTextContent("ruleState");
+  });
+
+  test("to the content that the rule already has says so", async () => {
+    await open();
+    server.use(http.post(`*${API}/rules/1/rollback`, () => HttpResponse.json(detail({ revision: NEWEST }))));
+    await confirm("Roll back");
+    expect(await screen.findByText("The rule already has the content of revision 6")).toBeVisible();
   });
 
   test("that becomes a request shows a notification and blocks further rollbacks", async () => {

@@ -1,0 +1,26 @@
+// @vitest-environment jsdom
+import { screen } from "@testing-library/react";
+import { expect, test } from "vitest";
+import { renderPage } from "../testing/renderPage";
+import { Precision } from "./Precision";
+
+test.each([
+  [1, 0, "1/1"],
+  [7, 2, "7/9"],
+])("%i frauds and %i other marks are a grey fraction", (fraud, notFraud, text) => {
+  renderPage(<Precision fraud={fraud} notFraud={notFraud} />);
+  expect(screen.getByText(text)).toHaveClass("dimmed");
+  expect(screen.queryByText(/%/u)).toBeNull();
+});
+
+test("ten marks are a percentage with its interval", () => {
+  renderPage(<Precision fraud={9} notFraud={1} />);
+  const share = screen.getByTitle(/^9 of 10 marked alerts/u);
+  expect(share).toHaveTextContent("90 % (60–98 %)");
+  expect(share).not.toHaveClass("dimmed");
+});
+
+test("no marks are a dash", () => {
+  renderPage(<Precision fraud={0} notFraud={0} />);
+  expect(screen.getByText("–")).toBeVisible();
+});
