@@ -40,6 +40,7 @@ PAGES = {
     "decided-approvals": ("/approvals?decided=true", "role=article >> nth=1"),
     "linked-alert": ("/alerts?alert=00000000-0000-0000-0000-000000000000", "role=region[name='Linked alert']"),
     "unknown-page": ("/nowhere", "role=link[name='Open Today']"),
+    "demo": ("/demo", "role=button[name='Stop traffic']"),
     "roles-and-controls": ("/admin", "role=table[name='Roles']"),
 }
 # By name: a page of `PAGES`, and the button that opens a dialog there.

@@ -11,13 +11,14 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from fraud_demo.sender import Sender
+from fraud_demo.steering import TrafficState
 from fraud_demo.traffic import TrafficSettings
 from fraud_rules.configuration.project import Project
 from fraud_rules.kafka.consume import read_topic
 from tests.e2e.accessibility import violations
 from tests.e2e.people import NARROW, People
 from tests.e2e.rules import MINIMAL, confirm
-from tests.e2e.world import ARCHIVED, World
+from tests.e2e.world import ARCHIVED, NO_TRAFFIC, World
 from tests.support.waiting import until
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
@@ -33,9 +34,10 @@ def traffic(running: World) -> Iterator[None]:
     settings = TrafficSettings(rate_per_s=QUIET_PER_S, first_fraud_s=86_400)
     sender = Sender(running.topics.kafka, running.topics.names.transactions, settings, running.steering)
     sender.start()
-    until(running.steering.state, "there is traffic to steer")
+    until(lambda: running.steering.state() == TrafficState(QUIET_PER_S), "there is traffic to steer")
     yield
     sender.stop()
+    running.steering.write_state(NO_TRAFFIC)
 
 
 def test_a_what_if_on_past_days_and_another_limit(running: World, people: People) -> None:

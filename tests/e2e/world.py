@@ -14,7 +14,7 @@ import pytest
 
 from fraud_demo.airflow import USER, AirflowSite, Component, LocalAirflow
 from fraud_demo.steering import VARIABLE as STEERING
-from fraud_demo.steering import Steering
+from fraud_demo.steering import Steering, TrafficState
 from fraud_rules.configuration.project import Project
 from fraud_rules.configuration.settings import TopicNames
 from fraud_rules.kafka import topics as topic_admin
@@ -34,6 +34,8 @@ PASSWORD = "a password"
 ROLES = {USER: "admin", "ann": "analyst", "ben": "approver", "vera": "viewer"}
 START_S = 240.0
 ARCHIVED = 1_000
+NO_TRAFFIC = TrafficState(0)
+"""The state in which the demo page shows its controls while no traffic runs."""
 
 
 @dataclass
@@ -138,6 +140,7 @@ def world(project: Project, folder: Path) -> Iterator[World]:
         detector = RunningDetector(Installation.make(folder / "detector", project, topics))
         stack.callback(detector.kill)
         steering = Steering(folder / "steering")
+        steering.write_state(NO_TRAFFIC)
         archived(folder / "archive", project)
         airflow = LocalAirflow(_site(project, folder, broker))
         airflow.prepare()
