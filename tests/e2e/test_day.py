@@ -112,7 +112,10 @@ def approve_with_figures(ben: Page, rule_id: int) -> None:
     expect(asked).to_contain_text("finds smaller frauds, too")
     expect(asked).to_contain_text("Expected alerts per day")
     expect(asked).to_contain_text("Shadow alerts")
-    asked.get_by_role("button", name="Approve").click()
+    approve = asked.get_by_role("button", name="Approve")
+    expect(approve).to_be_enabled()
+    approve.focus()
+    ben.keyboard.press("Enter")
     expect(asked).to_have_count(0)
 
 
@@ -132,7 +135,10 @@ def close_case(page: Page, entity: str) -> None:
     expect(page.get_by_text("Assigned to ann", exact=True)).to_be_visible()
     page.keyboard.press("c")
     page.get_by_role("dialog").get_by_label("Comment").fill("the payer reported it")
-    confirm(page, "Close case")
+    close = page.get_by_role("dialog").get_by_role("button", name="Close case")
+    close.focus()
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("dialog")).to_have_count(0)
     expect(page.get_by_text("Closed: fraud", exact=True)).to_be_visible()
     expect(page.get_by_role("list", name="History")).to_contain_text("the payer reported it")
     page.keyboard.press("u")
