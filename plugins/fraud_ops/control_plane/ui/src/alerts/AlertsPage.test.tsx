@@ -107,6 +107,7 @@ test("a snoozed alert leaves the list at once", async () => {
   renderPage(<AlertsPage />);
   await userEvent.click(within(await screen.findByRole("listitem")).getByRole("button", { expanded: false }));
   await userEvent.click(await screen.findByRole("button", { name: "Snooze …" }));
+  expect(await screen.findByRole("radio", { name: "Alerts for Payer 12" })).toBeChecked();
   answers({});
   await userEvent.click(await screen.findByRole("button", { name: "Snooze" }));
   expect(await screen.findByText(/No alerts yet/u)).toBeVisible();
