@@ -90,7 +90,7 @@ def whatif(
     if as_json:
         print_json(result)
         return
-    _print(result)
+    print_result(result)
     if fires is not None:
         print(fires)
     print(page)
@@ -109,12 +109,15 @@ def _labels(named: str | None, store: ArchiveStore, copies: Path) -> Path | None
         return local_file(known, copies) if known.exists() else None
 
 
-def _print(result: WhatIfResult) -> None:
+def print_result(result: WhatIfResult) -> None:
+    """Print the result for a terminal."""
     from fraud_rules.batch.whatif.result import label_text, suggestion_text
+    from fraud_rules.cli.display.output import printable
 
+    print(printable(result.says))
     print(
-        f"{result.days[0]} to {result.days[-1]}: {result.transactions} transactions, would have fired "
-        f"{result.fires} times for {result.keys} keys ({result.suppressed} more suppressed by its cool-down), "
+        f"{result.days[0]} to {result.days[-1]}: {result.transactions:,} transactions, would have fired "
+        f"{result.fires:,} times for {result.keys:,} keys ({result.suppressed:,} more suppressed by its cool-down), "
         f"in {result.seconds} s"
     )
     for line in label_text(result):
@@ -122,8 +125,9 @@ def _print(result: WhatIfResult) -> None:
     for each in result.suggestions:
         print(f"  {suggestion_text(each, result)}")
     for key, count in result.busiest[:MOST_SHOWN]:
-        print(f"  {count:>8}  {', '.join(f'{name}={value}' for name, value in key.items()) or 'all transactions'}")
+        print(f"  {count:>8,}  {', '.join(f'{name}={value}' for name, value in key.items()) or 'all transactions'}")
     for other in result.overlap:
         print(
-            f"  rule {other.rule_id} {other.name}: {other.both} of its {other.alerts} alerts on the same transactions"
+            f"  rule {other.rule_id} {other.name}: {other.both:,} of its {other.alerts:,} alerts "
+            "on the same transactions"
         )

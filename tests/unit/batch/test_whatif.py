@@ -5,14 +5,17 @@ from __future__ import annotations
 import json
 import random
 from decimal import Decimal
+from html import escape
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from fraud_rules.batch.whatif.result import encode_whatif, whatif_page
 from fraud_rules.batch.whatif.run import WhatIfQuery, save_result, what_if
 from fraud_rules.batch.whatif.variants import limits_of
+from fraud_rules.cli.whatif import print_result
 from fraud_rules.errors import DayEmpty, DayNotArchived, InputInvalid, RuleRejected, RuleUnknown
 from fraud_rules.model.day import Day
 from tests.support.conformance import load_schema
@@ -162,6 +165,20 @@ def test_a_report_is_kept_and_quotes_nothing_unescaped(site: Site) -> None:
     assert "<b>draft" not in text and "&lt;b&gt;draft" in text and "<svg" in text
     assert json.loads((page.parent / "result.json").read_bytes())["fires"] == 8
     assert whatif_page(result).decode() == text and encode_whatif(result)
+
+
+def test_the_page_and_the_terminal_have_the_rule_in_words(
+    site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rule = draft(tmp_path, filter="paymentAmount > 5", limit=20)
+    result = what_if(WhatIfQuery(rule, DAY, DAY.plus(1), processes=1), site.store, site.schema, site.settings)
+    assert result.says.startswith("Alert when one payeeId has a total paymentAmount of more than 20")
+    assert "Only payments where paymentAmount > 5 count." in result.says
+    assert escape(result.says) in whatif_page(result).decode()
+    print_result(replace(result, transactions=1_234_567, busiest=[({"payeeId": 1}, 4321)]))
+    printed = capsys.readouterr().out
+    assert result.says in printed
+    assert "1,234,567 transactions" in printed and "4,321  payeeId=1" in printed
 
 
 def test_fires_are_counted_by_keys_with_text(tmp_path: Path) -> None:

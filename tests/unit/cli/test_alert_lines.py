@@ -21,6 +21,8 @@ PAST = {"value": "1041.5", "count": 12, "windowStart": 1, "windowEnd": 2}
     ("members", "baseline", "says"),
     [
         ({}, None, "MAX 4,500 > 3 of 1"),
+        ({"limit": 20000}, None, "MAX 4,500 > 20,000 of 1"),
+        ({"limit": 20000.5, "baseline": {"windowMinutes": 60}}, PAST, "MAX 4,500 > 20,000.5 x 1,041.5 of 1"),
         ({"baseline": {"windowMinutes": 60}}, PAST, "MAX 4,500 > 3 x 1,041.5 of 1"),
         ({"baseline": {"deviations": True}}, PAST, "MAX 4,500 > 1,041.5 + 3 deviations of 1"),
         (

@@ -206,7 +206,9 @@ def test_an_analyst_asks_and_an_approver_decides(scene: Scene) -> None:
         scene.service.change_state(ABE, 1, 2, ACTIVE)
     with pytest.raises(RequestRefused, match="approver"):
         scene.service.decide(ABE, asked.row.pending.id, approve=True)
-    assert [each.id for each in scene.service.approvals().items] == [asked.row.pending.id]
+    (listed,) = scene.service.approvals().items
+    assert (listed.id, listed.says) == (asked.row.pending.id, scene.service.rule(1).says)
+    assert listed.says
     decided = scene.service.decide(PAT, asked.row.pending.id, approve=True, comment="fine")
     assert decided.decision is DecisionName.APPROVED
     assert scene.service.rule(1).row.state is ACTIVE

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from functools import wraps
 from pathlib import Path
@@ -18,6 +18,7 @@ from fraud_ops.control_plane.client.options import AsJson, TokenFile, Url, conne
 from fraud_ops.control_plane.domain.alert_search import AlertSeverity, AlertSort, ReviewVerdict
 from fraud_rules.cli.display.output import print_json
 from fraud_rules.cli.options import time_ms_of
+from fraud_rules.runtime.grouped_number import grouped
 
 __all__ = ["MOST_ALERTS", "app"]
 
@@ -127,8 +128,7 @@ def search(
     if as_json:
         print_json(found)
         return
-    rows = ((said_time(each["eventTime"]), *_cells(each)) for each in found)
-    print_table(("event time", "alert", "rule", "key", "value", "verdict"), rows, "no alert matches")
+    print_alerts(found)
     if missing:
         typer.echo(f"not complete: {missing}", err=True)
 
@@ -190,8 +190,14 @@ def _found(client: Client, filters: dict[str, object], limit: int) -> tuple[list
             return found, page["missing"]
 
 
-def _cells(alert: dict[str, Any]) -> tuple[object, ...]:
+def print_alerts(alerts: Sequence[Mapping[str, Any]]) -> None:
+    """Print alerts as a table."""
+    rows = ((said_time(each["eventTime"]), *_cells(each)) for each in alerts)
+    print_table(("event time", "alert", "rule", "key", "value", "verdict"), rows, "no alert matches")
+
+
+def _cells(alert: Mapping[str, Any]) -> tuple[object, ...]:
     key = ", ".join(f"{name} {value}" for name, value in alert["key"].items())
     mark_of = alert["mark"]
     verdict = None if mark_of is None else mark_of["verdict"]
-    return alert["alertId"], alert["ruleId"], key, alert["triggeringValue"], verdict
+    return alert["alertId"], alert["ruleId"], key, grouped(str(alert["triggeringValue"])), verdict

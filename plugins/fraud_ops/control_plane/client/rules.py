@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -189,12 +190,21 @@ def list_approvals(url: Url, token_file: TokenFile = None, as_json: AsJson = Fal
     if as_json:
         print_json(found)
         return
+    print_approvals(found)
+
+
+def print_approvals(approvals: Sequence[Mapping[str, Any]]) -> None:
+    """Print requests as a table, then each rule in words. A server of an older version does not send these words."""
+    columns = ("request", "action", "state", "of", "by", "since", "reason")
     rows = (
         (each["id"], each["action"], each["target"], _subject(each), each["requestedBy"],
          said_time(each["requestedAt"]), each["comment"])
-        for each in found
+        for each in approvals
     )  # fmt: skip
-    print_table(("request", "action", "state", "of", "by", "since", "reason"), rows, "no change waits for approval")
+    print_table(columns, rows, "no change waits for approval")
+    for each in approvals:
+        if each.get("says"):
+            typer.echo(printable(f"request {each['id']}, {_subject(each)}: {each['says']}"))
 
 
 @approvals_app.command()
@@ -240,7 +250,7 @@ def _decide(approval_id: int, word: str, url: str, token_file: Path | None, comm
     typer.echo(f"request {approval_id}: {decided['action']} of {_subject(decided)} {decided['decision'].lower()}")
 
 
-def _subject(approval: dict[str, Any]) -> str:
+def _subject(approval: Mapping[str, Any]) -> str:
     return f"list {approval['listName']}" if approval["ruleId"] is None else f"rule {approval['ruleId']}"
 
 

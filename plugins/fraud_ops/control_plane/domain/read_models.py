@@ -164,6 +164,9 @@ class Approval(ReadModel):
     document: JsonDocument = Field(
         description="The rule after approval; or the change of the list, with its first values and their `count`."
     )
+    says: str = Field(
+        "", description="The rule after approval in words, in a list of requests. Empty for a list, and elsewhere."
+    )
 
 
 class StoredRule(ReadModel):

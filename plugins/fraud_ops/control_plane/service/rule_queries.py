@@ -92,7 +92,7 @@ def forms(reader: RuleReader, document: str) -> tuple[str, str | None, str]:
     return (
         export_documents([members], RuleFormat.YAML),
         line,
-        "" if rule is None else rule_sentence(rule, reader.schema),
+        _words(reader, document),
     )
 
 
@@ -127,7 +127,9 @@ def export(session: Session, form: RuleFormat, states: Iterable[StateName]) -> s
         raise Invalid([Reason("format", str(error))]) from error
 
 
-def approvals(session: Session, *, open_only: bool, limit: int, before: int | None) -> Page[Approval]:
+def approvals(
+    session: Session, reader: RuleReader, *, open_only: bool, limit: int, before: int | None
+) -> Page[Approval]:
     """List requests for approval, newest first."""
     wanted: list[ColumnElement[bool]] = []
     if open_only:
@@ -136,7 +138,10 @@ def approvals(session: Session, *, open_only: bool, limit: int, before: int | No
         wanted.append(ApprovalRow.id < before)
     found = session.scalars(select(ApprovalRow).where(*wanted).order_by(ApprovalRow.id.desc()).limit(limit + 1)).all()
     shown = found[:limit]
-    return Page(tuple(map(Approval.model_validate, shown)), str(shown[-1].id) if len(found) > limit else None)
+    items = tuple(
+        Approval.model_validate(row).model_copy(update={"says": _words(reader, row.document)}) for row in shown
+    )
+    return Page(items, str(shown[-1].id) if len(found) > limit else None)
 
 
 def revision_of(session: Session, rule_id: int, revision: int) -> RevisionRow:
@@ -156,6 +161,12 @@ def _yaml_item(document: str) -> str:
 def _of_revision(session: Session, rule_id: int, revision: int) -> Document:
     found = revision_of(session, rule_id, revision)
     return {**document_of(found.document), "ruleState": found.state}
+
+
+def _words(reader: RuleReader, document: str) -> str:
+    """The rule in words; empty if the document is no rule."""
+    rule = reader.read_stored(document)
+    return "" if rule is None else rule_sentence(rule, reader.schema)
 
 
 def _pending(session: Session, ids: Sequence[int]) -> Mapping[int, Approval]:

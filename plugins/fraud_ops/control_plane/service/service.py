@@ -242,7 +242,9 @@ class ControlService:
         """List requests for approval with ids below `before`, newest first."""
         self._check_page(limit)
         with self._database.reading() as session:
-            return rule_queries.approvals(session, open_only=open_only, limit=limit, before=storable_bound(before))
+            return rule_queries.approvals(
+                session, self._reader, open_only=open_only, limit=limit, before=storable_bound(before)
+            )
 
     def approval_figures(self, approval_id: int) -> tuple[Document, ShadowFigures | None]:
         """Read the rule of a request, without its state, and its figures as a shadow rule. Raises NotFound."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from html import escape
 
-__all__ = ["document", "figure", "folded", "section", "table", "tiles"]
+__all__ = ["document", "figure", "folded", "paragraph", "section", "table", "tiles"]
 
 _STYLE = """
 body{font:15px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:64rem;padding:0 1rem;color:#222}
@@ -40,6 +40,11 @@ def document(title: str, subtitle: str, parts: Iterable[str]) -> bytes:
 def note(text: str) -> str:
     """Build a prominent remark."""
     return f'<p class="note">{escape(text)}</p>'
+
+
+def paragraph(text: str) -> str:
+    """Build a paragraph."""
+    return f"<p>{escape(text)}</p>"
 
 
 def tiles(values: Iterable[tuple[str, object]]) -> str:

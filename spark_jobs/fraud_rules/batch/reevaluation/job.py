@@ -117,7 +117,7 @@ def _conclude(
     published = PublishedAlerts.archived(options.archive, manifest, options.day)
     read_tails(job.kafka, options.settings.topics, options.day, manifest.ends, published)
     different, undecided = split_undecided(case, differences(found, published))
-    sums = count_day(options.day, found, published, different, case.entries)
+    sums = count_day(options.day, found, published, different, case.entries, options.schema)
     clock.lap("compare")
     new = 0
     publishes = job.publish and case.provisional is None

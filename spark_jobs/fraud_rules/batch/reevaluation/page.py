@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 
 from fraud_rules.batch.reevaluation.html import document, figure, note, section, table, tiles
@@ -16,7 +16,7 @@ from fraud_rules.batch.reevaluation.report import (
     RuleCounts,
 )
 
-__all__ = ["day_page", "lateness_labels", "shown_time"]
+__all__ = ["day_page", "lateness_labels", "rules_table", "shown_time"]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -43,7 +43,7 @@ def _parts(result: DayResult) -> Iterator[str]:
     )
     if result.rules:
         corrected = [] if result.is_clean else [figure(_by_rule(result))]
-        yield section("Rules", *corrected, _rules(result))
+        yield section("Rules", *corrected, rules_table(result.rules))
     yield section("Hours", figure(_by_hour(result)))
     late = [("transactions", result.lateness)]
     yield section(
@@ -86,11 +86,12 @@ def _by_hour(result: DayResult) -> str:
     return bars("alerts by hour of event time (UTC)", labels, series, "alerts")
 
 
-def _rules(result: DayResult) -> str:
-    heads = ["rule", "name", "published", "confirmed", "added", "retracted"]
+def rules_table(rules: Iterable[RuleCounts]) -> str:
+    """The counts of each rule, with the rule in words."""
+    heads = ["rule", "name", "published", "confirmed", "added", "retracted", "rule in words"]
     return table(
         heads,
-        [[str(r.rule_id), _named(r), r.published, r.confirmed, r.added, r.retracted] for r in result.rules],
+        [[str(r.rule_id), _named(r), r.published, r.confirmed, r.added, r.retracted, r.says] for r in rules],
     )
 
 

@@ -17,7 +17,10 @@ MOST_LISTED = 1_000
 
 
 class RuleCounts(msgspec.Struct, frozen=True, rename="camel"):
-    """The counts of one rule: its published and confirmed alerts, and its corrections (`added`, `retracted`)."""
+    """The counts of one rule: its published and confirmed alerts, and its corrections (`added`, `retracted`).
+
+    `says` is the rule in words, in its newest version; empty if the rule log does not have the rule.
+    """
 
     rule_id: int
     name: str
@@ -26,6 +29,7 @@ class RuleCounts(msgspec.Struct, frozen=True, rename="camel"):
     confirmed: int
     added: int
     retracted: int
+    says: str = ""
 
 
 class CorrectedAlert(msgspec.Struct, frozen=True, rename="camel"):

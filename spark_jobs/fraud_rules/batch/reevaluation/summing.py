@@ -9,10 +9,12 @@ from dataclasses import dataclass
 from fraud_rules.batch.reevaluation.compare import AlertVerdict, compare
 from fraud_rules.batch.reevaluation.published import AlertView, PublishedAlerts, view_of
 from fraud_rules.batch.reevaluation.report import HOURS, MOST_LISTED, CorrectedAlert, RuleCounts
+from fraud_rules.codec.rules.sentence import rule_sentence
 from fraud_rules.model.day import Day
 from fraud_rules.model.output import AlertRecord
 from fraud_rules.model.rule import Rule
 from fraud_rules.model.ruleset import LogEntry
+from fraud_rules.model.schema import TransactionSchema
 
 __all__ = ["DayAlerts", "DayCounts", "count_day", "differences"]
 
@@ -77,9 +79,10 @@ def count_day(
     published: PublishedAlerts,
     different: Iterable[AlertDifference],
     entries: Iterable[LogEntry],
+    schema: TransactionSchema,
 ) -> DayCounts:
     """Count alerts by rule and hour. `different` does not have undecided alerts."""
-    names = {entry.version: entry.change for entry in entries if isinstance(entry.change, Rule)}
+    newest = {entry.change.rule_id: entry.change for entry in entries if isinstance(entry.change, Rule)}
     by_rule: dict[tuple[int, bool], Counter[str]] = {}
     hours = [[0, 0, 0] for _ in range(HOURS)]
     listed: list[CorrectedAlert] = []
@@ -96,8 +99,7 @@ def count_day(
             by_rule.setdefault((view.rule_id, shadow), Counter())["published"] += 1
             if not shadow:
                 hours[_hour(view.event_time, day)][0] += 1
-    named = {rule.rule_id: str(rule.document.get("name") or "") for rule in names.values()}
-    rules = [_counts(key, counts, named.get(key[0], "")) for key, counts in sorted(by_rule.items())]
+    rules = [_counts(key, counts, newest.get(key[0]), schema) for key, counts in sorted(by_rule.items())]
     live = Counter(
         {
             AlertVerdict.ADDED: sum(rule.added for rule in rules if not rule.shadow),
@@ -108,10 +110,12 @@ def count_day(
     return DayCounts(live, rules, [(hour[0], hour[1], hour[2]) for hour in hours], listed)
 
 
-def _counts(key: tuple[int, bool], counts: Counter[str], name: str) -> RuleCounts:
+def _counts(key: tuple[int, bool], counts: Counter[str], rule: Rule | None, schema: TransactionSchema) -> RuleCounts:
     added, retracted = counts[AlertVerdict.ADDED], counts[AlertVerdict.RETRACTED]
     published = counts["published"]
-    return RuleCounts(key[0], name, key[1], published, published - retracted, added, retracted)
+    name = "" if rule is None else str(rule.document.get("name") or "")
+    says = "" if rule is None else rule_sentence(rule, schema)
+    return RuleCounts(key[0], name, key[1], published, published - retracted, added, retracted, says)
 
 
 def _hour(time_ms: int, day: Day) -> int:

@@ -7,7 +7,7 @@ from decimal import Decimal
 
 import msgspec
 
-from fraud_rules.batch.reevaluation.html import document, figure, folded, section, table, tiles
+from fraud_rules.batch.reevaluation.html import document, figure, folded, paragraph, section, table, tiles
 from fraud_rules.batch.reevaluation.page import shown_time
 from fraud_rules.batch.reevaluation.plots import bars, curve
 from fraud_rules.model.day import DAY_MS, Day
@@ -85,6 +85,7 @@ class WhatIfResult(msgspec.Struct, frozen=True, rename="camel"):
     """The fires of the draft. `limits` and `windows_ms` pair each variant with its number of fires.
 
     `hours` counts the fires of each hour from the first day's midnight on. `busiest` are the keys with the most fires.
+    `says` is the rule in words.
     """
 
     rule: dict[str, object]
@@ -103,6 +104,7 @@ class WhatIfResult(msgspec.Struct, frozen=True, rename="camel"):
     seconds: float
     labels: LabelFigures | None = None
     suggestions: list[Suggestion] = []
+    says: str = ""
 
 
 encode_whatif = msgspec.json.Encoder(decimal_format="number").encode
@@ -144,7 +146,7 @@ def suggestion_text(found: Suggestion, result: WhatIfResult) -> str:
     wish = _WISHES[found.wanted].format(target=found.target)
     if found.limit is None:
         return f"{wish}: no limit"
-    said = f"{wish}: limit {found.limit:f}, {(found.fires or 0) / len(result.days):,.1f} alerts a day"
+    said = f"{wish}: limit {found.limit:,f}, {(found.fires or 0) / len(result.days):,.1f} alerts a day"
     labels = result.labels
     if labels is None:
         return said
@@ -193,7 +195,7 @@ def _parts(result: WhatIfResult) -> Iterator[str]:
     if lines:
         yield section("Labels and suggested limits", table(["figure"], [[line] for line in lines]))
     members = [[name, _text(value)] for name, value in result.rule.items() if value not in (None, "", [], ())]
-    yield section("The rule", table(["member", "value"], members))
+    yield section("The rule", paragraph(result.says), table(["member", "value"], members))
     if result.limits:
         yield section("Other limits", figure(_curve(result)), folded("In numbers", _limits(result)))
     if result.windows_ms:
@@ -217,9 +219,9 @@ def _curve(result: WhatIfResult) -> str:
 def _limits(result: WhatIfResult) -> str:
     labels = result.labels
     if labels is None:
-        return table(["limit", "fires"], [[f"{limit:f}", count] for limit, count in result.limits])
+        return table(["limit", "fires"], [[f"{limit:,f}", count] for limit, count in result.limits])
     rows = [
-        [f"{limit:f}", count, caught, wrong, ratio(caught, caught + wrong), ratio(caught, labels.fraud)]
+        [f"{limit:,f}", count, caught, wrong, ratio(caught, caught + wrong), ratio(caught, labels.fraud)]
         for (limit, count), (caught, wrong) in zip(result.limits, labels.by_limit, strict=True)
     ]
     return table(["limit", "fires", "caught frauds", "false alerts", "precision (labelled)", "recall"], rows)

@@ -32,6 +32,7 @@ from fraud_rules.batch.whatif.result import (
     whatif_page,
 )
 from fraud_rules.batch.whatif.variants import Variants, probe_of, variants_of
+from fraud_rules.codec.rules.sentence import rule_sentence
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.errors import DayEmpty, DayNotArchived, InputInvalid
 from fraud_rules.model.day import Day, days_between
@@ -102,6 +103,7 @@ def what_if(
         suggestions=suggestions_of(
             question.alerts_per_day, question.precision, counted, found.labels, fires, len(days)
         ),
+        says=rule_sentence(draft, schema),
     )
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from decimal import Decimal, InvalidOperation
 from typing import Any
 
 import msgspec
 from rich.text import Text
+
+from fraud_rules.runtime.grouped_number import grouped
 
 _SEVERITIES = {"critical": "bold red", "high": "red", "medium": "yellow", "low": "cyan"}
 
@@ -80,14 +81,14 @@ def alert_cells(alert: Mapping[str, Any], received_ms: int, mark: str = "") -> t
     """The parts of an alert's line: time, severity, rule, key, value, remarks, latency."""
     rule = alert["violatedRule"]
     severity = str(rule.get("severity", "alert"))
-    value = Text(f"{_aggregate_name(rule)} {_amount(alert['triggeringValue'])}", "bold")
+    value = Text(f"{_aggregate_name(rule)} {grouped(alert['triggeringValue'])}", "bold")
     value.append(f" {_comparison(rule, alert.get('baseline'))}", "not bold")
-    value.append(f" of {alert['windowCount']}", "not bold dim")
+    value.append(f" of {alert['windowCount']:,}", "not bold dim")
     remarks = Text()
     if alert["shadow"]:
         remarks.append("shadow ", "dim italic")
     if alert["suppressed"]:
-        remarks.append(f"{alert['suppressed']} suppressed ", "dim")
+        remarks.append(f"{alert['suppressed']:,} suppressed ", "dim")
     remarks.append(mark, "bold magenta")
     remarks.rstrip()
     return (
@@ -103,14 +104,14 @@ def alert_cells(alert: Mapping[str, Any], received_ms: int, mark: str = "") -> t
 
 def _comparison(rule: Mapping[str, Any], past: Mapping[str, Any] | None) -> str:
     """The operator and the limit. With the baseline of an alert: `> 3 x 41.5` or `> 41.5 + 3 deviations`."""
-    operator, limit = str(rule.get("limitOperatorType", "")), rule.get("limit", "")
+    operator, limit = str(rule.get("limitOperatorType", "")), grouped(str(rule.get("limit", "")))
     if past is None:
         return f"{operator} {limit}"
     members = rule.get("baseline")
     if not isinstance(members, Mapping) or members.get("deviations") is not True:
-        return f"{operator} {limit} x {_amount(past['value'])}"
+        return f"{operator} {limit} x {grouped(past['value'])}"
     sign = "-" if operator.startswith(("<", "LESS")) else "+"
-    return f"{operator} {_amount(past['value'])} {sign} {limit} deviations"
+    return f"{operator} {grouped(past['value'])} {sign} {limit} deviations"
 
 
 def _aggregate_name(rule: Mapping[str, Any]) -> str:
@@ -121,10 +122,3 @@ def _aggregate_name(rule: Mapping[str, Any]) -> str:
 
 def _clock(time_ms: int) -> str:
     return datetime.fromtimestamp(time_ms / 1_000, UTC).strftime("%H:%M:%SZ")
-
-
-def _amount(text: str) -> str:
-    try:
-        return f"{Decimal(text):,}"
-    except InvalidOperation:
-        return text

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 
 from fraud_rules.model.rule import AggregateFunction, Baseline, Operator, Rule, RuleAction
 from fraud_rules.model.schema import TransactionSchema
+from fraud_rules.runtime.grouped_number import grouped
 
 __all__ = ["rule_sentence"]
 
@@ -29,7 +30,6 @@ _MEASURED = {
     AggregateFunction.STDDEV: "standard deviation of the {}",
 }
 _UNITS_MS = ((86_400_000, "day"), (3_600_000, "hour"), (60_000, "minute"), (1_000, "second"))
-_GROUPS = re.compile(r"(?<=\d)(?=(\d{3})+$)")
 
 
 def rule_sentence(rule: Rule, schema: TransactionSchema) -> str:
@@ -58,7 +58,7 @@ class _Words:
         self._schema = schema
 
     def condition(self, rule: Rule) -> str:
-        comparison = f"{_COMPARISONS[rule.operator]} {_grouped(f'{rule.limit:f}')}"
+        comparison = f"{_COMPARISONS[rule.operator]} {grouped(f'{rule.limit:f}')}"
         counted = self._counted(rule.aggregate_function, rule.unique)
         if counted is not None:
             return f"{comparison} {counted}"
@@ -70,7 +70,7 @@ class _Words:
         counted = self._counted(rule.aggregate_function, rule.unique)
         measured = self._measured(rule.aggregate_function, rule.aggregate_field)
         value = _with_article(measured if counted is None else f"number of {counted}")
-        comparison = f"{_COMPARISONS[rule.operator]} {_grouped(f'{rule.limit:f}')}"
+        comparison = f"{_COMPARISONS[rule.operator]} {grouped(f'{rule.limit:f}')}"
         past_count = self._counted(baseline.aggregate_function, ())
         past = f"number of {past_count}" if past_count else None
         past = past or self._measured(baseline.aggregate_function, baseline.aggregate_field)
@@ -127,11 +127,6 @@ def _length(length_ms: int) -> str:
     unit_ms, unit = next(((ms, name) for ms, name in _UNITS_MS if length_ms % ms == 0), (1, "millisecond"))
     count = length_ms // unit_ms
     return f"{count} {unit}" if count == 1 else f"{count} {unit}s"
-
-
-def _grouped(number: str) -> str:
-    whole, point, rest = number.partition(".")
-    return f"{_GROUPS.sub(',', whole)}{point}{rest}"
 
 
 def _plural(noun: str) -> str:

@@ -71,6 +71,14 @@ def test_an_alert_has_its_rule_its_value_and_a_page(desk: Scene) -> None:
     assert row.due_ms == desk.clock.now_ms
 
 
+def test_the_numbers_of_a_text_have_grouped_digits(desk: Scene) -> None:
+    subscribe(desk)
+    arrive(desk, [fired(desk, 5, {**RULE, "limit": 20000}, triggeringValue="27114.6")])
+    (row,) = outbox(desk)
+    assert row.text.splitlines()[0] == "payeeId 2: 27,114.6 (limit > 20,000)"
+    assert json.loads(row.data)["triggeringValue"] == "27114.6"
+
+
 @pytest.mark.parametrize(
     ("terms", "is_selected"),
     [

@@ -13,6 +13,7 @@ import msgspec
 from fraud_ops.control_plane.domain.canonical import decoded, encoded
 from fraud_ops.control_plane.feed.events import FeedAlert
 from fraud_rules.kafka.decoding import UNDECODABLE
+from fraud_rules.runtime.grouped_number import grouped
 
 __all__ = [
     "AlertedRule", "Content", "alert_content", "alerted_rule", "approval_content", "digest_content", "one_line",
@@ -59,7 +60,7 @@ def alerted_rule(alert: FeedAlert) -> AlertedRule:
         return one_line(value) if isinstance(value, str) else ""
 
     operator, limit = members.get("limitOperatorType"), members.get("limit")
-    shown = "" if operator is None or limit is None else one_line(f"{operator} {limit}")
+    shown = "" if operator is None or limit is None else one_line(f"{operator} {grouped(str(limit))}")
     return AlertedRule(alert.facts.rule_id, text("name"), text("severity"), text("owner"), shown)
 
 
@@ -68,7 +69,7 @@ def alert_content(alert: FeedAlert, rule: AlertedRule) -> Content:
     facts = alert.facts
     key = one_line(", ".join(f"{name} {value}" for name, value in facts.key.items())) or "all payments"
     payment = facts.triggering_event.transaction_id
-    value = _member(alert.json, "triggeringValue")
+    value = grouped(_member(alert.json, "triggeringValue"))
     compared = f"{value} (limit {rule.limit})" if rule.limit else value
     lines = [
         f"{key}: {compared}" if compared else key,
@@ -92,7 +93,7 @@ def summary_content(data: Mapping[str, Any]) -> Content:
     query = urlencode({"since": since, "until": until + 1})
     return Content(
         "summary",
-        f"[fraud] {data['count']} more alerts",
+        f"[fraud] {data['count']:,} more alerts",
         "\n".join([f"{_time(since)} to {_time(until)}", *_rule_lines(rules)]),
         f"{PAGES}/alerts?{query}",
         encoded(data),
@@ -116,10 +117,10 @@ def approval_content(data: Mapping[str, Any]) -> Content:
 def digest_content(data: Mapping[str, Any]) -> Content:
     """The daily notification. `data` has `alerts`, `unreviewed`, `openApprovals`, `since`, `until` and `rules`."""
     rules: Sequence[Mapping[str, Any]] = data["rules"]
-    counts = f"{data['alerts']} alerts, {data['unreviewed']} unreviewed; {data['openApprovals']} open approvals"
+    counts = f"{data['alerts']:,} alerts, {data['unreviewed']:,} unreviewed; {data['openApprovals']:,} open approvals"
     return Content(
         "digest",
-        f"[fraud] Daily digest: {data['alerts']} alerts",
+        f"[fraud] Daily digest: {data['alerts']:,} alerts",
         "\n".join([f"{_time(data['since'])} to {_time(data['until'])}", counts, *_rule_lines(rules)]),
         f"{PAGES}/today",
         encoded(data),
@@ -142,10 +143,10 @@ def one_line(text: str) -> str:
 
 def _rule_lines(rules: Sequence[Mapping[str, Any]]) -> list[str]:
     lines = [
-        one_line(f"{each['count']} x {str(each['severity']).upper()} {_named(each['ruleId'], each['name'])}")
+        one_line(f"{each['count']:,} x {str(each['severity']).upper()} {_named(each['ruleId'], each['name'])}")
         for each in rules[:_LISTED]
     ]
-    return [*lines, f"{len(rules) - _LISTED} more rules"] if len(rules) > _LISTED else lines
+    return [*lines, f"{len(rules) - _LISTED:,} more rules"] if len(rules) > _LISTED else lines
 
 
 def _named(rule_id: int, name: str) -> str:

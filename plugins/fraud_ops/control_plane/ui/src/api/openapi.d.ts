@@ -1777,6 +1777,12 @@ export interface components {
              * @description Null for a list.
              */
             ruleId: number | null;
+            /**
+             * Says
+             * @description The rule after approval in words, in a list of requests. Empty for a list, and elsewhere.
+             * @default
+             */
+            says?: string;
             target: components["schemas"]["StateName"] | null;
         };
         /**
