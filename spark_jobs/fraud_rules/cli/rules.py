@@ -9,7 +9,7 @@ import typer
 
 from fraud_rules.cli.configured import CommandContext, load_context
 from fraud_rules.cli.display import rule_tables as show
-from fraud_rules.cli.options import Kafka
+from fraud_rules.cli.options import ASKS, Kafka
 from fraud_rules.codec.rules.apply import PlannedRecord, RulesRejected, control_record, log_faults, validate_files
 from fraud_rules.codec.rules.apply import plan_records as plan_rules
 from fraud_rules.codec.rules.export import RuleFormat, export_rules
@@ -162,9 +162,11 @@ def control(
     from fraud_rules.kafka.reachable import require_broker
     from fraud_rules.kafka.record_writer import append_records
 
-    require_broker(kafka)
     if kind is not ControlType.EXPORT_RULES_CURRENT and not yes:
+        if not ASKS:
+            raise InputInvalid(f"{kind} cannot be undone: add --yes to write it without confirmation")
         typer.confirm(f"{kind} cannot be undone. Write it?", abort=True)
+    require_broker(kafka)
     topic = load_context().settings.topics.rules
     (version,) = append_records(kafka, topic, [(b"control", control_record(kind.value, source))])
     print(f"{kind} written to {topic} as version {version}")
