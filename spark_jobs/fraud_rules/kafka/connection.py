@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from fraud_rules.errors import ConfigError
+from fraud_rules.runtime.file_faults import fault_of_file
 from fraud_rules.runtime.secret import Secrets
 
 __all__ = ["PROPERTIES_VARIABLE", "KafkaConnection"]
@@ -152,7 +153,7 @@ def _properties(path: Path) -> Iterable[tuple[str, str]]:
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{PROPERTIES_VARIABLE}={path} cannot be read: {error}") from error
+        raise ConfigError(f"{PROPERTIES_VARIABLE}={path} cannot be read: {fault_of_file(error)}") from error
     for number, line in enumerate(lines, 1):
         if not line.strip() or line.lstrip().startswith("#"):
             continue
@@ -185,4 +186,4 @@ def _pem(path: str) -> str:
     try:
         return Path(path).read_text(encoding="ascii")
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path} cannot be read as PEM: {error}") from error
+        raise ConfigError(f"{path} cannot be read as PEM: {fault_of_file(error)}") from error

@@ -8,6 +8,7 @@ from typing import Any
 import yaml
 
 from fraud_rules.errors import ConfigError
+from fraud_rules.runtime.file_faults import fault_of_file
 
 __all__ = ["UniqueKeysLoader", "parse_yaml", "read_yaml"]
 
@@ -28,7 +29,7 @@ def read_yaml(path: Path) -> Any:
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path}: cannot be read as YAML: {' '.join(str(error).split())}") from error
+        raise ConfigError(f"{path}: cannot be read as YAML: {fault_of_file(error)}") from error
     return parse_yaml(text, str(path))
 
 

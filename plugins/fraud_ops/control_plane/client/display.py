@@ -15,6 +15,7 @@ from rich.text import Text
 
 from fraud_rules.cli.display.output import console, print_json, printable
 from fraud_rules.errors import InputInvalid
+from fraud_rules.runtime.file_faults import fault_of_file
 
 __all__ = ["print_change", "print_table", "read_file", "said_time", "write_file"]
 
@@ -52,7 +53,7 @@ def read_file(path: Path) -> str:
     try:
         return sys.stdin.read() if str(path) == "-" else path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise InputInvalid(f"{path} cannot be read as text: {error}") from error
+        raise InputInvalid(f"{path} cannot be read as text: {fault_of_file(error)}") from error
 
 
 def write_file(content: bytes, output: Path | None) -> None:
@@ -63,5 +64,5 @@ def write_file(content: bytes, output: Path | None) -> None:
     try:
         output.write_bytes(content)
     except OSError as error:
-        raise InputInvalid(f"{output} cannot be written: {error}") from error
+        raise InputInvalid(f"{output} cannot be written: {fault_of_file(error)}") from error
     typer.echo(f"wrote {len(content):,} bytes to {output}", err=True)

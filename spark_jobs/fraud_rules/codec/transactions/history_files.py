@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 from fraud_rules.codec.scalar import is_number
 from fraud_rules.errors import InputInvalid
 from fraud_rules.model.schema import FieldType, TransactionSchema
+from fraud_rules.runtime.file_faults import fault_of_file
 
 __all__ = ["HISTORY_SUFFIXES", "digest_of", "history_records"]
 
@@ -37,8 +38,7 @@ def history_records(path: Path, schema: TransactionSchema) -> Iterator[bytes]:
     try:
         yield from read(path, schema)
     except (OSError, pa.ArrowException, csv.Error, UnicodeDecodeError) as error:
-        said = " ".join(str(error).split())[:200]
-        raise InputInvalid(f"{path} cannot be read: {said}") from error
+        raise InputInvalid(f"{path} cannot be read: {fault_of_file(error)[:200]}") from error
 
 
 def digest_of(path: Path) -> str:
