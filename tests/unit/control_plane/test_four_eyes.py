@@ -7,7 +7,7 @@ import sqlite3
 
 import pytest
 
-from fraud_ops.control_plane.domain.errors import RequestRefused
+from fraud_ops.control_plane.domain.errors import RefusalCause, RequestRefused
 from fraud_ops.control_plane.domain.lifecycle import StateName
 from fraud_ops.control_plane.domain.list_models import ListInput, StoredList
 from fraud_ops.control_plane.domain.read_models import Approval
@@ -52,6 +52,7 @@ def refuse(service: ControlService, who: Actor, requested: Approval) -> None:
     with pytest.raises(RequestRefused, match="second person") as refused:
         approve(service, who, requested)
     assert refused.value.forbidden
+    assert refused.value.cause is RefusalCause.SECOND_PERSON
 
 
 def test_a_later_edit_by_another_user_does_not_hide_a_contributor(service: ControlService) -> None:

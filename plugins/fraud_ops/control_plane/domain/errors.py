@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
+
 from fraud_rules.errors import FraudError, RuleRejected
 
 __all__ = [
     "AuditBroken", "Conflict", "ControlPlaneError", "Drifted", "Invalid", "LeadershipLost", "LimitReached",
-    "NotFound", "RequestRefused", "StoreBusy", "Unavailable",
+    "NotFound", "RefusalCause", "RequestRefused", "StoreBusy", "Unavailable",
 ]  # fmt: skip
 
 
@@ -35,17 +37,25 @@ class Conflict(ControlPlaneError):
         self.revision = revision
 
 
+class RefusalCause(StrEnum):
+    """Why a user may not make a change although the role allows it. The value is the slug of the problem."""
+
+    SECOND_PERSON = "second-person"
+    NOT_THE_AUTHOR = "not-the-author"
+
+
 class RequestRefused(ControlPlaneError):
     """The role is too low, or the state of a rule, list or case does not allow the change.
 
-    `forbidden` is True if the role is too low.
+    `forbidden` is True if this user may not do it: because the role is too low, or for the `cause`.
     """
 
     exit_code = 36
 
-    def __init__(self, message: str, *, forbidden: bool = False) -> None:
+    def __init__(self, message: str, *, forbidden: bool = False, cause: RefusalCause | None = None) -> None:
         super().__init__(message)
         self.forbidden = forbidden
+        self.cause = cause
 
 
 class LimitReached(RequestRefused):

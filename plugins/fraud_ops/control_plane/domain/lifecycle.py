@@ -12,7 +12,7 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Final
 
-from fraud_ops.control_plane.domain.errors import RequestRefused
+from fraud_ops.control_plane.domain.errors import RefusalCause, RequestRefused
 from fraud_ops.control_plane.domain.roles import LEAST_ROLE, Actor, Permission, Role
 
 __all__ = [
@@ -127,7 +127,9 @@ def check_decision(who: Actor, requested_by: str, contributors: Collection[str],
         part = "requested the change"
         if who.user != requested_by:
             part = "changed the rule, or a list that it names, since the last approval"
-        raise RequestRefused(f"a second person must decide, because you {part}", forbidden=True)
+        raise RequestRefused(
+            f"a second person must decide, because you {part}", forbidden=True, cause=RefusalCause.SECOND_PERSON
+        )
 
 
 def is_second_person(user: str, requested_by: str, contributors: Collection[str]) -> bool:

@@ -9,7 +9,14 @@ from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
-from fraud_ops.control_plane.domain.errors import Conflict, LimitReached, NotFound, RequestRefused, Unavailable
+from fraud_ops.control_plane.domain.errors import (
+    Conflict,
+    LimitReached,
+    NotFound,
+    RefusalCause,
+    RequestRefused,
+    Unavailable,
+)
 from fraud_ops.control_plane.domain.read_models import ProblemReason
 from fraud_ops.control_plane.web.answer import encode
 from fraud_ops.control_plane.web.schemas.base import Problem
@@ -23,7 +30,11 @@ TYPES = "/fraud/control/problems/"
 _log = logging.getLogger(__name__)
 _RETRY = {"Retry-After": "2"}
 _SHOWN_REASONS = 100
-_TITLES_BY_SLUG = {"cross-origin": "Request of another site"}
+_TITLES_BY_SLUG = {
+    "cross-origin": "Request of another site",
+    RefusalCause.SECOND_PERSON: "A second person must decide",
+    RefusalCause.NOT_THE_AUTHOR: "Only the author and admins may change this",
+}
 _TITLES = {
     400: ("malformed", "Malformed request"),
     401: ("not-logged-in", "Log in first"),
@@ -90,7 +101,7 @@ async def _ours(request: Request, error: Exception) -> Response:
         case LimitReached():
             return problem(429, str(error))
         case RequestRefused():
-            return problem(403 if error.forbidden else 409, str(error))
+            return problem(403 if error.forbidden else 409, str(error), slug=error.cause)
         case InputInvalid():
             return problem(422, str(error))
         case Unavailable() | BrokerUnavailable() | ArchiveUnreachable():

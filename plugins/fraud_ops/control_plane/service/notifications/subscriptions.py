@@ -9,7 +9,7 @@ import msgspec
 from sqlalchemy import delete, func, select
 from sqlalchemy.orm import Session
 
-from fraud_ops.control_plane.domain.errors import LimitReached, NotFound, RequestRefused
+from fraud_ops.control_plane.domain.errors import LimitReached, NotFound, RefusalCause, RequestRefused
 from fraud_ops.control_plane.domain.notification_models import (
     Delivery,
     DeliveryState,
@@ -173,7 +173,11 @@ def _own(work: UnitOfWork, actor: Actor, subscription_id: int) -> SubscriptionRo
     if row is None:
         raise NotFound(f"subscription {subscription_id} does not exist")
     if row.author != actor.user and not actor.role.includes(Role.ADMIN):
-        raise RequestRefused(f"only {row.author!a} and admins may change this subscription", forbidden=True)
+        raise RequestRefused(
+            f"only {row.author!a} and admins may change this subscription",
+            forbidden=True,
+            cause=RefusalCause.NOT_THE_AUTHOR,
+        )
     return row
 
 
