@@ -42,8 +42,6 @@ USER = "admin"
 _GRACE_S = 15.0
 _POLL_S = 0.1
 _REQUEST_S = 2.0
-_DATABASE_WAIT_S = 60
-"""How long a component waits until another one has written."""
 
 
 class Component(StrEnum):
@@ -114,7 +112,7 @@ class AirflowSite:
             ),
             "CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(self.home / "passwords.json"),
             "CORE__FERNET_KEY": self.secret("fernet", urlsafe_b64encode(secrets.token_bytes(32)).decode()),
-            "DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{self.home / 'airflow.db'}?timeout={_DATABASE_WAIT_S}",
+            "DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{self.home / 'airflow.db'}",
             "API__HOST": HOST,
             "API__PORT": str(self.port),
             "API__BASE_URL": self.url,
