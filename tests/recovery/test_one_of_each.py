@@ -51,7 +51,7 @@ class Story(Site):
         """Take over from a suspended detector, which wakes while the other detector works."""
         zombie = self.start()
         self.await_batches(3)
-        zombie.signal_all(signal.SIGSTOP)
+        zombie.suspend()
         self.start().wait_ready()
         self.await_batches(2)
         zombie.signal_all(signal.SIGCONT)

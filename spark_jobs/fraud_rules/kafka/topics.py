@@ -212,6 +212,8 @@ def _differences(topic: Topic, observed: ExistingTopic) -> Iterator[SettingDiffe
 
 def _refusal(name: str, actual: str, declared: str) -> str:
     if name in {"retention.ms", "retention.bytes"}:
+        if not actual:
+            return "the broker does not show its value yet: repeat the command"
         shorter = _amount(declared) < _amount(actual)
         return "would delete records" if shorter else ""
     if (name, declared) == ("message.timestamp.type", "LogAppendTime"):

@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -129,6 +129,21 @@ class RunningDetector:
         """Send a signal to every process of the detector: driver, JVM, Python workers."""
         send_signal(self.members(), number)
 
+    def suspend(self) -> None:
+        """Suspend every process of the detector, at a moment at which no worker holds the lock of a view.
+
+        A suspended process keeps its locks, and another detector of this host waits for them.
+        """
+
+        def is_suspended() -> bool:
+            self.signal_all(signal.SIGSTOP)
+            if not _lock_files(self.python_workers()):
+                return True
+            self.signal_all(signal.SIGCONT)
+            return False
+
+        until(is_suspended, "the detector is suspended between two evaluations", every_s=0.003)
+
     def kill(self) -> None:
         """Kill every process of the detector, and wait until all are gone."""
         kill_session(self.process)
@@ -181,6 +196,13 @@ def kill_session(leader: subprocess.Popen[bytes]) -> None:
 
     until(is_gone, "every process of the detector is gone")
     leader.wait()
+
+
+def _lock_files(processes: Iterable[psutil.Process]) -> bool:
+    """Whether one of these processes holds a lock on a file."""
+    pids = {process.pid for process in processes}
+    locks = [line.split() for line in Path("/proc/locks").read_text(encoding="ascii").splitlines()]
+    return any(int(words[4]) in pids for words in locks if words[1] == "FLOCK")
 
 
 def _name(process: psutil.Process) -> str:

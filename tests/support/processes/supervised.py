@@ -181,10 +181,20 @@ class Api:
         self._client.headers["Authorization"] = f"Bearer {answer.json()['access_token']}"
 
     def call(self, method: str, path: str, **body: Any) -> Any:
-        """Send one request and return the decoded answer."""
-        answer = self._client.request(method, f"/api/v2/{path}", json=body or None)
+        """Send one request and return the decoded answer.
+
+        A request that Airflow's audit log records is repeated if the log cannot be written. The log waits for SQLite in
+        the event loop, and another request that writes at this moment needs the event loop for its commit.
+        """
+        answer = until(lambda: self._answer(method, path, body), f"Airflow's audit log has {method} {path}")
         assert answer.is_success, f"{method} {path}: {answer.status_code} {answer.text[:500]}"
         return answer.json() if answer.content else None
+
+    def _answer(self, method: str, path: str, body: dict[str, Any]) -> httpx.Response | None:
+        """The answer to one request; None if Airflow could not write its database."""
+        answer = self._client.request(method, f"/api/v2/{path}", json=body or None)
+        is_locked = answer.status_code == httpx.codes.INTERNAL_SERVER_ERROR and "Database error" in answer.text
+        return None if is_locked else answer
 
     def newest_run(self, dag_id: str) -> dict[str, Any]:
         """The run that started last."""

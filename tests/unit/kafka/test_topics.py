@@ -85,6 +85,8 @@ def test_a_wrong_declaration_is_refused(text: str, said: str, tmp_path: Path) ->
         (replace(ALERTS, partitions=1), as_is(ALERTS), StepKind.REFUSE),
         (replace(ALERTS, cleanup=Cleanup.COMPACT), as_is(ALERTS), StepKind.REFUSE),
         (replace(ALERTS, timestamp=Timestamp.CREATE), as_is(ALERTS), StepKind.REFUSE),
+        # a broker that does not show the settings of a new topic yet
+        (ALERTS, ExistingTopic("alerts", 2, {}), StepKind.REFUSE),
     ],
 )
 def test_plan(declared: Topic, observed: ExistingTopic | None, kind: StepKind) -> None:
