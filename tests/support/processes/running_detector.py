@@ -137,7 +137,7 @@ class RunningDetector:
 
         def is_suspended() -> bool:
             self.signal_all(signal.SIGSTOP)
-            if not _lock_files(self.python_workers()):
+            if not _hold_locks(self.python_workers()):
                 return True
             self.signal_all(signal.SIGCONT)
             return False
@@ -198,7 +198,7 @@ def kill_session(leader: subprocess.Popen[bytes]) -> None:
     leader.wait()
 
 
-def _lock_files(processes: Iterable[psutil.Process]) -> bool:
+def _hold_locks(processes: Iterable[psutil.Process]) -> bool:
     """Whether one of these processes holds a lock on a file."""
     pids = {process.pid for process in processes}
     locks = [line.split() for line in Path("/proc/locks").read_text(encoding="ascii").splitlines()]

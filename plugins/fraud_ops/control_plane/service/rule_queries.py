@@ -28,6 +28,7 @@ from fraud_rules.codec.rules.export import RuleFormat, export_documents
 from fraud_rules.codec.rules.sentence import rule_sentence
 from fraud_rules.engine.cpu_cost import estimate_cpu_ns
 from fraud_rules.errors import InputInvalid, Reason
+from fraud_rules.model.rule import Rule
 
 __all__ = [
     "approvals",
@@ -92,7 +93,7 @@ def forms(reader: RuleReader, document: str) -> tuple[str, str | None, str]:
     return (
         export_documents([members], RuleFormat.YAML),
         line,
-        _words(reader, document),
+        _words(reader, rule),
     )
 
 
@@ -139,7 +140,8 @@ def approvals(
     found = session.scalars(select(ApprovalRow).where(*wanted).order_by(ApprovalRow.id.desc()).limit(limit + 1)).all()
     shown = found[:limit]
     items = tuple(
-        Approval.model_validate(row).model_copy(update={"says": _words(reader, row.document)}) for row in shown
+        Approval.model_validate(row).model_copy(update={"says": _words(reader, reader.read_stored(row.document))})
+        for row in shown
     )
     return Page(items, str(shown[-1].id) if len(found) > limit else None)
 
@@ -163,9 +165,8 @@ def _of_revision(session: Session, rule_id: int, revision: int) -> Document:
     return {**document_of(found.document), "ruleState": found.state}
 
 
-def _words(reader: RuleReader, document: str) -> str:
-    """The rule in words; empty if the document is no rule."""
-    rule = reader.read_stored(document)
+def _words(reader: RuleReader, rule: Rule | None) -> str:
+    """The rule in words; empty if there is none."""
     return "" if rule is None else rule_sentence(rule, reader.schema)
 
 
