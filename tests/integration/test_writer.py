@@ -18,7 +18,6 @@ from fraud_rules.logs.rule_log import check_rule_log
 from tests.support.kafka.own_topics import OwnTopics
 from tests.support.kafka.records import produce, read_all
 from tests.support.kafka.timed_topics import date_by_producer
-from tests.support.waiting import until
 
 
 def values(topics: OwnTopics, topic: str) -> list[bytes | None]:
@@ -140,19 +139,11 @@ def test_topics_have_ids_and_a_missing_topic_is_named(topics: OwnTopics) -> None
 def test_topics_that_cause_wrong_results_are_named_with_the_command(topics: OwnTopics) -> None:
     check_topics(topics.kafka, topics.names)
     transactions = topics.names.transactions
-    date_by_producer(topics.bootstrap, transactions)
+    date_by_producer(topics, transactions)
     declared = [topic for topic in topics.declared if topic.name == transactions]
-
-    def faults() -> str:
-        try:
-            check_topics(topics.kafka, topics.names)
-        except TopicUnsuitable as error:
-            return str(error)
-        return ""
-
-    found = until(faults, "the broker shows the change")
-    assert found.startswith(f"{transactions} has message.timestamp.type=CreateTime")
-    assert "fraud topics apply" in found
+    with pytest.raises(TopicUnsuitable, match="fraud topics apply") as found:
+        check_topics(topics.kafka, topics.names)
+    assert str(found.value).startswith(f"{transactions} has message.timestamp.type=CreateTime")
     topic_admin.apply(topics.kafka, declared)
     check_topics(topics.kafka, topics.names)
 

@@ -118,7 +118,7 @@ def test_a_missing_master_is_refused(world: World) -> None:
 
 def test_a_topic_with_producer_timestamps_is_refused(world: World) -> None:
     name, before = world.topics.names.transactions, world.kept()
-    date_by_producer(world.topics.bootstrap, name)
+    date_by_producer(world.topics, name)
     verdict = world.refused()
     assert (verdict.health, verdict.error) == (Health.REFUSED, "TopicUnsuitable"), verdict
     assert f"{name} has message.timestamp.type=CreateTime" in str(verdict)

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from kafka.admin import ConfigResource, ConfigResourceType, KafkaAdminClient
-from kafka.errors import KafkaError, NoError, TopicAlreadyExistsError, for_code
+from kafka import TopicPartition
+from kafka.admin import ConfigResource, ConfigResourceType, KafkaAdminClient, OffsetSpec
+from kafka.errors import KafkaError, NoError, TopicAlreadyExistsError, UnknownTopicOrPartitionError, for_code
 
 from fraud_rules.errors import BrokerUnavailable, ConfigError
 from fraud_rules.kafka.connection import KafkaConnection
@@ -163,6 +164,7 @@ def apply(kafka: KafkaConnection, topics: Sequence[Topic]) -> tuple[TopicStep, .
                 _change(client, step)
         client.wait_for_topics([topic.name for topic in topics], timeout_ms=_TIMEOUT_MS)
         _await_seen(client, topics)
+        _await_readable(client, topics)
     return steps
 
 
@@ -179,6 +181,27 @@ def _await_seen(client: KafkaAdminClient, topics: Sequence[Topic]) -> None:
         return BrokerUnavailable(f"the brokers do not show the changes to {', '.join(behind)}")
 
     wait_for(are_shown, within_s=_TIMEOUT_MS / 1_000, every_s=_POLL_S, late=late)
+
+
+def _await_readable(client: KafkaAdminClient, topics: Sequence[Topic]) -> None:
+    """Wait until a leader answers for each partition. It creates the log of a partition after the metadata show it."""
+    ends = {
+        TopicPartition(topic.name, number): OffsetSpec.LATEST for topic in topics for number in range(topic.partitions)
+    }
+    faults: list[str] = []
+
+    def are_readable() -> bool:
+        try:
+            client.list_partition_offsets(ends, timeout_ms=_TIMEOUT_MS)
+        except UnknownTopicOrPartitionError as error:
+            faults[:] = [str(error)]
+            return False
+        return True
+
+    def late() -> BrokerUnavailable:
+        return BrokerUnavailable(f"a partition that was created cannot be read yet: {faults[0]}")
+
+    wait_for(are_readable, within_s=_TIMEOUT_MS / 1_000, every_s=_POLL_S, late=late)
 
 
 def delete(kafka: KafkaConnection, topics: Sequence[Topic]) -> None:

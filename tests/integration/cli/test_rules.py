@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -170,7 +173,14 @@ def test_the_text_form_refuses_rules_that_it_cannot_express(topics: OwnTopics, t
 
 def test_a_control_asks_before_it_clears(topics: OwnTopics) -> None:
     env = environment(topics)
-    assert fraud("rules", "control", "CLEAR_STATE_ALL", env=env, stdin="n\n").exit_code == 1
+    person, terminal = os.openpty()
+    os.write(person, b"n\n")
+    command = [sys.executable, "-m", "fraud_rules.cli", "rules", "control", "CLEAR_STATE_ALL"]
+    asked = subprocess.run(command, env={**os.environ, **env}, stdin=terminal, capture_output=True, check=False)
+    os.close(terminal)
+    os.close(person)
+    assert asked.returncode == 1, asked
+    assert b"CLEAR_STATE_ALL cannot be undone. Write it?" in asked.stdout + asked.stderr
     assert read_all(topics.bootstrap, topics.names.rules) == []
     assert fraud("rules", "control", "CLEAR_STATE_ALL", "--yes", env=env).exit_code == 0
     assert fraud("rules", "control", "EXPORT_RULES_CURRENT", env=env).exit_code == 0

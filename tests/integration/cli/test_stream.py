@@ -169,7 +169,7 @@ def test_status_of_a_dead_detector_shows_the_time_of_its_end_and_the_waiting_pay
     topics: OwnTopics, tmp_path: Path
 ) -> None:
     env = environment(topics)
-    date_by_producer(topics.bootstrap, topics.names.detector_progress)
+    date_by_producer(topics, topics.names.detector_progress)
     since_ms = clock.now_ms() - 900_000
     timed = {"batchId": 0, "rows": 4, "pinMs": 5, "evaluateMs": 150, "writeMs": 20, "p50Ms": 102_107, "p99Ms": 130_000}
     last = progress(topics, 1, {"0": 4}, 1, rows=4, lag=0, previous=timed, lateTransactions=1)

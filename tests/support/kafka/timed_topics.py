@@ -34,7 +34,7 @@ Headers = Sequence[tuple[str, bytes]]
 def timed_topics(broker: Broker, project: Project) -> OwnTopics:
     """Create all declared topics under a unique prefix, with producer timestamps for transactions and rules.
 
-    `rules-cdc` has producer timestamps too: `_date_logs` uses it to see that a change is in effect.
+    `rules-cdc` has producer timestamps too: `_date` uses it to see that a change is in effect.
     """
     prefix = f"c{uuid.uuid4().hex[:8]}-"
     names = TopicNames(**{field.name: prefix + str(field.default) for field in dataclasses.fields(TopicNames)})
@@ -107,13 +107,17 @@ def detector_has_started(topics: OwnTopics) -> None:
 
 
 def _date_logs(topics: OwnTopics, clock: str) -> None:
-    """Change the timestamp type of the two logs and return once the change is in effect.
+    _date(topics, (topics.names.rules, topics.names.transactions), clock)
+
+
+def _date(topics: OwnTopics, names: Sequence[str], clock: str) -> None:
+    """Change the timestamp type of topics and return once the change is in effect.
 
     A broker applies batches of changes in turn, but the changes of one batch in any order. Therefore the probe topic
-    changes twice: the logs have changed once it shows a change that was requested after its earlier one was visible.
+    changes twice: the topics have changed once it shows a change that was requested after its earlier one was visible.
     """
     probe = topics.names.rules_cdc
-    for name in (topics.names.rules, topics.names.transactions):
+    for name in names:
         _date_by(topics.bootstrap, name, clock)
     (other,) = _KINDS.keys() - {clock}
     for shown in (clock, other, clock):
@@ -130,9 +134,9 @@ def _has_kind(bootstrap: str, topic: str, kind: int) -> bool:
     return kinds[0] == kind
 
 
-def date_by_producer(bootstrap: str, topic: str) -> None:
-    """Use the producer's timestamps as the append times of a topic."""
-    _date_by(bootstrap, topic, "CreateTime")
+def date_by_producer(topics: OwnTopics, name: str) -> None:
+    """Use the producer's timestamps as the append times of a topic from now on."""
+    _date(topics, (name,), "CreateTime")
 
 
 def _date_by(bootstrap: str, topic: str, clock: str) -> None:
