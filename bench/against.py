@@ -57,7 +57,9 @@ class Revision:
 
     def _run(self, *command: str) -> None:
         print(f"{self.name} ({self.commit[:12]}): {' '.join(command)}", flush=True)
-        environment = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV")}
+        environment = {name: value for name, value in os.environ.items() if name != "VIRTUAL_ENV"}
+        # An older revision may expect the folder in PYTHONPATH.
+        environment["PYTHONPATH"] = os.pathsep.join(str(self.folder / name) for name in ("plugins", "spark_jobs"))
         if (self.folder / ".tools" / "java" / "bin" / "java").exists():
             environment["JAVA_HOME"] = str(self.folder / ".tools" / "java")
         code = subprocess.run(command, cwd=self.folder, env=environment, check=False).returncode
