@@ -132,8 +132,19 @@ def test_a_record_of_another_program_keeps_the_contributors(scene: Scene, servic
     log.publish()
     log.write(ruleId=1, ruleState="SHADOW", limit=1)
     log.apply_record()
-    assert service.rule(1).author == "cli"
+    assert service.rule(1).author == "log:cli"
     refuse(service, PAT, request(service, ANN))
+
+
+def test_a_source_in_the_log_is_no_user(scene: Scene, service: ControlService) -> None:
+    """A record cannot make a user a contributor, and so exclude an approver, nor the author of a change."""
+    log = MemoryLog(scene)
+    log.publish()
+    log.write(ruleId=1, ruleState="SHADOW", limit=1, source="pat")
+    log.apply_record()
+    assert service.rule(1).author == "log:pat"
+    approve(service, PAT, request(service, ANN))
+    assert service.rule(1).row.state is ACTIVE
 
 
 def test_a_rollback_to_force_needs_the_right_to_force(service: ControlService) -> None:

@@ -51,8 +51,8 @@ def test_rules_of_others_become_revisions(scene: Scene, log: MemoryLog) -> None:
     assert (detail.row.state, detail.row.revision, detail.row.source) == (StateName.ACTIVE, 2, "cli")
     assert (detail.row.log_version, detail.row.published) == (2, True)
     assert [(each.source, each.log_version, each.author) for each in scene.service.revisions(1).items] == [
-        ("cli", 2, "cli"),
-        ("seed", 0, "seed"),
+        ("cli", 2, "log:cli"),
+        ("seed", 0, "log:seed"),
     ]
     assert scene.service.rule(2).row.source == "somebody"
     log.write(ruleId=1, ruleState="DELETE")
@@ -60,6 +60,37 @@ def test_rules_of_others_become_revisions(scene: Scene, log: MemoryLog) -> None:
     assert scene.service.rule(1).row.state is StateName.DELETE
     in_step(scene, log)
     assert scene.service.verify_audit().whole
+
+
+def test_no_record_of_another_writer_names_a_user(scene: Scene, log: MemoryLog) -> None:
+    """Whoever can write to the rule log writes any `source`. No name of a user comes from it."""
+    scene.service.create(ANN, wanted(ruleId=9))
+    scene.service.change_state(ANN, 9, 1, StateName.SHADOW)
+    ours = len(scene.service.audit_rows().items)
+    log.publish()
+    log.apply_record()
+    log.write(ruleId=1, ruleState="ACTIVE", source="ann")
+    log.write(ruleId=1, ruleState="DELETE", source="ann")
+    log.write(ruleState="CONTROL", controlType="EXPORT_RULES_CURRENT", source="ann")
+    log.append(b'{"listName": "mules", "listOperation": "SET", "listType": "long", "values": [1], "source": "ann"}')
+    log.append(b'{"listName": "mules", "listOperation": "DELETE", "source": "ann"}')
+    log.write(ruleId=2, ruleState="ACTIVE", source="ann")
+    log.write(ruleState="CONTROL", controlType="DELETE_RULES_ALL", source="ann")
+    scene.service.edit(ANN, 9, 2, wanted(ruleId=9, limit=77))
+    log.write(ruleId=9, ruleState="ACTIVE", source="ann")
+    log.publish()
+    log.write(ruleState="CONTROL", controlType="CLEAR_STATE_ALL", source="Ann " * 1_000)
+    log.apply_record()
+    rows = [row for row in reversed(scene.service.audit_rows().items) if row.who != "ann"]
+    assert len(scene.service.audit_rows().items) - len(rows) == ours + 1
+    assert [(row.who, row.action) for row in rows] == [
+        ("log:ann", "log.rule"), ("log:ann", "log.delete"), ("log:ann", "log.control"), ("log:ann", "log.list_set"),
+        ("log:ann", "log.list_delete"), ("log:ann", "log.rule"), ("log:ann", "log.control"),
+        ("log:ann", "rule.delete_all"), ("log:ann", "log.overtaken"), ("log:somebody", "log.control"),
+    ]  # fmt: skip
+    authors = {each.author for rule_id in (1, 2) for each in scene.service.revisions(rule_id).items}
+    assert authors == {"log:ann"}
+    assert {each.author for each in scene.service.lists.revisions("mules").items} == {"log:ann"}
 
 
 def test_our_records_are_acknowledged_and_not_applied_again(scene: Scene, log: MemoryLog) -> None:

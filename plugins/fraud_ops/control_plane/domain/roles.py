@@ -10,7 +10,9 @@ from typing import Final
 
 from fraud_ops.control_plane.domain.errors import RequestRefused
 
-__all__ = ["LEAST_ROLE", "Actor", "Permission", "Role", "granted", "require"]
+__all__ = ["LEAST_ROLE", "Actor", "Permission", "Role", "granted", "is_log_author", "log_author", "require"]
+
+_LOG: Final = "log:"
 
 
 class Role(StrEnum):
@@ -89,6 +91,16 @@ class Actor:
 
     user: str
     role: Role
+
+
+def log_author(source: str) -> str:
+    """The author of a record that another program wrote to the rule log. No user with a role has such a name."""
+    return f"{_LOG}{source}"
+
+
+def is_log_author(name: str) -> bool:
+    """Whether a name stands for a writer of the rule log, and so for no user."""
+    return name.startswith(_LOG)
 
 
 def granted(role: Role | None) -> tuple[Permission, ...]:

@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 
 from fraud_ops.control_plane.domain.errors import Invalid, NotFound, RequestRefused
 from fraud_ops.control_plane.domain.read_models import Binding
-from fraud_ops.control_plane.domain.roles import Actor, Permission, Role, require
+from fraud_ops.control_plane.domain.roles import Actor, Permission, Role, is_log_author, require
 from fraud_ops.control_plane.service.audit import AuditRecord
 from fraud_ops.control_plane.service.changes import UnitOfWork
 from fraud_ops.control_plane.settings import ControlPlaneSettings
@@ -26,13 +26,18 @@ _MAX_BINDINGS: Final = 10_000
 
 
 def check_user(user: str) -> None:
-    """Raise Invalid for a name that could span several lines, or that the database cannot store."""
+    """Raise Invalid for a name that could span several lines, that the database cannot store, or of a writer of the
+    rule log."""
     if not _USER.fullmatch(user) or is_unprintable(user):
         raise Invalid([Reason("user", "must be a name of 1 to 256 characters on one line")])
+    if is_log_author(user):
+        raise Invalid([Reason("user", "must not begin with log:, which marks the writers of the rule log")])
 
 
 def role_of(session: Session, settings: ControlPlaneSettings, user: str) -> Role | None:
-    """Read a user's role; None for a user without a role."""
+    """Read a user's role; None for a user without a role, or with the name of a writer of the rule log."""
+    if is_log_author(user):
+        return None
     row = session.get(BindingRow, user) if _USER.fullmatch(user) and not is_unprintable(user) else None
     if row is None:
         return settings.bindings.get(user)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from fraud_ops.control_plane.domain.roles import log_author
 from fraud_ops.control_plane.service.changes import UnitOfWork
 from fraud_ops.control_plane.service.lists.changes import NewListChange, save_list
 from fraud_ops.control_plane.service.lists.uses import uses_of_lists
@@ -35,8 +36,8 @@ def apply_foreign_list(work: UnitOfWork, entry: LogEntry, change: ListChange, so
         NewListChange(
             change=change,
             source=source,
-            who=source,
-            author=source,
+            who=log_author(source),
+            author=log_author(source),
             action=f"log.list_{change.operation.value.lower()}",
             log_version=entry.version,
             comment=_FROM_LOG,

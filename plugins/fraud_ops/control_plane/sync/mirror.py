@@ -3,7 +3,8 @@
 The rule log determines the rules in force. A record of another writer (`seed`, `cli`, another tool) becomes a revision,
 so that the store shows these rules. If a record of this store comes later in the log than that record, but was saved
 before the mirror read it, the record of this store stays in force. The revision of the other writer is then saved only
-in the history. A record that is not a valid change has no effect and becomes a row of the audit log.
+in the history. The `source` of a record proves nothing, so the author of its revision is `log:SOURCE`, the name of no
+user. A record that is not a valid change has no effect and becomes a row of the audit log.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from sqlalchemy import or_, select, update
 from fraud_ops.control_plane.domain.canonical import decoded, document_of
 from fraud_ops.control_plane.domain.lifecycle import StateName
 from fraud_ops.control_plane.domain.read_models import RuleChanged
+from fraud_ops.control_plane.domain.roles import log_author
 from fraud_ops.control_plane.service.audit import AuditRecord
 from fraud_ops.control_plane.service.changes import NewRevision, UnitOfWork, save
 from fraud_ops.control_plane.service.contributors import encode_contributors
@@ -26,6 +28,7 @@ from fraud_ops.control_plane.store.models import ListChangeRow, ListHead, Outbox
 from fraud_ops.control_plane.sync.list_mirror import apply_foreign_list
 from fraud_ops.control_plane.sync.topic_consumer import ConsumedTopic, TopicConsumer
 from fraud_rules.codec.rules.codec import encode_document, read_entry
+from fraud_rules.codec.rules.lists import SOURCE_NAME
 from fraud_rules.errors import RuleRejected
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.decoding import UNDECODABLE
@@ -125,8 +128,8 @@ def _apply_foreign_rule(work: UnitOfWork, entry: LogEntry, rule: Rule, source: s
         state=StateName(rule.state.value),
         document=encode_document(rule.document).decode(),
         source=source,
-        who=source,
-        author=source,
+        who=log_author(source),
+        author=log_author(source),
         action="log.rule",
         comment=_FROM_LOG,
         publish=False,
@@ -151,7 +154,7 @@ def _apply_foreign_deletion(work: UnitOfWork, entry: LogEntry, rule_id: int, sou
         state=StateName.DELETE,
         document=head.document,
         source=source,
-        who=source,
+        who=log_author(source),
         author=head.author,
         action="log.delete",
         comment=_FROM_LOG,
@@ -202,11 +205,10 @@ def _save_to_history(work: UnitOfWork, entry: LogEntry, head: RuleHead, new: New
 
 def _apply_foreign_control(work: UnitOfWork, entry: LogEntry, kind: ControlType, source: str) -> None:
     detail = {"logVersion": entry.version}
-    work.append_audit(AuditRecord(source, "log.control", kind.value, None, detail))
+    work.append_audit(AuditRecord(log_author(source), "log.control", kind.value, None, detail))
     if kind is ControlType.DELETE_RULES_ALL:
-        delete_all(
-            work, source, source, _FROM_LOG, log_version=entry.version, keep=_rules_changed_after(work, entry.version)
-        )
+        kept = _rules_changed_after(work, entry.version)
+        delete_all(work, log_author(source), source, _FROM_LOG, log_version=entry.version, keep=kept)
     work.changed.append(RuleChanged(None, None))
 
 
@@ -227,11 +229,11 @@ def _rules_changed_after(work: UnitOfWork, version: int) -> frozenset[int]:
 
 
 def _source_of(record: Record) -> str:
-    """The record's member `source`, which names the writer; `somebody` if it has no readable one."""
+    """The record's member `source`, which names the writer; `somebody` if it has no valid one."""
     value = (record.value or b"").strip()
     try:
         members = decoded(value) if value.startswith(b"{") else {}
     except UNDECODABLE:
         members = {}
     source = members.get("source")
-    return source if isinstance(source, str) and source.isascii() and source.isprintable() else _UNKNOWN_SOURCE
+    return source if isinstance(source, str) and SOURCE_NAME.fullmatch(source) else _UNKNOWN_SOURCE

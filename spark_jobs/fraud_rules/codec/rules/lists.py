@@ -19,17 +19,26 @@ from fraud_rules.model.long_table import LOWEST
 from fraud_rules.model.value_list import ListChange, ListOperation, ListType, ListValue
 from fraud_rules.runtime.safe_text import describe_value, is_unprintable, quote
 
-__all__ = ["LIST_NAME", "encode_list_records", "is_list_record", "list_key", "read_list_change", "value_fault"]
+__all__ = [
+    "LIST_NAME",
+    "SOURCE_NAME",
+    "encode_list_records",
+    "is_list_record",
+    "list_key",
+    "read_list_change",
+    "value_fault",
+]
 
 T = TypeVar("T")
 
 LIST_NAME: Final = r"[a-z][a-z0-9_-]{0,62}"
+SOURCE_NAME: Final = re.compile(r"[a-z][a-z0-9_-]{0,31}", re.ASCII)
+"""The form of the member `source` of rules and lists."""
 
 _MEMBERS: Final = ("listName", "listOperation", "listType", "values", "source")
 _RECORD_MARK: Final = re.compile(rb'"(?:listName|listOperation)"\s*:')
 _QUOTED_MEMBERS: Final = tuple(f'"{name}"'.encode() for name in _MEMBERS)
 _NAME: Final = re.compile(LIST_NAME, re.ASCII)
-_SOURCE: Final = re.compile(r"[a-z][a-z0-9_-]{0,31}", re.ASCII)
 _HIGHEST: Final = 2**63 - 1
 _MAX_VALUE_REASONS: Final = 20
 _RECORD_TARGET_BYTES: Final = 65_536  # of room that a record leaves below the limit for its other members
@@ -182,7 +191,7 @@ def _checked(decoded: DecodedObject, limits: RuleLimits) -> ListChange:
         reasons += _members_needed(operation, given if "listType" not in members else ListType.LONG, values)
     reasons += _value_reasons(values, value_type, limits)
     source = members.get("source")
-    if source is not None and not (isinstance(source, str) and _SOURCE.fullmatch(source)):
+    if source is not None and not (isinstance(source, str) and SOURCE_NAME.fullmatch(source)):
         reasons.append(Reason("source", "must be a short lower-case word such as seed, ui, cli or cdc"))
     if reasons or operation is None:
         readable = name if isinstance(name, str) and _NAME.fullmatch(name) else None

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import difflib
-import re
 from collections.abc import Collection, Iterable, Mapping
 from decimal import Decimal
 from typing import TypeVar
 
 from fraud_rules.codec.rules.filter import Predicate, parse_filter
 from fraud_rules.codec.rules.json import UnusableNumber
+from fraud_rules.codec.rules.lists import SOURCE_NAME
 from fraud_rules.codec.rules.numbers import MAX_RULE_ID, decimal_of, digits_of
 from fraud_rules.errors import Reason, RuleRejected
 from fraud_rules.model.decision import MAX_WEIGHT, weight_of
@@ -58,7 +58,6 @@ _FUNCTIONS = {function.value: function for function in AggregateFunction}
 _ACTIONS = {action.value: action for action in RuleAction}
 _COUNT_FIELDS = {"COUNT_FLINK": AggregateFunction.COUNT, "COUNT_WITH_RESET_FLINK": AggregateFunction.COUNT_WITH_RESET}
 _FUNCTIONS_OF_ONES = frozenset({AggregateFunction.AVG, AggregateFunction.MIN, AggregateFunction.MAX})
-_SOURCE = re.compile(r"[a-z][a-z0-9_-]{0,31}", re.ASCII)
 _MAX_REASONS = 50
 _MAX_SUGGESTIONS = 5
 
@@ -257,7 +256,7 @@ class MemberReader:
     def source(self) -> str | None:
         """`source`, the name of the tool that wrote the record."""
         text = self._text("source")
-        if text is not None and not _SOURCE.fullmatch(text):
+        if text is not None and not SOURCE_NAME.fullmatch(text):
             self.reject("source", f"must be a short lower-case word such as seed, ui, cli or cdc, not {quote(text)}")
         return text
 
