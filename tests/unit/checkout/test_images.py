@@ -18,6 +18,8 @@ import yaml
 from typer.main import get_command
 
 from fraud_demo.airflow import AirflowSite, Component
+from fraud_ops.control_plane.domain.roles import Role
+from fraud_ops.control_plane.settings import ControlPlaneSettings
 from fraud_rules.cli import app
 from fraud_rules.configuration.project import Project
 from fraud_rules.deploy.release import Release
@@ -195,6 +197,15 @@ def test_airflow_knows_its_users(compose: dict[str, Any], project: Project) -> N
     assert manager == "airflow.providers.fab.auth_manager.fab_auth_manager.FabAuthManager"
     groups = tomllib.loads((project.root / "pyproject.toml").read_text(encoding="utf-8"))["dependency-groups"]
     assert any(each.startswith("apache-airflow-providers-fab") for each in groups["server"])
+
+
+def test_only_the_named_admin_has_a_role(compose: dict[str, Any], project: Project) -> None:
+    """Neither the shipped settings nor the containers give a user like `admin` a role in the control plane."""
+    given = compose["services"]["airflow-api-server"]["environment"]
+    assert given["FRAUD_ADMIN_USER"].startswith("${FRAUD_ADMIN_USER:?")
+    filled = {"FRAUD_ADMIN_USER": "olga", "FRAUD_CONTROL_DATABASE": "sqlite:///control.db"}
+    assert ControlPlaneSettings.load(project, {**given, **filled}).bindings == {"olga": Role.ADMIN}
+    assert ControlPlaneSettings.load(project, {}).bindings == {}
 
 
 def test_the_connections_make_a_valid_release(compose: dict[str, Any]) -> None:
