@@ -27,7 +27,7 @@ class FileLock:
 
     def __init__(self, path: Path, mode: int = 0o666) -> None:
         """Open the file; create it with `mode`, less the umask, if it does not exist. Raises OSError."""
-        self._path = path
+        self.path = path
         self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, mode)
 
     def __enter__(self) -> Self:
@@ -56,7 +56,7 @@ class FileLock:
     def is_current(self) -> bool:
         """Whether the path still names this file. A lock on a file that was removed excludes no other process."""
         try:
-            return os.path.samestat(self._path.stat(), os.fstat(self._descriptor))
+            return os.path.samestat(self.path.stat(), os.fstat(self._descriptor))
         except FileNotFoundError:
             return False
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -20,10 +21,11 @@ from fraud_rules.engine.state.chunk_ages import MERGE_WIDTH
 from fraud_rules.engine.state.head import Head, decode_head
 from fraud_rules.engine.state.store import HeapViews, MappedViews
 from fraud_rules.engine.statelog import MemoryStateLog, StateVersion
-from fraud_rules.errors import StorageFull
+from fraud_rules.errors import Stalled, StorageFull
 from fraud_rules.model.limits import RuleLimits
 from fraud_rules.model.ruleset import RuleTimeline
 from fraud_rules.model.schema import Field, FieldType, TransactionSchema
+from fraud_rules.runtime.lock_wait import LockPatience
 from tests.support.small_disk import small_disk
 from tests.support.streams.packed import RULES, SCHEMA, SETTINGS, START_MS, blobs, comparable, run, timeline
 
@@ -48,6 +50,15 @@ def head_of(log: MemoryStateLog) -> Head:
 
 def test_two_workers_share_mapped_files(packed: list[bytes], answers: list[tuple[object, ...]], tmp_path: Path) -> None:
     assert run(packed, MemoryStateLog(), [MappedViews(tmp_path, SCHEMA), MappedViews(tmp_path, SCHEMA)]) == answers
+
+
+def test_a_wait_for_a_view_has_a_limit_and_names_view_and_holder(tmp_path: Path) -> None:
+    holder, other = MappedViews(tmp_path, SCHEMA), MappedViews(tmp_path, SCHEMA, LockPatience(0.0, 60.0, 0.1))
+    named = rf"process {os.getpid()} has held the view of key group 3"
+    with holder.hold(3), pytest.raises(Stalled, match=named), other.hold(3):
+        pass
+    with other.hold(3):
+        pass
 
 
 LONG_FILTERS = [

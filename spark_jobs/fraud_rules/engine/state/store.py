@@ -22,16 +22,16 @@ from fraud_rules.engine.state.chunk_ages import ChunkAges
 from fraud_rules.engine.state.grouping_state import GroupingState
 from fraud_rules.engine.state.head import Head
 from fraud_rules.engine.statelog import StateVersion
-from fraud_rules.errors import Stalled
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.runtime.file_lock import FileLock
+from fraud_rules.runtime.lock_wait import LockPatience, await_lock
 
 _VERSION, _DIGEST, _OPEN, _SHAPE = range(4)
 LAYOUT = 5
 """The version of the array layout. Increment it when arrays change their meaning: older views are then rebuilt."""
 
 _STATE_PREFIX = "cell-"
-_LOCK_WAIT_S = 1_800.0
+_PATIENCE = LockPatience()
 
 
 class KnownHead(NamedTuple):
@@ -152,7 +152,8 @@ class MappedViews:
     A row has a column for each field of the schema, so the views of another schema are useless and are removed.
     """
 
-    def __init__(self, folder: Path, schema: TransactionSchema) -> None:
+    def __init__(self, folder: Path, schema: TransactionSchema, patience: LockPatience = _PATIENCE) -> None:
+        self._patience = patience
         shape = hashlib.blake2b(repr(schema.fields).encode(), digest_size=6).hexdigest()
         self._folder = folder / f"layout-{LAYOUT}-{shape}"
         for other in folder.glob("layout-*"):
@@ -163,11 +164,10 @@ class MappedViews:
     @contextmanager
     def hold(self, key_group: int) -> Iterator[KeyGroupView]:
         """See `ViewStore`. The death of a process releases its lock. Its view is then still marked as changing, so the
-        next holder rebuilds it."""
+        next holder rebuilds it. Raises Stalled if the process that holds the lock is suspended or hangs."""
         folder = self._folder / f"key-group-{key_group}"
         with _open_lock(folder) as lock:
-            if not lock.acquire(_LOCK_WAIT_S):
-                raise _stalled(key_group, lock.holder())
+            await_lock(lock, f"the view of key group {key_group}", self._patience)
             view = self._views.get(key_group)
             if view is None:
                 stamp = MappedArrays(folder).open("stamp", np.int64, 4, 0)
@@ -183,7 +183,3 @@ def _open_lock(folder: Path) -> FileLock:
     except FileNotFoundError:
         folder.mkdir(parents=True, exist_ok=True)
         return FileLock(path, mode)
-
-
-def _stalled(key_group: int, pid: str) -> Stalled:
-    return Stalled(f"process {pid} has held the view of key group {key_group} for {_LOCK_WAIT_S:g} s: does it hang?")
