@@ -13,6 +13,7 @@ from fraud_rules.configuration.project import Project
 from fraud_rules.errors import ConfigError
 from fraud_rules.spark.session import SparkOptions, build_session, check_options
 from fraud_rules.spark.storage import DiskFolder
+from tests.support.processes.fraud_command import fraud
 
 
 @pytest.fixture(scope="module")
@@ -61,3 +62,10 @@ def test_an_object_store_is_refused_by_name(project: Project, place: str) -> Non
     for opened in (lambda: check_options(options), lambda: CheckpointHook(place)):
         with pytest.raises(ConfigError, match=rf"{place}.*all hosts mount"):
             opened()
+
+
+@pytest.mark.parametrize("command", ["detect", "rebuild"])
+def test_a_start_refuses_an_object_store_before_it_asks_kafka(command: str) -> None:
+    refused = fraud(command, "--bootstrap", "nowhere.invalid:9092", "--checkpoint", "s3a://bucket/checkpoint")
+    assert refused.exit_code == ConfigError.exit_code
+    assert "s3a://bucket/checkpoint: the checkpoint must be a folder that all hosts mount" in refused.err

@@ -246,6 +246,17 @@ def test_without_a_broker_the_files_of_the_checkpoint_are_checked_all_the_same(
         CheckCheckpointOperator(task_id="check").execute(Run().context)
 
 
+def test_the_check_refuses_a_checkpoint_in_an_object_store_by_name(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    unseen = DetectorObservation.failed(DETECTOR, 1, "no Kafka answers at kafka:9092")
+    monkeypatch.setattr(FraudDetectorHook, "observe", lambda self: unseen)
+    spark = {"conn_type": "spark", "host": "local[2,4]", "extra": {"checkpoint": "s3a://bucket/checkpoint"}}
+    monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", json.dumps(spark))
+    with pytest.raises(
+        AirflowFailException, match="ConfigError: s3a://bucket/checkpoint: the checkpoint must be a folder"
+    ):
+        CheckCheckpointOperator(task_id="check").execute(Run().context)
+
+
 def test_the_restore_drill_skips_a_new_detector(home: Path) -> None:
     with pytest.raises(AirflowSkipException, match="fewer than 10 batches"):
         RestoreDrillOperator(task_id="drill").execute(Run().context)

@@ -123,10 +123,10 @@ def _prepare(
     job: DetectorJob, stack: ExitStack, spark: SparkSession | None, work: WorkReport, report: Callable[[str], None]
 ) -> _Detector:
     topics, settings, options = job.settings.topics, job.settings, job.spark
+    _check_host(job)
     rules = stack.enter_context(TopicReader(job.kafka, topics.rules))
     check_rule_log(rules)
     check_topics(job.kafka, topics)
-    _check_host(job)
     session = _Session(options, stack, work, spark)
     folder = DiskFolder(options.checkpoint_path)
     stack.callback(folder.release)
