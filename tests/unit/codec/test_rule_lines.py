@@ -3,18 +3,53 @@
 from __future__ import annotations
 
 import json
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
 
 from fraud_rules.codec.rules.codec import parse_rule_document
-from fraud_rules.codec.rules.export import describe
+from fraud_rules.codec.rules.export import RuleFormat, describe, export_rules
+from fraud_rules.codec.rules.members import MEMBERS
 from fraud_rules.codec.rules.sentence import rule_sentence
+from fraud_rules.codec.rules.text import read_text_form
 from fraud_rules.configuration.project import Project
+from fraud_rules.errors import InputInvalid
 from fraud_rules.model.limits import RuleLimits
 from fraud_rules.model.rule import Rule
 from fraud_rules.model.schema import TransactionSchema
 
+LINE = "1,(active),(payeeId),,(paymentAmount),(SUM),(>),(50.30),(20)\n"
+WITH_MEMBER: dict[str, dict[str, object]] = {
+    "ruleId": {"ruleId": 2},
+    "ruleState": {"ruleState": "SHADOW"},
+    "groupingKeyNames": {"groupingKeyNames": ["beneficiaryId", "payeeId"]},
+    "unique": {"unique": ["beneficiaryId"], "aggregatorFunctionType": "COUNT_DISTINCT"},
+    "aggregateFieldName": {"aggregateFieldName": "COUNT_FLINK"},
+    "aggregatorFunctionType": {"aggregatorFunctionType": "MAX"},
+    "limitOperatorType": {"limitOperatorType": "="},
+    "limit": {"limit": Decimal("0.10")},
+    "windowMinutes": {"windowMinutes": 1_440},
+    "windowSeconds": {"windowSeconds": 90, "windowMinutes": None},
+    "controlType": {"controlType": None},
+    "cooldownSeconds": {"cooldownSeconds": 60},
+    "action": {"action": "RESTRICT"},
+    "disabled": {"disabled": False},
+    "filter": {"filter": "payeeId = 1"},
+    "when": {"when": "payeeId = 1"},
+    "baseline": {"baseline": {"windowMinutes": 60}},
+    "name": {"name": "Mules"},
+    "description": {"description": "Payments to mules"},
+    "severity": {"severity": "critical"},
+    "weight": {"weight": 100},
+    "owner": {"owner": "ann"},
+    "source": {"source": "seed"},
+    "force": {"force": True},
+    "warmUp": {"warmUp": True},
+    "approve": {"approve": True},
+}
+"""Each member of a rule, with the other members that it needs. A rule cannot have `controlType`."""
+EXPRESSED = {*list(WITH_MEMBER)[:9], "controlType"}
 CASES = json.loads((Path(__file__).parents[2] / "corpus" / "rule_lines.json").read_text())
 
 
@@ -27,3 +62,19 @@ def test_a_rule_in_one_line_and_in_words(case: dict[str, object], project: Proje
     assert isinstance(rule, Rule)
     assert describe(rule) == case["says"]
     assert rule_sentence(rule, schema) == case["words"]
+
+
+@pytest.mark.parametrize("member", MEMBERS)
+def test_the_text_form_expresses_a_member_or_refuses_it_by_name(member: str, project: Project) -> None:
+    schema = TransactionSchema.load(project.config / "schema.yaml")
+    document = read_text_form(LINE.strip()) | WITH_MEMBER[member]
+    rule = parse_rule_document(document, schema, RuleLimits())
+    assert isinstance(rule, Rule)
+    if member in EXPRESSED:
+        line = export_rules([rule], RuleFormat.TEXT)
+        assert parse_rule_document(read_text_form(line.strip()), schema, RuleLimits()) == rule
+    elif member == "source":
+        assert export_rules([rule], RuleFormat.TEXT) == LINE, "the tool that reads the file names the source"
+    else:
+        with pytest.raises(InputInvalid, match=f"rule 1 has {member}, which cannot be expressed in one line"):
+            export_rules([rule], RuleFormat.TEXT)

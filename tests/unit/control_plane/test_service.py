@@ -350,7 +350,7 @@ def test_when_and_baseline_are_compared_exported_and_imported(scene: Scene) -> N
         assert item.effect == "unchanged"
         (changed,) = scene.service.import_rules(ANN, text.replace("1440", "720"), form, dry_run=True).items
         assert changed.effect == "changed"
-    with pytest.raises(Invalid, match="when, baseline, weight, warmUp, which the text form cannot express"):
+    with pytest.raises(Invalid, match="when, baseline, weight, warmUp, which cannot be expressed in one line"):
         scene.service.export(RuleFormat.TEXT)
 
 

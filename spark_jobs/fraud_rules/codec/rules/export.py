@@ -10,6 +10,7 @@ import msgspec
 import yaml
 
 from fraud_rules.codec.rules.codec import encode_document
+from fraud_rules.codec.rules.members import MEMBERS
 from fraud_rules.errors import InputInvalid
 from fraud_rules.model.rule import Baseline, Operator, Rule
 
@@ -17,7 +18,9 @@ _TEXT_MEMBERS = (
     "ruleId", "ruleState", "groupingKeyNames", "unique", "aggregateFieldName", "aggregatorFunctionType",
     "limitOperatorType", "limit", "windowMinutes",
 )  # fmt: skip
-_NOT_IN_TEXT = ("windowSeconds", "cooldownSeconds", "action", "filter", "when", "baseline", "weight", "warmUp")
+_NOT_IN_TEXT = tuple(name for name in MEMBERS if name not in (*_TEXT_MEMBERS, "source"))
+"""All other members, so that the text form drops none. The tool that reads a file names the source."""
+
 _UNITS_MS = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1_000, "s"))
 
 
@@ -82,9 +85,8 @@ def duration(length_ms: int) -> str:
 def _text_line(document: Mapping[str, object]) -> str:
     lost = [name for name in _NOT_IN_TEXT if name in document]
     if lost:
-        raise InputInvalid(
-            f"rule {document['ruleId']} has {', '.join(lost)}, which the text form cannot express: export json or yaml"
-        )
+        has = f"rule {document['ruleId']} has {', '.join(lost)}"
+        raise InputInvalid(f"{has}, which cannot be expressed in one line: export json or yaml")
     return ",".join(_token(name, document.get(name)) for name in _TEXT_MEMBERS)
 
 
