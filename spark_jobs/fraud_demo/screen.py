@@ -194,6 +194,7 @@ def summary(verdict: RunVerdict, latencies_ms: Sequence[int]) -> Table:
         ("alerts", f"{verdict.alerts:,}, and {verdict.shadow_alerts:,} of shadow rules"),
         ("decisions", _outcomes(verdict.decisions)),
         ("planted frauds found", f"{verdict.found} of {verdict.planted}"),
+        ("fraud patterns found", ", ".join(verdict.patterns) or "-"),
         ("alerts about ordinary traffic", f"{verdict.others:,}"),
         ("latency p50 / p99", f"{_quantile(latencies_ms, 0.5)} / {_quantile(latencies_ms, 0.99)} ms"),
         ("quarantined", f"{verdict.quarantined:,}"),

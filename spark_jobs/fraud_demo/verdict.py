@@ -36,13 +36,14 @@ class SentTraffic:
 
 @dataclass(frozen=True, slots=True)
 class RunVerdict:
-    """The figures of a run, and its faults as sentences."""
+    """The figures of a run, and its faults as sentences. `patterns` are the fraud patterns of the found frauds."""
 
     transactions: int
     alerts: int
     shadow_alerts: int
     planted: int
     found: int
+    patterns: tuple[str, ...]
     others: int
     late: int
     quarantined: int
@@ -82,6 +83,7 @@ def check_run(published: PublishedOutputs, answer: Mapping[str, Sequence[Any]], 
         shadow_alerts=len(published.shadow_alerts),
         planted=len(wanted),
         found=len(wanted) - len(missed),
+        patterns=tuple(sorted({label.rpartition("-")[0] for label in wanted.difference(missed)})),
         others=others,
         late=len(published.late),
         quarantined=published.quarantined,

@@ -75,6 +75,7 @@ def test_a_run_is_right_if_its_outputs_equal_the_replay() -> None:
     verdict = check_run(published(HUGE, MULES, TESTED), answer(HUGE, MULES, TESTED), SentTraffic(1_000, PLANTED))
     assert verdict.right
     assert (verdict.planted, verdict.found, verdict.others, verdict.duplicates) == (2, 2, 1, 1)
+    assert verdict.patterns == ("huge-payment", "mule-fan-out")
 
 
 @pytest.mark.parametrize(
