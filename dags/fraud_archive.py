@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from airflow.sdk import DAG
+from airflow.sdk import DAG, CronTriggerTimetable
 
 from fraud_ops.dag_defaults import TAGS, deadline, defaults
 from fraud_ops.operators.archive_checks import ArchiveAheadOperator
@@ -23,7 +23,9 @@ with DAG(
     dag_id="fraud_archive",
     description="The logs as Parquet, transactions by event day",
     doc_md=DOC,
-    schedule=timedelta(hours=1),
+    # Not at the full hour: at ten past midnight, the previous day is complete. By default, the first run can be about a
+    # time before the installation.
+    schedule=CronTriggerTimetable("10 * * * *", timezone="UTC", run_immediately=timedelta(0)),
     catchup=False,
     max_active_runs=1,
     is_paused_upon_creation=False,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from airflow.sdk import DAG
+from airflow.sdk import DAG, CronTriggerTimetable
 
 from fraud_ops.dag_defaults import TAGS, deadline, defaults
 from fraud_ops.operators.checkpoint import CheckCheckpointOperator
@@ -27,7 +27,8 @@ with DAG(
     dag_id="fraud_checkpoint_health",
     description="Checks the checkpoint and the state without changing them",
     doc_md=DOC,
-    schedule=timedelta(minutes=5),
+    # A new installation has no checkpoint yet, so the first run need not be at once, beside the detector's start.
+    schedule=CronTriggerTimetable("*/5 * * * *", timezone="UTC", run_immediately=timedelta(0)),
     catchup=False,
     max_active_runs=1,
     is_paused_upon_creation=False,

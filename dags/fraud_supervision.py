@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from airflow.sdk import DAG
+from airflow.sdk import DAG, CronTriggerTimetable
 
 from fraud_ops.dag_defaults import TAGS, deadline, defaults
 from fraud_ops.operators.supervision import CheckSupervisionOperator
@@ -20,7 +20,8 @@ with DAG(
     dag_id="fraud_supervision",
     description="Raises an alarm when nothing supervises the detector",
     doc_md=DOC,
-    schedule=timedelta(minutes=2),
+    # A new installation has no detector yet, so the first run need not be at once, beside the detector's start.
+    schedule=CronTriggerTimetable("*/2 * * * *", timezone="UTC", run_immediately=timedelta(0)),
     catchup=False,
     max_active_runs=1,
     is_paused_upon_creation=False,

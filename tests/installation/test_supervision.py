@@ -37,7 +37,7 @@ OTHER_COMPONENTS = (Component.SCHEDULER, Component.DAG_PROCESSOR, Component.API_
 
 
 def test_the_dags_run_four_times_in_a_row(world: Supervised) -> None:
-    """The first run is the scheduled one. Seeding again changes nothing; each new supervisor adopts the detector."""
+    """Some also have a scheduled run. Seeding again changes nothing; each new supervisor adopts the detector."""
     before, driver = world.attempt().status, world.driver().pid
     runs = {dag_id: [world.api.trigger(dag_id) for _ in range(3)] for dag_id in QUICK}
     for _ in range(3):

@@ -104,6 +104,31 @@ def test_a_new_installation_has_missed_no_deadline(
     assert first is None or not of_logical_date or first.logical_date >= installed_at
 
 
+@pytest.mark.parametrize(
+    ("dag_id", "wait"),
+    [
+        ("fraud_detector", timedelta(0)),
+        ("fraud_seed_rules", timedelta(0)),
+        ("fraud_topics", timedelta(0)),
+        ("fraud_supervision", timedelta(seconds=40)),
+        ("fraud_checkpoint_health", timedelta(minutes=1, seconds=40)),
+        ("fraud_archive", timedelta(minutes=6, seconds=40)),
+    ],
+)
+def test_the_checks_and_the_archive_leave_the_start_to_the_detector(
+    bag: DagBag, dag_id: str, wait: timedelta, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A new installation runs at once only the DAGs that the first alert needs."""
+    installed_at = coerce_datetime(datetime(2026, 11, 23, 12, 3, 20, tzinfo=UTC))
+    for timetables in (trigger, interval):
+        monkeypatch.setattr(timetables, "utcnow", lambda: installed_at)
+    timetable = coerce_to_core_timetable(bag.dags[dag_id].timetable)
+    restriction = TimeRestriction(None, None, catchup=False)
+    first = timetable.next_dagrun_info(last_automated_data_interval=None, restriction=restriction)
+    assert first is not None
+    assert first.run_after - installed_at == wait
+
+
 @pytest.mark.parametrize("dag_id", sorted(DAGS))
 def test_every_task_ends_some_time(bag: DagBag, dag_id: str) -> None:
     """By its own timeout, by that of its deferral, or, where a person is asked, by that of the answer."""
