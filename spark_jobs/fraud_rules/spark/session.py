@@ -22,7 +22,6 @@ from fraud_rules.configuration.mounted_folder import mounted_folder
 from fraud_rules.errors import ConfigError
 from fraud_rules.spark.spark_home import spark_home
 
-_FIRST_HEAP_MIB = 240
 _LEAST_HEAP_MIB = 512
 """Spark refuses to start with less than 450 MiB, plus the reserve of its garbage collector."""
 
@@ -71,13 +70,6 @@ def check_options(options: SparkOptions) -> None:
     ours = [name for name in options.further if name.startswith(_STREAMING) or name in _WORKERS]
     if ours:
         raise ConfigError(f"{', '.join(ours)}: exactly-once results depend on these Spark settings, so do not set them")
-
-
-def _heap(driver_memory: str) -> tuple[str, ...]:
-    """The options of the JVM's initial heap. A batch leaves tens of megabytes of garbage and retains nothing, so a
-    large young generation needs few collections."""
-    heap = min(_FIRST_HEAP_MIB, _mebibytes(driver_memory))
-    return f"-Xms{heap}m", f"-Xmn{heap * 3 // 5}m"
 
 
 def _mebibytes(memory: str) -> int:
@@ -136,7 +128,7 @@ def _settings(options: SparkOptions, jars: list[Path]) -> dict[str, str]:
 def _placement(options: SparkOptions, jars: list[Path]) -> dict[str, str]:
     settings = {
         "spark.driver.memory": options.driver_memory,
-        "spark.driver.extraJavaOptions": " ".join([*_JVM, *_heap(options.driver_memory)]),
+        "spark.driver.extraJavaOptions": " ".join(_JVM),
         "spark.executor.extraJavaOptions": _EXIT_ON_OOM,
         # The batch size bounds the outputs. A limit here would fail the same batch forever.
         "spark.driver.maxResultSize": "0",
@@ -180,6 +172,9 @@ _JVM: Final = (
     # A batch runs much code once. The threads of the C2 compiler would use a core for minutes without a gain.
     "-XX:TieredStopAtLevel=1",
     "-XX:+UseSerialGC",
+    # A batch leaves tens of megabytes of garbage and retains nothing: a large young generation needs few collections.
+    "-Xms240m",
+    "-Xmn144m",
     # Spark applies regular expressions to the text of errors, which need a large stack.
     "-Xss4m",
     # With the default of 21 MB, loading classes causes four or five full collections per start, of up to a second each.
