@@ -77,8 +77,22 @@ def test_amounts_keep_their_digits(scene: Scene) -> None:
     assert detail.row.document["limit"] == Decimal("20.10")
     assert str(detail.row.document["limit"]) == "20.10"
     assert "limit: 20.10" in detail.yaml
-    assert detail.text == "1,(shadow),(payeeId&beneficiaryId),,(paymentAmount),(SUM),(>),(20.10),(20)"
+    assert detail.text == "1,,(payeeId&beneficiaryId),,(paymentAmount),(SUM),(>),(20.10),(20)"
     assert "a total amount of more than 20.10 EUR within 20 minutes" in detail.says
+
+
+def test_the_texts_of_a_draft_have_no_state_and_those_of_a_rule_in_the_log_have_it(scene: Scene) -> None:
+    scene.service.create(ANN, rule_input())
+    draft = scene.service.rule(1)
+    assert "ruleState" not in draft.yaml
+    assert draft.text is not None and draft.text.startswith("1,,(payeeId&beneficiaryId)")
+    assert scene.service.edit(ANN, 1, 1, RuleInput(text=draft.text)).row.state is StateName.DRAFT
+    checked = scene.service.validate(RuleInput(text=draft.text), 1)
+    assert (checked.valid, checked.text) == (True, draft.text)
+    scene.service.change_state(ANN, 1, scene.service.rule(1).row.revision, SHADOW)
+    shadow = scene.service.rule(1)
+    assert "ruleState: SHADOW" in shadow.yaml
+    assert shadow.text is not None and shadow.text.startswith("1,(shadow),(payeeId&beneficiaryId)")
 
 
 def test_a_change_of_an_outdated_revision_is_refused(scene: Scene) -> None:

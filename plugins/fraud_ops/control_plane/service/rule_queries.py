@@ -75,16 +75,21 @@ def detail(session: Session, reader: RuleReader, rule_id: int) -> RuleWithForms:
     """Read a rule. Raises NotFound."""
     head = head_of(session, rule_id)
     pending = _pending(session, [] if head.approval_id is None else [head.approval_id])
-    yaml, text, says = forms(reader, head.document)
+    yaml, text, says = forms(reader, head.document, StateName(head.state))
     row = _row(head, pending.get(head.approval_id or 0))
     rule = reader.read_stored(head.document)
     cpu_ns = None if rule is None else estimate_cpu_ns(rule)
     return RuleWithForms(row, yaml, text, says, head.author, transitions_from(StateName(head.state)), cpu_ns)
 
 
-def forms(reader: RuleReader, document: str) -> tuple[str, str | None, str]:
-    """Render a document as YAML, in the one-line form (None if that form cannot express it) and in words."""
+def forms(reader: RuleReader, document: str, state: StateName) -> tuple[str, str | None, str]:
+    """Render a document as YAML, in the one-line form (None if that form cannot express it) and in words.
+
+    The document of a draft says SHADOW, but a draft is in no state of the rule log, so its YAML and line have no state.
+    """
     members = document_of(document)
+    if not state.in_log:
+        members.pop("ruleState", None)
     rule = reader.read_stored(document)
     try:
         line = None if rule is None else export_documents([members], RuleFormat.TEXT).strip()

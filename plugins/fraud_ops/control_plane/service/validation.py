@@ -35,7 +35,7 @@ def validate(session: Session, reader: RuleReader, rule_input: RuleInput, rule_i
             valid=False, reasons=reasons, warnings=[], document=None, yaml=None, text=None, says=None, changes=[]
         )
     known = known or session.get(RuleHead, storable_id(rule.rule_id))
-    yaml, text, says = rule_queries.forms(reader, encode_rule(rule))
+    yaml, text, says = rule_queries.forms(reader, encode_rule(rule), managed.state)
     before: Document = {} if known is None else document_of(known.document)
     return Validation(
         valid=True,

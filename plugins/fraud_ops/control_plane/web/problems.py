@@ -21,6 +21,7 @@ from fraud_ops.control_plane.domain.read_models import ProblemReason
 from fraud_ops.control_plane.web.answer import encode
 from fraud_ops.control_plane.web.schemas.base import Problem
 from fraud_rules.errors import ArchiveUnreachable, BrokerUnavailable, FraudError, InputInvalid, RuleRejected
+from fraud_rules.runtime.value_faults import fault_text
 
 __all__ = ["TYPES", "WebError", "install", "problem", "reasons_shown"]
 
@@ -117,7 +118,7 @@ async def _malformed(_: Request, error: Exception) -> Response:
     unreadable = [fault for fault in faults if fault["type"] == "json_invalid"]
     if unreadable:
         return problem(400, f"the body is not valid JSON: {unreadable[0]['ctx']['error']}")
-    reasons = [ProblemReason(field=_place(fault["loc"]), message=str(fault["msg"])) for fault in faults]
+    reasons = [ProblemReason(field=_place(fault["loc"]), message=fault_text(fault)) for fault in faults]
     return problem(422, "; ".join(f"{r.field}: {r.message}" for r in reasons)[:1_000], reasons)
 
 
@@ -132,8 +133,8 @@ async def _unforeseen(request: Request, error: Exception) -> Response:
 
 
 def _place(where: Sequence[object]) -> str:
-    """Name a member by its path without `body`, such as `limits.3`."""
-    return ".".join(str(part) for part in where if part != "body") or "body"
+    """Name a member by its path without its part of the request, such as `limits.3`."""
+    return ".".join(map(str, where[1:] or where))
 
 
 def _path(request: Request) -> str:

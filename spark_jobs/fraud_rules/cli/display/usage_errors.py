@@ -10,6 +10,8 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
+from fraud_rules.runtime.value_faults import fault_text
+
 __all__ = ["CommandGroup"]
 
 
@@ -34,18 +36,4 @@ def _sentence(error: typer.BadParameter) -> str:
     errors = getattr(error.__cause__, "errors", None)
     if errors is None:
         return error.message
-    fault = errors()[0]
-    value, bounds = repr(fault["input"]), fault.get("ctx", {})
-    match fault["type"]:
-        case "int_parsing" | "int_from_float":
-            return f"{value} is not a whole number."
-        case "float_parsing":
-            return f"{value} is not a number."
-        case "greater_than_equal":
-            return f"{value} is below the minimum {bounds['ge']:g}."
-        case "less_than_equal":
-            return f"{value} is above the maximum {bounds['le']:g}."
-        case "value_error":
-            return str(bounds["error"])
-        case _:
-            return str(fault["msg"])
+    return fault_text(errors()[0]).removesuffix(".") + "."
