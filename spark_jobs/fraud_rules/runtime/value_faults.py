@@ -5,7 +5,7 @@ The sentences of pydantic name its types. This module reads the entries of `Vali
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sized
 from typing import Any, Final
 
 from fraud_rules.runtime.safe_text import describe_value
@@ -52,7 +52,7 @@ def fault_text(fault: Mapping[str, Any]) -> str:
     if kind in _BOUNDS:
         name, text = _BOUNDS[kind]
         return f"{shown} {text.format(_number(context[name]))}"
-    if kind in _LENGTHS and hasattr(value, "__len__"):
+    if kind in _LENGTHS and isinstance(value, Sized):
         name, text = _LENGTHS[kind]
         return text.format(len(value), context[name])
     match kind:
