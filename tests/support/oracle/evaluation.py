@@ -98,6 +98,10 @@ class _RetainedRow:
     row: Row
     bounds: _Bounds
 
+    @property
+    def is_retained(self) -> bool:
+        return self.row.event_ms >= self.bounds.retained_from_ms
+
 
 @dataclass
 class _History:
@@ -261,7 +265,7 @@ class _Evaluator:
         for (at, _), of_key in self._of_key.items():
             if at == place:
                 of_key[:] = [kept for kept in of_key if kept.bounds is not bounds or kept.row.event_ms >= old_ms]
-        known = [kept for kept in accepted if kept.row.append_ms >= boundary_ms]
+        known = [kept for kept in accepted if kept.row.append_ms >= boundary_ms and kept.is_retained]
         if (place, epoch) not in self._history_starts and known:
             self._history_starts[place, epoch] = known[0].row.event_ms
         starts = [max(self._history_starts[place, epoch], old_ms)] if (place, epoch) in self._history_starts else []
@@ -274,7 +278,7 @@ class _Evaluator:
         from_ms = max(bounds.retained_from_ms, history.bounds.retained_from_ms)
         for row, key in history.rows:
             of_key = self._of_key.setdefault((place, key), [])
-            known_ids = {kept.row.id for kept in of_key if kept.row.append_ms >= boundary_ms}
+            known_ids = {kept.row.id for kept in of_key if kept.row.append_ms >= boundary_ms and kept.is_retained}
             if row.event_ms >= from_ms and row.id not in known_ids:
                 # The row counts for the rows of this epoch, as if it had been appended at the epoch's beginning.
                 row.append_ms, row.rules_seen = max(row.append_ms, boundary_ms), epoch + 1
@@ -289,9 +293,7 @@ class _Evaluator:
         """
         grouping = epoch[0][1]
         self._history_starts[epoch] = next(
-            kept.row.event_ms
-            for kept in accepted
-            if kept.row.event_ms >= kept.bounds.retained_from_ms and self.connected(kept.row, row, grouping)
+            kept.row.event_ms for kept in accepted if kept.is_retained and self.connected(kept.row, row, grouping)
         )
 
     def evaluate(

@@ -96,6 +96,34 @@ def test_a_row_of_a_warm_up_arrived_before_every_reset(engine: Engine) -> None:
     assert [(alert["transactionId"], alert["windowCount"]) for alert in answer["alerts"]] == [(3, 2), (5, 2)]
 
 
+@pytest.mark.parametrize("engine", [_oracle, _engine])
+def test_a_history_does_not_begin_with_a_row_that_an_ended_grouping_dropped(engine: Engine) -> None:
+    """The batch of the first two rows does not see that the grouping has ended and begun again before them."""
+    rule = {
+        "ruleId": 1, "ruleState": "ACTIVE", "groupingKeyNames": ["payeeId"], "aggregateFieldName": "points",
+        "aggregatorFunctionType": "COUNT", "limitOperatorType": ">=", "limit": 2, "windowSeconds": 1,
+    }  # fmt: skip
+
+    def paid(number: int, after_ms: int) -> dict[str, Any]:
+        at_ms = START_MS + after_ms
+        return {"at": at_ms, "tx": {"transactionId": number, "eventTime": at_ms, "payeeId": 1}}
+
+    steps = [
+        {"at": START_MS, "rule": rule},
+        {"at": START_MS, "rule": {"ruleId": 1, "ruleState": "DELETE"}},
+        {"at": START_MS, "rule": {**rule, "warmUp": True}},
+        paid(1, 0), paid(2, 3_000), paid(3, 3_500),
+    ]  # fmt: skip
+    batches: list[dict[str, Any]] = [
+        {"offsets": {"transactions": {"0": 2}}, "pin": 1},
+        {"offsets": {"transactions": {"0": 3}}, "pin": 3, "warmUps": [{"version": 2, "ends": {"0": 2}}]},
+    ]
+    answer = engine({"steps": steps, "batches": batches, "settings": {"maxOutOfOrdernessMs": 1_000}})
+    assert [(each["transactionId"], each["windowCount"], each["windowComplete"]) for each in answer["alerts"]] == [
+        (3, 2, False)
+    ]
+
+
 @SHRINKS
 @stream_seeds(STREAMS)
 def test_engine_agrees_with_the_oracle(stream_seed: int) -> None:
