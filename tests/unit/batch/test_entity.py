@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import random
 from dataclasses import replace
+from decimal import Decimal
+from statistics import fmean, pstdev
 from typing import Any
 
 import msgspec
@@ -45,6 +47,7 @@ def rule(rule_id: int, **members: Any) -> dict[str, Any]:
     }
 
 
+DEVIATIONS = {"windowMinutes": 240, "aggregatorFunctionType": "AVG", "deviations": True}
 RULES = [
     rule(1),
     rule(2, aggregatorFunctionType="AVG", windowMinutes=60, filter="paymentType = 'CSH'"),
@@ -54,6 +57,8 @@ RULES = [
     rule(6, groupingKeyNames=["beneficiaryId"], limit=1),
     rule(7, limit=2, baseline={"windowMinutes": 240, "minCount": 2}),
     rule(8, ruleState="PAUSE"),
+    rule(9, aggregatorFunctionType="MAX", limit=3, baseline=DEVIATIONS),
+    rule(10, limit=2, baseline={"windowMinutes": 240, "minCount": 10_000}),
 ]
 
 
@@ -124,7 +129,7 @@ def test_the_aggregates_are_those_of_a_replay_of_all_payments() -> None:
             for each in found
         }
         assert here == replayed(records, payer)
-        assert {each.rule_id for each in found} >= {1, 2, 3, 4, 5, 7}
+        assert {each.rule_id for each in found} >= {1, 2, 3, 4, 5, 7, 9, 10}
 
 
 def test_the_distance_to_the_limit() -> None:
@@ -133,14 +138,39 @@ def test_the_distance_to_the_limit() -> None:
     assert found[1].share == pytest.approx(float(found[1].value) / 500, abs=1e-4)
     assert found[7].baseline is not None
     assert found[7].share == pytest.approx(float(found[7].value) / (2 * float(found[7].baseline)), abs=1e-4)
+    assert (found[1].limit_is, found[1].bound) == ("VALUE", "500")
+    assert (found[7].limit_is, found[7].bound) == ("FACTOR", f"{2 * Decimal(found[7].baseline).normalize():f}")
+    assert (found[10].limit_is, found[10].bound, found[10].share) == ("FACTOR", None, None)
     assert [each.rule_id for each in rules_of_other_keys(timeline(), "payeeId")] == [6]
+
+
+def test_the_bound_of_a_rule_that_counts_deviations() -> None:
+    own = [json.loads(each.value or b"") for each in payments()]
+    own = [each for each in own if each["payeeId"] == 1]
+    records = [each for each in payments() if json.loads(each.value or b"")["payeeId"] == 1]
+    (found,) = (
+        each
+        for each in entity_aggregates(rows_of(records), "payeeId", timeline(), SCHEMA, SETTINGS, 0)
+        if each.rule_id == 9
+    )
+    since = found.event_time - 30 * MINUTE_MS
+    past = [each["paymentAmount"] for each in own if since - 240 * MINUTE_MS <= each["eventTime"] < since]
+    assert len(past) > 10
+    assert found.limit_is == "DEVIATIONS"
+    assert float(found.baseline or "") == pytest.approx(fmean(past))
+    assert float(found.bound or "") == pytest.approx(fmean(past) + 3 * pstdev(past))
+    assert found.share == pytest.approx(float(found.value) / float(found.bound or ""), abs=1e-4)
+    assert found.says == (
+        "Alert when one payer has within 30 minutes a highest amount of more than 3 standard deviations above the "
+        "average amount of the 4 hours before."
+    )
 
 
 def test_an_aggregate_has_the_unit_of_its_field_and_a_count_has_none() -> None:
     own = [each for each in payments() if json.loads(each.value or b"")["payeeId"] == 1]
     found = entity_aggregates(rows_of(own), "payeeId", timeline(), SCHEMA, SETTINGS, 0)
     units = {each.rule_id: each.unit for each in found}
-    assert units == {1: "EUR", 2: "EUR", 3: "", 4: "", 5: "", 7: "EUR"}
+    assert units == {1: "EUR", 2: "EUR", 3: "", 4: "", 5: "", 7: "EUR", 9: "EUR", 10: "EUR"}
 
 
 def test_a_report_sums_payments_and_counterparties_exactly() -> None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from decimal import Decimal
 from typing import Any, Final
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from fraud_rules.codec.rules.sentence import rule_sentence
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.engine.alert import triggering_value
 from fraud_rules.engine.engine import KeyGroupEngine
@@ -20,7 +22,7 @@ from fraud_rules.engine.statelog import MemoryStateLog
 from fraud_rules.engine.window import layout as at
 from fraud_rules.engine.window.aggregates import aggregate_of, baseline_value
 from fraud_rules.engine.window.plan import GroupingPlan
-from fraud_rules.model.rule import Operator, Rule
+from fraud_rules.model.rule import AggregateFunction, Operator, Rule
 from fraud_rules.model.ruleset import Grouping, RuleInForce, RuleTimeline
 from fraud_rules.model.schema import ID_FIELD, TIME_FIELD, TransactionSchema
 from fraud_rules.model.transaction import TransactionBatch
@@ -31,19 +33,24 @@ __all__ = ["EntityAggregate", "OtherRule", "entity_aggregates", "rules_of_other_
 
 _OUTCOMES: Final = {at.FIRED_NO: "none", at.FIRED_YES: "alert", at.FIRED_SUPPRESSED: "suppressed"}
 _UPWARDS: Final = (Operator.GREATER, Operator.GREATER_EQUAL)
+_BOUND_DECIMALS: Final = 6
 
 
 class EntityAggregate(msgspec.Struct, frozen=True, rename="camel"):
     """A rule's aggregate at the last payment of a key that the rule evaluated.
 
-    `value`, `limit` and `baseline` are exact decimals as text, in `unit` (empty for counts). `share` is the value as a
-    share of the limit, for rules that fire above a positive limit. `outcome` is alert, suppressed or none.
+    `says` is the rule in words. `value` is an exact decimal as text, in `unit` (empty for counts), and so is `bound`,
+    with which the rule compares it. `bound` is the `limit` itself, or follows from the limit and the `baseline` as
+    `limit_is` says: VALUE, FACTOR or DEVIATIONS. `bound` and `baseline` are None if the key has too few payments for a
+    baseline. `share` is the value as a share of the bound, for rules that fire above a positive bound. `outcome` is
+    alert, suppressed or none.
     """
 
     rule_id: int
     rule_version: int
     state: str
     name: str
+    says: str
     key: dict[str, Any]
     value: str
     unit: str
@@ -54,7 +61,9 @@ class EntityAggregate(msgspec.Struct, frozen=True, rename="camel"):
     transaction_id: int | str
     operator: str
     limit: str
+    limit_is: str
     baseline: str | None
+    bound: str | None
     share: float | None
     outcome: str
     warm_up: bool
@@ -130,17 +139,14 @@ def _aggregate(
     if not row[at.O_VALUES] and not aggregate_of(rule).has_value_of_empty_window:
         return None
     payment: Mapping[str, Any] = rows.row(row[at.O_ROW], schema)
-    value, compared = triggering_value(in_force, row, schema), None
-    if rule.baseline is not None:
-        name = rule.baseline.aggregate_field
-        declared = None if name is None else schema.field(name)
-        if row[at.O_BASE_COUNT] >= rule.baseline.min_count:
-            compared = baseline_value(rule, row, 0 if declared is None else declared.scale)
+    value = triggering_value(in_force, row, schema)
+    baseline, bound = _compared(rule, row, schema)
     return EntityAggregate(
         rule_id=rule.rule_id,
         rule_version=in_force.version,
         state=rule.state.value,
         name=_name(in_force),
+        says=rule_sentence(rule, schema),
         key={name: payment[name] for name in fields},
         value=value,
         unit=_unit(in_force.rule, schema),
@@ -151,8 +157,10 @@ def _aggregate(
         transaction_id=payment[ID_FIELD],
         operator=rule.operator.value,
         limit=format(rule.limit, "f"),
-        baseline=compared,
-        share=_share(in_force, value, compared),
+        limit_is=_limit_is(rule),
+        baseline=baseline,
+        bound=None if bound is None else _plain(bound),
+        share=_share(rule, value, bound),
         outcome=_OUTCOMES[row[at.O_FIRED]],
         warm_up=rule.warm_up,
     )
@@ -163,14 +171,47 @@ def _unit(rule: Rule, schema: TransactionSchema) -> str:
     return "" if field is None else field.display.unit
 
 
-def _share(in_force: RuleInForce, value: str, compared: str | None) -> float | None:
-    rule = in_force.rule
-    bound = float(rule.limit)
-    if rule.baseline is not None:
-        if compared is None or rule.baseline.deviations:
-            return None
-        bound *= float(compared)
-    return round(float(value) / bound, 4) if rule.operator in _UPWARDS and bound > 0 else None
+def _compared(rule: Rule, row: list[int], schema: TransactionSchema) -> tuple[str | None, Decimal | None]:
+    """The value of the baseline, and the bound with which the rule compares its aggregate."""
+    baseline = rule.baseline
+    if baseline is None:
+        return None, rule.limit
+    has_value = row[at.O_BASE_VALUES] > 0 or baseline.aggregate_function is AggregateFunction.COUNT
+    if row[at.O_BASE_COUNT] < baseline.min_count or not has_value:
+        return None, None
+    declared = None if baseline.aggregate_field is None else schema.field(baseline.aggregate_field)
+    scale = 0 if declared is None else declared.scale
+    value = baseline_value(rule, row, scale)
+    if not baseline.deviations:
+        return value, rule.limit * Decimal(value)
+    distance = Decimal(0) if baseline.aggregates_ones else rule.limit * _deviation(row, scale)
+    return value, Decimal(value) + (distance if rule.operator in _UPWARDS else -distance)
+
+
+def _deviation(row: list[int], scale: int) -> Decimal:
+    """The standard deviation (population) of the values in the baseline."""
+    count, total = row[at.O_BASE_VALUES], (row[at.O_BASE_HIGH] << 32) + row[at.O_BASE_LOW]
+    squares = sum(row[at.O_SQUARE + limb] << (32 * limb) for limb in range(4))
+    spread = max(0, count * squares - total * total)
+    return Decimal(spread).sqrt().scaleb(-scale) / count
+
+
+def _limit_is(rule: Rule) -> str:
+    if rule.baseline is None:
+        return "VALUE"
+    return "DEVIATIONS" if rule.baseline.deviations else "FACTOR"
+
+
+def _share(rule: Rule, value: str, bound: Decimal | None) -> float | None:
+    if bound is None or bound <= 0 or rule.operator not in _UPWARDS:
+        return None
+    return round(float(value) / float(bound), 4)
+
+
+def _plain(number: Decimal) -> str:
+    """The number with at most six decimals, without trailing zeros."""
+    text = format(round(number, _BOUND_DECIMALS), "f")
+    return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 def _name(in_force: RuleInForce) -> str:

@@ -38,9 +38,10 @@ class EntityAggregateShown(ResponseModel):
     rule_version: int
     state: str
     name: str
+    says: str = Field(description="The rule in words.")
     key: dict[str, Any]
     value: str
-    unit: str = Field(description="The unit of value, limit and baseline. Empty for counts.")
+    unit: str = Field(description="The unit of value, bound and baseline. Empty for counts.")
     window_count: int
     window_ms: int
     window_complete: bool
@@ -48,8 +49,15 @@ class EntityAggregateShown(ResponseModel):
     transaction_id: int | str
     operator: str
     limit: str
+    limit_is: Literal["VALUE", "FACTOR", "DEVIATIONS"] = Field(
+        description="Whether the limit is a value, a factor of the baseline, "
+        "or a number of standard deviations from it."
+    )
     baseline: str | None
-    share: float | None = Field(description="The value as a share of the limit, for rules that fire above it.")
+    bound: str | None = Field(
+        description="The number with which the rule compares the value. Null if the key has too few payments before."
+    )
+    share: float | None = Field(description="The value as a share of the bound, for rules that fire above it.")
     outcome: Literal["alert", "suppressed", "none"]
     warm_up: bool
 

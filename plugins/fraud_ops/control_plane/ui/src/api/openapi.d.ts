@@ -2582,6 +2582,11 @@ export interface components {
         EntityAggregateShown: {
             /** Baseline */
             baseline: string | null;
+            /**
+             * Bound
+             * @description The number with which the rule compares the value. Null if the key has too few payments before.
+             */
+            bound: string | null;
             /** Eventtime */
             eventTime: number;
             /** Key */
@@ -2590,6 +2595,12 @@ export interface components {
             };
             /** Limit */
             limit: string;
+            /**
+             * Limitis
+             * @description Whether the limit is a value, a factor of the baseline, or a number of standard deviations from it.
+             * @enum {string}
+             */
+            limitIs: "VALUE" | "FACTOR" | "DEVIATIONS";
             /** Name */
             name: string;
             /** Operator */
@@ -2604,8 +2615,13 @@ export interface components {
             /** Ruleversion */
             ruleVersion: number;
             /**
+             * Says
+             * @description The rule in words.
+             */
+            says: string;
+            /**
              * Share
-             * @description The value as a share of the limit, for rules that fire above it.
+             * @description The value as a share of the bound, for rules that fire above it.
              */
             share: number | null;
             /** State */
@@ -2614,7 +2630,7 @@ export interface components {
             transactionId: number | string;
             /**
              * Unit
-             * @description The unit of value, limit and baseline. Empty for counts.
+             * @description The unit of value, bound and baseline. Empty for counts.
              */
             unit: string;
             /** Value */

@@ -15,7 +15,7 @@ export function ErrorAlert({ error, title, retry }: { error: unknown; title?: st
       title={title ?? problem?.title ?? "Error"}
       role="alert"
     >
-      <Text size="sm">{message}</Text>
+      {!isRepeated(message, problem?.reasons ?? []) && <Text size="sm">{message}</Text>}
       {problem && <ReasonList reasons={problem.reasons} />}
       {problem?.status === 401 && (
         <Text size="sm">
@@ -31,6 +31,11 @@ export function ErrorAlert({ error, title, retry }: { error: unknown; title?: st
       )}
     </Alert>
   );
+}
+
+/** Whether the reasons say all that a message says. */
+function isRepeated(message: string, reasons: readonly Reason[]): boolean {
+  return reasons.length > 0 && message === reasons.map((each) => `${each.field}: ${each.message}`).join("; ");
 }
 
 /** Validation errors, one line per field. */

@@ -14,6 +14,33 @@ const AT = 1_700_000_000_000;
 let asked: string[] = [];
 let added: unknown = null;
 
+function aggregate(members: Partial<Entity["aggregates"][number]> = {}): Entity["aggregates"][number] {
+  return {
+    ruleId: 1,
+    ruleVersion: 3,
+    state: "ACTIVE",
+    name: "Rapid transfers",
+    says: "Alert when one payer has a total amount of more than 40 EUR within 20 minutes.",
+    key: { payeeId: 12 },
+    value: "30.5",
+    unit: "EUR",
+    windowCount: 2,
+    windowMs: 1_200_000,
+    windowComplete: true,
+    eventTime: AT,
+    transactionId: 2,
+    operator: ">",
+    limit: "40",
+    limitIs: "VALUE",
+    baseline: null,
+    bound: "40",
+    share: 0.7625,
+    outcome: "none",
+    warmUp: false,
+    ...members,
+  };
+}
+
 function entity(members: Partial<Entity> = {}): Entity {
   return {
     field: "payeeId",
@@ -30,28 +57,7 @@ function entity(members: Partial<Entity> = {}): Entity {
       { transactionId: 1, payeeId: 12, beneficiaryId: 7, paymentAmount: 10.5 },
     ],
     counterparties: [{ field: "beneficiaryId", value: 7, count: 2, amount: "30.50", last: AT }],
-    aggregates: [
-      {
-        ruleId: 1,
-        ruleVersion: 3,
-        state: "ACTIVE",
-        name: "Rapid transfers",
-        key: { payeeId: 12 },
-        value: "30.5",
-        unit: "EUR",
-        windowCount: 2,
-        windowMs: 1_200_000,
-        windowComplete: true,
-        eventTime: AT,
-        transactionId: 2,
-        operator: ">",
-        limit: "40",
-        baseline: null,
-        share: 0.7625,
-        outcome: "none",
-        warmUp: false,
-      },
-    ],
+    aggregates: [aggregate()],
     otherRules: [{ ruleId: 9, name: "Mules", fields: ["beneficiaryId"] }],
     decisions: [],
     lists: ["watched"],
@@ -81,6 +87,7 @@ test("the page shows the rules' aggregates, the lists, the counterparties and th
   const rules = within(await screen.findByRole("table", { name: "Rules" }, SLOW));
   expect(rules.getByText("30.5 EUR")).toBeVisible();
   expect(rules.getByText("> 40 EUR")).toBeVisible();
+  expect(rules.getByText(/^Alert when one payer has a total amount of more than 40 EUR/u)).toBeVisible();
   expect(rules.getByText("76 %")).toBeVisible();
   expect(screen.getByRole("link", { name: "9 Mules" })).toBeVisible();
   expect(screen.getByRole("link", { name: "watched" })).toHaveAttribute("href", "/lists/watched");
@@ -89,6 +96,22 @@ test("the page shows the rules' aggregates, the lists, the counterparties and th
   expect(await within(screen.getByRole("list", { name: "Alerts" })).findAllByRole("listitem")).toHaveLength(1);
   expect(asked[0]).toContain("entity=payeeId%3A12");
   expect(screen.queryByText("Incomplete payments")).toBeNull();
+});
+
+test("a rule with a baseline shows what it compares", async () => {
+  const aggregates = [
+    aggregate({ limit: "3", limitIs: "FACTOR", baseline: "1041.5", bound: "3124.5" }),
+    aggregate({ ruleId: 2, limit: "3", limitIs: "DEVIATIONS", baseline: "41.5", bound: "54.2" }),
+    aggregate({ ruleId: 3, operator: "<", limit: "3", limitIs: "DEVIATIONS", baseline: "41.5", bound: "28.8" }),
+    aggregate({ ruleId: 4, limit: "3", limitIs: "DEVIATIONS", baseline: null, bound: null, share: null }),
+  ];
+  server.use(http.get(`*${API}/entity`, () => HttpResponse.json(entity({ aggregates }))));
+  renderPage(<EntityPage />, ADDRESS);
+  const rules = within(await screen.findByRole("table", { name: "Rules" }, SLOW));
+  expect(rules.getByText("> 3 x 1,041.5 (3,124.5 EUR)")).toBeVisible();
+  expect(rules.getByText("> 41.5 + 3 deviations (54.2 EUR)")).toBeVisible();
+  expect(rules.getByText("< 41.5 - 3 deviations (28.8 EUR)")).toBeVisible();
+  expect(rules.getByText("Too few payments before")).toBeVisible();
 });
 
 test("missing payments are announced", async () => {

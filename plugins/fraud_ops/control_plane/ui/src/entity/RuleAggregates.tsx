@@ -1,4 +1,4 @@
-import { Progress, Table } from "@mantine/core";
+import { Progress, Table, Text } from "@mantine/core";
 import { Link } from "react-router";
 import { toText } from "../api/exactJson";
 import type { Entity } from "../api/types";
@@ -6,7 +6,7 @@ import { Chip } from "../components/Chip";
 import { EmptyState } from "../components/EmptyState";
 import { ScrollableTable } from "../components/ScrollableTable";
 import { Timestamp } from "../components/Timestamp";
-import { formatDuration, formatKey, formatPercent } from "../format";
+import { comparisonText, formatDuration, formatKey, formatPercent } from "../format";
 import { fieldLabel, type Fields } from "../fields";
 import { groupDigits } from "../ruleSentence";
 import { entityPath } from "./entityPath";
@@ -49,13 +49,16 @@ function AggregateRow({ aggregate, field, fields }: { aggregate: Aggregate; fiel
   const unit = aggregate.unit && ` ${aggregate.unit}`;
   return (
     <Table.Tr>
-      <Table.Td className="wrap" style={{ minWidth: "10rem" }}>
+      <Table.Td className="wrap" style={{ minWidth: "18rem" }}>
         <Link to={`/rules/${aggregate.ruleId}`}>
           {aggregate.ruleId} {aggregate.name}
         </Link>{" "}
         {aggregate.state === "SHADOW" && <Chip tone="shadow">Shadow</Chip>}
         {aggregate.outcome === "alert" && <Chip tone="bad">Alert</Chip>}
         {aggregate.outcome === "suppressed" && <Chip>Suppressed</Chip>}
+        <Text size="xs" c="var(--mantine-color-text)">
+          {aggregate.says}
+        </Text>
       </Table.Td>
       <Table.Td className="number">
         {Object.entries(aggregate.key)
@@ -70,11 +73,7 @@ function AggregateRow({ aggregate, field, fields }: { aggregate: Aggregate; fiel
         {groupDigits(aggregate.value)}
         {unit}
       </Table.Td>
-      <Table.Td className="number">
-        {aggregate.operator} {groupDigits(aggregate.limit)}
-        {aggregate.baseline !== null && ` x ${groupDigits(aggregate.baseline)}`}
-        {unit}
-      </Table.Td>
+      <Table.Td className="number">{boundText(aggregate)}</Table.Td>
       <Table.Td style={{ minWidth: "7rem" }}>
         {share === null ? (
           "–"
@@ -92,6 +91,15 @@ function AggregateRow({ aggregate, field, fields }: { aggregate: Aggregate; fiel
       </Table.Td>
     </Table.Tr>
   );
+}
+
+/** What the value is compared with: > 40 EUR, or > 41.5 + 3 deviations (54.2 EUR). */
+function boundText({ operator, limit, limitIs, baseline, bound, unit }: Aggregate): string {
+  const withUnit = unit === "" ? "" : ` ${unit}`;
+  if (limitIs === "VALUE") return `${comparisonText({ limitOperatorType: operator, limit })}${withUnit}`;
+  if (baseline === null || bound === null) return "Too few payments before";
+  const rule = { limitOperatorType: operator, limit, baseline: { deviations: limitIs === "DEVIATIONS" } };
+  return `${comparisonText(rule, { value: baseline })} (${groupDigits(bound)}${withUnit})`;
 }
 
 function isOver({ eventTime, windowMs }: Aggregate): boolean {
