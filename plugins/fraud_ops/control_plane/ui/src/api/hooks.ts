@@ -3,7 +3,7 @@ import { useEffect, useRef } from "react";
 import { notifyError, notifySuccess } from "../notifications";
 import { type ApiResponse, call, type CallOptions, get, Problem } from "./http";
 import { keys } from "./keys";
-import type { Me, RuleDetail, RuleNames, Rules, Schema } from "./types";
+import type { Lists, Me, RuleDetail, RuleNames, Rules, Schema } from "./types";
 
 export const meQuery = queryOptions({
   queryKey: keys.me,
@@ -58,6 +58,11 @@ export function useRules() {
     },
     refetchInterval: 60_000,
   });
+}
+
+/** All lists by name. */
+export function useLists() {
+  return useQuery({ queryKey: keys.lists, queryFn: ({ signal }) => get<Lists>("/lists", signal) });
 }
 
 const NO_NAMES: ReadonlyMap<number, string> = new Map();

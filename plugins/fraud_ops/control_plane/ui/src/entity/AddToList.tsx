@@ -1,11 +1,9 @@
 import { Button, Group, Select } from "@mantine/core";
-import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { toText } from "../api/exactJson";
-import { useApiMutation } from "../api/hooks";
-import { get } from "../api/http";
+import { useApiMutation, useLists } from "../api/hooks";
 import { keys } from "../api/keys";
-import type { Entity, Lists } from "../api/types";
+import type { Entity } from "../api/types";
 import { Dialog } from "../components/Dialog";
 import { ErrorAlert } from "../components/ErrorAlert";
 import { CommentInput } from "../lists/CommentInput";
@@ -16,7 +14,7 @@ export function AddToList({ entity, close }: { entity: Entity; close: () => void
   const [name, setName] = useState<string | null>(null);
   const [days, setDays] = useState("");
   const [comment, setComment] = useState("");
-  const { data } = useQuery({ queryKey: keys.lists, queryFn: ({ signal }) => get<Lists>("/lists", signal) });
+  const { data } = useLists();
   const add = useApiMutation<string>(
     (list) => ({
       path: `/lists/${encodeURIComponent(list)}/changes`,

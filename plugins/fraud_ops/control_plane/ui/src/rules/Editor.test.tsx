@@ -38,6 +38,7 @@ const read = (yaml: string) => parse(yaml) as RuleDocument;
 
 const server = mockServer(
   http.get(`*${API}/schema`, () => HttpResponse.json(SCHEMA)),
+  http.get(`*${API}/lists`, () => HttpResponse.json({ items: [] })),
   http.get(`*${API}/rules`, () => {
     reads.push("list");
     return HttpResponse.json({ items: [...rules.values()], next: null });
@@ -163,6 +164,13 @@ test("the page shows the CPU time of the rule, measured or estimated", async () 
   expect(
     await screen.findByText("CPU time per payment 0.06 µs (estimate 0.04 µs)", { normalizer: flat }),
   ).toBeVisible();
+});
+
+test("the editor names the members that one line cannot express", async () => {
+  rules.set(1, ruleOne({ document: { ...ruleOne().document, severity: "high", warmUp: true } }));
+  open("/rules/1");
+  expect(await screen.findByText("One line cannot express severity, warmUp", { normalizer: flat })).toBeVisible();
+  expect(screen.getByRole("radio", { name: "One line" })).toBeDisabled();
 });
 
 describe("an edit", () => {

@@ -1,10 +1,12 @@
 import { Alert, Button, Group, Loader, SegmentedControl, Text, TextInput } from "@mantine/core";
 import { useHotkeys } from "@mantine/hooks";
 import { lazy, Suspense, useRef } from "react";
+import { useLists } from "../api/hooks";
 import type { Me, Reason, RuleDetail, Schema } from "../api/types";
 import { ChangeTable } from "../components/ChangeTable";
 import { ErrorAlert, ReasonList } from "../components/ErrorAlert";
 import { suggestions } from "./editor/completion";
+import { membersWithoutLine } from "./editor/draft";
 import { editNeedsApproval } from "./lifecycle";
 import type { RuleEdit } from "./useRuleEdit";
 import type { RuleSave } from "./useRuleSave";
@@ -30,6 +32,7 @@ interface Props {
 /** The editor of a rule: form and text side by side, validation errors, and the save button. */
 export function Editor({ rule, me, schema, edit, save }: Props) {
   const { draft, validation } = edit;
+  const lists = useLists().data?.items ?? [];
   const readOnly = !me.can.includes("draft") || rule?.state === "DELETE";
   // A save replaces the draft with the stored rule, so the editor is locked until it ends.
   const isLocked = readOnly || save.busy;
@@ -68,6 +71,7 @@ export function Editor({ rule, me, schema, edit, save }: Props) {
             <RuleForm
               document={edit.document}
               schema={schema}
+              lists={lists}
               reasons={reasons}
               warnings={warnings}
               readOnly={isLocked}
@@ -96,7 +100,7 @@ export function Editor({ rule, me, schema, edit, save }: Props) {
                 {edit.format === "line"
                   ? "id, state, per, distinct, field, aggregate, comparison, limit, minutes"
                   : hasNoLine && validation.current?.valid
-                    ? "One line cannot express filter, when, baseline, weight, action, cool-down or seconds"
+                    ? `One line cannot express ${membersWithoutLine(validation.current.document).join(", ")}`
                     : "Ctrl Space: complete a name"}
               </Text>
             </Group>
@@ -104,7 +108,7 @@ export function Editor({ rule, me, schema, edit, save }: Props) {
               label="Rule text"
               value={edit.text}
               onChange={edit.setText}
-              suggest={(before) => suggestions(edit.format, before, schema)}
+              suggest={(before) => suggestions(edit.format, before, schema, lists)}
               reasons={reasons}
               invalid={reasons.length > 0}
               readOnly={isLocked}

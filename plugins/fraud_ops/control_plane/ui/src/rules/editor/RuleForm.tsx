@@ -15,12 +15,13 @@ import type { Reason, RuleDocument, Schema } from "../../api/types";
 import { fieldLabel, fieldOf } from "../../fields";
 import { CodeEditor } from "./CodeEditor";
 import { BaselineFields } from "./BaselineFields";
-import { filterSuggestions } from "./completion";
+import { filterSuggestions, type KnownList, whenSuggestions } from "./completion";
 import { DecimalInput } from "./DecimalInput";
 
 interface Props {
   document: RuleDocument | null;
   schema: Schema;
+  lists: readonly KnownList[];
   reasons: readonly Reason[];
   /** Remarks that do not prevent a save. */
   warnings?: readonly Reason[];
@@ -36,7 +37,7 @@ const GROUPED = new Set(["long", "string"]);
 const ID_FIELD = "transactionId";
 
 /** A form for the members of a rule. It works with every text format, and keeps members without a field here. */
-export function RuleForm({ document, schema, reasons, warnings = [], readOnly, change }: Props) {
+export function RuleForm({ document, schema, lists, reasons, warnings = [], readOnly, change }: Props) {
   const rule = document ?? {};
   const disabled = readOnly || document === null;
   const grouping = rule["groupingKeyNames"];
@@ -207,7 +208,7 @@ export function RuleForm({ document, schema, reasons, warnings = [], readOnly, c
           label="Evaluated when"
           value={toText(rule["when"])}
           onChange={(value) => change({ when: value || undefined })}
-          suggest={(before) => filterSuggestions(schema, before)}
+          suggest={(before) => whenSuggestions(schema, lists, before)}
           invalid={errorOf("when") !== null}
           readOnly={disabled}
           oneLine

@@ -1,9 +1,14 @@
 import { expect, test } from "vitest";
 import { SCHEMA } from "../../testing/samples";
-import { suggestions } from "./completion";
+import { suggestions, whenSuggestions } from "./completion";
+
+const LISTS = [
+  { name: "mules", type: "long" },
+  { name: "types", type: "string" },
+] as const;
 
 const labels = (form: "yaml" | "json" | "line", before: string) =>
-  suggestions(form, before, SCHEMA).map((offer) => offer.label);
+  suggestions(form, before, SCHEMA, LISTS).map((offer) => offer.label);
 
 test.each([
   ["yaml", "ruleId: 1\n"],
@@ -51,4 +56,52 @@ test("other completions", () => {
   expect(labels("line", "1,(")).toEqual(SCHEMA.states);
   expect(labels("line", "1,(active),(payeeId),,(paymentAmount),(")).toEqual(SCHEMA.aggregators);
   expect(labels("yaml", "limit: ")).toEqual([]);
+});
+
+test.each([
+  ["yaml", "when: "],
+  ["yaml", "limit: 3\nwhen: paymentAmount > 500 "],
+  ["yaml", "when: >-\n  paymentAmount > 500\n  and "],
+  ["yaml", "when: beneficiaryId in list('mules') and "],
+  ["json", '{\n  "when": "'],
+  ["json", '{\n  "when": "paymentType = \'CSH\' or '],
+] as const)("fields, values, keywords and lists in `when` of %s after %j", (form, before) => {
+  expect(labels(form, before)).toEqual(
+    expect.arrayContaining(["payerId", "'CSH'", "not", "between", "list('mules')", "list('types')"]),
+  );
+});
+
+test.each([
+  ["yaml", "when: beneficiaryId in list('", ["mules"]],
+  ["yaml", "when: payerId not in list('mu", ["mules"]],
+  ["yaml", "when: paymentType = 'CSH' and paymentType in list( '", ["types"]],
+  ["yaml", "when: |\n  paymentType = 'CSH'\n  and paymentType IN LIST('", ["types"]],
+  ["yaml", "when: unknown in list('", ["mules", "types"]],
+  ["yaml", "when: paymentAmount in list('", []],
+  ["json", '{\n  "when": "beneficiaryId in list(\'', ["mules"]],
+] as const)("the names of the lists that fit the field in %s after %j", (form, before, names) => {
+  expect(labels(form, before)).toEqual(names);
+});
+
+test("the known values inside the quotes of a value in `when`", () => {
+  expect(labels("yaml", "when: paymentType = '")).toEqual(["CSH", "CRD"]);
+  expect(labels("yaml", "when: paymentType in list('types') and paymentType = '")).toEqual(["CSH", "CRD"]);
+});
+
+test("a filter cannot look up lists", () => {
+  expect(labels("yaml", "filter: ")).not.toContain("list('mules')");
+  expect(labels("yaml", "filter: >-\n  paymentAmount > 5\n  ")).toContain("is null");
+  expect(labels("yaml", "baseline:\n  filter: ")).not.toContain("list('mules')");
+});
+
+test("members after a predicate of several lines", () => {
+  expect(labels("yaml", "when: >-\n  paymentAmount > 500\n")).toEqual(SCHEMA.members);
+});
+
+test("the field `when` of the form offers the lists with their types", () => {
+  expect(whenSuggestions(SCHEMA, LISTS, "payeeId in ")).toContainEqual({
+    label: "list('mules')",
+    detail: "list of long",
+  });
+  expect(whenSuggestions(SCHEMA, [], "payeeId in list('")).toEqual([]);
 });

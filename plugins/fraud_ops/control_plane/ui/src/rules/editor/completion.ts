@@ -1,10 +1,13 @@
-import type { Schema } from "../../api/types";
+import type { ListRow, Schema } from "../../api/types";
 import type { TextFormat } from "./draft";
 
 export interface Suggestion {
   label: string;
   detail: string;
 }
+
+/** A list that a rule can look up. */
+export type KnownList = Pick<ListRow, "name" | "type">;
 
 const FIELD_MEMBERS = new Set(["groupingKeyNames", "unique", "aggregateFieldName"]);
 const KEYWORDS = ["and", "or", "not", "in", "between", "is null", "is not null"];
@@ -19,12 +22,39 @@ const BASELINE_MEMBERS = [
 ];
 /** Text that ends inside the baseline: in its indented lines of YAML, or in its braces. */
 const IN_BASELINE = /baseline"?:\s*(?:\{[^}]*|\n(?:[ \t][^\n]*\n)*[ \t]+\w*)$/u;
+/** Text that ends inside a predicate over several indented lines of YAML. */
+const IN_FOLDED_PREDICATE =
+  /(?:^|\n)([ \t]*)(filter|when):[ \t]*[|>][-+]?[ \t]*\n(?:\1[ \t]+\S[^\n]*\n|[ \t]*\n)*\1[ \t]+[^\n]*$/u;
+/** Text that ends inside the name of a list: the field, and the begun name. */
+const IN_LIST_NAME = /(\w+)\s+(?:not\s+)?in\s+list\s*\(\s*'[^']*$/iu;
 const SEVERITIES = ["critical", "high", "medium", "low"];
 
 /** The completions at the end of `before`, the text from the start of the rule to the cursor. */
-export function suggestions(form: TextFormat, before: string, schema: Schema): Suggestion[] {
-  return form === "line" ? lineSuggestions(before, schema) : documentSuggestions(before, schema);
+export function suggestions(
+  form: TextFormat,
+  before: string,
+  schema: Schema,
+  lists: readonly KnownList[] = [],
+): Suggestion[] {
+  return form === "line" ? lineSuggestions(before, schema) : documentSuggestions(before, schema, lists);
 }
+
+/** The completions inside `when` after `before`: those of a filter, and the lists. */
+export function whenSuggestions(schema: Schema, lists: readonly KnownList[], before: string): Suggestion[] {
+  const field = IN_LIST_NAME.exec(before)?.[1];
+  if (field !== undefined) return fittingLists(schema, lists, field).map(({ name, type }) => listed(name, type));
+  const offered = filterSuggestions(schema, before);
+  const isQuoted = offered.every(({ label }) => !KEYWORDS.includes(label));
+  return isQuoted ? offered : [...offered, ...lists.map(({ name, type }) => listed(`list('${name}')`, type))];
+}
+
+/** The lists with values of the type of the field. */
+function fittingLists(schema: Schema, lists: readonly KnownList[], name: string): readonly KnownList[] {
+  const field = schema.fields.find((each) => each.name === name || each.aliases.includes(name));
+  return field === undefined ? lists : lists.filter(({ type }) => type === field.type);
+}
+
+const listed = (label: string, type: string) => ({ label, detail: `list of ${type}` });
 
 /** The completions inside a filter after `before`. Inside quotes, these are the known values of the fields. */
 export function filterSuggestions(schema: Schema, before: string): Suggestion[] {
@@ -44,10 +74,10 @@ function lineSuggestions(before: string, schema: Schema): Suggestion[] {
   return position === 6 ? operators(schema) : [];
 }
 
-function documentSuggestions(before: string, schema: Schema): Suggestion[] {
+function documentSuggestions(before: string, schema: Schema, lists: readonly KnownList[]): Suggestion[] {
   const line = before.slice(before.lastIndexOf("\n") + 1);
-  const member = /^[\s{,]*"?(\w+)"?\s*:/u.exec(line)?.[1];
-  if (member !== undefined) return valueSuggestions(member, schema, before);
+  const member = /^[\s{,]*"?(\w+)"?\s*:/u.exec(line)?.[1] ?? IN_FOLDED_PREDICATE.exec(before)?.[2];
+  if (member !== undefined) return valueSuggestions(member, schema, lists, before);
   if (/^\s*-\s/u.test(line) || /^\s*"\w*$/u.test(line)) {
     // The cursor is in a list item, which belongs to the last member that opened a list.
     const listMember = /(\w+)"?\s*:\s*\[?\s*(?:\n\s*(?:-\s*)?["\w]*,?\s*)*$/u.exec(before)?.[1];
@@ -58,9 +88,10 @@ function documentSuggestions(before: string, schema: Schema): Suggestion[] {
   return members.map((label) => ({ label, detail: "rule field" }));
 }
 
-function valueSuggestions(member: string, schema: Schema, before: string): Suggestion[] {
+function valueSuggestions(member: string, schema: Schema, lists: readonly KnownList[], before: string): Suggestion[] {
   if (FIELD_MEMBERS.has(member)) return fields(schema);
-  if (member === "filter" || member === "when") return filterSuggestions(schema, before);
+  if (member === "filter") return filterSuggestions(schema, before);
+  if (member === "when") return whenSuggestions(schema, lists, before);
   if (member === "aggregatorFunctionType") return aggregators(schema);
   if (member === "limitOperatorType") return operators(schema);
   if (member === "action") return schema.actions.map((label) => ({ label, detail: "action" }));

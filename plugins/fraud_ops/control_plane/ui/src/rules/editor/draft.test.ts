@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { parseExactly } from "../../api/exactJson";
-import { draftOfDocument, draftOfText, inFormat, requestBody, withMembers } from "./draft";
+import { draftOfDocument, draftOfText, inFormat, membersWithoutLine, requestBody, withMembers } from "./draft";
 
 const YAML = "# watched closely\nruleId: 3\nlimit: 20 # euros\ngroupingKeyNames: [payeeId]\nwindowMinutes: 20\n";
 
@@ -51,4 +51,10 @@ test("the server parses the one-line form", () => {
   expect(inFormat(draftOfText("yaml", YAML), "line", null).format).toBe("yaml");
   expect(draftOfText("line", "3,(active)").document).toBeNull();
   expect(inFormat(line, "yaml", null).document?.["limit"]).toBe(20);
+});
+
+test("the members that one line cannot express", () => {
+  expect(membersWithoutLine({ ...draftOfText("yaml", YAML).document, source: "ui", filter: null })).toEqual([]);
+  expect(membersWithoutLine({ ruleId: 3, severity: "high", warmUp: true })).toEqual(["severity", "warmUp"]);
+  expect(membersWithoutLine(null)).toEqual([]);
 });

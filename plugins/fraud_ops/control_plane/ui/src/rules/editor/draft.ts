@@ -20,6 +20,20 @@ export interface Draft {
 // The server's YAML dialect, so that a value has the same type here and there.
 const YAML = { version: "1.1", intAsBigInt: true, prettyErrors: false } as const;
 
+// The source is not a part of the form either, but the control plane sets it.
+const LINE_MEMBERS = new Set([
+  "ruleId",
+  "ruleState",
+  "groupingKeyNames",
+  "unique",
+  "aggregateFieldName",
+  "aggregatorFunctionType",
+  "limitOperatorType",
+  "limit",
+  "windowMinutes",
+  "source",
+]);
+
 /** A draft from a text. */
 export function draftOfText(format: TextFormat, text: string): Draft {
   if (format === "line") return { format, text, document: null, parseError: null };
@@ -59,6 +73,13 @@ export function inFormat(draft: Draft, format: TextFormat, line: string | null):
   if (format === "line")
     return line === null ? draft : { format, text: line, document: draft.document, parseError: null };
   return draft.document === null ? draft : draftOfDocument(format, draft.document);
+}
+
+/** The members of a rule that its one-line form cannot express. */
+export function membersWithoutLine(document: RuleDocument | null): string[] {
+  return Object.entries(document ?? {}).flatMap(([name, value]) =>
+    value === null || LINE_MEMBERS.has(name) ? [] : [name],
+  );
 }
 
 /** The request body for validation and saving. */
