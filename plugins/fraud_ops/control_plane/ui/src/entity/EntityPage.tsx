@@ -136,6 +136,7 @@ function PaymentsOverTime({ entity }: { entity: Entity }) {
           data={data}
           dataKey="at"
           series={[{ name: "payments", color: "var(--mark)" }]}
+          yAxisProps={{ allowDecimals: false }}
           aria-label={`Payments by time, ${formatNumber(entity.count)} in total`}
           role="img"
         />
