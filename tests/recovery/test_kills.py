@@ -1,6 +1,6 @@
 """Outputs are complete, exact and without duplicates after any kill.
 
-`FRAUD_KILLS` is the number of kills (20), in rounds of 20. Each round has its own detector and topics. `FRAUD_SEED`
+`FRAUD_KILLS` is the number of kills (10), in rounds of 20. Each round has its own detector and topics. `FRAUD_SEED`
 selects the kills.
 """
 
@@ -32,7 +32,7 @@ from tests.support.recovery.watch import Watch
 
 pytestmark = [pytest.mark.recovery, pytest.mark.timeout(3_600)]
 
-KILLS = int(os.environ.get("FRAUD_KILLS", "20"))
+KILLS = int(os.environ.get("FRAUD_KILLS", "10"))
 SEED = int(os.environ.get("FRAUD_SEED") or random.randrange(1_000_000))
 A_ROUND = 20
 ROWS_A_KILL = 150

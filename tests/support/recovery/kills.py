@@ -39,8 +39,8 @@ class Kill(StrEnum):
     BROKER = "broker"
 
 
-_OF_TWENTY = (
-    *[Kill.DRIVER] * 2, Kill.JVM, *[Kill.ALL] * 3, *[Kill.WORKER] * 7, *[Kill.WORKERS] * 3, *[Kill.BROKER] * 4,
+_OF_TEN = (
+    Kill.DRIVER, Kill.JVM, Kill.ALL, *[Kill.WORKER] * 3, *[Kill.WORKERS] * 2, *[Kill.BROKER] * 2,
 )  # fmt: skip
 
 
@@ -68,7 +68,7 @@ class Plan:
 def plans(seed: int, count: int) -> list[Plan]:
     """Plan `count` kills of all kinds in an order drawn from the seed."""
     draw = random.Random(seed)
-    kinds = [kind for _ in range(-(-count // len(_OF_TWENTY))) for kind in draw.sample(_OF_TWENTY, len(_OF_TWENTY))]
+    kinds = [kind for _ in range(-(-count // len(_OF_TEN))) for kind in draw.sample(_OF_TEN, len(_OF_TEN))]
     moments = [draw.choice(list(Moment)) for _ in range(count)]
     return [
         Plan(kind, moment, draw.uniform(0, _DELAYS_S[moment])) for kind, moment in zip(kinds, moments, strict=False)
