@@ -39,9 +39,10 @@ def test_the_dags_start_the_detector_and_seed_its_rules(world: Supervised) -> No
 
 
 def test_a_fresh_start_leaves_airflows_home_page_green(world: Supervised) -> None:
-    """The check of the checkpoint also runs before the first checkpoint. No run is for a time before the start."""
+    """The first runs succeed, also those that the schedule starts later. No run is for a time before the start."""
     for dag_id in QUICK:
-        assert world.api.await_run(dag_id, world.api.runs(dag_id, order="run_after")[0]["dag_run_id"]) == "success"
+        first = [run["dag_run_id"] for run in world.api.runs(dag_id, order="run_after")][:1]
+        assert world.api.await_run(dag_id, *(first or [world.api.trigger(dag_id)])) == "success"
     assert world.api.call("GET", "dags/~/dagRuns?state=failed")["dag_runs"] == []
     assert world.api.missed_deadlines() == []
 
