@@ -144,6 +144,13 @@ def test_the_distance_to_the_limit() -> None:
     assert [each.rule_id for each in rules_of_other_keys(timeline(), "payeeId")] == [6]
 
 
+def test_a_limited_answer_has_the_largest_shares() -> None:
+    batch = rows_of([each for each in payments() if json.loads(each.value or b"")["payeeId"] == 1])
+    found = entity_aggregates(batch, "payeeId", timeline(), SCHEMA, SETTINGS, 0)
+    assert entity_aggregates(batch, "payeeId", timeline(), SCHEMA, SETTINGS, 0, 3) == found[:3]
+    assert len(found) > 3
+
+
 def test_the_bound_of_a_rule_that_counts_deviations() -> None:
     own = [json.loads(each.value or b"") for each in payments()]
     own = [each for each in own if each["payeeId"] == 1]

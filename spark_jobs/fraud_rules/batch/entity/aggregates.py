@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any, Final
 
@@ -25,7 +25,7 @@ from fraud_rules.engine.window.plan import GroupingPlan
 from fraud_rules.model.rule import AggregateFunction, Operator, Rule
 from fraud_rules.model.ruleset import Grouping, RuleInForce, RuleTimeline
 from fraud_rules.model.schema import ID_FIELD, TIME_FIELD, TransactionSchema
-from fraud_rules.model.transaction import TransactionBatch
+from fraud_rules.model.transaction import TransactionBatch, value_of
 
 Ints = NDArray[np.int64]
 
@@ -84,24 +84,30 @@ def entity_aggregates(
     schema: TransactionSchema,
     settings: DetectorSettings,
     known_from_ms: int,
+    most: int | None = None,
 ) -> list[EntityAggregate]:
-    """Evaluate the payments of one value of `field`, and return the last evaluation of each rule in force and key.
+    """Evaluate the payments of one value of `field`, and return the last evaluation of each rule in force and key: the
+    `most` with the largest shares.
 
     `batch` has all payments of the entity that were appended at `known_from_ms` or later. The evaluation is that of a
     detector that starts at this time.
     """
     if not len(batch):
         return []
-    last: dict[tuple[int, tuple[object, ...]], EntityAggregate] = {}
+    rules = timeline.latest.rules
+    last: dict[tuple[int, tuple[object, ...]], _Evaluation] = {}
 
     def observe(rows: TransactionBatch, fields: Grouping, plan: GroupingPlan, result: AcceptResult) -> None:
         if field not in fields or not len(result.output):
             return
         for row in _last_rows(rows, fields, result.output):
-            found = _aggregate(rows, fields, plan.in_force[row[at.O_RULE]], row, schema)
+            in_force = plan.in_force[row[at.O_RULE]]
+            current = rules.get(in_force.rule.rule_id)
+            if current is None or not current.rule.evaluated:
+                continue
+            found = _evaluation(rows, fields, in_force, row, schema)
             if found is not None:
-                key = found.rule_id, tuple(found.key.values())
-                last[key] = found
+                last[in_force.rule.rule_id, found.key] = found
 
     one = replace(settings, key_groups=1, evaluations=True)
     engine = KeyGroupEngine(
@@ -109,9 +115,8 @@ def entity_aggregates(
     )
     for blob in fan_out(batch, timeline, 1).values():
         engine.process([blob], timeline, 0, 0)
-    rules = timeline.latest.rules
-    current = [each for each in last.values() if each.rule_id in rules and rules[each.rule_id].rule.evaluated]
-    return sorted(current, key=lambda each: (-(each.share or 0.0), each.rule_id))
+    found = sorted(last.values(), key=lambda each: (-(each.share or 0.0), each.in_force.rule.rule_id))
+    return [_aggregate(each, schema) for each in found[:most]]
 
 
 def rules_of_other_keys(timeline: RuleTimeline, field: str) -> list[OtherRule]:
@@ -125,31 +130,57 @@ def rules_of_other_keys(timeline: RuleTimeline, field: str) -> list[OtherRule]:
 
 def _last_rows(rows: TransactionBatch, fields: Grouping, output: Ints) -> list[list[int]]:
     """The last output row of each rule and key, in the order of the output."""
-    keys = np.stack([rows.columns[name].values[output[:, at.O_ROW]] for name in fields], axis=1)
-    marked = np.concatenate([output[:, [at.O_RULE]], keys], axis=1)[::-1]
-    _, first = np.unique(marked, axis=0, return_index=True)
-    picked: list[list[int]] = output[np.sort(len(output) - 1 - first)].tolist()
+    keys, key_of_row = np.unique(
+        np.stack([rows.columns[name].values for name in fields], axis=1), axis=0, return_inverse=True
+    )
+    codes = output[:, at.O_RULE] * len(keys) + key_of_row.reshape(-1)[output[:, at.O_ROW]]
+    last = np.full(int(codes.max()) + 1, -1, dtype=np.int64)
+    np.maximum.at(last, codes, np.arange(len(output), dtype=np.int64))
+    picked: list[list[int]] = output[np.sort(last[last >= 0])].tolist()
     return picked
 
 
-def _aggregate(
-    rows: TransactionBatch, fields: Grouping, in_force: RuleInForce, row: list[int], schema: TransactionSchema
-) -> EntityAggregate | None:
+@dataclass(frozen=True, slots=True)
+class _Evaluation:
+    """An output row of the kernel for one rule and key, with the values that are compared."""
+
+    in_force: RuleInForce
+    fields: Grouping
+    key: tuple[object, ...]
+    rows: TransactionBatch
+    output: list[int]
+    value: str
+    baseline: str | None
+    bound: Decimal | None
+    share: float | None
+
+
+def _evaluation(
+    rows: TransactionBatch, fields: Grouping, in_force: RuleInForce, output: list[int], schema: TransactionSchema
+) -> _Evaluation | None:
     rule = in_force.rule
-    if not row[at.O_VALUES] and not aggregate_of(rule).has_value_of_empty_window:
+    if not output[at.O_VALUES] and not aggregate_of(rule).has_value_of_empty_window:
         return None
-    payment: Mapping[str, Any] = rows.row(row[at.O_ROW], schema)
-    value = triggering_value(in_force, row, schema)
-    baseline, bound = _compared(rule, row, schema)
+    declared = {each.name: each for each in schema.fields}
+    key = tuple(value_of(rows.columns[name], output[at.O_ROW], declared[name]) for name in fields)
+    value = triggering_value(in_force, output, schema)
+    baseline, bound = _compared(rule, output, schema)
+    share = _share(rule, value, bound)
+    return _Evaluation(in_force, fields, key, rows, output, value, baseline, bound, share)
+
+
+def _aggregate(found: _Evaluation, schema: TransactionSchema) -> EntityAggregate:
+    rule, row = found.in_force.rule, found.output
+    payment: Mapping[str, Any] = found.rows.row(row[at.O_ROW], schema)
     return EntityAggregate(
         rule_id=rule.rule_id,
-        rule_version=in_force.version,
+        rule_version=found.in_force.version,
         state=rule.state.value,
-        name=_name(in_force),
+        name=_name(found.in_force),
         says=rule_sentence(rule, schema),
-        key={name: payment[name] for name in fields},
-        value=value,
-        unit=_unit(in_force.rule, schema),
+        key=dict(zip(found.fields, found.key, strict=True)),
+        value=found.value,
+        unit=_unit(rule, schema),
         window_count=row[at.O_COUNT],
         window_ms=rule.window_ms,
         window_complete=bool(row[at.O_COMPLETE]),
@@ -158,9 +189,9 @@ def _aggregate(
         operator=rule.operator.value,
         limit=format(rule.limit, "f"),
         limit_is=_limit_is(rule),
-        baseline=baseline,
-        bound=None if bound is None else _plain(bound),
-        share=_share(rule, value, bound),
+        baseline=found.baseline,
+        bound=None if found.bound is None else _plain(found.bound),
+        share=found.share,
         outcome=_OUTCOMES[row[at.O_FIRED]],
         warm_up=rule.warm_up,
     )

@@ -78,7 +78,7 @@ def entity_report(
     batch = rows.batch
     amount = next((each for each in schema.fields if each.type is FieldType.DECIMAL), None)
     period_ms = _HOUR_MS if now_ms - query.since_ms <= _HOURLY_MS else _DAY_MS
-    found = entity_aggregates(batch, query.field, timeline, schema, settings, rows.reached_ms)
+    found = entity_aggregates(batch, query.field, timeline, schema, settings, rows.reached_ms, _SHOWN_AGGREGATES)
     notes = [*rows.notes]
     if any(each.warm_up for each in found):
         notes.append("Aggregates do not count the payments that a warm-up added before the rule.")
@@ -95,7 +95,7 @@ def entity_report(
         periods=_periods(batch, amount, period_ms),
         payments=[batch.row(i, schema) for i in newest],
         counterparties=_counterparties(batch, query.field, timeline, schema, amount),
-        aggregates=found[:_SHOWN_AGGREGATES],
+        aggregates=found,
         other_rules=rules_of_other_keys(timeline, query.field),
     )
 
