@@ -34,6 +34,11 @@ def _oracle(document: Mapping[str, Any]) -> Answer:
     return oracle.evaluate(document, NULLABLE)
 
 
+def paid(number: int, after_ms: int, ahead_ms: int = 0) -> dict[str, Any]:
+    tx = {"transactionId": number, "eventTime": START_MS + after_ms + ahead_ms, "payeeId": 1}
+    return {"at": START_MS + after_ms, "tx": tx}
+
+
 def _assert_same(document: dict[str, Any], one: Engine, other: Engine) -> None:
     differences = same_answer(one(document), other(document))
     assert not differences, described(differences, document)
@@ -81,10 +86,6 @@ def test_a_row_of_a_warm_up_arrived_before_every_reset(engine: Engine) -> None:
         "aggregatorFunctionType": "COUNT_WITH_RESET", "limitOperatorType": ">=", "limit": 2, "windowSeconds": 60,
     }  # fmt: skip
 
-    def paid(number: int, after_ms: int, ahead_ms: int = 0) -> dict[str, Any]:
-        tx = {"transactionId": number, "eventTime": START_MS + after_ms + ahead_ms, "payeeId": 1}
-        return {"at": START_MS + after_ms, "tx": tx}
-
     steps = [
         paid(1, 0, ahead_ms=5_000), {"at": START_MS + 1, "rule": rule}, paid(2, 10), paid(3, 20),
         {"at": START_MS + 30, "rule": {**rule, "ruleId": 2, "limit": 99, "warmUp": True}},
@@ -103,10 +104,6 @@ def test_a_history_does_not_begin_with_a_row_that_an_ended_grouping_dropped(engi
         "ruleId": 1, "ruleState": "ACTIVE", "groupingKeyNames": ["payeeId"], "aggregateFieldName": "points",
         "aggregatorFunctionType": "COUNT", "limitOperatorType": ">=", "limit": 2, "windowSeconds": 1,
     }  # fmt: skip
-
-    def paid(number: int, after_ms: int) -> dict[str, Any]:
-        at_ms = START_MS + after_ms
-        return {"at": at_ms, "tx": {"transactionId": number, "eventTime": at_ms, "payeeId": 1}}
 
     steps = [
         {"at": START_MS, "rule": rule},
