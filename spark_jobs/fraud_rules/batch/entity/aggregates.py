@@ -95,19 +95,22 @@ def entity_aggregates(
     if not len(batch):
         return []
     rules = timeline.latest.rules
+    declared = {each.name: each for each in schema.fields}
     last: dict[tuple[int, tuple[object, ...]], _Evaluation] = {}
 
     def observe(rows: TransactionBatch, fields: Grouping, plan: GroupingPlan, result: AcceptResult) -> None:
         if field not in fields or not len(result.output):
             return
+        columns = [(rows.columns[name], declared[name]) for name in fields]
         for row in _last_rows(rows, fields, result.output):
             in_force = plan.in_force[row[at.O_RULE]]
             current = rules.get(in_force.rule.rule_id)
             if current is None or not current.rule.evaluated:
                 continue
-            found = _evaluation(rows, fields, in_force, row, schema)
-            if found is not None:
-                last[in_force.rule.rule_id, found.key] = found
+            if not row[at.O_VALUES] and not aggregate_of(in_force.rule).has_value_of_empty_window:
+                continue
+            key = tuple(value_of(column, row[at.O_ROW], each) for column, each in columns)
+            last[in_force.rule.rule_id, key] = _evaluation(rows, fields, in_force, row, schema)
 
     one = replace(settings, key_groups=1, evaluations=True)
     engine = KeyGroupEngine(
@@ -146,7 +149,6 @@ class _Evaluation:
 
     in_force: RuleInForce
     fields: Grouping
-    key: tuple[object, ...]
     rows: TransactionBatch
     output: list[int]
     value: str
@@ -157,16 +159,11 @@ class _Evaluation:
 
 def _evaluation(
     rows: TransactionBatch, fields: Grouping, in_force: RuleInForce, output: list[int], schema: TransactionSchema
-) -> _Evaluation | None:
+) -> _Evaluation:
     rule = in_force.rule
-    if not output[at.O_VALUES] and not aggregate_of(rule).has_value_of_empty_window:
-        return None
-    declared = {each.name: each for each in schema.fields}
-    key = tuple(value_of(rows.columns[name], output[at.O_ROW], declared[name]) for name in fields)
     value = triggering_value(in_force, output, schema)
     baseline, bound = _compared(rule, output, schema)
-    share = _share(rule, value, bound)
-    return _Evaluation(in_force, fields, key, rows, output, value, baseline, bound, share)
+    return _Evaluation(in_force, fields, rows, output, value, baseline, bound, _share(rule, value, bound))
 
 
 def _aggregate(found: _Evaluation, schema: TransactionSchema) -> EntityAggregate:
@@ -178,7 +175,7 @@ def _aggregate(found: _Evaluation, schema: TransactionSchema) -> EntityAggregate
         state=rule.state.value,
         name=_name(found.in_force),
         says=rule_sentence(rule, schema),
-        key=dict(zip(found.fields, found.key, strict=True)),
+        key={name: payment[name] for name in found.fields},
         value=found.value,
         unit=_unit(rule, schema),
         window_count=row[at.O_COUNT],
