@@ -59,14 +59,19 @@ RULES = [
     rule(8, ruleState="PAUSE"),
     rule(9, aggregatorFunctionType="MAX", limit=3, baseline=DEVIATIONS),
     rule(10, limit=2, baseline={"windowMinutes": 240, "minCount": 10_000}),
+    rule(11, groupingKeyNames=["payeeId", "paymentType"], aggregatorFunctionType="STDDEV", limit=100),
+    rule(1, limit=700, windowMinutes=45),
 ]
+EDITED_AFTER_MS = 1_500 * MINUTE_MS
 
 
 def timeline() -> RuleTimeline:
+    """The rules from the first payment on, and an edit of the first rule."""
+    times = [BEGIN_MS - 1_000] * (len(RULES) - 1) + [BEGIN_MS + EDITED_AFTER_MS]
     documents = [{name: value for name, value in each.items() if value is not None} for each in RULES]
     entries = [
-        read_entry(number, BEGIN_MS - 1_000, json.dumps(document).encode(), SCHEMA, SETTINGS.limits)
-        for number, document in enumerate(documents)
+        read_entry(number, at_ms, json.dumps(document).encode(), SCHEMA, SETTINGS.limits)
+        for number, (at_ms, document) in enumerate(zip(times, documents, strict=True))
     ]
     assert all(entry.change is not None for entry in entries), [entry.reasons for entry in entries]
     return RuleTimeline(entries)
@@ -114,8 +119,9 @@ def replayed(records: list[RecordedTransaction], payer: int) -> dict[tuple[int, 
     return found
 
 
-def test_the_aggregates_are_those_of_a_replay_of_all_payments() -> None:
-    records = payments()
+@pytest.mark.parametrize("count", [400, 3_000])
+def test_the_aggregates_are_those_of_a_replay_of_all_payments(count: int) -> None:
+    records = payments(count)
     for payer in range(5):
         own = [each for each in records if json.loads(each.value or b"")["payeeId"] == payer]
         found = entity_aggregates(rows_of(own), "payeeId", timeline(), SCHEMA, SETTINGS, 0)
@@ -129,7 +135,7 @@ def test_the_aggregates_are_those_of_a_replay_of_all_payments() -> None:
             for each in found
         }
         assert here == replayed(records, payer)
-        assert {each.rule_id for each in found} >= {1, 2, 3, 4, 5, 7, 9, 10}
+        assert {each.rule_id for each in found} >= {1, 2, 3, 4, 5, 7, 9, 10, 11}
 
 
 def test_the_distance_to_the_limit() -> None:
@@ -148,6 +154,8 @@ def test_a_limited_answer_has_the_largest_shares() -> None:
     batch = rows_of([each for each in payments() if json.loads(each.value or b"")["payeeId"] == 1])
     found = entity_aggregates(batch, "payeeId", timeline(), SCHEMA, SETTINGS, 0)
     assert entity_aggregates(batch, "payeeId", timeline(), SCHEMA, SETTINGS, 0, 3) == found[:3]
+    assert found == sorted(found, key=lambda each: (-(each.share or 0), each.rule_id))
+    assert len({each.share for each in found}) > 5
     assert len(found) > 3
 
 
@@ -177,7 +185,7 @@ def test_an_aggregate_has_the_unit_of_its_field_and_a_count_has_none() -> None:
     own = [each for each in payments() if json.loads(each.value or b"")["payeeId"] == 1]
     found = entity_aggregates(rows_of(own), "payeeId", timeline(), SCHEMA, SETTINGS, 0)
     units = {each.rule_id: each.unit for each in found}
-    assert units == {1: "EUR", 2: "EUR", 3: "", 4: "", 5: "", 7: "EUR", 9: "EUR", 10: "EUR"}
+    assert units == {1: "EUR", 2: "EUR", 3: "", 4: "", 5: "", 7: "EUR", 9: "EUR", 10: "EUR", 11: "EUR"}
 
 
 def test_a_report_sums_payments_and_counterparties_exactly() -> None:
@@ -187,8 +195,8 @@ def test_a_report_sums_payments_and_counterparties_exactly() -> None:
     amounts = [round(json.loads(each.value or b"")["paymentAmount"] * 100) for each in own]
     assert report.count == len(own)
     assert sum(round(float(each.amount or 0) * 100) for each in report.periods) == sum(amounts)
-    assert sum(each.count for each in report.counterparties) == len(own)
-    assert {each.field for each in report.counterparties} == {"beneficiaryId"}
+    assert sum(each.count for each in report.counterparties if each.field == "beneficiaryId") == len(own)
+    assert {each.field for each in report.counterparties} == {"beneficiaryId", "paymentType"}
     assert report.payments[0]["eventTime"] == max(each["eventTime"] for each in report.payments)
 
 
