@@ -49,13 +49,17 @@ class BrokerStatus:
 
 
 class Broker:
-    """One broker. Its data, log, configuration and process handle are in the folder `home`."""
+    """One broker. Its data, log, configuration and process handle are in the folder `home`. `jvm` are further options
+    of its JVM."""
 
-    def __init__(self, home: Path, port: int, controller_port: int, project: Project) -> None:
+    def __init__(
+        self, home: Path, port: int, controller_port: int, project: Project, jvm: tuple[str, ...] = ()
+    ) -> None:
         self.home = home.resolve()
         self.port = port
         self.controller_port = controller_port
         self._project = project
+        self._jvm = jvm
         self._marker = f"-Dfraud.broker={self.home}"
         self._child: subprocess.Popen[bytes] | None = None
 
@@ -205,6 +209,7 @@ class Broker:
         return [
             java,
             *_JVM,
+            *self._jvm,
             "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
             "-Dorg.slf4j.simpleLogger.showDateTime=true",
             "-Dorg.slf4j.simpleLogger.dateTimeFormat=yyyy-MM-dd'T'HH:mm:ss.SSSXXX",
