@@ -1,0 +1,102 @@
+"""A detector that evaluates generated streams. The test writes its logs, with the append times of the streams."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from hypothesis.strategies import SearchStrategy
+
+from fraud_rules.logs.recorder import record_run
+from tests.support.kafka.timed_topics import Logs
+from tests.support.processes.running_detector import Installation
+from tests.support.recovery.watch import Watch
+from tests.support.streams.runs import drawn
+from tests.support.streams.spans import Document, Outputs, Span
+from tests.support.waiting import MOMENT_S, until
+
+DAY_MS = 86_400_000
+LISTS = ("longs", "texts", "more")
+_TIME = re.compile(r"(?<![\d.])1(?:69|70)\d{10}(?![\d.])")
+_FORGET_RULES = {"ruleState": "CONTROL", "controlType": "DELETE_RULES_ALL"}
+_FORGET_LISTS = [{"listName": name, "listOperation": "DELETE"} for name in LISTS]
+
+Step = Mapping[str, Any]
+
+
+def stream_on_day(seed: int, strategy: SearchStrategy[Any], day: int) -> list[Step]:
+    """The steps of a generated stream on another day. Its stops are clears, because the detector runs on."""
+    text = json.dumps(drawn(seed, strategy)["steps"]).replace("CLEAR_STATE_ALL_STOP", "CLEAR_STATE_ALL")
+    steps: list[Step] = json.loads(_TIME.sub(lambda time: str(int(time[0]) + day * DAY_MS), text))
+    return steps
+
+
+class StreamSite:
+    """The logs, the progress and the outputs of one detector."""
+
+    def __init__(self, installation: Installation, watch: Watch) -> None:
+        self.installation = installation
+        self._watch = watch
+        self._logs = Logs(installation.topics)
+
+    def append(self, steps: Sequence[Step]) -> None:
+        """Append these steps. Return once the broker has them."""
+        for step in steps:
+            if "rule" in step:
+                self._logs.append_rule(json.dumps(step["rule"]).encode(), step["at"])
+            else:
+                self._logs.append(json.dumps(step["tx"]).encode(), step["at"], step.get("partition", 0))
+        self._logs.flush()
+
+    def append_end(self, steps: Sequence[Step]) -> None:
+        """Delete all rules and lists after these steps."""
+        at_ms = max(step["at"] for step in steps) + 1
+        self.append([{"at": at_ms, "rule": record} for record in (_FORGET_RULES, *_FORGET_LISTS)])
+
+    def await_evaluated(self) -> None:
+        """Return once the detector has evaluated all records."""
+        until(self._has_evaluated_all, "a batch", every_s=MOMENT_S)
+
+    def _has_evaluated_all(self) -> bool:
+        read = self._watch.ends
+        return self._watch.rules_end >= self._logs.rules_end and all(
+            read.get(partition, 0) >= end for partition, end in self._logs.ends.items()
+        )
+
+    def span_from(self, start: Span | None = None) -> Span:
+        """The records from the end of another span up to now."""
+        versions = range(start.versions.stop if start else 0, self._logs.rules_end)
+        starts = {partition: offsets.stop for partition, offsets in start.offsets.items()} if start else {}
+        return Span(versions, {at: range(starts.get(at, 0), end) for at, end in sorted(self._logs.ends.items())})
+
+    def recorded(self) -> Document:
+        """The logs and the recorded batches as a document of `fraud replay`."""
+        run = record_run(self.installation.topics.kafka, self.installation.settings)
+        rules = [{"at": each.append_ms, "rule": (each.value or b"").decode()} for each in run.rules]
+        rows = [
+            {"at": each.append_ms, "partition": each.partition, "tx": json.loads(each.value or b"{}")}
+            for each in run.transactions
+        ]
+        batches = [
+            {
+                "offsets": {"transactions": {str(at): end for at, end in each.ends.items()}},
+                "pin": each.pin,
+                "refused": {str(version): reasons for version, reasons in each.refused.items()},
+                "warmUps": [
+                    {"version": warm.version, "ends": {str(at): end for at, end in warm.ends.items()}}
+                    for warm in each.warm_ups
+                ],
+            }
+            for each in run.batches
+        ]
+        settings = {
+            "maxOutOfOrdernessMs": run.settings.max_out_of_orderness_ms,
+            "futureToleranceMs": run.settings.future_tolerance_ms,
+        }
+        return {"keyGroups": run.key_groups, "settings": settings, "steps": [*rules, *rows], "batches": batches}
+
+    def published(self) -> Outputs:
+        """The outputs of the detector."""
+        return Outputs.read(self.installation.topics)
