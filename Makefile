@@ -81,7 +81,7 @@ conformance: setup ## run every conformance case and bad input through a running
 	$(BIN)/pytest tests/integration/streams/test_conformance_stream.py tests/integration/test_bad_input.py $(ARGS)
 
 .PHONY: oracle-long
-oracle-long: setup ## compare kernel and nightly job with the oracle on 2,000 generated streams, the detector on 40 (FRAUD_STREAMS, FRAUD_SEED)
+oracle-long: setup ## compare kernel, nightly job and detector with the oracle on 2,000 generated streams (FRAUD_STREAMS, FRAUD_SEED)
 	FRAUD_STREAMS=$${FRAUD_STREAMS:-2000} $(BIN)/pytest --timeout 0 tests/unit/engine/test_kernel_against_oracle.py \
 		tests/unit/batch/test_parity_kernel.py tests/unit/batch/test_parity_archive.py tests/integration/streams/test_generated_streams.py $(ARGS)
 
