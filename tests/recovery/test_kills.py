@@ -29,6 +29,7 @@ from tests.support.recovery.kills import Experiment, plans
 from tests.support.recovery.load import Load
 from tests.support.recovery.traffic import FUTURE_TOLERANCE_MS, OUT_OF_ORDERNESS_MS
 from tests.support.recovery.verdict import differences
+from tests.support.recovery.warm_ups import WarmUpJobs
 from tests.support.recovery.watch import Watch
 
 pytestmark = [pytest.mark.recovery, pytest.mark.timeout(3_600)]
@@ -77,7 +78,8 @@ def test_the_outputs_equal_those_of_the_oracle(
 
     with (
         Watch(installation) as watch,
-        Load(own_topics, seed, RATE) as load,
+        Load(own_topics, seed, RATE, warm_ups=True) as load,
+        WarmUpJobs(installation, seed) as jobs,
         Experiment(installation, own_broker, watch, load) as experiment,
     ):
         experiment.run(plans(seed, min(A_ROUND, KILLS - number * A_ROUND)), ROWS_A_KILL)
@@ -88,7 +90,7 @@ def test_the_outputs_equal_those_of_the_oracle(
         experiment.drain(lambda: watch.ends == transactions and watch.rules_end == rules[0])
     print("\n".join(experiment.story.lines()))  # noqa: T201
     found, counts = differences(installation, load.traffic.documents)
-    print(counts)  # noqa: T201
+    print(counts, dict(jobs.ends))  # noqa: T201
     assert not found, "\n".join([f"seed {seed}", *found])
     progress = installation.progress()
     assert all(each.cpu_ns is not None for each in progress)

@@ -36,10 +36,16 @@ class WarmUpsInTurn:
                 stderr=log,
                 start_new_session=True,
             )
-        self._ended = 0
+        self._begun = 0
 
     def run(self, installation: Installation) -> None:
         """Execute the open requests of a detector."""
+        self.begin(installation)
+        code = until(self.ended, "the warm-up job ends", _JOB_S)
+        assert code == "0", self.said()
+
+    def begin(self, installation: Installation) -> None:
+        """Start a job. The previous job must have ended."""
         arguments = [
             "--bootstrap", installation.topics.bootstrap,
             "--archive", str(installation.home / "archive"),
@@ -48,22 +54,29 @@ class WarmUpsInTurn:
             "--jars", str(installation.project.jars / "connector"),
             "--nice", "0",
         ]  # fmt: skip
+        assert len(self._codes()) == self._begun, "another job still runs"
+        self._begun += 1
         assert self._process.stdin is not None
         self._process.stdin.write(json.dumps(arguments).encode() + b"\n")
         self._process.stdin.flush()
-        until(self._has_ended, "the warm-up job ends", _JOB_S)
-        self._ended += 1
-        code = self._answers.read_text().splitlines()[-1]
-        assert code == "0", self._log.read_text()[-3000:]
+
+    def ended(self) -> str | None:
+        """The exit code of the job; None while it runs."""
+        assert self._process.poll() is None, f"the process is gone: {self.said()}"
+        codes = self._codes()
+        return codes[-1] if len(codes) == self._begun else None
+
+    def said(self) -> str:
+        """The end of the log of all jobs."""
+        return self._log.read_text()[-3000:]
 
     def end(self) -> None:
         """Kill every process at once."""
         kill_session(self._process)
 
-    def _has_ended(self) -> bool:
-        assert self._process.poll() is None, f"the process is gone: {self._log.read_text()[-2000:]}"
-        codes = [line for line in self._answers.read_text().splitlines() if line.isdigit()]
-        return len(codes) > self._ended
+    def _codes(self) -> list[str]:
+        """The exit codes of the jobs that have ended."""
+        return [line for line in self._answers.read_text().splitlines() if line.isdigit()]
 
 
 def main() -> None:

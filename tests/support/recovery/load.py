@@ -22,8 +22,8 @@ class Load:
     The allowance bounds the oracle's input, no matter how long the kills take.
     """
 
-    def __init__(self, topics: OwnTopics, seed: int, rate: float, trickle: float = 4.0) -> None:
-        self.traffic = Traffic(seed)
+    def __init__(self, topics: OwnTopics, seed: int, rate: float, trickle: float = 4.0, warm_ups: bool = False) -> None:
+        self.traffic = Traffic(seed, warm_ups=warm_ups)
         self._topics = topics
         self._random = random.Random(seed + 1)
         self._rate, self._trickle = rate, trickle

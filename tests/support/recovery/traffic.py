@@ -27,6 +27,11 @@ _GROUPINGS = (
     ["payeeId", "paymentType"],
 )  # fmt: skip
 _CONDITIONS = (("COUNT", 4), ("SUM", 40), ("AVG", 14), ("MIN", 3), ("MAX", 19), ("STDDEV", 6), ("COUNT_DISTINCT", 2))
+_WARMED = 0.3
+_WARMED_RULES = ((7, ["payeeId"]), (8, ["beneficiaryId"]), (9, ["beneficiaryId", "payeeId"]))
+"""Rules that request a warm-up never leave their grouping, because its end makes the request void."""
+_CONTROLS = ("CLEAR_STATE_ALL", "EXPORT_RULES_CURRENT", "CLEAR_STATE_ALL", "DELETE_RULES_ALL")
+_RARE_CLEARS = ("CLEAR_STATE_ALL", "DELETE_RULES_ALL", *["EXPORT_RULES_CURRENT"] * 8)
 _FILTERS = (None, None, "paymentType = 'CSH'", "paymentAmount >= 5 or payeeId in (1, 2, 3)", "not (beneficiaryId = 4)")
 _HOSTILE_RULES = (
     '{"ruleId": 0, "ruleState": "ACTIVE"}',
@@ -38,11 +43,15 @@ _HOSTILE_RULES = (
 
 @dataclass
 class Traffic:
-    """Draws records. `documents` has the members of each transaction record, or None if it is malformed."""
+    """Draws records. `documents` has the members of each transaction record, or None if it is malformed.
+
+    With `warm_ups`, some rules request a warm-up, and clears are rare enough for a job to end before the next one.
+    """
 
     seed: int
     documents: dict[bytes, dict[str, Any] | None] = field(default_factory=dict)
     partitions: int = PARTITIONS
+    warm_ups: bool = False
 
     def __post_init__(self) -> None:
         self._random = random.Random(self.seed)
@@ -75,7 +84,7 @@ class Traffic:
         if draw < 0.20:
             return self._list_record()
         if draw < 0.28:
-            controls = ("CLEAR_STATE_ALL", "EXPORT_RULES_CURRENT", "CLEAR_STATE_ALL", "DELETE_RULES_ALL")
+            controls = _RARE_CLEARS if self.warm_ups else _CONTROLS
             return _json({"ruleState": "CONTROL", "controlType": self._random.choice(controls)})
         return _json(self._rule())
 
@@ -100,6 +109,9 @@ class Traffic:
         }
         if aggregator in ("COUNT", "SUM", "AVG", "MIN", "MAX") and self._random.random() < 0.5:
             rule |= self._baseline(aggregator)
+        if self.warm_ups and self._random.random() < _WARMED:
+            rule["ruleId"], rule["groupingKeyNames"] = pick(_WARMED_RULES)
+            rule["warmUp"] = True
         return {name: value for name, value in rule.items() if value is not None}
 
     def _baseline(self, aggregator: str) -> dict[str, Any]:

@@ -71,9 +71,12 @@ def differences(
         *_quarantine_faults(run, documents, set(expected["quarantine"])),
         *_operation_faults(run, {rejected["ruleVersion"] for rejected in expected["rejected"]}),
         *_export_faults(run, stream, schema),
+        *_warm_up_faults(run),
     ]
     counts = {role: len(messages) for role, messages in run.written.items()}
     counts |= {"transactions": len(run.transactions), "rules": len(run.rules), "batches": len(run.progress)}
+    further = [each["warmUp"] for each in run.values("rule_operations") if _is_further(each)]
+    counts["warm_ups"] = sum(each.get("rows", 0) > 0 for each in further)
     return found, counts | {"duplicates": len(expected["duplicates"])}
 
 
@@ -86,7 +89,6 @@ def recorded_stream(run: Run, installation: Installation, documents: Documents) 
         for tx in run.transactions
     ]
     ends = [{str(p): end for p, end in each.ends_of(topics.transactions).items()} for each in run.progress]
-    pins = [each.rules_end for each in run.progress]
     return {
         "keyGroups": settings.key_groups,
         "settings": {
@@ -94,7 +96,14 @@ def recorded_stream(run: Run, installation: Installation, documents: Documents) 
             "futureToleranceMs": settings.future_tolerance_ms,
         },
         "steps": [*rules, *transactions],
-        "batches": [{"offsets": {"transactions": end}, "pin": pin} for end, pin in zip(ends, pins, strict=True)],
+        "batches": [
+            {
+                "offsets": {"transactions": end},
+                "pin": each.rules_end,
+                "warmUps": [{"version": warm.version, "ends": warm.ends} for warm in each.warm_ups],
+            }
+            for end, each in zip(ends, run.progress, strict=True)
+        ],
     }
 
 
@@ -188,8 +197,29 @@ def _operation_faults(run: Run, rejected: set[int]) -> Iterable[str]:
         version = rule.offset()
         batch = next((each.batch_id for each in run.progress if each.rules_end > version), None)
         expected.append((version, "REJECTED" if version in rejected else "LIVE", batch))
-    got = [(each["ruleVersion"], each["status"], each["batchId"]) for each in run.values("rule_operations")]
+    got = [
+        (each["ruleVersion"], each["status"], each["batchId"])
+        for each in run.values("rule_operations")
+        if not _is_further(each)
+    ]
     yield from _unlike("rule operations", expected, got)
+
+
+def _is_further(report: Mapping[str, Any]) -> bool:
+    """Whether a report on a rule follows its first report."""
+    warm_up = report.get("warmUp") or {}
+    # The first report of a rule whose history is already there names the batch that has added it.
+    return warm_up.get("state") in ("RUNNING", "REFUSED") or "rows" in warm_up
+
+
+def _warm_up_faults(run: Run) -> Iterable[str]:
+    """Check that each warm-up has been added once, and has one report about its end."""
+    added = [each.version for progress in run.progress for each in progress.warm_ups]
+    reports = [each for each in run.values("rule_operations") if _is_further(each)]
+    ended = [each["ruleVersion"] for each in reports if each["warmUp"]["state"] != "RUNNING"]
+    yield from _unlike("warm-ups", sorted(set(added)), sorted(added))
+    yield from _unlike("reports about warm-ups", sorted(set(ended)), sorted(ended))
+    yield from _unlike("warm-ups without a report", [], sorted(set(added) - set(ended)))
 
 
 def _export_faults(run: Run, stream: Mapping[str, Any], schema: TransactionSchema) -> Iterable[str]:
