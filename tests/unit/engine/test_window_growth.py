@@ -143,3 +143,16 @@ def test_a_mapped_array_is_mapped_again_only_when_its_file_changes(tmp_path: Pat
     others.open("events", np.int64, 20, 2)[15] = 8
     assert arrays.open("events", np.int64, 20, 2)[15].tolist() == [8, 8]
     assert grown[15].tolist() == [7, 7]
+
+
+def test_keys_that_only_marks_keep_cause_no_compactions() -> None:
+    """Each key pays once and alerts. The marks outlive the rows, so a compaction would remove no key."""
+    rows = 30_000
+    state, plan = _state(["payeeId"], {"aggregatorFunctionType": "COUNT", "limit": 0, "windowMinutes": 1})
+    before = int(state.header[at.H_GENERATION])
+    numbers = np.arange(rows)
+    batch = _batch(numbers, START_MS + 100 * numbers, numbers, ["CSH"] * rows)
+    result = state.accept(batch, np.zeros(rows, dtype=np.int64), plan, 0, explain=False)
+    assert len(result.output) == rows
+    assert state.retained_marks == rows
+    assert int(state.header[at.H_GENERATION]) - before < 100

@@ -218,7 +218,7 @@ class GroupingState:
             if need != at.DONE:
                 displaced.merge()
                 if self._grow(need, horizon, n - start):
-                    rows = self._rows_of(batch)
+                    self._encode_texts(rows, batch)
                 displaced = DisplacedRows(self._view)
                 continue
             progress.evaluated(end - done)
@@ -247,7 +247,7 @@ class GroupingState:
                 self._compact(horizon)
                 return True
             self._view.grow(need)
-        elif self._is_scattered():
+        elif self._is_scattered(horizon):
             self._compact(horizon)
             return True
         elif need == at.NEED_EVENTS and 2 * int(np.count_nonzero(self._live_mask())) <= self.retained_rows:
@@ -265,11 +265,15 @@ class GroupingState:
         key_rows.pack(state, self._view.measure_arrays, order)
         return True
 
-    def _is_scattered(self) -> bool:
-        """Whether most keys have no rows left, or most of the pool is unused because key rows have moved."""
+    def _is_scattered(self, horizon: Horizon) -> bool:
+        """Whether a compaction would remove most keys, or most of the pool is unused because key rows have moved."""
         slots = int(self.header[at.H_SLOTS])
-        if slots >= _SCATTERED_ABOVE and 2 * int(key_rows.count_idle_slots(self._view.state)) > slots:
-            return True
+        if slots >= _SCATTERED_ABOVE:
+            marks = self._view.state.marks[: self.retained_marks]
+            marked = np.zeros(slots, dtype=np.bool_)
+            marked[marks[~find_spent(marks, horizon), at.M_SLOT]] = True
+            if 2 * int(key_rows.count_idle_slots(self._view.state, marked)) > slots:
+                return True
         return int(self.header[at.H_POOL]) > 8 * self.retained_rows + _SCATTERED_ABOVE
 
     def rows(self) -> TransactionBatch:
@@ -377,12 +381,18 @@ class GroupingState:
         """Convert the batch to the layout of `events`, with the codes of this state for strings. `events` has the rows
         with the codes of the batch, and stays as it is."""
         rows = event_rows(batch, self._schema) if events is None else events
-        texts = [(i, column) for i, name in self._texts if (column := batch.columns.get(name)) and column.dictionary]
-        if texts and events is not None:
+        if events is not None and self._texts_of(batch):
             rows = rows.copy()
-        for i, column in texts:
-            rows[:, at.E_FIELDS + i] = self._codes(column)
+        self._encode_texts(rows, batch)
         return rows
+
+    def _encode_texts(self, rows: Ints, batch: TransactionBatch) -> None:
+        """Write the codes of this state for the strings of the batch into its rows."""
+        for i, column in self._texts_of(batch):
+            rows[:, at.E_FIELDS + i] = self._codes(column)
+
+    def _texts_of(self, batch: TransactionBatch) -> list[tuple[int, Column]]:
+        return [(i, column) for i, name in self._texts if (column := batch.columns.get(name)) and column.dictionary]
 
     def _codes(self, column: Column) -> Ints:
         """The column's values as the state stores them: strings as codes of its string table."""

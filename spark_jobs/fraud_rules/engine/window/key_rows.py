@@ -8,6 +8,7 @@ During a batch, rows far before the newest row stay in a run of their own (see `
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fraud_rules.engine.window import extremes, multiset
 from fraud_rules.engine.window.bundles import Ints, MeasureArrays, StateArrays
@@ -352,13 +353,13 @@ def trim(state: StateArrays, measures: MeasureArrays, moved: Ints) -> None:
 
 
 @compiled
-def count_idle_slots(state: StateArrays) -> int:
-    """Count the keys without rows that still count."""
+def count_idle_slots(state: StateArrays, marked: NDArray[np.bool_]) -> int:
+    """Count the keys without rows that still count, except those with a mark: `marked` has a flag for each slot."""
     idle = 0
     for slot in range(state.header[H_SLOTS]):
         tail = state.slots[slot, S_TAIL]
         youngest = state.slots[slot, S_BASE] + tail - 1
-        idle += tail == 0 or state.pool[youngest, P_TIME] < state.header[H_BOUND]
+        idle += not marked[slot] and (tail == 0 or state.pool[youngest, P_TIME] < state.header[H_BOUND])
     return idle
 
 
