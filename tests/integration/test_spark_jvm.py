@@ -12,6 +12,8 @@ import pytest
 
 from fraud_rules.configuration.project import Project
 from fraud_rules.errors import MemoryExhausted
+from fraud_rules.runtime.class_archive import sharing_options
+from fraud_rules.spark.session import class_archive
 
 pytestmark = pytest.mark.integration
 
@@ -32,7 +34,9 @@ warm_up(spark).join()
 found = spark.range(1).mapInArrow(places, "place string").toArrow().column(0).to_pylist()
 management = spark._jvm.java.lang.management.ManagementFactory
 collectors = {each.getName(): each.getCollectionCount() for each in management.getGarbageCollectorMXBeans()}
-facts = {"places": found, "full": collectors["MarkSweepCompact"], "young": collectors["Copy"]}
+maps = Path("/proc", str(spark._jvm.ProcessHandle.current().pid()), "maps").read_text()
+facts = {"archive": "spark.jsa" in maps, "places": found}
+facts |= {"full": collectors["MarkSweepCompact"], "young": collectors["Copy"]}
 try:
     spark._jvm.java.nio.ByteBuffer.allocate(2**31 - 64)
 except Exception as error:
@@ -56,6 +60,12 @@ def facts(project: Project, tmp_path_factory: pytest.TempPathFactory) -> dict[st
     assert done.returncode == 0, done.stderr[-2_000:]
     answer: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return answer
+
+
+def test_a_local_spark_maps_its_class_archive(facts: dict[str, Any], project: Project) -> None:
+    if not sharing_options(class_archive(project.jars / "connector")):
+        pytest.skip("bin/bootstrap could not record the class archive")
+    assert facts["archive"]
 
 
 def test_loading_classes_causes_no_full_collection(facts: dict[str, Any]) -> None:

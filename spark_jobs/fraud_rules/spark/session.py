@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import shlex
 import sys
 import threading
 from collections.abc import Iterable, Iterator, Mapping
@@ -20,6 +21,7 @@ from pyspark.sql import SparkSession
 from fraud_rules.configuration.detector_options import DEFAULTS
 from fraud_rules.configuration.mounted_folder import mounted_folder
 from fraud_rules.errors import ConfigError
+from fraud_rules.runtime.class_archive import sharing_options
 from fraud_rules.spark.spark_home import spark_home
 
 _LEAST_HEAP_MIB = 512
@@ -80,10 +82,16 @@ def _mebibytes(memory: str) -> int:
     return int(int(match[1]) * _MIB[match[2]])
 
 
+def class_archive(jars: Path) -> Path:
+    """The class archive of a local Spark, beside this folder of jars. It is valid for their real paths."""
+    return jars.resolve().with_name("spark.jsa")
+
+
 def build_session(options: SparkOptions) -> SparkSession:
     """Start Spark. Raises the ConfigErrors of `check_options`."""
     check_options(options)
-    jars = sorted(options.jars.glob("*.jar"))
+    # The class archive is valid for these paths only.
+    jars = sorted(options.jars.resolve().glob("*.jar"))
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     if options.is_local:
         os.environ.setdefault("SPARK_HOME", str(spark_home()))
@@ -128,7 +136,7 @@ def _settings(options: SparkOptions, jars: list[Path]) -> dict[str, str]:
 def _placement(options: SparkOptions, jars: list[Path]) -> dict[str, str]:
     settings = {
         "spark.driver.memory": options.driver_memory,
-        "spark.driver.extraJavaOptions": " ".join(_JVM),
+        "spark.driver.extraJavaOptions": " ".join(JVM),
         "spark.executor.extraJavaOptions": _EXIT_ON_OOM,
         # The batch size bounds the outputs. A limit here would fail the same batch forever.
         "spark.driver.maxResultSize": "0",
@@ -139,6 +147,7 @@ def _placement(options: SparkOptions, jars: list[Path]) -> dict[str, str]:
         settings["spark.ui.port"] = str(options.ui_port)
     paths = [str(jar) for jar in jars]
     if options.is_local:
+        settings["spark.driver.extraJavaOptions"] = shlex.join((*JVM, *sharing_options(class_archive(options.jars))))
         settings["spark.driver.extraClassPath"] = os.pathsep.join(paths)
         settings["spark.driver.bindAddress"] = settings["spark.driver.host"] = "127.0.0.1"
     else:
@@ -168,7 +177,7 @@ _MALLOC: Final = {"MALLOC_ARENA_MAX": "2", "MALLOC_MMAP_THRESHOLD_": "131072"}
 # Without this option a JVM survives the death of a thread by lack of memory: it makes no progress but counts as active.
 _EXIT_ON_OOM: Final = "-XX:+ExitOnOutOfMemoryError"
 
-_JVM: Final = (
+JVM: Final = (
     # A batch runs much code once. The threads of the C2 compiler would use a core for minutes without a gain.
     "-XX:TieredStopAtLevel=1",
     "-XX:+UseSerialGC",

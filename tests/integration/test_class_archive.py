@@ -1,0 +1,77 @@
+"""A JVM loads classes from an archive that fits, and silently ignores every other file."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from fraud_rules.configuration.project import Project
+from fraud_rules.runtime.class_archive import recorded_archive, sharing_options
+
+pytestmark = pytest.mark.integration
+
+TOOL = "kafka.tools.StorageTool"
+
+
+@pytest.fixture(scope="module")
+def archive(project: Project, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The archive of a small program."""
+    path = tmp_path_factory.mktemp("archive") / "tool.jsa"
+    with recorded_archive(path) as options:
+        run(project, *options)
+    return path
+
+
+@pytest.fixture
+def copy(archive: Path, tmp_path: Path) -> Path:
+    """A copy of the archive that a test can damage."""
+    for path in archive.parent.iterdir():
+        shutil.copyfile(path, tmp_path / path.name)
+    return tmp_path / archive.name
+
+
+def test_classes_come_from_the_archive(project: Project, archive: Path) -> None:
+    loaded = run(project, *sharing_options(archive), "-Xlog:class+load")
+    assert f"{TOOL} source: shared objects file (top)" in loaded
+
+
+def test_a_missing_or_truncated_archive_is_not_used(copy: Path) -> None:
+    whole = copy.read_bytes()
+    assert sharing_options(copy)
+    copy.write_bytes(whole[:-1])
+    assert sharing_options(copy) == ()
+    copy.unlink()
+    assert sharing_options(copy) == ()
+    copy.write_bytes(whole)
+    copy.with_name(f"{copy.name}.size").unlink()
+    assert sharing_options(copy) == ()
+
+
+def test_an_archive_of_another_class_path_is_ignored_silently(project: Project, archive: Path) -> None:
+    assert len(run(project, *sharing_options(archive), path=f"{project.config}:").split()) == 1
+
+
+@pytest.mark.parametrize("mark", [b"OpenJDK 64-Bit Server VM (", b""], ids=["build", "format"])
+def test_an_archive_of_another_java_is_ignored_silently(project: Project, copy: Path, mark: bytes) -> None:
+    content = copy.read_bytes()
+    place = content.index(mark, 0, 4096)
+    copy.write_bytes(content[:place] + b"A" + content[place + 1 :])
+    assert len(run(project, *sharing_options(copy)).split()) == 1
+    assert f"{TOOL} source: shared" not in run(project, *sharing_options(copy), "-Xlog:class+load")
+
+
+def test_an_archive_that_the_jvm_did_not_write_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(OSError, match=r"\.jsa"), recorded_archive(tmp_path / "none.jsa"):
+        pass
+    assert list(tmp_path.iterdir()) == []
+
+
+def run(project: Project, *options: str, path: str = "") -> str:
+    """The output of a command that prints one word."""
+    command = ["java", *options, "-cp", f"{path}{project.jars / 'broker'}/*", TOOL, "random-uuid"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, "warning" in done.stderr) == (0, False), done.stderr
+    return done.stdout
