@@ -92,20 +92,53 @@ def test_without_root_the_command_for_a_browser_is_printed(fresh: Path, without_
     assert "chromium" not in needed
 
 
-def test_the_kernel_is_compiled_once_for_each_version_of_it(fresh: Path, tmp_path: Path) -> None:
-    calls, source = tmp_path / "calls", fresh / "spark_jobs" / "fraud_rules" / "engine" / "window" / "kernel.py"
+@pytest.fixture
+def set_up(fresh: Path, tmp_path: Path) -> Path:
+    """A clone that is set up. Its Python writes its arguments to the file `calls` and then runs the script `then`."""
+    script(tmp_path / "then", "#!/bin/sh\n")
     script(fresh / ".venv" / "bin" / "fraud", "#!/bin/sh\n")
-    script(fresh / ".venv" / "bin" / "python", f'#!/bin/sh\necho "$@" >>{calls}\n')
-    script(source, "first")
+    script(fresh / ".venv" / "bin" / "python", f'#!/bin/sh\necho "$@" >>{tmp_path / "calls"}\n. {tmp_path / "then"}\n')
     (fresh / "lib" / "broker").mkdir(parents=True)
     of = "cat pyproject.toml uv.lock config/ivy.xml config/jars.sha256 bin/uv.txt bin/bootstrap"
     stamp = subprocess.run(f"{{ {of} && pwd; }} | sha256sum", shell=True, cwd=fresh, capture_output=True, check=True)
     (fresh / ".cache").mkdir()
     (fresh / ".cache" / "ready").write_bytes(stamp.stdout)
+    return fresh
+
+
+def calls(tmp_path: Path, module: str) -> int:
+    """How often bootstrap has run a module, see `set_up`."""
+    return (tmp_path / "calls").read_text().splitlines().count(f"-m {module}")
+
+
+def test_the_kernel_is_compiled_once_for_each_version_of_it(set_up: Path, tmp_path: Path) -> None:
+    source = set_up / "spark_jobs" / "fraud_rules" / "engine" / "window" / "kernel.py"
+    script(source, "first")
     for content in ("first", "first", "second"):
         source.write_text(content)
-        assert bootstrap(fresh).returncode == 0
-    assert calls.read_text().splitlines() == ["-m fraud_rules.replay.kernel_cache"] * 2
+        assert bootstrap(set_up).returncode == 0
+    assert calls(tmp_path, "fraud_rules.replay.kernel_cache") == 2
+
+
+def test_classes_are_recorded_again_after_a_change_of_jars_or_archive(set_up: Path, tmp_path: Path) -> None:
+    archive, jar = set_up / "lib" / "spark.jsa", set_up / "lib" / "connector" / "spark.jar"
+    script(jar, "first")
+    script(tmp_path / "then", f'#!/bin/sh\n[ -e "{archive}" ] || echo archive >{archive}\n')
+    recordings = []
+    for change in (None, None, jar, archive):
+        if change is not None:
+            change.write_text("another size")
+        assert bootstrap(set_up, "--no-class-archive").returncode == bootstrap(set_up).returncode == 0
+        recordings.append(calls(tmp_path, "fraud_rules.spark.record_classes"))
+    assert recordings == [1, 1, 2, 3]
+
+
+def test_classes_that_cannot_be_recorded_are_reported_once(set_up: Path, tmp_path: Path) -> None:
+    script(tmp_path / "then", "#!/bin/sh\nexit 1\n")
+    first, second = bootstrap(set_up), bootstrap(set_up)
+    assert (first.returncode, second.returncode) == (0, 0)
+    reports = [done.stderr.count("the class archive of Spark could not be recorded") for done in (first, second)]
+    assert reports == [1, 0]
 
 
 def test_a_used_port_is_reported_before_any_download(fresh: Path) -> None:
