@@ -17,7 +17,7 @@ from pathlib import Path
 
 from fraud_rules.configuration.project import Project
 from tests.support.kafka.timed_topics import detector_has_started, detector_starts
-from tests.support.processes.running_detector import START_S, Installation, jvm_of, kill_session
+from tests.support.processes.running_detector import START_S, Installation, jvm_of, kill_session, local_spark
 from tests.support.waiting import until
 
 
@@ -32,7 +32,7 @@ class DetectorsInTurn:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", __name__],
                 cwd=project.root,
-                env={**environment, "TMPDIR": str(home / "tmp")},
+                env={**local_spark(), **environment, "TMPDIR": str(home / "tmp")},
                 stdin=subprocess.PIPE,
                 stdout=answers,
                 stderr=log,

@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 from fraud_rules.configuration.project import Project
-from tests.support.processes.running_detector import Installation, kill_session
+from tests.support.processes.running_detector import Installation, kill_session, local_spark
 from tests.support.waiting import until
 
 _JOB_S = 180.0
@@ -30,7 +30,7 @@ class WarmUpsInTurn:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", __name__],
                 cwd=project.root,
-                env={**environment, "TMPDIR": str(home / "warm-ups-tmp")},
+                env={**local_spark(), **environment, "TMPDIR": str(home / "warm-ups-tmp")},
                 stdin=subprocess.PIPE,
                 stdout=answers,
                 stderr=log,

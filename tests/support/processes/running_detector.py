@@ -18,6 +18,7 @@ from fraud_rules.configuration.project import Project
 from fraud_rules.configuration.settings import DetectorSettings, TopicNames
 from fraud_rules.logs.detector_status import BatchProgress, decode_progress
 from fraud_rules.runtime.process import start_detached
+from fraud_rules.spark.spark_home import spark_home
 from tests.support.kafka.own_topics import OwnTopics
 from tests.support.kafka.records import read_all
 from tests.support.kafka.timed_topics import detector_has_started, detector_starts
@@ -25,6 +26,11 @@ from tests.support.processes.signals import send_signal
 from tests.support.waiting import until
 
 START_S = 180.0
+
+
+def local_spark() -> dict[str, str]:
+    """The variables of a local Spark: the class archive is valid for the shared home, but not for one below TMPDIR."""
+    return {"SPARK_HOME": str(spark_home())}
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +95,8 @@ class RunningDetector:
         detector_starts(installation.topics)
         entry = str(installation.project.root / "spark_jobs" / "detector.py")
         command = [sys.executable, entry, *installation.arguments(*flags, checkpoint=checkpoint)]
-        self.process = start_detached(command, self.log, environment=installation.environment)
+        environment = {**({} if "--master" in flags else local_spark()), **installation.environment}
+        self.process = start_detached(command, self.log, environment=environment)
 
     def said(self) -> str:
         """The log of this start."""
