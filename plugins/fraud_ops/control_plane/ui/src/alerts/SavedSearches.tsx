@@ -72,7 +72,6 @@ export function SavedSearches({ query }: { query: string }) {
               label="Save this search as"
               value={name}
               maxLength={80}
-              disabled={query === ""}
               onChange={(event) => setName(event.currentTarget.value)}
               style={{ flex: 1 }}
             />

@@ -52,9 +52,9 @@ export function CloseDialog({ detail, through, close }: Props) {
           markAndSave();
         }}
       >
-        <Radio.Group label="Outcome" value={outcome} onChange={(value) => setOutcome(value)} data-autofocus>
+        <Radio.Group label="Outcome" value={outcome} onChange={(value) => setOutcome(value)}>
           {Object.entries(OUTCOMES).map(([value, label]) => (
-            <Radio key={value} value={value} label={label} my={6} />
+            <Radio key={value} value={value} label={label} my={6} data-autofocus={value === outcome || undefined} />
           ))}
         </Radio.Group>
         {verdict !== null && detail.unreviewed > 0 && (
