@@ -35,7 +35,8 @@ with DAG(
     is_paused_upon_creation=False,
     tags=[*TAGS, "supervision"],
     default_args=defaults(),
-    deadline=deadline(timedelta(minutes=90), "a run of fraud_detector has not ended in time"),
+    dagrun_timeout=timedelta(minutes=60),  # a run that Airflow loses must not prevent the next run
+    deadline=deadline(timedelta(minutes=50), "a run of fraud_detector has not ended in time"),
 ):
     deploy = DeployOperator(
         task_id="deploy",

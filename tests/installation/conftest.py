@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 
 import pytest
 
 from fraud_rules.configuration.project import Project
 from tests.support.processes.supervised import Supervised, supervised
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Function, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Show the situation of the installation with the failure of a test."""
+    report = yield
+    world = item.funcargs.get("world")
+    if report.failed and call.when == "call" and isinstance(world, Supervised):
+        report.sections.append(("installation", world.situation()))
+    return report
 
 
 @pytest.fixture(scope="package")

@@ -42,6 +42,7 @@ from tests.support.waiting import until
 FOLDERS = ("dags", "docs", "lib", "plugins", "spark_jobs")
 RUN_S = 600.0
 _LOOK_S = 0.25  # each observation costs requests to Kafka or to Airflow
+_LOG_LINES = 25
 TRAFFIC = TrafficSettings(
     rate_per_s=50, seconds=None, payers=20_000, seed=7, out_of_order=0.02, late=0.002, duplicates=0.005, malformed=0.005
 )
@@ -158,6 +159,10 @@ class Supervised:
 
         until(is_read, "everything is read", RUN_S, _LOOK_S)
 
+    def situation(self) -> str:
+        """The unfinished tasks, the health of the components, and the ends of their logs."""
+        return "\n".join((*_answers(self.api), *_log_ends(self.site.airflow.logs)))
+
     def check_run(self) -> DemoVerdict:
         """Wait until every record is read, and compare the outputs with the replay of the recorded logs."""
         self.sender.stop()
@@ -167,6 +172,30 @@ class Supervised:
         answer = replay_recording(recording, self.context.schema, self.context.settings)
         published = read_published(kafka, self.context.settings.topics)
         return check_run(published, answer, SentTraffic(self.sender.sent.records, self.sender.planted_whole))
+
+
+def _answers(api: Api) -> Iterator[str]:
+    """Airflow's own view of its unfinished tasks and of its components, or the reason why there is none."""
+    unfinished = "&".join(f"state={each}" for each in ("scheduled", "queued", "running", "up_for_retry", "deferred"))
+    for path in (f"dags/~/dagRuns/~/taskInstances?{unfinished}", "dags/~/dagRuns?state=queued&state=running"):
+        try:
+            listed = api.call("GET", path)
+        except (AssertionError, httpx.HTTPError) as error:
+            yield f"GET {path}: {error!r}"
+            continue
+        for each in listed.get("task_instances", listed.get("dag_runs", [])):
+            since = each["start_date"] or each.get("queued_when") or each.get("queued_at")
+            yield f"{each['dag_id']} {each.get('task_id', '(run)')} {each['dag_run_id']}: {each['state']} since {since}"
+    try:
+        yield str(api.fetch("/api/v2/monitor/health").json())
+    except (AssertionError, httpx.HTTPError) as error:
+        yield f"health: {error!r}"
+
+
+def _log_ends(folder: Path) -> Iterator[str]:
+    for log in sorted(folder.glob("*.log")):
+        yield f"-- the end of {log.name}"
+        yield from log.read_text(encoding="utf-8", errors="replace").splitlines()[-_LOG_LINES:]
 
 
 class Api:

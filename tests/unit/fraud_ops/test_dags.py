@@ -71,6 +71,14 @@ def test_the_pages_import_nothing_heavy(project: Project) -> None:
     assert done.stdout.splitlines()[-1] == "[]"
 
 
+def test_a_lost_run_does_not_prevent_the_next_supervision(bag: DagBag) -> None:
+    """The limit leaves time for the deployment and for the whole window."""
+    dag = bag.dags["fraud_detector"]
+    assert dag.dagrun_timeout is not None
+    needed = dag.get_task("deploy").execution_timeout + dag.get_task("supervise").window
+    assert needed < dag.deadline[0].interval < dag.dagrun_timeout <= timedelta(hours=1)
+
+
 @pytest.mark.parametrize("dag_id", sorted(DAGS))
 def test_a_page_names_its_owner_and_its_deadline(bag: DagBag, dag_id: str) -> None:
     dag = bag.dags[dag_id]
