@@ -6,7 +6,7 @@ Every read has a bound, and the result says which payments it may lack.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -112,7 +112,8 @@ class EntityReader:
         archived = {} if manifest is None else manifest.ends.get(topic, {})
         found: list[tuple[int, Message]] = []
         with TopicReader(self._kafka, topic) as reader:
-            ranges, cut, lost = self._ranges(reader, query.since_ms, _of_this_topic(archived, reader, notes))
+            ends = {partition: reader.ends(partition) for partition in reader.partitions()}
+            ranges, cut, lost = self._ranges(reader, ends, query.since_ms, _of_this_topic(archived, ends, notes))
             needle = _needle(query.value)
             begins_ms: dict[int, int] = {}
             for message in reader.read_ranges(ranges):
@@ -130,15 +131,14 @@ class EntityReader:
         return self._decoded(found, query), max(gaps) if gaps else None
 
     def _ranges(
-        self, reader: TopicReader, since_ms: int, archived: dict[str, int]
+        self, reader: TopicReader, ends: Mapping[int, tuple[int, int]], since_ms: int, archived: dict[str, int]
     ) -> tuple[dict[int, tuple[int, int]], set[int], list[int]]:
         """The offsets to read by partition, the partitions whose range was cut, and the append times from which the
         topic has records although older ones are wanted.
         """
         ranges: dict[int, tuple[int, int]] = {}
         lost: list[int] = []
-        for partition in reader.partitions():
-            first, end = reader.ends(partition)
+        for partition, (first, end) in ends.items():
             from_time = reader.offset_at(since_ms, partition)
             archive_end = archived.get(str(partition))
             start = max(end if from_time is None else from_time, archive_end or 0)
@@ -215,10 +215,10 @@ class EntityReader:
         return batch.take(order)
 
 
-def _of_this_topic(archived: dict[str, int], reader: TopicReader, notes: list[str]) -> dict[str, int]:
+def _of_this_topic(archived: dict[str, int], ends: Mapping[int, tuple[int, int]], notes: list[str]) -> dict[str, int]:
     """The archive's ends by partition, without those that the topic has not reached: it was recreated since then."""
-    ends = {str(partition): reader.ends(partition)[1] for partition in reader.partitions()}
-    reached = {partition: end for partition, end in archived.items() if end <= ends.get(partition, 0)}
+    written = {str(partition): end for partition, (_, end) in ends.items()}
+    reached = {partition: end for partition, end in archived.items() if end <= written.get(partition, 0)}
     if len(reached) < len(archived):
         notes.append("The archive is ahead of the topic: it has payments of an earlier topic of the same name.")
     return reached

@@ -1,6 +1,6 @@
 import type { QueryClient } from "@tanstack/react-query";
 import { matchPath } from "react-router";
-import { meQuery, ruleQuery, schemaQuery } from "./api/hooks";
+import { entityQuery, meQuery, ruleQuery, schemaQuery } from "./api/hooks";
 import { BASE_PATH } from "./parentAddress";
 
 /** The modules of the pages that the first bundle lacks, by the pattern of their path. */
@@ -55,7 +55,9 @@ export function startFirstPage(client: QueryClient, { pathname, search }: Locati
   const page = PATHS.find(([pattern]) => matchPath(pattern, path))?.[1];
   if (page === undefined) return;
   MODULES[page]().catch(ignore);
-  if (page === "rule") startRulePage(client, path, new URLSearchParams(search));
+  const params = new URLSearchParams(search);
+  if (page === "rule") startRulePage(client, path, params);
+  if (page === "entity") client.query(entityQuery(params)).catch(ignore);
 }
 
 function startRulePage(client: QueryClient, path: string, params: URLSearchParams): void {

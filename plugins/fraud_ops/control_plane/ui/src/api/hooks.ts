@@ -1,9 +1,9 @@
 import { queryOptions, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useEffect, useRef } from "react";
 import { notifyError, notifySuccess } from "../notifications";
-import { type ApiResponse, call, type CallOptions, get, Problem } from "./http";
+import { type ApiResponse, call, type CallOptions, get, Problem, queryString } from "./http";
 import { keys } from "./keys";
-import type { Lists, Me, RuleDetail, RuleNames, Rules, Schema } from "./types";
+import type { Entity, Lists, Me, RuleDetail, RuleNames, Rules, Schema } from "./types";
 
 export const meQuery = queryOptions({
   queryKey: keys.me,
@@ -38,6 +38,18 @@ export function ruleQuery(id: string) {
   return queryOptions({
     queryKey: keys.rule(Number(id)),
     queryFn: ({ signal }) => get<RuleDetail>(`/rules/${encodeURIComponent(id)}`, signal),
+  });
+}
+
+/** The report about a value of a field. `search` is the search part of the page's address. */
+export function entityQuery(search: URLSearchParams) {
+  const field = search.get("field") ?? "";
+  const value = search.get("value") ?? "";
+  const days = search.get("days") ?? "30";
+  return queryOptions({
+    queryKey: keys.entity(field, value, days),
+    queryFn: ({ signal }) => get<Entity>(`/entity${queryString({ field, value, days })}`, signal),
+    staleTime: 30_000,
   });
 }
 

@@ -4,15 +4,13 @@ import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { Link, useSearchParams } from "react-router";
 import { toText } from "../api/exactJson";
-import { useCan, useSchema } from "../api/hooks";
-import { get, queryString } from "../api/http";
-import { keys } from "../api/keys";
+import { entityQuery, useCan, useSchema } from "../api/hooks";
 import type { Entity } from "../api/types";
 import { EmptyState } from "../components/EmptyState";
 import { FieldValue } from "../components/FieldValue";
+import { LongTable } from "../components/LongTable";
 import { PageHeader, usePageTitle } from "../components/PageHeader";
 import { QueryResult } from "../components/QueryResult";
-import { ScrollableTable } from "../components/ScrollableTable";
 import { Timestamp } from "../components/Timestamp";
 import { fieldLabel, type Fields } from "../fields";
 import { formatCount, formatNumber } from "../format";
@@ -33,12 +31,7 @@ export default function EntityPage() {
   const fields = useSchema().data?.fields ?? [];
   const title = `${fieldLabel(field, fields)} ${value}`;
   usePageTitle(title);
-  const entity = useQuery({
-    queryKey: keys.entity(field, value, days),
-    queryFn: ({ signal }) => get<Entity>(`/entity${queryString({ field, value, days })}`, signal),
-    placeholderData: keepPreviousData,
-    staleTime: 30_000,
-  });
+  const entity = useQuery({ ...entityQuery(params), placeholderData: keepPreviousData });
   return (
     <>
       <PageHeader title={title} subtitle={entity.data && <Summary entity={entity.data} />}>
@@ -177,8 +170,12 @@ function Counterparties({ entity, fields }: Props) {
   return (
     <section className="panel" aria-label="Counterparties" style={{ marginTop: "1rem" }}>
       <h2>Counterparties</h2>
-      <ScrollableTable label="Counterparties" columns={["Field", "Value", "Payments", "Amount", "Last payment"]}>
-        {entity.counterparties.map((each) => (
+      <LongTable
+        label="Counterparties"
+        columns={["Field", "Value", "Payments", "Amount", "Last payment"]}
+        items={entity.counterparties}
+      >
+        {(each) => (
           <Table.Tr key={`${each.field} ${toText(each.value)}`}>
             <Table.Td>{fieldLabel(each.field, fields)}</Table.Td>
             <Table.Td className="number">
@@ -196,8 +193,8 @@ function Counterparties({ entity, fields }: Props) {
               <Timestamp ms={each.last} />
             </Table.Td>
           </Table.Tr>
-        ))}
-      </ScrollableTable>
+        )}
+      </LongTable>
     </section>
   );
 }
@@ -214,8 +211,12 @@ function Payments({ entity, fields }: Props) {
       <h2>
         {entity.count > entity.payments.length ? `Newest ${formatNumber(entity.payments.length)} payments` : "Payments"}
       </h2>
-      <ScrollableTable label="Payments" columns={[...columns.map((name) => fieldLabel(name, fields)), "Decision"]}>
-        {entity.payments.map((payment, position) => (
+      <LongTable
+        label="Payments"
+        columns={[...columns.map((name) => fieldLabel(name, fields)), "Decision"]}
+        items={entity.payments}
+      >
+        {(payment, position) => (
           <Table.Tr key={position}>
             {columns.map((name) => (
               <Table.Td key={name} className="number">
@@ -224,8 +225,8 @@ function Payments({ entity, fields }: Props) {
             ))}
             <Table.Td>{outcomes.get(toText(payment["transactionId"])) ?? ""}</Table.Td>
           </Table.Tr>
-        ))}
-      </ScrollableTable>
+        )}
+      </LongTable>
     </section>
   );
 }

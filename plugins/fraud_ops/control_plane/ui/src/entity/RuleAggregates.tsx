@@ -4,7 +4,7 @@ import { toText } from "../api/exactJson";
 import type { Entity } from "../api/types";
 import { Chip } from "../components/Chip";
 import { EmptyState } from "../components/EmptyState";
-import { ScrollableTable } from "../components/ScrollableTable";
+import { LongTable } from "../components/LongTable";
 import { Timestamp } from "../components/Timestamp";
 import { comparisonText, formatDuration, formatKey, formatPercent } from "../format";
 import { fieldLabel, type Fields } from "../fields";
@@ -28,16 +28,16 @@ export function RuleAggregates({ entity, fields }: Props) {
       {entity.aggregates.length === 0 ? (
         <EmptyState>No rule with this ID in its key has evaluated these payments</EmptyState>
       ) : (
-        <ScrollableTable label="Rules" columns={COLUMNS}>
-          {entity.aggregates.map((each) => (
+        <LongTable label="Rules" columns={COLUMNS} items={entity.aggregates}>
+          {(each) => (
             <AggregateRow
               key={`${each.ruleId} ${formatKey(each.key, fields)}`}
               aggregate={each}
               field={entity.field}
               fields={fields}
             />
-          ))}
-        </ScrollableTable>
+          )}
+        </LongTable>
       )}
       <OtherRules entity={entity} fields={fields} />
     </section>
