@@ -40,6 +40,7 @@ PORT_VARIABLE = "FRAUD_AIRFLOW_PORT"
 USER = "admin"
 
 _GRACE_S = 15.0
+_WRITE_WAIT_S = 120
 _POLL_S = 0.1
 _REQUEST_S = 2.0
 
@@ -98,6 +99,20 @@ class AirflowSite:
         }
         return {**store, **inherited, **made, **given, **variables, **self.process_variables, **own}
 
+    def patient_environment(self, environ: Mapping[str, str] = os.environ) -> dict[str, str]:
+        """The environment of a component that waits longer for SQLite than its default of 5 s.
+
+        The scheduler ends for ever when another process writes for longer than that, as on a busy machine. The API
+        server must not wait in its event loop: its clients repeat a request that failed.
+        """
+        found, name = self.environment(environ), "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN"
+        is_own = found[name] == self._database
+        return {**found, name: f"{self._database}?timeout={_WRITE_WAIT_S}"} if is_own else found
+
+    @property
+    def _database(self) -> str:
+        return f"sqlite:///{self.home / 'airflow.db'}"
+
     def _settings(self) -> dict[str, str]:
         return {
             "CORE__DAGS_FOLDER": str(self.project.root / "dags"),
@@ -112,7 +127,7 @@ class AirflowSite:
             ),
             "CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(self.home / "passwords.json"),
             "CORE__FERNET_KEY": self.secret("fernet", urlsafe_b64encode(secrets.token_bytes(32)).decode()),
-            "DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{self.home / 'airflow.db'}",
+            "DATABASE__SQL_ALCHEMY_CONN": self._database,
             "API__HOST": HOST,
             "API__PORT": str(self.port),
             "API__BASE_URL": self.url,
@@ -163,7 +178,9 @@ class LocalAirflow:
     def start(self, *components: Component) -> None:
         """Start these components, or all if none is named. Return at once."""
         for component in components or tuple(Component):
-            environment = {**self.site.environment(), _COMPONENT: component}
+            is_server = component is Component.API_SERVER
+            found = self.site.environment() if is_server else self.site.patient_environment()
+            environment = {**found, _COMPONENT: component}
             command = [_airflow(), component, *_WITHOUT_LOG_SERVER.get(component, ())]
             log = self._log(component)
             self._children.append(start_detached(command, log, folder=self.site.home, environment=environment))

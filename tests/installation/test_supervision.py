@@ -10,9 +10,11 @@ import os
 import re
 import shlex
 import signal
+import sqlite3
 import subprocess
 import time
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -110,6 +112,17 @@ def test_the_detector_is_unaffected_by_a_killed_component(world: Supervised, com
     world.await_supervision(since_ms)
     assert world.attempt().status.epoch == before.epoch
     assert world.driver().pid == driver
+
+
+def test_airflow_survives_a_write_that_takes_long(world: Supervised) -> None:
+    """With SQLite's default patience of 5 s, the scheduler ended for ever: it gave up after three attempts."""
+    path = world.site.airflow.site.home / "airflow.db"
+    with closing(sqlite3.connect(path, timeout=60, isolation_level=None)) as database:
+        database.execute("BEGIN IMMEDIATE")
+        time.sleep(20)  # the long write
+        database.execute("ROLLBACK")
+    assert world.api.await_run("fraud_topics", world.api.trigger("fraud_topics")) == "success"
+    world.site.airflow.check()
 
 
 @pytest.mark.long
