@@ -35,7 +35,7 @@ with DAG(
     is_paused_upon_creation=False,
     tags=[*TAGS, "supervision"],
     default_args=defaults(),
-    dagrun_timeout=timedelta(minutes=60),  # a run that Airflow loses must not prevent the next run
+    dagrun_timeout=timedelta(minutes=60),  # a run that never ends would prevent the next run
     deadline=deadline(timedelta(minutes=50), "a run of fraud_detector has not ended in time"),
 ):
     deploy = DeployOperator(

@@ -40,7 +40,6 @@ PORT_VARIABLE = "FRAUD_AIRFLOW_PORT"
 USER = "admin"
 
 _GRACE_S = 15.0
-_WRITE_WAIT_S = 120
 _POLL_S = 0.1
 _REQUEST_S = 2.0
 
@@ -78,10 +77,12 @@ class AirflowSite:
         """The URL of the pages."""
         return f"http://{HOST}:{self.port}"
 
-    def environment(self, environ: Mapping[str, str] = os.environ) -> dict[str, str]:
-        """The environment of every component. The site's settings override the defaults."""
+    def environment(
+        self, environ: Mapping[str, str] = os.environ, component: Component | None = None
+    ) -> dict[str, str]:
+        """The environment of a component or of a command. The site's settings override the defaults."""
         inherited = {name: value for name, value in environ.items() if not name.startswith("AIRFLOW")}
-        made = {f"AIRFLOW__{name}": value for name, value in {**self._settings(), **self.settings}.items()}
+        made = {f"AIRFLOW__{name}": value for name, value in {**self._settings(component), **self.settings}.items()}
         given = {f"AIRFLOW_CONN_{name.upper()}": json.dumps(each) for name, each in self.connections.items()}
         variables = {f"AIRFLOW_VAR_{name.upper()}": value for name, value in self.variables.items()}
         # The control plane's store belongs to this Kafka, as Airflow's database belongs to this installation.
@@ -99,21 +100,7 @@ class AirflowSite:
         }
         return {**store, **inherited, **made, **given, **variables, **self.process_variables, **own}
 
-    def patient_environment(self, environ: Mapping[str, str] = os.environ) -> dict[str, str]:
-        """The environment of a component that waits longer for SQLite than its default of 5 s.
-
-        The scheduler ends for ever when another process writes for longer than that, as on a busy machine. The API
-        server must not wait in its event loop: its clients repeat a request that failed.
-        """
-        found, name = self.environment(environ), "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN"
-        is_own = found[name] == self._database
-        return {**found, name: f"{self._database}?timeout={_WRITE_WAIT_S}"} if is_own else found
-
-    @property
-    def _database(self) -> str:
-        return f"sqlite:///{self.home / 'airflow.db'}"
-
-    def _settings(self) -> dict[str, str]:
+    def _settings(self, component: Component | None) -> dict[str, str]:
         return {
             "CORE__DAGS_FOLDER": str(self.project.root / "dags"),
             "CORE__PLUGINS_FOLDER": str(self.project.root / "plugins"),
@@ -127,7 +114,7 @@ class AirflowSite:
             ),
             "CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(self.home / "passwords.json"),
             "CORE__FERNET_KEY": self.secret("fernet", urlsafe_b64encode(secrets.token_bytes(32)).decode()),
-            "DATABASE__SQL_ALCHEMY_CONN": self._database,
+            "DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{self.home / 'airflow.db'}{_WRITE_WAIT.get(component, '')}",
             "API__HOST": HOST,
             "API__PORT": str(self.port),
             "API__BASE_URL": self.url,
@@ -178,9 +165,7 @@ class LocalAirflow:
     def start(self, *components: Component) -> None:
         """Start these components, or all if none is named. Return at once."""
         for component in components or tuple(Component):
-            is_server = component is Component.API_SERVER
-            found = self.site.environment() if is_server else self.site.patient_environment()
-            environment = {**found, _COMPONENT: component}
+            environment = {**self.site.environment(component=component), _COMPONENT: component}
             command = [_airflow(), component, *_WITHOUT_LOG_SERVER.get(component, ())]
             log = self._log(component)
             self._children.append(start_detached(command, log, folder=self.site.home, environment=environment))
@@ -258,6 +243,11 @@ class LocalAirflow:
 _COMPONENT = "FRAUD_AIRFLOW_COMPONENT"
 # Scheduler and triggerer would serve their logs on all network interfaces. Here, the API server reads the same files.
 _WITHOUT_LOG_SERVER = dict.fromkeys((Component.SCHEDULER, Component.TRIGGERER), ("--skip-serve-logs",))
+# These components end if SQLite refuses a write after its default wait of 5 s, three times in a row, because another
+# process writes. The API server would wait in its event loop, and its clients repeat a request that failed.
+_WRITE_WAIT: dict[Component | None, str] = dict.fromkeys(
+    (Component.SCHEDULER, Component.DAG_PROCESSOR, Component.TRIGGERER), "?timeout=120"
+)
 
 
 def _airflow() -> str:

@@ -14,7 +14,7 @@ from tests.support.processes.supervised import Supervised, supervised
 def pytest_runtest_makereport(
     item: pytest.Function, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Show the situation of the installation with the failure of a test."""
+    """Add the situation of the installation to the report of a failed test."""
     report = yield
     world = item.funcargs.get("world")
     if report.failed and call.when == "call" and isinstance(world, Supervised):

@@ -115,7 +115,7 @@ def test_the_detector_is_unaffected_by_a_killed_component(world: Supervised, com
 
 
 def test_airflow_survives_a_write_that_takes_long(world: Supervised) -> None:
-    """With SQLite's default patience of 5 s, the scheduler ended for ever: it gave up after three attempts."""
+    """The scheduler ends if it cannot write in three attempts. SQLite's default wait would be 5 s for each."""
     path = world.site.airflow.site.home / "airflow.db"
     with closing(sqlite3.connect(path, timeout=60, isolation_level=None)) as database:
         database.execute("BEGIN IMMEDIATE")

@@ -160,8 +160,9 @@ class Supervised:
         until(is_read, "everything is read", RUN_S, _LOOK_S)
 
     def situation(self) -> str:
-        """The unfinished tasks, the health of the components, and the ends of their logs."""
-        return "\n".join((*_answers(self.api), *_log_ends(self.site.airflow.logs)))
+        """The unfinished tasks and runs, the components that are not healthy, and the ends of the components' logs."""
+        sick = f"not healthy: {', '.join(self.site.airflow.sick()) or 'none'}"
+        return "\n".join((*_unfinished(self.api), sick, *_log_ends(self.site.airflow.logs)))
 
     def check_run(self) -> DemoVerdict:
         """Wait until every record is read, and compare the outputs with the replay of the recorded logs."""
@@ -174,10 +175,10 @@ class Supervised:
         return check_run(published, answer, SentTraffic(self.sender.sent.records, self.sender.planted_whole))
 
 
-def _answers(api: Api) -> Iterator[str]:
-    """Airflow's own view of its unfinished tasks and of its components, or the reason why there is none."""
-    unfinished = "&".join(f"state={each}" for each in ("scheduled", "queued", "running", "up_for_retry", "deferred"))
-    for path in (f"dags/~/dagRuns/~/taskInstances?{unfinished}", "dags/~/dagRuns?state=queued&state=running"):
+def _unfinished(api: Api) -> Iterator[str]:
+    """The unfinished tasks and runs by Airflow's API, or the reason why it does not list them."""
+    states = "&".join(f"state={each}" for each in ("scheduled", "queued", "running", "up_for_retry", "deferred"))
+    for path in (f"dags/~/dagRuns/~/taskInstances?{states}", "dags/~/dagRuns?state=queued&state=running"):
         try:
             listed = api.call("GET", path)
         except (AssertionError, httpx.HTTPError) as error:
@@ -186,10 +187,6 @@ def _answers(api: Api) -> Iterator[str]:
         for each in listed.get("task_instances", listed.get("dag_runs", [])):
             since = each["start_date"] or each.get("queued_when") or each.get("queued_at")
             yield f"{each['dag_id']} {each.get('task_id', '(run)')} {each['dag_run_id']}: {each['state']} since {since}"
-    try:
-        yield str(api.fetch("/api/v2/monitor/health").json())
-    except (AssertionError, httpx.HTTPError) as error:
-        yield f"health: {error!r}"
 
 
 def _log_ends(folder: Path) -> Iterator[str]:

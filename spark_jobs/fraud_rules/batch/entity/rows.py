@@ -217,8 +217,7 @@ class EntityReader:
 
 def _of_this_topic(archived: dict[str, int], ends: Mapping[int, tuple[int, int]], notes: list[str]) -> dict[str, int]:
     """The archive's ends by partition, without those that the topic has not reached: it was recreated since then."""
-    written = {str(partition): end for partition, (_, end) in ends.items()}
-    reached = {partition: end for partition, end in archived.items() if end <= written.get(partition, 0)}
+    reached = {partition: end for partition, end in archived.items() if end <= ends.get(int(partition), (0, 0))[1]}
     if len(reached) < len(archived):
         notes.append("The archive is ahead of the topic: it has payments of an earlier topic of the same name.")
     return reached

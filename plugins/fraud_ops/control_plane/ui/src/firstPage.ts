@@ -1,6 +1,7 @@
 import type { QueryClient } from "@tanstack/react-query";
 import { matchPath } from "react-router";
 import { entityQuery, meQuery, ruleQuery, schemaQuery } from "./api/hooks";
+import { entityOf } from "./entity/entityPath";
 import { BASE_PATH } from "./parentAddress";
 
 /** The modules of the pages that the first bundle lacks, by the pattern of their path. */
@@ -57,7 +58,7 @@ export function startFirstPage(client: QueryClient, { pathname, search }: Locati
   MODULES[page]().catch(ignore);
   const params = new URLSearchParams(search);
   if (page === "rule") startRulePage(client, path, params);
-  if (page === "entity") client.query(entityQuery(params)).catch(ignore);
+  if (page === "entity") client.query(entityQuery(entityOf(params))).catch(ignore);
 }
 
 function startRulePage(client: QueryClient, path: string, params: URLSearchParams): void {

@@ -41,11 +41,8 @@ export function ruleQuery(id: string) {
   });
 }
 
-/** The report about a value of a field. `search` is the search part of the page's address. */
-export function entityQuery(search: URLSearchParams) {
-  const field = search.get("field") ?? "";
-  const value = search.get("value") ?? "";
-  const days = search.get("days") ?? "30";
+/** The report about a value of a field over the last days. */
+export function entityQuery({ field, value, days }: Record<"field" | "value" | "days", string>) {
   return queryOptions({
     queryKey: keys.entity(field, value, days),
     queryFn: ({ signal }) => get<Entity>(`/entity${queryString({ field, value, days })}`, signal),

@@ -11,7 +11,7 @@ interface Props<Item> {
   children: (item: Item, position: number) => ReactNode;
 }
 
-/** A scrollable table that shows its first rows before React renders the others: hundreds of rows take a while. */
+/** A scrollable table for hundreds of rows. It shows the first rows at once, and then React renders the others. */
 export function LongTable<Item>({ label, columns, items, children }: Props<Item>) {
   const shown = useDeferredValue(items, items.slice(0, FIRST_ROWS));
   return (

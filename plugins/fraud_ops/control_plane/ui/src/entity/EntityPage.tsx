@@ -16,7 +16,7 @@ import { fieldLabel, type Fields } from "../fields";
 import { formatCount, formatNumber } from "../format";
 import { AddToList } from "./AddToList";
 import { EntityAlerts } from "./EntityAlerts";
-import { entityPath } from "./entityPath";
+import { entityOf, entityPath } from "./entityPath";
 import { RuleAggregates } from "./RuleAggregates";
 
 const PERIODS = { 1: "Last day", 7: "Last 7 days", 30: "Last 30 days", 90: "Last 90 days" };
@@ -25,13 +25,11 @@ const HOUR_MS = 3_600_000;
 /** Everything about one value of a field, such as one payer. */
 export default function EntityPage() {
   const [params, setParams] = useSearchParams();
-  const field = params.get("field") ?? "";
-  const value = params.get("value") ?? "";
-  const days = params.get("days") ?? "30";
+  const { field, value, days } = entityOf(params);
   const fields = useSchema().data?.fields ?? [];
   const title = `${fieldLabel(field, fields)} ${value}`;
   usePageTitle(title);
-  const entity = useQuery({ ...entityQuery(params), placeholderData: keepPreviousData });
+  const entity = useQuery({ ...entityQuery({ field, value, days }), placeholderData: keepPreviousData });
   return (
     <>
       <PageHeader title={title} subtitle={entity.data && <Summary entity={entity.data} />}>

@@ -5,6 +5,15 @@ export function isEntityField({ name, type }: Pick<Fields[number], "name" | "typ
   return (type === "long" || name.endsWith("Id")) && name !== "transactionId";
 }
 
+/** The value that the page is about, and the period in days, from the search part of the page's address. */
+export function entityOf(search: URLSearchParams) {
+  return {
+    field: search.get("field") ?? "",
+    value: search.get("value") ?? "",
+    days: search.get("days") ?? "30",
+  };
+}
+
 /** The address of the page about a value of a field. */
 export function entityPath(field: string, value: unknown): string {
   return `/entity?${new URLSearchParams({ field, value: String(value) }).toString()}`;
