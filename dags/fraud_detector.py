@@ -45,6 +45,7 @@ with DAG(
     )
     supervise = SuperviseOperator(
         task_id="supervise",
+        deploy_task_id=deploy.task_id,
         doc_md="Supervises the detector in a deferred task; restarts a dead or stalled detector.",
         trigger_rule=TriggerRule.ALL_DONE,
         retries=20,

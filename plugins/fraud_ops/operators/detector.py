@@ -19,13 +19,17 @@ from fraud_ops.verdicts.actions import ActionKind, OperatorRequest, action_to_de
 from fraud_ops.verdicts.health import assess_detector
 from fraud_ops.verdicts.until import Outcome, Until
 from fraud_ops.verdicts.verdict import Limits
+from fraud_rules.deploy.release import fingerprint
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
     from fraud_rules.deploy.intent import IntentRecord
 
-__all__ = ["DecisionOperator", "DeployOperator", "DetectorOperator"]
+__all__ = ["DECLARED", "DecisionOperator", "DeployOperator", "DetectorOperator"]
+
+DECLARED = "declared"
+"""The XCom of a deployment: the fingerprint of the declared release that it has considered."""
 
 
 class DetectorOperator(BaseOperator):
@@ -83,6 +87,7 @@ class DeployOperator(DetectorOperator):
         hook = self.hook()
         with airflow_errors():
             observation, declared = hook.observe_to_decide(), hook.declared_release()
+            context["ti"].xcom_push(key=DECLARED, value=fingerprint(declared))
             verdict = assess_detector(observation, self.health_limits(), observation.at_ms, supervisor_id())
             action = action_to_deploy(observation, verdict, declared)
             publish_links(context, observation, verdict.health)

@@ -10,7 +10,7 @@ from fraud_ops.alarms import Alarm
 from fraud_ops.error_mapping import airflow_errors
 from fraud_ops.hooks.alarms import AlarmHook
 from fraud_ops.hooks.detector import supervisor_id
-from fraud_ops.operators.detector import DetectorOperator
+from fraud_ops.operators.detector import DECLARED, DetectorOperator
 from fraud_ops.triggers.detector import NEWS, OVER, SupervisionTrigger, raised_no_alarm
 from fraud_ops.verdicts.health import assess_detector
 from fraud_ops.verdicts.verdict import Health, Verdict
@@ -30,10 +30,17 @@ CRASH_LOOP = "CRASH_LOOP"
 class SuperviseOperator(DetectorOperator):
     """Supervises the detector for `window` and then succeeds. The next run continues the supervision. The trigger of
     the task starts a dead or stalled detector again. The end of the task, even by a failure, does not stop the
-    detector."""
+    detector.
 
-    def __init__(self, *, window: timedelta = timedelta(minutes=30), look_s: float = 2.0, **kwargs: Any) -> None:
+    The task also ends when the declared release is no longer the one that the task `deploy_task_id` of this run has
+    considered: the declaration can change at any time, also before this task starts or while it raises an alarm.
+    """
+
+    def __init__(
+        self, *, deploy_task_id: str, window: timedelta = timedelta(minutes=30), look_s: float = 2.0, **kwargs: Any
+    ) -> None:
         super().__init__(**kwargs)
+        self.deploy_task_id = deploy_task_id
         self.window = window
         self.look_s = look_s
 
@@ -43,9 +50,12 @@ class SuperviseOperator(DetectorOperator):
             verdict = assess_detector(observation, self.health_limits(), observation.at_ms, supervisor_id())
         self.log.info("%s", verdict)
         publish_links(context, observation, verdict.health)
-        self._defer(context, ends_ms=now_ms() + int(self.window.total_seconds() * 1_000))
+        declared = context["ti"].xcom_pull(task_ids=self.deploy_task_id, key=DECLARED)
+        if declared is None:
+            declared = self._declared_fingerprint()
+        self._defer(context, ends_ms=now_ms() + int(self.window.total_seconds() * 1_000), declared=declared)
 
-    def resume(self, context: Context, event: dict[str, Any], ends_ms: int, known: str) -> None:
+    def resume(self, context: Context, event: dict[str, Any], ends_ms: int, declared: str, known: str) -> None:
         """Raise an alarm for a new verdict. End if the window is over or the declared release has changed."""
         if event["why"] != NEWS:
             self.log.info("%s", "the window is over" if event["why"] == OVER else "the declared release has changed")
@@ -55,7 +65,7 @@ class SuperviseOperator(DetectorOperator):
         with airflow_errors():
             publish_links(context, self.hook().observe(), verdict.health)
             self._raise_alarm(context, verdict, known, crash_loop=event["crash_loop"])
-        self._defer(context, ends_ms=ends_ms, known=event["known"])
+        self._defer(context, ends_ms=ends_ms, declared=declared, known=event["known"])
 
     def _raise_alarm(self, context: Context, verdict: Verdict, known: str, *, crash_loop: bool) -> None:
         """Raise an alarm for a verdict that is not well, or resolve the last alarm for HEALTHY."""
@@ -66,20 +76,20 @@ class SuperviseOperator(DetectorOperator):
         reasons = "; ".join(verdict.reasons)
         AlarmHook().raise_alarm(Alarm(name, self.hook().settings.detector, reasons, _link(context), resolved=recovered))
 
-    def _defer(self, context: Context, *, ends_ms: int, known: str = "") -> None:
+    def _defer(self, context: Context, *, ends_ms: int, declared: str, known: str = "") -> None:
         self.defer(
             trigger=SupervisionTrigger(
                 kafka_conn_id=self.kafka_conn_id,
                 spark_conn_id=self.spark_conn_id,
                 ends_ms=ends_ms,
-                declared=self._declared_fingerprint(),
+                declared=declared,
                 known=known,
                 link=_link(context),
                 limits=self.health_limits().as_dict(),
                 look_s=self.look_s,
             ),
             method_name="resume",
-            kwargs={"ends_ms": ends_ms, "known": known},
+            kwargs={"ends_ms": ends_ms, "declared": declared, "known": known},
         )
 
     def _declared_fingerprint(self) -> str:

@@ -99,10 +99,10 @@ class SupervisionTrigger(BaseTrigger):
     or when the run ends.
 
     `known` is the key of the verdict that the operator has handled (`verdict_key`); only another verdict is news.
-    `ends_ms` is the end of the run's window. `declared` is the fingerprint of the release declared at the start of the
-    run. If the declaration changes, the run ends, and the next run deploys the new release. If Airflow wrongly treats a
-    triggerer as dead, a task has two triggers for a moment. They start the detector only once, because the intent log
-    accepts only the first intent.
+    `ends_ms` is the end of the run's window. `declared` is the fingerprint of the declared release that this run's
+    deployment has considered. If the declaration changes, the run ends, and the next run deploys the new release. If
+    Airflow wrongly treats a triggerer as dead, a task has two triggers for a moment. They start the detector only once,
+    because the intent log accepts only the first intent.
     """
 
     def __init__(

@@ -200,7 +200,7 @@ def test_a_supervisor_restarts_a_dead_detector_once_and_raises_an_alarm(home: Pa
     deferred(DeployOperator(task_id="deploy"))
     died = newest()
     agent.says(AttemptPhase.FAILED, died, exit_code=-9, batches_committed=50)
-    operator = SuperviseOperator(task_id="supervise", look_s=0.1)
+    operator = supervising()
     waits = deferred(operator)
     event = asyncio.run(first_event(waits.trigger)).payload
     again = newest()
@@ -209,8 +209,31 @@ def test_a_supervisor_restarts_a_dead_detector_once_and_raises_an_alarm(home: Pa
     assert again.intent.fingerprint == died.intent.fingerprint
     assert (event["why"], event["verdict"]["health"], event["step"][:6]) == ("news", "DEAD", "start:")
     with pytest.raises(TaskDeferred) as later:
-        operator.resume(Run().context, event, ends_ms=waits.kwargs["ends_ms"], known="")
+        operator.resume(Run().context, event, **waits.kwargs)
     assert later.value.kwargs["known"] == event["known"] == f"DEAD@{died.epoch}"
+
+
+def test_a_run_ends_once_the_declaration_differs_from_the_one_it_deployed(
+    home: Path, topics: OwnTopics, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also if the declaration changes between two tasks of the run, or while the run raises an alarm."""
+    for interval in ("_DECLARATION_INTERVAL_S", "_PAUSE_AFTER_START_S"):
+        monkeypatch.setattr(f"fraud_ops.triggers.detector.{interval}", 0.0)
+    agent, deploying = Agent(topics), Run()
+    deferred(DeployOperator(task_id="deploy"), deploying)
+    died = newest()
+    agent.says(AttemptPhase.FAILED, died, exit_code=-9, batches_committed=50)
+    (home / "config" / "detector.yaml").write_text("tick_ms: 5000\n")
+    operator = supervising()
+    waits = deferred(operator, Run(pulled={"deploy": deploying.pushed["declared"]}))
+    news = asyncio.run(first_event(waits.trigger)).payload
+    assert news["why"] == "news"
+    with pytest.raises(TaskDeferred) as later:
+        operator.resume(Run().context, news, **waits.kwargs)
+    agent.says(AttemptPhase.RUNNING, newest())
+    event = asyncio.run(first_event(later.value.trigger)).payload
+    assert event["why"] == "declared"
+    operator.resume(Run().context, event, **later.value.kwargs)
 
 
 def test_a_second_airflow_only_raises_an_alarm(home: Path, topics: OwnTopics, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -221,7 +244,7 @@ def test_a_second_airflow_only_raises_an_alarm(home: Path, topics: OwnTopics, mo
     hook = FraudDetectorHook()
     hook.record_supervision(hook.observe(), "DEAD", "")
     monkeypatch.setenv("AIRFLOW__API__BASE_URL", "http://another")
-    waits = deferred(SuperviseOperator(task_id="supervise", look_s=0.1))
+    waits = deferred(supervising())
     event = asyncio.run(first_event(waits.trigger)).payload
     assert (event["why"], event["verdict"]["health"], event["step"][:8]) == ("news", "DUPLICATE", "nothing:")
     assert first in event["verdict"]["reasons"][0]
@@ -229,6 +252,10 @@ def test_a_second_airflow_only_raises_an_alarm(home: Path, topics: OwnTopics, mo
     assert seen.intents.newest == died
     assert seen.deployment.supervision is not None
     assert seen.deployment.supervision[1].supervisor == first
+
+
+def supervising() -> SuperviseOperator:
+    return SuperviseOperator(task_id="supervise", deploy_task_id="deploy", look_s=0.1)
 
 
 async def first_event(trigger: Any) -> TriggerEvent:
