@@ -37,7 +37,7 @@ FILE: Final = "control-plane.yaml"
 _DATABASE: Final = re.compile(r"(sqlite:///|postgresql(\+psycopg2)?://)[^\s\x00-\x1f]{1,1000}", re.ASCII)
 _RECEIVER: Final = re.compile(r"[a-z][a-z0-9_]{0,31}", re.ASCII)
 _MOST_RECEIVERS: Final = 20
-_USER: Final = re.compile(r"(?!log:)[^\x00-\x1f\x7f]{1,256}")
+_USER: Final = re.compile(r"(?!log:|system:)[^\x00-\x1f\x7f]{1,256}")
 
 
 @dataclass(frozen=True, slots=True)

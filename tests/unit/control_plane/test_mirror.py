@@ -174,7 +174,7 @@ def test_a_record_that_is_no_rule_is_skipped_and_is_in_the_audit_log(
     assert scene.service.rule(7).row.state is StateName.ACTIVE
     assert scene.service.rule(1).row.published
     refused = [row for row in scene.service.audit_rows().items if row.action == "mirror.refused"]
-    assert [(row.who, row.subject) for row in refused] == [("mirror", f"offset {at}")]
+    assert [(row.who, row.subject) for row in refused] == [("system:mirror", f"offset {at}")]
     assert scene.service.verify_audit().whole
     in_step(scene, log)
 

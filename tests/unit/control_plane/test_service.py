@@ -507,8 +507,9 @@ def test_marks_and_snoozes(scene: Scene) -> None:
 def test_roles_come_from_the_settings_until_the_table_says_otherwise(scene: Scene) -> None:
     service = scene.another(bindings={"ada": Role.ADMIN, "vic": Role.VIEWER})
     assert [service.role_of(user) for user in ("ada", "vic", "nobody", "x\ny")] == [Role.ADMIN, Role.VIEWER, None, None]
-    with pytest.raises(Invalid, match="log:"):
-        service.bind(ADA, "log:eve", Role.ADMIN)
+    for reserved in ("log:eve", "system:cdc"):
+        with pytest.raises(Invalid, match="log: or system:"):
+            service.bind(ADA, reserved, Role.ADMIN)
     service.bind(ADA, "vic", Role.ANALYST)
     service.bind(ADA, "eve", Role.ADMIN)
     service.unbind(ADA, "ada")

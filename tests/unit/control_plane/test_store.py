@@ -197,6 +197,7 @@ def test_the_settings_file_is_valid_and_overridden_by_the_environment(project: P
         ({"bindings": {"eve": "root"}}, "bindings.eve must be one of viewer"),
         ({"bindings": {"e\nve": "admin"}}, "is not a user name"),
         ({"bindings": {"log:eve": "admin"}}, "is not a user name"),
+        ({"bindings": {"system:cdc": "admin"}}, "is not a user name"),
         ({"database": "mysql://u:secret@h/d"}, "database must be a SQLite or Postgres URL$"),
     ],
 )

@@ -10,9 +10,20 @@ from typing import Final
 
 from fraud_ops.control_plane.domain.errors import RequestRefused
 
-__all__ = ["LEAST_ROLE", "Actor", "Permission", "Role", "granted", "is_log_author", "log_author", "require"]
+__all__ = [
+    "LEAST_ROLE",
+    "Actor",
+    "Permission",
+    "Role",
+    "granted",
+    "is_reserved",
+    "log_author",
+    "require",
+    "system_author",
+]
 
 _LOG: Final = "log:"
+_SYSTEM: Final = "system:"
 
 
 class Role(StrEnum):
@@ -98,9 +109,14 @@ def log_author(source: str) -> str:
     return f"{_LOG}{source}"
 
 
-def is_log_author(name: str) -> bool:
-    """Whether a name stands for a writer of the rule log, and so for no user."""
-    return name.startswith(_LOG)
+def system_author(part: str) -> str:
+    """The author of what a part of the control plane does by itself. No user with a role has such a name."""
+    return f"{_SYSTEM}{part}"
+
+
+def is_reserved(name: str) -> bool:
+    """Whether a name stands for a writer of the rule log or a part of the control plane, and so for no user."""
+    return name.startswith((_LOG, _SYSTEM))
 
 
 def granted(role: Role | None) -> tuple[Permission, ...]:

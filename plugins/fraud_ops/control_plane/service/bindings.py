@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 
 from fraud_ops.control_plane.domain.errors import Invalid, NotFound, RequestRefused
 from fraud_ops.control_plane.domain.read_models import Binding
-from fraud_ops.control_plane.domain.roles import Actor, Permission, Role, is_log_author, require
+from fraud_ops.control_plane.domain.roles import Actor, Permission, Role, is_reserved, require
 from fraud_ops.control_plane.service.audit import AuditRecord
 from fraud_ops.control_plane.service.changes import UnitOfWork
 from fraud_ops.control_plane.settings import ControlPlaneSettings
@@ -19,24 +19,28 @@ from fraud_ops.control_plane.store.models import BindingRow
 from fraud_rules.errors import Reason
 from fraud_rules.runtime.safe_text import is_unprintable
 
-__all__ = ["bind", "bindings", "check_user", "role_of", "unbind"]
+__all__ = ["bind", "bindings", "check_name", "check_user", "role_of", "unbind"]
 
 _USER: Final = re.compile(r"[^\x00-\x1f\x7f\x80-\x9f\u2028\u2029]{1,256}")
 _MAX_BINDINGS: Final = 10_000
 
 
-def check_user(user: str) -> None:
-    """Raise Invalid for a name that could span several lines, that the database cannot store, or of a writer of the
-    rule log."""
+def check_name(user: str) -> None:
+    """Raise Invalid for a name that could span several lines, or that the database cannot store."""
     if not _USER.fullmatch(user) or is_unprintable(user):
         raise Invalid([Reason("user", "must be a name of 1 to 256 characters on one line")])
-    if is_log_author(user):
-        raise Invalid([Reason("user", "must not begin with log:, which marks the writers of the rule log")])
+
+
+def check_user(user: str) -> None:
+    """Raise Invalid for a name that no user can have, because it is reserved or not a name at all."""
+    check_name(user)
+    if is_reserved(user):
+        raise Invalid([Reason("user", "must not begin with log: or system:, which mark authors that are no users")])
 
 
 def role_of(session: Session, settings: ControlPlaneSettings, user: str) -> Role | None:
-    """Read a user's role; None for a user without a role, or with the name of a writer of the rule log."""
-    if is_log_author(user):
+    """Read a user's role; None for a user without a role, or with a reserved name."""
+    if is_reserved(user):
         return None
     row = session.get(BindingRow, user) if _USER.fullmatch(user) and not is_unprintable(user) else None
     if row is None:

@@ -13,7 +13,7 @@ from fraud_ops.control_plane.domain.errors import Invalid
 from fraud_ops.control_plane.domain.read_models import RuleChanged
 from fraud_ops.control_plane.domain.roles import Actor
 from fraud_ops.control_plane.domain.rule_input import RuleReader
-from fraud_ops.control_plane.service.bindings import check_user
+from fraud_ops.control_plane.service.bindings import check_name
 from fraud_ops.control_plane.service.changes import UnitOfWork
 from fraud_ops.control_plane.service.lists.contents import ListContents
 from fraud_ops.control_plane.settings import ControlPlaneSettings
@@ -72,7 +72,7 @@ class UserChanges:
 
     def check(self, actor: Actor, text: str, member: str = "comment") -> None:
         """Raise Invalid for an invalid name of the user, or a comment `text` that is too long."""
-        check_user(actor.user)
+        check_name(actor.user)
         maximum = self._store.settings.bounds.comment_chars
         if len(text) > maximum or is_unprintable(text):
             raise Invalid([Reason(member, f"must be text of at most {maximum} characters")])

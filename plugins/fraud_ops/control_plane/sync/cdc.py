@@ -19,6 +19,7 @@ from typing import Any, Final
 from fraud_ops.control_plane.domain.canonical import decoded
 from fraud_ops.control_plane.domain.lifecycle import StateName
 from fraud_ops.control_plane.domain.read_models import RuleChanged
+from fraud_ops.control_plane.domain.roles import system_author
 from fraud_ops.control_plane.service.changes import NewRevision, UnitOfWork, same, save
 from fraud_ops.control_plane.service.store_access import StoreAccess
 from fraud_ops.control_plane.store.models import RuleHead
@@ -36,6 +37,8 @@ __all__ = ["NAME", "SOURCE", "cdc_intake", "members_of"]
 
 NAME: Final = "cdc"
 SOURCE: Final = "cdc"
+
+_AUTHOR: Final = system_author(NAME)
 
 _MAX_BYTES: Final = 262_144
 _LISTS: Final = frozenset({"groupingKeyNames", "unique"})
@@ -150,8 +153,8 @@ def _revision(record: Record, state: StateName, document: str) -> NewRevision:
         state=state,
         document=document,
         source=SOURCE,
-        who=SOURCE,
-        author=SOURCE,
+        who=_AUTHOR,
+        author=_AUTHOR,
         action="cdc.rule",
         comment="from the rule table",
         detail={"offset": record.offset},

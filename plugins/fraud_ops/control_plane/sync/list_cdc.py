@@ -15,6 +15,7 @@ from typing import Any, Final
 
 import msgspec
 
+from fraud_ops.control_plane.domain.roles import system_author
 from fraud_ops.control_plane.service.changes import UnitOfWork
 from fraud_ops.control_plane.service.lists.changes import NewListChange, save_list
 from fraud_ops.control_plane.service.lists.expiries import expiries_of
@@ -78,8 +79,8 @@ def _apply(work: UnitOfWork, operation: ListOperation, row: Mapping[str, Any], s
         NewListChange(
             change=change,
             source=source,
-            who=source,
-            author=source,
+            who=system_author(source),
+            author=system_author(source),
             action="cdc.list",
             records=records,
             comment="from the table of lists",

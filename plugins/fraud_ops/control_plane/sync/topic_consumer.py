@@ -16,6 +16,7 @@ from typing import Final
 from sqlalchemy.exc import DataError
 
 from fraud_ops.control_plane.domain.read_models import RuleChanged
+from fraud_ops.control_plane.domain.roles import system_author
 from fraud_ops.control_plane.service.audit import AuditRecord
 from fraud_ops.control_plane.service.changes import UnitOfWork
 from fraud_ops.control_plane.service.store_access import StoreAccess
@@ -237,7 +238,13 @@ class TopicConsumer:
         known = rule_id if rule_id is not None and 0 < rule_id < 2**63 else None
         name = self._source.name
         return AuditRecord(
-            name, f"{name}.refused", f"offset {record.offset}", None, {"reasons": reasons}, known, list_name
+            system_author(name),
+            f"{name}.refused",
+            f"offset {record.offset}",
+            None,
+            {"reasons": reasons},
+            known,
+            list_name,
         )
 
     @contextmanager

@@ -15,7 +15,7 @@ from fraud_ops.control_plane.background_thread import BackgroundThread
 from fraud_ops.control_plane.domain.errors import ControlPlaneError
 from fraud_ops.control_plane.domain.flood import FloodChange, FloodWatch
 from fraud_ops.control_plane.domain.lifecycle import StateName
-from fraud_ops.control_plane.domain.roles import Actor, Role
+from fraud_ops.control_plane.domain.roles import Actor, Role, system_author
 from fraud_ops.control_plane.feed.memory import FeedMemory
 from fraud_ops.control_plane.service.service import ControlService
 from fraud_ops.control_plane.settings import Flood
@@ -25,7 +25,7 @@ from fraud_rules.runtime.retry import RepeatedWork
 __all__ = ["ALARM", "GUARD", "FloodGuard"]
 
 ALARM = "ALERT_FLOOD"
-GUARD = Actor("flood-guard", Role.APPROVER)
+GUARD = Actor(system_author("flood-guard"), Role.APPROVER)
 
 _log = logging.getLogger(__name__)
 

@@ -54,7 +54,7 @@ def test_a_flood_raises_one_alarm_and_may_move_the_rule(scene: Scene, to_shadow:
     assert guard.flooding == {rule_id}
     row = scene.service.rule(rule_id).row
     assert row.state is (StateName.SHADOW if to_shadow else StateName.ACTIVE)
-    assert (row.updated_by == "flood-guard") is to_shadow
+    assert (row.updated_by == "system:flood-guard") is to_shadow
     scene.clock.now_ms += 180_000
     guard.check()
     assert [(each.name, each.resolved) for each in alarms] == [(ALARM, False), (ALARM, True)]

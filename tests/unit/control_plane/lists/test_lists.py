@@ -329,7 +329,7 @@ def test_values_expire_once_and_survive_a_restart(scene: Scene, log: MemoryLog) 
     assert (records(log)[-1]["listOperation"], records(log)[-1]["values"]) == ("REMOVE", [2])
     assert values(scene) == ["1", "3", "4"]
     newest = lists.revisions("mules").items[0]
-    assert (newest.author, newest.removed) == ("expiry", 1)
+    assert (newest.author, newest.removed) == ("system:expiry", 1)
     scene.service.decide(PAT, asked.pending.id, approve=True)  # an expiry does not withdraw a request
     assert values(scene) == ["1", "3", "4", "5"]
     scene.clock.now_ms += DAY_MS

@@ -6,6 +6,7 @@ from typing import Final
 
 from fraud_ops.control_plane.domain.list_input import list_change
 from fraud_ops.control_plane.domain.list_models import ListInput
+from fraud_ops.control_plane.domain.roles import system_author
 from fraud_ops.control_plane.domain.rule_input import SOURCE
 from fraud_ops.control_plane.service.changes import UnitOfWork
 from fraud_ops.control_plane.service.lists.changes import NewListChange, save_list
@@ -14,9 +15,9 @@ from fraud_ops.control_plane.service.lists.uses import type_of
 from fraud_rules.codec.rules.lists import encode_list_records
 from fraud_rules.model.value_list import ListOperation
 
-__all__ = ["EXPIRY_USER", "MOST_VALUES", "remove_expired"]
+__all__ = ["EXPIRY_AUTHOR", "MOST_VALUES", "remove_expired"]
 
-EXPIRY_USER: Final = "expiry"
+EXPIRY_AUTHOR: Final = system_author("expiry")
 """The author of the changes that remove expired values."""
 
 MOST_VALUES: Final = 10_000
@@ -39,7 +40,7 @@ def remove_expired(work: UnitOfWork) -> int:
             name, change.operation, known, change.values(), SOURCE, limits.max_list_record_bytes
         )
         new = NewListChange(
-            change, SOURCE, EXPIRY_USER, EXPIRY_USER, "list.expire", records,
+            change, SOURCE, EXPIRY_AUTHOR, EXPIRY_AUTHOR, "list.expire", records,
             comment="the values have expired", keeps_request=True,
         )  # fmt: skip
         save_list(work, new)
