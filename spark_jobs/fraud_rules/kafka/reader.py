@@ -170,8 +170,20 @@ class TopicReader:
                 return
             if any(message.error() is None for message in messages):
                 deadline = time.monotonic() + _TIMEOUT_S  # the caller's time for the records does not count
-        unread = ", ".join(f"{self.topic}-{partition} up to offset {end}" for partition, end in sorted(ends.items()))
-        raise BrokerUnavailable(f"cannot read {unread}: was the topic truncated?")
+        raise self._unread(*min(ends.items()))
+
+    def _unread(self, partition: int, end: int) -> BrokerUnavailable:
+        """Why a partition could not be read up to an offset. Raises BrokerUnavailable if Kafka does not answer."""
+        _, found = self.ends(partition)
+        place = f"cannot read {self.topic}-{partition} up to offset {end}"
+        if found < end:
+            return BrokerUnavailable(
+                f"{place}: its committed records end at {found}; a transaction is open, or the topic was truncated"
+            )
+        return BrokerUnavailable(
+            f"{place}: Kafka at {self._kafka} has the records, but sent none for {_TIMEOUT_S:g} s; "
+            "the broker or the network is too slow"
+        )
 
     def _is_last(self, message: Message, end: int) -> bool:
         """Whether this message is the last one below `end`."""

@@ -8,7 +8,7 @@ import pytest
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from fraud_rules.errors import OffsetsLost
+from fraud_rules.errors import BrokerUnavailable, OffsetsLost
 from fraud_rules.kafka.consume import await_settled
 from fraud_rules.kafka.reader import TopicReader
 from tests.support.kafka.own_topics import OwnTopics
@@ -70,3 +70,10 @@ def test_a_removed_start_is_an_error(topics: OwnTopics) -> None:
         done.result()
     with pytest.raises(OffsetsLost, match=f"{topic}-0"):
         _read(topics, topic, {0: (10, 50), 1: (0, 50)})
+
+
+def test_an_end_that_kafka_does_not_have_is_named(topics: OwnTopics, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fraud_rules.kafka.reader._TIMEOUT_S", 2.0)
+    topic = _fill(topics)
+    with pytest.raises(BrokerUnavailable, match=r"-1 up to offset 51: its committed records end at 50; .*truncated"):
+        _read(topics, topic, {0: (0, 50), 1: (0, 51)})
