@@ -14,6 +14,7 @@ import psutil
 
 from fraud_rules.configuration.project import Project
 
+_WRITTEN = ("bench/results", "docs/benchmarks.md")
 _PACKAGES = ("pyspark", "numba", "numpy", "pyarrow", "msgspec", "confluent-kafka")
 
 
@@ -59,7 +60,15 @@ def _jar_version(folder: Path, prefix: str) -> str:
 
 
 def _revision(project: Project) -> str:
-    """The commit, marked if the work tree differs from it."""
-    command = ["git", "describe", "--always", "--dirty", "--abbrev=10", "--exclude=*"]
-    done = subprocess.run(command, cwd=project.root, capture_output=True, text=True, check=False)
-    return done.stdout.strip() or "unknown"
+    """The commit, marked if the work tree differs from it in other files than the benchmark's own results."""
+    commit = _git(project, "rev-parse", "--short=10", "HEAD")
+    if not commit:
+        return "unknown"
+    changed = _git(project, "status", "--porcelain", "--", ".", *(f":(exclude){path}" for path in _WRITTEN))
+    return f"{commit}-dirty" if changed else commit
+
+
+def _git(project: Project, *arguments: str) -> str:
+    """The output of git, empty if it fails."""
+    done = subprocess.run(["git", *arguments], cwd=project.root, capture_output=True, text=True, check=False)
+    return done.stdout.strip() if done.returncode == 0 else ""

@@ -95,7 +95,7 @@ ROWS = (
         (
             *_percentiles(
                 {"p50_ms": at_most(100), "p99_ms": at_most(200)},
-                {"p50_ms": "136 (12 with 5 ms buffers)", "p95_ms": "226 (17)", "p99_ms": "257 (19)"},
+                {"p50_ms": "131-142 (12 with 5 ms buffers)", "p95_ms": "192-208 (17)", "p99_ms": "215-246 (19)"},
                 of="1,000 tx/s, ",
             ),
             *_percentiles({"p99_ms": at_most(250), "max_ms": at_most(400)}, {}, "slow_", of="10 tx/s, "),

@@ -15,6 +15,7 @@ from bench.figures import Figure, Rows, Scale, at_most
 from bench.lab import Lab, Session
 from bench.loads import UNIFORM_500K, transactions
 from bench.producing import Backlog
+from bench.recovery import recovery_s
 from bench.rulesets import FIRE_ALL, Document, encoded, rule
 from bench.watching import quantile
 from fraud_rules.kafka.consume import ReceivedRecord
@@ -36,7 +37,7 @@ def _measure(lab: Lab, scale: Scale) -> Mapping[str, float]:
         steady += ["--rate", str(_RATE), "--seconds", str(seconds), "--id-base", "10000000"]
         with command(*steady):
             values |= _changes(session, changes)
-            values["recovery_s"] = _recovery(session)
+            values["recovery_s"] = recovery_s(session)
         return values
 
 
@@ -98,16 +99,6 @@ def _pass(records: Iterator[ReceivedRecord], seconds: float) -> None:
     """Continue to read for this time."""
     until = time.monotonic() + seconds
     next(itertools.dropwhile(lambda _: time.monotonic() < until, records))
-
-
-def _recovery(session: Session) -> float:
-    """Return the seconds from a kill -9 of all processes and a restart to the next committed batch."""
-    progress = session.received(session.names.detector_progress)
-    killed = time.monotonic()
-    session.running.kill()
-    session.launch()
-    next(progress)
-    return time.monotonic() - killed
 
 
 _LIVE = "from sending a rule to its `rule-operations` record"

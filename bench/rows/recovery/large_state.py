@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import islice
@@ -15,6 +15,7 @@ from bench.figures import Figure, Rows, Scale, at_most
 from bench.lab import Lab, Session
 from bench.loads import UNIFORM_500K, transactions
 from bench.producing import Backlog
+from bench.recovery import recovery_s
 from bench.rulesets import PAIR, Document, rule
 from fraud_rules.runtime.clock import now_ms
 from fraud_rules.stream.driver.batch_jobs import LARGE_BATCH_TRANSACTIONS
@@ -51,9 +52,9 @@ def _measure(lab: Lab, scale: Scale) -> Mapping[str, float]:
         with _steady(session, _RATE):
             _settle(session)
             values = {"events": float(session.progress()[-1]["retainedEvents"])}
-            values["kill_s"] = _recovery(session)
+            values["kill_s"] = recovery_s(session)
             _settle(session)
-            values["kill_without_views_s"] = _recovery(session, lambda: shutil.rmtree(session.views()))
+            values["kill_without_views_s"] = recovery_s(session, lambda: shutil.rmtree(session.views()))
             _settle(session)
         session.stop()
         with _cluster(session) as cluster, _steady(session, _CLUSTER_RATE, id_base=2 * _EVENTS):
@@ -89,17 +90,6 @@ def _settle(session: Session) -> None:
         small = small + 1 if json.loads(received.record.value or b"{}")["rows"] < LARGE_BATCH_TRANSACTIONS else 0
         if small == _SETTLED_BATCHES:
             return
-
-
-def _recovery(session: Session, lose: Callable[[], None] = lambda: None) -> float:
-    """The seconds from a kill -9 of all processes, a loss and a restart to the next committed batch."""
-    progress = session.received(session.names.detector_progress)
-    killed = time.monotonic()
-    session.running.kill()
-    lose()
-    session.launch()
-    next(progress)
-    return time.monotonic() - killed
 
 
 @contextmanager
