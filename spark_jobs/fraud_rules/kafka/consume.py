@@ -37,6 +37,11 @@ _TRANSIENT = (
 )
 
 
+ReachedEnd = Callable[[str, int, int], object]
+"""Receives a topic, a partition, and the offset below which all visible records were yielded. Markers of transactions
+and aborted records occupy offsets, but are never yielded."""
+
+
 @dataclass(frozen=True, slots=True)
 class ReceivedRecord:
     """A record with the time at which this process received it, in epoch ms."""
@@ -113,12 +118,13 @@ def follow(
     *,
     wanted: Callable[[], bool],
     poll_s: float = 0.1,
+    reached: ReachedEnd | None = None,
     clock_s: Callable[[], float] = time.monotonic,
 ) -> Iterator[ReceivedRecord | None]:
     """Yield records as they become visible, from start offsets by topic and partition, while `wanted` returns True.
 
-    Yield None after each `poll_s` without a record. Raise BrokerUnavailable if an outage of the broker lasts
-    longer than 30 s.
+    Yield None after each `poll_s` without a record. Call `reached` whenever all visible records of a partition were
+    yielded. Raise BrokerUnavailable if an outage of the broker lasts longer than 30 s.
     """
     absence = _Absence(kafka, clock_s)
     consumer = Consumer(
@@ -127,6 +133,7 @@ def follow(
                 "error_cb": absence.fails,  # the client reports an outage only to this callback
                 "group.id": "fraud-follow",  # required by the client; no offset is ever committed
                 "enable.auto.commit": False,
+                "enable.partition.eof": reached is not None,
                 "isolation.level": "read_committed",
                 "auto.offset.reset": "error",
                 "fetch.wait.max.ms": 20,
@@ -137,7 +144,7 @@ def follow(
     )
     try:
         consumer.assign([TopicPartition(topic, *place) for topic, places in starts.items() for place in places.items()])
-        yield from _received(consumer, wanted, poll_s, absence)
+        yield from _received(consumer, wanted, poll_s, absence, reached)
     except KafkaException as error:
         raise BrokerUnavailable(f"Kafka at {kafka}: {describe(error)}") from error
     finally:
@@ -145,15 +152,23 @@ def follow(
 
 
 def _received(
-    consumer: Consumer, wanted: Callable[[], bool], poll_s: float, absence: _Absence
+    consumer: Consumer,
+    wanted: Callable[[], bool],
+    poll_s: float,
+    absence: _Absence,
+    reached: ReachedEnd | None,
 ) -> Iterator[ReceivedRecord | None]:
     while wanted():
         messages = available_messages(consumer, poll_s)
-        now_ms = clock.now_ms()
-        records = [message for message in messages if _is_record(message)]
-        for message in records:
-            yield ReceivedRecord(str(message.topic()), int(message.partition() or 0), record_of(message), now_ms)
-        absence.check(consumer, records=bool(records))
+        now_ms, records = clock.now_ms(), False
+        for message in messages:
+            topic, partition = str(message.topic()), int(message.partition() or 0)
+            if reached is not None and _is_end(message):
+                reached(topic, partition, int(message.offset() or 0))
+            elif _is_record(message):
+                records = True
+                yield ReceivedRecord(topic, partition, record_of(message), now_ms)
+        absence.check(consumer, records=records)
         if not records:
             yield None
 
@@ -185,6 +200,11 @@ class _Absence:
             consumer.list_topics(timeout=_METADATA_TIMEOUT_S)
         except KafkaException as error:
             raise BrokerUnavailable(f"Kafka at {self._kafka} has not answered for {_PATIENCE_S:g} s") from error
+
+
+def _is_end(message: Message) -> bool:
+    error = message.error()
+    return error is not None and error.code() == KafkaError._PARTITION_EOF
 
 
 def _is_record(message: Message) -> bool:

@@ -40,7 +40,6 @@ _DAY_BACK = 300_000
 _OPERATIONS_BACK = 50_000
 _PROGRESS_BACK = 30_000
 _LISTED_BACK = 500
-_IDLE_S = 2.0
 _BUNDLE = 500
 _POLL_S = 0.05
 _SHOWN_BYTES = 500
@@ -144,27 +143,31 @@ class FeedReader(BackgroundThread):
     def _follow(self, attempt: RepeatedWork) -> None:
         bundle: list[Event] = []
         starts = {topic: {0: offset} for topic, offset in self._next.items()}
-        reported_s = received_s = time.monotonic()
+        reported_s = time.monotonic()
         attempt.record_success()
         try:
-            for received in follow(self._kafka, starts, wanted=lambda: not self._stop.is_set(), poll_s=_POLL_S):
+            for received in follow(
+                self._kafka, starts, wanted=lambda: not self._stop.is_set(), poll_s=_POLL_S, reached=self._reach
+            ):
                 if received is not None:
                     self._accept(received, bundle)
                 now_s = time.monotonic()
                 if bundle and (received is None or len(bundle) >= _BUNDLE or now_s - reported_s > _POLL_S):
                     self._report(bundle)
                     bundle, reported_s = [], now_s
-                if received is not None:
-                    received_s = now_s
-                elif not self._caught_up.is_set() and self._is_at_end(now_s - received_s):
+                if not bundle and not self._caught_up.is_set() and self._is_at_end():
                     self._caught_up.set()
         finally:
             if bundle:  # memory holds these events, so they are not read again
                 self._report(bundle)
 
-    def _is_at_end(self, idle_s: float) -> bool:
-        """Whether the initial records are read. The last offsets may be markers of transactions, which are skipped."""
-        return idle_s > _IDLE_S or all(self._next[topic] >= end for topic, end in self._ends.items())
+    def _reach(self, topic: str, _: int, offset: int) -> None:
+        """Advance the position behind the markers of transactions at the end of a topic, which are no records."""
+        self._next[topic] = max(self._next[topic], offset)
+
+    def _is_at_end(self) -> bool:
+        """Whether the initial records are read. Other topics may grow all the time."""
+        return all(self._next[topic] >= end for topic, end in self._ends.items())
 
     def _accept(self, received: ReceivedRecord, bundle: list[Event]) -> None:
         """Store the event of a record and add it to the bundle; only then advance the position."""

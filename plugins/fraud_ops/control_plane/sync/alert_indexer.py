@@ -128,7 +128,7 @@ class AlertIndexer:
                     self._save(topic, records, records[-1].offset + 1)
                     stop.wait(_PAUSE_S)
                 batch = {}
-            elif received is None and now_s - self._pruned_s >= _PRUNE_EVERY_S:
+            elif now_s - self._pruned_s >= _PRUNE_EVERY_S:
                 self._pruned_s = now_s
                 self.prune()
 
