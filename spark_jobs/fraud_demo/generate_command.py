@@ -39,7 +39,7 @@ def generate(
       fraud generate --rate 1000 --seconds 60
       fraud generate --rate 200 --out-of-order 0.1 --late 0.01 --duplicates 0.01 --malformed 0.01
     """
-    from fraud_demo.traffic import TrafficSettings
+    from fraud_demo.traffic import FIRST_FRAUD_S, TrafficSettings
     from fraud_demo.traffic import generate as traffic
     from fraud_demo.traffic_writer import TrafficWriter
     from fraud_rules.kafka.reachable import require_broker
@@ -55,7 +55,7 @@ def generate(
         max_out_of_orderness_ms=max(1, settings.max_out_of_orderness_ms),
         duplicates=duplicates,
         malformed=malformed,
-        first_fraud_s=3.0 if frauds else _NEVER_S,
+        first_fraud_s=FIRST_FRAUD_S if frauds else _NEVER_S,
         fraud_every_s=fraud_every,
     )
     require_broker(kafka)

@@ -23,6 +23,9 @@ from fraud_demo.fraud_patterns import FRAUDS, LISTED, MAX_FRAUD_MS, SEED_FRAUDS,
 from fraud_demo.listed_mules import LISTED_MULES
 from fraud_rules.errors import ConfigError
 
+FIRST_FRAUD_S: Final = 1.0
+"""When the first fraud is planted: soon, because users wait for its alert."""
+
 MAX_SEND_AGAIN: Final = 1_000
 """A duplicate repeats one of this many earlier records."""
 
@@ -51,7 +54,7 @@ class TrafficSettings:
     max_out_of_orderness_ms: int = 300_000
     duplicates: float = 0.0
     malformed: float = 0.0
-    first_fraud_s: float = 3.0
+    first_fraud_s: float = FIRST_FRAUD_S
     fraud_every_s: float = 5.0
     patterns: tuple[str, ...] = tuple(SEED_FRAUDS)
 
