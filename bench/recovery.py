@@ -8,9 +8,9 @@ from collections.abc import Callable
 from bench.lab import Session
 from fraud_rules.runtime.clock import now_ms
 
-__all__ = ["recovery_s"]
+__all__ = ["IN_FLIGHT_MS", "recovery_s"]
 
-_IN_FLIGHT_MS = 1_000
+IN_FLIGHT_MS = 1_000
 """The broker may still complete the commit of a killed detector. A restart takes several seconds."""
 
 
@@ -19,7 +19,7 @@ def recovery_s(session: Session, lose: Callable[[], None] = lambda: None) -> flo
     progress = session.received(session.names.detector_progress)
     killed = time.monotonic()
     session.running.kill()
-    old_until_ms = now_ms() + _IN_FLIGHT_MS
+    old_until_ms = now_ms() + IN_FLIGHT_MS
     lose()
     session.launch()
     next(each for each in progress if each.record.append_ms > old_until_ms)

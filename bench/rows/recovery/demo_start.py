@@ -17,6 +17,7 @@ import psutil
 
 from bench.figures import Figure, Rows, Scale, at_most
 from bench.lab import Lab
+from bench.recovery import IN_FLIGHT_MS
 from fraud_rules.configuration.project import Project
 from fraud_rules.configuration.settings import TopicNames
 from fraud_rules.errors import BrokerUnavailable
@@ -31,8 +32,6 @@ _PATIENCE_S = 900.0
 _POLL_S = 0.1
 _STOP_S = 180.0
 _SETTLED_S = 20.0
-_IN_FLIGHT_MS = 1_000
-"""A batch that was already evaluated may still be written after the kill."""
 
 
 def _measure(_: Lab | None, scale: Scale) -> Mapping[str, float]:
@@ -69,7 +68,7 @@ class _Demo:
         """The seconds from a kill -9 of the detector's JVM until a reader has the first alert after it."""
         ends, killed_ms, killed = topic_ends(self.kafka, _ALERTS), now_ms(), time.monotonic()
         self._jvm().kill()
-        return self._next_alert(ends, killed_ms + _IN_FLIGHT_MS) - killed
+        return self._next_alert(ends, killed_ms + IN_FLIGHT_MS) - killed
 
     def _starts(self) -> Mapping[int, int]:
         """Wait for the topic of the alerts, and return the starts of its partitions."""
