@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from bench.detector import Detector
-from bench.pauses import logging_to
-from bench.rulesets import Document, encoded
+from bench.inputs.rulesets import Document, encoded
+from bench.meters.pauses import logging_to
 from fraud_rules.configuration.project import Project
 from fraud_rules.configuration.settings import TopicNames
 from fraud_rules.errors import BrokerUnavailable

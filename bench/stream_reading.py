@@ -21,7 +21,7 @@ from typing import Any
 
 import httpx
 
-from bench.watching import quantile
+from bench.meters.watching import quantile
 
 TOKEN = "FRAUD_BENCH_TOKEN"  # noqa: S105 -- the name of a variable
 

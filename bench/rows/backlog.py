@@ -12,10 +12,10 @@ from itertools import islice
 from typing import Any
 
 from bench.figures import Figure, Rows, Scale, at_least
+from bench.inputs.loads import UNIFORM_500K, WARM_100K, ZIPF_500K, Load, transactions
+from bench.inputs.producing import Backlog
+from bench.inputs.rulesets import RULES_1, RULES_10, RULES_10_V2, Document
 from bench.lab import Lab, Session
-from bench.loads import UNIFORM_500K, WARM_100K, ZIPF_500K, Load, transactions
-from bench.producing import Backlog
-from bench.rulesets import RULES_1, RULES_10, RULES_10_V2, Document
 
 APART_MS = 3_600_000
 """Event time between two loads: longer than any window plus the lateness, so that no window has two loads."""

@@ -14,8 +14,8 @@ from collections.abc import Mapping
 import numpy as np
 
 from bench.figures import Figure, Rows, Scale, at_most
+from bench.inputs.rulesets import rule
 from bench.lab import Lab
-from bench.rulesets import rule
 from fraud_rules.codec.rules.codec import read_entry
 from fraud_rules.configuration.project import Project
 from fraud_rules.configuration.settings import DetectorSettings

@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 
 from bench.detector import command
 from bench.figures import Figure, Rows, Scale, Target, at_most
+from bench.inputs.rulesets import CANARY, FIRE_ALL, RULES_10, Document, many
 from bench.lab import Lab, Session
-from bench.meters import FIGURES, metered
-from bench.pauses import pauses
-from bench.rulesets import CANARY, FIRE_ALL, RULES_10, Document, many
+from bench.meters.pauses import pauses
+from bench.meters.under_load import FIGURES, metered
 
 _IDS_APART = 10_000_000
 _MANY_RULES, _MANY_GROUPINGS = 250, 20
@@ -32,8 +32,8 @@ def watched(session: Session, load: Steady, scale: Scale) -> Mapping[str, float]
     skip_s = scale.skip_s if load.skip_s is None else load.skip_s
     seconds = scale.steady_s - scale.skip_s + skip_s
     to = ["--bootstrap", session.bootstrap]
-    watching = ["bench.watching", *to, "--alerts", session.names.alerts, "--skip-seconds", str(skip_s)]
-    producing = ["bench.producing", *to, "--topic", session.names.transactions, "--rate", str(load.rate)]
+    watching = ["bench.meters.watching", *to, "--alerts", session.names.alerts, "--skip-seconds", str(skip_s)]
+    producing = ["bench.inputs.producing", *to, "--topic", session.names.transactions, "--rate", str(load.rate)]
     producing += ["--seconds", str(seconds), "--id-base", str(load.ids)]
     with command(*watching) as watch:
         assert watch.stdout is not None

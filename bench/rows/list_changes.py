@@ -10,11 +10,11 @@ from typing import Any
 
 from bench.detector import command
 from bench.figures import Figure, Rows, Scale, at_least, at_most
+from bench.inputs.loads import RATE_UNIFORM, transactions
+from bench.inputs.producing import Backlog
+from bench.inputs.rulesets import FIRE_ALL, Document, rule
 from bench.lab import Lab, Session
-from bench.loads import RATE_UNIFORM, transactions
-from bench.producing import Backlog
-from bench.rulesets import FIRE_ALL, Document, rule
-from bench.watching import quantile
+from bench.meters.watching import quantile
 from fraud_rules.codec.rules.lists import encode_list_records, list_key
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.kafka.consume import ReceivedRecord
@@ -45,7 +45,7 @@ def _measure(lab: Lab, scale: Scale) -> Mapping[str, float]:
         _append(session, ListOperation.SET, range(_FIRST, _FIRST + scale.of(_VALUES, 50_000)))
         session.start((*FIRE_ALL, _LISTED))
         listed_s = _first_alert_s(session)
-        steady = ["bench.producing", "--bootstrap", session.bootstrap, "--topic", session.names.transactions]
+        steady = ["bench.inputs.producing", "--bootstrap", session.bootstrap, "--topic", session.names.transactions]
         with command(*steady, "--rate", str(_RATE), "--seconds", str(_SECONDS), "--id-base", "1000") as producer:
             try:
                 time.sleep(scale.steady_s)

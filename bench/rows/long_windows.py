@@ -18,10 +18,10 @@ from multiprocessing import get_context
 import numpy as np
 
 from bench.figures import Figure, Rows, Scale, at_most
+from bench.inputs.loads import UNIFORM_500K, transactions
+from bench.inputs.rulesets import PAIR, encoded, rule
 from bench.lab import Lab
-from bench.loads import UNIFORM_500K, transactions
 from bench.rows.state import SizedLog
-from bench.rulesets import PAIR, encoded, rule
 from fraud_rules.codec.rules.codec import read_entry
 from fraud_rules.codec.transactions.codec import decode_transactions
 from fraud_rules.configuration.project import Project

@@ -21,12 +21,12 @@ from typing import Self
 
 import psutil
 
-from bench.archived import FIRST, MadeArchive
 from bench.figures import Figure, Rows, Scale, at_least, at_most
+from bench.inputs.archived import FIRST, MadeArchive
+from bench.inputs.loads import UNIFORM_500K, transactions
+from bench.inputs.producing import Backlog
+from bench.inputs.rulesets import RULES_10, rule
 from bench.lab import Lab
-from bench.loads import UNIFORM_500K, transactions
-from bench.producing import Backlog
-from bench.rulesets import RULES_10, rule
 from fraud_rules.batch.archive.store import ArchiveStore
 from fraud_rules.batch.reevaluation.published import PublishedAlerts
 from fraud_rules.batch.reevaluation.run import DayOptions, evaluate, prepare

@@ -12,12 +12,12 @@ from confluent_kafka import Producer
 
 from bench.detector import command
 from bench.figures import Figure, Rows, Scale, at_most
+from bench.inputs.loads import UNIFORM_500K, transactions
+from bench.inputs.producing import Backlog
+from bench.inputs.rulesets import FIRE_ALL, Document, encoded, rule
 from bench.lab import Lab, Session
-from bench.loads import UNIFORM_500K, transactions
-from bench.producing import Backlog
-from bench.recovery import recovery_s
-from bench.rulesets import FIRE_ALL, Document, encoded, rule
-from bench.watching import quantile
+from bench.meters.recovery import recovery_s
+from bench.meters.watching import quantile
 from fraud_rules.kafka.consume import ReceivedRecord
 from fraud_rules.runtime.clock import now_ms
 
@@ -33,7 +33,7 @@ def _measure(lab: Lab, scale: Scale) -> Mapping[str, float]:
         changes = scale.of(_CHANGES, 5)
         seconds = 2 * changes + 120
         names = session.names
-        steady = ["bench.producing", "--bootstrap", session.bootstrap, "--topic", names.transactions]
+        steady = ["bench.inputs.producing", "--bootstrap", session.bootstrap, "--topic", names.transactions]
         steady += ["--rate", str(_RATE), "--seconds", str(seconds), "--id-base", "10000000"]
         with command(*steady):
             values |= _changes(session, changes)

@@ -14,10 +14,10 @@ import psutil
 
 from bench.detector import Detector
 from bench.figures import Figure, Rows, Scale, at_least
+from bench.inputs.loads import UNIFORM_500K, transactions
+from bench.inputs.producing import Backlog
+from bench.inputs.rulesets import RULES_10
 from bench.lab import Lab
-from bench.loads import UNIFORM_500K, transactions
-from bench.producing import Backlog
-from bench.rulesets import RULES_10
 from fraud_rules.deploy.work import WORK_VARIABLE, Work, WorkPhase
 
 _TRANSACTIONS = 10_000_000

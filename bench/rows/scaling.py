@@ -13,11 +13,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from bench.figures import Figure, Rows, Scale
+from bench.inputs.loads import UNIFORM_500K, transactions
+from bench.inputs.producing import Backlog
+from bench.inputs.rulesets import RULES_10
 from bench.lab import Lab, Session
-from bench.loads import UNIFORM_500K, transactions
-from bench.producing import Backlog
 from bench.rows.backlog import APART_MS, throughput, warm_up
-from bench.rulesets import RULES_10
 from tests.support.processes.spark_cluster import StandaloneCluster
 
 _ONE_CORE = ("--master", "local[1,4]", "--tasks", "1")

@@ -13,8 +13,8 @@ import psutil
 
 from bench.detector import command
 from bench.figures import Figure, Rows, Scale, at_most
+from bench.inputs.rulesets import RULES_10, Document
 from bench.lab import Lab, Session
-from bench.rulesets import RULES_10, Document
 
 _RATE = 1_000
 _EVERY_S = 10.0
@@ -33,7 +33,7 @@ def _measure(lab: Lab, scale: Scale) -> Mapping[str, Any]:
     with lab.session("soak") as session:
         session.environ["FRAUD_MAX_OUT_OF_ORDERNESS_MS"] = str(_LATENESS_MINUTES * 60_000)
         session.start(RULES)
-        steady = ["bench.producing", "--bootstrap", session.bootstrap, "--topic", session.names.transactions]
+        steady = ["bench.inputs.producing", "--bootstrap", session.bootstrap, "--topic", session.names.transactions]
         with command(*steady, "--rate", str(_RATE), "--seconds", str(seconds)) as load:
             series = _sample(session, lambda: load.poll() is None)
     return summary(series) | {"series": series}

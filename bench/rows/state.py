@@ -12,9 +12,9 @@ from itertools import islice
 import numpy as np
 
 from bench.figures import Figure, Rows, Scale
+from bench.inputs.loads import UNIFORM_500K, transactions
+from bench.inputs.rulesets import RULES_1, RULES_10, Document, encoded
 from bench.lab import Lab
-from bench.loads import UNIFORM_500K, transactions
-from bench.rulesets import RULES_1, RULES_10, Document, encoded
 from fraud_rules.codec.rules.codec import read_entry
 from fraud_rules.codec.transactions.codec import decode_transactions
 from fraud_rules.configuration.project import Project

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from bench.figures import Figure, Rows, Scale, at_most
+from bench.inputs.rulesets import Document, encoded, rule
 from bench.lab import Lab
-from bench.rulesets import Document, encoded, rule
 from fraud_rules.configuration.project import Project
 from fraud_rules.kafka.consume import read_topic
 from fraud_rules.kafka.record_writer import append_records

@@ -14,11 +14,11 @@ from statistics import median
 from typing import Any
 
 from bench.figures import Figure, Rows, Scale, at_most
+from bench.inputs.loads import UNIFORM_500K, transactions
+from bench.inputs.producing import Backlog
+from bench.inputs.rulesets import RULES_1, rule
 from bench.lab import Lab, Session
-from bench.loads import UNIFORM_500K, transactions
-from bench.producing import Backlog
-from bench.rulesets import RULES_1, rule
-from bench.watching import quantile
+from bench.meters.watching import quantile
 from fraud_rules.logs.rule_status import WarmUpReport, WarmUpState, read_operations
 from fraud_rules.runtime.clock import now_ms
 
@@ -84,7 +84,7 @@ def _steady(session: Session, id_base: int) -> subprocess.Popen[bytes]:
     options = {"bootstrap": session.bootstrap, "topic": session.names.transactions, "rate": _RATE}
     options |= {"seconds": _PATIENCE_S, "id-base": 10**9 + id_base}
     arguments = [text for name, value in options.items() for text in (f"--{name}", str(value))]
-    return subprocess.Popen([sys.executable, "-m", "bench.producing", *arguments], cwd=session.project.root)
+    return subprocess.Popen([sys.executable, "-m", "bench.inputs.producing", *arguments], cwd=session.project.root)
 
 
 def _job(session: Session) -> float:

@@ -15,10 +15,10 @@ from confluent_kafka import Producer
 from bench.control_site import ControlSite, StreamReader
 from bench.detector import command, next_line
 from bench.figures import Figure, Rows, Scale, at_least, at_most
+from bench.inputs.rulesets import CANARY_ID, PAIR, Document, many, rule
 from bench.lab import Lab, Session
-from bench.rulesets import CANARY_ID, PAIR, Document, many, rule
+from bench.meters.watching import quantile
 from bench.stream_reading import TOKEN
-from bench.watching import quantile
 from fraud_rules.runtime import clock
 from tests.support.ports import free_ports
 from tests.support.waiting import MOMENT_S, until
@@ -52,7 +52,7 @@ def _measure_changes(lab: Lab, scale: Scale) -> Mapping[str, float]:
 
 
 def _load(session: Session, seconds: int) -> Any:
-    steady = ["bench.producing", "--bootstrap", session.bootstrap, "--topic", session.names.transactions]
+    steady = ["bench.inputs.producing", "--bootstrap", session.bootstrap, "--topic", session.names.transactions]
     return command(*steady, "--rate", str(_RATE), "--seconds", str(seconds))
 
 

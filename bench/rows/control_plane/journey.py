@@ -10,9 +10,9 @@ from tempfile import TemporaryDirectory
 
 from playwright.sync_api import Page
 
-from bench.archived import MadeArchive
 from bench.figures import Figure, at_most
-from bench.rulesets import rule
+from bench.inputs.archived import MadeArchive
+from bench.inputs.rulesets import rule
 
 _DAYS = 7
 _ROWS_A_DAY = 100_000

@@ -13,13 +13,13 @@ from playwright.sync_api import Page, sync_playwright
 
 from bench.control_site import ControlSite
 from bench.figures import Figure, Rows, Scale, at_most
+from bench.inputs.loads import RATE_UNIFORM, Load, transactions
+from bench.inputs.producing import Backlog
+from bench.inputs.rulesets import many
 from bench.lab import Lab, Session
-from bench.loads import RATE_UNIFORM, Load, transactions
-from bench.producing import Backlog
+from bench.meters.watching import quantile
 from bench.rows.control_plane.changes import alert_documents
 from bench.rows.control_plane.journey import FIGURES, NOTE, archived_week, journey
-from bench.rulesets import many
-from bench.watching import quantile
 from fraud_rules.errors import ConfigError
 from fraud_rules.kafka.record_writer import append_records
 from fraud_rules.runtime import clock

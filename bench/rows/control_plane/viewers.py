@@ -15,12 +15,12 @@ import httpx
 from bench.control_site import ControlSite
 from bench.detector import next_line
 from bench.figures import Figure, Rows, Scale, at_least, at_most
+from bench.inputs.loads import RATE_UNIFORM, transactions
+from bench.inputs.producing import Backlog
+from bench.inputs.rulesets import PAIR, many, rule
 from bench.lab import Lab, Session
-from bench.loads import RATE_UNIFORM, transactions
-from bench.producing import Backlog
+from bench.meters.watching import quantile
 from bench.rows.control_plane.changes import alert_documents
-from bench.rulesets import PAIR, many, rule
-from bench.watching import quantile
 from fraud_rules.kafka.record_writer import append_records
 from fraud_rules.runtime import clock
 from tests.support.ports import free_ports

@@ -12,10 +12,10 @@ from itertools import islice
 from statistics import median
 
 from bench.figures import Figure, Rows, Scale, at_least
+from bench.inputs.loads import UNIFORM_500K, transactions
+from bench.inputs.producing import Backlog
+from bench.inputs.rulesets import RULES_10
 from bench.lab import Lab, Session
-from bench.loads import UNIFORM_500K, transactions
-from bench.producing import Backlog
-from bench.rulesets import RULES_10
 
 _BUSY = 14
 _STARTS = 10

@@ -17,7 +17,7 @@ import psutil
 
 from bench.figures import Figure, Rows, Scale, at_most
 from bench.lab import Lab
-from bench.recovery import IN_FLIGHT_MS
+from bench.meters.recovery import IN_FLIGHT_MS
 from fraud_rules.configuration.project import Project
 from fraud_rules.configuration.settings import TopicNames
 from fraud_rules.errors import BrokerUnavailable

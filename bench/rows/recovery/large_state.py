@@ -12,11 +12,11 @@ from itertools import islice
 
 from bench.detector import command
 from bench.figures import Figure, Rows, Scale, at_most
+from bench.inputs.loads import UNIFORM_500K, transactions
+from bench.inputs.producing import Backlog
+from bench.inputs.rulesets import PAIR, Document, rule
 from bench.lab import Lab, Session
-from bench.loads import UNIFORM_500K, transactions
-from bench.producing import Backlog
-from bench.recovery import recovery_s
-from bench.rulesets import PAIR, Document, rule
+from bench.meters.recovery import recovery_s
 from fraud_rules.runtime.clock import now_ms
 from fraud_rules.stream.driver.batch_jobs import LARGE_BATCH_TRANSACTIONS
 from tests.support.processes.spark_cluster import StandaloneCluster
@@ -78,7 +78,7 @@ def _fill(session: Session, count: int) -> None:
 @contextmanager
 def _steady(session: Session, rate: int, id_base: int = _EVENTS) -> Iterator[None]:
     """Send payments steadily during the block."""
-    steady = ["bench.producing", "--bootstrap", session.bootstrap, "--topic", session.names.transactions]
+    steady = ["bench.inputs.producing", "--bootstrap", session.bootstrap, "--topic", session.names.transactions]
     with command(*steady, "--rate", str(rate), "--seconds", str(_STEADY_S), "--id-base", str(id_base)):
         yield
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from bench.figures import Figure, Rows, Scale, at_least
+from bench.inputs.loads import UNIFORM_500K, transactions
+from bench.inputs.producing import Backlog
+from bench.inputs.rulesets import many
 from bench.lab import Lab
-from bench.loads import UNIFORM_500K, transactions
-from bench.producing import Backlog
 from bench.rows.backlog import APART_MS, throughput, warm_up
-from bench.rulesets import many
 
 _RULES, _GROUPINGS = 1_000, 10
 _TRANSACTIONS = 200_000

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 
 from bench.detector import command
 from bench.figures import Figure, Rows, Scale, at_most
+from bench.inputs.rulesets import encoded, history
 from bench.lab import Lab, Session
-from bench.rulesets import encoded, history
 from fraud_rules.kafka.record_writer import append_records
 
 _RECORDS = (10_000, 100_000)
@@ -39,7 +39,7 @@ def _fill(session: Session, count: int) -> None:
 
 
 def _read_in_own_process(session: Session) -> dict[str, float]:
-    arguments = ("bench.rule_log_reading", "--bootstrap", session.bootstrap, "--topic", session.names.rules)
+    arguments = ("bench.meters.rule_log_reading", "--bootstrap", session.bootstrap, "--topic", session.names.rules)
     with command(*arguments) as process:
         output, _ = process.communicate()
     assert process.returncode == 0, "the rule log was not read"

@@ -16,8 +16,11 @@ import psutil
 import pytest
 from bench.__main__ import main
 from bench.figures import Figure, Rows, Spread, at_least, at_most, spread
-from bench.loads import UNIFORM_500K, WARM_100K, ZIPF_500K, Load, transactions
-from bench.pauses import Pause, pauses, pauses_in
+from bench.inputs.loads import UNIFORM_500K, WARM_100K, ZIPF_500K, Load, transactions
+from bench.inputs.rulesets import FIRE_ALL, RULES_1, RULES_10, RULES_10_V2, encoded, groupings, many
+from bench.meters.pauses import Pause, pauses, pauses_in
+from bench.meters.watching import quantile
+from bench.meters.watching import summary as watched
 from bench.report import number, render, replaced, verdict
 from bench.results import Results, read, write
 from bench.rows import ALL
@@ -26,10 +29,7 @@ from bench.rows.kernel import MIXES, evaluations_per_s, flatness
 from bench.rows.late_rows import us_per_late_row
 from bench.rows.soak import KINDS, summary
 from bench.rows.state import retained
-from bench.rulesets import FIRE_ALL, RULES_1, RULES_10, RULES_10_V2, encoded, groupings, many
 from bench.stream_reading import Events
-from bench.watching import quantile
-from bench.watching import summary as watched
 
 from fraud_rules.codec.rules.codec import read_entry
 from fraud_rules.configuration.project import Project

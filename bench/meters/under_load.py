@@ -18,7 +18,7 @@ import psutil
 from bench.detector import Detector
 from bench.figures import Figure
 from bench.lab import Session
-from bench.pauses import Pause, pauses_in
+from bench.meters.pauses import Pause, pauses_in
 
 __all__ = ["FIGURES", "Meters", "metered"]
 

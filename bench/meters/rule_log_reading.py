@@ -36,7 +36,7 @@ def read_rule_log(bootstrap: str, topic: str) -> dict[str, float]:
 
 def main() -> int:
     """Read the log, and print one line of JSON."""
-    parser = argparse.ArgumentParser(prog="python -m bench.rule_log_reading", description=main.__doc__)
+    parser = argparse.ArgumentParser(prog="python -m bench.meters.rule_log_reading", description=main.__doc__)
     parser.add_argument("--bootstrap", required=True)
     parser.add_argument("--topic", required=True)
     options = parser.parse_args()

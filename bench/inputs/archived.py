@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from bench.rulesets import Document, encoded
+from bench.inputs.rulesets import Document, encoded
 from fraud_rules.batch.archive.files import LOG_SCHEMA, write_file, write_transactions
 from fraud_rules.batch.archive.manifest import BatchResult, FileEntry, SourceQuery, Table
 from fraud_rules.batch.archive.store import ArchiveStore

@@ -1,7 +1,7 @@
 """Measures alert latency: a live `read_committed` consumer in a separate process.
 
 Latency is the wall clock at receipt minus the transaction's eventTime. The steady load sets eventTime to the wall clock
-of its write. `python -m bench.watching --bootstrap B --alerts T` prints `ready` once it reads. It ends after
+of its write. `python -m bench.meters.watching --bootstrap B --alerts T` prints `ready` once it reads. It ends after
 `--idle` seconds without an alert, and prints one line of JSON.
 """
 
@@ -21,7 +21,7 @@ _FIRST_ALERT_S = 120.0
 
 def main() -> int:
     """Read alerts until the end of the load, and print the percentiles."""
-    parser = argparse.ArgumentParser(prog="python -m bench.watching", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m bench.meters.watching", description=__doc__)
     parser.add_argument("--bootstrap", required=True)
     parser.add_argument("--alerts", required=True)
     parser.add_argument(

@@ -1,6 +1,6 @@
 """Writes loads to Kafka: a backlog that becomes readable at one moment, and a steady stream from a separate process.
 
-`python -m bench.producing --bootstrap B --topic T --rate 1000 --seconds 60` is the steady stream.
+`python -m bench.inputs.producing --bootstrap B --topic T --rate 1000 --seconds 60` is the steady stream.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from confluent_kafka import Producer
 
-from bench.loads import PARTITIONS, RATE_UNIFORM, Load, Made, transactions
+from bench.inputs.loads import PARTITIONS, RATE_UNIFORM, Load, Made, transactions
 from fraud_rules.runtime.clock import now_ms
 
 _POLL_EVERY = 20_000
@@ -84,7 +84,7 @@ def produce_steadily(bootstrap: str, topic: str, load: Load, rate: float) -> dic
 
 def main() -> int:
     """Write the steady stream in a separate process, and print one line of JSON at the end."""
-    parser = argparse.ArgumentParser(prog="python -m bench.producing", description=main.__doc__)
+    parser = argparse.ArgumentParser(prog="python -m bench.inputs.producing", description=main.__doc__)
     parser.add_argument("--bootstrap", required=True)
     parser.add_argument("--topic", required=True)
     parser.add_argument("--rate", type=float, required=True, help="transactions per second")
