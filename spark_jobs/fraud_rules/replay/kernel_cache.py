@@ -1,6 +1,6 @@
 """Compiles the window kernel: `python -m fraud_rules.replay.kernel_cache`, once a version and kind of CPU.
 
-Compiling takes half a minute on one core. bin/bootstrap runs this module, so that detectors
+Compiling takes a minute and a half on one core. bin/bootstrap runs this module, so that detectors
 start without compiling. Otherwise the first process compiles, and the others wait for its code.
 """
 
