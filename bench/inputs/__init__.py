@@ -1,1 +1,1 @@
-"""What a measured detector reads: transactions, rule sets and archives, made from seeds."""
+"""The inputs of a measurement: transactions, rule sets and archives, the same for the same seed."""

@@ -1,1 +1,1 @@
-"""Meters: they watch a running detector, or the process that they start, and return figures."""
+"""The meters: CPU time, pauses, alert latency, recovery after a kill, and the reading of a rule log."""
