@@ -17,13 +17,13 @@ from bench.rows import (
     operations,
     rebuild,
     scaling,
-    soak,
     state,
     supervision,
     warm_up,
 )
 from bench.rows.recovery import busy_starts, demo_start, large_state
 from bench.rows.rules import many_rules, rule_cost, rule_log
+from bench.rows.soaks import steady
 
 ALL: tuple[Rows, ...] = (
     *backlog.ROWS,
@@ -48,5 +48,5 @@ ALL: tuple[Rows, ...] = (
     *nightly.ROWS,
     *dag_pages.ROWS,
     *control_plane.ROWS,
-    *soak.ROWS,
+    *steady.ROWS,
 )

@@ -27,7 +27,7 @@ from bench.rows import ALL
 from bench.rows.backlog import APART_MS, marker_times
 from bench.rows.kernel import MIXES, evaluations_per_s, flatness
 from bench.rows.late_rows import us_per_late_row
-from bench.rows.soak import KINDS, summary
+from bench.rows.soaks.compressed import run, summary
 from bench.rows.state import retained
 from bench.stream_reading import Events
 
@@ -128,12 +128,22 @@ def test_percentiles_leave_out_the_first_seconds() -> None:
 
 
 def test_flat_is_measured_against_the_third_before() -> None:
-    series = [{"at_s": 10 * i, **dict.fromkeys(KINDS, 50.0 if i < 3 else 100.0 if i < 6 else 110.0)} for i in range(9)]
-    found = summary(series)
+    series = [{"at_s": 10 * i, "mib": 50.0 if i < 3 else 100.0 if i < 6 else 110.0} for i in range(9)]
+    found = summary(series, ["mib"])
 
-    assert found["jvm_mib"] == 110
-    assert found["jvm_mib_growth"] == pytest.approx(10)
+    assert found["mib"] == 110
+    assert found["mib_growth"] == pytest.approx(10)
     assert flatness([50, 45, 60]) == 90
+
+
+def test_a_soak_samples_sizes_between_its_steps() -> None:
+    steps: list[int] = []
+    found = run(0.01, steps.append, lambda: {"rows": float(len(steps))})
+
+    assert steps == list(range(found["steps"]))
+    assert found["rows"] > 0
+    assert found["rss_mib"] > 0
+    assert {"at_s", "steps", "cpu_ms", "rows"} < found["series"][0].keys()
 
 
 @pytest.mark.parametrize(

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
-from statistics import fmean
 from typing import Any
 
 import psutil
@@ -15,13 +15,13 @@ from bench.detector import command
 from bench.figures import Figure, Rows, Scale, at_most
 from bench.inputs.rulesets import RULES_10, Document
 from bench.lab import Lab, Session
+from bench.rows.soaks.compressed import TOLERATED, flat, summary
 
 _RATE = 1_000
 _EVERY_S = 10.0
 _WINDOW_MINUTES = 1
 _LATENESS_MINUTES = 1
 _MIB = 2**20
-_TOLERATED = 5
 _JVM_MIB = 600
 KINDS = ("jvm_mib", "python_mib", "views_mib", "checkpoint_mib", "retained_events")
 
@@ -36,7 +36,7 @@ def _measure(lab: Lab, scale: Scale) -> Mapping[str, Any]:
         steady = ["bench.inputs.producing", "--bootstrap", session.bootstrap, "--topic", session.names.transactions]
         with command(*steady, "--rate", str(_RATE), "--seconds", str(seconds)) as load:
             series = _sample(session, lambda: load.poll() is None)
-    return summary(series) | {"series": series}
+    return summary(series, KINDS) | {"series": series}
 
 
 def _sample(session: Session, wanted: Callable[[], bool]) -> list[dict[str, float]]:
@@ -75,19 +75,6 @@ def _allocated_mib(folder: Path) -> float:
     return blocks * 512 / _MIB
 
 
-def summary(series: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    """Return by kind the mean of the last third, and its increase over the previous third in %."""
-    third = len(series) // 3
-    assert third, "the run is too short for a summary"
-    found: dict[str, float] = {"minutes": series[-1]["at_s"] / 60}
-    for kind in KINDS:
-        before = fmean(sample[kind] for sample in series[third : 2 * third])
-        last = fmean(sample[kind] for sample in series[2 * third :])
-        found[kind] = last
-        found[f"{kind}_growth"] = 100 * (last / before - 1) if before else 0.0
-    return found
-
-
 def _figures() -> list[Figure]:
     titles = {
         "jvm_mib": "RSS of the JVM",
@@ -97,9 +84,8 @@ def _figures() -> list[Figure]:
     }
     found = [Figure("minutes", "steady run", "minutes"), Figure("retained_events", "retained events", "")]
     for kind, title in titles.items():
-        target = at_most(_JVM_MIB) if kind == "jvm_mib" else None
-        found.append(Figure(kind, f"{title}, last third", "MiB", target))
-        found.append(Figure(f"{kind}_growth", f"{title}, increase over the previous third", "%", at_most(_TOLERATED)))
+        size, growth = flat(kind, title, "MiB")
+        found += [replace(size, target=at_most(_JVM_MIB)) if kind == "jvm_mib" else size, growth]
     return found
 
 
@@ -110,7 +96,7 @@ ROWS = (
         f"`rules10`, windows of {_WINDOW_MINUTES} minute and {_LATENESS_MINUTES} minute of lateness, {_RATE:,} tx/s; "
         f"a sample every {_EVERY_S:g} s. The state is full after two minutes. Memory is freed once half of it is "
         f"unused, so the state is largest after five minutes. Flat means: the mean of the last third is at most "
-        f"{_TOLERATED}% above that of the previous third.",
+        f"{TOLERATED}% above that of the previous third.",
         tuple(_figures()),
         _measure,
         soak=True,
