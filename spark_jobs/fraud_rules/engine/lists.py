@@ -8,10 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fraud_rules.engine.distinct import distinct
-from fraud_rules.model.predicate import Predicate
+from fraud_rules.model.list_history import Lists
+from fraud_rules.model.predicate import ListMembership, Predicate
 from fraud_rules.model.ruleset import RuleTimeline
 from fraud_rules.model.transaction import Column, TransactionBatch
-from fraud_rules.model.value_list import ValueList
+from fraud_rules.model.value_list import ListType, ValueList
 
 Ints = NDArray[np.int64]
 
@@ -21,7 +22,9 @@ def list_columns(
 ) -> dict[str, Column]:
     """The columns that the list conditions read, by `ListMembership.column`: 1 for a row whose value is listed.
 
-    `counts` int64[n] holds the number of log entries that apply to each row. A row is null if the list is missing.
+    `counts` int64[n] holds the number of log entries that apply to each row. A row is null if the list is missing, or
+    has another type than the field. Then no rule in force for the row reads the list: a rule of a later or an earlier
+    row of the batch does.
     """
     needed = sorted({each for condition in conditions for each in condition.memberships}, key=str)
     if not needed:
@@ -29,9 +32,15 @@ def list_columns(
     points, inverse = distinct(counts)
     lists = [timeline.lists_at(point) for point in points.tolist()]
     return {
-        each.column: _column(batch.columns[each.field.name], [known.get(each.list_name) for known in lists], inverse)
+        each.column: _column(batch.columns[each.field.name], [_suitable(each, known) for known in lists], inverse)
         for each in needed
     }
+
+
+def _suitable(membership: ListMembership, lists: Lists) -> ValueList | None:
+    """The list that the condition names. None if it is missing, or has another type than the field."""
+    found = lists.get(membership.list_name)
+    return found if found is not None and found.type is ListType(membership.field.type) else None
 
 
 def list_versions(names: Iterable[str], timeline: RuleTimeline, count: int) -> dict[str, int]:

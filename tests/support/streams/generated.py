@@ -8,7 +8,8 @@ Times fall on the limits of windows, lateness, cool-downs and retention. A drawn
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import permutations
 from typing import Any, NamedTuple
 
 from hypothesis import strategies as st
@@ -39,6 +40,13 @@ LIST_CONDITIONS = [
     "payeeId not in list('longs')",
     "paymentType in list('texts')",
     "points in list('more')",
+]
+TYPED_CONDITIONS = [
+    "beneficiaryId in list('longs')",
+    "payeeId not in list('longs')",
+    "paymentType in list('longs')",
+    "payeeId in list('texts')",
+    "paymentType not in list('texts') or points in list('longs')",
 ]
 UNREADABLE_AMOUNTS = ["6.005", "1e18", "x"]
 
@@ -224,6 +232,18 @@ def _list_changes(draw: st.DrawFn) -> dict[str, Any]:
     return record
 
 
+@st.composite
+def _typed_list_changes(draw: st.DrawFn) -> dict[str, Any]:
+    """Draw a list record that often gives a list another type, if no rule uses the list."""
+    name, kind = draw(st.sampled_from(["longs", "texts"])), draw(st.sampled_from(["long", "string"]))
+    operation = draw(st.sampled_from(["SET", "SET", "SET", "ADD", "REMOVE", "DELETE"]))
+    record: dict[str, Any] = {"listName": name, "listOperation": operation}
+    if operation != "DELETE":
+        record["values"] = draw(st.lists(st.sampled_from([1, 2, 3] if kind == "long" else ["CSH", "1"]), max_size=3))
+        record["listType"] = kind
+    return record
+
+
 _FIRST_LISTS = [
     {"listName": "longs", "listOperation": "SET", "listType": "long", "values": [1, 3]},
     {"listName": "texts", "listOperation": "SET", "listType": "string", "values": ["CSH"]},
@@ -282,6 +302,55 @@ def documents(draw: st.DrawFn, partitions: int = 2, cut: bool = True, past: bool
             cuts = [Cut((read[0], read[1]), len(lists)), *cuts]
         document["batches"] = _batches(document, cuts, partitions)
     return document
+
+
+@st.composite
+def changing_documents(draw: st.DrawFn) -> dict[str, Any]:
+    """Draw a document whose rules and lists change between the transactions of one batch, or of a few.
+
+    Rules end, begin again and move to another grouping. Lists change their type as soon as no rule uses them.
+    """
+    palette = draw(palettes())
+    palette = palette._replace(
+        groupings=draw(_some(GROUPINGS, 3)), whens=[*draw(_some(TYPED_CONDITIONS, 4)), None], filters=[None]
+    )
+    tx, rule = _transactions(palette, 2), _rule_records(palette, rules(palette))
+    change = _rule_records(palette, _typed_list_changes())
+    delete = _rule_records(palette, st.integers(1, 3).map(lambda rule_id: {"ruleId": rule_id, "ruleState": "DELETE"}))
+    control = _rule_records(palette, _controls())
+    step: SearchStrategy[Step] = weighted((1, st.none()), (8, tx), (5, rule), (5, change), (3, delete), (1, control))
+    document = _document(draw(st.lists(step, min_size=12, max_size=50)))
+    document["keyGroups"] = draw(st.sampled_from([1, 3]))
+    document["settings"] = {"maxOutOfOrdernessMs": draw(st.sampled_from([1000, 60_000])), "futureToleranceMs": 300_000}
+    rows = st.tuples(st.integers(0, 9), st.integers(0, 9))
+    cuts = draw(st.lists(st.builds(Cut, rows, st.sampled_from([99, 0, 3])), max_size=2))
+    document["batches"] = _batches(document, cuts, 2)
+    return document
+
+
+def documents_of_every_order() -> Iterator[dict[str, Any]]:
+    """Yield a document for each order of five changes of a rule and a list, with a transaction after each change. One
+    batch reads all of it.
+
+    The list has either type, and the rule uses it as either type, in two groupings that have another rule.
+    """
+    rule = {"ruleId": 1, "ruleState": "ACTIVE", "aggregatorFunctionType": "COUNT", "limitOperatorType": ">="}
+    rule |= {"aggregateFieldName": "COUNT_FLINK", "limit": 1, "windowSeconds": 60}
+    of_list = {"listName": "known", "listOperation": "SET"}
+    changes = [
+        {**of_list, "listType": "long", "values": [1]},
+        {**of_list, "listType": "string", "values": ["CSH", "1"]},
+        {**rule, "groupingKeyNames": ["payeeId"], "when": "payeeId in list('known')"},
+        {**rule, "groupingKeyNames": ["paymentType"], "when": "paymentType in list('known')"},
+        {"ruleId": 1, "ruleState": "DELETE"},
+    ]
+    fields = {"payeeId": 1, "beneficiaryId": 1, "paymentType": "CSH", "paymentAmount": "1", "points": 1}
+    others = [
+        {**rule, "ruleId": 2 + n, "groupingKeyNames": [name]} for n, name in enumerate(["payeeId", "paymentType"])
+    ]
+    for order in permutations(changes):
+        steps = [step for each in order for step in (RuleRecord(9, 0, each), Tx(9, 0, 0, fields, 0))]
+        yield _document([*(RuleRecord(0, 0, each) for each in others), *steps])
 
 
 @st.composite

@@ -23,7 +23,7 @@ from fraud_rules.replay.recording import Recording
 from fraud_rules.replay.replay import replay_recording
 from tests.support.conformance import Case, load_cases, load_schema
 from tests.support.oracle.day import completed, identity
-from tests.support.streams.generated import documents, in_order
+from tests.support.streams.generated import changing_documents, documents, documents_of_every_order, in_order
 from tests.support.streams.long import long_document
 from tests.support.streams.runs import SHRINKS, STREAMS, check_long, check_stream, described, stream_seeds
 
@@ -110,6 +110,17 @@ def test_the_corrected_alerts_of_a_conformance_case_are_the_oracles(case: Case) 
 @stream_seeds(STREAMS)
 def test_live_alerts_corrected_are_the_oracles(stream_seed: int) -> None:
     check_stream(stream_seed, documents(), check)
+
+
+def test_a_night_reads_changes_of_a_rule_and_its_list_in_every_order() -> None:
+    for document in documents_of_every_order():
+        check(document)
+
+
+@SHRINKS
+@stream_seeds(STREAMS // 4)
+def test_live_alerts_corrected_are_the_oracles_while_rules_and_lists_change(stream_seed: int) -> None:
+    check_stream(stream_seed, changing_documents(), check)
 
 
 @SHRINKS

@@ -15,7 +15,14 @@ from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.replay.replay import replay
 from tests.support import oracle
 from tests.support.conformance import Case, differences, load_cases, load_schema, same_answer
-from tests.support.streams.generated import START_MS, cuts_only, documents, warmed_documents
+from tests.support.streams.generated import (
+    START_MS,
+    changing_documents,
+    cuts_only,
+    documents,
+    documents_of_every_order,
+    warmed_documents,
+)
 from tests.support.streams.long import long_document
 from tests.support.streams.runs import SHRINKS, STREAMS, check_long, check_stream, described, stream_seeds
 
@@ -131,6 +138,17 @@ def test_engine_agrees_with_the_oracle(stream_seed: int) -> None:
 @stream_seeds(STREAMS // 2)
 def test_engine_agrees_with_the_oracle_after_warm_ups(stream_seed: int) -> None:
     check_stream(stream_seed, warmed_documents(), lambda document: _assert_same(document, _oracle, _engine))
+
+
+def test_a_batch_reads_changes_of_a_rule_and_its_list_in_every_order() -> None:
+    for document in documents_of_every_order():
+        _assert_same(document, _oracle, _engine)
+
+
+@SHRINKS
+@stream_seeds(STREAMS // 2)
+def test_engine_agrees_with_the_oracle_while_rules_and_lists_change(stream_seed: int) -> None:
+    check_stream(stream_seed, changing_documents(), lambda document: _assert_same(document, _oracle, _engine))
 
 
 @SHRINKS

@@ -26,7 +26,7 @@ from fraud_rules.replay.replay import Replay, batch_inputs, settings_of_recordin
 from fraud_rules.replay.segments import BatchEnd, Segment, segments_of
 from fraud_rules.replay.warm_up import histories_of
 from tests.support.conformance import load_schema
-from tests.support.streams.generated import START_MS, warmed_documents
+from tests.support.streams.generated import START_MS, changing_documents, documents_of_every_order, warmed_documents
 from tests.support.streams.long import long_document
 from tests.support.streams.runs import drawn
 
@@ -146,6 +146,34 @@ def test_a_rebuild_adds_the_histories_of_warm_ups(seed: int, most_records: int) 
         for cut, wanted in zip(cuts[middle:], expected[middle:], strict=True):
             warm = [histories[each.version] for each in cut.warm_ups]
             assert outputs(rebuilt.evaluate(cut.records, cut.timeline, 0, warm)) == wanted
+
+
+@pytest.mark.parametrize("most_records", [1, 10_000])
+@pytest.mark.parametrize("seed", range(24))
+def test_a_rebuild_follows_rules_and_lists_that_change_within_a_batch(seed: int, most_records: int) -> None:
+    recording = Recording.of_document(drawn(seed, changing_documents()))
+    settings = settings_of_recording(recording, DetectorSettings())
+    cuts = list(batch_inputs(recording, STREAM_SCHEMA, settings))
+    original = Replay(STREAM_SCHEMA, settings)
+    expected = [outputs(original.evaluate(cut.records, cut.timeline, 0)) for cut in cuts]
+    for middle in range(1, len(cuts) + 1):
+        if not any(cut.records for cut in cuts[:middle]):
+            continue
+        rebuilt = Replay(STREAM_SCHEMA, settings)
+        rebuilt.restore(rebuilt_images(cuts[:middle], settings, most_records))
+        for cut, wanted in zip(cuts[middle:], expected[middle:], strict=True):
+            assert outputs(rebuilt.evaluate(cut.records, cut.timeline, 0)) == wanted
+
+
+def test_a_rebuild_reads_changes_of_a_rule_and_its_list_in_every_order() -> None:
+    for document in documents_of_every_order():
+        recording = Recording.of_document(document)
+        settings = settings_of_recording(recording, DetectorSettings())
+        cuts = list(batch_inputs(recording, STREAM_SCHEMA, settings))
+        original = Replay(STREAM_SCHEMA, settings)
+        for cut in cuts:
+            original.evaluate(cut.records, cut.timeline, 0)
+        assert rebuilt_images(cuts, settings, 1_000).keys() == original.images().keys()
 
 
 UNMARKED = [{"aggregatorFunctionType": name} for name in ("SUM", "MIN", "COUNT_DISTINCT", "STDDEV")]
