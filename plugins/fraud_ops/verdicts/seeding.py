@@ -86,7 +86,7 @@ class SeedPlan:
 
 
 def seed_plan(validated: Sequence[ValidatedRecord], in_force: RuleSet) -> SeedPlan:
-    """The plan. Raises RulesRejected if a file has an invalid rule or another record, or if an id occurs twice."""
+    """The plan. Raises RulesRejected if a file has an invalid rule or another record."""
     rules = _rules(validated)
     changes = {rule_id: _of_file(rule, _document(in_force, rule_id)) for rule_id, rule in rules.items()}
     known = ((rule_id, _document(in_force, rule_id)) for rule_id in in_force.rules if rule_id not in rules)
@@ -101,8 +101,6 @@ def _rules(validated: Sequence[ValidatedRecord]) -> dict[int, Rule]:
         if not isinstance(each.change, Rule):
             why = "; ".join(map(str, each.reasons)) or "seed files hold rules only; to delete a rule, delete its file"
             faults.append(f"{each.where}: {why}")
-        elif each.change.rule_id in rules:
-            faults.append(f"{each.where}: another file has rule {each.change.rule_id} too")
         else:
             rules[each.change.rule_id] = each.change
     if faults:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from fraud_rules.codec.rules.apply import validate_files
 from fraud_rules.codec.rules.codec import parse_rule_record
 from fraud_rules.codec.rules.files import read_rule_file
 from fraud_rules.configuration.settings import DetectorSettings
@@ -136,3 +137,21 @@ def test_the_seed_rules_are_valid_named_and_numbered_as_their_files() -> None:
         rules.append(rule)
     assert sum(rule.state is RuleState.ACTIVE for rule in rules) >= 5
     assert sum(rule.state is RuleState.SHADOW for rule in rules) == 1
+
+
+@pytest.mark.parametrize("second", [DEMO_RULE, {**DEMO_RULE, "limit": 99}, {"ruleId": 1, "ruleState": "DELETE"}])
+def test_a_rule_occurs_once_in_the_files_that_are_applied_together(tmp_path: Path, second: dict[str, object]) -> None:
+    files = [written(tmp_path, "a.json", json.dumps(DEMO_RULE)), written(tmp_path, "b.json", json.dumps(second))]
+    first, again = validate_files(files, SCHEMA, LIMITS)
+
+    assert (first.change is not None, again.change) == (True, None)
+    assert [str(reason) for reason in again.reasons] == [
+        "ruleId: 1 is the rule of a.json, rule 1 too; keep one of the records"
+    ]
+
+
+def test_controls_may_occur_again(tmp_path: Path) -> None:
+    control = {"ruleState": "CONTROL", "controlType": "EXPORT_RULES_CURRENT"}
+    found = validate_files([written(tmp_path, "a.json", json.dumps([control, control]))], SCHEMA, LIMITS)
+
+    assert [each.reasons for each in found] == [(), ()]

@@ -81,12 +81,11 @@ def rule_files(paths: Iterable[Path]) -> Iterator[Path]:
 
 
 def validate_files(paths: Iterable[Path], schema: TransactionSchema, limits: RuleLimits) -> list[ValidatedRecord]:
-    """Validate every record of the files, in order. Raises InputInvalid for an unreadable file."""
-    return [
-        _validated(entry.where, entry.value, schema, limits)
-        for path in rule_files(paths)
-        for entry in read_rule_file(path)
-    ]
+    """Validate every record of the files, in order. A rule that occurs a second time is invalid, because the files must
+    name one content of each rule. Raises InputInvalid for an unreadable file.
+    """
+    entries = (entry for path in rule_files(paths) for entry in read_rule_file(path))
+    return _with_one_record_a_rule(_validated(entry.where, entry.value, schema, limits) for entry in entries)
 
 
 def plan_records(validated: Sequence[ValidatedRecord], in_force: RuleSet, source: str | None) -> list[PlannedRecord]:
@@ -120,6 +119,22 @@ def _validated(where: str, value: bytes, schema: TransactionSchema, limits: Rule
     if isinstance(change, ListChange):
         return ValidatedRecord(where, None, (Reason("listName", "belongs to a list; write lists with `fraud lists`"),))
     return ValidatedRecord(where, change)
+
+
+def _with_one_record_a_rule(validated: Iterable[ValidatedRecord]) -> list[ValidatedRecord]:
+    """The records, each later record of a rule with the place of the first one as its fault."""
+    found: list[ValidatedRecord] = []
+    places: dict[int, str] = {}
+    for each in validated:
+        rule_id = None if each.change is None or isinstance(each.change, Control) else each.change.rule_id
+        if rule_id in places:
+            reason = Reason("ruleId", f"{rule_id} is the rule of {places[rule_id]} too; keep one of the records")
+            found.append(ValidatedRecord(each.where, None, (reason,)))
+            continue
+        if rule_id is not None:
+            places[rule_id] = each.where
+        found.append(each)
+    return found
 
 
 def _planned(
