@@ -80,6 +80,19 @@ def test_a_row_may_have_a_baseline_as_an_object_or_as_a_json_text(scene: Scene, 
     assert "baseline: must be an object" in str(refusals(scene))
 
 
+def test_columns_of_the_table_itself_do_not_count_and_databases_may_change_the_case(scene: Scene) -> None:
+    own = {"id": 1, "updated_at": 1_700_000_000_000_000, "created_by": "dba"}
+    apply_record(scene, envelope("c", {**{name.upper(): value for name, value in ROW.items()}, **own}))
+    apply_record(scene, envelope("c", {**listed(2), **own}), envelope("c", {"LIST_NAME": "mules", "VALUE": 3}), start=1)
+    assert [each.get("ruleId", each.get("values")) for each in sent(scene)] == [5, [2], [3]]
+
+
+def test_a_text_that_did_not_change_is_kept(scene: Scene) -> None:
+    placeholder = {"description": "__debezium_unavailable_value", "window_minutes": 60.0}
+    apply_record(scene, envelope("c", {**ROW, "description": "long"}), envelope("u", {**ROW, **placeholder}))
+    assert [(each["description"], each["windowMinutes"]) for each in sent(scene)] == [("long", 20), ("long", 60)]
+
+
 def test_a_record_is_applied_once_and_the_same_row_changes_nothing(scene: Scene) -> None:
     apply_record(scene, envelope("c", ROW))
     apply_record(scene, envelope("c", {**ROW, "limit": "99"}))
@@ -109,7 +122,9 @@ def test_columns_are_named_either_way(scene: Scene, form: dict[str, Any]) -> Non
         (b"[" * 200_000, "not JSON"),
         (envelope("t"), "op"),
         (envelope("c", {**ROW, "limit": "much", "window_minutes": 0}), "limit"),
-        (envelope("c", {**ROW, "colour": "red"}), "colour"),
+        (envelope("c", {**ROW, "filtr": "payeeId = 1"}), "filtr: is not a member; rename the column filter"),
+        (envelope("c", {**ROW, "window_minutes": 20.5}), "windowMinutes"),
+        (envelope("c", {**ROW, "description": "__debezium_unavailable_value"}), "description: is missing"),
         (envelope("d", None, {}), "ruleId"),
         (envelope("c", {"rule_state": "CONTROL", "control_type": "DELETE_RULES_ALL"}), "no controls"),
     ],
@@ -179,15 +194,19 @@ def test_a_wrong_row_of_a_list_is_refused_with_every_reason_and_skipped(scene: S
         scene,
         envelope("c", listed(1)),
         envelope("c", listed("x")),
-        envelope("c", listed(2, name="Not a name", colour="red")),
+        envelope("c", listed(2, name="Not a name", list_typ="long")),
         envelope("c", listed(None)),
         envelope("c", listed(2, expires_at="soon")),
+        envelope("c", listed(2, expires_at=1_700_000_000_000_000)),
+        envelope("c", listed("__debezium_unavailable_value")),
         envelope("c", listed(2)),
     )
     assert scene.service.lists.list("mules").size == 2
-    wrong, absent, odd, other = refusals(scene)
-    assert [reason.split(":")[0] for reason in odd] == ["colour", "listName"]
-    assert (wrong, [each.split(":")[0] for each in absent]) == (["expiresAt: must be epoch milliseconds"], ["values"])
+    placeholder, microseconds, wrong, absent, odd, other = refusals(scene)
+    assert [reason.split(":")[0] for reason in odd] == ["list_typ"]
+    assert wrong == microseconds
+    assert "expiresAt: must be epoch milliseconds before 2100" in wrong[0]
+    assert [each.split(":")[0] for each in (*absent, *placeholder)] == ["values", "value"]
     assert [each.split(":")[0] for each in other] == ["listType"]
 
 

@@ -1,11 +1,12 @@
 """The CDC intake: applies the changes of an external rule table, in Debezium's format, to the store and the outbox.
 
 A record is a Debezium envelope (`before`, `after`, `op`), alone or under `payload`. A row has the members of a rule as
-columns, named as in the rule log or in snake_case (`grouping_key_names`). A list may be a JSON text or names joined by
-`&`, and a baseline may be a JSON text. A deleted row, or a row whose `disabled` is true, deletes its rule. The intake
-validates each row like any rule. A rejected row changes nothing, and the audit log records the reasons. The intake
-changes only rules whose `source` is `cdc`, but recreates deleted rules of any source. An edit in the control plane sets
-another source, and from then on the table cannot change the rule.
+columns, named as in the rule log or in snake_case (`grouping_key_names`); further columns do not count. A list may be a
+JSON text or names joined by `&`, and a baseline may be a JSON text. A long text that an update did not change arrives
+as a placeholder, and the rule keeps its text. A deleted row, or a row whose `disabled` is true, deletes its rule. The
+intake validates each row like any rule. A rejected row changes nothing, and the audit log records the reasons. The
+intake changes only rules whose `source` is `cdc`, but recreates deleted rules of any source. An edit in the control
+plane sets another source, and from then on the table cannot change the rule.
 
 A row with the column `list_name` belongs to a table of list values (`list_cdc`).
 """
@@ -14,9 +15,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from decimal import Decimal
 from typing import Any, Final
 
-from fraud_ops.control_plane.domain.canonical import decoded
+from fraud_ops.control_plane.domain.canonical import decoded, document_of
 from fraud_ops.control_plane.domain.lifecycle import StateName
 from fraud_ops.control_plane.domain.read_models import RuleChanged
 from fraud_ops.control_plane.domain.roles import system_author
@@ -24,9 +26,11 @@ from fraud_ops.control_plane.service.changes import NewRevision, UnitOfWork, sam
 from fraud_ops.control_plane.service.store_access import StoreAccess
 from fraud_ops.control_plane.store.models import RuleHead
 from fraud_ops.control_plane.sync.list_cdc import apply_list_row, is_list_row
+from fraud_ops.control_plane.sync.table_columns import UNCHANGED, members_in, plain_name
 from fraud_ops.control_plane.sync.topic_consumer import ConsumedTopic, TopicConsumer
 from fraud_rules.codec.rules.codec import encode_document, parse_rule_document
 from fraud_rules.codec.rules.members import MEMBERS
+from fraud_rules.codec.rules.numbers import WHOLE_NUMBERS, readable_id
 from fraud_rules.errors import Reason, RuleRejected
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.decoding import UNDECODABLE
@@ -43,7 +47,6 @@ _AUTHOR: Final = system_author(NAME)
 _MAX_BYTES: Final = 262_144
 _LISTS: Final = frozenset({"groupingKeyNames", "unique"})
 _FLAGS: Final = frozenset({"disabled", "force", "warmUp"})
-_COLUMNS: Final = {re.sub("[A-Z]", lambda upper: "_" + upper[0].lower(), name): name for name in MEMBERS}
 _UPSERTS: Final = ("c", "r", "u")
 _EMPTY_MEANS_ABSENT: Final = frozenset(
     {
@@ -82,8 +85,8 @@ def members_of(value: bytes) -> Mapping[str, Any] | None:
     _, before, after = change
     if after is not None:
         return _document(after)
-    row = before or {}
-    return _document({name: row[name] for name in ("ruleId", "rule_id") if name in row} | {"disabled": True})
+    ids = {column: value for column, value in (before or {}).items() if plain_name(column) == "ruleid"}
+    return _document(ids | {"disabled": True})
 
 
 def _table_change(value: bytes) -> tuple[str, dict[str, Any] | None, dict[str, Any] | None] | None:
@@ -121,7 +124,8 @@ def apply_record(work: UnitOfWork, record: Record) -> None:
     members = members_of(record.value)
     if members is None:
         return
-    change = parse_rule_document({**members, "source": SOURCE}, work.reader.schema, work.reader.limits)
+    members = {**_with_unchanged(work, members), "source": SOURCE}
+    change = parse_rule_document(members, work.reader.schema, work.reader.limits)
     match change:
         case Rule() as rule:
             _save_rule(work, record, rule)
@@ -167,14 +171,26 @@ def _check_source(head: RuleHead | None, rule_id: int) -> None:
         raise RuleRejected([Reason("ruleId", f"belongs to {head.source}")], rule_id)
 
 
+def _with_unchanged(work: UnitOfWork, members: Mapping[str, Any]) -> dict[str, Any]:
+    """Replace the placeholders of unchanged texts by the texts of the rule. Raises RuleRejected without such a rule."""
+    unchanged = [name for name, value in members.items() if value == UNCHANGED]
+    rule_id = readable_id(members)
+    head = work.session.get(RuleHead, rule_id) if unchanged and rule_id is not None else None
+    if unchanged and (head is None or head.source != SOURCE):
+        raise RuleRejected(
+            [Reason(name, "is missing: the table sent a placeholder for it") for name in unchanged], rule_id
+        )
+    known = {} if head is None else document_of(head.document)
+    kept = {name: known[name] for name in unchanged if name in known}
+    return {name: value for name, value in members.items() if name not in unchanged} | kept
+
+
 def _document(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Convert the columns of a row into members of a rule. Omit nulls, and empty texts in
-    the members of `_EMPTY_MEANS_ABSENT`."""
-    named = {_COLUMNS.get(column, column): value for column, value in row.items()}
+    """Convert the columns of a row into members of a rule. Omit empty texts in the members of `_EMPTY_MEANS_ABSENT`."""
     return {
         name: _value(name, value)
-        for name, value in named.items()
-        if value is not None and not (value == "" and name in _EMPTY_MEANS_ABSENT)
+        for name, value in members_in(row, MEMBERS).items()
+        if not (value == "" and name in _EMPTY_MEANS_ABSENT)
     }
 
 
@@ -185,6 +201,8 @@ def _value(name: str, value: Any) -> Any:
         return _object(value)
     if name in _FLAGS and type(value) is int and value in (0, 1):
         return bool(value)  # some databases store booleans as 0 and 1
+    if name in WHOLE_NUMBERS and isinstance(value, Decimal) and value == value.to_integral_value():
+        return int(value)  # a connector that sends doubles sends 60.0
     return value
 
 

@@ -1,15 +1,15 @@
 """Applies the changes of an external table of list values, in Debezium's format.
 
 A row has the columns `list_name` and `value`, and optionally `list_type` and `expires_at` (epoch ms); camelCase is
-accepted too. An inserted row adds its value, and the first row of a list creates the list with the type `list_type`, or
-else with the type of the value. A deleted row removes its value. An updated row removes the value before and adds the
-value after; the table must send the row before an update (Postgres: REPLICA IDENTITY FULL). The table changes only
-lists that came from it: a list that a user has edited in the control plane belongs to the control plane.
+accepted too, and further columns do not count. An inserted row adds its value, and the first row of a list creates the
+list with the type `list_type`, or else with the type of the value. A deleted row removes its value. An updated row
+removes the value before and adds the value after; the table must send the row before an update (Postgres: REPLICA
+IDENTITY FULL). The table changes only lists that came from it: a list that a user has edited in the control plane
+belongs to the control plane.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -19,22 +19,22 @@ from fraud_ops.control_plane.domain.roles import system_author
 from fraud_ops.control_plane.service.changes import UnitOfWork
 from fraud_ops.control_plane.service.lists.changes import NewListChange, save_list
 from fraud_ops.control_plane.service.lists.expiries import expiries_of
+from fraud_ops.control_plane.sync.table_columns import UNCHANGED, members_in, plain_name
 from fraud_rules.codec.rules.lists import encode_list_records, read_list_change
 from fraud_rules.errors import Reason, RuleRejected
 from fraud_rules.model.list_history import change_faults
 from fraud_rules.model.value_list import ListChange, ListOperation, ListType
 
-__all__ = ["LIST_COLUMNS", "apply_list_row", "is_list_row"]
-
-LIST_COLUMNS: Final = ("list_name", "listName")
+__all__ = ["apply_list_row", "is_list_row"]
 
 _COLUMNS: Final = ("listName", "listType", "value", "expiresAt")
-_NAMES: Final = {re.sub("[A-Z]", lambda upper: "_" + upper[0].lower(), name): name for name in _COLUMNS}
+_LATEST_EXPIRY_MS: Final = 4_102_444_800_000
+"""The start of 2100. A later time is a number of microseconds."""
 
 
 def is_list_row(row: object) -> bool:
     """Whether a row belongs to a table of list values."""
-    return isinstance(row, dict) and any(column in row for column in LIST_COLUMNS)
+    return isinstance(row, dict) and any(plain_name(column) == "listname" for column in row)
 
 
 def apply_list_row(
@@ -92,7 +92,8 @@ def _apply(work: UnitOfWork, operation: ListOperation, row: Mapping[str, Any], s
 
 def _change(work: UnitOfWork, operation: ListOperation, row: Mapping[str, Any], source: str) -> ListChange:
     """The change of one row: a SET for the first value of a list. Raises RuleRejected with all reasons."""
-    unknown = [Reason(str(name)[:40], "is not a column of a table of lists") for name in row if name not in _COLUMNS]
+    if row.get("value") == UNCHANGED:
+        raise RuleRejected([Reason("value", "is missing: the table sent a placeholder for it")])
     name = row.get("listName")
     head = work.lists.head(name) if isinstance(name, str) else None
     missing = head is None or head.deleted
@@ -103,26 +104,18 @@ def _change(work: UnitOfWork, operation: ListOperation, row: Mapping[str, Any], 
     if row.get("listType") is not None:
         document["listType"] = row["listType"]
     document["values"] = [row.get("value")]
-    try:
-        change = read_list_change(msgspec.json.encode(document), work.reader.limits)
-    except RuleRejected as rejected:
-        raise RuleRejected([*unknown, *rejected.reasons], list_name=rejected.list_name) from rejected
-    if unknown:
-        raise RuleRejected(unknown, list_name=change.name)
-    return change
+    return read_list_change(msgspec.json.encode(document), work.reader.limits)
 
 
 def _expiry(row: Mapping[str, Any], change: ListChange) -> int | None:
     expires_at_ms = row.get("expiresAt")
     if expires_at_ms is None or change.operation is ListOperation.REMOVE:
         return None
-    if type(expires_at_ms) is not int or not 0 <= expires_at_ms <= 2**53:
-        raise RuleRejected([Reason("expiresAt", "must be epoch milliseconds")], list_name=change.name)
+    if type(expires_at_ms) is not int or not 0 <= expires_at_ms <= _LATEST_EXPIRY_MS:
+        reason = "must be epoch milliseconds before 2100 (Debezium: time.precision.mode: connect)"
+        raise RuleRejected([Reason("expiresAt", reason)], list_name=change.name)
     return expires_at_ms
 
 
 def _members(row: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
-    """The columns under their names in camelCase. Nulls are left out."""
-    if row is None:
-        return None
-    return {_NAMES.get(column, column): value for column, value in row.items() if value is not None}
+    return None if row is None else members_in(row, _COLUMNS)

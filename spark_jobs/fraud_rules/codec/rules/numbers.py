@@ -10,11 +10,11 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Final
 
-__all__ = ["MAX_RULE_ID", "decimal_of", "digits_of", "readable_id", "with_whole_numbers"]
+__all__ = ["MAX_RULE_ID", "WHOLE_NUMBERS", "decimal_of", "digits_of", "readable_id", "with_whole_numbers"]
 
 MAX_RULE_ID: Final = 2**63 - 1
 
-_WHOLE_NUMBERS: Final = ("ruleId", "windowMinutes", "windowSeconds", "cooldownSeconds", "minCount", "weight")
+WHOLE_NUMBERS: Final = ("ruleId", "windowMinutes", "windowSeconds", "cooldownSeconds", "minCount", "weight")
 _WHOLE: Final = re.compile(r"[+-]?[0-9]{1,19}", re.ASCII)
 _DECIMAL: Final = re.compile(r"[+-]?[0-9]{1,64}(\.[0-9]{1,64})?([eE][+-]?[0-9]{1,3})?", re.ASCII)
 
@@ -22,14 +22,14 @@ _DECIMAL: Final = re.compile(r"[+-]?[0-9]{1,64}(\.[0-9]{1,64})?([eE][+-]?[0-9]{1
 def with_whole_numbers(members: Mapping[str, object]) -> dict[str, object]:
     """Convert the texts of whole-number members to integers, also in nested objects, from which members without a value
     are removed. Every other value stays unchanged."""
-    return {name: _whole(given) if name in _WHOLE_NUMBERS else _nested(given) for name, given in members.items()}
+    return {name: _whole(given) if name in WHOLE_NUMBERS else _nested(given) for name, given in members.items()}
 
 
 def _nested(given: object) -> object:
     if not isinstance(given, dict):
         return given
     return {
-        name: _whole(value) if name in _WHOLE_NUMBERS else value for name, value in given.items() if value is not None
+        name: _whole(value) if name in WHOLE_NUMBERS else value for name, value in given.items() if value is not None
     }
 
 
