@@ -23,7 +23,7 @@ from bench.rows import (
 )
 from bench.rows.recovery import busy_starts, demo_start, large_state
 from bench.rows.rules import many_rules, rule_cost, rule_log
-from bench.rows.soaks import steady
+from bench.rows.soaks import batches, steady
 
 ALL: tuple[Rows, ...] = (
     *backlog.ROWS,
@@ -49,4 +49,5 @@ ALL: tuple[Rows, ...] = (
     *dag_pages.ROWS,
     *control_plane.ROWS,
     *steady.ROWS,
+    *batches.ROWS,
 )

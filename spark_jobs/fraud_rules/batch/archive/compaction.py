@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-import pyarrow as pa
-
 from fraud_rules.batch.archive.columns import table_of
-from fraud_rules.batch.archive.files import read_log, read_transactions, sorted_by_time, write_file
+from fraud_rules.batch.archive.files import log_schema, read_transactions, sorted_by_time, write_file, write_parts
+from fraud_rules.batch.archive.log_merge import merged_log
 from fraud_rules.batch.archive.manifest import FileEntry, Manifest, Table, small_files
 from fraud_rules.batch.archive.store import ArchiveStore
 from fraud_rules.model.day import Day
@@ -58,11 +57,7 @@ def _merged(store: ArchiveStore, files: Sequence[FileEntry], schema: Transaction
     table, day = files[0].table, Day(files[0].day)
     if len(files) == 1:
         return files[0]
-    return write_file(store, table, day, _rows(store, files, schema))
-
-
-def _rows(store: ArchiveStore, files: Sequence[FileEntry], schema: TransactionSchema) -> pa.Table:
-    if files[0].table not in (Table.TRANSACTIONS, Table.IMPORTED):
-        return read_log(store, files)
-    batches = [read_transactions(store, file, schema) for file in files]
-    return table_of(sorted_by_time(TransactionBatch.concat(batches)), schema)
+    if table in (Table.TRANSACTIONS, Table.IMPORTED):
+        rows = TransactionBatch.concat([read_transactions(store, file, schema) for file in files])
+        return write_file(store, table, day, table_of(sorted_by_time(rows), schema))
+    return write_parts(store, table, day, merged_log(store, files, log_schema(table).names))

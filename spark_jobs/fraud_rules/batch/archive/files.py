@@ -7,8 +7,10 @@ of time. The other logs are sorted by (partition, offset).
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
@@ -35,9 +37,12 @@ __all__ = [
     "read_transactions",
     "sorted_by_time",
     "write_file",
+    "write_parts",
 ]
 
 ROW_GROUP: Final = 131_072
+_GROUP_BYTES: Final = 33_554_432
+_NO_TIME: Final = 1 << 62
 LOG_TIME: Final = "eventTime"
 LOG_SCHEMA: Final = pa.schema(
     [
@@ -70,43 +75,82 @@ def sorted_by_time(batch: TransactionBatch) -> TransactionBatch:
 
 def write_file(store: ArchiveStore, table: Table, day: Day, rows: pa.Table) -> FileEntry:
     """Write sorted rows as one file. Raises StorageFull."""
-    path = store.new_path(table, str(day))
+    return write_parts(store, table, day, [rows])
+
+
+def write_parts(store: ArchiveStore, table: Table, day: Day, parts: Iterable[pa.Table]) -> FileEntry:
+    """Write sorted rows, which come in parts, as one file. Raises StorageFull."""
+    path, extent = store.new_path(table, str(day)), _Extent()
     has_times = table in (Table.TRANSACTIONS, Table.IMPORTED)
     with named_storage_errors(path):
         if isinstance(path, Path):
             with replaced_file(path) as partial:
-                _write_parquet(rows, partial, has_times=has_times)
+                _write_parquet(extent.watched(_grouped(parts)), partial, has_times=has_times)
         else:
             content = io.BytesIO()
-            _write_parquet(rows, content, has_times=has_times)
+            _write_parquet(extent.watched(_grouped(parts)), content, has_times=has_times)
             put(path, content.getvalue())
         size = path.stat().st_size
-    times = _ints(rows.column(TIME_FIELD))
-    offsets, partitions = _ints(rows.column(OFFSET)), rows.column(PARTITION).to_numpy()
-    ends = {str(p): int(offsets[partitions == p].max()) + 1 for p in np.unique(partitions).tolist()}
     return FileEntry(
         table,
         day.number,
         store.relative(path),
-        rows.num_rows,
+        extent.rows,
         size,
-        int(times.min()),
-        int(times.max()),
-        ends,
+        extent.first_ms,
+        extent.last_ms,
+        {str(partition): end for partition, end in sorted(extent.ends.items())},
     )
 
 
-def _write_parquet(rows: pa.Table, place: Path | io.BytesIO, *, has_times: bool) -> None:
-    pq.write_table(
-        rows,
+@dataclass(slots=True)
+class _Extent:
+    """The number of rows, the first and last time, and the end offsets by partition of the parts that it watches."""
+
+    rows: int = 0
+    first_ms: int = _NO_TIME
+    last_ms: int = -_NO_TIME
+    ends: dict[int, int] = field(default_factory=dict)
+
+    def watched(self, parts: Iterable[pa.Table]) -> Iterator[pa.Table]:
+        """Yield the same parts."""
+        for part in parts:
+            times = _ints(part.column(TIME_FIELD))
+            self.rows += part.num_rows
+            self.first_ms, self.last_ms = min(self.first_ms, int(times.min())), max(self.last_ms, int(times.max()))
+            offsets, partitions = _ints(part.column(OFFSET)), part.column(PARTITION).to_numpy()
+            for each in np.unique(partitions).tolist():
+                self.ends[each] = max(self.ends.get(each, 0), int(offsets[partitions == each].max()) + 1)
+            yield part
+
+
+def _grouped(parts: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    """Join small parts to row groups."""
+    held: list[pa.Table] = []
+    rows = size = 0
+    for part in parts:
+        held.append(part)
+        rows, size = rows + part.num_rows, size + part.nbytes
+        if rows >= ROW_GROUP or size >= _GROUP_BYTES:
+            yield pa.concat_tables(held)
+            held, rows, size = [], 0, 0
+    if held:
+        yield pa.concat_tables(held)
+
+
+def _write_parquet(parts: Iterator[pa.Table], place: Path | io.BytesIO, *, has_times: bool) -> None:
+    first = next(parts)
+    with pq.ParquetWriter(
         place,
-        row_group_size=ROW_GROUP,
+        first.schema,
         compression="zstd",
         compression_level=1,
         write_page_checksum=True,
         store_decimal_as_integer=True,
         write_statistics=[TIME_FIELD] if has_times else False,
-    )
+    ) as writer:
+        for part in chain([first], parts):
+            writer.write_table(part, row_group_size=ROW_GROUP)
 
 
 def write_transactions(store: ArchiveStore, day: Day, batch: TransactionBatch, schema: TransactionSchema) -> FileEntry:
@@ -115,8 +159,11 @@ def write_transactions(store: ArchiveStore, day: Day, batch: TransactionBatch, s
 
 
 @contextmanager
-def open_parquet(store: ArchiveStore, entry: FileEntry, strings: Sequence[str] = ()) -> Iterator[pq.ParquetFile]:
-    """Open the file of an entry. The columns in `strings` are read as dictionaries.
+def open_parquet(
+    store: ArchiveStore, entry: FileEntry, strings: Sequence[str] = (), buffer_bytes: int = 0
+) -> Iterator[pq.ParquetFile]:
+    """Open the file of an entry. The columns in `strings` are read as dictionaries. With `buffer_bytes`, a column is
+    read in pieces of this size, otherwise a row group's whole column at once.
 
     Raises ArchiveDamaged if the file is missing, has another size, or is corrupt, and ArchiveUnreachable.
     """
@@ -130,7 +177,12 @@ def open_parquet(store: ArchiveStore, entry: FileEntry, strings: Sequence[str] =
             source = path if isinstance(path, Path) else stack.enter_context(path.open("rb", cache_type="none"))
             present = set(pq.read_schema(source).names).intersection(strings)
             yield stack.enter_context(
-                pq.ParquetFile(source, read_dictionary=sorted(present), page_checksum_verification=True)
+                pq.ParquetFile(
+                    source,
+                    read_dictionary=sorted(present),
+                    buffer_size=buffer_bytes,
+                    page_checksum_verification=True,
+                )
             )
     except FileNotFoundError as error:
         raise ArchiveDamaged(

@@ -89,9 +89,9 @@ def provisional(manifest: Manifest, day: Day, settings: DetectorSettings, uneval
     return f"{unevaluated} transactions of the day wait for the detector" if unevaluated else None
 
 
-def basis_of(feeds: Mapping[Day, DayFeed], settings: DetectorSettings) -> Basis:
-    """The basis of a state with all evaluated rows of these days."""
-    rows = {str(day.number): feed.evaluated_rows() for day, feed in feeds.items()}
+def basis_of(feeds: Mapping[Day, DayFeed], evaluated: Mapping[int, int], settings: DetectorSettings) -> Basis:
+    """The basis of a state with all evaluated rows of these days: those before these ends, by partition."""
+    rows = {str(day.number): feed.evaluated_rows(evaluated) for day, feed in feeds.items()}
     return Basis(settings.key_groups, settings.max_out_of_orderness_ms, {day: n for day, n in rows.items() if n})
 
 

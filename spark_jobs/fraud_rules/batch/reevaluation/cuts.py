@@ -1,21 +1,29 @@
-"""Finds the batch that evaluated a transaction, and the end of that batch's rule log."""
+"""Finds the batch that evaluated a transaction, and the end of that batch's rule log.
+
+A detector writes 20 batches a second, so their ends are packed: the differences of consecutive batches fit few bits.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from fraud_rules.errors import Reason
-from fraud_rules.logs.detector_status import BatchProgress
 from fraud_rules.model.ruleset import Grouping, GroupingInForce, LogEntry, RuleTimeline, grouping_to_warm
 from fraud_rules.model.transaction import TransactionBatch
 
-__all__ = ["CutWarmUp", "Cuts", "PinnedTimeline", "refused_entries"]
+__all__ = ["CutWarmUp", "Cuts", "CutsBuilder", "PinnedTimeline", "refused_entries"]
 
 Ints = NDArray[np.int64]
+_BLOCK: Final = 16_384
+_UNPACKED: Final = 8
+"""How many blocks a process keeps unpacked, of 128 KiB for each partition."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,61 +38,149 @@ class CutWarmUp:
     ends: Mapping[int, int]
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Block:
+    """The ends of up to `_BLOCK` consecutive batches. `before` has the end before the first one, by partition; `packed`
+    has the differences of consecutive ends, compressed, by partition."""
+
+    batches: int
+    before: Mapping[int, int]
+    kind: str
+    packed: bytes
+
+    @classmethod
+    def of(cls, before: Mapping[int, int], ends: Sequence[Mapping[int, int]]) -> tuple[_Block, dict[int, int]]:
+        """Pack the ends of some batches. Also returns the ends after the last one."""
+        partitions = sorted(before.keys() | {partition for each in ends for partition in each})
+        steps = np.zeros((len(partitions), len(ends)), np.int64)
+        after: dict[int, int] = {}
+        for row, partition in enumerate(partitions):
+            start = before.get(partition, 0)
+            reached = np.maximum.accumulate(np.array([start, *(each.get(partition, 0) for each in ends)], np.int64))
+            steps[row], after[partition] = np.diff(reached), int(reached[-1])
+        kind = np.min_scalar_type(int(steps.max(initial=0)))
+        packed: bytes = pa.compress(steps.astype(kind).tobytes(), codec="zstd", asbytes=True)
+        return cls(len(ends), {each: before.get(each, 0) for each in partitions}, kind.str, packed), after
+
+
+@lru_cache(maxsize=_UNPACKED)
+def _unpacked(block: _Block) -> Mapping[int, Ints]:
+    """The ends int64[batches] of a block, by partition."""
+    kind, rows = np.dtype(block.kind), len(block.before)
+    size = rows * block.batches * kind.itemsize
+    steps = np.frombuffer(pa.decompress(block.packed, size, codec="zstd", asbytes=True), kind)
+    table = np.cumsum(steps.reshape(rows, block.batches), axis=1, dtype=np.int64)
+    return {partition: start + table[row] for row, (partition, start) in enumerate(block.before.items())}
+
+
 @dataclass(frozen=True, slots=True)
 class Cuts:
     """The n batches of a detector, in order.
 
-    `ends` int64[n] by partition, ascending: the offset after the last read transaction. `rules_ends` int64[n]: the end
-    of each batch's rule log. `refused`: the versions that were refused for the size of their state. `warm_ups` has
-    those that the batches added, in order.
+    `blocks` has the offset after the last read transaction of each batch, ascending by partition; `firsts` int64[k] is
+    the number of each block's first batch, and `lasts` int64[k] the end after each block, by partition. The ends of the
+    rule log change rarely: `rules_ends` int64[m] is that of the batches from number `changes` int64[m] on. `refused`:
+    the versions that were refused for the size of their state. `warm_ups` has those that the batches added, in order.
     """
 
-    ends: Mapping[int, Ints]
+    batches: int
+    blocks: tuple[_Block, ...]
+    firsts: Ints
+    lasts: Mapping[int, Ints]
+    changes: Ints
     rules_ends: Ints
     refused: frozenset[int]
     warm_ups: tuple[CutWarmUp, ...] = ()
 
     @classmethod
-    def of(cls, batches: Sequence[tuple[int, BatchProgress]], topic: str) -> Cuts:
-        """Build from (append time, progress) records in log order. A batch that reads evaluated records again evaluates
-        none.
-        """
-        cuts = cls.of_ends(
-            [batch.ends_of(topic) for _, batch in batches],
-            [batch.rules_end for _, batch in batches],
-            (version for _, batch in batches for version in batch.refused_versions()),
-        )
-        warm_ups = (
-            CutWarmUp(each.version, number, at_ms, {int(partition): end for partition, end in each.ends.items()})
-            for number, (at_ms, batch) in enumerate(batches)
-            for each in batch.warm_ups
-        )
-        return replace(cuts, warm_ups=tuple(warm_ups))
-
-    @classmethod
     def of_ends(cls, ends: Sequence[Mapping[int, int]], rules_ends: Sequence[int], refused: Iterable[int] = ()) -> Cuts:
         """Build from end offsets by partition, and pins."""
-        partitions = sorted({partition for each in ends for partition in each})
-        columns = {
-            partition: np.maximum.accumulate(np.array([each.get(partition, 0) for each in ends], np.int64))
-            for partition in partitions
-        }
-        return cls(columns, np.array(rules_ends, np.int64), frozenset(refused))
+        builder = CutsBuilder()
+        for each, rules_end in zip(ends, rules_ends, strict=True):
+            builder.add(each, rules_end)
+        builder.refuse(refused)
+        return builder.build()
 
     def __len__(self) -> int:
-        return len(self.rules_ends)
+        return self.batches
 
     def batch_of(self, rows: TransactionBatch) -> Ints:
         """The number of each row's batch, `len(self)` for a row that is not evaluated yet."""
         found = np.full(len(rows), len(self), dtype=np.int64)
-        for partition, ends in self.ends.items():
-            here = rows.partition == partition
-            found[here] = np.searchsorted(ends, rows.offset[here], side="right")
+        for partition, lasts in self.lasts.items():
+            here = np.flatnonzero(rows.partition == partition)
+            offsets = rows.offset[here]
+            block_of = np.searchsorted(lasts, offsets, side="right")
+            for number in np.unique(block_of[block_of < len(lasts)]).tolist():
+                inside = block_of == number
+                ends = _unpacked(self.blocks[number])[partition]
+                found[here[inside]] = self.firsts[number] + np.searchsorted(ends, offsets[inside], side="right")
         return found
+
+    def rules_changes(self, batches: Ints) -> Ints:
+        """The position in `rules_ends` of each of these batches, m for the number `len(self)`."""
+        found: Ints = np.searchsorted(self.changes, batches, side="right") - 1
+        return np.where(batches < len(self), found, len(self.changes))
 
     def evaluated_ends(self) -> dict[int, int]:
         """The offset after the last evaluated transaction, by partition."""
-        return {partition: int(ends[-1]) for partition, ends in self.ends.items() if len(ends)}
+        return {partition: int(lasts[-1]) for partition, lasts in self.lasts.items() if len(lasts)}
+
+
+class CutsBuilder:
+    """Builds the cuts of batches that are added in order."""
+
+    def __init__(self) -> None:
+        self._blocks: list[_Block] = []
+        self._lasts: list[dict[int, int]] = []
+        self._open: list[Mapping[int, int]] = []
+        self._changes: list[tuple[int, int]] = []
+        self._refused: frozenset[int] = frozenset()
+        self._warm_ups: list[CutWarmUp] = []
+
+    @property
+    def batches(self) -> int:
+        """The number of batches so far."""
+        return _BLOCK * len(self._blocks) + len(self._open)
+
+    def add(self, ends: Mapping[int, int], rules_end: int) -> None:
+        """Add a batch. A batch that reads evaluated records again evaluates none."""
+        if not self._changes or self._changes[-1][1] != rules_end:
+            self._changes.append((self.batches, rules_end))
+        self._open.append(ends)
+        if len(self._open) == _BLOCK:
+            self._close()
+
+    def refuse(self, versions: Iterable[int]) -> None:
+        """Add versions that were refused for the size of their state."""
+        self._refused |= frozenset(versions)
+
+    def warm(self, version: int, at_ms: int, ends: Mapping[int, int]) -> None:
+        """Add a warm-up that the last added batch has added."""
+        self._warm_ups.append(CutWarmUp(version, self.batches - 1, at_ms, ends))
+
+    def build(self) -> Cuts:
+        """The cuts of the added batches."""
+        batches = self.batches
+        if self._open:
+            self._close()
+        partitions = sorted(self._lasts[-1]) if self._lasts else []
+        return Cuts(
+            batches,
+            tuple(self._blocks),
+            np.arange(len(self._blocks), dtype=np.int64) * _BLOCK,
+            {each: np.array([lasts.get(each, 0) for lasts in self._lasts], np.int64) for each in partitions},
+            np.array([number for number, _ in self._changes], np.int64),
+            np.array([end for _, end in self._changes], np.int64),
+            self._refused,
+            tuple(self._warm_ups),
+        )
+
+    def _close(self) -> None:
+        block, after = _Block.of(self._lasts[-1] if self._lasts else {}, self._open)
+        self._blocks.append(block)
+        self._lasts.append(after)
+        self._open.clear()
 
 
 class PinnedTimeline(RuleTimeline):
@@ -101,13 +197,14 @@ class PinnedTimeline(RuleTimeline):
 
     def entry_counts_of(self, rows: TransactionBatch) -> Ints:
         """See `RuleTimeline.entry_counts_of`."""
-        seen: Ints = self._seen[self._cuts.batch_of(rows)]
+        seen: Ints = self._seen[self._cuts.rules_changes(self._cuts.batch_of(rows))]
         return np.minimum(self.entry_counts_at(rows.append_ms), seen)
 
     def grouping_to_warm(self, fields: Grouping, version: int) -> GroupingInForce | None:
         """See `RuleTimeline.grouping_to_warm`. The batch that added the history decides, not the end of the log."""
         batch = next(each.batch for each in self._cuts.warm_ups if each.version == version)
-        return grouping_to_warm(self.rule_set(int(self._seen[batch])), fields, version)
+        change = self._cuts.rules_changes(np.array([batch]))[0]
+        return grouping_to_warm(self.rule_set(int(self._seen[change])), fields, version)
 
     def incarnations_kept(self) -> frozenset[int]:
         """All incarnations: in event time, rows for a rule that was deleted later may still come."""

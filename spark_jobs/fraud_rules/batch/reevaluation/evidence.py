@@ -3,28 +3,32 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
-import msgspec
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from fraud_rules.batch.archive.columns import APPEND, OFFSET
-from fraud_rules.batch.archive.files import read_log
-from fraud_rules.batch.archive.manifest import Manifest, Table
+from fraud_rules.batch.archive.files import open_parquet, read_log
+from fraud_rules.batch.archive.log_merge import merged_log
+from fraud_rules.batch.archive.manifest import FileEntry, Manifest, Table
 from fraud_rules.batch.archive.store import ArchiveStore
-from fraud_rules.batch.reevaluation.cuts import Cuts, refused_entries
+from fraud_rules.batch.reevaluation.cuts import Cuts, CutsBuilder
 from fraud_rules.batch.reevaluation.feed import DayFeed
 from fraud_rules.codec.rules.codec import read_entry
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.errors import DayNotArchived, RuleLogForeign
-from fraud_rules.logs.detector_status import BatchProgress, decode_progress
+from fraud_rules.kafka.decoding import UNDECODABLE, decode_reason
+from fraud_rules.logs.detector_status import BatchCut, decode_cut, refused_versions
 from fraud_rules.model.day import Day
-from fraud_rules.model.ruleset import LogEntry, RuleTimeline
+from fraud_rules.model.ruleset import LogEntry
 from fraud_rules.model.schema import TransactionSchema
 
 __all__ = ["ArchivedLogs"]
 
+_PROGRESS_COLUMNS: Final = [APPEND, "key", "value"]
 _log = logging.getLogger(__name__)
 
 
@@ -50,42 +54,94 @@ class ArchivedLogs:
             for offset, append_ms, value in zip(offsets, times, values, strict=True)
         )
 
-    def cuts(self, since: Day) -> Cuts:
-        """The batches that evaluated transactions of a day and later. Raises DayNotArchived if there are none."""
-        detector = self.settings.detector.encode()
-        files = [file for file in self.manifest.of(Table.PROGRESS) if file.day >= since.number - 1]
-        records = read_log(self.store, files, [APPEND, "key", "value"])
-        times = records.column(APPEND).cast(pa.int64()).to_pylist()
-        keys, values = records.column("key").to_pylist(), records.column("value").to_pylist()
-        batches = [
-            (at_ms, batch)
-            for at_ms, key, value in zip(times, keys, values, strict=True)
-            if key == detector and (batch := _progress_or_skip(value)) is not None
-        ]
-        if not batches:
-            raise DayNotArchived(
-                f"the archive has no batch of detector {self.settings.detector} since {since}: nothing was evaluated"
-            )
-        return Cuts.of(batches, self.settings.topics.transactions)
+    def evaluated_ends(self, since: Day) -> dict[int, int]:
+        """The offset after the last evaluated transaction, by partition, from the newest batches.
 
-    def feed(self, day: Day, cuts: Cuts | None) -> DayFeed:
-        """A day's transactions."""
-        return DayFeed(self.store, tuple(self.manifest.of(Table.TRANSACTIONS, day)), self.schema, cuts)
+        Raises DayNotArchived if there is no batch since that day.
+        """
+        newest_first = sorted(self._progress(since), key=lambda each: max(each.ends.values()), reverse=True)
+        for records in (records for file in newest_first for records in self._newest_first(file)):
+            ends: dict[int, int] = {}
+            for _, batch in self._own(records):
+                ends |= {at: max(end, ends.get(at, 0)) for at, end in self._ends_of(batch).items()}
+            if ends:
+                return ends
+        raise DayNotArchived(
+            f"the archive has no batch of detector {self.settings.detector} since {since}: nothing was evaluated"
+        )
 
-    def feeds(self, days: Iterable[Day], cuts: Cuts | None) -> dict[Day, DayFeed]:
-        """The transactions of several days, by day, without empty days."""
-        feeds = {day: self.feed(day, cuts) for day in days}
+    def cuts(self, first: Day, last: Day, evaluated: Mapping[int, int]) -> Cuts:
+        """The batches that evaluated the transactions of these days.
+
+        They begin a day before the first one, because producers' clocks may be fast. They end with the last batch that
+        evaluated one of the days' transactions, but not before the last day is settled. `evaluated` has the ends of all
+        batches.
+        """
+        builder, refused = CutsBuilder(), list[object]()
+        open_ends = self._ends_to_reach(first, last, evaluated)
+        settled_ms = last.end_ms + self.settings.max_out_of_orderness_ms
+        for append_ms, batch in self._batches(self._progress(first)):
+            ends = self._ends_of(batch)
+            builder.add(ends, batch.rules_end)
+            for each in batch.warm_ups:
+                builder.warm(each.version, append_ms, {int(at): end for at, end in each.ends.items()})
+            if batch.rules_refused != refused:
+                refused = list(batch.rules_refused)
+                builder.refuse(refused_versions(batch.rules_refused))
+            if open_ends:
+                open_ends = {at: end for at, end in open_ends.items() if ends.get(at, 0) < end}
+            if append_ms >= settled_ms and not open_ends:
+                break
+        return builder.build()
+
+    def _ends_to_reach(self, first: Day, last: Day, evaluated: Mapping[int, int]) -> dict[int, int]:
+        """The ends after the evaluated transactions of these days, by partition."""
+        ends: dict[int, int] = {}
+        for file in self.manifest.of(Table.TRANSACTIONS):
+            if first.number <= file.day <= last.number:
+                for partition, end in file.ends.items():
+                    at = int(partition)
+                    ends[at] = max(ends.get(at, 0), min(end, evaluated.get(at, 0)))
+        return ends
+
+    def _progress(self, since: Day) -> list[FileEntry]:
+        return [file for file in self.manifest.of(Table.PROGRESS) if file.day >= since.number - 1]
+
+    def _batches(self, files: Sequence[FileEntry]) -> Iterator[tuple[int, BatchCut]]:
+        """Yield (append time, batch) of this detector, in order."""
+        for records in merged_log(self.store, files, _PROGRESS_COLUMNS):
+            yield from self._own(records)
+
+    def _newest_first(self, file: FileEntry) -> Iterator[pa.Table]:
+        with open_parquet(self.store, file) as opened:
+            for group in reversed(range(opened.num_row_groups)):
+                yield opened.read_row_group(group, columns=_PROGRESS_COLUMNS)
+
+    def _own(self, records: pa.Table) -> Iterator[tuple[int, BatchCut]]:
+        """Yield (append time, batch) of this detector. Unreadable records are logged and skipped."""
+        own = records.filter(pc.equal(records.column("key"), pa.scalar(self.settings.detector.encode(), pa.binary())))
+        times = own.column(APPEND).cast(pa.int64()).to_pylist()
+        for append_ms, value in zip(times, own.column("value").to_pylist(), strict=True):
+            batch = _batch_or_skip(value)
+            if batch is not None:
+                yield append_ms, batch
+
+    def _ends_of(self, batch: BatchCut) -> dict[int, int]:
+        return {int(at): end for at, end in batch.end_offsets.get(self.settings.topics.transactions, {}).items()}
+
+    def feeds(self, days: Iterable[Day]) -> dict[Day, DayFeed]:
+        """All transactions of several days, by day, without empty days."""
+        feeds = {
+            day: DayFeed(self.store, tuple(self.manifest.of(Table.TRANSACTIONS, day)), self.schema, None)
+            for day in days
+        }
         return {day: feed for day, feed in feeds.items() if feed.files}
 
-    def timeline(self, cuts: Cuts) -> RuleTimeline:
-        """The rule log without the detector's refusals, regardless of pins."""
-        return RuleTimeline(refused_entries(self.entries(), cuts.refused))
 
-
-def _progress_or_skip(value: bytes | None) -> BatchProgress | None:
+def _batch_or_skip(value: bytes | None) -> BatchCut | None:
     """Decode a progress record. An unreadable record is logged and gives None."""
     try:
-        return decode_progress(value or b"")
-    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-        _log.warning("detector-progress: skipped an unreadable record in the archive: %s", ascii(str(error))[1:121])
+        return decode_cut(value or b"")
+    except UNDECODABLE as error:
+        _log.warning("detector-progress: skipped an unreadable record in the archive: %s", decode_reason(error))
         return None

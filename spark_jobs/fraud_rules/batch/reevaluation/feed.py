@@ -6,7 +6,7 @@ offset). The files are sorted by event time, so a slice reads only the row group
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import pairwise
@@ -63,14 +63,11 @@ class DayFeed:
                 if rows is not None:
                     yield from _cut(rows, slice_rows)
 
-    def evaluated_rows(self) -> int:
-        """The number of evaluated rows. Reads offsets only from files with unevaluated rows."""
-        if self.cuts is None:
-            return sum(entry.rows for entry in self.files)
-        ends = self.cuts.evaluated_ends()
+    def evaluated_rows(self, ends: Mapping[int, int]) -> int:
+        """The number of rows before these ends, by partition. Reads offsets only from files with other rows."""
         return sum(self._evaluated_in(entry, ends) for entry in self.files)
 
-    def _evaluated_in(self, entry: FileEntry, ends: dict[int, int]) -> int:
+    def _evaluated_in(self, entry: FileEntry, ends: Mapping[int, int]) -> int:
         if all(end <= ends.get(int(partition), 0) for partition, end in entry.ends.items()):
             return entry.rows
         with open_parquet(self.store, entry) as file:

@@ -101,14 +101,17 @@ def prepare(options: DayOptions, now_ms: int) -> DayCase:
     evidence = ArchivedLogs(options.archive, manifest, options.schema, settings)
     entries = evidence.entries()
     reach = reach_of(entries, settings)
-    feeds = evidence.feeds(days_between(day.plus(-reach), day), None)
-    cuts = evidence.cuts(min(feeds))
-    basis = basis_of(evidence.feeds(feeds, cuts), settings)
+    feeds = evidence.feeds(days_between(day.plus(-reach), day))
+    evaluated = evidence.evaluated_ends(min(feeds))
+    basis = basis_of(feeds, evaluated, settings)
     chain = chain_of(day, basis, reach, options.store.state)
     if not options.incomplete_history:
         check_history(manifest, day, reach, chain, topic)
     unevaluated = manifest.rows(Table.TRANSACTIONS, day) - basis.rows.get(str(day.number), 0)
     reason = provisional(manifest, day, settings, unevaluated, now_ms)
+    # An earlier warm-up can leave alerts of the day undecided.
+    warms = any(isinstance(entry.change, Rule) and entry.change.warm_up for entry in entries)
+    cuts = evidence.cuts(min(feeds) if warms else min((*chain.before, day)), day, evaluated)
     warm_ups = added_warm_ups(RuleTimeline(refused_entries(entries, cuts.refused)), cuts, manifest, settings)
     return DayCase(options, evidence, entries, cuts, basis, chain, reason, warm_ups)
 
@@ -222,9 +225,9 @@ def days_due(archive: ArchiveStore, schema: TransactionSchema, settings: Detecto
         return []
     evidence = ArchivedLogs(archive, manifest, schema, settings)
     reach = reach_of(evidence.entries(), settings)
-    feeds = evidence.feeds(days_between(evaluated[0].plus(-reach), evaluated[-1]), None)
+    feeds = evidence.feeds(days_between(evaluated[0].plus(-reach), evaluated[-1]))
     if not feeds:
         return []
-    current = basis_of(evidence.feeds(feeds, evidence.cuts(min(feeds))), settings)
+    current = basis_of(feeds, evidence.evaluated_ends(min(feeds)), settings)
     results = [result for day in evaluated if (result := store.result(day)) is not None]
     return [result for result in results if is_due(result, current, reach, manifest, settings)]
