@@ -97,6 +97,12 @@ class BrokerUnavailable(FraudError):
     exit_code = 7
 
 
+class TransactionOpen(BrokerUnavailable):
+    """An open transaction hides records that this process must read. A later attempt can read them."""
+
+    exit_code = 65
+
+
 class CheckpointDamaged(FraudError):
     """The checkpoint was changed or has lost files. The detector never replaces it by an empty checkpoint."""
 

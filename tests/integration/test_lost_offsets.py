@@ -9,10 +9,12 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
@@ -41,6 +43,7 @@ from fraud_rules.stream.driver.marker import Marker
 from fraud_rules.stream.driver.state_guard import new_position
 from fraud_rules.stream.pins import Pin, PinStore
 from fraud_rules.stream.work import WorkReport
+from tests.support.kafka.open_transaction import open_transaction
 from tests.support.kafka.own_topics import OwnTopics
 from tests.support.kafka.records import produce
 
@@ -85,6 +88,10 @@ class Site:
         self.folder.create(f"commits/{batch}", b"v1\n{}")
 
     def write(self, batch: int, read: int) -> None:
+        self.send(batch, read)
+        await_settled(self.topics.kafka, [self.topics.names.detector_marker, self.topics.names.detector_progress])
+
+    def send(self, batch: int, read: int) -> None:
         names, detector = self.topics.names, self.job.settings.detector.encode()
         ids = topic_ids(self.topics.kafka, [names.transactions, names.rules, names.detector_ticks])
         state = new_position(self.topics.kafka, self.job.settings)
@@ -98,7 +105,6 @@ class Site:
                 OutRecord(names.detector_marker, marker.encode(), detector),
             ]
         )
-        await_settled(self.topics.kafka, [names.detector_marker, names.detector_progress])
 
     def remove_up_to(self, offset: int) -> None:
         admin = AdminClient({"bootstrap.servers": self.topics.bootstrap})
@@ -167,6 +173,28 @@ def site(broker: Broker, project: Project, tmp_path: Path) -> Iterator[Site]:
 def test_a_release_with_another_number_of_tasks_continues(site: Site) -> None:
     admitted = site.start(spark=replace(site.job.spark, tasks=7))
     assert admitted.marker == site.marker()
+
+
+def test_a_start_waits_for_a_transaction_that_hides_the_newest_marker(site: Site) -> None:
+    """The visible marker is that of another query, so that the start would be refused."""
+    other = msgspec.structs.replace(site.marker(), query_id="other")
+    marker, detector = site.topics.names.detector_marker, site.job.settings.detector.encode()
+    produce(site.topics.bootstrap, marker, [other.encode()], key=detector)
+    assert "query other wrote the outputs" in site.refusal(CheckpointForeign)
+    with ThreadPoolExecutor(2) as others:
+        with open_transaction(site.topics, marker):
+            site.plan(2, 70)
+            site.send(2, 70)
+            site.commit(2)
+            checked = others.submit(check, site.job, site.folder)
+            started = others.submit(site.start)
+            for waiting in (checked, started):
+                with pytest.raises(TimeoutError):
+                    waiting.result(1.0)
+        checked.result(60.0)
+        admitted = started.result(60.0)
+    assert admitted.marker is not None
+    assert admitted.marker.batch_id == 2
 
 
 def test_nothing_is_lost_while_the_next_record_is_there(site: Site) -> None:

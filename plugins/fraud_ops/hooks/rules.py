@@ -44,7 +44,7 @@ class SeedRulesHook(BaseHook):
         limits, folder = self.settings.limits, self.project.config / "lists"
         validated = validate_files([self.project.config / "rules"], self.schema, limits)
         seeds = read_seed_lists([folder], limits) if folder.is_dir() and any(folder.iterdir()) else []
-        log = read_rules(self.kafka, self.schema, self.settings).timeline
+        log = read_rules(self.kafka, self.schema, self.settings, settled=True).timeline
         return replace(seed_plan(validated, log.latest), lists=seed_lists(seeds, validated, log, limits))
 
     def write(self, plan: SeedPlan) -> list[int]:

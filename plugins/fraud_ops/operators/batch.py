@@ -38,6 +38,7 @@ _EXIT = re.compile(r"Error code is: (\d+)")
 _SAID = re.compile(r"\w+: (\w+): (.+)")
 _WORTH_A_RETRY = (
     "BrokerUnavailable",
+    "TransactionOpen",
     "ArchiveFailed",
     "ReevaluationFailed",
     "WarmUpFailed",

@@ -67,7 +67,7 @@ def set_list(
       fraud lists set types CSH --type string
     """
     context = load_context()
-    log = _read_log(context, kafka)
+    log = _read_log(context, kafka, settled=True)
     known = log.lists.get(name)
     kind = value_type or (ListType.LONG if known is None else known.type)
     given = _values(values, file, kind)
@@ -117,7 +117,7 @@ def delete(name: Name, kafka: Kafka, source: Source = DEFAULT_SOURCE, wait: Wait
       fraud lists delete mules
     """
     context = load_context()
-    log = _read_log(context, kafka)
+    log = _read_log(context, kafka, settled=True)
     _known(log, name)
     most = context.settings.limits.max_list_record_bytes
     _write(context, kafka, log, name, encode_list_records(name, ListOperation.DELETE, None, [], source, most), wait)
@@ -145,7 +145,7 @@ def apply(
     context = load_context()
     limits = context.settings.limits
     seeds = read_seed_lists(paths, limits)
-    log = _read_log(context, kafka)
+    log = _read_log(context, kafka, settled=True)
     planned = [
         (seed, plan_set(log.lists.get(seed.name), seed.name, seed.type, seed.values, source, limits)) for seed in seeds
     ]
@@ -214,7 +214,7 @@ def _change(
     wait: float,
 ) -> None:
     context = load_context()
-    log = _read_log(context, kafka)
+    log = _read_log(context, kafka, settled=True)
     known = _known(log, name)
     given = _values(values, file, known.type)
     _write(context, kafka, log, name, plan_change(known, operation, given, source, context.settings.limits), wait)
@@ -267,9 +267,9 @@ def _append(context: CommandContext, kafka: KafkaConnection, name: str, records:
     return versions
 
 
-def _read_log(context: CommandContext, kafka: KafkaConnection) -> RuleTimeline:
+def _read_log(context: CommandContext, kafka: KafkaConnection, *, settled: bool = False) -> RuleTimeline:
     from fraud_rules.kafka.reachable import require_broker
     from fraud_rules.logs.rule_status import read_rules
 
     require_broker(kafka)
-    return read_rules(kafka, context.schema, context.settings).timeline
+    return read_rules(kafka, context.schema, context.settings, settled=settled).timeline

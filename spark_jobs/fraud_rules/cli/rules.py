@@ -85,7 +85,7 @@ def apply(
     if rejected:
         show.print_rejected(rejected)
         raise RulesRejected(f"{len(rejected)} of {len(validated)} rules are not valid; nothing was written")
-    seen = _read_rules(context, kafka)
+    seen = _read_rules(context, kafka, settled=True)
     applied = plan_rules(validated, seen.timeline.latest, source)
     _check_against_log(context, seen.timeline, applied)
     if dry_run:
@@ -196,7 +196,8 @@ def restore(
 
     require_broker(kafka)
     records, topic = archived_rules(ArchiveStore.at(archive)), load_context().settings.topics.rules
-    present = [(record.key, record.value) for each in read_topic(kafka, topic).values() for record in each]
+    found = read_topic(kafka, topic, settled=True).values()
+    present = [(record.key, record.value) for each in found for record in each]
     if present != records[: len(present)]:
         raise InputInvalid(f"{topic} has other records than {archive}: a restore needs an empty rule log")
     rest = records[len(present) :]
@@ -245,9 +246,9 @@ def _key(applied: PlannedRecord) -> bytes:
     return b"control" if applied.rule_id is None else str(applied.rule_id).encode()
 
 
-def _read_rules(context: CommandContext, kafka: KafkaConnection) -> RuleLogStatus:
+def _read_rules(context: CommandContext, kafka: KafkaConnection, *, settled: bool = False) -> RuleLogStatus:
     from fraud_rules.kafka.reachable import require_broker
     from fraud_rules.logs.rule_status import read_rules
 
     require_broker(kafka)
-    return read_rules(kafka, context.schema, context.settings)
+    return read_rules(kafka, context.schema, context.settings, settled=settled)

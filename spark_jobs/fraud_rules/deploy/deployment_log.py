@@ -13,6 +13,7 @@ from fraud_rules.deploy.intent import SIGNATURE, Intent, IntentLog, IntentRecord
 from fraud_rules.deploy.intent_keys import IntentKeys
 from fraud_rules.errors import Superseded
 from fraud_rules.kafka.connection import KafkaConnection
+from fraud_rules.kafka.consume import ends_of, settled_ends
 from fraud_rules.kafka.decoding import decode_or_skip
 from fraud_rules.kafka.reader import Record, TopicReader
 from fraud_rules.kafka.record_writer import append_records
@@ -40,10 +41,9 @@ _WAIT_MS = 200
 
 
 def read_intent_log(kafka: KafkaConnection, topic: str, detector: str) -> IntentLog:
-    """All intents about a detector. Raises BrokerUnavailable."""
+    """All intents about a detector. Raises TransactionOpen, BrokerUnavailable."""
     with TopicReader(kafka, topic) as reader:
-        reader.partitions()
-        return read_intents(detector, reader.read(*reader.ends()))
+        return read_intents(detector, reader.read(*settled_ends(reader)[0]))
 
 
 def append_intent(kafka: KafkaConnection, topic: str, intent: Intent, keys: IntentKeys) -> IntentRecord:
@@ -64,11 +64,13 @@ def append_intent(kafka: KafkaConnection, topic: str, intent: Intent, keys: Inte
     return record
 
 
-def read_deployment(kafka: KafkaConnection, topic: str, detector: str) -> DeploymentReports:
-    """The reports of agents and supervisors about a detector. Raises BrokerUnavailable."""
+def read_deployment(kafka: KafkaConnection, topic: str, detector: str, *, settled: bool = False) -> DeploymentReports:
+    """The reports of agents and supervisors about a detector. Raises BrokerUnavailable.
+
+    Without `settled`, an open transaction may hide newer reports. With it, raises TransactionOpen too.
+    """
     with TopicReader(kafka, topic) as reader:
-        reader.partitions()
-        return deployment_after(DeploymentReports(), topic, detector, reader.read(*reader.ends()))
+        return deployment_after(DeploymentReports(), topic, detector, reader.read(*ends_of(reader, settled=settled)[0]))
 
 
 def deployment_after(

@@ -5,29 +5,43 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
-from fraud_rules.errors import BrokerUnavailable
+from fraud_rules.errors import BrokerUnavailable, TransactionOpen
 from fraud_rules.kafka.connection import KafkaConnection
-from fraud_rules.kafka.reader import Record, TopicReader, available_messages, describe, record_of, uncommitted_end
+from fraud_rules.kafka.reader import (
+    Record,
+    TopicReader,
+    available_messages,
+    describe,
+    first_uncommitted,
+    record_of,
+    uncommitted_ends,
+)
 from fraud_rules.runtime import clock
 from fraud_rules.runtime.retry import wait_for
+from fraud_rules.runtime.safe_text import quote
 
 __all__ = [
     "ReceivedRecord",
     "await_settled",
+    "ends_of",
     "follow",
     "read_topic",
-    "settled_end",
+    "settled_ends",
     "tail_of",
     "topic_ends",
     "topic_starts",
 ]
 
 _PATIENCE_S = 30.0
+_SETTLING_S = 90.0
+"""More than the 60 s after which the broker aborts a transaction of this product."""
 _METADATA_TIMEOUT_S = 5.0
 _SETTLING_POLL_S = 0.02
+_REMEDY = "Repeat this later. If it stays open, its producer hangs: kafka-transactions.sh describe-producers finds it"
 _TRANSIENT = (
     KafkaError._TRANSPORT,
     KafkaError._ALL_BROKERS_DOWN,
@@ -52,10 +66,19 @@ class ReceivedRecord:
     received_ms: int
 
 
-def read_topic(kafka: KafkaConnection, topic: str) -> dict[int, list[Record]]:
-    """All current committed records, by partition. Raises BrokerUnavailable."""
+def read_topic(kafka: KafkaConnection, topic: str, *, settled: bool = False) -> dict[int, list[Record]]:
+    """All current committed records, by partition. Raises BrokerUnavailable.
+
+    With `settled`, all records that were written before this call. Raises TransactionOpen then, see `settled_ends`.
+    """
     with TopicReader(kafka, topic) as reader:
-        return {partition: list(reader.read(*reader.ends(partition), partition)) for partition in reader.partitions()}
+        ends = ends_of(reader, settled=settled)
+        return {partition: list(reader.read(*places, partition)) for partition, places in ends.items()}
+
+
+def ends_of(reader: TopicReader, *, settled: bool) -> dict[int, tuple[int, int]]:
+    """The first offset and the end of each partition: the `settled_ends`, or the ends of the visible records."""
+    return settled_ends(reader) if settled else {at: reader.ends(at) for at in reader.partitions()}
 
 
 def tail_of(kafka: KafkaConnection, topic: str, count: int, end: int | None = None) -> list[Record]:
@@ -83,33 +106,49 @@ def topic_starts(kafka: KafkaConnection, topic: str) -> dict[int, int]:
 
 
 def await_settled(kafka: KafkaConnection, topics: Iterable[str]) -> None:
-    """Wait until every record that was written to these topics is committed or aborted. Raises BrokerUnavailable.
-
-    A transaction ends in each of its partitions separately, shortly after the writer's commit returns. A reader that
-    sees one of its records may not see its records in other partitions yet.
-    """
+    """Wait until every record that was written to these topics is committed or aborted. See `settled_ends`."""
     for topic in topics:
         with TopicReader(kafka, topic) as reader:
-            for partition in reader.partitions():
-                settled_end(reader, uncommitted_end(kafka, topic, partition), partition)
+            settled_ends(reader)
 
 
-def settled_end(reader: TopicReader, written: int, partition: int = 0) -> int:
-    """Wait until the committed end reaches `written`, and return it.
+def settled_ends(reader: TopicReader, within_s: float = _SETTLING_S) -> dict[int, tuple[int, int]]:
+    """The first offset and the end of each partition, once all records that were written before this call are committed
+    or aborted.
 
-    An open transaction hides all records that were committed after it began. The broker aborts a transaction that its
-    writer left open. Raises BrokerUnavailable if that takes too long.
+    A read that decides about a write uses these ends, and no others. An open transaction hides all records that were
+    committed after it began, also those of other programs, so a reader could act on an old record. A transaction also
+    ends in each of its partitions separately, shortly after the writer's commit returns. The broker aborts a
+    transaction that its writer left open. Raises TransactionOpen if that takes longer than `within_s`, and
+    BrokerUnavailable.
     """
+    partitions = reader.partitions()
+    written = uncommitted_ends(reader.kafka, reader.topic, partitions)
 
-    def settled() -> tuple[int] | None:
-        _, end = reader.ends(partition)
-        return (end,) if end >= written else None
+    def settled() -> dict[int, tuple[int, int]] | None:
+        ends = {partition: reader.ends(partition) for partition in partitions}
+        return ends if all(ends[partition][1] >= end for partition, end in written.items()) else None
 
-    def late() -> BrokerUnavailable:
-        return BrokerUnavailable(f"a transaction in {reader.topic} has stayed open for {_PATIENCE_S:g} s")
+    def late() -> TransactionOpen:
+        ends = {partition: reader.ends(partition)[1] for partition in partitions}
+        open_at = {partition: end for partition, end in ends.items() if end < written[partition]}
+        where = "; ".join(_describe_open(reader, *place) for place in open_at.items()) or reader.topic
+        return TransactionOpen(f"waited {within_s:g} s for the end of a transaction: {where}. {_REMEDY}")
 
-    (end,) = settled() or wait_for(settled, within_s=_PATIENCE_S, every_s=_SETTLING_POLL_S, late=late)
-    return end
+    if not partitions:
+        return {}
+    return settled() or wait_for(settled, within_s=within_s, every_s=_SETTLING_POLL_S, late=late)
+
+
+def _describe_open(reader: TopicReader, partition: int, end: int) -> str:
+    """The place of an open transaction. The key of its first record shows its producer, because Kafka's clients do not
+    tell the producer of a record."""
+    first = first_uncommitted(reader.kafka, reader.topic, partition, end)
+    if first is None:
+        return f"{reader.topic}-{partition} from offset {end}"
+    key = "no key" if first.key is None else f"the key {quote(first.key.decode('utf-8', 'replace'))}"
+    at = datetime.fromtimestamp(first.append_ms / 1_000, UTC)
+    return f"{reader.topic}-{partition} from offset {end} (its first record has {key}, written {at:%H:%M:%S} UTC)"
 
 
 def follow(

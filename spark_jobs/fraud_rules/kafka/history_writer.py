@@ -17,6 +17,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from fraud_rules.errors import BrokerUnavailable
 from fraud_rules.kafka.connection import KafkaConnection
+from fraud_rules.kafka.consume import settled_ends
 from fraud_rules.kafka.reader import TopicReader, describe
 
 __all__ = ["LOAD_PARTITION", "loaded_records", "send_history"]
@@ -29,11 +30,11 @@ _POLL_EVERY: Final = 1_000
 
 
 def loaded_records(kafka: KafkaConnection, topic: str, load: str) -> int:
-    """The number of records of a load in the topic, by its newest record near the end. Raises BrokerUnavailable."""
+    """The number of records of a load in the topic, by its newest record near the end. Raises TransactionOpen,
+    BrokerUnavailable."""
     count = 0
     with TopicReader(kafka, topic) as reader:
-        reader.partitions()
-        first, end = reader.ends(LOAD_PARTITION)
+        first, end = settled_ends(reader)[LOAD_PARTITION]
         for record in reader.read(max(first, end - _LOOKED_BACK), end, LOAD_PARTITION):
             name, _, position = (dict(record.headers).get(_HEADER) or b"").decode("utf-8", "replace").rpartition(":")
             if name == load and position.isdecimal():

@@ -29,6 +29,7 @@ __all__ = [
     "TopicReader",
     "available_messages",
     "describe",
+    "first_uncommitted",
     "has_topic",
     "list_offsets",
     "mapped_errors",
@@ -37,13 +38,14 @@ __all__ = [
     "record_of",
     "topic_fault",
     "topic_ids",
-    "uncommitted_end",
+    "uncommitted_ends",
     "watermarks",
     "with_leader",
 ]
 
 _TIMEOUT_S = 15.0
 _POLL_S = 0.2
+_FIRST_S = 5.0
 _MAX_MESSAGES = 1_000
 _NO_LEADER = (KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE)
 _QUIET = {"log_level": 2}
@@ -82,7 +84,7 @@ class TopicReader:
     """Reads committed records of one topic, in one thread at a time. Every method can raise BrokerUnavailable."""
 
     def __init__(self, kafka: KafkaConnection, topic: str) -> None:
-        self._kafka = kafka
+        self.kafka = kafka
         self.topic = topic
         self._consumer = Consumer(
             kafka.confluent(
@@ -112,23 +114,23 @@ class TopicReader:
 
     def partitions(self) -> list[int]:
         """The topic's partitions."""
-        return partitions_of(self._kafka, self._consumer, self.topic)
+        return partitions_of(self.kafka, self._consumer, self.topic)
 
     def ends(self, partition: int = 0) -> tuple[int, int]:
         """The first offset that Kafka still holds, and the offset after the last committed record."""
-        with mapped_errors(self._kafka):
+        with mapped_errors(self.kafka):
             ends = watermarks(self._consumer, TopicPartition(self.topic, partition))
         if ends is None:
-            raise BrokerUnavailable(f"Kafka at {self._kafka} does not report the end of {self.topic}-{partition}")
+            raise BrokerUnavailable(f"Kafka at {self.kafka} does not report the end of {self.topic}-{partition}")
         return int(ends[0]), int(ends[1])
 
     def offset_at(self, append_ms: int, partition: int = 0) -> int | None:
         """The first offset with this append time (epoch ms) or a later one. None if no record has one."""
-        with mapped_errors(self._kafka):
+        with mapped_errors(self.kafka):
             query = [TopicPartition(self.topic, partition, append_ms)]
             found = self._consumer.offsets_for_times(query, timeout=_TIMEOUT_S)[0]
         if found.error is not None:
-            raise BrokerUnavailable(f"{self.topic} at {self._kafka}: {found.error.str()}")
+            raise BrokerUnavailable(f"{self.topic} at {self.kafka}: {found.error.str()}")
         return int(found.offset) if found.offset >= 0 else None
 
     def read(self, start: int, end: int, partition: int = 0) -> Generator[Record]:
@@ -148,7 +150,7 @@ class TopicReader:
         if not ends:
             return
         places = [TopicPartition(self.topic, partition, ranges[partition][0]) for partition in ends]
-        with mapped_errors(self._kafka):
+        with mapped_errors(self.kafka):
             self._consumer.assign(places)
         try:
             yield from self._read_to(ends)
@@ -158,7 +160,7 @@ class TopicReader:
     def _read_to(self, ends: dict[int, int]) -> Iterator[Message]:
         deadline = time.monotonic() + _TIMEOUT_S
         while time.monotonic() < deadline:
-            with mapped_errors(self._kafka):
+            with mapped_errors(self.kafka):
                 messages = available_messages(self._consumer, _POLL_S)
             for message in messages:
                 end = ends.get(_partition(message), 0)  # 0: this partition is read
@@ -181,7 +183,7 @@ class TopicReader:
                 f"{place}: its committed records end at {found}; a transaction is open, or the topic was truncated"
             )
         return BrokerUnavailable(
-            f"{place}: Kafka at {self._kafka} has the records, but sent none for {_TIMEOUT_S:g} s; "
+            f"{place}: Kafka at {self.kafka} has the records, but sent none for {_TIMEOUT_S:g} s; "
             "the broker or the network is too slow"
         )
 
@@ -199,7 +201,7 @@ class TopicReader:
             raise OffsetsLost(
                 f"records of {place} are gone before they were read: {error.str()}; the next start names them"
             )
-        raise BrokerUnavailable(f"{self.topic} at {self._kafka}: {error.str()}")
+        raise BrokerUnavailable(f"{self.topic} at {self.kafka}: {error.str()}")
 
 
 def available_messages(consumer: Consumer, timeout_s: float) -> list[Message]:
@@ -233,20 +235,32 @@ def with_leader(ask: Callable[[], _T]) -> _T:
     return retried(ask, is_transient=has_no_leader, within_s=_TIMEOUT_S, every_s=_POLL_S)
 
 
-def uncommitted_end(kafka: KafkaConnection, topic: str, partition: int = 0) -> int:
-    """The offset after the last record, including records of open transactions.
+def uncommitted_ends(kafka: KafkaConnection, topic: str, partitions: Sequence[int]) -> dict[int, int]:
+    """The offset after the last record of each partition, including records of open transactions.
 
     A `read_committed` reader stops before an open transaction. Raises BrokerUnavailable.
     """
-    consumer = Consumer(kafka.confluent({"group.id": "fraud-rules", "isolation.level": "read_uncommitted", **_QUIET}))
+    admin = AdminClient(kafka.confluent(_QUIET))
+    places = [TopicPartition(topic, partition) for partition in partitions]
+    with mapped_errors(kafka):
+        answers = with_leader(lambda: list_offsets(admin, places, _END))
+    for place, answer in zip(places, answers, strict=True):
+        if answer.offset < 0:  # the client reports no error if its connection ends before the answer
+            raise BrokerUnavailable(f"Kafka at {kafka} does not report the end of {topic}-{place.partition}")
+    return {place.partition: answer.offset for place, answer in zip(places, answers, strict=True)}
+
+
+def first_uncommitted(kafka: KafkaConnection, topic: str, partition: int, start: int) -> Record | None:
+    """The first record from an offset on, committed or not. None without one in some seconds."""
+    settings = {"group.id": "fraud-rules", "isolation.level": "read_uncommitted", "enable.auto.commit": False, **_QUIET}
+    consumer = Consumer(kafka.confluent(settings))
     try:
         with mapped_errors(kafka):
-            ends = watermarks(consumer, TopicPartition(topic, partition))
+            consumer.assign([TopicPartition(topic, partition, start)])
+            message = consumer.poll(_FIRST_S)
     finally:
         consumer.close()
-    if ends is None:
-        raise BrokerUnavailable(f"Kafka at {kafka} does not report the end of {topic}-{partition}")
-    return int(ends[1])
+    return None if message is None or message.error() is not None else record_of(message)
 
 
 def newest_append_ms(kafka: KafkaConnection, topic: str) -> int | None:

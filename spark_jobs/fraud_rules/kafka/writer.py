@@ -9,6 +9,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from fraud_rules.errors import BrokerUnavailable, Fenced
 from fraud_rules.kafka.connection import KafkaConnection
+from fraud_rules.kafka.consume import ends_of
 from fraud_rules.kafka.reader import TopicReader, describe
 
 __all__ = ["BatchWriter", "OutRecord", "last_record"]
@@ -138,12 +139,16 @@ class BatchWriter:
         return BrokerUnavailable(f"the transaction of {self._id} at {self._kafka} failed: {describe(error)}")
 
 
-def last_record(kafka: KafkaConnection, topic: str, key: bytes) -> bytes | None:
-    """The newest committed value of a key in a compacted topic, None if there is none. Reads the whole topic."""
+def last_record(kafka: KafkaConnection, topic: str, key: bytes, *, settled: bool = True) -> bytes | None:
+    """The newest committed value of a key in a compacted topic, None if there is none. Reads the whole topic.
+
+    Without `settled`, an open transaction may hide a newer value, see `settled_ends`. Raises TransactionOpen,
+    BrokerUnavailable.
+    """
     found: bytes | None = None
     with TopicReader(kafka, topic) as reader:
-        for partition in reader.partitions():
-            for record in reader.read(*reader.ends(partition), partition):
+        for partition, ends in ends_of(reader, settled=settled).items():
+            for record in reader.read(*ends, partition):
                 if record.key == key:
                     found = record.value
     return found

@@ -15,6 +15,7 @@ import msgspec
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.errors import FraudError, HistoryLost
 from fraud_rules.kafka.connection import KafkaConnection
+from fraud_rules.kafka.consume import settled_ends
 from fraud_rules.kafka.decoding import decode_or_skip
 from fraud_rules.kafka.reader import Record, TopicReader
 from fraud_rules.model.lost_records import LossReason, LostRecords
@@ -90,8 +91,7 @@ def read_history(
     topic = settings.topics.transactions
     history, last = None, None
     with TopicReader(kafka, settings.topics.detector_progress) as reader:
-        reader.partitions()
-        first, end = reader.ends()
+        first, end = settled_ends(reader)[0]
         begin = first if need is None or need.marks else _batch_before(reader, need.from_ms, settings)
         for record, batch in _batches_of(reader, begin, end, settings):
             offset = record.offset
@@ -146,8 +146,7 @@ def lowest_watermark_ms(kafka: KafkaConnection, settings: DetectorSettings, batc
     Raises BrokerUnavailable.
     """
     with TopicReader(kafka, settings.topics.detector_progress) as reader:
-        reader.partitions()
-        first, end = reader.ends()
+        first, end = settled_ends(reader)[0]
         recent = _batches_of(reader, max(first, end - _RECENT_OFFSETS), end, settings)
         found = [each.watermark for _, each in recent if (each.query_id, each.batch_id) == batch]
     return found[-1] if found else None

@@ -15,7 +15,7 @@ from fraud_rules.codec.transactions.codec import decode_transactions
 from fraud_rules.codec.transactions.quarantine import QuarantinedRecord, decode_quarantined
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.kafka.connection import KafkaConnection
-from fraud_rules.kafka.consume import await_settled
+from fraud_rules.kafka.consume import settled_ends
 from fraud_rules.kafka.reader import TopicReader
 from fraud_rules.kafka.transactional_ids import quarantine_replay_id
 from fraud_rules.kafka.writer import BatchWriter, OutRecord
@@ -39,12 +39,12 @@ def read_quarantine(kafka: KafkaConnection, topic: str, since_ms: int = 0) -> It
 
 
 def read_marks(kafka: KafkaConnection, topic: str) -> set[bytes]:
-    """The marks of the replayed records. Raises BrokerUnavailable."""
+    """The marks of the replayed records. Raises TransactionOpen, BrokerUnavailable."""
     with TopicReader(kafka, topic) as reader:
         return {
             record.key
-            for partition in reader.partitions()
-            for record in reader.read(*reader.ends(partition), partition)
+            for partition, ends in settled_ends(reader).items()
+            for record in reader.read(*ends, partition)
             if record.key is not None
         }
 
@@ -66,7 +66,6 @@ def replay(
     topics = settings.topics
     writer = BatchWriter(kafka, quarantine_replay_id(topics.quarantine))
     writer.open()
-    await_settled(kafka, (topics.quarantine_replays,))
     marks = read_marks(kafka, topics.quarantine_replays)
     result = ReplayResult()
     for chunk in _chunks(records):

@@ -13,7 +13,7 @@ import msgspec
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.errors import Reason
 from fraud_rules.kafka.connection import KafkaConnection
-from fraud_rules.kafka.consume import follow, read_topic, tail_of, topic_starts
+from fraud_rules.kafka.consume import ends_of, follow, read_topic, tail_of, topic_starts
 from fraud_rules.kafka.decoding import decode_or_skip
 from fraud_rules.kafka.reader import Record, TopicReader
 from fraud_rules.logs.rule_log import RuleLog, check_rule_log
@@ -99,8 +99,13 @@ decode_operation = msgspec.json.Decoder(RuleOperation).decode
 """Decodes a report."""
 
 
-def read_rules(kafka: KafkaConnection, schema: TransactionSchema, settings: DetectorSettings) -> RuleLogStatus:
-    """Read the current rules. Raises BrokerUnavailable, and ConfigError for a topic that cannot be a rule log."""
+def read_rules(
+    kafka: KafkaConnection, schema: TransactionSchema, settings: DetectorSettings, *, settled: bool = False
+) -> RuleLogStatus:
+    """Read the current rules. Raises BrokerUnavailable, and ConfigError for a topic that cannot be a rule log.
+
+    With `settled`, all rules that were written before this call. Raises TransactionOpen then, see `settled_ends`.
+    """
     operations = read_operations(kafka, settings.topics.rule_operations)
     refused = {
         version: [Reason(reason.field, reason.message) for reason in report.reasons]
@@ -109,7 +114,7 @@ def read_rules(kafka: KafkaConnection, schema: TransactionSchema, settings: Dete
     }
     with TopicReader(kafka, settings.topics.rules) as reader:
         check_rule_log(reader)
-        _, end = reader.ends()
+        _, end = ends_of(reader, settled=settled)[0]
         timeline = RuleLog.of(reader, schema, settings.limits).up_to(end, refused)
     return RuleLogStatus(timeline, operations)
 

@@ -17,8 +17,9 @@ from confluent_kafka import KafkaError, Message, Producer
 
 from fraud_rules.errors import BrokerUnavailable
 from fraud_rules.kafka.connection import KafkaConnection
+from fraud_rules.kafka.consume import settled_ends
 from fraud_rules.kafka.decoding import decode_or_skip
-from fraud_rules.kafka.reader import Record, TopicReader, uncommitted_end
+from fraud_rules.kafka.reader import Record, TopicReader, uncommitted_ends
 from fraud_rules.kafka.suitable import MAX_STATE_RECORD_BYTES
 from fraud_rules.runtime.compression import decompress
 
@@ -61,16 +62,20 @@ class StateTopic:
         return self._read(_reader(self.kafka, self.topic), [key_group], start, on_bytes).get(key_group, {})
 
     def read_all(self) -> dict[int, dict[str, bytes]]:
-        """The committed records of all key groups that have records. See `read`."""
+        """The committed records of all key groups that have records. See `read`. Raises TransactionOpen too."""
         with TopicReader(self.kafka, self.topic) as reader:
+            settled_ends(reader)
             return self._read(reader, None, 0, lambda size: None)
 
     def stale_keys(self) -> list[tuple[int, bytes]]:
-        """The partition and key of each record of this detector from before a change of the number of partitions."""
+        """The partition and key of each record of this detector from before a change of the number of partitions.
+
+        Raises TransactionOpen, BrokerUnavailable.
+        """
         found: dict[tuple[int, bytes], bool] = {}
         with TopicReader(self.kafka, self.topic) as reader:
-            for partition in range(self.partitions):
-                for record in reader.read(*reader.ends(partition), partition):
+            for partition, ends in settled_ends(reader).items():
+                for record in reader.read(*ends, partition):
                     place = self._place(record.key)
                     if place is not None and self.partition_of(place[0]) != partition and record.key is not None:
                         found[partition, record.key] = record.value is not None
@@ -82,8 +87,8 @@ class StateTopic:
         It does not while a transaction is open.
         """
         partition = self.partition_of(key_group)
-        end = uncommitted_end(self.kafka, self.topic, partition)
-        return _reader(self.kafka, self.topic).ends(partition)[1] >= end
+        written = uncommitted_ends(self.kafka, self.topic, [partition])[partition]
+        return _reader(self.kafka, self.topic).ends(partition)[1] >= written
 
     def _read(
         self, reader: TopicReader, key_groups: Collection[int] | None, start: int, on_bytes: OnBytes
@@ -107,11 +112,12 @@ class StateTopic:
         return {group: dict(self._contents(group, log)) for group, log in found.items()}
 
     def names(self) -> dict[int, set[str]]:
-        """The names of the committed records of each key group, also of orphans. Raises BrokerUnavailable."""
+        """The names of the committed records of each key group, also of orphans. Raises TransactionOpen,
+        BrokerUnavailable."""
         found: dict[int, set[str]] = {}
         with TopicReader(self.kafka, self.topic) as reader:
-            for partition in range(self.partitions):
-                for record in reader.read(*reader.ends(partition), partition):
+            for partition, ends in settled_ends(reader).items():
+                for record in reader.read(*ends, partition):
                     place = self._place(record.key)
                     if place is None or self.partition_of(place[0]) != partition:
                         continue

@@ -24,9 +24,9 @@ from fraud_ops.control_plane.store.locks import Leadership
 from fraud_ops.control_plane.store.models import PositionRow
 from fraud_rules.errors import RuleLogForeign, RuleRejected
 from fraud_rules.kafka.connection import KafkaConnection
-from fraud_rules.kafka.consume import follow, settled_end
+from fraud_rules.kafka.consume import follow, settled_ends
 from fraud_rules.kafka.decoding import UNDECODABLE, decode_reason, skip
-from fraud_rules.kafka.reader import Record, TopicReader, topic_ids, uncommitted_end
+from fraud_rules.kafka.reader import Record, TopicReader, topic_ids
 from fraud_rules.runtime.retry import RepeatedWork
 
 __all__ = ["ConsumedTopic", "TopicConsumer"]
@@ -162,8 +162,7 @@ class TopicConsumer:
         known = self._position()
         topic_id = topic_ids(kafka, [topic])[topic]
         with TopicReader(kafka, topic) as reader:
-            end = settled_end(reader, uncommitted_end(kafka, topic))
-            first, _ = reader.ends()
+            first, end = settled_ends(reader)[0]
             if self._source.renewable and _is_foreign(known, topic_id, end):
                 known = self._begin_again(topic_id, first)
             self._check(known, topic_id, end)

@@ -17,6 +17,7 @@ from fraud_rules.batch.reevaluation.published import AlertView, PublishedAlerts,
 from fraud_rules.batch.reevaluation.scores import DayScores, scores_of
 from fraud_rules.configuration.settings import DetectorSettings, TopicNames
 from fraud_rules.kafka.connection import KafkaConnection
+from fraud_rules.kafka.consume import settled_ends
 from fraud_rules.kafka.reader import Record, TopicReader
 from fraud_rules.kafka.transactional_ids import reevaluation_id
 from fraud_rules.kafka.writer import BatchWriter, OutRecord
@@ -149,7 +150,6 @@ def _lifted(view: AlertView, now_ms: int) -> bytes:
 def _tail(kafka: KafkaConnection, topic: str, ends: Mapping[str, int]) -> Sequence[tuple[bytes, bytes]]:
     with TopicReader(kafka, topic) as reader:
         found: list[Record] = []
-        for partition in reader.partitions():
-            first, end = reader.ends(partition)
+        for partition, (first, end) in settled_ends(reader).items():
             found += reader.read(max(first, ends.get(str(partition), 0)), end, partition)
     return [(each.key, each.value) for each in found if each.key is not None and each.value is not None]

@@ -13,7 +13,15 @@ from pyspark.sql import SparkSession
 
 from fraud_rules.deploy.deployment_log import read_intent_log
 from fraud_rules.deploy.work import WorkPhase
-from fraud_rules.errors import CheckpointForeign, DetectorStopped, OffsetsLost, Superseded
+from fraud_rules.errors import (
+    CheckpointDamaged,
+    CheckpointForeign,
+    DetectorStopped,
+    OffsetsLost,
+    StateDamaged,
+    Superseded,
+)
+from fraud_rules.kafka.consume import await_settled
 from fraud_rules.kafka.reader import TopicReader, topic_ids
 from fraud_rules.kafka.transactional_ids import detector_id
 from fraud_rules.kafka.writer import BatchWriter
@@ -82,9 +90,22 @@ class Admission:
 
 
 def check(job: DetectorJob, folder: Folder) -> None:
-    """Raise the errors of `admit` that can be found while another detector works. The check changes nothing."""
+    """Raise the errors of `admit` that can be found while another detector works. The check changes nothing.
+
+    The transaction of a killed detector stays open until `admit` fences it. So the check waits for open transactions
+    only before it refuses a start, because they may hide the records that would admit it. Raises TransactionOpen.
+    """
     _check_newest_intent(job)
-    order, topics, marker = job.rebuild, _topic_ids(job), read_marker(job.kafka, job.settings)
+    try:
+        _check_visible(job, folder)
+    except (CheckpointDamaged, CheckpointForeign, StateDamaged):
+        await_settled(job.kafka, (job.settings.topics.detector_marker, job.settings.topics.detector_state))
+        _check_visible(job, folder)
+
+
+def _check_visible(job: DetectorJob, folder: Folder) -> None:
+    """Raise the errors of `check` by the records that no open transaction hides."""
+    order, topics, marker = job.rebuild, _topic_ids(job), read_marker(job.kafka, job.settings, settled=False)
     if order is not None and not is_executed(folder, order):
         if marker is not None:
             known = {**checkpoint.topics_of(folder), **marker.topics}
@@ -92,8 +113,8 @@ def check(job: DetectorJob, folder: Folder) -> None:
             check_history(job, order, marker, recreated=_recreated(job, known, topics))
         return
     checkpoint.check_claim(folder, _manifest(job, _known_topics(job, folder, marker, topics)))
-    check_state(job.kafka, job.settings, marker)
-    _check_owner(job, folder)
+    check_state(job.kafka, job.settings, marker, settled=False)
+    _check_owner(job, folder, marker)
     progress = checkpoint.read_live_progress(folder)
     _require_accepted(job, _losses(job, folder, progress, _beginning(job, folder, marker, progress), topics))
 
@@ -239,10 +260,9 @@ def _check_newest_intent(job: DetectorJob) -> None:
         raise Superseded(f"attempt {job.attempt.attempt_id} has epoch {job.attempt.epoch}, but {current}")
 
 
-def _check_owner(job: DetectorJob, folder: Folder) -> None:
+def _check_owner(job: DetectorJob, folder: Folder, marker: Marker | None) -> None:
     """Raise CheckpointForeign if a query other than the checkpoint's has written the outputs."""
-    marker, query = read_marker(job.kafka, job.settings), checkpoint.known_query(folder)
-    beginning = beginning_of(folder)
+    query, beginning = checkpoint.known_query(folder), beginning_of(folder)
     if marker is None or (beginning is not None and marker == beginning.marker) or (job.adopt and query is None):
         return
     check_query(marker, query, folder.root)

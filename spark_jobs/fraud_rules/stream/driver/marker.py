@@ -60,9 +60,12 @@ class Marker(msgspec.Struct, frozen=True, rename="camel"):
 _decode = msgspec.json.Decoder(Marker).decode
 
 
-def read_marker(kafka: KafkaConnection, settings: DetectorSettings) -> Marker | None:
-    """The newest marker of a detector, None before its first batch. Raises BrokerUnavailable, CheckpointForeign."""
-    text = last_record(kafka, settings.topics.detector_marker, settings.detector.encode())
+def read_marker(kafka: KafkaConnection, settings: DetectorSettings, *, settled: bool = True) -> Marker | None:
+    """The newest marker of a detector, None before its first batch. `settled` is that of `last_record`.
+
+    Raises TransactionOpen, BrokerUnavailable, CheckpointForeign.
+    """
+    text = last_record(kafka, settings.topics.detector_marker, settings.detector.encode(), settled=settled)
     return None if text is None else Marker.decode(text)
 
 

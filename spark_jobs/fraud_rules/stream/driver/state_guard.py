@@ -8,6 +8,7 @@ from __future__ import annotations
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.errors import CheckpointForeign, StateDamaged
 from fraud_rules.kafka.connection import KafkaConnection
+from fraud_rules.kafka.consume import ends_of
 from fraud_rules.kafka.reader import TopicReader, has_topic, topic_ids
 from fraud_rules.stream.driver.marker import Marker
 from fraud_rules.stream.state_position import StatePosition, empty_position
@@ -28,17 +29,20 @@ def state_at(kafka: KafkaConnection, settings: DetectorSettings, marker: Marker 
 def new_position(kafka: KafkaConnection, settings: DetectorSettings) -> StatePosition:
     """The position of an empty state at the current end of the topic."""
     topic = settings.topics.detector_state
-    ends = _offsets(kafka, topic)
+    ends = _offsets(kafka, topic, settled=True)
     return empty_position(
         topic_ids(kafka, [topic])[topic], [first for first, _ in ends], [end for _, end in ends], settings.key_groups
     )
 
 
-def check_state(kafka: KafkaConnection, settings: DetectorSettings, marker: Marker | None) -> None:
+def check_state(
+    kafka: KafkaConnection, settings: DetectorSettings, marker: Marker | None, *, settled: bool = True
+) -> None:
     """Raise StateDamaged if the topic was deleted, created again or truncated, or has another number of partitions, or
     if an earlier version wrote the marker.
 
-    Raises CheckpointForeign if the state has another number of key groups.
+    Without `settled`, an open transaction may hide the end of a partition, so the error can be wrong.
+    Raises CheckpointForeign if the state has another number of key groups, TransactionOpen and BrokerUnavailable.
     """
     if marker is None:
         return
@@ -57,7 +61,7 @@ def check_state(kafka: KafkaConnection, settings: DetectorSettings, marker: Mark
         raise StateDamaged(f"the topic {topic} was deleted, and with it the detector's state: {_REMEDY}")
     if topic_ids(kafka, [topic])[topic] != known.topic_id:
         raise StateDamaged(f"the topic {topic} was created again and has lost the detector's state: {_REMEDY}")
-    now = _offsets(kafka, topic)
+    now = _offsets(kafka, topic, settled=settled)
     if len(now) != known.partitions:
         raise StateDamaged(
             f"the topic {topic} has {len(now)} partitions, but the state was written with {known.partitions}: "
@@ -71,6 +75,6 @@ def check_state(kafka: KafkaConnection, settings: DetectorSettings, marker: Mark
             )
 
 
-def _offsets(kafka: KafkaConnection, topic: str) -> list[tuple[int, int]]:
+def _offsets(kafka: KafkaConnection, topic: str, *, settled: bool) -> list[tuple[int, int]]:
     with TopicReader(kafka, topic) as reader:
-        return [reader.ends(partition) for partition in reader.partitions()]
+        return list(ends_of(reader, settled=settled).values())
