@@ -121,6 +121,13 @@ class Fenced(FraudError):
     exit_code = 10
 
 
+class TransactionExpired(Fenced):
+    """This process was suspended in a transaction for so long that the broker ended its writer. No other process has
+    taken over, so a new start continues."""
+
+    exit_code = 66
+
+
 class StateDamaged(FraudError):
     """A key group's stored log does not match its head."""
 

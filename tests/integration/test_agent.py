@@ -27,6 +27,8 @@ from fraud_rules.deploy.intent_keys import IntentKeys
 from fraud_rules.deploy.plan import outlook
 from fraud_rules.errors import AttemptUnreachable, Fenced, Superseded
 from fraud_rules.kafka.record_writer import append_records
+from fraud_rules.kafka.transactional_ids import agent_id
+from fraud_rules.kafka.writer import BatchWriter
 from fraud_rules.runtime.clock import now_ms
 from tests.support.kafka.own_topics import OwnTopics
 from tests.support.processes.fraud_command import environment, fraud
@@ -194,6 +196,21 @@ def test_an_agent_on_another_machine_takes_over_and_fences_this_one(ops: Operati
     assert first.wait(60) == Fenced.exit_code
     assert not ops.members(record), "it ends the detector that it does not control any more"
     ops.await_phase(record, AttemptPhase.LOST)
+
+
+def test_an_agent_that_the_broker_has_fenced_continues_if_no_other_agent_reports(
+    ops: Operations, topics: OwnTopics, tmp_path: Path
+) -> None:
+    """The broker does so if the agent was suspended in a transaction for too long."""
+    ops.agent(FRAUD_AGENT_HEARTBEAT_MS="500")
+    record = ops.decide(ops.release(stand_in(tmp_path / "a.whl")))
+    ops.await_phase(record, RUNNING)
+    before = {process.pid for process in ops.members(record)}
+    BatchWriter(topics.kafka, agent_id(DETECTOR)).open()
+    until(lambda: "so this one continues" in ops.log.read_text(), "the agent knows that no other one is there")
+    assert {process.pid for process in ops.members(record)} == before, "the detector was not touched"
+    ops.decide(None)
+    assert ops.await_phase(record, STOPPED).exit_code == 0
 
 
 def test_two_agents_never_work_in_one_home(ops: Operations) -> None:

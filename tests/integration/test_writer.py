@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 
+import psutil
 import pytest
 from confluent_kafka import Producer
 
-from fraud_rules.errors import BrokerUnavailable, ConfigError, Fenced, TopicUnsuitable
+from fraud_rules.errors import BrokerUnavailable, ConfigError, Fenced, TopicUnsuitable, TransactionExpired
 from fraud_rules.kafka import topics as topic_admin
 from fraud_rules.kafka.consume import await_settled, read_topic
 from fraud_rules.kafka.reader import TopicReader, topic_ids
@@ -18,6 +21,7 @@ from fraud_rules.logs.rule_log import check_rule_log
 from tests.support.kafka.own_topics import OwnTopics
 from tests.support.kafka.records import produce, read_all
 from tests.support.kafka.timed_topics import date_by_producer
+from tests.support.waiting import until
 
 
 def values(topics: OwnTopics, topic: str) -> list[bytes | None]:
@@ -59,6 +63,46 @@ def test_a_new_writer_fences_the_previous_one_of_its_name(topics: OwnTopics) -> 
         first.write([OutRecord(topics.names.alerts, b"zombie")])
     second.write([OutRecord(topics.names.alerts, b"2")])
     assert values(topics, topics.names.alerts) == [b"1", b"2"]
+
+
+SUSPENDED = """
+import os, signal, sys
+from fraud_rules.errors import FraudError
+from fraud_rules.kafka.connection import KafkaConnection
+from fraud_rules.kafka.writer import BatchWriter, OutRecord
+
+def records():
+    yield OutRecord(topic, b"1")
+    writer._producer.flush()
+    os.kill(os.getpid(), signal.SIGSTOP)
+    yield OutRecord(topic, b"2")
+
+bootstrap, name, topic = sys.argv[1:]
+writer = BatchWriter(KafkaConnection(bootstrap), name, timeout_s=2.0)
+writer.open()
+try:
+    writer.write(records())
+except FraudError as error:
+    sys.exit(error.exit_code)
+"""
+
+
+@pytest.mark.parametrize(("replaced", "error"), [(False, TransactionExpired), (True, Fenced)])
+def test_a_suspended_writer_tells_an_expired_transaction_from_a_takeover(
+    replaced: bool, error: type[Fenced], topics: OwnTopics
+) -> None:
+    """Only the first one is repaired by a new start without a decision."""
+    command = [sys.executable, "-c", SUSPENDED, topics.bootstrap, topics.prefix, topics.names.alerts]
+    with subprocess.Popen(command) as suspended:
+        process = psutil.Process(suspended.pid)
+        until(lambda: process.status() == psutil.STATUS_STOPPED, "the writer is suspended in its transaction")
+        if replaced:
+            BatchWriter(topics.kafka, topics.prefix).open()
+        await_settled(topics.kafka, [topics.names.alerts])
+        process.resume()
+        code = suspended.wait(60)
+    assert code == error.exit_code
+    assert values(topics, topics.names.alerts) == []
 
 
 def test_a_record_above_the_limit_of_its_topic_fails_the_batch_by_name(topics: OwnTopics) -> None:

@@ -15,6 +15,7 @@ from fraud_ops.verdicts.patience import last_progress_ms, patience_ms, process_s
 from fraud_ops.verdicts.verdict import Health, Limits, Verdict
 from fraud_rules.deploy.attempt import Attempt, AttemptPhase
 from fraud_rules.deploy.intent import IntentKind, IntentRecord
+from fraud_rules.errors import Fenced
 
 __all__ = ["assess_detector", "assess_supervision", "other_supervisor"]
 
@@ -156,8 +157,23 @@ def _assess_intent(observation: DetectorObservation, intent: IntentRecord, limit
     if attempt is None or attempt.status.phase is AttemptPhase.ACCEPTED:
         return _assess_pending_intent(observation, intent, limits, now_ms)
     if attempt.status.phase.is_terminal:
-        return assess_end(attempt.status)
+        return _assess_takeover(observation, attempt, limits, now_ms) or assess_end(attempt.status)
     return _assess_agent(observation, limits, now_ms) or _assess_process(observation, attempt, limits, now_ms)
+
+
+def _assess_takeover(observation: DetectorObservation, attempt: Attempt, limits: Limits, now_ms: int) -> Verdict | None:
+    """DEAD for a fenced detector if no other one has written a batch for as long as a start may take; else None.
+
+    The broker also fences a detector whose host was suspended for a while. Then nothing else runs.
+    """
+    if attempt.status.error_name != Fenced.__name__:
+        return None
+    written_ms = 0 if observation.progress is None else observation.progress.append_ms
+    idle_ms = now_ms - max(attempt.append_ms, written_ms)
+    if idle_ms <= limits.starting_ms:
+        return None
+    nothing = f"no other detector has written a batch for {_in_seconds(idle_ms)}"
+    return Verdict(Health.DEAD, (nothing, describe_attempt(attempt.status)), attempt.status.error_name)
 
 
 def _assess_drain(observation: DetectorObservation, intent: IntentRecord, limits: Limits, now_ms: int) -> Verdict:

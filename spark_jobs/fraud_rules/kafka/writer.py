@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
-from fraud_rules.errors import BrokerUnavailable, Fenced
+from fraud_rules.errors import BrokerUnavailable, Fenced, TransactionExpired
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.consume import ends_of
 from fraud_rules.kafka.reader import TopicReader, describe
@@ -42,6 +43,7 @@ class BatchWriter:
         self._kafka = kafka
         self._timeout_s = timeout_s
         self._id = transactional_id
+        self._began_s: float | None = None
         self._failed: KafkaError | None = None
         self._offsets: list[int] = []
         self.ends: dict[str, dict[int, int]] = {}
@@ -74,11 +76,13 @@ class BatchWriter:
         Readers see the records a little later.
 
         A failure is final for this writer: the process ends, and the next start repeats the batch. Raises Fenced,
-        BrokerUnavailable.
+        BrokerUnavailable, and TransactionExpired if the broker has ended this writer because the transaction was open
+        for too long. Another process may have taken over since then.
         """
         count = 0
         self._offsets.clear()
         try:
+            self._began_s = time.monotonic()
             self._producer.begin_transaction()
             for count, record in enumerate(records, 1):
                 self._produce(record)
@@ -135,6 +139,12 @@ class BatchWriter:
             error = self._fatal(error)
             cause = error.args[0]
         if isinstance(cause, KafkaError) and cause.code() in _FENCED:
+            open_s = 0.0 if self._began_s is None else time.monotonic() - self._began_s
+            if open_s >= self._timeout_s:
+                return TransactionExpired(
+                    f"the transaction of {self._id} was open for {open_s:.0f} s, so the broker has ended it: this "
+                    "process was suspended, or its host did not answer; the next start repeats the batch"
+                )
             return Fenced(f"another process writes as {self._id}; this process ends without writing")
         return BrokerUnavailable(f"the transaction of {self._id} at {self._kafka} failed: {describe(error)}")
 

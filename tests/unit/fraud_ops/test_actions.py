@@ -37,6 +37,11 @@ SUPERVISE = {
     "a damaged checkpoint": (ASKED.said(Phase.FAILED, error_name="CheckpointDamaged"), AT_ONCE, ActionKind.NOTHING),
     "a foreign checkpoint": (ASKED.said(Phase.FAILED, error_name="CheckpointForeign"), AT_ONCE, ActionKind.NOTHING),
     "taken over from": (ASKED.said(Phase.FAILED, error_name="Fenced"), AT_ONCE, ActionKind.NOTHING),
+    "suspended in a transaction": (
+        ASKED.said(Phase.FAILED, error_name="TransactionExpired"),
+        AT_ONCE,
+        ActionKind.START,
+    ),
     "a silent agent": (replace(running(), agent_age_s=99), AT_ONCE, ActionKind.NOTHING),
     "stopped by the rule log": (ASKED.said(Phase.STOPPED, error_name="DetectorStopped"), AT_ONCE, ActionKind.NOTHING),
     "drained": (running().said(Phase.STOPPED).asked(None).said(Phase.STOPPED, ago_s=1), AT_ONCE, ActionKind.NOTHING),

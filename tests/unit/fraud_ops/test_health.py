@@ -122,6 +122,23 @@ TABLE = {
         ASKED.said(Phase.FAILED, error_name="OffsetsLost", exit_code=41), Health.OFFSETS_LOST, "OffsetsLost",
     ),
     "taken over from": (ASKED.said(Phase.FAILED, error_name="Fenced", exit_code=10), Health.DUPLICATE, "Fenced"),
+    "taken over from, by a detector that works": (
+        ASKED.said(Phase.FAILED, ago_s=900, error_name="Fenced").wrote(ago_s=5), Health.DUPLICATE, "Fenced",
+    ),
+    "fenced, and nothing else has written since": (
+        World().asked(release(), ago_s=900).said(Phase.FAILED, ago_s=181, error_name="Fenced").wrote(ago_s=190),
+        Health.DEAD, "no other detector has written a batch for 181 s",
+    ),
+    "taken over from, by a detector that has ended": (
+        World().asked(release(), ago_s=900).said(Phase.FAILED, ago_s=400, error_name="Fenced").wrote(ago_s=181),
+        Health.DEAD, "no other detector has written a batch for 181 s",
+    ),
+    "suspended in a transaction": (
+        ASKED.said(Phase.FAILED, error_name="TransactionExpired", exit_code=66), Health.DEAD, "TransactionExpired",
+    ),
+    "behind an open transaction": (
+        ASKED.said(Phase.FAILED, error_name="TransactionOpen", exit_code=65), Health.DEAD, "TransactionOpen",
+    ),
     "a full disk": (
         ASKED.said(Phase.FAILED, error_name="CheckpointDamaged", message="x: No space left on device"),
         Health.DISK_FULL, "No space left",

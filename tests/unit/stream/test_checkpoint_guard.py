@@ -12,11 +12,11 @@ import pytest
 
 from fraud_rules.configuration.project import Project
 from fraud_rules.configuration.settings import DetectorSettings
-from fraud_rules.errors import CheckpointDamaged, CheckpointForeign
+from fraud_rules.errors import CheckpointDamaged, CheckpointForeign, Fenced
 from fraud_rules.model.schema import Field, FieldType, TransactionSchema
 from fraud_rules.spark.storage import DiskFolder
 from fraud_rules.stream.checkpoint import CheckpointProgress, claim, manifest, read_live_progress, read_progress
-from fraud_rules.stream.driver.marker import Beginning, Marker, adopt, check_fits
+from fraud_rules.stream.driver.marker import Beginning, Marker, adopt, check_fits, check_holder
 from fraud_rules.stream.pins import NO_PIN, Pin, PinStore
 
 QUERY = "5b8bf551-4353-4c42-9e48-d17a75685ffe"
@@ -232,6 +232,24 @@ def test_an_empty_checkpoint_can_continue_after_the_outputs(folder: DiskFolder) 
 
 def replace_pin(written: Marker) -> Pin:
     return Pin(NO_PIN.batch_id, written.pin.rules_end, written.pin.refused)
+
+
+OURS, NEXT, OTHER = Marker("q", 7, {}, Pin(7, 0)), Marker("q", 8, {}, Pin(8, 0)), Marker("other", 3, {}, Pin(3, 0))
+
+
+@pytest.mark.parametrize(
+    ("newest", "own"), [(None, None), (OURS, OURS), (OTHER, None)], ids=["none yet", "ours", "adopted"]
+)
+def test_a_process_holds_its_name_if_it_wrote_the_newest_marker(newest: Marker | None, own: Marker | None) -> None:
+    check_holder(newest, own, "q")
+
+
+@pytest.mark.parametrize(
+    ("newest", "own"), [(OURS, None), (NEXT, OURS), (OTHER, OURS)], ids=["first batch", "next batch", "another query"]
+)
+def test_a_process_is_fenced_if_another_one_wrote_the_newest_marker(newest: Marker, own: Marker | None) -> None:
+    with pytest.raises(Fenced, match=f"another process has written batch {newest.batch_id}"):
+        check_holder(newest, own, "q")
 
 
 def test_a_marker_survives_its_encoding() -> None:

@@ -19,7 +19,7 @@ from fraud_rules.deploy.agent.home import AgentHome
 from fraud_rules.deploy.agent.metrics import AgentMetrics
 from fraud_rules.deploy.agent.process_launcher import ProcessLauncher
 from fraud_rules.deploy.agent.watch import AgentIdentity
-from fraud_rules.deploy.attempt import AgentStatus, AttemptPhase, AttemptStatus
+from fraud_rules.deploy.attempt import AgentStatus, AttemptPhase, AttemptStatus, DeploymentReports
 from fraud_rules.deploy.code import code_digest
 from fraud_rules.deploy.deployment_log import DeploymentLog, read_deployment
 from fraud_rules.deploy.intent import IntentLog, IntentRecord, read_intents
@@ -65,7 +65,8 @@ class AgentJob:
 def run_agent(job: AgentJob, stop: threading.Event, report: Callable[[str], None]) -> None:
     """Run until `stop` is set. During an outage of the broker, retry. `report` receives a line for each change.
 
-    Raises Fenced if another agent has taken over, after the detector of this agent has ended; AttemptUnreachable.
+    Raises Fenced if another agent has taken over, after the detector of this agent has ended; AttemptUnreachable. The
+    broker also fences an agent that was suspended in a transaction for too long. That agent continues.
     """
     me = AgentIdentity(job.settings.detector, f"{job.name}-{uuid.uuid4().hex[:8]}", socket.gethostname(), code_digest())
     home = AgentHome(job.home.resolve())
@@ -80,9 +81,11 @@ def run_agent(job: AgentJob, stop: threading.Event, report: Callable[[str], None
             except BrokerUnavailable as error:
                 report(str(error))
                 stop.wait(_RETRY_S)
-            except Fenced:
-                running.drain()
-                raise
+            except Fenced as error:
+                if running.is_replaced():
+                    running.drain()
+                    raise
+                report(f"{error}. No other agent reports, so this one continues")
         if job.drain_on_exit:
             running.drain()
             with suppress(BrokerUnavailable):
@@ -111,10 +114,11 @@ class _Running:
         """Execute intents until `stop` is set. Raises BrokerUnavailable, Fenced."""
         topics, kafka = self._job.settings.topics, self._job.kafka
         detector = self._me.detector
-        seen = read_deployment(kafka, topics.detector_attempts, detector)
-        if self._begun and seen.agent is not None and seen.agent[1].agent != self._me.agent:
-            raise Fenced(f"agent {seen.agent[1].agent} has taken over {detector} while the broker was away")
+        if self._begun:
+            self._require_own_report(read_deployment(kafka, topics.detector_attempts, detector))
         self._log = DeploymentLog.open(kafka, topics.detector_attempts, detector)
+        # The open transaction of the previous agent has ended now. That of any other program must not hide a report.
+        seen = read_deployment(kafka, topics.detector_attempts, detector, settled=not self._begun)
         records: list[Record] = []
         intents = IntentLog(detector)
         with TopicsTail(kafka, {topics.detector_intents: None, topics.detector_progress: _PROGRESS_TAIL}) as tail:
@@ -131,6 +135,25 @@ class _Running:
                 self._agent.step(intents, now_ms())
                 self._prune()
                 stop.wait(_POLL_S)
+
+    def _require_own_report(self, seen: DeploymentReports) -> None:
+        """Raise Fenced if the newest report is that of another agent."""
+        if seen.agent is not None and seen.agent[1].agent != self._me.agent:
+            raise Fenced(f"agent {seen.agent[1].agent} has taken over {self._me.detector}")
+
+    def is_replaced(self) -> bool:
+        """Whether another agent reports. It reports as soon as it has fenced this one, so wait for two heartbeats."""
+        deadline_s = time.monotonic() + 2 * self._job.limits.heartbeat_ms / MS_PER_S
+        topic = self._job.settings.topics.detector_attempts
+        while time.monotonic() < deadline_s:
+            try:
+                self._require_own_report(read_deployment(self._job.kafka, topic, self._me.detector, settled=True))
+            except Fenced:
+                return True
+            except BrokerUnavailable as error:
+                self._report(str(error))
+            time.sleep(_POLL_S)
+        return False
 
     def drain(self) -> None:
         """Drain the detector of this agent, or kill it after the limit. Give up on processes that survive the kill."""

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.engine.decision import alerts_in_order
-from fraud_rules.errors import CheckpointDamaged
+from fraud_rules.errors import CheckpointDamaged, TransactionExpired
 from fraud_rules.kafka.writer import BatchWriter, OutRecord
 from fraud_rules.logs.detector_status import TrafficCounts, decode_progress
 from fraud_rules.model.lost_records import LostRecords
@@ -23,7 +23,7 @@ from fraud_rules.runtime import clock
 from fraud_rules.stream.driver.batch_jobs import BatchJobs
 from fraud_rules.stream.driver.latency_meter import LatencyMeter
 from fraud_rules.stream.driver.losses import AcceptedLoss
-from fraud_rules.stream.driver.marker import Marker
+from fraud_rules.stream.driver.marker import Marker, check_holder, read_marker
 from fraud_rules.stream.driver.metrics import DetectorMetrics
 from fraud_rules.stream.driver.progress import (
     BatchOutputs,
@@ -174,7 +174,12 @@ class BatchRunner:
             self._state,
         )
         progress = self._progress(position, rules, outputs)
-        self._parts.writer.write(self._records(position, rules, outputs, progress, marker))
+        try:
+            self._parts.writer.write(self._records(position, rules, outputs, progress, marker))
+        except TransactionExpired:
+            newest = read_marker(self._parts.context.kafka, self._parts.settings)
+            check_holder(newest, self._marker, self._query_id)
+            raise
         self._marker = marker
         self._unswept -= changed.keys()
         self._parts.metrics.add_batch(decode_progress(progress))

@@ -12,7 +12,7 @@ import msgspec
 
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.engine.event_rate import EventRate
-from fraud_rules.errors import CheckpointDamaged, CheckpointForeign
+from fraud_rules.errors import CheckpointDamaged, CheckpointForeign, Fenced
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.writer import last_record
 from fraud_rules.model.lost_records import Offsets
@@ -67,6 +67,18 @@ def read_marker(kafka: KafkaConnection, settings: DetectorSettings, *, settled: 
     """
     text = last_record(kafka, settings.topics.detector_marker, settings.detector.encode(), settled=settled)
     return None if text is None else Marker.decode(text)
+
+
+def check_holder(newest: Marker | None, own: Marker | None, query_id: str) -> None:
+    """Raise Fenced if another process has written a batch since the last one of this process.
+
+    `newest` is the newest marker in Kafka. `own` is the last one of this process or of its query, None before the first
+    batch of the query.
+    """
+    if newest is None or (own is None and newest.query_id != query_id):
+        return
+    if own is None or (newest.query_id, newest.batch_id) != (own.query_id, own.batch_id):
+        raise Fenced(f"another process has written batch {newest.batch_id}; this process ends without writing")
 
 
 BEGINNING: Final = "beginning"
