@@ -1,4 +1,4 @@
-"""Registers the links and pages of `fraud_ops` with Airflow. It has no logic."""
+"""Registers the links and pages of `fraud_ops` with Airflow. It has no logic, and imports nothing heavy."""
 
 from __future__ import annotations
 
@@ -7,13 +7,9 @@ from typing import Any
 from airflow.plugins_manager import AirflowPlugin
 
 from fraud_ops.airflow_ui.links import LINKS
-from fraud_ops.airflow_ui.pages import create_app as create_pages
-from fraud_ops.airflow_ui.report_links import REPORTS_PATH, Report
-from fraud_ops.airflow_ui.report_pages import create_app as create_reports
-from fraud_ops.control_plane.web.app import PREFIX
-from fraud_ops.control_plane.web.app import app as control_plane
-from fraud_ops.control_plane.web.front_gate import FrontGate
-from fraud_ops.control_plane.web.pages import protected
+from fraud_ops.airflow_ui.report_links import Report
+from fraud_ops.airflow_ui.web_parts import DeferredParts, applications, middlewares
+from fraud_ops.control_plane.paths import PAGES
 
 
 class FraudPlugin(AirflowPlugin):
@@ -21,23 +17,12 @@ class FraudPlugin(AirflowPlugin):
 
     name = "fraud_ops"
     operator_extra_links: list[Any] = [*LINKS, Report()]  # noqa: RUF012 -- Airflow reads lists
-    # Airflow uses the first app whose prefix matches. The prefix of the control plane extends that of the runbooks.
-    fastapi_apps: list[Any] = [  # noqa: RUF012
-        {"app": control_plane, "url_prefix": PREFIX, "name": "Fraud rules"},
-        {"app": protected(create_pages, control_plane), "url_prefix": "/fraud", "name": "Fraud"},
-        {"app": protected(create_reports, control_plane), "url_prefix": REPORTS_PATH, "name": "Fraud reports"},
-    ]
-    fastapi_root_middlewares: list[Any] = [  # noqa: RUF012
-        {
-            "middleware": FrontGate,
-            "kwargs": {"control_plane": control_plane, "prefix": PREFIX},
-            "name": "Rate limits of the control plane",
-        }
-    ]
+    fastapi_apps: Any = DeferredParts(applications)
+    fastapi_root_middlewares: Any = DeferredParts(middlewares)
     external_views: list[Any] = [  # noqa: RUF012
         {
             "name": "Fraud rules",
-            "href": f"{PREFIX}/",
+            "href": f"{PAGES}/",
             "destination": "nav",
             "url_route": "fraud-rules",
             "nav_top_level": True,

@@ -16,12 +16,12 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from fraud_demo.listed_mules import RULE_ID
+from fraud_ops.control_plane.paths import API
 
 __all__ = ["ROLES", "DemoPeople", "describe_people"]
 
 ROLES: Final[Mapping[str, str]] = {"ann": "analyst", "ben": "approver", "vera": "viewer"}
 
-_API: Final = "/fraud/control/api"
 _SHADOW_RULE: Final = 7
 _TIMEOUT_S: Final = 20.0
 _EVERY_S: Final = 1.0
@@ -101,7 +101,7 @@ class DemoPeople:
     def _ask(self, user: str, method: str, path: str, body: object = None, etag: str = "") -> _Answer:
         """Send a request as a user. Raises OSError."""
         headers = {"Authorization": f"Bearer {self._token(user)}"} | ({"If-Match": etag} if etag else {})
-        return self._send(method, f"{_API}{path}", body, headers)
+        return self._send(method, f"{API}{path}", body, headers)
 
     def _token(self, user: str) -> str:
         if user not in self._tokens:

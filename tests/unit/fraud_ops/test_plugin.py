@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pytest
+from airflow import plugins_manager
 from airflow.api_fastapi.core_api.security import get_user
 from airflow.triggers.base import BaseTrigger
 from fastapi.testclient import TestClient
@@ -23,12 +25,14 @@ from fraud_rules.configuration.project import Project
 
 LOADED = """
 import json, sys
-from airflow import plugins_manager
+from airflow import plugins_manager, sdk
+from airflow.sdk.execution_time.xcom import XCom
+before = set(sys.modules)
 names = [plugin.name for plugin in plugins_manager._get_plugins()[0]]
 links = [link.name for link in plugins_manager.get_operator_extra_links()]
 folder = sys.argv[1]
 loaded = [name for name, module in sys.modules.items() if (getattr(module, "__file__", None) or "").startswith(folder)]
-print(json.dumps({"plugins": names, "links": links, "loaded": loaded}))
+print(json.dumps({"plugins": names, "links": links, "loaded": loaded, "added": sorted(set(sys.modules) - before)}))
 """
 
 TRIGGERS: list[BaseTrigger] = [
@@ -71,6 +75,23 @@ def test_only_the_registration_module_is_loaded_by_its_bare_name(project: Projec
     assert all(name == "fraud_plugin" or name.split(".")[0] == "fraud_ops" for name in found["loaded"])
 
 
+def test_tasks_of_other_dags_do_not_load_the_control_plane(project: Project) -> None:
+    added = set(loaded(project)["added"])
+
+    assert added
+    assert not {"fastapi", "numba", "pyarrow", "sqlalchemy.orm", "fraud_ops.control_plane.web"}.intersection(added)
+    assert not [name for name in added if name.startswith("fraud_ops.control_plane.web")]
+
+
+def test_the_api_server_gets_the_applications_and_the_gate() -> None:
+    apps, middlewares = plugins_manager.get_fastapi_plugins()
+    prefixes = [each["url_prefix"] for each in apps]
+
+    assert prefixes[prefixes.index("/fraud/control") :] == ["/fraud/control", "/fraud", "/fraud-reports"]
+    assert middlewares[-1]["kwargs"]["control_plane"] is apps[prefixes.index("/fraud/control")]["app"]
+
+
+@cache
 def loaded(project: Project) -> dict[str, Any]:
     done = subprocess.run(
         [sys.executable, "-c", LOADED, str(project.root / "plugins")], capture_output=True, text=True, check=True

@@ -18,6 +18,7 @@ from fraud_ops.control_plane.domain.errors import (
     RequestRefused,
     Unavailable,
 )
+from fraud_ops.control_plane.paths import API
 from fraud_rules.errors import ConfigError, InputInvalid
 
 __all__ = ["TOKEN_VARIABLE", "Client", "request_token", "save_token"]
@@ -25,7 +26,6 @@ __all__ = ["TOKEN_VARIABLE", "Client", "request_token", "save_token"]
 TOKEN_VARIABLE: Final = "FRAUD_CONTROL_TOKEN"  # noqa: S105 - the name of a variable
 """The variable that replaces the file with the token."""
 
-_API: Final = "/fraud/control/api"
 _TIMEOUT_S: Final = 60.0
 _SHOWN_REASONS: Final = 20
 _HINTS: Final = {
@@ -42,7 +42,7 @@ class Client:
 
     def __init__(self, url: str, token_file: Path, environ: Mapping[str, str] = os.environ) -> None:
         headers = {"Authorization": f"Bearer {_token(token_file, environ)}"}
-        self._http = httpx.Client(base_url=_base(url) + _API, headers=headers, timeout=_TIMEOUT_S)
+        self._http = httpx.Client(base_url=_base(url) + API, headers=headers, timeout=_TIMEOUT_S)
 
     def __enter__(self) -> Self:
         return self

@@ -18,6 +18,7 @@ from starlette.routing import Match, Mount, Route
 from starlette.types import Scope
 
 from fraud_ops.control_plane.domain.read_models import RuleChanged
+from fraud_ops.control_plane.paths import PAGES
 from fraud_ops.control_plane.web import problems
 from fraud_ops.control_plane.web.bootstrap import compose_here
 from fraud_ops.control_plane.web.extensions import extensions
@@ -49,9 +50,7 @@ from fraud_ops.control_plane.web.schemas.base import Problem
 from fraud_ops.control_plane.web.schemas.detector import ProgressPoint
 from fraud_ops.control_plane.web.service import Opener, ServiceHolder
 
-__all__ = ["PREFIX", "app", "create_app"]
-
-PREFIX = "/fraud/control"
+__all__ = ["app", "create_app"]
 
 _PAGES = (
     "today",
@@ -182,7 +181,7 @@ def _openapi(application: FastAPI) -> dict[str, Any]:
             schemas.pop(name, None)
         document["components"]["securitySchemes"] = _SECURITY
         document["security"] = [{"Airflow": []}]
-        document["servers"] = [{"url": PREFIX}]
+        document["servers"] = [{"url": PAGES}]
         for operation in (each for path in document["paths"].values() for each in path.values()):
             operation["responses"].pop("422", None)
             problem = {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}}

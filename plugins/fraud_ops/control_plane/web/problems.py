@@ -18,6 +18,7 @@ from fraud_ops.control_plane.domain.errors import (
     Unavailable,
 )
 from fraud_ops.control_plane.domain.read_models import ProblemReason
+from fraud_ops.control_plane.paths import PAGES
 from fraud_ops.control_plane.web.answer import encode
 from fraud_ops.control_plane.web.schemas.base import Problem
 from fraud_rules.errors import ArchiveUnreachable, BrokerUnavailable, FraudError, InputInvalid, RuleRejected
@@ -26,7 +27,7 @@ from fraud_rules.runtime.value_faults import fault_text
 __all__ = ["TYPES", "WebError", "install", "problem", "reasons_shown"]
 
 MEDIA_TYPE = "application/problem+json"
-TYPES = "/fraud/control/problems/"
+TYPES = f"{PAGES}/problems/"
 
 _log = logging.getLogger(__name__)
 _RETRY = {"Retry-After": "2"}

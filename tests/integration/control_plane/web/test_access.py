@@ -18,9 +18,10 @@ from fastapi.routing import APIRoute
 
 from fraud_ops.airflow_ui import pages, report_pages
 from fraud_ops.control_plane.domain.roles import Role
+from fraud_ops.control_plane.paths import PAGES
 from fraud_ops.control_plane.settings import ControlPlaneSettings, Rates
 from fraud_ops.control_plane.web import auth
-from fraud_ops.control_plane.web.app import PREFIX, app
+from fraud_ops.control_plane.web.app import app
 from fraud_ops.control_plane.web.pages import protected
 from fraud_rules.configuration.project import Project
 from tests.support.control_plane.web.server import RULE, Login, Server
@@ -159,7 +160,7 @@ def test_a_request_with_too_small_a_role_is_refused(server: Server) -> None:
         for user in [*smaller, *(["nobody"] if route.least is not None else [])]:
             answer = server.ask(route.method, route.path, user, json=route.body, headers=route.headers)
             assert answer.status_code == 403, (route, user, answer.text)
-            assert answer.json()["type"] == f"{PREFIX}/problems/role-too-small"
+            assert answer.json()["type"] == f"{PAGES}/problems/role-too-small"
 
 
 @pytest.mark.parametrize("user", ["nobody", *Role])
@@ -201,7 +202,7 @@ def test_a_new_or_removed_role_counts_at_once(server: Server) -> None:
 
 
 def test_answers_have_security_headers(server: Server) -> None:
-    for answer in (server.client.get(f"{PREFIX}/"), server.ask("GET", "/me"), server.ask("GET", "/me", None)):
+    for answer in (server.client.get(f"{PAGES}/"), server.ask("GET", "/me"), server.ask("GET", "/me", None)):
         policy = answer.headers["content-security-policy"]
         assert "default-src 'none'" in policy and "script-src 'self';" in policy and "frame-ancestors 'self'" in policy
         assert answer.headers["x-content-type-options"] == "nosniff"
@@ -315,7 +316,7 @@ def test_no_route_waits_for_a_thread_that_airflow_shares(server: Server) -> None
         for route in ROUTES:
             answer = server.ask(route.method, route.path, "admin", json=route.body, headers=route.headers)
             assert answer.status_code == route.status, (route, answer.text)
-        assert server.client.get(f"{PREFIX}/nothing").status_code == 404
+        assert server.client.get(f"{PAGES}/nothing").status_code == 404
     finally:
         server.client.portal.call(release, holders)
 

@@ -12,6 +12,7 @@ import msgspec
 
 from fraud_ops.control_plane.domain.canonical import decoded, encoded
 from fraud_ops.control_plane.feed.events import FeedAlert
+from fraud_ops.control_plane.paths import PAGES
 from fraud_rules.kafka.decoding import UNDECODABLE
 from fraud_rules.runtime.grouped_number import grouped
 
@@ -20,7 +21,6 @@ __all__ = [
     "receiver_test_content", "summary_content",
 ]  # fmt: skip
 
-PAGES: Final = "/fraud/control"
 _TITLE_CHARS: Final = 200
 _LISTED: Final = 20
 
