@@ -30,6 +30,7 @@ from fraud_rules.engine.engine import KeyGroupEngine
 from fraud_rules.engine.fanout import EMPTY_BLOB, fan_out
 from fraud_rules.engine.state.head import decode_head
 from fraud_rules.engine.state.store import HeapViews
+from fraud_rules.model.limits import RecordLimits
 from fraud_rules.model.ruleset import RuleTimeline
 from fraud_rules.model.schema import ID_FIELD, TIME_FIELD, TransactionSchema
 from fraud_rules.model.transaction import Column, TransactionBatch
@@ -135,7 +136,7 @@ def _decoded(schema: TransactionSchema) -> Iterator[TransactionBatch]:
         texts = [text for _, _, text in islice(made, _BATCH)]
         zeros = np.zeros(_BATCH, dtype=np.int64)
         append_ms = np.full(_BATCH, load.end_ms, dtype=np.int64)
-        yield decode_transactions(texts, zeros.astype(np.int32), zeros, append_ms, schema, 0).batch
+        yield decode_transactions(texts, zeros.astype(np.int32), zeros, append_ms, schema, RecordLimits(0)).batch
 
 
 ROWS = (

@@ -23,6 +23,7 @@ from fraud_rules.engine.engine import KeyGroupEngine
 from fraud_rules.engine.fanout import EMPTY_BLOB, fan_out
 from fraud_rules.engine.state.store import HeapViews
 from fraud_rules.engine.statelog import MemoryStateLog, StateVersion
+from fraud_rules.model.limits import RecordLimits
 from fraud_rules.model.ruleset import RuleTimeline
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.model.transaction import TransactionBatch
@@ -87,7 +88,9 @@ def _batches(count: int, schema: TransactionSchema) -> Iterator[TransactionBatch
         texts = [text for _, _, text in islice(made, _BATCH)]
         places = np.arange(start, start + len(texts), dtype=np.int64)
         append_ms = np.full(len(texts), now_ms(), dtype=np.int64)
-        yield decode_transactions(texts, np.zeros(len(texts), dtype=np.int32), places, append_ms, schema, 0).batch
+        yield decode_transactions(
+            texts, np.zeros(len(texts), dtype=np.int32), places, append_ms, schema, RecordLimits(0)
+        ).batch
 
 
 def _measure(lab: Lab | None, scale: Scale) -> Mapping[str, float]:

@@ -11,7 +11,6 @@ import binascii
 import hmac
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from enum import StrEnum
 from hashlib import sha256
 from html import escape
@@ -20,6 +19,7 @@ from typing import Final
 import msgspec
 
 from fraud_rules.errors import ConfigError
+from fraud_rules.runtime.clock import utc
 
 __all__ = [
     "CONNECTION_PREFIX", "Message", "Receiver", "ReceiverKind", "mail_html", "signing_keys", "slack_body",
@@ -131,4 +131,4 @@ def _key(secret: str) -> bytes:
 
 
 def _time(at_ms: int) -> str:
-    return datetime.fromtimestamp(at_ms / 1_000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return utc(at_ms).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -11,7 +11,6 @@ import signal
 import sys
 import threading
 from dataclasses import dataclass
-from datetime import UTC, datetime
 
 import typer
 
@@ -29,7 +28,7 @@ from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.reachable import require_broker
 from fraud_rules.model.schema import TransactionSchema
-from fraud_rules.runtime.clock import now_ms
+from fraud_rules.runtime.clock import now_ms, utc
 
 __all__ = ["drift", "outbox", "publish", "verify"]
 
@@ -121,7 +120,7 @@ def _sentence(found: DriftReport) -> str:
 
 
 def _behind(found: DriftReport) -> str:
-    since = datetime.fromtimestamp((found.behind_since_ms or 0) / 1_000, UTC)
+    since = utc(found.behind_since_ms or 0)
     return f"{found.behind} records behind the rule log since {since:%Y-%m-%d %H:%M:%S} UTC"
 
 

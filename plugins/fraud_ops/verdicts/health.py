@@ -6,7 +6,6 @@ As in the Flink Kubernetes Operator, code that observes and assesses never acts,
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC, datetime
 
 from fraud_ops.verdicts.attempt_end import NOT_ALLOWED, assess_end, assess_refusal, describe_attempt, is_cause
 from fraud_ops.verdicts.blind import blindness
@@ -16,6 +15,7 @@ from fraud_ops.verdicts.verdict import Health, Limits, Verdict
 from fraud_rules.deploy.attempt import Attempt, AttemptPhase
 from fraud_rules.deploy.intent import IntentKind, IntentRecord
 from fraud_rules.errors import Fenced
+from fraud_rules.runtime.clock import utc
 
 __all__ = ["assess_detector", "assess_supervision", "other_supervisor"]
 
@@ -42,7 +42,7 @@ that time."""
 
 
 def _with_start_time(verdict: Verdict, observation: DetectorObservation) -> Verdict:
-    start = datetime.fromtimestamp(observation.verdict_since_ms(verdict.health.value) / 1_000, UTC)
+    start = utc(observation.verdict_since_ms(verdict.health.value))
     return replace(verdict, reasons=(*verdict.reasons, f"{verdict.health} since {start:%Y-%m-%d %H:%M:%S} UTC"))
 
 

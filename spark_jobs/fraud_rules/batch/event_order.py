@@ -81,8 +81,7 @@ class OrderedHistory:
             np.arange(n),
             np.full(n, self.now_ms),
             self.schema,
-            self.settings.future_tolerance_ms,
-            self.settings.max_transaction_bytes,
+            self.settings.record_limits,
         )
         self.refused.update(each.reason for each in decoded.rejects)
         known = decoded.batch.columns[TIME_FIELD].values

@@ -6,7 +6,6 @@ import socket
 import sys
 import threading
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,7 +14,7 @@ import typer
 from fraud_rules.cli.configured import load_context
 from fraud_rules.cli.options import KEYS_FILE, IntentKeysFile, Jars, Kafka, Metrics
 from fraud_rules.runtime import clock
-from fraud_rules.runtime.clock import MS_PER_S
+from fraud_rules.runtime.clock import MS_PER_S, utc
 from fraud_rules.runtime.interrupts import interrupts_set
 
 if TYPE_CHECKING:
@@ -167,4 +166,4 @@ def _lines(intents: IntentLog, seen: DeploymentReports, now_ms: int) -> list[str
 
 
 def _clock(at_ms: int) -> str:
-    return datetime.fromtimestamp(at_ms / MS_PER_S, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    return utc(at_ms).strftime("%Y-%m-%d %H:%M:%S UTC")

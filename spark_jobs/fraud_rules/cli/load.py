@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import tempfile
-from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -14,7 +13,7 @@ import typer
 from fraud_rules.cli.configured import CommandContext, load_context
 from fraud_rules.cli.options import Kafka
 from fraud_rules.errors import HistoryTooLate, InputInvalid
-from fraud_rules.runtime.clock import now_ms
+from fraud_rules.runtime.clock import now_ms, utc
 
 if TYPE_CHECKING:
     from fraud_rules.kafka.connection import KafkaConnection
@@ -109,4 +108,4 @@ def _require_in_time(kafka: KafkaConnection, context: CommandContext, first_ms: 
 
 
 def _when(time_ms: int) -> str:
-    return datetime.fromtimestamp(time_ms / 1_000, UTC).strftime("%Y-%m-%d %H:%M UTC")
+    return utc(time_ms).strftime("%Y-%m-%d %H:%M UTC")

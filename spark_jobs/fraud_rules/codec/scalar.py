@@ -9,6 +9,8 @@ import re
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
+from fraud_rules.runtime.clock import utc
+
 INT64_MIN: Final = -(2**63)
 INT64_MAX: Final = 2**63 - 1
 TIMESTAMP_MIN_MS: Final = -62_135_596_800_000
@@ -16,6 +18,13 @@ TIMESTAMP_MIN_MS: Final = -62_135_596_800_000
 TIMESTAMP_MAX_MS: Final = 253_402_300_799_999
 """9999-12-31T23:59:59.999Z: ISO-8601 cannot express later times, and 64 bits have room for this time plus a window."""
 MAX_TIMESTAMP_LENGTH: Final = 64
+
+_PLAUSIBLE_FROM_MS: Final = 946_684_800_000
+_PLAUSIBLE_UNTIL_MS: Final = 4_102_444_800_000
+"""The years 2000 to 2099."""
+
+_OTHER_UNITS: Final = (("seconds", 1_000, 1), ("microseconds", 1, 1_000), ("nanoseconds", 1, 1_000_000))
+"""Each unit with its length in ms, as a fraction."""
 
 _MAX_EXPONENT_DIGITS: Final = 9
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -67,6 +76,23 @@ def parse_decimal(text: str, precision: int, scale: int) -> int | None:
         return None
     value = int(significant + "0" * shift)
     return -value if minus else value
+
+
+def format_timestamp(epoch_ms: int) -> str:
+    """The time in ISO-8601 and UTC, to the second, or to the millisecond if it has a part of a second."""
+    return utc(epoch_ms).isoformat(timespec="milliseconds" if epoch_ms % 1_000 else "seconds").replace("+00:00", "Z")
+
+
+def unit_hint(number: int | None) -> str:
+    """The continuation of a message about a number that is no plausible epoch ms: the unit that would make it one.
+
+    Empty if the number is in none of the other usual units.
+    """
+    for unit, factor, divisor in _OTHER_UNITS:
+        epoch_ms = 0 if number is None else number * factor // divisor
+        if _PLAUSIBLE_FROM_MS <= epoch_ms < _PLAUSIBLE_UNTIL_MS:
+            return f"; in {unit} it is {format_timestamp(epoch_ms)}: send epoch milliseconds"
+    return ""
 
 
 def parse_timestamp(text: str) -> int | None:

@@ -24,7 +24,7 @@ from fraud_rules.configuration.topic_names import (
 )
 from fraud_rules.errors import ConfigError
 from fraud_rules.model.decision import DecisionThresholds
-from fraud_rules.model.limits import RuleLimits
+from fraud_rules.model.limits import RecordLimits, RuleLimits
 from fraud_rules.runtime.yaml_file import read_yaml
 
 __all__ = ["ENV_PREFIX", "DecisionSettings", "DetectorSettings", "HealthSettings", "RuleLimits", "TopicNames"]
@@ -111,6 +111,7 @@ class DetectorSettings:
     key_groups: int = bounded(8, 1, 4_096)
     max_out_of_orderness_ms: int = bounded(300_000, 0, 86_400_000)
     future_tolerance_ms: int = bounded(300_000, 0, 86_400_000)
+    event_time_floor_ms: int = bounded(946_684_800_000, 0, 4_102_444_800_000)
     tick_ms: int = bounded(10_000, 100, 20_000)
     max_offsets_per_trigger: int = bounded(200_000, 1, 100_000_000)
     max_transaction_bytes: int = bounded(1_048_576, 256, 104_857_600)
@@ -125,6 +126,11 @@ class DetectorSettings:
     health: HealthSettings = _HEALTH
     agent: AgentSettings = _AGENT
     topics: TopicNames = _TOPICS
+
+    @property
+    def record_limits(self) -> RecordLimits:
+        """The bounds on a transaction record, in the form that the codec needs."""
+        return RecordLimits(self.future_tolerance_ms, self.event_time_floor_ms, self.max_transaction_bytes)
 
     @classmethod
     def load(cls, path: Path, environ: Mapping[str, str] = os.environ) -> DetectorSettings:

@@ -125,9 +125,12 @@ class TopicReader:
         return int(ends[0]), int(ends[1])
 
     def offset_at(self, append_ms: int, partition: int = 0) -> int | None:
-        """The first offset with this append time (epoch ms) or a later one. None if no record has one."""
+        """The first offset with this append time (epoch ms) or a later one. None if no record has one.
+
+        A time before 1970 is before all records. Kafka has other meanings for negative times, or an error.
+        """
         with mapped_errors(self.kafka):
-            query = [TopicPartition(self.topic, partition, append_ms)]
+            query = [TopicPartition(self.topic, partition, max(0, append_ms))]
             found = self._consumer.offsets_for_times(query, timeout=_TIMEOUT_S)[0]
         if found.error is not None:
             raise BrokerUnavailable(f"{self.topic} at {self.kafka}: {found.error.str()}")

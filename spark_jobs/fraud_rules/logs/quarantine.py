@@ -107,8 +107,7 @@ def _refused(
         [each.offset for each in records],
         [now_ms] * n,
         schema,
-        settings.future_tolerance_ms,
-        settings.max_transaction_bytes,
+        settings.record_limits,
     )
     refused = {records[each.index].position: f"{each.reason}: {each.detail}" for each in decoded.rejects}
     return refused | {each.position: "the quarantine holds only its beginning" for each in records if each.cut}

@@ -112,5 +112,8 @@ def _reasons(operation: RuleOperation | None) -> list[tuple[str, str]]:
 
 def _settings(settings: DetectorSettings) -> RecordedSettings:
     return RecordedSettings(
-        settings.max_out_of_orderness_ms, settings.future_tolerance_ms, settings.max_transaction_bytes
+        settings.max_out_of_orderness_ms,
+        settings.future_tolerance_ms,
+        settings.max_transaction_bytes,
+        settings.event_time_floor_ms,
     )

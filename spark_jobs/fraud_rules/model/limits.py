@@ -1,4 +1,4 @@
-"""Bounds on rules, so that the rejection of a hostile or mistaken rule is cheap."""
+"""Bounds on rules and on transaction records, so that the rejection of a hostile or mistaken one is cheap."""
 
 from __future__ import annotations
 
@@ -31,6 +31,19 @@ class RuleLimits:
     max_list_values: int = 1_000_000
     max_lists: int = 100
     max_list_value_chars: int = 256
+
+
+@dataclass(frozen=True, slots=True)
+class RecordLimits:
+    """Bounds on one transaction record.
+
+    An event time is at most `future_tolerance_ms` after the record's append time, and not before `event_time_floor_ms`.
+    A record above `max_bytes` is rejected without parsing.
+    """
+
+    future_tolerance_ms: int = 300_000
+    event_time_floor_ms: int = 946_684_800_000
+    max_bytes: int = 1_048_576
 
 
 UNBOUNDED: Final = RuleLimits(**{field.name: sys.maxsize for field in fields(RuleLimits)})

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Final
 
@@ -16,6 +15,7 @@ import msgspec
 
 from fraud_rules.deploy.intent import IntentKind, IntentLog
 from fraud_rules.logs.detector_status import BatchProgress, longest_silence_ms
+from fraud_rules.runtime.clock import utc
 
 __all__ = ["AMBER_MS", "RED_MS", "Liveness", "PartitionEnds", "Severity", "liveness", "starts_since"]
 
@@ -120,7 +120,7 @@ def _severity(age_ms: int | None, tick_ms: int, starts: int, *, overdue: bool, e
 
 
 def _clock(time_ms: int, now_ms: int) -> str:
-    shown = datetime.fromtimestamp(time_ms / 1_000, UTC)
+    shown = utc(time_ms)
     return shown.strftime("%H:%M:%S UTC" if now_ms - time_ms < _DAY_MS else "%Y-%m-%d %H:%M:%S UTC")
 
 

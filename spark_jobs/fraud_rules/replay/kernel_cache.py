@@ -71,7 +71,11 @@ def _evaluate(transactions: list[tuple[int, int]]) -> None:
         amount = "2.00" if at == last else "1.00"
         transaction = {"transactionId": number, "eventTime": 1 + at, "account": account, "amount": amount}
         steps.append({"at": max(1 + at, steps[-1]["at"]), "tx": transaction})
-    replay({"steps": [*steps, steps[-1]]}, _schema(), DetectorSettings(max_out_of_orderness_ms=0, key_groups=1))
+    replay(
+        {"steps": [*steps, steps[-1]]},
+        _schema(),
+        DetectorSettings(max_out_of_orderness_ms=0, key_groups=1, event_time_floor_ms=0),
+    )
 
 
 def _change_state() -> None:

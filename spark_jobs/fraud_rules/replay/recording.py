@@ -17,8 +17,8 @@ transactions take offsets too.
 log, "refused": {version: [[field, reason], ...]}}`. A batch at whose start warm-ups joined the state also has
 `"warmUps": [{"version": n, "ends": {"0": end}}]`: the rule record that requested each, and the ends of the transactions
 that its job has read. Ends are exclusive. Transactions that belong to no batch form a
-last batch, which reads the whole rule log. `settings` may have `maxOutOfOrdernessMs`, `futureToleranceMs` and
-`maxTransactionBytes`.
+last batch, which reads the whole rule log. `settings` may have `maxOutOfOrdernessMs`, `futureToleranceMs`,
+`eventTimeFloorMs` and `maxTransactionBytes`.
 """
 
 from __future__ import annotations
@@ -55,6 +55,7 @@ class RecordedSettings(msgspec.Struct, frozen=True, rename="camel", omit_default
     max_out_of_orderness_ms: _UpToOneDayMs | None = None
     future_tolerance_ms: _UpToOneDayMs | None = None
     max_transaction_bytes: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    event_time_floor_ms: _TimeMs | None = None
 
 
 _AS_CONFIGURED = RecordedSettings()

@@ -98,8 +98,7 @@ class Replay:
             [record.offset for record in records],
             [record.append_ms for record in records],
             self._schema,
-            self._settings.future_tolerance_ms,
-            self._settings.max_transaction_bytes,
+            self._settings.record_limits,
         )
         rows = spread(decoded.batch, timeline, self._settings.key_groups)
         outputs = [

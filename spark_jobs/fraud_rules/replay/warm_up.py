@@ -26,8 +26,7 @@ def decode_records(
         [record.offset for record in records],
         [record.append_ms for record in records],
         schema,
-        settings.future_tolerance_ms,
-        settings.max_transaction_bytes,
+        settings.record_limits,
     ).batch
 
 

@@ -6,13 +6,26 @@ Code that compares times takes the clock or the time as an argument, so that a t
 from __future__ import annotations
 
 import time
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
-__all__ = ["MS_PER_S", "now_ms"]
+__all__ = ["MS_PER_S", "now_ms", "utc"]
 
 MS_PER_S: Final = 1_000
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MILLISECOND: Final = timedelta(milliseconds=1)
 
 
 def now_ms() -> int:
     """The time of this host, in epoch milliseconds."""
     return time.time_ns() // 1_000_000
+
+
+def utc(epoch_ms: int) -> datetime:
+    """The time in UTC. A time outside the years 1 to 9999 becomes the first or the last of them, so that a wrong time
+    in a record never breaks a display."""
+    try:
+        return _EPOCH + epoch_ms * _MILLISECOND
+    except OverflowError:
+        return datetime.max.replace(tzinfo=UTC) if epoch_ms > 0 else datetime.min.replace(tzinfo=UTC)

@@ -231,10 +231,13 @@ def test_replay_gives_the_results_of_a_case(case: Case, tmp_path: Path) -> None:
 
 def test_replay_keeps_amounts_exact() -> None:
     steps = [
-        {"at": 0, "rule": {**COUNT_RULE, "limit": 1, "groupingKeyNames": ["paymentAmount"]}},
-        {"at": 1, "tx": "AMOUNT"},
+        {"at": 1_700_000_000_000, "rule": {**COUNT_RULE, "limit": 1, "groupingKeyNames": ["paymentAmount"]}},
+        {"at": 1_700_000_000_001, "tx": "AMOUNT"},
     ]
-    record = '{"transactionId":1,"eventTime":0,"payeeId":1,"beneficiaryId":2,"paymentType":"CSH","paymentAmount":0.10}'
+    record = (
+        '{"transactionId":1,"eventTime":1700000000000,"payeeId":1,"beneficiaryId":2,"paymentType":"CSH",'
+        '"paymentAmount":0.10}'
+    )
     document = json.dumps({"steps": steps}).replace('"AMOUNT"', record)
     ended = fraud("replay", "-", stdin=document)
     assert '"key":{"paymentAmount":0.10}' in ended.out

@@ -22,6 +22,7 @@ from fraud_rules.configuration.project import Project
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.kafka.record_writer import append_records
 from fraud_rules.model.day import Day
+from fraud_rules.model.limits import RecordLimits
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.runtime.clock import now_ms
 from tests.support.control_plane.web.server import RULE
@@ -59,7 +60,9 @@ def archive_of(project: Project, folder: Path, topic: str, values: list[bytes], 
     """An archive with these payments, which has read the first `end` offsets of partition 0."""
     schema, store = TransactionSchema.load(project.config / "schema.yaml"), ArchiveStore(folder)
     count = len(values)
-    batch = decode_transactions(values, [1] * count, list(range(count)), [append_ms] * count, schema, HOUR_MS).batch
+    batch = decode_transactions(
+        values, [1] * count, list(range(count)), [append_ms] * count, schema, RecordLimits(HOUR_MS)
+    ).batch
     entry = write_transactions(store, Day.of(append_ms), batch, schema)
     result = BatchResult((entry,), ((topic, 0, 0),), 0, append_ms)
     store.commit(Manifest().with_batch(SourceQuery("q", 0), {topic: {"0": end, "1": count}}, result))

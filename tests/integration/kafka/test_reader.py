@@ -47,6 +47,13 @@ def test_each_range_is_read_exactly_and_in_order(topics: OwnTopics) -> None:
     ]
 
 
+@pytest.mark.parametrize("append_ms", [0, -1, -2, -62_135_600_400_000])
+def test_a_time_before_1970_is_before_the_first_record(topics: OwnTopics, append_ms: int) -> None:
+    topic = _fill(topics)
+    with TopicReader(topics.kafka, topic) as reader:
+        assert reader.offset_at(append_ms, 1) == 0
+
+
 def test_a_range_may_end_with_records_that_are_never_visible(topics: OwnTopics) -> None:
     """Markers of transactions and aborted records occupy offsets."""
     topic = _fill(topics)

@@ -22,6 +22,7 @@ from fraud_rules.kafka import topics as topic_admin
 from fraud_rules.kafka.broker import Broker
 from fraud_rules.kafka.consume import await_settled
 from fraud_rules.logs.state_topic import HEAD
+from fraud_rules.model.limits import RecordLimits
 from fraud_rules.model.output import ViewRefresh
 from fraud_rules.stream.worker import host_files
 from fraud_rules.stream.worker.prepare_stage import StateChunks
@@ -70,7 +71,7 @@ def history() -> WarmHistory:
         ).encode()
         for number, time in enumerate(times)
     ]
-    rows = decode_transactions(payments, np.zeros(PAST), np.arange(PAST), times, SCHEMA, 300_000).batch
+    rows = decode_transactions(payments, np.zeros(PAST), np.arange(PAST), times, SCHEMA, RecordLimits()).batch
     return WarmHistory.of(VERSION, GROUPING, rows, int(times[0]))
 
 

@@ -134,7 +134,7 @@ class Site:
             [tx.offset for tx in new],
             [tx.append_ms for tx in new],
             self.schema,
-            settings.future_tolerance_ms,
+            settings.record_limits,
         ).batch
         days = rows.columns[TIME_FIELD].values // DAY_MS
         return [

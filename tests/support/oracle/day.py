@@ -55,12 +55,11 @@ def _evaluated(document: Document, schema: TransactionSchema) -> _DayEvaluator:
     settings = document.get("settings", {})
     log = read_rule_log(document, schema)
     court = _DayEvaluator(schema, log, document.get("keyGroups", 1), settings.get("maxOutOfOrdernessMs", 5 * MINUTE_MS))
-    tolerance_ms = settings.get("futureToleranceMs", 5 * MINUTE_MS)
-    accepted = list(_accepted(document, schema, len(log), tolerance_ms))
+    accepted = list(_accepted(document, schema, len(log), settings))
     waiting = deque(sorted(_added(document, len(log)), key=lambda each: (each[0], each[1].version)))
     for position, row in enumerate(sorted(accepted, key=lambda row: (row.event_ms, row.arrival))):
         while waiting and waiting[0][0] <= row.event_ms:
-            past = [(each, parse(each.tx, each.append_ms, schema, tolerance_ms)) for each in records(document)]
+            past = [(each, parse(each.tx, each.append_ms, schema, settings)) for each in records(document)]
             court.add_history(waiting.popleft()[1], past)
         row.arrival = position
         court.accept_everywhere(row)
@@ -78,9 +77,9 @@ def _added(document: Document, pin: int) -> Iterator[tuple[int, WarmUp]]:
             yield newest_ms, warm_up
 
 
-def _accepted(document: Document, schema: TransactionSchema, pin: int, tolerance_ms: int) -> Iterator[Row]:
+def _accepted(document: Document, schema: TransactionSchema, pin: int, settings: Document) -> Iterator[Row]:
     for row in arrivals(document, pin):
-        values = parse(row.tx, row.append_ms, schema, tolerance_ms)
+        values = parse(row.tx, row.append_ms, schema, settings)
         if values is not None:
             row.values = values
             yield row

@@ -55,14 +55,13 @@ def evaluate(document: Document, schema: TransactionSchema) -> dict[str, list[An
     log = read_rule_log(document, schema)
     court = _Evaluator(schema, log, document.get("keyGroups", 1), settings.get("maxOutOfOrdernessMs", 5 * MINUTE_MS))
     quarantine: list[Value] = []
-    tolerance_ms = settings.get("futureToleranceMs", 5 * MINUTE_MS)
     for batch in batches(document, len(log)):
         for warm_up in batch.warm_ups:
             court.add_history(
-                warm_up, [(row, parse(row.tx, row.append_ms, schema, tolerance_ms)) for row in records(document)]
+                warm_up, [(row, parse(row.tx, row.append_ms, schema, settings)) for row in records(document)]
             )
         for row in batch.rows:
-            values = parse(row.tx, row.append_ms, schema, tolerance_ms)
+            values = parse(row.tx, row.append_ms, schema, settings)
             if values is None:
                 quarantine.append(row.tx.get("transactionId"))
             else:

@@ -22,6 +22,8 @@ from tests.support.oracle.arithmetic import Value
 from tests.support.oracle.filters import parse_when
 
 LONG_AGO_MS = -(10**18)
+FLOOR_MS = 946_684_800_000  # 2000-01-01T00:00:00Z
+TOLERANCE_MS = 300_000
 
 Document = Mapping[str, Any]
 Grouping = tuple[str, ...]
@@ -156,9 +158,10 @@ def _cut(document: Document, by_partition: Mapping[int, list[Row]]) -> Iterator[
 
 
 def parse(
-    tx: Mapping[str, Any], append_ms: int, schema: TransactionSchema, tolerance_ms: int
+    tx: Mapping[str, Any], append_ms: int, schema: TransactionSchema, settings: Document
 ) -> dict[str, Value] | None:
-    """Decode the declared fields as exact Python values; None for a record that goes to quarantine."""
+    """Decode the declared fields as exact Python values; None for a record that goes to quarantine. `settings` are
+    those of the recording."""
     values: dict[str, Value] = {}
     for declared in schema.fields:
         raw = next((tx[name] for name in (declared.name, *declared.aliases) if tx.get(name) is not None), None)
@@ -169,7 +172,9 @@ def parse(
         if raw is None and not declared.nullable:
             return None
     event_ms = values["eventTime"]
-    return values if isinstance(event_ms, int) and event_ms <= append_ms + tolerance_ms else None
+    first_ms = settings.get("eventTimeFloorMs", FLOOR_MS)
+    last_ms = append_ms + settings.get("futureToleranceMs", TOLERANCE_MS)
+    return values if isinstance(event_ms, int) and first_ms <= event_ms <= last_ms else None
 
 
 def _value(raw: Any, declared: Field) -> Value:

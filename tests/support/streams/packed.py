@@ -14,6 +14,7 @@ from fraud_rules.engine.engine import KeyGroupEngine
 from fraud_rules.engine.fanout import fan_out
 from fraud_rules.engine.state.store import ViewStore
 from fraud_rules.engine.statelog import MemoryStateLog
+from fraud_rules.model.limits import RecordLimits
 from fraud_rules.model.output import KeyGroupOutput
 from fraud_rules.model.ruleset import RuleTimeline
 from fraud_rules.model.schema import TransactionSchema
@@ -74,7 +75,7 @@ def decoded_batches(batches: int, rows: int, seed: int = 1) -> Iterator[Transact
             ).encode()
             for i in range(rows)
         ]
-        yield decode_transactions(values, np.zeros(rows, np.int32), number, append, SCHEMA, 300_000).batch
+        yield decode_transactions(values, np.zeros(rows, np.int32), number, append, SCHEMA, RecordLimits()).batch
 
 
 def comparable(output: KeyGroupOutput) -> tuple[object, ...]:

@@ -14,6 +14,7 @@ from fraud_rules.batch.archive.manifest import Table
 from fraud_rules.batch.archive.stage import ArchiveStage, decode_written
 from fraud_rules.batch.archive.store import ArchiveStore
 from fraud_rules.model.day import Day
+from fraud_rules.model.limits import RecordLimits
 from tests.support.conformance import load_schema
 from tests.support.records.unreadable_alerts import UNREADABLE
 
@@ -61,7 +62,7 @@ def test_unreadable_records_are_left_out_counted_and_named(table: Table, good: d
     first, second = json.dumps(good).encode(), json.dumps({**good, "memberOfTomorrow": [1]}).encode()
     records = [(b"a", first), *((b"a", value) for value in UNREADABLE), (None, first), (b"b", second)]
     store = ArchiveStore(tmp_path)
-    stage = ArchiveStage(store, load_schema("default"), {"published": table}, 300_000, 1_048_576)
+    stage = ArchiveStage(store, load_schema("default"), {"published": table}, RecordLimits())
 
     written = decode_written(out.column(0)[0].as_py() for out in stage.run([batch_of("published", records)]))
 
@@ -73,7 +74,7 @@ def test_unreadable_records_are_left_out_counted_and_named(table: Table, good: d
 
 
 def test_a_batch_of_nothing_but_unreadable_records_writes_no_file(tmp_path: Path) -> None:
-    stage = ArchiveStage(ArchiveStore(tmp_path), load_schema("default"), {"alerts": Table.ALERTS}, 300_000, 1_048_576)
+    stage = ArchiveStage(ArchiveStore(tmp_path), load_schema("default"), {"alerts": Table.ALERTS}, RecordLimits())
     (out,) = stage.run([batch_of("alerts", [(b"a", value) for value in UNREADABLE])])
     written = decode_written([out.column(0)[0].as_py()])
     assert (written.files, written.unreadable) == ((), len(UNREADABLE))

@@ -102,7 +102,7 @@ def rows_of(records: list[RecordedTransaction]) -> TransactionBatch:
         [each.offset for each in records],
         [each.append_ms for each in records],
         SCHEMA,
-        SETTINGS.future_tolerance_ms,
+        SETTINGS.record_limits,
     ).batch
 
 

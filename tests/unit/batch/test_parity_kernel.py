@@ -61,7 +61,7 @@ def corrected(document: Mapping[str, Any], slice_rows: int, schema: TransactionS
         [tx.offset for tx in recording.transactions],
         [tx.append_ms for tx in recording.transactions],
         schema,
-        settings.future_tolerance_ms,
+        settings.record_limits,
     ).batch
     rows = arranged(rows, cuts.batch_of(rows))
     timeline = PinnedTimeline(log, cuts)

@@ -15,6 +15,7 @@ from fraud_rules.batch.archive.store import ArchiveStore
 from fraud_rules.codec.transactions.codec import decode_transactions
 from fraud_rules.errors import InputInvalid
 from fraud_rules.model.day import Day
+from fraud_rules.model.limits import RecordLimits
 from tests.support.processes.fraud_command import fraud
 from tests.support.rules import SCHEMA
 
@@ -39,7 +40,7 @@ def store(tmp_path: Path) -> ArchiveStore:
             b'{"transactionId":1,"eventTime":%d,"payeeId":1,"beneficiaryId":1,"paymentType":"CSH","paymentAmount":1}'
             % day.start_ms
         )
-        decoded = decode_transactions([record], [0], [0], [day.start_ms], SCHEMA, 300_000)  # type: ignore[arg-type]
+        decoded = decode_transactions([record], [0], [0], [day.start_ms], SCHEMA, RecordLimits())  # type: ignore[arg-type]
         files.append(write_transactions(store, day, decoded.batch, SCHEMA))
     store.commit(msgspec.structs.replace(store.latest(), version=1, files=tuple(files)))
     return store

@@ -10,13 +10,14 @@ import pytest
 
 from fraud_rules.codec.transactions.codec import DecodeResult, decode_transactions
 from fraud_rules.codec.transactions.columns import quick_reader
-from fraud_rules.codec.transactions.record import MAX_DETAIL_LENGTH, MAX_RECORD_BYTES, read_record
+from fraud_rules.codec.transactions.record import MAX_DETAIL_LENGTH, read_record
 from fraud_rules.errors import RecordRejected
+from fraud_rules.model.limits import RecordLimits
 from fraud_rules.model.schema import TransactionSchema
 from tests.support.places import ROOT
 from tests.support.records.corpus import ACCEPTED, APPEND_MS, FUTURE_TOLERANCE_MS, REJECTED, AcceptedCase, RejectedCase
 
-MALFORMED = [case for case in REJECTED if case.reason != "future_event_time"]
+MALFORMED = [case for case in REJECTED if not case.reason.endswith("_event_time")]
 SCHEMA = TransactionSchema.load(ROOT / "config" / "schema.yaml")
 STRING_IDS = TransactionSchema.parse(
     {
@@ -41,7 +42,7 @@ STRING_IDS = TransactionSchema.parse(
 
 def decode(*values: bytes | None, schema: TransactionSchema = SCHEMA, append_ms: int = APPEND_MS) -> DecodeResult:
     n = len(values)
-    return decode_transactions(values, [0] * n, range(n), [append_ms] * n, schema, FUTURE_TOLERANCE_MS)
+    return decode_transactions(values, [0] * n, range(n), [append_ms] * n, schema, RecordLimits(FUTURE_TOLERANCE_MS))
 
 
 def rows(decoded: DecodeResult, schema: TransactionSchema = SCHEMA) -> list[dict[str, int | str]]:
@@ -88,7 +89,7 @@ def test_the_careful_reader_alone_agrees(case: AcceptedCase) -> None:
 
 @pytest.mark.parametrize("case", MALFORMED, ids=lambda case: case.name)
 def test_the_quick_reader_is_never_certain_of_a_bad_record(case: RejectedCase) -> None:
-    reading = quick_reader(SCHEMA).read([case.record], MAX_RECORD_BYTES)
+    reading = quick_reader(SCHEMA).read([case.record], RecordLimits().max_bytes)
     assert (len(reading.positions), reading.doubtful) == (0, [0])
     with pytest.raises(RecordRejected, match=case.reason):
         read_record(case.record, SCHEMA)
@@ -108,29 +109,29 @@ COMMON = (
 
 @pytest.mark.parametrize("record", COMMON)
 def test_common_forms_stay_on_the_quick_path(record: bytes) -> None:
-    assert quick_reader(SCHEMA).read([record, b"{"] * 3, MAX_RECORD_BYTES).positions.tolist() == [0, 2, 4]
+    assert quick_reader(SCHEMA).read([record, b"{"] * 3, RecordLimits().max_bytes).positions.tolist() == [0, 2, 4]
 
 
 def test_a_schema_with_string_ids_nullable_fields_and_two_aliases() -> None:
     decoded = decode(
-        b'{"transactionId":"a-1","eventTime":1}',
-        b'{"transactionId":"a-2","eventTime":1,"fee":0.5,"units":-7,"branch":null,"note":"x"}',
-        b'{"transactionId":"a-3","eventTime":1,"cost":null,"units":"999","branch":5,"note":null}',
-        b'{"transactionId":"a-4","eventTime":1,"costs":1e-4}',
-        b'{"transactionId":"a-5","eventTime":1,"cost":1,"units":0}',
-        b'{"transactionId":"a-6","eventTime":1,"cost":0,"costs":0}',
-        b'{"transactionId":7,"eventTime":1}',
-        b"a-8,1",
-        b"a-9,1,0.0001,,7,",
+        b'{"transactionId":"a-1","eventTime":1700000000000}',
+        b'{"transactionId":"a-2","eventTime":1700000000000,"fee":0.5,"units":-7,"branch":null,"note":"x"}',
+        b'{"transactionId":"a-3","eventTime":1700000000000,"cost":null,"units":"999","branch":5,"note":null}',
+        b'{"transactionId":"a-4","eventTime":1700000000000,"costs":1e-4}',
+        b'{"transactionId":"a-5","eventTime":1700000000000,"cost":1,"units":0}',
+        b'{"transactionId":"a-6","eventTime":1700000000000,"cost":0,"costs":0}',
+        b'{"transactionId":7,"eventTime":1700000000000}',
+        b"a-8,1700000000000",
+        b"a-9,1700000000000,0.0001,,7,",
         schema=STRING_IDS,
     )
     assert rows(decoded, STRING_IDS) == [
-        {"transactionId": "a-1", "eventTime": 1},
-        {"transactionId": "a-2", "eventTime": 1, "fee": "0.5000", "units": "-7", "note": "x"},
-        {"transactionId": "a-3", "eventTime": 1, "units": "999", "branch": 5},
-        {"transactionId": "a-4", "eventTime": 1, "fee": "0.0001"},
-        {"transactionId": "a-8", "eventTime": 1},
-        {"transactionId": "a-9", "eventTime": 1, "fee": "0.0001", "branch": 7},
+        {"transactionId": "a-1", "eventTime": 1_700_000_000_000},
+        {"transactionId": "a-2", "eventTime": 1_700_000_000_000, "fee": "0.5000", "units": "-7", "note": "x"},
+        {"transactionId": "a-3", "eventTime": 1_700_000_000_000, "units": "999", "branch": 5},
+        {"transactionId": "a-4", "eventTime": 1_700_000_000_000, "fee": "0.0001"},
+        {"transactionId": "a-8", "eventTime": 1_700_000_000_000},
+        {"transactionId": "a-9", "eventTime": 1_700_000_000_000, "fee": "0.0001", "branch": 7},
     ]
     assert [(reject.index, reject.reason) for reject in decoded.rejects] == [
         (4, "does_not_fit:fee"),
@@ -147,12 +148,12 @@ def test_no_records_give_an_empty_batch_with_all_columns() -> None:
 def test_places_follow_their_rows() -> None:
     good = COMMON[0]
     decoded = decode_transactions(
-        [good, b"x", None, good, good + b" ", b"1,2,2,3,CSH,1"],
+        [good, b"x", None, good, good + b" ", b"1,1700000000000,2,3,CSH,1"],
         np.arange(6, dtype=np.int32),
         np.arange(100, 106),
         np.arange(APPEND_MS, APPEND_MS + 6),
         SCHEMA,
-        FUTURE_TOLERANCE_MS,
+        RecordLimits(FUTURE_TOLERANCE_MS),
     )
     assert decoded.batch.partition.tolist() == [0, 3, 4, 5]
     assert decoded.batch.partition.dtype == np.int32
@@ -160,9 +161,32 @@ def test_places_follow_their_rows() -> None:
     assert (decoded.batch.append_ms - APPEND_MS).tolist() == [0, 3, 4, 5]
 
 
+@pytest.mark.parametrize(
+    ("time", "unit"),
+    [(b"1700000000", "seconds"), (b"1700000000000000", "microseconds"), (b"1700000000000000000", "nanoseconds")],
+)
+def test_a_time_in_another_unit_is_rejected_with_the_unit(time: bytes, unit: str) -> None:
+    (reject,) = decode(COMMON[0].replace(b"1700000000000", time), append_ms=APPEND_MS).rejects
+    assert f"in {unit} it is 2023-11-14T22:13:20Z" in reject.detail
+
+
+@pytest.mark.parametrize("time", [b"0", b"-1", b'"0001-01-01T00:00:00Z"', b"946684799999", b"-62135596800000"])
+def test_a_time_before_the_floor_is_rejected_with_the_floor_and_no_unit(time: bytes) -> None:
+    (reject,) = decode(COMMON[0].replace(b"1700000000000", time)).rejects
+    assert (reject.reason, "before 2000-01-01T00:00:00Z" in reject.detail) == ("past_event_time", True)
+    assert "send epoch milliseconds" not in reject.detail
+
+
+def test_the_floor_is_an_argument() -> None:
+    record, limits = COMMON[0].replace(b"1700000000000", b"1700000000"), RecordLimits(event_time_floor_ms=1_700_000_000)
+    assert len(decode_transactions([record], [0], [0], [APPEND_MS], SCHEMA, limits).batch) == 1
+
+
 def test_the_size_limit_is_an_argument() -> None:
     good = COMMON[0]
-    decoded = decode_transactions([good, good + b" "], [0, 0], [0, 1], [APPEND_MS] * 2, SCHEMA, 0, len(good))
+    decoded = decode_transactions(
+        [good, good + b" "], [0, 0], [0, 1], [APPEND_MS] * 2, SCHEMA, RecordLimits(0, max_bytes=len(good))
+    )
     assert [(reject.index, reject.reason) for reject in decoded.rejects] == [(1, "too_large")]
 
 

@@ -10,6 +10,7 @@ import random
 from collections.abc import Iterator
 
 from fraud_rules.codec.transactions.codec import decode_transactions
+from fraud_rules.model.limits import RecordLimits
 from fraud_rules.model.schema import TransactionSchema
 from tests.support.places import ROOT
 from tests.support.records.corpus import ACCEPTED, APPEND_MS, FUTURE_TOLERANCE_MS, REJECTED
@@ -147,19 +148,24 @@ def batches(rng: random.Random) -> Iterator[list[bytes | None]]:
         yield [None if rng.random() < 0.01 else rng.choice(makers)(rng) for _ in range(n)]
 
 
+FLOOR_MS = RecordLimits().event_time_floor_ms
+
+
 def test_fuzz() -> None:
     rng = random.Random(SEED)
     accepted = 0
     for values in batches(rng):
         n = len(values)
-        decoded = decode_transactions(values, [0] * n, range(n), [APPEND_MS] * n, SCHEMA, FUTURE_TOLERANCE_MS)
+        decoded = decode_transactions(
+            values, [0] * n, range(n), [APPEND_MS] * n, SCHEMA, RecordLimits(FUTURE_TOLERANCE_MS)
+        )
         offsets = decoded.batch.offset.tolist()
         assert n == len(offsets) + len(decoded.rejects) + decoded.ignored
         assert {reject.reason for reject in decoded.rejects}.isdisjoint({"internal_error"})
         got = {offset: decoded.batch.row(i, SCHEMA) for i, offset in enumerate(offsets)}
         for i, value in enumerate(values):
             expected = None if value is None else reference(value, SCHEMA)
-            if expected is not None and int(expected["eventTime"]) > APPEND_MS + FUTURE_TOLERANCE_MS:
+            if expected is not None and not FLOOR_MS <= int(expected["eventTime"]) <= APPEND_MS + FUTURE_TOLERANCE_MS:
                 expected = None
             assert got.get(i) == expected, (SEED, value)
         accepted += len(offsets)

@@ -13,7 +13,7 @@ from fraud_rules.codec.transactions.codec import decode_transactions
 from fraud_rules.configuration.settings import DetectorSettings, TopicNames
 from fraud_rules.errors import RuleRejected
 from fraud_rules.kafka.declared import load_topics
-from fraud_rules.model.limits import RuleLimits
+from fraud_rules.model.limits import RecordLimits, RuleLimits
 from fraud_rules.model.rule import Control, Rule, RuleDeletion
 from fraud_rules.model.schema import TransactionSchema
 from tests.support.places import ROOT
@@ -64,7 +64,7 @@ def test_every_control_is_accepted(record: bytes, kind: str) -> None:
 
 @pytest.mark.parametrize("tx", TRANSACTIONS)
 def test_every_transaction_is_accepted_exactly(tx: DemoTransaction) -> None:
-    decoded = decode_transactions([tx.record], [0], [0], [tx.values[1]], SCHEMA, 0)
+    decoded = decode_transactions([tx.record], [0], [0], [tx.values[1]], SCHEMA, RecordLimits(0))
     assert decoded.rejects == []
     row = decoded.batch.row(0, SCHEMA)
     names = ("transactionId", "eventTime", "payeeId", "beneficiaryId", "paymentType", "paymentAmount")

@@ -11,6 +11,7 @@ from fraud_demo.start.steps import StartSteps
 from fraud_rules.codec.transactions.codec import decode_transactions
 from fraud_rules.configuration.project import Project
 from fraud_rules.model.day import DAY_MS, Day
+from fraud_rules.model.limits import RecordLimits
 from fraud_rules.model.schema import TIME_FIELD, TransactionSchema
 
 
@@ -47,7 +48,7 @@ def test_a_past_day_has_only_readable_payments_of_that_day(project: Project) -> 
     day = Day.today().plus(-2)
     values = list(past_day(day))
     n = len(values)
-    decoded = decode_transactions(values, [0] * n, range(n), [day.start_ms + 2 * DAY_MS] * n, schema, 60_000, 65_536)
+    decoded = decode_transactions(values, [0] * n, range(n), [day.start_ms + 2 * DAY_MS] * n, schema, RecordLimits())
     assert not decoded.rejects
     assert len(decoded.batch) > 20_000
     assert set((decoded.batch.columns[TIME_FIELD].values // DAY_MS).tolist()) == {day.number}

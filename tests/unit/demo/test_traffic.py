@@ -16,6 +16,7 @@ from fraud_rules.codec.rules.files import read_rule_file
 from fraud_rules.codec.transactions.codec import DecodeResult, decode_transactions
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.errors import ConfigError
+from fraud_rules.model.limits import RecordLimits
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.replay.replay import replay
 from tests.support.places import ROOT
@@ -32,7 +33,7 @@ def traffic(**settings: Any) -> list[TrafficRecord]:
 def decode(records: list[TrafficRecord]) -> DecodeResult:
     n = len(records)
     due = [record.due_ms for record in records]
-    return decode_transactions([record.value for record in records], [0] * n, range(n), due, SCHEMA, 300_000)
+    return decode_transactions([record.value for record in records], [0] * n, range(n), due, SCHEMA, RecordLimits())
 
 
 def test_the_same_seed_gives_the_same_traffic() -> None:

@@ -18,7 +18,7 @@ from fraud_rules.engine.rule_meter import RuleMeter
 from fraud_rules.engine.state.store import HeapViews
 from fraud_rules.engine.statelog import MemoryStateLog
 from fraud_rules.engine.window.instructions import HAS_CYCLES
-from fraud_rules.model.limits import RuleLimits
+from fraud_rules.model.limits import RecordLimits, RuleLimits
 from fraud_rules.model.output import KeyGroupOutput, RuleCost
 from fraud_rules.model.ruleset import LogEntry, RuleTimeline
 from fraud_rules.stream.rule_costs import INTERVAL_MS, RuleCosts
@@ -67,7 +67,7 @@ def outputs(meter: RuleMeter | None) -> list[KeyGroupOutput]:
             b'"paymentAmount":12.50}' % (first + i, at_ms[i], i % 10, i % 3)
             for i in range(ROWS)
         ]
-        decoded = decode_transactions(values, np.zeros(ROWS), first + np.arange(ROWS), at_ms, SCHEMA, 300_000)
+        decoded = decode_transactions(values, np.zeros(ROWS), first + np.arange(ROWS), at_ms, SCHEMA, RecordLimits())
         engine = KeyGroupEngine(0, SCHEMA, DetectorSettings(key_groups=1), log, views, meter=meter)
         found.append(engine.process([fan_out(decoded.batch, rules, 1)[0]], rules, batch, START_MS))
     return [KeyGroupOutput.decode(each.encode()) for each in found]

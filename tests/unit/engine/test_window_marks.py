@@ -16,7 +16,7 @@ from fraud_rules.engine.engine import KeyGroupEngine
 from fraud_rules.engine.fanout import fan_out
 from fraud_rules.engine.state.store import HeapViews
 from fraud_rules.engine.statelog import MemoryStateLog
-from fraud_rules.model.limits import RuleLimits
+from fraud_rules.model.limits import RecordLimits, RuleLimits
 from fraud_rules.model.output import KeyGroupOutput
 from fraud_rules.model.ruleset import RuleTimeline
 from fraud_rules.model.schema import TransactionSchema
@@ -57,7 +57,7 @@ def packed(payees: np.ndarray, at_ms: np.ndarray, first: int, rules: RuleTimelin
         for i in range(len(payees))
     ]
     offsets = first + np.arange(len(payees))
-    decoded = decode_transactions(values, np.zeros(len(payees)), offsets, at_ms, SCHEMA, 300_000)
+    decoded = decode_transactions(values, np.zeros(len(payees)), offsets, at_ms, SCHEMA, RecordLimits())
     return fan_out(decoded.batch, rules, 1)[0]
 
 

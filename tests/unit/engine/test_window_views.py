@@ -22,7 +22,7 @@ from fraud_rules.engine.state.head import Head, decode_head
 from fraud_rules.engine.state.store import HeapViews, MappedViews
 from fraud_rules.engine.statelog import MemoryStateLog, StateVersion
 from fraud_rules.errors import Stalled, StorageFull
-from fraud_rules.model.limits import RuleLimits
+from fraud_rules.model.limits import RecordLimits, RuleLimits
 from fraud_rules.model.ruleset import RuleTimeline
 from fraud_rules.model.schema import Field, FieldType, TransactionSchema
 from fraud_rules.runtime.lock_wait import LockPatience
@@ -191,7 +191,7 @@ def app_payments(batch: int, rules: RuleTimeline, schema: TransactionSchema) -> 
         b'"channel":"app"}' % (10**9 + batch * 5 + i, at_ms[i])
         for i in range(5)
     ]
-    decoded = decode_transactions(values, np.zeros(5), 10**6 + batch * 5 + np.arange(5), at_ms, schema, 300_000)
+    decoded = decode_transactions(values, np.zeros(5), 10**6 + batch * 5 + np.arange(5), at_ms, schema, RecordLimits())
     return fan_out(decoded.batch, rules, 1)[0]
 
 

@@ -61,8 +61,7 @@ def decoded(records: Sequence[RecordedTransaction], settings: DetectorSettings) 
         [record.offset for record in records],
         [record.append_ms for record in records],
         STREAM_SCHEMA,
-        settings.future_tolerance_ms,
-        settings.max_transaction_bytes,
+        settings.record_limits,
     ).batch
 
 

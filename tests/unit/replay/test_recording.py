@@ -88,7 +88,7 @@ def test_anything_else_is_refused_in_one_line(content: bytes, says: str) -> None
 def test_a_document_and_its_file_are_the_same_recording() -> None:
     document = {
         "keyGroups": 3,
-        "settings": {"maxOutOfOrdernessMs": 5},
+        "settings": {"maxOutOfOrdernessMs": 5, "eventTimeFloorMs": 0},
         "steps": [{"at": 1, "rule": {"limit": Decimal("0.10")}}, {"at": 2, "tx": "1,2"}, {"at": 3, "tx": {"a": 1}}],
         "batches": [
             {"offsets": {"transactions": {"0": 2}}, "pin": 1, "refused": {"0": [["windowMinutes", "too much state"]]}}
@@ -98,7 +98,7 @@ def test_a_document_and_its_file_are_the_same_recording() -> None:
     assert recording.rules == [RecordedRule(0, 1, b'{"limit":0.10}')]
     assert [tx.value for tx in recording.transactions] == [b"1,2", b'{"a":1}']
     assert recording.batches == [RecordedBatch({0: 2}, 1, {0: [("windowMinutes", "too much state")]})]
-    assert recording.settings == RecordedSettings(max_out_of_orderness_ms=5)
+    assert recording.settings == RecordedSettings(max_out_of_orderness_ms=5, event_time_floor_ms=0)
     assert Recording.read(b"".join(recording.lines())) == recording
 
 

@@ -21,6 +21,7 @@ from fraud_rules.engine.engine import KeyGroupEngine
 from fraud_rules.engine.fanout import EMPTY_BLOB, fan_out
 from fraud_rules.engine.state.store import HeapViews
 from fraud_rules.engine.statelog import MemoryStateLog
+from fraud_rules.model.limits import RecordLimits
 from fraud_rules.model.ruleset import RuleTimeline
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.stream.work import BatchWatch, TasksProgress, WorkReport, default_report, work_file, work_lines
@@ -196,7 +197,7 @@ def test_an_engine_reports_while_it_evaluates_and_while_it_restores() -> None:
         for i in range(n)
     ]  # fmt: skip
     zeros, places = np.zeros(n, dtype=np.int32), np.arange(n, dtype=np.int64)
-    decoded = decode_transactions(values, zeros, places, places + 1_000, schema, 300_000, 1_000_000)
+    decoded = decode_transactions(values, zeros, places, places + 1_000, schema, RecordLimits())
     blobs, log = fan_out(decoded.batch, timeline, 1), MemoryStateLog()
     first, second = Counted(), Counted()
     for batch_id, (blob, counted) in enumerate([(blobs[0], first), (EMPTY_BLOB, second)]):

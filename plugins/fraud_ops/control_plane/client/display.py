@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ from rich.text import Text
 
 from fraud_rules.cli.display.output import console, print_json, printable
 from fraud_rules.errors import InputInvalid
+from fraud_rules.runtime.clock import utc
 from fraud_rules.runtime.file_faults import fault_of_file
 
 __all__ = ["print_change", "print_table", "read_file", "said_time", "write_file"]
@@ -45,7 +45,7 @@ def said_time(time_ms: int | None) -> str:
     """A time of the API in UTC, or an empty text."""
     if time_ms is None:
         return ""
-    return datetime.fromtimestamp(time_ms / 1_000, UTC).isoformat(sep=" ", timespec="seconds").replace("+00:00", "Z")
+    return utc(time_ms).isoformat(sep=" ", timespec="seconds").replace("+00:00", "Z")
 
 
 def read_file(path: Path) -> str:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import date, datetime, time, timedelta
 from zoneinfo import ZoneInfo
+
+from fraud_rules.runtime.clock import utc
 
 __all__ = ["QuietHours", "next_local_time_ms"]
 
@@ -41,7 +43,7 @@ def next_local_time_ms(clock: time, zone: ZoneInfo, after_ms: int) -> int:
 
 
 def _local(at_ms: int, zone: ZoneInfo) -> datetime:
-    return datetime.fromtimestamp(at_ms / 1_000, UTC).astimezone(zone)
+    return utc(at_ms).astimezone(zone)
 
 
 def _at_ms(day: date, clock: time, zone: ZoneInfo) -> int:

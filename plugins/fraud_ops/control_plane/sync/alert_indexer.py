@@ -154,7 +154,7 @@ class AlertIndexer:
             return known.offset
         if known is not None and known.topic_id == topic_id and known.offset < first:
             return first
-        found = reader.offset_at(max(0, self._clock_ms() - self._kept_ms))
+        found = reader.offset_at(self._clock_ms() - self._kept_ms)
         start = end if found is None else max(first, found)
         with self._database.writing() as session:
             session.merge(PositionRow(name=_position_name(topic), offset=start, topic_id=topic_id))

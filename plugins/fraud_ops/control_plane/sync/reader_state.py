@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Final
 
 from fraud_rules.kafka.unread import Unread
+from fraud_rules.runtime.clock import utc
 
 __all__ = ["STUCK_MS", "ReaderPosition", "ReaderProgress", "ReaderState"]
 
@@ -76,4 +76,4 @@ class ReaderProgress:
 
 
 def _time(at_ms: int) -> str:
-    return datetime.fromtimestamp(at_ms / 1_000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    return utc(at_ms).strftime("%Y-%m-%d %H:%M:%S UTC")

@@ -99,8 +99,7 @@ class _FileImport:
             np.arange(first, first + n),
             np.full(n, self.now_ms),
             self.schema,
-            self.settings.future_tolerance_ms,
-            self.settings.max_transaction_bytes,
+            self.settings.record_limits,
         )
         days = decoded.batch.columns[TIME_FIELD].values // DAY_MS
         for day in np.unique(days).tolist():

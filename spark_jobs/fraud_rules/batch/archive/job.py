@@ -127,9 +127,7 @@ def tables_of(topics: TopicNames) -> dict[str, Table]:
 
 def _run(job: ArchiveJob, spark: SparkSession, starts: Mapping[str, Mapping[str, int]], checkpoint: Path) -> None:
     topics = tables_of(job.settings.topics)
-    stage = ArchiveStage(
-        job.store, job.schema, topics, job.settings.future_tolerance_ms, job.settings.max_transaction_bytes
-    )
+    stage = ArchiveStage(job.store, job.schema, topics, job.settings.record_limits)
     options = {
         **job.kafka.spark(),
         "subscribe": ",".join(topics),

@@ -21,6 +21,7 @@ from fraud_rules.batch.reevaluation.published import event_time_of
 from fraud_rules.codec.transactions.codec import decode_transactions
 from fraud_rules.kafka.decoding import UNDECODABLE, decode_reason
 from fraud_rules.model.day import DAY_MS, Day
+from fraud_rules.model.limits import RecordLimits
 from fraud_rules.model.schema import TIME_FIELD, TransactionSchema
 from fraud_rules.model.transaction import TransactionBatch
 
@@ -75,8 +76,7 @@ class ArchiveStage:
     store: ArchiveStore
     schema: TransactionSchema
     tables: dict[str, Table]
-    future_tolerance_ms: int
-    max_transaction_bytes: int
+    limits: RecordLimits
 
     def run(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """In: topic, partition, offset, timestamp (us), key, value, headers. Out: a row with a packed `BatchResult`."""
@@ -106,9 +106,7 @@ class ArchiveStage:
         table = self.tables[topic]
         if table is Table.TRANSACTIONS:
             values = rows.column(5).to_pylist()
-            decoded = decode_transactions(
-                values, partition, offset, append_ms, self.schema, self.future_tolerance_ms, self.max_transaction_bytes
-            )
+            decoded = decode_transactions(values, partition, offset, append_ms, self.schema, self.limits)
             content.transactions.append(decoded.batch)
             content.refused += len(decoded.rejects)
             first = int(append_ms.min())

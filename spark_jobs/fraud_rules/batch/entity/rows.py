@@ -163,8 +163,7 @@ class EntityReader:
             [record.offset for _, record in records],
             [record.append_ms for _, record in records],
             self._schema,
-            self._settings.future_tolerance_ms,
-            self._settings.max_transaction_bytes,
+            self._settings.record_limits,
         ).batch
         column = batch.columns[query.field]
         if column.dictionary is None:

@@ -88,8 +88,7 @@ class PastReader:
             [message.offset() or 0 for message in messages],
             [message.timestamp()[1] for message in messages],
             self.schema,
-            self.settings.future_tolerance_ms,
-            self.settings.max_transaction_bytes,
+            self.settings.record_limits,
         ).batch
 
     def _keyed(self, rows: TransactionBatch) -> Iterator[pa.RecordBatch]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final, TypeAlias
 
@@ -19,6 +18,7 @@ from fraud_rules.batch.whatif.labels import FRAUD, NOT_FRAUD, UNLABELLED
 from fraud_rules.errors import InputInvalid
 from fraud_rules.model.rule import Rule
 from fraud_rules.model.schema import ID_FIELD, TIME_FIELD
+from fraud_rules.runtime.clock import utc
 from fraud_rules.runtime.safe_text import without_formula
 
 __all__ = ["check_fires_file", "write_fires"]
@@ -67,7 +67,7 @@ def _csv(rows: Sequence[Row], names: Sequence[str]) -> bytes:
 
 def _cell(name: str, value: object) -> object:
     if name == TIME_FIELD and isinstance(value, int):
-        return datetime.fromtimestamp(value / 1_000, UTC).isoformat(timespec="milliseconds")
+        return utc(value).isoformat(timespec="milliseconds")
     return value if name == _VALUE else without_formula(value)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from fraud_rules.runtime.clock import utc
 
 __all__ = ["FOLDER", "LABELS_FILE", "report_name"]
 
@@ -14,5 +14,5 @@ LABELS_FILE = "labels.jsonl"
 
 def report_name(evaluated_ms: int, rule_id: object) -> str:
     """The name of the report's folder within FOLDER of the archive."""
-    stamp = datetime.fromtimestamp(evaluated_ms / 1_000, UTC).strftime("%Y%m%dT%H%M%S.%f")[:-3]
+    stamp = utc(evaluated_ms).strftime("%Y%m%dT%H%M%S.%f")[:-3]
     return f"{stamp}-rule-{rule_id}"

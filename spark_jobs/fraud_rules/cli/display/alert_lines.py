@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
 from rich.text import Text
 
+from fraud_rules.runtime.clock import utc
 from fraud_rules.runtime.grouped_number import grouped
 
 _SEVERITIES = {"critical": "bold red", "high": "red", "medium": "yellow", "low": "cyan"}
@@ -121,4 +121,4 @@ def _aggregate_name(rule: Mapping[str, Any]) -> str:
 
 
 def _clock(time_ms: int) -> str:
-    return datetime.fromtimestamp(time_ms / 1_000, UTC).strftime("%H:%M:%SZ")
+    return utc(time_ms).strftime("%H:%M:%SZ")

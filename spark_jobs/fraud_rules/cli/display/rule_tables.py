@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from rich import box
@@ -15,6 +14,7 @@ from fraud_rules.cli.display.output import console, print_json, printable
 from fraud_rules.codec.rules.apply import PlannedRecord, ValidatedRecord
 from fraud_rules.codec.rules.sentence import rule_sentence
 from fraud_rules.model.rule import Control, Rule, RuleChange, RuleDeletion
+from fraud_rules.runtime.clock import utc
 
 if TYPE_CHECKING:
     from fraud_rules.logs.rule_status import RuleLogStatus, RuleOperation
@@ -163,4 +163,4 @@ def _cell(text: str) -> Text:
 
 
 def _clock(time_ms: int) -> str:
-    return datetime.fromtimestamp(time_ms / 1_000, UTC).strftime("%Y-%m-%d %H:%M:%S")
+    return utc(time_ms).strftime("%Y-%m-%d %H:%M:%S")

@@ -20,9 +20,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from fraud_rules.codec.scalar import format_timestamp, unit_hint
 from fraud_rules.codec.transactions.columns import column_of, quick_reader
-from fraud_rules.codec.transactions.record import MAX_RECORD_BYTES, Value, printable, read_record
+from fraud_rules.codec.transactions.record import Value, printable, read_record
 from fraud_rules.errors import RecordRejected
+from fraud_rules.model.limits import RecordLimits
 from fraud_rules.model.schema import TIME_FIELD, TransactionSchema
 from fraud_rules.model.transaction import Column, TransactionBatch
 
@@ -54,17 +56,17 @@ def decode_transactions(
     offset: ArrayLike,
     append_ms: ArrayLike,
     schema: TransactionSchema,
-    future_tolerance_ms: int,
-    max_record_bytes: int = MAX_RECORD_BYTES,
+    limits: RecordLimits,
 ) -> DecodeResult:
     """Read the values of n Kafka records; `partition`, `offset` and `append_ms` hold n integers each.
 
-    A tombstone (None) describes no transaction and is ignored. A record whose eventTime is more than
-    `future_tolerance_ms` ahead of its append time is rejected. No content of a record raises an error.
+    A tombstone (None) describes no transaction and is ignored. A record outside the limits is rejected: its
+    eventTime must be neither before the floor nor too far ahead of its append time. No content of a record raises an
+    error.
     """
     source = _Source(np.asarray(append_ms, np.int64), np.asarray(partition, np.int32), np.asarray(offset, np.int64))
-    reading = quick_reader(schema).read(values, max_record_bytes)
-    careful = _read_carefully(values, reading.doubtful, schema, max_record_bytes)
+    reading = quick_reader(schema).read(values, limits.max_bytes)
+    careful = _read_carefully(values, reading.doubtful, schema, limits.max_bytes)
     at, batch = reading.positions, source.batch(reading.positions, reading.columns)
     if careful.at:
         others = np.array(careful.at, np.int64)
@@ -74,10 +76,11 @@ def decode_transactions(
             at[order],
             TransactionBatch.concat([batch, source.batch(others, careful.columns(schema))]).take(order),
         )
-    is_early = batch.columns[TIME_FIELD].values > batch.append_ms + future_tolerance_ms
-    if is_early.any():
-        careful.rejects.extend(_early(at, batch, np.flatnonzero(is_early)))
-        batch = batch.take(~is_early)
+    times = batch.columns[TIME_FIELD].values
+    is_outside = (times < limits.event_time_floor_ms) | (times > batch.append_ms + limits.future_tolerance_ms)
+    if is_outside.any():
+        careful.rejects.extend(_outside(at, batch, np.flatnonzero(is_outside), limits.event_time_floor_ms))
+        batch = batch.take(~is_outside)
     return DecodeResult(batch, sorted(careful.rejects, key=lambda reject: reject.index), careful.ignored)
 
 
@@ -129,8 +132,15 @@ def _read_carefully(
     return careful
 
 
-def _early(at: NDArray[np.int64], batch: TransactionBatch, rows: NDArray[np.int64]) -> Iterator[RejectedRecord]:
+def _outside(
+    at: NDArray[np.int64], batch: TransactionBatch, rows: NDArray[np.int64], floor_ms: int
+) -> Iterator[RejectedRecord]:
+    """The rejects of rows whose event time is before the floor or too far ahead of their append time."""
     times = batch.columns[TIME_FIELD].values
     for row in rows.tolist():
-        ahead_ms = int(times[row]) - int(batch.append_ms[row])
-        yield RejectedRecord(int(at[row]), "future_event_time", f"{TIME_FIELD} is {ahead_ms} ms ahead of its arrival")
+        time_ms, ahead_ms = int(times[row]), int(times[row]) - int(batch.append_ms[row])
+        reason, detail = "future_event_time", f"{TIME_FIELD} is {ahead_ms} ms ahead of its arrival"
+        if time_ms < floor_ms:
+            floor = format_timestamp(floor_ms)
+            reason, detail = "past_event_time", f"{TIME_FIELD} is {format_timestamp(time_ms)}, before {floor}"
+        yield RejectedRecord(int(at[row]), reason, detail + unit_hint(time_ms))

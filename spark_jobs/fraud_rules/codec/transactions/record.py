@@ -15,7 +15,7 @@ otherwise a CSV line: the fields in schema order, with an empty cell for null. A
 The reasons are stable, so that programs can count them: `empty`, `too_large`, `invalid_utf8`, `too_deep`,
 `malformed_json`, `not_an_object`, `bad_csv`, `duplicate_field`, and, followed by `:<field>`, `missing_field`,
 `wrong_type`, `out_of_range`, `does_not_fit`, `bad_timestamp`, `bad_text`. The module
-`codec.transactions.codec` adds `future_event_time` and `internal_error`.
+`codec.transactions.codec` adds `future_event_time`, `past_event_time` and `internal_error`.
 """
 
 from __future__ import annotations
@@ -37,12 +37,13 @@ from fraud_rules.codec.scalar import (
     parse_decimal,
     parse_integer,
     parse_timestamp,
+    unit_hint,
 )
 from fraud_rules.codec.transactions.csv_line import BLANKS, split_line
 from fraud_rules.errors import RecordRejected
+from fraud_rules.model.limits import RecordLimits
 from fraud_rules.model.schema import Field, FieldType, TransactionSchema
 
-MAX_RECORD_BYTES: Final = 65_536
 MAX_DEPTH: Final = 32
 MAX_TEXT_LENGTH: Final = 256
 MAX_DETAIL_LENGTH: Final = 200
@@ -56,7 +57,9 @@ _STRING = re.compile(rb'"(?:[^"\\]|\\.)*"?', re.DOTALL)
 _BRACKET = re.compile(rb"[\[\]{}]")
 
 
-def read_record(value: bytes, schema: TransactionSchema, max_bytes: int = MAX_RECORD_BYTES) -> tuple[Value, ...]:
+def read_record(
+    value: bytes, schema: TransactionSchema, max_bytes: int = RecordLimits().max_bytes
+) -> tuple[Value, ...]:
     """Read the values of one record in schema order: int (decimals unscaled, timestamps in ms), str, or None for null.
 
     Raises RecordRejected, and no other error, for bytes that are not a valid record.
@@ -155,7 +158,8 @@ def _from_number(field: Field, text: str) -> Value:
     low, high = (INT64_MIN, INT64_MAX) if field.type is FieldType.LONG else (TIMESTAMP_MIN_MS, TIMESTAMP_MAX_MS)
     value = parse_integer(text, low, high)
     if value is None:
-        _reject("out_of_range", field, f"{text} is not within {low} to {high}")
+        hint = unit_hint(parse_integer(text, INT64_MIN, INT64_MAX)) if field.type is FieldType.TIMESTAMP else ""
+        _reject("out_of_range", field, f"{text} is not within {low} to {high}{hint}")
     return value
 
 

@@ -27,6 +27,9 @@ _SCHEMA: Final = TransactionSchema(
 )
 
 
+_START_MS: Final = 1_700_000_000_000
+
+
 def _rule(rule_id: int, **members: Any) -> dict[str, Any]:
     common = {
         "ruleId": rule_id,
@@ -39,9 +42,10 @@ def _rule(rule_id: int, **members: Any) -> dict[str, Any]:
     return {"at": rule_id, "rule": {**common, **members}}
 
 
-def _tx(identity: int, at: int, account: str, amount: str) -> dict[str, Any]:
-    members = {"transactionId": identity, "eventTime": at, "account": account, "amount": amount}
-    return {"at": at, "tx": members}
+def _tx(identity: int, after_ms: int, account: str, amount: str) -> dict[str, Any]:
+    at_ms = _START_MS + after_ms
+    members = {"transactionId": identity, "eventTime": at_ms, "account": account, "amount": amount}
+    return {"at": at_ms, "tx": members}
 
 
 _STREAM: Final = {

@@ -101,15 +101,13 @@ class FanOutStage:
 
     def decode(self, records: RawTransactions) -> DecodeResult:
         """Decode the records."""
-        settings = self.context.settings
         return decode_transactions(
             records.values,
             records.partition,
             records.offset,
             records.append_ms,
             self.context.schema,
-            settings.future_tolerance_ms,
-            settings.max_transaction_bytes,
+            self.context.settings.record_limits,
         )
 
     def _keyed(self, rows: Rows) -> pa.RecordBatch:

@@ -21,6 +21,7 @@ from fraud_rules.engine.state.chunks import MAX_CHUNK_BYTES, ChunkInfo, decode_p
 from fraud_rules.engine.state.head import GroupingStateHead, Head, decode_head
 from fraud_rules.engine.state.store import HeapViews
 from fraud_rules.engine.statelog import MemoryStateLog, StateVersion, is_content_of
+from fraud_rules.model.limits import RecordLimits
 from fraud_rules.model.ruleset import RuleTimeline
 from fraud_rules.model.transaction import TransactionBatch
 from tests.support.streams.packed import SCHEMA, SETTINGS, START_MS, blobs, comparable, run, timeline
@@ -53,7 +54,7 @@ def rows_of(rules: RuleTimeline, first: int, at_ms: Sequence[int] | np.ndarray, 
         for i, time_ms in enumerate(at_ms)
     ]
     offsets, at = first + np.arange(len(values)), np.asarray(at_ms, dtype=np.int64)
-    decoded = decode_transactions(values, np.zeros(len(values)), offsets, at, SCHEMA, 300_000)
+    decoded = decode_transactions(values, np.zeros(len(values)), offsets, at, SCHEMA, RecordLimits())
     return fan_out(decoded.batch, rules, 1)[0]
 
 

@@ -6,7 +6,6 @@ import csv
 import io
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from decimal import Decimal, InvalidOperation
 from enum import StrEnum
 from typing import Any, Final
@@ -19,6 +18,7 @@ from fraud_ops.control_plane.domain.read_models import Mark
 from fraud_ops.control_plane.service.alerts.index import IndexedAlert, amount_field
 from fraud_rules.kafka.decoding import UNDECODABLE
 from fraud_rules.model.schema import ID_FIELD, TransactionSchema
+from fraud_rules.runtime.clock import utc
 from fraud_rules.runtime.safe_text import without_formula
 
 __all__ = ["AlertFile", "ExportFormat", "new_alert_file"]
@@ -215,6 +215,6 @@ def _text(value: object) -> str | None:
 
 def _iso(at_ms: int) -> str | None:
     try:
-        return datetime.fromtimestamp(at_ms / 1_000, UTC).isoformat(timespec="milliseconds")
+        return utc(at_ms).isoformat(timespec="milliseconds")
     except (ValueError, OverflowError, OSError):
         return None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any, Final
 from urllib.parse import urlencode
 
@@ -14,6 +13,7 @@ from fraud_ops.control_plane.domain.canonical import decoded, encoded
 from fraud_ops.control_plane.feed.events import FeedAlert
 from fraud_ops.control_plane.paths import PAGES
 from fraud_rules.kafka.decoding import UNDECODABLE
+from fraud_rules.runtime.clock import utc
 from fraud_rules.runtime.grouped_number import grouped
 
 __all__ = [
@@ -164,6 +164,6 @@ def _member(line: bytes, name: str) -> str:
 
 def _time(at_ms: int) -> str:
     try:
-        return datetime.fromtimestamp(at_ms / 1_000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+        return utc(at_ms).strftime("%Y-%m-%d %H:%M:%S UTC")
     except (OverflowError, ValueError, OSError):
         return f"{at_ms} ms"

@@ -119,7 +119,7 @@ class _Search:
         self._schema = schema
         self._settings = settings
         # The event time of a transaction may be ahead of its arrival, within the tolerance.
-        self.since_ms = max(0, asked.window_start - settings.future_tolerance_ms)
+        self.since_ms = asked.window_start - settings.future_tolerance_ms
         self.left = _MOST_READ
         self.retained = True
         self._missing: str | None = None
@@ -144,8 +144,7 @@ class _Search:
             [each.offset for each in chosen],
             [each.append_ms for each in chosen],
             self._schema,
-            self._settings.future_tolerance_ms,
-            self._settings.max_transaction_bytes,
+            self._settings.record_limits,
         ).batch
         for place, row in self._rows(batch):
             identity = row[ID_FIELD]

@@ -28,7 +28,7 @@ from fraud_ops.control_plane.web.routing import least, router
 from fraud_ops.control_plane.web.schemas import admin as schemas
 from fraud_ops.control_plane.web.schemas.base import MAX_ID
 from fraud_rules.codec.rules.lists import LIST_NAME
-from fraud_rules.runtime.clock import now_ms
+from fraud_rules.runtime.clock import now_ms, utc
 from fraud_rules.runtime.safe_text import without_formula
 
 __all__ = ["routes"]
@@ -116,7 +116,7 @@ async def _pieces(plane: ControlPlane, wanted: AuditFilter, lanes: Lanes, user: 
 
 
 def _cells(row: AuditRow) -> Sequence[object]:
-    time = datetime.fromtimestamp(row.at_ms / 1_000, UTC).isoformat(timespec="milliseconds")
+    time = utc(row.at_ms).isoformat(timespec="milliseconds")
     before, after = ("" if each is None else encoded(each) for each in (row.before, row.after))
     return row.seq, time, row.who, row.action, row.subject, before, after, row.hash
 
