@@ -24,18 +24,21 @@ _NAMED = {
 }
 """Errors of the detector with a verdict of their own. All others lead to DEAD."""
 
+_BY_FULL_DISK = frozenset({Health.DEAD, Health.CHECKPOINT_DAMAGED})
+"""The verdicts about an end that a full disk may have caused. It does not change others, such as a requested stop."""
+
 NOT_ALLOWED = frozenset({ReleaseNotAllowed.__name__, IntentForged.__name__})
 """Refusals that can point to an attack, so they raise an alarm while the previous detector works."""
 
 
 def assess_end(status: AttemptStatus) -> Verdict:
     """The verdict about an attempt that has ended."""
-    text = describe_attempt(status)
-    if "No space left" in (status.message or ""):
+    text, named = describe_attempt(status), _NAMED.get(status.error_name or "", Health.DEAD)
+    if "No space left" in (status.message or "") and named in _BY_FULL_DISK:
         return Verdict(Health.DISK_FULL, (text,), status.error_name)
     if status.phase is AttemptPhase.REFUSED:
         return assess_refusal(status)
-    return Verdict(_NAMED.get(status.error_name or "", Health.DEAD), (text,), status.error_name)
+    return Verdict(named, (text,), status.error_name)
 
 
 def is_cause(refusal: AttemptStatus, observation: DetectorObservation, found: Verdict) -> bool:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import msgspec
 import pytest
 
+from fraud_ops.verdicts.attempt_end import assess_end
+from fraud_ops.verdicts.verdict import Health
 from fraud_rules.deploy.agent.agent import Agent, AgentLimits
 from fraud_rules.deploy.agent.home import AttemptEnd, AttemptFolder, AttemptOrder
 from fraud_rules.deploy.agent.watch import AgentIdentity
@@ -93,12 +97,15 @@ class FakeLauncher:
     checks: int = 0
     check_given: FakeCheck = field(default_factory=FakeCheck)
     left: FakeAttempt | None = None
+    disk: OSError | None = None
     started: list[FakeAttempt] = field(default_factory=list)
 
     def validate(self, record: IntentRecord) -> None:
         pass
 
     def check(self, record: IntentRecord) -> FakeCheck:
+        if self.disk is not None:
+            raise self.disk
         self.checks += 1
         self.check_given = FakeCheck(*self.check_with)
         return self.check_given
@@ -203,6 +210,18 @@ def test_an_invalid_release_is_refused_and_the_old_one_runs_on(
     assert running.launcher.started[0].asked == 0
     assert running.statuses["a"].phase is AttemptPhase.RUNNING
     assert running.beats[-1].executed_epoch == 1
+
+
+def test_a_start_on_a_full_disk_is_refused_by_name(site: Site) -> None:
+    full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    site.launcher.disk = full
+    site.decide(run(-1, "a"))
+    site.until_phase("a", AttemptPhase.REFUSED)
+    assert site.statuses["a"].error_name == "StorageFull"
+    assert assess_end(site.statuses["a"]).health is Health.DISK_FULL
+    site.launcher.disk = None
+    site.decide(run(0, "b"))
+    site.until_phase("b", AttemptPhase.STARTING)
 
 
 def test_a_check_without_progress_is_given_up_and_the_next_gets_twice_the_time(running: Site) -> None:

@@ -12,16 +12,20 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from fraud_ops.verdicts.attempt_end import assess_end
+from fraud_ops.verdicts.verdict import Health
 from fraud_rules.deploy.agent.allow_list import AllowList
 from fraud_rules.deploy.agent.home import AgentHome, AttemptEnd
 from fraud_rules.deploy.agent.members import kill_members, members
 from fraud_rules.deploy.agent.process_launcher import ProcessAttempt, ProcessLauncher
 from fraud_rules.deploy.agent.starter import LOG_BYTES
+from fraud_rules.deploy.agent.watch import AgentIdentity, AttemptWatch
 from fraud_rules.deploy.code import code_digest_of_wheel
 from fraud_rules.deploy.intent import IntentRecord
 from fraud_rules.errors import AttemptUnreachable, ReleaseInvalid, ReleaseNotAllowed
 from tests.support.deployments import RELEASE, run
 from tests.support.processes.running_agent import stand_in
+from tests.support.small_disk import small_disk
 from tests.support.waiting import until
 
 ONE, TWO = (f"{name}-{uuid.uuid4().hex[:8]}" for name in ("one", "two"))
@@ -33,6 +37,23 @@ def main():
     for line in range(300):
         sys.stderr.write("x" * 65536 + "\\n")
     sys.stderr.write("detector: the disk is full\\n")
+    return 8
+if __name__ == "__main__":
+    sys.exit(main())
+"""
+
+
+CUT = """
+import os, sys, time
+from pathlib import Path
+def main():
+    for line in range(40):
+        sys.stderr.write("x" * 65536 + "\\n")
+    sys.stderr.write("detector: running\\ndetector: a fault\\n")
+    sys.stderr.flush()
+    while not Path(sys.modules["__main__"].__file__).with_name("enlarged").exists():
+        time.sleep(0.05)
+    sys.stderr.write("after the gap\\n")
     return 8
 if __name__ == "__main__":
     sys.exit(main())
@@ -114,6 +135,30 @@ def test_the_log_is_bounded_and_keeps_its_last_line(launcher: ProcessLauncher, t
     assert (end.exit_code, end.said) == (8, "the disk is full")
     logs = [attempt.folder.log, attempt.folder.log.with_name("detector.log.1")]
     assert all(0 < log.stat().st_size <= LOG_BYTES for log in logs)
+
+
+@pytest.mark.parametrize("enlarged", [False, True])
+def test_a_full_disk_cuts_the_log_and_never_ends_the_detector(
+    enlarged: bool, launcher: ProcessLauncher, tmp_path: Path
+) -> None:
+    with small_disk(launcher.home.path, "512k") as enlarge:
+        attempt = launcher.start(record(stand_in(tmp_path / "a.whl", source=CUT)), 0)
+        watch = AttemptWatch(AgentIdentity("cards", "agent-1", "host-1", "code"), attempt)
+        until(lambda: watch.status(0).message, "the agent reports the cut", 120.0)
+        status = watch.status(0)
+        assert (status.phase.is_terminal, "the disk does not accept it" in (status.message or "")) == (False, True)
+        if enlarged:
+            enlarge()
+        (attempt.folder.code / "enlarged").touch()
+        end = ended(attempt)
+        assert (end.exit_code, (end.said or "").split(";")[0]) == (8, "a fault")
+        health = assess_end(watch.status(0)).health
+        assert health is (Health.CHECKPOINT_DAMAGED if enlarged else Health.DISK_FULL)
+        if enlarged:
+            log = attempt.folder.log.read_bytes()
+            assert b"bytes of output are missing here: [Errno 28] No space left on device\n" in log
+            assert log.endswith(b"after the gap\n")
+        until(lambda: not members(ONE), "its starter has ended")
 
 
 def test_an_order_without_a_start_is_executed_once(launcher: ProcessLauncher, tmp_path: Path) -> None:

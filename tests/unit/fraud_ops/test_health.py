@@ -143,6 +143,10 @@ TABLE = {
         ASKED.said(Phase.FAILED, error_name="CheckpointDamaged", message="x: No space left on device"),
         Health.DISK_FULL, "No space left",
     ),
+    "stopped by the rule log while the disk of its log is full": (
+        ASKED.said(Phase.STOPPED, error_name="DetectorStopped", message="stopped; No space left on device: a.log"),
+        Health.STOPPED, "DetectorStopped",
+    ),
     "a wrong master": (ASKED.said(Phase.FAILED, error_name="ConfigError", exit_code=3), Health.REFUSED, "ConfigError"),
     "refused, and nothing before it": (
         ASKED.said(Phase.REFUSED, error_name="ConfigError", message="no such field"), Health.REFUSED, "no such field",

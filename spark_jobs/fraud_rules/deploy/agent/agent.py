@@ -9,6 +9,7 @@ heartbeat.
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final
@@ -23,7 +24,7 @@ from fraud_rules.deploy.agent.watch import AgentIdentity, AttemptWatch
 from fraud_rules.deploy.attempt import AttemptPhase, AttemptStatus, DeploymentReports
 from fraud_rules.deploy.intent import NO_EPOCH, SUPERVISOR, IntentKind, IntentLog, IntentRecord
 from fraud_rules.deploy.work import Work, WorkPhase
-from fraud_rules.errors import FraudError, ReleaseInvalid, Stalled, error_name
+from fraud_rules.errors import FraudError, ReleaseInvalid, Stalled, StorageFull, error_name
 from fraud_rules.logs.detector_status import BatchProgress
 
 __all__ = ["Agent", "AgentLimits"]
@@ -31,6 +32,7 @@ __all__ = ["Agent", "AgentLimits"]
 _PREFIX: Final = "detector: "
 _MESSAGE_CHARS = 2_000
 _DOUBLINGS: Final = 6
+_FULL_DISK: Final = (errno.ENOSPC, errno.EDQUOT)
 _DIED = (AttemptPhase.FAILED, AttemptPhase.LOST)
 
 
@@ -154,8 +156,16 @@ class Agent:
                 execution, AttemptPhase.SUPERSEDED, now_ms, message=f"epoch {newest.epoch} arrived before its start"
             )
             execution = None
-        if execution is None:
-            execution = self._begin(newest, now_ms)
+        try:
+            self._continue(execution or self._begin(newest, now_ms), now_ms)
+        except OSError as error:
+            if error.errno not in _FULL_DISK or self._execution is None:
+                raise
+            self._cancel()
+            self._refuse(self._execution, StorageFull.__name__, str(error), now_ms)
+
+    def _continue(self, execution: _Execution | None, now_ms: int) -> None:
+        """Execute an intent one step further. Raises OSError, for example if the disk of the agent is full."""
         if execution is None or not self._check_passed(execution, now_ms) or not self._held_is_ready(execution, now_ms):
             return
         if self._current is not None and self._current.stalled is None and self._is_repair(execution.record):

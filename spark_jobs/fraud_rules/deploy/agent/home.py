@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -25,6 +25,7 @@ from fraud_rules.runtime.safe_text import quote
 __all__ = ["AgentHome", "AttemptEnd", "AttemptFolder", "AttemptOrder"]
 
 _KEPT_ATTEMPTS = 20
+_RESERVED_BYTES = 16_384
 _NS_A_MS = 1_000_000
 _T = TypeVar("_T")
 
@@ -121,7 +122,14 @@ class AttemptFolder:
         """How the attempt ended. None while it has not."""
         return _read(self.path / "end.json", AttemptEnd)
 
+    def reserve(self) -> None:
+        """Occupy the disk space that `write_end` needs, if there is any."""
+        with suppress(OSError):
+            (self.path / "reserve").write_bytes(bytes(_RESERVED_BYTES))
+
     def write_end(self, end: AttemptEnd) -> None:
+        """Record the end durably, on a full disk too. Raises OSError."""
+        (self.path / "reserve").unlink(missing_ok=True)
         _write(self.path / "end.json", end)
 
     def first_batch(self) -> int | None:
@@ -131,9 +139,18 @@ class AttemptFolder:
     def write_first_batch(self, batch_id: int) -> None:
         _write(self.path / "first-batch", batch_id)
 
+    @property
+    def log_is_cut(self) -> bool:
+        """Whether the disk does not accept the detector's output at the moment."""
+        return (self.path / "log-cut").exists()
+
     def mark(self, name: str) -> None:
-        """Make `started`, `ready` or `running` true."""
+        """Make `started`, `ready`, `running` or `log-cut` true."""
         (self.path / name).touch()
+
+    def unmark(self, name: str) -> None:
+        """Make it false."""
+        (self.path / name).unlink(missing_ok=True)
 
     def lock(self, wait_s: float = 0.0) -> FileLock | None:
         """Lock the attempt, so that no process of it can start. None while one runs."""

@@ -112,7 +112,10 @@ class ProcessAttempt:
             known = self.folder.end()
             if known is None:
                 kill_members(self.order.intent.attempt_id)
-                self.folder.write_end(end)
+                try:
+                    self.folder.write_end(end)
+                except OSError as error:
+                    return msgspec.structs.replace(end, said=f"its end cannot be recorded: {error}")
             return known or end
 
 

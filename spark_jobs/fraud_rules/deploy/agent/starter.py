@@ -1,7 +1,8 @@
 """Starts the detector of one attempt and waits for its end: `python -m … starter FOLDER --attempt=ID`.
 
 The starter outlives the agent, so that the next agent learns how the detector ended. It rotates the detector's log and
-forwards SIGTERM. All of its state is in the attempt's folder.
+forwards SIGTERM. All of its state is in the attempt's folder. A full disk there never ends the detector: the starter
+drops the output that does not fit, and keeps some bytes free for the record of the end.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ import select
 import signal
 import subprocess
 import sys
+from contextlib import suppress
+from io import FileIO
 from pathlib import Path
 from types import FrameType
 from typing import IO, Final
@@ -38,6 +41,7 @@ def main(path: str) -> int:
     order, lock = folder.order(), folder.lock(_LOCK_S)
     if order is None or lock is None or folder.end() is not None:
         return 1
+    folder.reserve()
     folder.mark("started")
     child = _start(order, lock)
 
@@ -54,7 +58,7 @@ def main(path: str) -> int:
     kill_members(order.intent.attempt_id, excluded=[os.getpid()])
     while log.copy(child.stdout, _POLL_S):
         pass
-    folder.write_end(AttemptEnd(now_ms(), child.returncode, log.message))
+    folder.write_end(AttemptEnd(now_ms(), child.returncode, log.last_words))
     return 0
 
 
@@ -71,13 +75,26 @@ def _start(order: AttemptOrder, lock: FileLock) -> subprocess.Popen[bytes]:
 
 
 class _Log:
-    """Writes the detector's output to its log. When the log is full, it becomes the `.1` file and a new one begins."""
+    """Writes the detector's output to its log. When the log is full, it becomes the `.1` file and a new one begins.
+
+    Output that the disk does not accept is dropped. The log says so once there is space again.
+    """
 
     def __init__(self, folder: AttemptFolder) -> None:
         self._folder = folder
-        self._file = folder.log.open("ab")
+        self._file: FileIO | None = None
         self._line = b""
-        self.message: str | None = None
+        self._message: str | None = None
+        self._fault: OSError | None = None
+        self._dropped = 0
+
+    @property
+    def last_words(self) -> str | None:
+        """The last message of the detector, and the fault that keeps output from the log at the moment."""
+        if self._fault is None:
+            return self._message
+        cut = f"the end of its log is missing: {self._fault.strerror}: {self._folder.log}"
+        return cut if self._message is None else f"{self._message}; {cut}"
 
     def copy(self, output: IO[bytes], wait_s: float) -> bool:
         """Copy the output that is available within `wait_s`. Return False if there is none."""
@@ -93,18 +110,43 @@ class _Log:
         return True
 
     def _write(self, chunk: bytes) -> None:
+        try:
+            if self._dropped:
+                self._append(f"\n{self._dropped} bytes of output are missing here: {self._fault}\n".encode())
+                self._dropped = 0
+            self._append(chunk)
+        except OSError as error:
+            if self._fault is None:
+                self._mark("log-cut")
+            self._fault = error
+            self._dropped += len(chunk)
+            return
+        if self._fault is not None:
+            self._folder.unmark("log-cut")
+        self._fault, self._dropped = None, 0
+
+    def _append(self, chunk: bytes) -> None:
+        """Append to the log. Raises OSError. A part of the bytes may be written then."""
+        if self._file is None:
+            self._file = self._folder.log.open("ab", buffering=0)
         if self._file.tell() + len(chunk) > LOG_BYTES:
             self._file.close()
+            self._file = None
             self._folder.log.replace(self._folder.log.with_name(self._folder.log.name + ".1"))
-            self._file = self._folder.log.open("ab")
-        self._file.write(chunk)
-        self._file.flush()
+            self._file = self._folder.log.open("ab", buffering=0)
+        left = memoryview(chunk)
+        while left:
+            left = left[self._file.write(left) :]
+
+    def _mark(self, name: str) -> None:
+        with suppress(OSError):
+            self._folder.mark(name)
 
     def _parse(self, line: bytes) -> None:
         if line in _MARKS:
-            self._folder.mark(_MARKS[line])
+            self._mark(_MARKS[line])
         elif line.startswith(_PREFIX):
-            self.message = line.removeprefix(_PREFIX)[:_LINE_BYTES].decode("utf-8", "replace")
+            self._message = line.removeprefix(_PREFIX)[:_LINE_BYTES].decode("utf-8", "replace")
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -45,6 +46,8 @@ class AttemptWatch:
     killed: bool = False
     stalled: str | None = None
     _batches: int = field(default=0, repr=False)
+    _first: int | None = field(default=None, repr=False)
+    _end: AttemptEnd | None = field(default=None, repr=False)
     _last_work: Work | None = field(default=None, repr=False)
     _patience: Patience | None = field(default=None, repr=False)
 
@@ -55,11 +58,16 @@ class AttemptWatch:
     @property
     def phase(self) -> AttemptPhase:
         """The current phase of the attempt."""
-        return self._phase(self.attempt.end())[0]
+        return self._phase(self.end())[0]
+
+    def end(self) -> AttemptEnd | None:
+        """The end of the attempt. None while any of its processes runs."""
+        self._end = self._end or self.attempt.end()
+        return self._end
 
     def is_alive(self) -> bool:
         """Whether any process of the attempt runs."""
-        return self.attempt.end() is None
+        return self.end() is None
 
     def drain(self, now_ms: int) -> None:
         """Ask the detector, once, to end after its current batch."""
@@ -78,15 +86,17 @@ class AttemptWatch:
         """Count a written batch of the detector, if this attempt wrote it."""
         if progress.attempt != self.attempt_id:
             return
-        first = self.attempt.folder.first_batch()
-        if first is None:
-            first = progress.batch_id
-            self.attempt.folder.write_first_batch(first)
-        self._batches = max(self._batches, progress.batch_id - first + 1)
+        if self._first is None:
+            self._first = self.attempt.folder.first_batch()
+        if self._first is None:
+            self._first = progress.batch_id
+            with suppress(OSError):  # on a full disk, the next agent counts the batches anew
+                self.attempt.folder.write_first_batch(self._first)
+        self._batches = max(self._batches, progress.batch_id - self._first + 1)
 
     def status(self, now_ms: int) -> AttemptStatus:
         """The current status of the attempt."""
-        order, folder, end = self.attempt.order, self.attempt.folder, self.attempt.end()
+        order, folder, end = self.attempt.order, self.attempt.folder, self.end()
         release = order.intent.release
         ui_port = None if release is None else release.ui_port
         phase, error, message = self._phase(end)
@@ -129,9 +139,12 @@ class AttemptWatch:
         if end is None:
             if self.asked_ms is not None:
                 return AttemptPhase.DRAINING, None, _UNKILLABLE if self.killed else None
-            return (AttemptPhase.RUNNING if self.attempt.folder.running else AttemptPhase.STARTING), None, None
+            folder = self.attempt.folder
+            message = f"{folder.log} lacks output: the disk does not accept it" if folder.log_is_cut else None
+            return (AttemptPhase.RUNNING if folder.running else AttemptPhase.STARTING), None, message
         if end.exit_code is None:
-            return AttemptPhase.LOST, None, "its processes are gone, and their exit code is unknown"
+            lost = "its processes are gone, and their exit code is unknown"
+            return AttemptPhase.LOST, None, "; ".join(filter(None, (lost, end.said)))
         if end.exit_code == DetectorStopped.exit_code:
             return AttemptPhase.STOPPED, DetectorStopped.__name__, end.said
         if self.stalled is not None:
