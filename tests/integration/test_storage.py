@@ -69,3 +69,11 @@ def test_a_start_refuses_an_object_store_before_it_asks_kafka(command: str) -> N
     refused = fraud(command, "--bootstrap", "nowhere.invalid:9092", "--checkpoint", "s3a://bucket/checkpoint")
     assert refused.exit_code == ConfigError.exit_code
     assert "s3a://bucket/checkpoint: the checkpoint must be a folder that all hosts mount" in refused.err
+
+
+@pytest.mark.parametrize("command", ["detect", "rebuild"])
+def test_a_start_refuses_a_spark_setting_on_which_results_depend(command: str) -> None:
+    setting = "spark.sql.streaming.minBatchesToRetain"
+    refused = fraud(command, "--bootstrap", "nowhere.invalid:9092", "--spark-conf", f"{setting}=1")
+    assert refused.exit_code == ConfigError.exit_code
+    assert f"{setting}: exactly-once results depend on these Spark settings" in refused.err

@@ -20,10 +20,11 @@ from fraud_rules.cli.options import (
     Metrics,
     Partial,
     Resume,
+    SparkConf,
     Tasks,
     UiPort,
 )
-from fraud_rules.configuration.detector_options import DEFAULTS, DetectorOptions
+from fraud_rules.configuration.detector_options import DEFAULTS, DetectorOptions, spark_settings
 
 if TYPE_CHECKING:
     from fraud_rules.kafka.connection import KafkaConnection
@@ -36,6 +37,7 @@ def detect(
     master: Master = DEFAULTS.master,
     tasks: Tasks = DEFAULTS.tasks,
     driver_memory: DriverMemory = DEFAULTS.driver_memory,
+    spark_conf: SparkConf = None,
     ui_port: UiPort = None,
     jars: Jars = None,
     metrics: Metrics = "",
@@ -61,6 +63,7 @@ def detect(
                 master=master,
                 tasks=tasks,
                 driver_memory=driver_memory,
+                spark_conf=spark_settings(spark_conf or []),
                 ui_port=ui_port,
                 resume=resume,
                 adopt=adopt,
@@ -77,6 +80,7 @@ def rebuild(
     master: Master = DEFAULTS.master,
     tasks: Tasks = DEFAULTS.tasks,
     driver_memory: DriverMemory = DEFAULTS.driver_memory,
+    spark_conf: SparkConf = None,
     jars: Jars = None,
     partial: Partial = False,
     accept_loss: AcceptLoss = False,
@@ -104,6 +108,7 @@ def rebuild(
         master=master,
         tasks=tasks,
         driver_memory=driver_memory,
+        spark_conf=spark_settings(spark_conf or []),
         rebuild=uuid.uuid4().hex,
         partial=partial,
         accept_loss=accept_loss,

@@ -16,7 +16,7 @@ from typing import Any, Final, Self
 from fraud_rules.configuration.project import Project
 from fraud_rules.errors import ConfigError
 
-__all__ = ["BOOTSTRAP_VARIABLE", "DEFAULTS", "DetectorOptions", "Option", "option_of"]
+__all__ = ["BOOTSTRAP_VARIABLE", "DEFAULTS", "DetectorOptions", "Option", "option_of", "spark_settings"]
 
 BOOTSTRAP_VARIABLE: Final = "FRAUD_BOOTSTRAP"
 _OPTION: Final = "option"
@@ -118,7 +118,7 @@ class DetectorOptions:
         for each in fields(cls):
             _add(parser, each)
         given = vars(parser.parse_args(arguments))
-        given["spark_conf"] = _pairs(given["spark_conf"] or [])
+        given["spark_conf"] = spark_settings(given["spark_conf"] or [])
         return cls(**{name: value for name, value in given.items() if value is not None})
 
     def arguments(self) -> list[str]:
@@ -156,7 +156,8 @@ def _arguments(option: Option, value: object) -> list[str]:
     return [] if value is None or value is False or value == "" else [f"{option.flag}={value}"]
 
 
-def _pairs(texts: Sequence[str]) -> Mapping[str, str]:
+def spark_settings(texts: Sequence[str]) -> Mapping[str, str]:
+    """The Spark settings of these values of --spark-conf. Raises ConfigError for a value without `=`."""
     pairs = [text.partition("=") for text in texts]
     if wrong := [text for text, (_, separator, _) in zip(texts, pairs, strict=True) if not separator]:
         raise ConfigError(f"--spark-conf {wrong[0]!r} must be name=value")

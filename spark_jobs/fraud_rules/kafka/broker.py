@@ -25,7 +25,7 @@ from fraud_rules.configuration.project import Project, port_setting
 from fraud_rules.errors import BrokerUnavailable, ConfigError, PortInUse
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.runtime.file_lock import locked
-from fraud_rules.runtime.process import ProcessHandle, holder_of, start_detached
+from fraud_rules.runtime.process import ProcessHandle, arguments_of, holder_of, start_detached
 from fraud_rules.runtime.retry import wait_for
 
 __all__ = ["Broker", "BrokerStatus", "check_free"]
@@ -150,7 +150,7 @@ class Broker:
 
     def _listens_on_our_port(self, handle: ProcessHandle) -> bool:
         process = handle.process()
-        return process is not None and f"-Dfraud.port={self.port}" in process.cmdline()
+        return process is not None and f"-Dfraud.port={self.port}" in arguments_of(process)
 
     def _launch(self) -> ProcessHandle:
         check_free(self.port, PORT_VARIABLE)
@@ -205,7 +205,7 @@ class Broker:
             raise ConfigError(f"{jars} has no Kafka jars: fetch them first (make jars)")
         java = shutil.which(str(Path(os.environ["JAVA_HOME"], "bin", "java")) if "JAVA_HOME" in os.environ else "java")
         if java is None:
-            raise ConfigError("java is not on the PATH: install Java 17 (apt-get install openjdk-17-jre-headless)")
+            raise ConfigError("java is not on the PATH: install Java 17 or 21 (apt-get install default-jre-headless)")
         return [
             java,
             *_JVM,

@@ -30,6 +30,7 @@ __all__ = [
 
 _DESCENDANTS_S = 5.0
 _KILLED_S = 10.0
+_EXECUTED_S = 1.0
 _SAME_START_S = 2.0  # the start time is computed from the boot time, which moves when the clock is set
 
 
@@ -55,7 +56,7 @@ class ProcessHandle:
         """Find a running process with `marker` among its arguments. The process needs no written handle."""
         for process in psutil.process_iter():
             try:
-                if marker in process.cmdline() and process.status() != psutil.STATUS_ZOMBIE:
+                if marker in arguments_of(process) and process.status() != psutil.STATUS_ZOMBIE:
                     return cls(process.pid, process.create_time(), marker)
             except psutil.Error:
                 continue
@@ -78,7 +79,7 @@ class ProcessHandle:
         """The running process; None if it has ended, even if its pid now belongs to another process."""
         try:
             process = psutil.Process(self.pid)
-            same = abs(process.create_time() - self.started_s) < _SAME_START_S and self.marker in process.cmdline()
+            same = abs(process.create_time() - self.started_s) < _SAME_START_S and self.marker in arguments_of(process)
             return process if same and process.status() != psutil.STATUS_ZOMBIE else None
         except psutil.NoSuchProcess:
             return None
@@ -127,7 +128,9 @@ def processes_with(variable: str, value: str) -> list[psutil.Process]:
 def environment_of(process: psutil.Process) -> Mapping[str, str]:
     """The environment with which a process started; empty if it has ended or belongs to another user."""
     try:
-        return {} if process.status() == psutil.STATUS_ZOMBIE else process.environ()
+        if process.status() == psutil.STATUS_ZOMBIE:
+            return {}
+        return process.environ() or _executed(process).environ()
     except (psutil.Error, OSError):
         return {}
 
@@ -135,9 +138,21 @@ def environment_of(process: psutil.Process) -> Mapping[str, str]:
 def arguments_of(process: psutil.Process) -> Sequence[str]:
     """The command line of a process; empty if it has ended."""
     try:
-        return process.cmdline()
-    except psutil.Error:
+        return process.cmdline() or _executed(process).cmdline()
+    except (psutil.Error, OSError):
         return ()
+
+
+def _executed(process: psutil.Process) -> psutil.Process:
+    """Wait until a process shows its command line.
+
+    While a process executes a program for the first time, it has neither a command line nor an environment, and its
+    parent already continues. On a busy machine this takes some milliseconds. A thread of the kernel has no program.
+    """
+    deadline_s = time.monotonic() + _EXECUTED_S
+    while process.exe() and not process.cmdline() and time.monotonic() < deadline_s:
+        time.sleep(0.001)
+    return process
 
 
 def is_stopped(process: psutil.Process) -> bool:

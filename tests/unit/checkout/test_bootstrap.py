@@ -6,6 +6,7 @@ import os
 import shutil
 import socket
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -13,10 +14,16 @@ import pytest
 from fraud_rules.configuration.project import Project
 from tests.support.ports import free_ports
 
-# A Debian Python 3.11: no ensurepip, no pip.
-DEBIAN_PYTHON = """#!/bin/sh
-case "$*" in *ensurepip*|*pip*) exit 1 ;; *) exec python3 "$@" ;; esac
+# Debian's Python: no ensurepip, no pip. It runs as this test's Python, but can report another version.
+DEBIAN_PYTHON = f"""#!/bin/sh
+case "$*" in
+*ensurepip*|*pip*) exit 1 ;;
+-c*) exec {sys.executable} -c "import sys; sys.version_info = ${{FAKE_PYTHON:-sys.version_info}}; $2" ;;
+--version) echo "Python ${{FAKE_PYTHON:-}}" ;;
+*) exec {sys.executable} "$@" ;;
+esac
 """
+VENV = f"python3.{sys.version_info.minor}-venv"
 
 
 def bootstrap(root: Path, *options: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -52,22 +59,43 @@ def test_an_unknown_option_is_refused(project: Project) -> None:
     assert done.stderr.startswith("bootstrap: unknown option --nonsense")
 
 
-def test_without_root_it_prints_the_one_command(fresh: Path, tmp_path: Path) -> None:
-    script(tmp_path / "bin" / "python3.11", DEBIAN_PYTHON)
+@pytest.fixture
+def debian(tmp_path: Path) -> str:
+    """A PATH with Debian's Python and apt-get, for a user who is not root."""
+    script(tmp_path / "bin" / "python3", DEBIAN_PYTHON)
+    for other in ("python3.11", "python3.12", "python3.13"):
+        script(tmp_path / "bin" / other, "#!/bin/sh\nexit 1\n")
     script(tmp_path / "bin" / "id", "#!/bin/sh\necho 1000\n")
     script(tmp_path / "bin" / "apt-get", "#!/bin/sh\nexit 1\n")
-    done = bootstrap(fresh, PATH=f"{tmp_path / 'bin'}:{os.environ['PATH']}")
+    return f"{tmp_path / 'bin'}:{os.environ['PATH']}"
+
+
+@pytest.mark.parametrize("minor", [11, 12, 13])
+def test_without_root_it_prints_the_one_command(fresh: Path, debian: str, minor: int) -> None:
+    done = bootstrap(fresh, PATH=debian, FAKE_PYTHON=f"(3, {minor}, 1)")
     assert done.returncode == 21
     (command,) = (line for line in done.stderr.splitlines() if "apt-get install" in line)
-    assert "python3-venv" in command
+    assert f"python3.{minor}-venv" in command
     assert not (fresh / ".venv").exists()
+
+
+@pytest.mark.parametrize("minor", [10, 14])
+def test_another_python_is_refused_with_its_version_and_a_command(fresh: Path, debian: str, minor: int) -> None:
+    own = fresh / "bin" / "bootstrap"
+    own.write_text(own.read_text(encoding="utf-8").replace(" /usr/bin/python3;", ";"), encoding="utf-8")
+    done = bootstrap(fresh, PATH=debian, FAKE_PYTHON=f"(3, {minor}, 1)")
+    assert done.returncode == 20
+    assert done.stderr == (
+        f"bootstrap: no Python 3.11, 3.12 or 3.13 on the PATH (Python (3, {minor}, 1)): install one "
+        "(on Debian 12 and 13, and Ubuntu 24.04: apt-get install python3)\n"
+    )
 
 
 @pytest.fixture
 def without_chromium(tmp_path: Path) -> Path:
     """A PATH of what this system has but for Chromium, a Python with pip (so that setting up ends early), and `id`."""
     found = tmp_path / "bin"
-    script(found / "python3.11", DEBIAN_PYTHON)
+    script(found / "python3", DEBIAN_PYTHON)
     script(found / "apt-get", f'#!/bin/sh\n[ "$1" = update ] || {{ echo "$@" >>{tmp_path / "asked"}; exit 1; }}\n')
     for tool in (tool for folder in ("/bin", "/usr/bin") for tool in Path(folder).iterdir()):
         if tool.name not in ("chromium", "id") and not (found / tool.name).exists():
@@ -81,7 +109,7 @@ def test_a_browser_is_brought_by_apt_and_can_be_missing(fresh: Path, tmp_path: P
     asked = (tmp_path / "asked").read_text(encoding="utf-8")
     assert done.returncode == 22, "a package that is needed did not come"
     assert "the tests of the pages in a browser are skipped" in done.stderr
-    assert [line.rsplit(maxsplit=1)[-1] for line in asked.splitlines()] == ["chromium", "python3-venv"]
+    assert [line.rsplit(maxsplit=1)[-1] for line in asked.splitlines()] == ["chromium", VENV]
 
 
 def test_without_root_the_command_for_a_browser_is_printed(fresh: Path, without_chromium: Path) -> None:
@@ -131,6 +159,26 @@ def test_classes_are_recorded_again_after_a_change_of_jars_or_archive(set_up: Pa
         assert bootstrap(set_up, "--no-class-archive").returncode == bootstrap(set_up).returncode == 0
         recordings.append(calls(tmp_path, "fraud_rules.spark.record_classes"))
     assert recordings == [1, 1, 2, 3]
+
+
+def test_a_further_link_to_a_jar_does_not_record_the_classes_again(set_up: Path, tmp_path: Path) -> None:
+    """uv links the jars of all checkouts to one cache."""
+    jar = set_up / ".venv" / "lib" / "python3.12" / "site-packages" / "pyspark" / "jars" / "spark.jar"
+    script(jar, "content")
+    for link in ("none", "first", "second"):
+        assert bootstrap(set_up).returncode == 0
+        (tmp_path / link).hardlink_to(jar)
+    assert calls(tmp_path, "fraud_rules.spark.record_classes") == 1
+    jar.write_text("other content")
+    assert bootstrap(set_up).returncode == 0
+    assert calls(tmp_path, "fraud_rules.spark.record_classes") == 2
+
+
+def test_an_environment_whose_python_is_gone_is_set_up_again(set_up: Path, debian: str) -> None:
+    assert bootstrap(set_up, PATH=debian).returncode == 0
+    (set_up / ".venv" / "bin" / "python").unlink()
+    (set_up / ".venv" / "bin" / "python").symlink_to("/nowhere/python3.11")
+    assert "bootstrap: setting up" in bootstrap(set_up, PATH=debian).stderr
 
 
 def test_classes_that_cannot_be_recorded_are_reported_once(set_up: Path, tmp_path: Path) -> None:

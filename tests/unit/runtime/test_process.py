@@ -59,6 +59,21 @@ def test_a_recycled_pid_is_not_the_process(child: subprocess.Popen[bytes]) -> No
     assert child.poll() is None
 
 
+def test_a_process_is_found_from_its_first_moment(log: Path) -> None:
+    """A process that executes its program has no command line and no environment for a moment."""
+    for _ in range(30):
+        process = marked(SLEEPER, log)
+        handle = ProcessHandle.of(process.pid, SLEEPER)
+        assert handle is not None
+        assert handle.process() is not None
+        process.kill()
+        process.wait()
+        process = marked(SLEEPER, log)
+        assert environment_of(psutil.Process(process.pid))[VARIABLE] == str(log)
+        process.kill()
+        process.wait()
+
+
 def test_without_a_handle_the_marker_finds_it(child: subprocess.Popen[bytes]) -> None:
     found = ProcessHandle.find(MARKER)
     assert found is not None

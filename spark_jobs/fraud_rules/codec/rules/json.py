@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from decimal import Decimal
 
+from fraud_rules.codec.nesting import is_deep
 from fraud_rules.errors import Reason, RuleRejected
 from fraud_rules.model.limits import RuleLimits
 from fraud_rules.runtime.safe_text import is_unprintable, quote
@@ -40,6 +41,8 @@ def decode_object(text: str, limits: RuleLimits, long_member: str | None = None)
 
     The faults exclude those inside the list `long_member`, which the caller checks.
     """
+    if is_deep(text):
+        raise RuleRejected([Reason("record", "is nested too deep")])
     repeated: list[str] = []
 
     def object_of(pairs: list[tuple[str, object]]) -> dict[str, object]:
@@ -54,8 +57,6 @@ def decode_object(text: str, limits: RuleLimits, long_member: str | None = None)
         )
     except json.JSONDecodeError as error:
         raise RuleRejected([Reason("record", f"is not JSON: {error.msg} at character {error.pos + 1}")]) from error
-    except RecursionError as error:
-        raise RuleRejected([Reason("record", "is nested too deep")]) from error
     if not isinstance(decoded, dict):
         raise RuleRejected([Reason("record", "must be one JSON object")])
     if len(decoded) > limits.max_members:

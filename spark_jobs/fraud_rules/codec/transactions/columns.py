@@ -19,9 +19,10 @@ import pyarrow.compute as pc
 from msgspec import UNSET, Meta, Raw, UnsetType
 from numpy.typing import NDArray
 
+from fraud_rules.codec.nesting import MAX_DEPTH
 from fraud_rules.codec.scalar import INT64_MAX, INT64_MIN, TIMESTAMP_MAX_MS, TIMESTAMP_MIN_MS, parse_timestamp
 from fraud_rules.codec.transactions.csv_line import line_rewriter
-from fraud_rules.codec.transactions.record import MAX_DEPTH, MAX_TEXT_LENGTH, Value, decode_members
+from fraud_rules.codec.transactions.record import MAX_TEXT_LENGTH, Value, decode_members
 from fraud_rules.model.schema import Field, FieldType, TransactionSchema
 from fraud_rules.model.transaction import Column
 

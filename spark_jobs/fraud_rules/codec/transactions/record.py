@@ -21,12 +21,12 @@ The reasons are stable, so that programs can count them: `empty`, `too_large`, `
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
 from typing import Final, NoReturn, TypeAlias
 
 import msgspec
 
+from fraud_rules.codec.nesting import MAX_DEPTH, is_deep
 from fraud_rules.codec.scalar import (
     INT64_MAX,
     INT64_MIN,
@@ -44,7 +44,6 @@ from fraud_rules.errors import RecordRejected
 from fraud_rules.model.limits import RecordLimits
 from fraud_rules.model.schema import Field, FieldType, TransactionSchema
 
-MAX_DEPTH: Final = 32
 MAX_TEXT_LENGTH: Final = 256
 MAX_DETAIL_LENGTH: Final = 200
 
@@ -53,8 +52,6 @@ Value: TypeAlias = int | str | None
 decode_members: Final = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 """Splits a JSON object into its undecoded members. It keeps the last of several members with the same name."""
 _text = msgspec.json.Decoder(str).decode
-_STRING = re.compile(rb'"(?:[^"\\]|\\.)*"?', re.DOTALL)
-_BRACKET = re.compile(rb"[\[\]{}]")
 
 
 def read_record(
@@ -92,7 +89,7 @@ def _reject(reason: str, field: Field, detail: str) -> NoReturn:
 
 def _read_object(body: bytes, text: str) -> Mapping[str, msgspec.Raw]:
     """Split a JSON object into members. The object must be well-formed, without duplicate names at any depth."""
-    if _is_deep(body):
+    if is_deep(text):
         raise RecordRejected("too_deep", f"nested deeper than {MAX_DEPTH}")
     try:
         members = decode_members(body)
@@ -101,17 +98,6 @@ def _read_object(body: bytes, text: str) -> Mapping[str, msgspec.Raw]:
     except (msgspec.DecodeError, json.JSONDecodeError) as error:
         raise RecordRejected("malformed_json", printable(str(error))) from None
     return members
-
-
-def _is_deep(body: bytes) -> bool:
-    if body.count(b"[") + body.count(b"{") <= MAX_DEPTH:
-        return False
-    depth = 0
-    for bracket in _BRACKET.finditer(_STRING.sub(b"", body)):
-        depth += 1 if bracket[0] in b"[{" else -1
-        if depth > MAX_DEPTH:
-            return True
-    return False
 
 
 def _refuse_duplicates(pairs: list[tuple[str, object]]) -> None:
