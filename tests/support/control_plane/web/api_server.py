@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 
 from fraud_demo.airflow import USER, AirflowSite, Component, LocalAirflow
-from fraud_ops.control_plane.web.app import PREFIX
+from fraud_ops.control_plane.paths import API
 from fraud_rules.configuration.project import Project
 from fraud_rules.kafka.broker import Broker
 from tests.support.control_plane.web.streams import StreamReader
@@ -26,7 +26,7 @@ class ApiServer:
 
     def __init__(self, airflow: LocalAirflow) -> None:
         self.airflow = airflow
-        self.api = f"{airflow.site.url}{PREFIX}/api"
+        self.api = f"{airflow.site.url}{API}"
         self._client = httpx.Client(timeout=30)
         self._tokens: dict[str, str] = {}
 

@@ -20,15 +20,15 @@ from fastapi.testclient import TestClient
 
 from fraud_ops.alarms import Alarm
 from fraud_ops.control_plane.composition import ControlPlane, Environment
+from fraud_ops.control_plane.paths import API, PAGES
 from fraud_ops.control_plane.settings import ControlPlaneSettings
-from fraud_ops.control_plane.web.app import PREFIX, create_app
+from fraud_ops.control_plane.web.app import create_app
 from fraud_ops.control_plane.web.bootstrap import compose_in_loop
 from fraud_rules.configuration.project import Project
 from fraud_rules.configuration.settings import DetectorSettings
 from tests.support.kafka.own_topics import OwnTopics
 from tests.support.waiting import until
 
-API = f"{PREFIX}/api"
 RULE: dict[str, Any] = {
     "groupingKeyNames": ["payeeId"],
     "aggregateFieldName": "paymentAmount",
@@ -155,7 +155,7 @@ class Server:
 def mounted(application: FastAPI, login: Login) -> FastAPI:
     """Mount the application as Airflow does: below the root, with the same lifespan, beside the login."""
     root = FastAPI(lifespan=airflow_app.lifespan)
-    root.mount(PREFIX, application)
+    root.mount(PAGES, application)
     root.mount("/auth", login.application)
     return root
 
