@@ -35,7 +35,7 @@ from fraud_rules.engine.warm_up import HistoryMerge, WarmHistory
 from fraud_rules.engine.window import layout as at
 from fraud_rules.engine.window.plan import NO_MEASURES, GroupingPlan, Measures, compile_plan
 from fraud_rules.model.output import AlertRecord, DuplicateRecord, KeyGroupOutput, LateRecord, RuleCost
-from fraud_rules.model.ruleset import Grouping, GroupingInForce, RuleTimeline
+from fraud_rules.model.ruleset import Grouping, GroupingInForce, RuleSet, RuleTimeline
 from fraud_rules.model.schema import ID_FIELD, TIME_FIELD, TransactionSchema
 from fraud_rules.model.transaction import TransactionBatch
 from fraud_rules.runtime.clock import MS_PER_S
@@ -204,7 +204,7 @@ class _BatchEvaluation:
             rows=self._rows,
             retained_events=sum(state.retained_rows for state in states),
             retained_bytes=sum(state.retained_bytes for state in states),
-            watermark_ms=min(watermarks, default=None),
+            watermark_ms=max(watermarks, default=None),
             alerts=self._alerts,
             late=self._late,
             duplicates=self._duplicates,
@@ -351,19 +351,25 @@ class _BatchEvaluation:
 
     def remove_superseded(self) -> None:
         """Remove the grouping states whose epoch ended at least `grace_ms` ago."""
-        latest = self._timeline.latest.groupings
-        now_ms = self._journal.head.newest_append_ms
-        log_end_ms = self._timeline.entries[-1].time_ms if self._timeline.entries else 0
+        rules, now_ms = self._timeline.latest, self._journal.head.newest_append_ms
         for head in list(self._journal.head.states):
-            grouping = latest.get(head.fields)
+            grouping = rules.groupings.get(head.fields)
             if grouping is not None and grouping.epoch <= head.epoch:
                 continue
-            # The rule set has no end time of a deleted grouping. The grouping ended at the end of the log or before.
-            epoch_end_ms = log_end_ms if grouping is None else grouping.epoch_ms
-            if now_ms >= epoch_end_ms + self._row_order.grace_ms:
+            if now_ms >= self._epoch_end_ms(head, rules) + self._row_order.grace_ms:
                 if grouping is not None and grouping.incarnation == head.incarnation:
                     self._head_for(grouping)  # The current state gets this state's watermark before it is removed.
                 self._journal.remove(head)
+
+    def _epoch_end_ms(self, head: GroupingStateHead, rules: RuleSet) -> int:
+        """A time at which the epoch of a superseded state had ended: the start of the next epoch that has a state, else
+        the start of the epoch in force, else the end of the grouping. A grouping whose end is forgotten ended long
+        ago."""
+        later = [each.epoch_ms for each in self._journal.heads_of(head.fields) if each.epoch > head.epoch]
+        if later:
+            return later[0]
+        grouping = rules.groupings.get(head.fields)
+        return rules.ended_ms.get(head.fields, 0) if grouping is None else grouping.epoch_ms
 
     def _report(
         self,

@@ -23,7 +23,7 @@ from fraud_rules.model.warm_up import BatchWarmUp
 from fraud_rules.replay.need import HistoryNeed
 from fraud_rules.replay.segments import BatchEnd
 
-__all__ = ["History", "lowest_watermark_ms", "read_ends", "read_history"]
+__all__ = ["History", "newest_watermark_ms", "read_ends", "read_history"]
 
 
 _RECENT_OFFSETS: Final = 256
@@ -140,8 +140,8 @@ def read_ends(history: History, kafka: KafkaConnection, settings: DetectorSettin
             yield BatchEnd(batch.rules_end, within, tuple(batch.warm_ups))
 
 
-def lowest_watermark_ms(kafka: KafkaConnection, settings: DetectorSettings, batch: tuple[str, int]) -> int | None:
-    """The lowest watermark of a key group after a recent batch (query id, batch id). None if it is unknown.
+def newest_watermark_ms(kafka: KafkaConnection, settings: DetectorSettings, batch: tuple[str, int]) -> int | None:
+    """The newest watermark of a key group after a recent batch (query id, batch id). None if it is unknown.
 
     Raises BrokerUnavailable.
     """

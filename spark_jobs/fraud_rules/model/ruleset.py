@@ -25,6 +25,7 @@ from fraud_rules.model.transaction import TransactionBatch
 __all__ = ["Grouping", "GroupingInForce", "LogEntry", "RuleInForce", "RuleSet", "RuleTimeline", "grouping_to_warm"]
 
 _CACHED_RULE_SETS = 64
+_ENDED_GROUPINGS = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,11 +61,15 @@ class GroupingInForce:
 
 @dataclass(frozen=True, slots=True)
 class RuleSet:
-    """The rules in force by id, and their groupings. `stopped_at` is the offset of the last CLEAR_STATE_ALL_STOP."""
+    """The rules in force by id, and their groupings. `stopped_at` is the offset of the last CLEAR_STATE_ALL_STOP.
+
+    `ended_ms` has the rule times at which the last groupings ended that are not in force, oldest first.
+    """
 
     rules: Mapping[int, RuleInForce] = field(default_factory=dict)
     groupings: Mapping[Grouping, GroupingInForce] = field(default_factory=dict)
     stopped_at: int | None = None
+    ended_ms: Mapping[Grouping, int] = field(default_factory=dict)
 
 
 class _Fold:
@@ -80,6 +85,7 @@ class _Fold:
         self._changed: dict[Grouping, dict[int, RuleInForce]] = {}
         self._revisions: dict[int, list[LogEntry]] = {}
         self._stopped_at = base.stopped_at
+        self._ended_ms = dict(base.ended_ms)
 
     def apply(self, entry: LogEntry) -> None:
         """Apply one entry. A rejected entry changes nothing."""
@@ -91,8 +97,10 @@ class _Fold:
             case Rule() as rule:
                 self._put(rule, entry)
             case RuleDeletion(rule_id):
-                self._remove(rule_id)
+                self._remove(rule_id, entry)
             case Control(ControlType.DELETE_RULES_ALL):
+                for fields in self._groupings:
+                    self._end(fields, entry)
                 self._rules, self._groupings, self._changed, self._revisions = {}, {}, {}, {}
             case Control(control) if control.clears_state:
                 self._clear(entry)
@@ -107,7 +115,7 @@ class _Fold:
             rules = tuple(by_id[rule_id] for rule_id in sorted(by_id))
             widest = max(in_force.rule.reach_ms for in_force in rules)
             self._groupings[fields] = replace(self._groupings[fields], rules=rules, widest_window_ms=widest)
-        return RuleSet(self._rules, self._groupings, self._stopped_at)
+        return RuleSet(self._rules, self._groupings, self._stopped_at, self._ended_ms)
 
     def _keeps_grouping(self, rule: Rule | UndecodedRule) -> bool:
         previous = self._rules.get(rule.rule_id)
@@ -124,13 +132,13 @@ class _Fold:
             incarnation = self._rules[rule.rule_id].incarnation
         else:
             incarnation = entry.version
-            self._remove(rule.rule_id)
+            self._remove(rule.rule_id, entry)
         self._revisions.pop(rule.rule_id, None)
         in_force = RuleInForce(rule, entry.version, incarnation)
         self._rules[rule.rule_id] = in_force
         self._started(rule.grouping, entry)[rule.rule_id] = in_force
 
-    def _remove(self, rule_id: int) -> None:
+    def _remove(self, rule_id: int, entry: LogEntry) -> None:
         removed = self._rules.pop(rule_id, None)
         self._revisions.pop(rule_id, None)
         if removed is None:
@@ -140,6 +148,14 @@ class _Fold:
         del by_id[rule_id]
         if not by_id:
             del self._groupings[fields], self._changed[fields]
+            self._end(fields, entry)
+
+    def _end(self, fields: Grouping, entry: LogEntry) -> None:
+        """Remember when a grouping ended. Remember the last ones only: a detector removes the state of a grouping ten
+        minutes after its end, or treats it as ended long ago."""
+        self._ended_ms[fields] = entry.time_ms
+        if len(self._ended_ms) > _ENDED_GROUPINGS:
+            del self._ended_ms[next(iter(self._ended_ms))]
 
     def _clear(self, entry: LogEntry) -> None:
         self._groupings = {
@@ -150,6 +166,7 @@ class _Fold:
     def _started(self, fields: Grouping, entry: LogEntry) -> dict[int, RuleInForce]:
         """The mutable rules of a grouping. The entry starts a grouping that has no rules."""
         if fields not in self._groupings:
+            self._ended_ms.pop(fields, None)
             self._groupings[fields] = GroupingInForce(fields, entry.version, entry.version, entry.time_ms, (), 0)
         return self._mutable_rules(fields)
 

@@ -23,15 +23,19 @@ class HistoryNeed(NamedTuple):
 
 
 def history_need(rules: RuleSet, settings: DetectorSettings, watermark_ms: int) -> HistoryNeed:
-    """The need of a state with these rules in force, and with this lowest watermark of its key groups.
+    """The need of a state with these rules in force, and with this newest watermark of its key groups.
 
-    The state retains rows from the watermark minus the widest window on, and no transaction is appended earlier than
-    `future_tolerance_ms` before its event time. A cool-down and a reset follow from earlier alerts. So with them, the
+    A payment from now on counts rows of the widest window before its event time, and no transaction is appended earlier
+    than `future_tolerance_ms` before its event time. A key group or grouping without payments keeps an old watermark,
+    and accepts payments of any age from there on. So the need does not follow from the oldest watermark: it has the
+    windows of all payments that are up to `max_out_of_orderness_ms` older than the newest watermark, even if the clock
+    of the payment that moved this watermark was ahead by the tolerance. An older payment finds an incomplete window,
+    and its alerts say so. A cool-down and a reset follow from earlier alerts. So with them, the
     need also has the longest cool-down, and another window before it, in which these alerts were evaluated.
     """
     widest_ms = max((grouping.widest_window_ms for grouping in rules.groupings.values()), default=0)
     marked = [each.rule for each in rules.rules.values() if _has_marks(each.rule)]
-    back_ms = widest_ms + settings.future_tolerance_ms
+    back_ms = widest_ms + settings.max_out_of_orderness_ms + 2 * settings.future_tolerance_ms
     if marked:
         back_ms += widest_ms + max(rule.cooldown_ms or 0 for rule in marked)
     return HistoryNeed(watermark_ms - back_ms, bool(marked))

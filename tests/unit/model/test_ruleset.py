@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 
@@ -123,6 +123,29 @@ def test_folding(
     assert (incarnations(folded), histories(folded)) == (rules, groupings)
 
 
+@pytest.mark.parametrize(
+    ("changes", "ended"),
+    [
+        ([rule(1), RuleDeletion(1)], {A: 1_010}),
+        ([rule(1), RuleDeletion(1), rule(2, B), CLEAR, EXPORT], {A: 1_010}),
+        ([rule(1), rule(2), RuleDeletion(1)], {}),
+        ([rule(1), rule(1, B)], {A: 1_010}),
+        ([rule(1), rule(2, B), DELETE_ALL, REJECTED], {A: 1_020, B: 1_020}),
+        ([rule(1), RuleDeletion(1), rule(1), RuleDeletion(1)], {A: 1_030}),
+        ([rule(1), RuleDeletion(1), rule(1)], {}),
+    ],
+)
+def test_the_rule_set_has_the_end_of_each_grouping(changes: list[RuleChange], ended: dict[str, int]) -> None:
+    assert after(*changes).ended_ms == ended
+
+
+def test_the_ends_of_groupings_are_bounded() -> None:
+    changes: list[RuleChange | None] = [rule(1, (f"f{n}",)) for n in range(3_000)]
+    rules = after(*changes)
+    assert len(rules.ended_ms) == 1_000
+    assert ("f2998",) in rules.ended_ms
+
+
 def test_a_groupings_rules_are_by_id_in_all_states() -> None:
     rules = after(rule(9), rule(2, state=RuleState.PAUSE), rule(5, state=RuleState.SHADOW), rule(2, minutes=7))
     assert [(in_force.rule.rule_id, in_force.rule.window_ms) for in_force in rules.groupings[A].rules] == [
@@ -201,7 +224,17 @@ def folded_naively(log: Sequence[LogEntry]) -> RuleSet:
             fields, log[begun].version, boundary.version, boundary.time_ms, members, widest
         )
     stops = [entry.version for entry in log if entry.change == CLEAR_STOP]
-    return RuleSet(in_force, groupings, stops[-1] if stops else None)
+    return RuleSet(in_force, groupings, stops[-1] if stops else None, ended_naively(log, groupings))
+
+
+def ended_naively(log: Sequence[LogEntry], in_force: Mapping[tuple[str, ...], object]) -> dict[tuple[str, ...], int]:
+    """The time of the last entry that ended each grouping, for those that are not in force."""
+    return {
+        fields: log[n].time_ms
+        for n in range(len(log))
+        for fields in (A, B, ("x",))
+        if fields not in in_force and alive(log[:n], fields) and not alive(log[: n + 1], fields)
+    }
 
 
 def looked_up(log: Sequence[LogEntry], rule_id: int) -> RuleInForce | None:

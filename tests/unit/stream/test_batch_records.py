@@ -246,7 +246,7 @@ def test_the_account_keeps_the_last_figures_of_each_key_group() -> None:
     totals.add(BatchOutputs([output(0, alerts=[alert(1, 0, 1, 1)]), output(1)], []))
     totals.add(BatchOutputs([msgspec.structs.replace(output(1), retained_events=50)], []))
     assert totals.retained_events == 60
-    assert totals.watermark_ms == 1_000
+    assert totals.watermark_ms == 1_001
     assert totals.groups[0].alerts == []
 
 

@@ -31,7 +31,7 @@ class DetectorMetrics:
         self._counters = {name: self._counter(name, f"The sum of `{name}` of the batches") for name in _COUNTED}
         self._gauges = {name: self._gauge(name, f"`{name}` of the newest batch") for name in _SHOWN}
         self._written = self._gauge("last_batch_timestamp_seconds", "Time at which the newest batch was written")
-        self._watermark = self._gauge("watermark_timestamp_seconds", "The lowest watermark of a key group")
+        self._watermark = self._gauge("watermark_timestamp_seconds", "The newest watermark of a key group")
         self._latency = {
             name: self._gauge(f"{name}_seconds", f"`{name}` of the previous batch, from append time to readable alerts")
             for name in ("p50", "p99")

@@ -124,9 +124,10 @@ class RunTotals:
 
     @property
     def watermark_ms(self) -> int | None:
-        """The lowest watermark of a key group."""
+        """The newest watermark of a key group. Others can be far behind: a key group or grouping without payments keeps
+        its watermark."""
         known = [group.watermark_ms for group in self.groups.values() if group.watermark_ms is not None]
-        return min(known, default=None)
+        return max(known, default=None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from fraud_rules.engine.statelog import EMPTY_LOG
 from fraud_rules.errors import CheckpointDamaged, StateDamaged
 from fraud_rules.kafka.reader import TopicReader
 from fraud_rules.kafka.writer import BatchWriter, OutRecord
-from fraud_rules.logs.batch_history import lowest_watermark_ms, read_history
+from fraud_rules.logs.batch_history import newest_watermark_ms, read_history
 from fraud_rules.logs.rule_log import RuleLog
 from fraud_rules.logs.state_topic import HEAD
 from fraud_rules.replay.need import HistoryNeed, history_need
@@ -83,7 +83,7 @@ def check_history(job: DetectorJob, order: RebuildOrder, marker: Marker, recreat
 
 def _need(job: DetectorJob, marker: Marker) -> HistoryNeed | None:
     """The history that the state at the marker needs. None if all of it may be needed."""
-    watermark_ms = lowest_watermark_ms(job.kafka, job.settings, (marker.query_id, marker.batch_id))
+    watermark_ms = newest_watermark_ms(job.kafka, job.settings, (marker.query_id, marker.batch_id))
     if watermark_ms is None:
         return None
     with TopicReader(job.kafka, job.settings.topics.rules) as rules:
