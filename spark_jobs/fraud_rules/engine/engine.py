@@ -8,7 +8,7 @@ the boundary but read after it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
@@ -23,9 +23,10 @@ from fraud_rules.engine.distinct import distinct
 from fraud_rules.engine.fanout import in_arrival_order
 from fraud_rules.engine.lists import list_columns, list_versions
 from fraud_rules.engine.rule_meter import RuleMeter
-from fraud_rules.engine.state.grouping_state import NO_LISTS, AcceptResult, GroupingState
+from fraud_rules.engine.state.grouping_state import NO_LISTS, AcceptResult
 from fraud_rules.engine.state.head import GroupingStateHead
 from fraud_rules.engine.state.journal import Journal, with_arrival_numbers
+from fraud_rules.engine.state.plans import PLAN_RULES, runs_within
 from fraud_rules.engine.state.rule_sample import RuleSample
 from fraud_rules.engine.state.store import ViewStore
 from fraud_rules.engine.statelog import StateLog
@@ -45,7 +46,6 @@ Ints = NDArray[np.int64]
 EPOCH_GRACE_MS = 600_000
 """How long the engine keeps a superseded grouping state, in append time."""
 
-_CACHED_PLANS = 4096
 _encoder = msgspec.json.Encoder(decimal_format="number")
 
 
@@ -223,7 +223,11 @@ class _BatchEvaluation:
             history.prepared.leave(self._journal)
 
     def accept(self, rows: RowRange) -> None:
-        """Accept a grouping's rows in the given order, in runs of consecutive rows of the same epoch."""
+        """Accept a grouping's rows in the given order, in runs of consecutive rows of the same epoch.
+
+        A run ends early if its versions have very many rules together: the plan of a run has all rules of each version,
+        and thousands of rule changes can fall between the rows of one batch.
+        """
         shared, start, end = rows
         self._rows += end - start
         head, batch = self._journal.head, rows.batch
@@ -233,7 +237,7 @@ class _BatchEvaluation:
             self._accept_run(batch, in_force, index[start:end], entry_counts[start:end], rows)
             return
         index, entry_counts = index[start:end], entry_counts[start:end]
-        for first, after in _runs_of_epochs(in_force, index):
+        for first, after in _runs_of_rows(in_force, index):
             run = batch if after - first == len(batch) else batch.take(np.arange(first, after))
             used, versions = distinct(index[first:after])
             groupings = [in_force[version] for version in used]
@@ -254,7 +258,7 @@ class _BatchEvaluation:
         """
         head = self._head_for(groupings[0])
         state = self._journal.open(head)
-        plan = _plan_of(state, groupings)
+        plan = state.plan(groupings)
         first_number = int(state.header[at.H_SEQ])
         sample = None if self._meter is None else self._meter.sample(head.fields, len(plan.in_force), len(batch))
         events, passes, lists = None, None, NO_LISTS
@@ -411,16 +415,15 @@ class _BatchEvaluation:
                 self._late.append(LateRecord(*place, int(result.lateness_ms[i]), _encoder.encode(transaction)))
 
 
-def _runs_of_epochs(versions: Sequence[GroupingInForce], inverse: Ints) -> Iterable[tuple[int, int]]:
-    """The runs [start, end) of consecutive rows of one epoch. `inverse` int64[n] holds the version of each row."""
-    if len(versions) == 1:
-        return [(0, len(inverse))]
+def _runs_of_rows(versions: Sequence[GroupingInForce], inverse: Ints) -> Iterator[tuple[int, int]]:
+    """The runs [start, end) of consecutive rows of one epoch, whose versions fit into a plan. `inverse` int64[n] holds
+    the version of each row."""
     epochs = np.array([grouping.epoch for grouping in versions])[inverse]
-    starts = [0, *(np.flatnonzero(np.diff(epochs)) + 1).tolist()]
-    return zip(starts, [*starts[1:], len(inverse)], strict=True)
-
-
-_plans: dict[tuple[int, ...], tuple[GroupingPlan, Sequence[GroupingInForce], Measures]] = {}
+    ends = [*(np.flatnonzero(np.diff(epochs)) + 1).tolist(), len(inverse)]
+    rules = [len(grouping.rules) for grouping in versions]
+    for first, after in zip([0, *ends], ends, strict=False):
+        for start, end in runs_within(rules, inverse[first:after], PLAN_RULES):
+            yield first + start, first + end
 
 
 def _measures_of(timeline: RuleTimeline, schema: TransactionSchema, head: GroupingStateHead) -> Measures:
@@ -429,19 +432,3 @@ def _measures_of(timeline: RuleTimeline, schema: TransactionSchema, head: Groupi
     if grouping is None or grouping.epoch != head.epoch:
         return NO_MEASURES
     return compile_plan((grouping,), schema, NO_MEASURES).measures
-
-
-def _plan_of(state: GroupingState, groupings: Sequence[GroupingInForce]) -> GroupingPlan:
-    """The compiled plan of these versions of a grouping. The plan is cached by the versions and the state's measures.
-
-    The cache key consists of object ids, because rule sets share the objects of unchanged groupings. The cached entry
-    holds these objects, so that no other object can get their ids.
-    """
-    measures = state.measures
-    key = (id(measures), *map(id, groupings))
-    known = _plans.get(key)
-    if known is None:
-        if len(_plans) >= _CACHED_PLANS:
-            _plans.clear()
-        known = _plans[key] = (state.plan(groupings), groupings, measures)
-    return known[0]

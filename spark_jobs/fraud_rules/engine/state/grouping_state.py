@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from fraud_rules.engine.state.arrays import Arrays
 from fraud_rules.engine.state.displaced_rows import DisplacedRows
 from fraud_rules.engine.state.event_rows import event_rows, filter_masks, predicate_masks
+from fraud_rules.engine.state.plans import PLANS, shared_measures
 from fraud_rules.engine.state.rule_sample import NOT_TIMED, RuleSample
 from fraud_rules.engine.state.strings import StringTable
 from fraud_rules.engine.state.view import View
@@ -26,7 +27,7 @@ from fraud_rules.engine.window import layout as at
 from fraud_rules.engine.window.bundles import Arrivals, Ints, ResultArrays
 from fraud_rules.engine.window.exact import SCRATCH_ROWS, WIDE
 from fraud_rules.engine.window.kernel import advance
-from fraud_rules.engine.window.plan import NO_MEASURES, GroupingPlan, Measures, compile_plan, storing_plan
+from fraud_rules.engine.window.plan import NO_MEASURES, GroupingPlan, Measures, storing_plan
 from fraud_rules.engine.window.spent import FOREVER_MS, Horizon, find_spent
 from fraud_rules.model.ruleset import GroupingInForce
 from fraud_rules.model.schema import ID_FIELD, TIME_FIELD, FieldType, TransactionSchema
@@ -37,7 +38,6 @@ NO_LISTS: Mapping[str, Column] = {}
 _SCATTERED_ABOVE = 1024
 """A state with fewer slots, and fewer unused rows in the pool, is not compacted for its scattered key rows."""
 
-_SHARED_MEASURES = 4096
 _ROWS_PER_CALL = 2048
 """The rows that the kernel accepts between two reports of progress. A call takes seconds at most, even if the rows are
 far out of order."""
@@ -108,7 +108,7 @@ class GroupingState:
         state.header[:] = 0
         state.header[at.H_GENERATION] = generation
         state.header[[at.H_WATERMARK, at.H_BOUND, at.H_FIRST]] = at.NONE
-        state._view.clear(_shared(measures), 0, 0, 0)
+        state._view.clear(shared_measures(measures), 0, 0, 0)
         return state
 
     @property
@@ -140,9 +140,9 @@ class GroupingState:
         return self._view.measures
 
     def plan(self, versions: Sequence[GroupingInForce]) -> GroupingPlan:
-        """Compile versions of the grouping. The plan reuses the state's measures if they suffice."""
+        """The plan of versions of the grouping. It reuses the state's measures if they suffice."""
         self._refresh()
-        return compile_plan(versions, self._schema, self._view.measures)
+        return PLANS.plan(versions, self._schema, self._view.measures)
 
     def accept(
         self,
@@ -429,7 +429,7 @@ class GroupingState:
     def _rebuild(self, rows: Ints, marks: Sequence[Marks], measures: Measures) -> None:
         """Rebuild all arrays from the rows (in the layout of `events`, in arrival order) and the marks."""
         n, n_marks, header, view = len(rows), sum(len(each.rows) for each in marks), self.header, self._view
-        view.clear(_shared(measures), n + (n >> 3), n + n_marks, 2 * n_marks)
+        view.clear(shared_measures(measures), n + (n >> 3), n + n_marks, 2 * n_marks)
         for each in marks:
             self._load_marks(each)
         rows[:, at.E_SLOT] = self._slots_for(rows)
@@ -459,15 +459,5 @@ class GroupingState:
         return slots
 
 
-_known_measures: dict[Measures, Measures] = {}
-
-
-def _shared(measures: Measures) -> Measures:
-    """The object of this process for equal measures, so that all key groups share one plan."""
-    if len(_known_measures) >= _SHARED_MEASURES:
-        _known_measures.clear()
-    return _known_measures.setdefault(measures, measures)
-
-
 def _decode_measures(text: bytes, schema: TransactionSchema) -> Measures:
-    return _shared(Measures.decode(text, schema))
+    return shared_measures(Measures.decode(text, schema))
