@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from fraud_rules.configuration.project import Project
-from fraud_rules.errors import BrokerUnavailable, CheckpointDamaged, DetectorFailed, Fenced, StateDamaged
+from fraud_rules.errors import BrokerUnavailable, CheckpointDamaged, DetectorFailed, Fenced, StateDamaged, StorageFull
 from tests.support.kafka.compaction import compact_continuously, has_compacted
 from tests.support.kafka.own_topics import OwnTopics
 from tests.support.kafka.state_damage import recreate_state
@@ -42,7 +42,7 @@ class Story(Site):
         with contextlib.suppress(OSError), ballast.open("wb", buffering=0) as file:
             while True:
                 file.write(bytes(4_096))
-        assert detector.wait_end() in (CheckpointDamaged.exit_code, DetectorFailed.exit_code), detector.said()[-2000:]
+        assert detector.wait_end() in (CheckpointDamaged.exit_code, StorageFull.exit_code), detector.said()[-2000:]
         assert "No space left on device" in detector.said()
         detector.kill()
         ballast.unlink()

@@ -13,7 +13,14 @@ from pathlib import Path
 import pytest
 
 from fraud_rules.configuration.project import Project
-from fraud_rules.errors import BrokerUnavailable, CheckpointDamaged, CheckpointForeign, DetectorFailed, Fenced
+from fraud_rules.errors import (
+    BrokerUnavailable,
+    CheckpointDamaged,
+    CheckpointForeign,
+    DetectorFailed,
+    Fenced,
+    StorageFull,
+)
 from tests.support.kafka.own_topics import OwnTopics
 from tests.support.processes.running_detector import RunningDetector
 from tests.support.recovery.site import Site
@@ -109,7 +116,7 @@ def test_a_full_disk_stops_the_detector_by_name_and_loses_nothing(
     with small_disk(site.installation.checkpoint, "1m") as enlarge, site.working(ROWS):
         detector = site.start()
         code = detector.wait_end(300.0)
-        assert code in (CheckpointDamaged.exit_code, DetectorFailed.exit_code), detector.said()[-2000:]
+        assert code in (CheckpointDamaged.exit_code, StorageFull.exit_code), detector.said()[-2000:]
         assert "No space left on device" in detector.said()
         enlarge()
         site.start()

@@ -19,7 +19,8 @@ from fraud_rules.configuration.mounted_folder import mounted_folder
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.errors import CheckpointDamaged, CheckpointForeign, StateDamaged
 from fraud_rules.kafka.connection import KafkaConnection
-from fraud_rules.kafka.consume import topic_ends, topic_starts
+from fraud_rules.kafka.consume import topic_starts
+from fraud_rules.kafka.ends import TopicEnds
 from fraud_rules.kafka.reader import TopicReader
 from fraud_rules.kafka.topics import retentions_ms
 
@@ -73,10 +74,11 @@ class CheckpointHook(BaseHook):
 
     def topics(self, kafka: KafkaConnection, facts: CheckpointFacts, now_ms: int) -> TopicFacts:
         """The facts of the source topics. `now_ms` is the broker's time. Raises BrokerUnavailable."""
-        names = list(facts.next_offsets)
+        names, ends = list(facts.next_offsets), TopicEnds(kafka)
+        written = ends.written({name: ends.partitions(name) for name in names})
         return TopicFacts(
             {name: topic_starts(kafka, name) for name in names},
-            {name: topic_ends(kafka, name) for name in names},
+            {name: {int(at): end for at, end in written[name].items()} for name in names},
             {name: dict(_unread_ages_ms(kafka, name, facts.next_offsets[name], now_ms)) for name in names},
             retentions_ms(kafka, names),
         )

@@ -19,9 +19,13 @@ from fraud_rules.deploy.intent import IntentLog, read_intents
 from fraud_rules.errors import BrokerUnavailable
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.decoding import decode_or_skip
+from fraud_rules.kafka.ends import TopicEnds
 from fraud_rules.kafka.reader import Record, newest_append_ms
 from fraud_rules.kafka.tail import TopicsTail
 from fraud_rules.logs.detector_status import BatchProgress, decode_progress, traffic_since
+from fraud_rules.model.open_transaction import OpenTransaction
+from fraud_rules.monitoring.open_transactions import OpenTransactions
+from fraud_rules.monitoring.partition_ends import read_partition_ends
 from fraud_rules.runtime.clock import now_ms
 
 __all__ = ["DetectorObserver"]
@@ -29,6 +33,7 @@ __all__ = ["DetectorObserver"]
 _MAX_QUERIES = 60
 _OFFSETS_A_S = 8  # up to four batches a second, each with a progress record and the end marker of a Kafka transaction
 _ARRIVAL_INTERVAL_MS = 30_000
+_TRANSACTIONS_INTERVAL_MS = 5_000
 
 
 def monotonic_ms() -> int:
@@ -63,6 +68,10 @@ class DetectorObserver:
         self._tail: TopicsTail | None = None
         self._arrival_read_ms: int | None = None
         self._arrival_ms: int | None = None
+        self._ends: TopicEnds | None = None
+        self._transactions = OpenTransactions(kafka)
+        self._transactions_read_ms: int | None = None
+        self._open_transaction: OpenTransaction | None = None
         self._deployment = DeploymentReports()
         self._reset()
 
@@ -102,6 +111,7 @@ class DetectorObserver:
             traffic_since(self._progress, self._since_ms()) if self._progress else None,
             self._arrived_ms(),
             self._clock.skew_ms(),
+            self._oldest_transaction(),
         )
 
     def _read_clock(self, new: Mapping[str, Sequence[Record]]) -> None:
@@ -165,6 +175,18 @@ class DetectorObserver:
                 self._arrival_ms = newest_append_ms(self._kafka, self._settings.topics.transactions)
             self._arrival_read_ms = self._monotonic_ms()
         return self._arrival_ms
+
+    def _oldest_transaction(self) -> OpenTransaction | None:
+        """The oldest transaction that hides records of an input topic, read every `_TRANSACTIONS_INTERVAL_MS`."""
+        read_ms, now_ms = self._transactions_read_ms, self._monotonic_ms()
+        if read_ms is None or now_ms - read_ms >= _TRANSACTIONS_INTERVAL_MS:
+            topics = self._settings.topics
+            self._ends = self._ends or TopicEnds(self._kafka)
+            with suppress(BrokerUnavailable):  # the next observation reports the unreachable broker
+                ends = read_partition_ends(self._ends, (topics.transactions, topics.rules), self._clock.now_ms())
+                self._open_transaction = self._transactions.oldest(ends)
+            self._transactions_read_ms = now_ms
+        return self._open_transaction
 
     def _queries(self) -> list[str]:
         return [query for query, _ in groupby(self._query_ids)]

@@ -15,6 +15,7 @@ _NAMED = {
     "StateDamaged": Health.CHECKPOINT_DAMAGED,
     "CheckpointForeign": Health.CHECKPOINT_FOREIGN,
     "OffsetsLost": Health.OFFSETS_LOST,
+    "StorageFull": Health.DISK_FULL,
     "TopicUnsuitable": Health.REFUSED,
     "Fenced": Health.DUPLICATE,
     "DetectorStopped": Health.STOPPED,

@@ -36,7 +36,7 @@ def assess_detector(
     return _with_start_time(verdict, observation) if verdict.health in _WITHOUT_START_TIME else verdict
 
 
-_WITHOUT_START_TIME = frozenset({Health.BLIND, Health.CLOCK_SKEW})
+_WITHOUT_START_TIME = frozenset({Health.HUNG_PRODUCER, Health.BLIND, Health.CLOCK_SKEW})
 """Verdicts about a working detector. Its batches and its process do not show when the verdict began, so the reasons get
 that time."""
 
@@ -260,6 +260,9 @@ def _describe_standstill(idle_ms: int, limit_ms: int) -> str:
 def _assess_batches(observation: DetectorObservation, progress: NewestProgress, limits: Limits, now_ms: int) -> Verdict:
     age_ms = now_ms - progress.append_ms
     batch = f"batch {progress.progress.batch_id} ended {_in_seconds(age_ms)} ago"
+    hidden = observation.open_transaction
+    if hidden is not None and hidden.age_ms(now_ms) > limits.open_transaction_ms:
+        return Verdict(Health.HUNG_PRODUCER, (hidden.describe(now_ms), batch))
     blind = blindness(observation.traffic, observation.arrived_ms, limits, now_ms)
     if blind:
         return Verdict(Health.BLIND, (*blind, batch))

@@ -10,6 +10,7 @@ from fraud_rules.deploy.attempt import AgentStatus, Attempt, AttemptPhase, Deplo
 from fraud_rules.deploy.intent import IntentKind, IntentLog, IntentRecord
 from fraud_rules.errors import IntentForged
 from fraud_rules.logs.detector_status import BatchProgress, TrafficCounts
+from fraud_rules.model.open_transaction import OpenTransaction
 
 __all__ = ["DetectorObservation", "NewestProgress"]
 
@@ -30,7 +31,8 @@ class DetectorObservation:
     `queries` are the ids of the queries that wrote the latest progress records, in order; consecutive records of one
     query count once. `traffic` adds up the progress records of the last `traffic_span_ms`. `arrived_ms` is the append
     time of the newest transaction: 0 if retention has removed all transactions, None if no transaction ever arrived or
-    the time is unknown. If the observation failed, `fault` is the reason, and only `detector` and `at_ms` are set.
+    the time is unknown. `open_transaction` is the oldest transaction of a producer that has hidden records of an input
+    topic for some time. If the observation failed, `fault` is the reason, and only `detector` and `at_ms` are set.
     """
 
     detector: str
@@ -42,6 +44,7 @@ class DetectorObservation:
     traffic: TrafficCounts | None = None
     arrived_ms: int | None = None
     skew_ms: int | None = None
+    open_transaction: OpenTransaction | None = None
     fault: str | None = None
 
     @classmethod

@@ -17,6 +17,7 @@ class Health(StrEnum):
     HEALTHY = "HEALTHY"
     STARTING = "STARTING"
     LAGGING = "LAGGING"  # works, but falls behind
+    HUNG_PRODUCER = "HUNG_PRODUCER"  # works, but a producer's open transaction hides records from it
     BLIND = "BLIND"  # works, but payments do not reach its rules
     CLOCK_SKEW = "CLOCK_SKEW"  # works, but the clocks of this host and of the broker differ
     STALLED = "STALLED"  # its process is alive, but makes no progress
@@ -60,6 +61,7 @@ class Limits:
     late_percent: int = 20
     silent_ms: int = 86_400_000
     clock_skew_ms: int = 30_000
+    open_transaction_ms: int = 30_000
 
     @classmethod
     def of(cls, settings: HealthSettings) -> Limits:

@@ -41,7 +41,8 @@ class HealthSettings:
 
     A detector that finishes batches counts as blind if the share of late or of quarantined records within
     `traffic_span_ms` is above its limit, or after `silent_ms` without a transaction (0: no limit). `clock_skew_ms`
-    bounds the difference between the clocks of Airflow and of the broker.
+    bounds the difference between the clocks of Airflow and of the broker. A producer whose transaction hides records of
+    an input topic for `open_transaction_ms` counts as hung.
     """
 
     starting_ms: int = bounded(180_000, 1_000, 86_400_000)
@@ -56,6 +57,7 @@ class HealthSettings:
     late_percent: int = bounded(20, 1, 100)
     silent_ms: int = bounded(86_400_000, 0, 31_536_000_000)
     clock_skew_ms: int = bounded(30_000, 1_000, 86_400_000)
+    open_transaction_ms: int = bounded(30_000, 10_000, 86_400_000)
 
 
 @dataclass(frozen=True, slots=True)

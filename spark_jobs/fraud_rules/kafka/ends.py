@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
 
-from confluent_kafka import IsolationLevel, TopicPartition
-from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined] # stub
+from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection, TopicPartition
+from confluent_kafka.admin import AdminClient, OffsetSpec, TopicDescription  # type: ignore[attr-defined] # stub
 
 from fraud_rules.errors import BrokerUnavailable
 from fraud_rules.kafka.connection import KafkaConnection
@@ -14,6 +15,8 @@ from fraud_rules.kafka.reader import list_offsets, mapped_errors, partitions_of,
 __all__ = ["TopicEnds"]
 
 _FIRST, _END = OffsetSpec.earliest(), OffsetSpec.latest()  # type: ignore[no-untyped-call]
+
+_TIMEOUT_S = 15.0
 
 Places = Mapping[str, Sequence[int]]
 """Partitions by topic."""
@@ -30,23 +33,58 @@ class TopicEnds:
         """The partitions of a topic, sorted."""
         return partitions_of(self._kafka, self._admin, topic)
 
+    def missing(self, topics: Sequence[str]) -> list[str]:
+        """The topics that do not exist."""
+        with mapped_errors(self._kafka):
+            answers = self._admin.describe_topics(TopicCollection(list(topics)), request_timeout=_TIMEOUT_S)
+            return [topic for topic, answer in answers.items() if not _exists(answer)]
+
     def first(self, places: Places) -> dict[str, dict[str, int]]:
         """The first offsets that Kafka still holds, by topic and partition (as text)."""
-        return self._list(places, _FIRST)
+        return self._ends(places, _FIRST, IsolationLevel.READ_COMMITTED)
 
     def committed(self, places: Places) -> dict[str, dict[str, int]]:
-        """The offsets after the last committed records, by topic and partition (as text)."""
-        return self._list(places, _END)
+        """The offsets after the last committed records, by topic and partition (as text). An open transaction hides the
+        records behind it, so these ends say what can be read, not what has been written."""
+        return self._ends(places, _END, IsolationLevel.READ_COMMITTED)
 
-    def _list(self, places: Places, at: OffsetSpec) -> dict[str, dict[str, int]]:
+    def written(self, places: Places) -> dict[str, dict[str, int]]:
+        """The offsets after the last records, those of open transactions included, by topic and partition (as text)."""
+        return self._ends(places, _END, IsolationLevel.READ_UNCOMMITTED)
+
+    def since(self, places: Places, append_ms: int) -> dict[str, dict[str, int]]:
+        """The offsets of the first records with this append time (epoch ms) or a later one, by topic and partition (as
+        text). A partition without such a record is missing."""
+        spec = OffsetSpec.for_timestamp(append_ms)
+        found = self._list(places, spec, IsolationLevel.READ_UNCOMMITTED)
+        return {topic: {at: offset for at, offset in each.items() if offset >= 0} for topic, each in found.items()}
+
+    def _ends(self, places: Places, spec: OffsetSpec, isolation: IsolationLevel) -> dict[str, dict[str, int]]:
+        found = self._list(places, spec, isolation)
+        for topic, offsets in found.items():
+            if min(offsets.values()) < 0:  # the client reports no error if its connection ends before the answer
+                raise BrokerUnavailable(f"Kafka at {self._kafka} does not report the ends of {topic}")
+        return found
+
+    def _list(self, places: Places, spec: OffsetSpec, isolation: IsolationLevel) -> dict[str, dict[str, int]]:
         wanted = [TopicPartition(topic, place) for topic, numbers in places.items() for place in numbers]
         found: dict[str, dict[str, int]] = {topic: {} for topic, numbers in places.items() if numbers}
         if not wanted:
             return found
         with mapped_errors(self._kafka):
-            answers = with_leader(lambda: list_offsets(self._admin, wanted, at, IsolationLevel.READ_COMMITTED))
+            answers = with_leader(lambda: list_offsets(self._admin, wanted, spec, isolation))
         for place, answer in zip(wanted, answers, strict=True):
-            if answer.offset < 0:  # the client reports no error if its connection ends before the answer
-                raise BrokerUnavailable(f"Kafka at {self._kafka} does not report the ends of {place.topic}")
             found[place.topic][str(place.partition)] = answer.offset
         return found
+
+
+def _exists(answer: Future[TopicDescription]) -> bool:
+    """Whether a topic exists. One that this client may not describe counts as existing. Raises KafkaException."""
+    try:
+        answer.result()
+    except KafkaException as error:
+        code = error.args[0].code()
+        if code not in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.TOPIC_AUTHORIZATION_FAILED):
+            raise
+        return bool(code == KafkaError.TOPIC_AUTHORIZATION_FAILED)
+    return True

@@ -109,7 +109,8 @@ class BatchProgress(msgspec.Struct, frozen=True, rename="camel"):
     `views_since_start` counts them since this start. `cpu_ns` is the estimated CPU time of the rules in force for each
     transaction. `rule_cpu` has the measured CPU time of rules, the most expensive first; a batch has it every ten
     seconds, and only the most expensive 500. `rules_refused` has the offsets of the rejected records of the rule log,
-    and the first and last offset of consecutive ones.
+    and the first and last offset of consecutive ones. `lag` counts the transactions that no batch has read, also
+    those behind an open transaction.
     """
 
     query_id: str

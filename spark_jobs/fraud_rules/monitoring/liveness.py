@@ -15,6 +15,7 @@ import msgspec
 
 from fraud_rules.deploy.intent import IntentKind, IntentLog
 from fraud_rules.logs.detector_status import BatchProgress, longest_silence_ms
+from fraud_rules.model.open_transaction import OpenTransaction
 from fraud_rules.runtime.clock import utc
 
 __all__ = ["AMBER_MS", "RED_MS", "Liveness", "PartitionEnds", "Severity", "liveness", "starts_since"]
@@ -41,18 +42,30 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PartitionEnds:
-    """One partition of `transactions`: its first offset, its end offset, and its end offset `AMBER_MS` ago."""
+    """One partition of an input topic: its first offset, its end offset, its end offset `AMBER_MS` ago, and the offset
+    up to which its records are committed.
+
+    The ends include the records of open transactions, because an open transaction hides the payments behind it.
+    """
 
     first: int
     end: int
     end_before: int
+    committed: int
+
+    @property
+    def is_hidden(self) -> bool:
+        """Whether a transaction that is older than `AMBER_MS` hides records. A shorter one is normal."""
+        return self.committed < self.end_before
 
 
 class Liveness(msgspec.Struct, frozen=True, rename="camel"):
     """The state of payment evaluation at `at_ms`. `since_ms` is the end of the last batch, None before the first batch.
 
-    `asked_ms` is the time of the first requested start. `waiting` counts the payments after the last batch; it is None
-    while Kafka does not answer. `starts` counts the starts that were requested after the last batch.
+    `asked_ms` is the time of the first requested start. `waiting` counts the payments after the last batch, those
+    behind an open transaction included; it is None while Kafka does not answer. `starts` counts the starts that were
+    requested after the last batch. `missing` are the topics without which the next batch waits. `open_transaction` is
+    the oldest transaction that hides records of an input topic for longer than `AMBER_MS`.
     """
 
     severity: Severity
@@ -61,14 +74,22 @@ class Liveness(msgspec.Struct, frozen=True, rename="camel"):
     asked_ms: int | None
     waiting: int | None
     starts: int
+    missing: tuple[str, ...] = ()
+    open_transaction: OpenTransaction | None = None
 
     def sentence(self) -> str:
         """Describe the outage for the readers of a terminal."""
+        return f"{self._cause()} {_waiting(self.waiting)}"
+
+    def _cause(self) -> str:
+        if self.missing:
+            return f"The next batch waits for missing topics: {', '.join(self.missing)} (fraud topics apply)."
+        if self.open_transaction is not None:
+            said = self.open_transaction.describe(self.at_ms)
+            return f"{said[0].upper()}{said[1:]} (docs/runbooks/hung-producer.md)."
         if self.since_ms is None:
-            evaluated = "No payment evaluated yet."
-        else:
-            evaluated = f"No payment evaluated since {_clock(self.since_ms, self.at_ms)}."
-        return f"{evaluated} {_waiting(self.waiting)}"
+            return "No payment evaluated yet."
+        return f"No payment evaluated since {_clock(self.since_ms, self.at_ms)}."
 
 
 def liveness(
@@ -80,11 +101,14 @@ def liveness(
     *,
     starts: int = 0,
     asked_ms: int | None = None,
+    missing: tuple[str, ...] = (),
+    open_transaction: OpenTransaction | None = None,
 ) -> Liveness:
     """Assess the newest progress record with its append time, and the ends of the partitions of `transactions`.
 
     `ends` is None if Kafka does not answer. An idle detector writes a batch at least every `tick_ms`, so its silence is
-    an outage even if no payment is waiting.
+    an outage even if no payment is waiting. A detector that writes batches is no outage, unless a topic is `missing` or
+    an `open_transaction` hides records.
     """
     since_ms = None if newest is None else newest[0]
     evaluated = {} if newest is None else newest[1].ends_of(topic)
@@ -95,13 +119,20 @@ def liveness(
         overdue = any(each.end_before > begins[partition] for partition, each in ends.items())
     base_ms = asked_ms if since_ms is None else since_ms
     age_ms = None if base_ms is None else now_ms - base_ms
+    found = [_severity(age_ms, tick_ms, starts, overdue=bool(overdue), ever=since_ms is not None)]
+    if missing:
+        found.append(Severity.AMBER)
+    if open_transaction is not None:
+        found.append(Severity.RED if open_transaction.age_ms(now_ms) > RED_MS else Severity.AMBER)
     return Liveness(
-        severity=_severity(age_ms, tick_ms, starts, overdue=bool(overdue), ever=since_ms is not None),
+        severity=max(found, key=list(Severity).index),
         at_ms=now_ms,
         since_ms=since_ms,
         asked_ms=asked_ms,
         waiting=waiting,
         starts=starts,
+        missing=missing,
+        open_transaction=open_transaction,
     )
 
 

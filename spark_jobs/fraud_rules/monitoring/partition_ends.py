@@ -1,19 +1,27 @@
-"""Reads the current end offsets of `transactions`, to count the waiting payments."""
+"""Reads the current ends of input topics, to count the waiting payments and to find those that a transaction hides."""
 
 from __future__ import annotations
 
-from fraud_rules.kafka.reader import TopicReader
+from collections.abc import Sequence
+
+from fraud_rules.kafka.ends import TopicEnds
 from fraud_rules.monitoring.liveness import AMBER_MS, PartitionEnds
 
 __all__ = ["read_partition_ends"]
 
 
-def read_partition_ends(reader: TopicReader, now_ms: int) -> dict[int, PartitionEnds]:
-    """The ends by partition. Raises BrokerUnavailable."""
-    return {partition: _ends(reader, partition, now_ms) for partition in reader.partitions()}
-
-
-def _ends(reader: TopicReader, partition: int, now_ms: int) -> PartitionEnds:
-    first, end = reader.ends(partition)
-    later = reader.offset_at(now_ms - AMBER_MS, partition)
-    return PartitionEnds(first, end, end if later is None else min(later, end))
+def read_partition_ends(ends: TopicEnds, topics: Sequence[str], now_ms: int) -> dict[str, dict[int, PartitionEnds]]:
+    """The ends by topic and partition. `now_ms` is the broker's time. Raises BrokerUnavailable."""
+    places = {topic: ends.partitions(topic) for topic in topics}
+    first, written = ends.first(places), ends.written(places)
+    # The committed end is read later. So if it is lower, a transaction was open in between.
+    committed, late = ends.committed(places), ends.since(places, now_ms - AMBER_MS)
+    return {
+        topic: {
+            int(at): PartitionEnds(
+                first[topic][at], end, min(late[topic].get(at, end), end), min(committed[topic][at], end)
+            )
+            for at, end in found.items()
+        }
+        for topic, found in written.items()
+    }

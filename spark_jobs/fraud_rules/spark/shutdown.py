@@ -33,20 +33,28 @@ _RECORDS_GONE = re.compile(
 _EXECUTOR_OUT_OF_MEMORY = re.compile(r"ExecutorLostFailure[^\n]*exited with code (?:3|52)\b")
 """Exit code 3 comes from ExitOnOutOfMemoryError in a JVM, 52 from Spark's executors."""
 
+_GATEWAY_ERRORS = (Py4JError, ConnectionError, EOFError)
+"""The errors of a driver whose JVM has ended. Any other OSError comes from a file, and keeps its own name."""
+
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+
 _OUT_OF_MEMORY = 3
 _JVM_END_S = 5.0
 _MESSAGE_LENGTH = 500
 
 
 def detector_error(error: BaseException) -> FraudError:
-    """Map the error that ended the detector: this product's error from a worker, else the innermost cause."""
-    if isinstance(error, Py4JError | OSError | EOFError) and not getattr(error, "java_exception", None):
+    """Map the error that ended the detector: this product's error from a worker, the end of Spark's JVM, a full disk,
+    else the innermost cause."""
+    if isinstance(error, _GATEWAY_ERRORS) and not getattr(error, "java_exception", None):
         return _jvm_ended()
     ours = _ours(error)
     if ours is not None:
         return ours
     text = str(error)
-    cause = _cause(text)
+    cause = f"{type(error).__name__}: {text}" if isinstance(error, OSError) else _cause(text)
+    if os.strerror(errno.ENOSPC) in text or getattr(error, "errno", None) in _FULL:
+        return StorageFull(f"{cause[:_MESSAGE_LENGTH]}: free some space; the next start repeats the current batch")
     if _EXECUTOR_OUT_OF_MEMORY.search(text):
         return MemoryExhausted(
             "an executor has run out of memory: raise spark.executor.memory; the next start repeats the current batch"

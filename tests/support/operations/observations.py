@@ -11,6 +11,7 @@ from fraud_rules.deploy.attempt import AgentStatus, Attempt, AttemptPhase, Attem
 from fraud_rules.deploy.intent import Intent, IntentKind, IntentLog, IntentRecord
 from fraud_rules.deploy.release import Release
 from fraud_rules.logs.detector_status import BatchProgress, TrafficCounts
+from fraud_rules.model.open_transaction import OpenTransaction
 
 DETECTOR = "detector"
 NOW_MS = 1_790_000_000_000
@@ -39,6 +40,7 @@ class World:
     arrived_age_s: float | None = None
     skew_s: float | None = 0
     agent_skew_s: float = 0
+    hidden_age_s: float | None = None
 
     def asked(
         self, of: Release | None, *, ago_s: float = 60, by: str = "start by scheduled__1", reason: str = "for a test"
@@ -95,6 +97,10 @@ class World:
         """Set the append time of the newest transaction."""
         return replace(self, arrived_age_s=ago_s)
 
+    def hides(self, *, ago_s: float) -> World:
+        """Add a transaction that was opened at this time and hides records of `transactions`."""
+        return replace(self, hidden_age_s=ago_s)
+
     def supervisor(self, ago_s: float, who: str = "http://here") -> World:
         """Add a supervisor's check of the detector."""
         return replace(self, supervised=(ago_s, who))
@@ -119,10 +125,13 @@ class World:
         newest = None if self.batch is None else NewestProgress(ms_ago(self.batch[0]), progress(self.batch[1]))
         skew_ms = None if self.skew_s is None else int(self.skew_s * 1_000)
         arrived_ms = None if self.arrived_age_s is None else ms_ago(self.arrived_age_s)
+        hidden = None
+        if self.hidden_age_s is not None:
+            hidden = OpenTransaction("transactions", 2, 5, ms_ago(self.hidden_age_s), 4711, "gateway-3")
         log = IntentLog(DETECTOR, self.intents)
         deployment = DeploymentReports(attempts, agent, supervision)
         return DetectorObservation(
-            DETECTOR, NOW_MS, log, deployment, newest, self.queries, self.traffic, arrived_ms, skew_ms
+            DETECTOR, NOW_MS, log, deployment, newest, self.queries, self.traffic, arrived_ms, skew_ms, hidden
         )
 
 

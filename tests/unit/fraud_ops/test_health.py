@@ -147,6 +147,10 @@ TABLE = {
         ASKED.said(Phase.STOPPED, error_name="DetectorStopped", message="stopped; No space left on device: a.log"),
         Health.STOPPED, "DetectorStopped",
     ),
+    "a full quota": (
+        ASKED.said(Phase.FAILED, error_name="StorageFull", message="x: Disk quota exceeded"),
+        Health.DISK_FULL, "Disk quota exceeded",
+    ),
     "a wrong master": (ASKED.said(Phase.FAILED, error_name="ConfigError", exit_code=3), Health.REFUSED, "ConfigError"),
     "refused, and nothing before it": (
         ASKED.said(Phase.REFUSED, error_name="ConfigError", message="no such field"), Health.REFUSED, "no such field",
@@ -191,6 +195,13 @@ TABLE = {
         Health.CHECKPOINT_FOREIGN, "refused",
     ),
     "some quarantined": (running().read(81, quarantined=19), Health.HEALTHY, "batch 7"),
+    "a transaction in flight": (running().hides(ago_s=30), Health.HEALTHY, "batch 7"),
+    "a hung producer": (
+        running().hides(ago_s=31).arrived(ago_s=86_400), Health.HUNG_PRODUCER,
+        "4711 (gateway-3) has been open for 31 s and hides the records of transactions-2 from offset 5 on; batch 7",
+    ),
+    "hung by hand": (World().wrote(ago_s=5).hides(ago_s=31), Health.HUNG_PRODUCER, "4711"),
+    "a hung producer, and no batch": (running(ago_s=90).wrote(ago_s=41).hides(ago_s=99), Health.STALLED, "no progress"),
     "a fifth quarantined": (running().read(80, quarantined=20), Health.BLIND, "20 of the last 100 records (20%)"),
     "everything quarantined": (running().read(0, quarantined=20), Health.BLIND, "are in quarantine"),
     "everything quarantined of a few": (running().read(0, quarantined=19), Health.HEALTHY, "batch 7"),

@@ -7,6 +7,7 @@ import pytest
 from fraud_rules.deploy.intent import Intent, IntentKind, IntentLog, IntentRecord
 from fraud_rules.deploy.release import Release
 from fraud_rules.logs.detector_status import BatchProgress
+from fraud_rules.model.open_transaction import OpenTransaction
 from fraud_rules.monitoring.liveness import Liveness, PartitionEnds, Severity, liveness, starts_since
 
 TICK_MS = 10_000
@@ -25,7 +26,7 @@ def progress(**ends: int) -> BatchProgress:
 def liveness_after(age_s: float, waiting: int, *, overdue: bool | None = None, starts: int = 0) -> Liveness:
     """The liveness `age_s` after the last batch. By default waiting payments are overdue."""
     late = waiting if overdue is None else int(overdue)
-    ends = {0: PartitionEnds(0, 100 + waiting, 100 + late)}
+    ends = {0: PartitionEnds(0, 100 + waiting, 100 + late, 100 + waiting)}
     now_ms = SINCE_MS + int(age_s * 1_000)
     return liveness((SINCE_MS, progress(p0=100)), ends, TOPIC, now_ms, TICK_MS, starts=starts)
 
@@ -57,7 +58,7 @@ def test_a_payment_that_just_arrived_at_an_idle_detector_is_no_outage() -> None:
 
 
 def test_waiting_is_what_the_topic_holds_beyond_the_last_batch_and_not_its_lag() -> None:
-    ends = {0: PartitionEnds(0, 150, 150), 1: PartitionEnds(40, 60, 60), 2: PartitionEnds(5, 12, 12)}
+    ends = {0: PartitionEnds(0, 150, 150, 150), 1: PartitionEnds(40, 60, 60, 60), 2: PartitionEnds(5, 12, 12, 12)}
     seen = liveness((SINCE_MS, progress(p0=100, p1=20)), ends, TOPIC, SINCE_MS, TICK_MS)
     # Of partition 1 retention has removed some, partition 2 is new.
     assert seen.waiting == 50 + 20 + 7
@@ -70,7 +71,7 @@ def test_a_missing_answer_of_kafka_is_unknown() -> None:
 
 
 def test_a_detector_that_never_evaluated_counts_from_its_first_start() -> None:
-    ends = {0: PartitionEnds(3, 10, 10)}
+    ends = {0: PartitionEnds(3, 10, 10, 10)}
 
     def never(asked_ms: int | None, starts: int) -> Liveness:
         return liveness(None, ends, TOPIC, SINCE_MS + 50_000, TICK_MS, starts=starts, asked_ms=asked_ms)
@@ -93,6 +94,40 @@ def test_a_detector_that_never_evaluated_counts_from_its_first_start() -> None:
 )
 def test_the_sentence(age_s: float, waiting: int, sentence: str) -> None:
     assert liveness_after(age_s, waiting).sentence() == sentence
+
+
+@pytest.mark.parametrize(
+    ("ends", "is_hidden"),
+    [
+        (PartitionEnds(0, 1_105, 1_105, 1_105), False),
+        (PartitionEnds(0, 1_105, 5, 5), False),  # its first record is younger than AMBER_MS
+        (PartitionEnds(0, 1_105, 6, 5), True),
+        (PartitionEnds(0, 1_105, 1_105, 5), True),
+    ],
+)
+def test_only_an_old_transaction_hides_payments(ends: PartitionEnds, *, is_hidden: bool) -> None:
+    assert ends.is_hidden is is_hidden
+
+
+@pytest.mark.parametrize(("age_s", "severity"), [(11, Severity.AMBER), (60, Severity.AMBER), (61, Severity.RED)])
+def test_an_open_transaction_is_an_outage_although_batches_end(age_s: int, severity: Severity) -> None:
+    hidden = OpenTransaction(TOPIC, 0, 100, SINCE_MS - age_s * 1_000, 4711, "gateway-3")
+    ends = {0: PartitionEnds(0, 1_101, 1_101, 100)}
+    seen = liveness((SINCE_MS, progress(p0=100)), ends, TOPIC, SINCE_MS, TICK_MS, open_transaction=hidden)
+    assert (seen.severity, seen.waiting) == (severity, 1_001)
+    assert seen.sentence() == (
+        f"A transaction of producer 4711 (gateway-3) has been open for {age_s} s and hides the records of "
+        "transactions-0 from offset 100 on (docs/runbooks/hung-producer.md). 1,001 payments waiting."
+    )
+
+
+def test_a_missing_topic_is_an_outage_although_the_last_batch_is_recent() -> None:
+    ends = {0: PartitionEnds(0, 100, 100, 100)}
+    seen = liveness((SINCE_MS, progress(p0=100)), ends, TOPIC, SINCE_MS, TICK_MS, missing=("rules",))
+    assert seen.severity is Severity.AMBER
+    assert seen.sentence() == (
+        "The next batch waits for missing topics: rules (fraud topics apply). No payments waiting."
+    )
 
 
 def test_starts_after_the_last_batch_count() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 from typing import Any
 
@@ -13,7 +14,15 @@ from fraud_rules.codec.rules.codec import read_entry
 from fraud_rules.configuration.project import Project
 from fraud_rules.configuration.settings import DecisionSettings, DetectorSettings, TopicNames
 from fraud_rules.engine.decision import alerts_in_order
-from fraud_rules.errors import FraudError, Reason, RecordRejected, RuleRejected, StateDamaged
+from fraud_rules.errors import (
+    DetectorFailed,
+    FraudError,
+    Reason,
+    RecordRejected,
+    RuleRejected,
+    StateDamaged,
+    StorageFull,
+)
 from fraud_rules.kafka.writer import OutRecord
 from fraud_rules.logs.detector_status import TrafficCounts, ViewCounts, decode_progress
 from fraud_rules.model.limits import RuleLimits
@@ -315,8 +324,19 @@ def test_a_large_output_travels_as_a_file(tmp_path: Any) -> None:
             RecordRejected,
             "too-large: 5 MiB",
         ),
-        (ConnectionRefusedError(111, "refused"), FraudError, "JVM has ended"),
+        (ConnectionRefusedError(111, "refused"), DetectorFailed, "JVM has ended"),
+        (BrokenPipeError(32, "Broken pipe"), DetectorFailed, "JVM has ended"),
         (RuntimeError("a\njava.io.IOException: No space left\n\tat x"), FraudError, "No space left"),
+        (OSError(errno.ENOSPC, "No space left on device", "/c/offsets/7"), StorageFull, "/c/offsets/7"),
+        (OSError(errno.EDQUOT, "Disk quota exceeded", "/c/pins/7"), StorageFull, "/c/pins/7"),
+        (
+            RuntimeError("Traceback\n  OSError: [Errno 28] No space left on device: '/views/3'\n"),
+            StorageFull,
+            "OSError: [Errno 28] No space left on device: '/views/3'",
+        ),
+        (OSError(errno.ESTALE, "Stale file handle", "/c/pins/7"), DetectorFailed, "Stale file handle: '/c/pins/7'"),
+        (PermissionError(errno.EACCES, "Permission denied", "/c"), DetectorFailed, "PermissionError"),
+        (FileNotFoundError(errno.ENOENT, "No such file", "/c/outputs/7"), DetectorFailed, "'/c/outputs/7'"),
         (RuntimeError("something"), FraudError, "something"),
     ],
 )

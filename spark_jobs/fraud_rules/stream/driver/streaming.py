@@ -134,8 +134,8 @@ def _prepare(
     spark = session.spark()
     for loss in admission.new_losses:
         report(f"continues without lost records: {loss}")
-    transactions = stack.enter_context(TopicReader(job.kafka, topics.transactions))
-    ticker = Ticker(TickWriter(job.kafka, topics.detector_ticks, settings.detector), transactions, settings.tick_ms)
+    ticks = TickWriter(job.kafka, topics.detector_ticks, settings.detector)
+    ticker = Ticker(ticks, TopicEnds(job.kafka), topics.transactions, settings.tick_ms)
     context = WorkerContext(job.schema, settings, job.kafka, folder.root, options.tasks, admission.state.partitions)
     metrics = stack.enter_context(serve_metrics(job))
     spill = context.spill()

@@ -12,7 +12,7 @@ import time
 from collections.abc import Mapping
 
 from fraud_rules.errors import BrokerUnavailable
-from fraud_rules.kafka.reader import TopicReader
+from fraud_rules.kafka.ends import TopicEnds
 from fraud_rules.kafka.ticks import TickWriter
 from fraud_rules.runtime.clock import MS_PER_S
 
@@ -24,10 +24,12 @@ _WARM_BATCHES = 30
 
 
 class Ticker:
-    """A daemon thread. It must be the only user of the reader `transactions`."""
+    """A daemon thread."""
 
-    def __init__(self, ticks: TickWriter, transactions: TopicReader, tick_ms: int) -> None:
+    def __init__(self, ticks: TickWriter, ends: TopicEnds, transactions: str, tick_ms: int) -> None:
+        """`ends` reads the ends of the topic `transactions`."""
         self._ticks = ticks
+        self._reader = ends
         self._transactions = transactions
         self._tick_s = tick_ms / MS_PER_S
         self._last_batch_s = time.monotonic()
@@ -58,7 +60,10 @@ class Ticker:
             self._ticks.tick()
 
     def lag(self, end_offsets: Mapping[str, int]) -> int | None:
-        """The number of transactions after these offsets, at most a second old. None while unknown."""
+        """The number of transactions after these offsets, at most a second old. None while unknown.
+
+        It includes the transactions that a producer's open transaction hides from the batches.
+        """
         ends = self._ends
         if not ends:
             return None
@@ -79,7 +84,7 @@ class Ticker:
 
     def _read_ends(self) -> None:
         try:
-            partitions = self._transactions.partitions()
-            self._ends = {str(partition): self._transactions.ends(partition)[1] for partition in partitions}
+            places = {self._transactions: self._reader.partitions(self._transactions)}
+            self._ends = self._reader.written(places)[self._transactions]
         except BrokerUnavailable:
             self._ends = {}  # only the display of lag needs the ends; the batch itself reports the outage

@@ -29,6 +29,7 @@ from fraud_ops.verdicts.verdict import Health
 from fraud_rules.batch.whatif.place import report_name
 from fraud_rules.codec.rules.codec import encode_document
 from fraud_rules.kafka.decoding import skipped_by_topic
+from fraud_rules.model.open_transaction import OpenTransaction
 from fraud_rules.monitoring.liveness import Severity
 from fraud_rules.runtime.clock import now_ms
 
@@ -127,6 +128,7 @@ def _alarm(row: AlarmRow, at_ms: int) -> schemas.AlarmShown:
 
 def _liveness(panel: Panel) -> schemas.Liveness:
     seen, verdict = panel.liveness(), panel.verdict()
+    hidden = seen.open_transaction
     return schemas.Liveness(
         severity=seen.severity.value,
         at=seen.at_ms,
@@ -134,6 +136,8 @@ def _liveness(panel: Panel) -> schemas.Liveness:
         asked=seen.asked_ms,
         waiting=seen.waiting,
         starts=seen.starts,
+        missing=list(seen.missing),
+        open_transaction=None if hidden is None else _open_transaction(hidden),
         verdict=schemas.VerdictShown(
             name=verdict.health.value,
             since=panel.verdict_since_ms(verdict),
@@ -141,6 +145,17 @@ def _liveness(panel: Panel) -> schemas.Liveness:
             reasons=list(verdict.reasons),
             runbook=runbook_path(verdict.health),
         ),
+    )
+
+
+def _open_transaction(hidden: OpenTransaction) -> schemas.OpenTransactionShown:
+    return schemas.OpenTransactionShown(
+        topic=hidden.topic,
+        partition=hidden.partition,
+        offset=hidden.offset,
+        since=hidden.since_ms,
+        producer_id=hidden.producer_id,
+        transactional_id=hidden.transactional_id,
     )
 
 

@@ -12,8 +12,8 @@ from fraud_ops.control_plane.web.schemas.base import Document, Request, Response
 
 __all__ = [
     "AlarmShown", "Alarms", "DetectorState", "Fault", "GroupingLateness", "LateTransaction", "Liveness",
-    "Progress", "ProgressPoint", "Quarantined", "ReaderShown", "Traffic", "VerdictShown", "Views", "WhatIf",
-    "WhatIfRequest", "WhatIfStarted",
+    "OpenTransactionShown", "Progress", "ProgressPoint", "Quarantined", "ReaderShown", "Traffic", "VerdictShown",
+    "Views", "WhatIf", "WhatIfRequest", "WhatIfStarted",
 ]  # fmt: skip
 
 
@@ -69,11 +69,26 @@ class VerdictShown(ResponseModel):
     runbook: str
 
 
+class OpenTransactionShown(ResponseModel):
+    """A producer's open transaction. No reader of committed records sees its first record, at `offset`, or a later
+    record of the partition. `since` is the append time of that record. `producerId` and `transactionalId` are null if
+    Kafka does not report them."""
+
+    topic: str
+    partition: int
+    offset: int
+    since: EpochMs
+    producer_id: int | None
+    transactional_id: str | None
+
+
 class Liveness(ResponseModel):
     """Whether the detector evaluates payments at `at`, as `fraud_rules.monitoring.liveness` defines it.
 
     `since` is the end of the last batch, null if no batch has ended. `asked` is the time of the first requested start.
-    `waiting` is null while Kafka does not answer. `starts` counts the starts requested after `since`.
+    `waiting` counts also the payments behind an open transaction; it is null while Kafka does not answer. `starts`
+    counts the starts requested after `since`. `missing` are the topics without which the next batch waits.
+    `openTransaction` is the oldest transaction that hides records of an input topic for more than ten seconds.
     """
 
     severity: Literal["NONE", "AMBER", "RED"]
@@ -82,6 +97,8 @@ class Liveness(ResponseModel):
     asked: EpochMs | None
     waiting: int | None
     starts: int
+    missing: list[str]
+    open_transaction: OpenTransactionShown | None
     verdict: VerdictShown
 
 

@@ -3110,13 +3110,18 @@ export interface components {
          * @description Whether the detector evaluates payments at `at`, as `fraud_rules.monitoring.liveness` defines it.
          *
          *     `since` is the end of the last batch, null if no batch has ended. `asked` is the time of the first requested start.
-         *     `waiting` is null while Kafka does not answer. `starts` counts the starts requested after `since`.
+         *     `waiting` counts also the payments behind an open transaction; it is null while Kafka does not answer. `starts`
+         *     counts the starts requested after `since`. `missing` are the topics without which the next batch waits.
+         *     `openTransaction` is the oldest transaction that hides records of an input topic for more than ten seconds.
          */
         Liveness: {
             /** Asked */
             asked: number | null;
             /** At */
             at: number;
+            /** Missing */
+            missing: string[];
+            openTransaction: components["schemas"]["OpenTransactionShown"] | null;
             /**
              * Severity
              * @enum {string}
@@ -3196,6 +3201,26 @@ export interface components {
             role: components["schemas"]["Role"] | null;
             /** User */
             user: string;
+        };
+        /**
+         * OpenTransactionShown
+         * @description A producer's open transaction. No reader of committed records sees its first record, at `offset`, or a later
+         *     record of the partition. `since` is the append time of that record. `producerId` and `transactionalId` are null if
+         *     Kafka does not report them.
+         */
+        OpenTransactionShown: {
+            /** Offset */
+            offset: number;
+            /** Partition */
+            partition: number;
+            /** Producerid */
+            producerId: number | null;
+            /** Since */
+            since: number;
+            /** Topic */
+            topic: string;
+            /** Transactionalid */
+            transactionalId: string | null;
         };
         /**
          * Operations

@@ -47,6 +47,7 @@ export type Lists = Schemas["Lists"];
 export type ListValues = Schemas["ListValues"];
 export type ListVersions = Schemas["ListVersions"];
 export type Liveness = Schemas["Liveness"];
+export type OpenTransaction = Schemas["OpenTransactionShown"];
 export type Me = Schemas["Me"];
 export type RuleNames = Schemas["RuleNames"];
 export type PaymentDecision = Schemas["PaymentDecision"];

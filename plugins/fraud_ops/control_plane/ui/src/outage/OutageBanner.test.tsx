@@ -40,6 +40,36 @@ test.each([
   expect(status.parentElement?.textContent.trim()).toMatch(sentence);
 });
 
+test.each([
+  [
+    { producerId: 4711, transactionalId: "gateway-3" },
+    `A transaction of producer 4711 (gateway-3), open since ${formatTime(SINCE, SINCE)}, hides transactions-2 from offset 5 on. 52,310 payments waiting.`,
+  ],
+  [{ producerId: 4711 }, "A transaction of producer 4711, open since"],
+  [{}, "A transaction of an unknown producer, open since"],
+])("an open transaction is named with its producer %o", async (producer, sentence) => {
+  const hidden = {
+    topic: "transactions",
+    partition: 2,
+    offset: 5,
+    since: SINCE,
+    producerId: null,
+    transactionalId: null,
+  };
+  answers({ severity: "AMBER", openTransaction: { ...hidden, ...producer } });
+  renderPage(<OutageBanner />);
+  expect(await screen.findByRole("region", { name: "Outage" })).toHaveTextContent(sentence);
+});
+
+test("a missing topic is named", async () => {
+  answers({ severity: "AMBER", waiting: 0, missing: ["rules", "detector-ticks"] });
+  renderPage(<OutageBanner />);
+  const banner = await screen.findByRole("region", { name: "Outage" });
+  expect(banner).toHaveTextContent(
+    "The next batch waits for missing topics: rules, detector-ticks. No payments waiting.",
+  );
+});
+
 test("an outage never shows the verdict HEALTHY", async () => {
   answers({ severity: "AMBER", verdict: { ...liveness().verdict, name: "HEALTHY", tone: "warn" } });
   renderPage(<OutageBanner />);

@@ -1,6 +1,6 @@
 import { IconAlertTriangle } from "@tabler/icons-react";
 import { Link } from "react-router";
-import type { Liveness } from "../api/types";
+import type { Liveness, OpenTransaction } from "../api/types";
 import { Chip } from "../components/Chip";
 import { formatNumber, formatTime, verdictText } from "../format";
 import { useLiveness } from "./useLiveness";
@@ -29,9 +29,18 @@ export function OutageBanner() {
   );
 }
 
-export function lastEvaluationText({ since, at }: Liveness): string {
+export function lastEvaluationText({ since, at, missing, openTransaction }: Liveness): string {
+  if (missing.length > 0) return `The next batch waits for missing topics: ${missing.join(", ")}.`;
+  if (openTransaction) return hiddenText(openTransaction, at);
   if (since === null) return "No payment evaluated yet.";
   return `No payment evaluated since ${formatTime(since, at)}.`;
+}
+
+/** The records that a producer's open transaction hides from the detector. */
+function hiddenText({ topic, partition, offset, since, producerId, transactionalId }: OpenTransaction, at: number) {
+  const name = transactionalId ? ` (${transactionalId})` : "";
+  const producer = producerId === null ? "an unknown producer" : `producer ${producerId.toString()}${name}`;
+  return `A transaction of ${producer}, open since ${formatTime(since, at)}, hides ${topic}-${partition.toString()} from offset ${offset.toString()} on.`;
 }
 
 export function waitingText(count: number | null): string {

@@ -183,6 +183,8 @@ export function liveness(members: Partial<Liveness> = {}): Liveness {
     asked: SINCE - 3_600_000,
     waiting: 52_310,
     starts: 1,
+    missing: [],
+    openTransaction: null,
     verdict: {
       name: "STARTING",
       since: null,
