@@ -11,15 +11,21 @@ import pytest
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from fraud_rules.batch.archive.files import read_log, read_transactions
-from fraud_rules.batch.archive.manifest import Table
+from fraud_rules.batch.archive.files import read_log, read_transactions, write_transactions
+from fraud_rules.batch.archive.manifest import BatchResult, Manifest, SourceQuery, Table
 from fraud_rules.batch.archive.quarantine import archived_quarantine
+from fraud_rules.batch.entity.rows import EntityBounds, EntityQuery, EntityReader
+from fraud_rules.batch.warm_up.sources import find_past
+from fraud_rules.codec.transactions.codec import decode_transactions
 from fraud_rules.configuration.project import Project
+from fraud_rules.configuration.settings import DetectorSettings
+from fraud_rules.kafka.reader import topic_ids
 from fraud_rules.kafka.writer import BatchWriter
 from fraud_rules.logs.quarantine import read_quarantine
 from fraud_rules.model.day import Day
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.model.transaction import TransactionBatch
+from fraud_rules.model.warm_up import WarmUpRequest
 from fraud_rules.stream.driver.records import quarantine_records
 from fraud_rules.stream.worker.wire import RefusedRecord
 from tests.support.kafka.own_topics import OwnTopics
@@ -76,6 +82,7 @@ def test_new_records_of_the_logs_are_archived_once(topics: OwnTopics, project: P
     writer.write(quarantine_records(refused, topics.names, 1_000))
 
     first = archived(installation)
+    assert archive_of(installation).latest().topic_ids.items() >= topic_ids(topics.kafka, [topics.names.rules]).items()
     assert (first["transactions"], first["refused"], first["days"]) == (41, 1, ["2026-11-18", "2026-11-19"])
     rows = rows_of(installation, DAY, schema)
     assert sorted(rows) == list(range(40))
@@ -151,6 +158,37 @@ def test_an_archive_of_another_kafka_is_refused(topics: OwnTopics, project: Proj
     code, _, err = run_job("archive.py", installation)
     assert (code, "ArchiveForeign" in err) == (40, True), err[-500:]
     assert store.latest().version == 1
+
+
+def test_an_archive_of_a_topic_that_was_created_again_is_refused(
+    topics: OwnTopics, project: Project, tmp_path: Path
+) -> None:
+    """The new topic has as many records as the archive, so that only its id tells it from the archived one."""
+    installation = Installation.make(tmp_path, project, topics)
+    schema, settings = TransactionSchema.load(installation.schema), DetectorSettings(topics=topics.names)
+    name, store = topics.names.transactions, archive_of(installation)
+    logs = Logs(topics)
+    logs.append(transaction(0, DAY.start_ms), 0)
+    logs.flush()
+    earlier = decode_transactions([transaction(3, DAY.start_ms)], [0], [0], [DAY.start_ms], schema, 0).batch
+    source, result = SourceQuery("q", 0), BatchResult((write_transactions(store, DAY, earlier, schema),), (), 0)
+    store.commit(Manifest().with_batch(source, {name: {"0": 1}}, result))
+    store.commit(store.latest().with_topics({name: "AAAAAAAAAAAAAAAAAAAAAA"}))
+    code, _, err = run_job("archive.py", installation)
+    assert (code, f"ArchiveForeign: {name} was created again" in err) == (40, True), err[-500:]
+    assert store.latest().version == 2
+
+    request = WarmUpRequest(0, 1, ("payeeId",), 0, DAY.end_ms, 0)
+    reader = EntityReader(topics.kafka, store, schema, settings, EntityBounds())
+    assert "was created again" in find_past(request, topics.kafka, settings, store.latest()).refused
+    assert ids_of(reader.read(EntityQuery("payeeId", 0, 0)).batch) == [0, 3]
+    store.commit(store.latest().with_topics(topic_ids(topics.kafka, [name])))
+    assert not find_past(request, topics.kafka, settings, store.latest()).refused
+    assert ids_of(reader.read(EntityQuery("payeeId", 0, 0)).batch) == [3], "the archive has the offset of the other one"
+
+
+def ids_of(batch: TransactionBatch) -> list[int]:
+    return sorted(batch.columns["transactionId"].values.tolist())
 
 
 def test_a_full_disk_is_named_and_loses_nothing(topics: OwnTopics, project: Project, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import msgspec
 
-from fraud_rules.model.lost_records import LostRecords
+from fraud_rules.model.lost_records import LossReason, LostRecords
 from fraud_rules.model.warm_up import BatchWarmUp
 
 __all__ = [
@@ -165,9 +165,14 @@ class BatchCut(msgspec.Struct, frozen=True, rename="camel"):
     rules_end: Whole
     rules_refused: _Refused
     warm_ups: list[BatchWarmUp] = []
+    lost: list[LostRecords] = []
 
     def __post_init__(self) -> None:
         _check_refused(self.rules_refused)
+
+    def begins_topic(self, topic: str) -> bool:
+        """Whether the topic was created again before this batch."""
+        return any(each.topic == topic and each.reason is LossReason.RECREATED for each in self.lost)
 
 
 decode_cut = msgspec.json.Decoder(BatchCut).decode

@@ -24,6 +24,7 @@ from fraud_rules.batch.archive.compaction import compact
 from fraud_rules.batch.archive.manifest import Manifest, SourceQuery, Table
 from fraud_rules.batch.archive.stage import ARCHIVE_ROW, ArchiveStage, decode_written
 from fraud_rules.batch.archive.store import ArchiveStore
+from fraud_rules.batch.archive.topic_identity import check_topics
 from fraud_rules.configuration.settings import DetectorSettings, TopicNames
 from fraud_rules.errors import ArchiveBehind, ArchiveFailed, ArchiveForeign, FraudError
 from fraud_rules.kafka.connection import KafkaConnection
@@ -83,9 +84,12 @@ def archive(job: ArchiveJob) -> ArchiveResult:
     started_ms, started = now_ms(), time.monotonic()
     with job.store.writing(), ExitStack() as stack:
         before = job.store.latest()
+        ids = check_topics(job.kafka, job.store, before, tables_of(job.settings.topics))
         starts = _starting_offsets(job, before)
         checkpoint = _checkpoint(job, stack)
         _fit_checkpoint(job, before, checkpoint)
+        if ids != before.topic_ids:
+            job.store.commit(before.with_topics(ids))
         options = SparkOptions(
             checkpoint=str(checkpoint),
             jars=job.jars,
@@ -208,8 +212,7 @@ def _starting_offsets(job: ArchiveJob, manifest: Manifest) -> dict[str, dict[str
             if archived is not None and archived > ends[partition]:
                 raise ArchiveForeign(
                     f"{topic}-{partition} ends at {ends[partition]}, but {job.store.root} has {archived} of its "
-                    "records: the archive belongs to another Kafka, or the topic was created again; archive into a new "
-                    "folder"
+                    "records: it belongs to another Kafka, or the topic has lost records; archive into a new folder"
                 )
             if archived is not None and first > archived and not job.accept_loss:
                 raise ArchiveBehind(

@@ -80,7 +80,8 @@ class Manifest(msgspec.Struct, frozen=True, rename="camel"):
     """One version of the archive.
 
     `ends` is the offset after the last archived record and `starts` the offset of the first one, by topic and partition
-    (as text). All records that were appended before `complete_until_ms` are archived. `began_ms` is the append time of
+    (as text). `topic_ids` are Kafka's ids of these topics, empty until the next run if an earlier release made the
+    archive. All records that were appended before `complete_until_ms` are archived. `began_ms` is the append time of
     the first archived transaction. `refused` counts unreadable transactions, which the detector quarantines.
     `unreadable` counts unreadable records of the other logs. `imports` are the imported files, by the digest of their
     content.
@@ -91,6 +92,7 @@ class Manifest(msgspec.Struct, frozen=True, rename="camel"):
     source: SourceQuery | None = None
     ends: dict[str, dict[str, int]] = {}
     starts: dict[str, dict[str, int]] = {}
+    topic_ids: dict[str, str] = {}
     complete_until_ms: int = 0
     began_ms: int | None = None
     transactions: int = 0
@@ -135,6 +137,10 @@ class Manifest(msgspec.Struct, frozen=True, rename="camel"):
             unreadable=self.unreadable + added.unreadable,
             files=(*self.files, *added.files),
         )
+
+    def with_topics(self, topic_ids: dict[str, str]) -> Manifest:
+        """The next version, made from the topics with these ids."""
+        return msgspec.structs.replace(self, version=self.version + 1, topic_ids=topic_ids)
 
     def with_import(self, digest: str, imported: ImportedFile, files: Iterable[FileEntry]) -> Manifest:
         """The next version, with the files of an import."""

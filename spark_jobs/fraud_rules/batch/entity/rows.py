@@ -19,6 +19,7 @@ from fraud_rules.batch.archive.columns import batch_of
 from fraud_rules.batch.archive.files import open_parquet, string_fields
 from fraud_rules.batch.archive.manifest import FileEntry, Manifest, Table
 from fraud_rules.batch.archive.store import ArchiveStore
+from fraud_rules.batch.archive.topic_identity import is_of_topic
 from fraud_rules.codec.transactions.codec import decode_transactions
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.errors import ArchiveDamaged, ArchiveUnreachable
@@ -30,6 +31,7 @@ from fraud_rules.model.transaction import TransactionBatch
 __all__ = ["EntityBounds", "EntityQuery", "EntityReader", "EntityRows"]
 
 _CHUNK: Final = 20_000
+_EARLIER_TOPIC: Final = "The archive is ahead of the topic: it has payments of an earlier topic of the same name."
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,11 +111,11 @@ class EntityReader:
         read back to the archive.
         """
         topic = self._settings.topics.transactions
-        archived = {} if manifest is None else manifest.ends.get(topic, {})
+        archived = {} if manifest is None else self._archived_ends(manifest, topic, notes)
         found: list[tuple[int, Message]] = []
         with TopicReader(self._kafka, topic) as reader:
             ends = {partition: reader.ends(partition) for partition in reader.partitions()}
-            ranges, cut, lost = self._ranges(reader, ends, query.since_ms, _of_this_topic(archived, ends, notes))
+            ranges, cut, lost = self._ranges(reader, ends, query.since_ms, _reached(archived, ends, notes))
             needle = _needle(query.value)
             begins_ms: dict[int, int] = {}
             for message in reader.read_ranges(ranges):
@@ -129,6 +131,13 @@ class EntityReader:
             notes.append("Older payments have left the topic, and the archive does not have them.")
         gaps = [*begins_ms.values(), *lost]
         return self._decoded(found, query), max(gaps) if gaps else None
+
+    def _archived_ends(self, manifest: Manifest, topic: str, notes: list[str]) -> dict[str, int]:
+        """The archive's ends by partition, none if the topic was created again since."""
+        if is_of_topic(self._kafka, manifest, topic):
+            return manifest.ends.get(topic, {})
+        notes.append(_EARLIER_TOPIC)
+        return {}
 
     def _ranges(
         self, reader: TopicReader, ends: Mapping[int, tuple[int, int]], since_ms: int, archived: dict[str, int]
@@ -214,11 +223,11 @@ class EntityReader:
         return batch.take(order)
 
 
-def _of_this_topic(archived: dict[str, int], ends: Mapping[int, tuple[int, int]], notes: list[str]) -> dict[str, int]:
-    """The archive's ends by partition, without those that the topic has not reached: it was recreated since then."""
+def _reached(archived: dict[str, int], ends: Mapping[int, tuple[int, int]], notes: list[str]) -> dict[str, int]:
+    """The archive's ends by partition, without those that the topic has not reached: it has lost records since."""
     reached = {partition: end for partition, end in archived.items() if end <= ends.get(int(partition), (0, 0))[1]}
     if len(reached) < len(archived):
-        notes.append("The archive is ahead of the topic: it has payments of an earlier topic of the same name.")
+        notes.append(_EARLIER_TOPIC)
     return reached
 
 

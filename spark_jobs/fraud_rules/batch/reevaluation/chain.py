@@ -20,7 +20,16 @@ from fraud_rules.model.day import DAY_MS, Day, days_between
 from fraud_rules.model.rule import Rule
 from fraud_rules.model.ruleset import LogEntry
 
-__all__ = ["ReplayPlan", "chain_of", "check_archived", "check_history", "is_due", "provisional", "reach_of"]
+__all__ = [
+    "ReplayPlan",
+    "chain_of",
+    "check_archived",
+    "check_history",
+    "check_same_topic",
+    "is_due",
+    "provisional",
+    "reach_of",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +81,17 @@ def check_history(manifest: Manifest, day: Day, reach: int, chain: ReplayPlan, t
                 f"windows and cool-downs of {day} reach back {reach} days, but the archive begins on {begins}, after "
                 "retention had removed earlier records: evaluate a later day, or use --incomplete-history"
             )
+
+
+def check_same_topic(began_ms: int | None, day: Day, reach: int, chain: ReplayPlan) -> None:
+    """Raise HistoryLost if windows include transactions of an earlier topic. `began_ms` is the time at which the
+    detector began to read the present one, None if it is the only one.
+    """
+    if chain.start is None and began_ms is not None and day < Day.of(began_ms).plus(reach):
+        raise HistoryLost(
+            f"windows and cool-downs of {day} reach back {reach} days, but the topic of transactions was created again "
+            f"on {Day.of(began_ms)}: evaluate a later day, or use --incomplete-history"
+        )
 
 
 def provisional(manifest: Manifest, day: Day, settings: DetectorSettings, unevaluated: int, now_ms: int) -> str | None:

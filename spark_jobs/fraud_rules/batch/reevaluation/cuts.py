@@ -81,6 +81,7 @@ class Cuts:
     the number of each block's first batch, and `lasts` int64[k] the end after each block, by partition. The ends of the
     rule log change rarely: `rules_ends` int64[m] is that of the batches from number `changes` int64[m] on. `refused`:
     the versions that were refused for the size of their state. `warm_ups` has those that the batches added, in order.
+    `topic_began_ms` is the append time of the first batch if the topic of transactions was created again before it.
     """
 
     batches: int
@@ -91,6 +92,7 @@ class Cuts:
     rules_ends: Ints
     refused: frozenset[int]
     warm_ups: tuple[CutWarmUp, ...] = ()
+    topic_began_ms: int | None = None
 
     @classmethod
     def of_ends(cls, ends: Sequence[Mapping[int, int]], rules_ends: Sequence[int], refused: Iterable[int] = ()) -> Cuts:
@@ -137,6 +139,7 @@ class CutsBuilder:
         self._changes: list[tuple[int, int]] = []
         self._refused: frozenset[int] = frozenset()
         self._warm_ups: list[CutWarmUp] = []
+        self._topic_began_ms: int | None = None
 
     @property
     def batches(self) -> int:
@@ -150,6 +153,12 @@ class CutsBuilder:
         self._open.append(ends)
         if len(self._open) == _BLOCK:
             self._close()
+
+    def begin_topic(self, at_ms: int) -> None:
+        """Drop the batches so far: the topic was created again, so their offsets are those of other transactions."""
+        for each in (self._blocks, self._lasts, self._open, self._changes, self._warm_ups):
+            each.clear()
+        self._topic_began_ms = at_ms
 
     def refuse(self, versions: Iterable[int]) -> None:
         """Add versions that were refused for the size of their state."""
@@ -174,6 +183,7 @@ class CutsBuilder:
             np.array([end for _, end in self._changes], np.int64),
             self._refused,
             tuple(self._warm_ups),
+            self._topic_began_ms,
         )
 
     def _close(self) -> None:

@@ -63,6 +63,8 @@ class ArchivedLogs:
         for records in (records for file in newest_first for records in self._newest_first(file)):
             ends: dict[int, int] = {}
             for _, batch in self._own(records):
+                if batch.begins_topic(self.settings.topics.transactions):
+                    ends = {}
                 ends |= {at: max(end, ends.get(at, 0)) for at, end in self._ends_of(batch).items()}
             if ends:
                 return ends
@@ -82,6 +84,9 @@ class ArchivedLogs:
         settled_ms = last.end_ms + self.settings.max_out_of_orderness_ms
         for append_ms, batch in self._batches(self._progress(first)):
             ends = self._ends_of(batch)
+            if batch.begins_topic(self.settings.topics.transactions):
+                builder.begin_topic(append_ms)
+                open_ends = self._ends_to_reach(first, last, evaluated)
             builder.add(ends, batch.rules_end)
             for each in batch.warm_ups:
                 builder.warm(each.version, append_ms, {int(at): end for at, end in each.ends.items()})

@@ -16,6 +16,7 @@ import msgspec
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
+from fraud_rules.batch.archive.topic_identity import check_topics
 from fraud_rules.batch.reevaluation.compare import AlertVerdict
 from fraud_rules.batch.reevaluation.corrections import DayCorrections, read_tails
 from fraud_rules.batch.reevaluation.page import day_page
@@ -74,13 +75,14 @@ def reevaluate(job: ReevaluationJob, spread: EvaluateShares | None = None) -> Da
     """Evaluate a day, publish its missing corrections unless the day is provisional, and save the report.
 
     `spread` replaces Spark for the evaluation. Raises DayNotArchived, DayEmpty, DayTooOld, DayBusy, HistoryLost,
-    ArchiveDamaged, RuleLogForeign, StorageFull, BrokerUnavailable, Fenced, ReevaluationFailed.
+    ArchiveDamaged, ArchiveForeign, RuleLogForeign, StorageFull, BrokerUnavailable, Fenced, ReevaluationFailed.
     """
     clock, store = _Clock(), job.options.store
     require_broker(job.kafka)
     with store.exclusive(job.options.day), ExitStack() as stack:
         before = store.result(job.options.day)
         case = _prepare(job)
+        check_topics(job.kafka, job.options.archive, case.evidence.manifest)
         clock.lap("prepare")
         if spread is None:
             spread = over(_spark(job, stack))

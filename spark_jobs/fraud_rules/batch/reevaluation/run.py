@@ -17,6 +17,7 @@ from fraud_rules.batch.reevaluation.chain import (
     chain_of,
     check_archived,
     check_history,
+    check_same_topic,
     is_due,
     provisional,
     reach_of,
@@ -112,6 +113,8 @@ def prepare(options: DayOptions, now_ms: int) -> DayCase:
     # An earlier warm-up can leave alerts of the day undecided.
     warms = any(isinstance(entry.change, Rule) and entry.change.warm_up for entry in entries)
     cuts = evidence.cuts(min(feeds) if warms else min((*chain.before, day)), day, evaluated)
+    if not options.incomplete_history:
+        check_same_topic(cuts.topic_began_ms, day, reach, chain)
     warm_ups = added_warm_ups(RuleTimeline(refused_entries(entries, cuts.refused)), cuts, manifest, settings)
     return DayCase(options, evidence, entries, cuts, basis, chain, reason, warm_ups)
 

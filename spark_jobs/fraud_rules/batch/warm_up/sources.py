@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from fraud_rules.batch.archive.manifest import FileEntry, Manifest, Table
+from fraud_rules.batch.archive.topic_identity import is_of_topic
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.reader import TopicReader
@@ -52,6 +53,8 @@ def find_past(request: WarmUpRequest, kafka: KafkaConnection, settings: Detector
     transaction, and every transaction in the topic that is not archived.
     """
     topic = settings.topics.transactions
+    if not is_of_topic(kafka, archive, topic):
+        return Past(refused=f"{topic} was created again after it was archived: the archive is of the earlier topic")
     archived = {int(at): end for at, end in archive.ends.get(topic, {}).items()}
     ends: dict[int, int] = {}
     parts: list[ArchivedPart | TopicPart] = []
