@@ -10,6 +10,6 @@ UNREADABLE: list[bytes | None] = [
     b"[" * 5_000,
     b'{"alertId": "1", "kind": "ADDED", "eventTime": 1e999999999}',
     b'{"alertId": "1", "kind": "ADDED", "eventTime": %d}' % 10**30,
-    b'{"alertId": "1", "kind": "ADDED", "eventTime": -1}',
+    b'{"alertId": "1", "kind": "ADDED", "eventTime": -62135596800001}',
     b'{"formatOfTomorrow": 9, "alerts": []}',
 ]

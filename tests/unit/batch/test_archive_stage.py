@@ -10,9 +10,10 @@ import pyarrow as pa
 import pytest
 
 from fraud_rules.batch.archive.files import read_log
-from fraud_rules.batch.archive.manifest import Table
+from fraud_rules.batch.archive.manifest import Manifest, SourceQuery, Table
 from fraud_rules.batch.archive.stage import ArchiveStage, decode_written
 from fraud_rules.batch.archive.store import ArchiveStore
+from fraud_rules.batch.reevaluation.published import PublishedAlerts
 from fraud_rules.model.day import Day
 from fraud_rules.model.limits import RecordLimits
 from tests.support.conformance import load_schema
@@ -78,3 +79,18 @@ def test_a_batch_of_nothing_but_unreadable_records_writes_no_file(tmp_path: Path
     (out,) = stage.run([batch_of("alerts", [(b"a", value) for value in UNREADABLE])])
     written = decode_written([out.column(0)[0].as_py()])
     assert (written.files, written.unreadable) == ((), len(UNREADABLE))
+
+
+@pytest.mark.parametrize("table", [Table.ALERTS, Table.SHADOW_ALERTS, Table.DECISIONS, Table.CORRECTIONS])
+@pytest.mark.parametrize("event_ms", [-62_135_596_800_000, -1], ids=["year 1", "just before 1970"])
+def test_a_record_of_a_time_before_1970_belongs_to_its_day(table: Table, event_ms: int, tmp_path: Path) -> None:
+    """The nightly job would announce an alert that the archive lacks as a new one."""
+    documents = {Table.DECISIONS: DECISION, Table.CORRECTIONS: CORRECTION}
+    value = json.dumps({**documents.get(table, ALERT), "eventTime": event_ms}).encode()
+    store = ArchiveStore(tmp_path)
+    stage = ArchiveStage(store, load_schema("default"), {"published": table}, 300_000, 1_048_576)
+    written = decode_written(out.column(0)[0].as_py() for out in stage.run([batch_of("published", [(b"a", value)])]))
+    store.commit(Manifest().with_batch(SourceQuery("q", 0), {}, written))
+    published = PublishedAlerts.archived(store, store.latest(), Day.of(event_ms))
+    assert written.unreadable == 0 and [file.day for file in written.files] == [Day.of(event_ms).number]
+    assert [*published.live, *published.shadow, *published.corrected] == ([] if table is Table.DECISIONS else ["a"])

@@ -13,6 +13,7 @@ from fraud_rules.batch.archive.files import open_parquet, read_log
 from fraud_rules.batch.archive.manifest import Manifest, Table
 from fraud_rules.batch.archive.store import ArchiveStore
 from fraud_rules.batch.reevaluation.compare import AlertVerdict
+from fraud_rules.codec.scalar import TIMESTAMP_MAX_MS, TIMESTAMP_MIN_MS
 from fraud_rules.errors import RuleLogForeign
 from fraud_rules.model.day import Day
 from fraud_rules.model.decision import weight_of
@@ -83,8 +84,8 @@ _UNREADABLE = (msgspec.MsgspecError, ValueError, RecursionError, ArithmeticError
 _log = logging.getLogger(__name__)
 
 
-_EVENT_MS = range(253_402_300_800_000)
-"""From 1970 to 9999: the event times of transactions."""
+_EVENT_MS = range(TIMESTAMP_MIN_MS, TIMESTAMP_MAX_MS + 1)
+"""The event times of transactions."""
 
 
 def event_time_of(table: Table, value: bytes) -> int:
