@@ -101,6 +101,13 @@ def test_files_do_not_grow_in_number_with_the_runs(tmp_path: Path) -> None:
     assert len(list((store.root / "manifests").iterdir())) <= 21
 
 
+def test_a_commit_that_is_repeated_because_its_answer_was_lost_finds_its_own_manifest(tmp_path: Path) -> None:
+    store, manifest = site(tmp_path, 1)
+    store.commit(manifest.complete(5))
+    store.commit(manifest.complete(5))
+    assert store.latest() == manifest.complete(5)
+
+
 def test_only_one_of_two_writers_commits(tmp_path: Path) -> None:
     store, manifest = site(tmp_path, 1)
     store.commit(manifest.complete(5))

@@ -68,7 +68,9 @@ class ArchiveStore:
         path = self._manifest(manifest.version)
         with named_storage_errors(path):
             make_folder(path.parent)
-            if not create(path, manifest.encode()):
+            content = manifest.encode()
+            # A client repeats a creation whose answer was lost, and then finds its own object.
+            if not create(path, content) and path.read_bytes() != content:
                 raise ArchiveBusy(f"{path} exists: another run archives into {self.root}; wait for its end")
             for version in self._versions()[:-_KEPT]:
                 self._manifest(version).unlink(missing_ok=True)
