@@ -11,14 +11,17 @@ import pytest
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 
+from fraud_rules.batch.archive.completeness import readable_until
 from fraud_rules.batch.archive.files import read_log, read_transactions, write_transactions
 from fraud_rules.batch.archive.manifest import BatchResult, Manifest, SourceQuery, Table
 from fraud_rules.batch.archive.quarantine import archived_quarantine
 from fraud_rules.batch.entity.rows import EntityBounds, EntityQuery, EntityReader
+from fraud_rules.batch.reevaluation.chain import check_archived
 from fraud_rules.batch.warm_up.sources import find_past
 from fraud_rules.codec.transactions.codec import decode_transactions
 from fraud_rules.configuration.project import Project
 from fraud_rules.configuration.settings import DetectorSettings
+from fraud_rules.errors import DayNotArchived
 from fraud_rules.kafka.reader import topic_ids
 from fraud_rules.kafka.writer import BatchWriter
 from fraud_rules.logs.quarantine import read_quarantine
@@ -26,8 +29,10 @@ from fraud_rules.model.day import Day
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.model.transaction import TransactionBatch
 from fraud_rules.model.warm_up import WarmUpRequest
+from fraud_rules.runtime.clock import now_ms
 from fraud_rules.stream.driver.records import quarantine_records
 from fraud_rules.stream.worker.wire import RefusedRecord
+from tests.support.kafka.open_transaction import open_transaction
 from tests.support.kafka.own_topics import OwnTopics
 from tests.support.kafka.timed_topics import Logs
 from tests.support.nightly.jobs import archive_of, archived, run_job
@@ -205,3 +210,24 @@ def test_a_full_disk_is_named_and_loses_nothing(topics: OwnTopics, project: Proj
         enlarge()
         assert archived(installation)["transactions"] == count
         assert len(rows_of(installation, DAY, TransactionSchema.load(installation.schema))) == count
+
+
+def test_the_archive_calls_no_time_complete_behind_an_open_transaction(topics: OwnTopics) -> None:
+    name = topics.names.transactions
+    logs = Logs(topics)
+    logs.append(transaction(0, DAY.start_ms), 0)
+    logs.flush()
+    started_ms = now_ms()
+    assert readable_until(topics.kafka, name, started_ms) == (started_ms, "")
+    with open_transaction(topics, name):
+        logs.append(transaction(1, DAY.start_ms), 0)
+        logs.flush()
+        later_ms = now_ms() + 60_000
+        until_ms, reason = readable_until(topics.kafka, name, later_ms, within_s=0.1)
+        assert started_ms <= until_ms < later_ms and f"{name}-0 from offset 1" in reason, reason
+        assert readable_until(topics.kafka, name, until_ms - 1, within_s=0.1)[0] == until_ms - 1
+    assert readable_until(topics.kafka, name, later_ms) == (later_ms, "")
+    manifest = Manifest().complete(until_ms, reason)
+    with pytest.raises(DayNotArchived, match="for the end of a transaction"):
+        check_archived(manifest, Day.of(until_ms).plus(1), DetectorSettings(), later_ms)
+    assert manifest.complete(later_ms).open_transaction == ""

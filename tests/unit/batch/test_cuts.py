@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import tracemalloc
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -144,13 +145,13 @@ def test_batches_after_the_last_transaction_of_the_days_are_not_read(tmp_path: P
         yield transactions_file(DAY.plus(1), 350)
 
     logs = archive(tmp_path, files)
-    assert logs.evaluated_ends(DAY) == {0: 1_000}
+    assert logs.evaluated().ends == {0: 1_000}
     settled = 100 + SETTINGS.max_out_of_orderness_ms * 100 // DAY_MS + 1
     assert settled <= len(logs.cuts(DAY, DAY, {0: 1_000})) <= settled + 1
     assert len(logs.cuts(DAY, DAY.plus(1), {0: 1_000})) == 350
     assert len(logs.cuts(DAY, DAY.plus(1), {0: 300})) == 300, "the rest is not evaluated yet"
     with pytest.raises(DayNotArchived):
-        logs.evaluated_ends(DAY.plus(20))
+        replace(logs, settings=replace(SETTINGS, detector="another")).evaluated()
 
 
 def test_the_batches_of_an_earlier_topic_do_not_count(tmp_path: Path) -> None:
@@ -166,7 +167,7 @@ def test_the_batches_of_an_earlier_topic_do_not_count(tmp_path: Path) -> None:
         yield transactions_file(DAY, 40)
 
     logs = archive(tmp_path, files)
-    evaluated = logs.evaluated_ends(DAY)
+    evaluated = logs.evaluated().ends
     cuts = logs.cuts(DAY, DAY, evaluated)
     assert evaluated == cuts.evaluated_ends() == {0: 40}
     assert cuts.batch_of(rows([(0, 0), (0, 39), (0, 40)])).tolist() == [0, 1, 2]

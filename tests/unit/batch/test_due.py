@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import msgspec
@@ -9,13 +10,18 @@ import pytest
 
 from fraud_rules.batch.archive.manifest import BatchResult, FileEntry, Manifest, SourceQuery, Table
 from fraud_rules.batch.reevaluation.basis import Basis
-from fraud_rules.batch.reevaluation.chain import is_due
+from fraud_rules.batch.reevaluation.chain import is_due, reach_of
+from fraud_rules.batch.reevaluation.cuts import refused_entries
 from fraud_rules.batch.reevaluation.report import DayResult
+from fraud_rules.codec.rules.codec import read_entry
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.model.day import Day
+from fraud_rules.model.ruleset import RuleTimeline
+from tests.support.conformance import load_schema
 
 DAY = Day.parse("2026-11-18")
 SETTINGS = DetectorSettings()
+SCHEMA = load_schema("default")
 REACH = 2
 ROWS = {DAY.plus(-3): 5, DAY.plus(-2): 6, DAY: 7}
 
@@ -81,3 +87,34 @@ def test_an_unpublished_day_is_due_once_its_data_are_complete(
 ) -> None:
     now: dict[str, Any] = {**ROWS, DAY: judged}
     assert is_due(result, basis(now), REACH, archived(until_ms), SETTINGS) is due
+
+
+def rule(rule_id: int, days: int, cooldown_days: int = 0) -> bytes:
+    document = {
+        "ruleId": rule_id, "ruleState": "ACTIVE", "groupingKeyNames": ["payeeId"], "windowMinutes": 1 + 1_440 * days,
+        "aggregateFieldName": "paymentAmount", "aggregatorFunctionType": "SUM", "limitOperatorType": ">", "limit": 1,
+    }  # fmt: skip
+    if cooldown_days:
+        document["cooldownSeconds"] = 86_400 * cooldown_days
+    return json.dumps(document).encode()
+
+
+def timeline(*records: tuple[int, bytes], refused: frozenset[int] = frozenset()) -> RuleTimeline:
+    entries = [read_entry(n, at_ms, value, SCHEMA, SETTINGS.limits) for n, (at_ms, value) in enumerate(records)]
+    assert all(entry.change is not None for entry in entries)
+    return RuleTimeline(refused_entries(entries, refused))
+
+
+def test_only_rules_that_can_still_affect_a_day_decide_how_far_back_it_reaches() -> None:
+    began_ms, ended_ms = DAY.plus(-50).start_ms, DAY.plus(-20).start_ms
+    short, long = (began_ms, rule(1, 0)), (began_ms, rule(2, 20, cooldown_days=366))
+    assert reach_of(timeline(short), DAY, SETTINGS) == 2
+    assert reach_of(timeline(short, long), DAY, SETTINGS) == 388
+    for end in (rule(2, 0), json.dumps({"ruleId": 2, "ruleState": "DELETE"}).encode()):
+        ended = timeline(short, long, (ended_ms, end))
+        assert reach_of(ended, DAY, SETTINGS) == 2
+        assert reach_of(ended, DAY.plus(-21), SETTINGS) == 388, "in force on that day"
+    refused = timeline(short, long, (ended_ms, rule(2, 0)), refused=frozenset({2}))
+    assert reach_of(refused, DAY, SETTINGS) == 388, "the detector refused the change"
+    later = timeline(short, (DAY.plus(3).start_ms, rule(2, 5)))
+    assert reach_of(later, DAY, SETTINGS) == 7, "a late transaction of the day can arrive under it"

@@ -78,5 +78,5 @@ def test_published_alerts_and_corrections_are_read_past_unreadable_records(
 
 def test_batches_are_read_past_unreadable_records(store: ArchiveStore) -> None:
     evidence = ArchivedLogs(store, store.latest(), load_schema("default"), DetectorSettings())
-    evaluated = evidence.evaluated_ends(DAY)
+    evaluated = evidence.evaluated().ends
     assert evaluated == evidence.cuts(DAY, DAY, evaluated).evaluated_ends() == {0: 5}

@@ -21,6 +21,7 @@ import msgspec
 from pyspark.sql import DataFrame, SparkSession
 
 from fraud_rules.batch.archive.compaction import compact
+from fraud_rules.batch.archive.completeness import readable_until
 from fraud_rules.batch.archive.manifest import Manifest, SourceQuery, Table
 from fraud_rules.batch.archive.stage import ARCHIVE_ROW, ArchiveStage, decode_written
 from fraud_rules.batch.archive.store import ArchiveStore
@@ -86,6 +87,9 @@ def archive(job: ArchiveJob) -> ArchiveResult:
         before = job.store.latest()
         ids = check_topics(job.kafka, job.store, before, tables_of(job.settings.topics))
         starts = _starting_offsets(job, before)
+        until_ms, hidden = readable_until(job.kafka, job.settings.topics.transactions, started_ms)
+        if hidden:
+            _log.warning("the archive is not complete up to this run: %s", hidden)
         checkpoint = _checkpoint(job, stack)
         _fit_checkpoint(job, before, checkpoint)
         if ids != before.topic_ids:
@@ -100,7 +104,7 @@ def archive(job: ArchiveJob) -> ArchiveResult:
         spark = build_session(options)
         stack.callback(stop_spark, spark)
         _run(job, spark, starts, checkpoint)
-        manifest = _finish(job, started_ms)
+        manifest = _finish(job, started_ms, until_ms, hidden)
     added = [file for file in manifest.files if file not in before.files]
     return ArchiveResult(
         manifest.version,
@@ -184,9 +188,9 @@ def _write_batch(
     job.store.commit(manifest.with_batch(source, ends, written))
 
 
-def _finish(job: ArchiveJob, started_ms: int) -> Manifest:
+def _finish(job: ArchiveJob, started_ms: int, until_ms: int, hidden: str) -> Manifest:
     """Record the time up to which the archive is complete, merge small files, and delete retired files."""
-    manifest = job.store.latest().complete(started_ms)
+    manifest = job.store.latest().complete(until_ms, hidden)
     job.store.commit(manifest)
     manifest = compact(job.store, manifest, job.schema, started_ms)
     lean, gone = manifest.without_retired(started_ms - job.retired_for_ms)

@@ -81,10 +81,10 @@ class Manifest(msgspec.Struct, frozen=True, rename="camel"):
 
     `ends` is the offset after the last archived record and `starts` the offset of the first one, by topic and partition
     (as text). `topic_ids` are Kafka's ids of these topics, empty until the next run if an earlier release made the
-    archive. All records that were appended before `complete_until_ms` are archived. `began_ms` is the append time of
-    the first archived transaction. `refused` counts unreadable transactions, which the detector quarantines.
-    `unreadable` counts unreadable records of the other logs. `imports` are the imported files, by the digest of their
-    content.
+    archive. All transactions that were appended before `complete_until_ms` are archived; `open_transaction` is the
+    reason if that is before the last run. `began_ms` is the append time of the first archived transaction. `refused`
+    counts unreadable transactions, which the detector quarantines. `unreadable` counts unreadable records of the other
+    logs. `imports` are the imported files, by the digest of their content.
     """
 
     version: int = 0
@@ -94,6 +94,7 @@ class Manifest(msgspec.Struct, frozen=True, rename="camel"):
     starts: dict[str, dict[str, int]] = {}
     topic_ids: dict[str, str] = {}
     complete_until_ms: int = 0
+    open_transaction: str = ""
     began_ms: int | None = None
     transactions: int = 0
     refused: int = 0
@@ -169,10 +170,14 @@ class Manifest(msgspec.Struct, frozen=True, rename="camel"):
         kept = tuple(each for each in self.retired if each.at_ms >= before_ms)
         return msgspec.structs.replace(self, version=self.version + 1, retired=kept), paths
 
-    def complete(self, until_ms: int) -> Manifest:
-        """The next version, complete up to a time."""
-        reached = max(until_ms, self.complete_until_ms)
-        return msgspec.structs.replace(self, version=self.version + 1, complete_until_ms=reached)
+    def complete(self, until_ms: int, open_transaction: str = "") -> Manifest:
+        """The next version, complete up to a time; `open_transaction` is the reason if the job ran later."""
+        return msgspec.structs.replace(
+            self,
+            version=self.version + 1,
+            complete_until_ms=max(until_ms, self.complete_until_ms),
+            open_transaction=open_transaction,
+        )
 
 
 class BatchResult(msgspec.Struct, frozen=True):

@@ -7,8 +7,10 @@ windows and cool-downs reach. Pure, except that it reads counts from the archive
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+
+import numpy as np
 
 from fraud_rules.batch.archive.manifest import Manifest, Table
 from fraud_rules.batch.reevaluation.basis import Basis, SavedState
@@ -18,7 +20,7 @@ from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.errors import DayEmpty, DayNotArchived, DayTooOld, HistoryLost
 from fraud_rules.model.day import DAY_MS, Day, days_between
 from fraud_rules.model.rule import Rule
-from fraud_rules.model.ruleset import LogEntry
+from fraud_rules.model.ruleset import RuleTimeline
 
 __all__ = [
     "ReplayPlan",
@@ -40,9 +42,15 @@ class ReplayPlan:
     before: tuple[Day, ...]
 
 
-def reach_of(entries: Iterable[LogEntry], settings: DetectorSettings) -> int:
-    """The number of earlier days that can still affect a day."""
-    rules = [entry.change for entry in entries if isinstance(entry.change, Rule)]
+def reach_of(timeline: RuleTimeline, day: Day, settings: DetectorSettings) -> int:
+    """The number of earlier days that can still affect a day.
+
+    The rules in force at the beginning of the day count, and all later rules, because late transactions arrive under
+    them. A transaction arrives at most `future_tolerance` before its event time.
+    """
+    known = int(timeline.entry_counts_at(np.array([day.start_ms - settings.future_tolerance_ms], np.int64))[0])
+    rules = [each.rule for each in timeline.rule_set(known).rules.values()]
+    rules += [entry.change for entry in timeline.entries[known:] if isinstance(entry.change, Rule)]
     widest_ms = max((rule.reach_ms + (rule.cooldown_ms or 0) for rule in rules), default=0)
     return 1 + -(-(widest_ms + settings.max_out_of_orderness_ms) // DAY_MS)
 
@@ -63,7 +71,7 @@ def check_archived(manifest: Manifest, day: Day, settings: DetectorSettings, now
     """Raise DayNotArchived, DayTooOld or DayEmpty for a day without data to evaluate."""
     topic = settings.topics.transactions
     if day.start_ms >= manifest.complete_until_ms:
-        raise DayNotArchived(f"{day} is not in the archive yet: run the archive first (fraud_archive)")
+        raise DayNotArchived(f"{day} is not in the archive yet: {_remedy(manifest)}")
     if manifest.rows(Table.TRANSACTIONS, day):
         return
     if _begins_late(manifest, topic) and manifest.began_ms is not None and day.end_ms <= manifest.began_ms:
@@ -103,9 +111,7 @@ def provisional(manifest: Manifest, day: Day, settings: DetectorSettings, uneval
     if manifest.complete_until_ms < settled_ms:
         if now_ms < settled_ms:
             return "the day still receives data"
-        raise DayNotArchived(
-            f"the archive does not reach to the end of {day} yet: run the archive first (fraud_archive)"
-        )
+        raise DayNotArchived(f"the archive does not reach to the end of {day} yet: {_remedy(manifest)}")
     return f"{unevaluated} transactions of the day wait for the detector" if unevaluated else None
 
 
@@ -132,6 +138,10 @@ def is_due(result: DayResult, now: Basis, reach: int, manifest: Manifest, settin
 def _settled_ms(day: Day, settings: DetectorSettings) -> int:
     """The time at which all transactions of a day that are not late have arrived."""
     return day.end_ms + settings.max_out_of_orderness_ms
+
+
+def _remedy(manifest: Manifest) -> str:
+    return manifest.open_transaction or "run the archive first (fraud_archive)"
 
 
 def _begins_late(manifest: Manifest, topic: str) -> bool:

@@ -26,10 +26,19 @@ from fraud_rules.model.day import Day
 from fraud_rules.model.ruleset import LogEntry
 from fraud_rules.model.schema import TransactionSchema
 
-__all__ = ["ArchivedLogs"]
+__all__ = ["ArchivedLogs", "Evaluated"]
 
 _PROGRESS_COLUMNS: Final = [APPEND, "key", "value"]
 _log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluated:
+    """The offset after the last evaluated transaction, by partition, and the versions that were refused so far for the
+    size of their state."""
+
+    ends: Mapping[int, int]
+    refused: frozenset[int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,23 +63,23 @@ class ArchivedLogs:
             for offset, append_ms, value in zip(offsets, times, values, strict=True)
         )
 
-    def evaluated_ends(self, since: Day) -> dict[int, int]:
-        """The offset after the last evaluated transaction, by partition, from the newest batches.
+    def evaluated(self) -> Evaluated:
+        """The end of the evaluated transactions, from the newest batches.
 
         Raises DayNotArchived if there is no batch since that day.
         """
-        newest_first = sorted(self._progress(since), key=lambda each: max(each.ends.values()), reverse=True)
+        newest_first = sorted(self.manifest.of(Table.PROGRESS), key=lambda each: max(each.ends.values()), reverse=True)
         for records in (records for file in newest_first for records in self._newest_first(file)):
             ends: dict[int, int] = {}
+            refused: list[int] = []
             for _, batch in self._own(records):
+                refused = refused_versions(batch.rules_refused)
                 if batch.begins_topic(self.settings.topics.transactions):
                     ends = {}
                 ends |= {at: max(end, ends.get(at, 0)) for at, end in self._ends_of(batch).items()}
             if ends:
-                return ends
-        raise DayNotArchived(
-            f"the archive has no batch of detector {self.settings.detector} since {since}: nothing was evaluated"
-        )
+                return Evaluated(ends, frozenset(refused))
+        raise DayNotArchived(f"the archive has no batch of detector {self.settings.detector}: nothing was evaluated")
 
     def cuts(self, first: Day, last: Day, evaluated: Mapping[int, int]) -> Cuts:
         """The batches that evaluated the transactions of these days.
@@ -79,10 +88,11 @@ class ArchivedLogs:
         evaluated one of the days' transactions, but not before the last day is settled. `evaluated` has the ends of all
         batches.
         """
+        files = [file for file in self.manifest.of(Table.PROGRESS) if file.day >= first.number - 1]
         builder, refused = CutsBuilder(), list[object]()
         open_ends = self._ends_to_reach(first, last, evaluated)
         settled_ms = last.end_ms + self.settings.max_out_of_orderness_ms
-        for append_ms, batch in self._batches(self._progress(first)):
+        for append_ms, batch in self._batches(files):
             ends = self._ends_of(batch)
             if batch.begins_topic(self.settings.topics.transactions):
                 builder.begin_topic(append_ms)
@@ -108,9 +118,6 @@ class ArchivedLogs:
                     at = int(partition)
                     ends[at] = max(ends.get(at, 0), min(end, evaluated.get(at, 0)))
         return ends
-
-    def _progress(self, since: Day) -> list[FileEntry]:
-        return [file for file in self.manifest.of(Table.PROGRESS) if file.day >= since.number - 1]
 
     def _batches(self, files: Sequence[FileEntry]) -> Iterator[tuple[int, BatchCut]]:
         """Yield (append time, batch) of this detector, in order."""

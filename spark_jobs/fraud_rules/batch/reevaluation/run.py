@@ -101,10 +101,11 @@ def prepare(options: DayOptions, now_ms: int) -> DayCase:
     check_archived(manifest, day, settings, now_ms)
     evidence = ArchivedLogs(options.archive, manifest, options.schema, settings)
     entries = evidence.entries()
-    reach = reach_of(entries, settings)
+    evaluated = evidence.evaluated()
+    timeline = RuleTimeline(refused_entries(entries, evaluated.refused))
+    reach = reach_of(timeline, day, settings)
     feeds = evidence.feeds(days_between(day.plus(-reach), day))
-    evaluated = evidence.evaluated_ends(min(feeds))
-    basis = basis_of(feeds, evaluated, settings)
+    basis = basis_of(feeds, evaluated.ends, settings)
     chain = chain_of(day, basis, reach, options.store.state)
     if not options.incomplete_history:
         check_history(manifest, day, reach, chain, topic)
@@ -112,10 +113,10 @@ def prepare(options: DayOptions, now_ms: int) -> DayCase:
     reason = provisional(manifest, day, settings, unevaluated, now_ms)
     # An earlier warm-up can leave alerts of the day undecided.
     warms = any(isinstance(entry.change, Rule) and entry.change.warm_up for entry in entries)
-    cuts = evidence.cuts(min(feeds) if warms else min((*chain.before, day)), day, evaluated)
+    cuts = evidence.cuts(min(feeds) if warms else min((*chain.before, day)), day, evaluated.ends)
     if not options.incomplete_history:
         check_same_topic(cuts.topic_began_ms, day, reach, chain)
-    warm_ups = added_warm_ups(RuleTimeline(refused_entries(entries, cuts.refused)), cuts, manifest, settings)
+    warm_ups = added_warm_ups(timeline, cuts, manifest, settings)
     return DayCase(options, evidence, entries, cuts, basis, chain, reason, warm_ups)
 
 
@@ -224,13 +225,13 @@ def days_due(archive: ArchiveStore, schema: TransactionSchema, settings: Detecto
     """
     manifest, store = archive.latest(), DayStore(archive)
     evaluated = store.evaluated_days()[-MAX_DAYS_CHECKED:]
-    if not evaluated:
+    if not evaluated or not manifest.of(Table.TRANSACTIONS):
         return []
     evidence = ArchivedLogs(archive, manifest, schema, settings)
-    reach = reach_of(evidence.entries(), settings)
-    feeds = evidence.feeds(days_between(evaluated[0].plus(-reach), evaluated[-1]))
-    if not feeds:
-        return []
-    current = basis_of(feeds, evidence.evaluated_ends(min(feeds)), settings)
-    results = [result for day in evaluated if (result := store.result(day)) is not None]
-    return [result for result in results if is_due(result, current, reach, manifest, settings)]
+    known = evidence.evaluated()
+    timeline = RuleTimeline(refused_entries(evidence.entries(), known.refused))
+    reaches = {day: reach_of(timeline, day, settings) for day in evaluated}
+    first = min(day.plus(-reach) for day, reach in reaches.items())
+    current = basis_of(evidence.feeds(days_between(first, evaluated[-1])), known.ends, settings)
+    results = [(day, result) for day in evaluated if (result := store.result(day)) is not None]
+    return [result for day, result in results if is_due(result, current, reaches[day], manifest, settings)]
