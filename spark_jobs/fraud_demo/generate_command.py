@@ -10,6 +10,7 @@ import typer
 
 from fraud_rules.cli.configured import load_context
 from fraud_rules.cli.options import Kafka
+from fraud_rules.runtime import clock
 from fraud_rules.runtime.interrupts import interrupts_set
 
 _NEVER_S = 1e9
@@ -61,10 +62,10 @@ def generate(
     require_broker(kafka)
     writer = TrafficWriter(kafka, settings.topics.transactions)
     stop = threading.Event()
-    started_s = time.time()
+    started_s = time.monotonic()
     with interrupts_set(stop):
-        sent = writer.send(traffic(wanted, int(started_s * 1_000)), stop)
-    took_s = max(time.time() - started_s, 1e-3)
+        sent = writer.send(traffic(wanted, clock.now_ms()), stop)
+    took_s = max(time.monotonic() - started_s, 1e-3)
     pace = f"{took_s:.1f} s ({sent.records / took_s:.0f}/s)"
     print(f"sent {sent.records} records in {pace}; planted frauds: {sent.planted}, malformed: {sent.malformed}")
     if stop.is_set():

@@ -35,7 +35,8 @@ class Sender:
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="traffic", daemon=True)
         self._failure: Exception | None = None
-        self._started_s = 0.0
+        self._started_ms = 0
+        self._started_s: float | None = None
         self.sent = SendCounts()
 
     @property
@@ -50,7 +51,7 @@ class Sender:
 
     def start(self) -> None:
         """Start to send."""
-        self._started_s = time.time()
+        self._started_ms, self._started_s = clock.now_ms(), time.monotonic()
         self._thread.start()
 
     def stop(self) -> None:
@@ -67,7 +68,7 @@ class Sender:
 
     def sending(self) -> Sending:
         """The progress of the traffic."""
-        elapsed_s = time.time() - self._started_s if self._started_s else 0.0
+        elapsed_s = 0.0 if self._started_s is None else time.monotonic() - self._started_s
         return Sending(self.sent.records, len(set(dict(self._planted).values())), elapsed_s)
 
     def _run(self) -> None:
@@ -87,7 +88,7 @@ class Sender:
 
     def _records(self) -> Iterator[TrafficRecord]:
         if self._steering is None:
-            return generate(self._settings, int(self._started_s * 1_000))
+            return generate(self._settings, self._started_ms)
         return self._steered(self._steering)
 
     def _steered(self, steering: Steering) -> Iterator[TrafficRecord]:

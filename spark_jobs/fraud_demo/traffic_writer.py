@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
@@ -13,6 +12,7 @@ from fraud_demo.traffic import TrafficRecord
 from fraud_rules.errors import BrokerUnavailable
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.reader import TopicReader, describe
+from fraud_rules.runtime import clock
 
 _FLUSH_S = 30.0
 _POLL_EVERY = 500
@@ -75,7 +75,7 @@ class TrafficWriter:
 
     def _await(self, due_ms: int, stop: threading.Event) -> bool:
         """Wait until the due time. Return True if `stop` is set first."""
-        ahead_s = due_ms / 1_000 - time.time()
+        ahead_s = (due_ms - clock.now_ms()) / 1_000
         if ahead_s > 0:
             self._producer.poll(0)
             return stop.wait(ahead_s)

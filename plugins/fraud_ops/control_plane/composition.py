@@ -51,7 +51,7 @@ from fraud_rules.errors import FraudError
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.unread import read_unread
 from fraud_rules.model.schema import TransactionSchema
-from fraud_rules.runtime.clock import now_ms
+from fraud_rules.runtime.clock import now_ms, steady_ms
 
 _log = logging.getLogger(__name__)
 
@@ -169,7 +169,7 @@ def compose(
         return unapproved_rules(database, seeds) if settings.four_eyes else ()
 
     checks = Checks(service.outbox, drift.read, service.verify_audit, unapproved, service.subscriptions.failing)
-    watch = StoreWatch(checks, detector.detector, alarm, now_ms, lambda: database.leadership("watch"))
+    watch = StoreWatch(checks, detector.detector, alarm, now_ms, steady_ms, lambda: database.leadership("watch"))
 
     def reader_positions() -> list[ReaderPosition]:
         feed_positions = feed.positions().items()
@@ -183,7 +183,7 @@ def compose(
         partial(read_unread, environment.kafka),
         detector.detector,
         alarm,
-        now_ms,
+        steady_ms,
         lambda: watch.leads,
     )
     notifier = Notifier(database, settings.receivers, environment.notify, now_ms)

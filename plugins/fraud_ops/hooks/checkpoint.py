@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 import struct
-import time
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
@@ -23,6 +22,7 @@ from fraud_rules.kafka.consume import topic_starts
 from fraud_rules.kafka.ends import TopicEnds
 from fraud_rules.kafka.reader import TopicReader
 from fraud_rules.kafka.topics import retentions_ms
+from fraud_rules.runtime.clock import MS_PER_S, now_ms
 
 __all__ = ["CheckpointHook"]
 
@@ -56,7 +56,7 @@ class CheckpointHook(BaseHook):
         except CheckpointForeign as error:
             return CheckpointFacts(root, fault=str(error), foreign=True)
         files = list(self._files())
-        recent = [path for path in files if time.time() - _mtime(path) < recent_s]
+        recent = [path for path in files if now_ms() / MS_PER_S - _mtime(path) < recent_s]
         checked = [path for path in recent if _checksum_of(path) is not None]
         ends = progress.planned.get(progress.committed or 0, {}) if progress.committed is not None else {}
         return CheckpointFacts(
@@ -112,7 +112,7 @@ class CheckpointHook(BaseHook):
     def _commit_age_ms(self, committed: int | None) -> int | None:
         if committed is None:
             return None
-        return int((time.time() - _mtime(self.root / "commits" / str(committed))) * 1_000)
+        return now_ms() - int(_mtime(self.root / "commits" / str(committed)) * MS_PER_S)
 
 
 def _unread_ages_ms(

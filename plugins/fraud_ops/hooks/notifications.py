@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import smtplib
-import time
 from collections.abc import Mapping
 from typing import Final
 
@@ -27,6 +26,7 @@ from fraud_ops.notifications import (
     webhook_headers,
 )
 from fraud_rules.errors import ConfigError
+from fraud_rules.runtime.clock import MS_PER_S, now_ms
 
 __all__ = ["NotificationHook"]
 
@@ -67,7 +67,7 @@ class NotificationHook(BaseHook):
     def _webhook(self, found: Connection, message: Message) -> str | None:
         body = webhook_body(message, _base_url())
         keys = signing_keys(found.password or "")
-        return _posted(str(found.host), body, webhook_headers(message.message_id, int(time.time()), body, keys))
+        return _posted(str(found.host), body, webhook_headers(message.message_id, now_ms() // MS_PER_S, body, keys))
 
     def _slack(self, found: Connection, message: Message) -> str | None:
         body = slack_body(message, _base_url())

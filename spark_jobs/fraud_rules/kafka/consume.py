@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
@@ -147,7 +146,7 @@ def _describe_open(reader: TopicReader, partition: int, end: int) -> str:
     if first is None:
         return f"{reader.topic}-{partition} from offset {end}"
     key = "no key" if first.key is None else f"the key {quote(first.key.decode('utf-8', 'replace'))}"
-    at = datetime.fromtimestamp(first.append_ms / 1_000, UTC)
+    at = clock.utc(first.append_ms)
     return f"{reader.topic}-{partition} from offset {end} (its first record has {key}, written {at:%H:%M:%S} UTC)"
 
 

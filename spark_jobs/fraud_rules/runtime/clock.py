@@ -1,4 +1,8 @@
-"""The clock of this host, and the units of time.
+"""The clocks of this host, and the units of time.
+
+The time of day can be set back or forward, by an operator, by NTP or after a suspension. So `now_ms` is for records and
+messages only, and for times that several processes share. Durations, intervals and limits within a process use the
+steady clock (`steady_ms` or `time.monotonic`).
 
 Code that compares times takes the clock or the time as an argument, so that a test can pass its own.
 """
@@ -6,12 +10,16 @@ Code that compares times takes the clock or the time as an argument, so that a t
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-__all__ = ["MS_PER_S", "now_ms", "utc"]
+__all__ = ["MS_PER_S", "SteadyClock", "now_ms", "steady_ms", "utc"]
 
 MS_PER_S: Final = 1_000
+
+SteadyClock = Callable[[], int]
+"""`steady_ms`, or a test's clock."""
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND: Final = timedelta(milliseconds=1)
@@ -29,3 +37,8 @@ def utc(epoch_ms: int) -> datetime:
         return _EPOCH + epoch_ms * _MILLISECOND
     except OverflowError:
         return datetime.max.replace(tzinfo=UTC) if epoch_ms > 0 else datetime.min.replace(tzinfo=UTC)
+
+
+def steady_ms() -> int:
+    """Milliseconds that only grow, for durations. The zero is arbitrary, and no other process shares it."""
+    return time.monotonic_ns() // 1_000_000

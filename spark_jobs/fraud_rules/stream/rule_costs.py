@@ -35,11 +35,14 @@ class RuleCosts:
                 kept = min(1.0, _MEMORY / transactions)
                 self._sums[cost.version] = spent_ns * kept, transactions * kept
 
-    def due_report(self, in_force: RuleSet, now_ms: int) -> list[RuleCpu]:
-        """The costs of the rules in force, the most expensive first, if a report is due; otherwise nothing."""
-        if not self._sums or (self._due_ms is not None and now_ms < self._due_ms):
+    def due_report(self, in_force: RuleSet, steady_ms: int) -> list[RuleCpu]:
+        """The costs of the rules in force, the most expensive first, if a report is due; otherwise nothing.
+
+        `steady_ms` is the time of the steady clock.
+        """
+        if not self._sums or (self._due_ms is not None and steady_ms < self._due_ms):
             return []
-        self._due_ms = now_ms + INTERVAL_MS
+        self._due_ms = steady_ms + INTERVAL_MS
         versions = {each.version: rule_id for rule_id, each in in_force.rules.items()}
         self._sums = {version: sums for version, sums in self._sums.items() if version in versions}
         found = [

@@ -111,7 +111,8 @@ class BatchWatch:
         self._read_progress = read_progress
         self._retained = retained
         self._key_groups = key_groups
-        self._batch: tuple[int, int] | None = None
+        # The batch, its start in epoch ms, and its start by the steady clock.
+        self._batch: tuple[int, int, float] | None = None
         self._seen: Work | None = None
         self._progress = TasksProgress()
         self._total: int | None = None
@@ -131,7 +132,8 @@ class BatchWatch:
     def batch_started(self, batch_id: int) -> None:
         """Record the start of a batch."""
         with self._lock:
-            self._batch, self._seen, self._progress = (batch_id, clock.now_ms()), None, TasksProgress()
+            self._batch = batch_id, clock.now_ms(), time.monotonic()
+            self._seen, self._progress = None, TasksProgress()
 
     def batch_ended(self) -> bool:
         """Record the end of the batch. Return whether the batch was reported."""
@@ -149,9 +151,9 @@ class BatchWatch:
 
     def _poll(self) -> None:
         batch = self._batch
-        if batch is None or clock.now_ms() - batch[1] < _QUIET_S * clock.MS_PER_S:
+        if batch is None or time.monotonic() - batch[2] < _QUIET_S:
             return
-        batch_id, since_ms = batch
+        batch_id, since_ms, _ = batch
         progress = self._read_progress(batch_id)
         if progress.restores and self._total is None:
             self._total = self._retained()

@@ -36,7 +36,7 @@ class World:
     def __post_init__(self) -> None:
         checks = Checks(self.outbox, self.drift, self.audit, lambda: self.unapproved, lambda: self.failing)
         self.watch = StoreWatch(
-            checks, "detector", self.alarm, self.clock, lambda: nullcontext(Leadership("watch", led=True))
+            checks, "detector", self.alarm, self.clock, self.clock, lambda: nullcontext(Leadership("watch", led=True))
         )
 
     def after(self, seconds: int) -> list[tuple[str, bool]]:

@@ -134,9 +134,10 @@ class Site:
         self.beats: list[AgentStatus] = []
         self.fenced = False
         self.now_ms = 0
+        self.clock_ahead_ms = 0
         self._intents: list[Intent] = []
         self.keys = KEYS
-        self.agent = Agent(ME, self.launcher, self._write, LIMITS, KEYS.require)
+        self.agent = Agent(ME, self.launcher, self._write, LIMITS, KEYS.require, lambda: self.now_ms)
 
     @property
     def intents(self) -> IntentLog:
@@ -147,7 +148,7 @@ class Site:
 
     def step(self, ms: int = 10) -> None:
         self.now_ms += ms
-        self.agent.step(self.intents, self.now_ms)
+        self.agent.step(self.intents, self.now_ms + self.clock_ahead_ms)
 
     def until_phase(self, attempt_id: str, phase: AttemptPhase) -> None:
         def reached() -> bool:
@@ -190,6 +191,34 @@ def test_without_an_intent_the_agent_writes_only_heartbeats(site: Site) -> None:
         site.step()
     assert 2 <= len(site.beats) <= 4
     assert site.beats[-1].current is None
+
+
+@pytest.mark.parametrize("hours", [-1, 1])
+def test_a_wrong_clock_delays_no_heartbeat_and_shortens_no_limit(hours: int, running: Site) -> None:
+    running.launcher.check_with = (None, "")
+    running.decide(run(0, "b"))
+    running.step()
+    before = len(running.beats)
+    running.clock_ahead_ms = hours * 3_600_000
+    for _ in range(30):
+        running.step()
+    assert 2 <= len(running.beats) - before <= 5
+    assert running.statuses["b"].phase is AttemptPhase.ACCEPTED
+    running.step(LIMITS.check_ms)
+    assert running.statuses["b"].phase is AttemptPhase.REFUSED
+
+
+@pytest.mark.parametrize("hours", [-1, 1])
+def test_a_wrong_clock_changes_no_limit_of_a_drain(hours: int, running: Site) -> None:
+    attempt = running.launcher.started[0]
+    attempt.obeys = False
+    running.decide(drain(0, "b"))
+    running.step()
+    running.clock_ahead_ms = hours * 3_600_000
+    running.step(LIMITS.drain_ms - 10)
+    assert attempt.end() is None
+    running.step(20)
+    assert attempt.end() is not None
 
 
 @pytest.mark.parametrize(

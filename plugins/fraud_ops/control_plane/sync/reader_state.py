@@ -49,20 +49,20 @@ class ReaderState:
 
 
 class ReaderProgress:
-    """Remembers since when each position has not moved, by the caller's clock, independent of the broker's clock."""
+    """Remembers since when each position has not moved, by the steady clock of this process."""
 
     def __init__(self) -> None:
         self._still: dict[tuple[str, str], tuple[int, int]] = {}
 
-    def state(self, reading: ReaderPosition, unread: Unread, now_ms: int) -> ReaderState:
-        """Compute the state of a reader from an observation at `now_ms`."""
+    def state(self, reading: ReaderPosition, unread: Unread, steady_ms: int) -> ReaderState:
+        """Compute the state of a reader from an observation at `steady_ms`."""
         key, is_behind = (reading.name, reading.topic), unread.since_ms is not None
         known = self._still.get(key)
         if not is_behind:
             self._still.pop(key, None)
         elif known is None or known[0] != reading.position:
-            self._still[key] = reading.position, now_ms
-        _, still_ms = self._still.get(key, (reading.position, now_ms))
+            self._still[key] = reading.position, steady_ms
+        _, still_ms = self._still.get(key, (reading.position, steady_ms))
         return ReaderState(
             reading.name,
             reading.topic,
@@ -70,7 +70,7 @@ class ReaderProgress:
             unread.end,
             behind=max(0, unread.end - reading.position) if is_behind else 0,
             since_ms=unread.since_ms,
-            stuck=is_behind and now_ms - still_ms >= STUCK_MS,
+            stuck=is_behind and steady_ms - still_ms >= STUCK_MS,
             fault=reading.fault,
         )
 

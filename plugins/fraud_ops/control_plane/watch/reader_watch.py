@@ -9,6 +9,7 @@ from fraud_ops.alarms import Alarm
 from fraud_ops.control_plane.background_thread import BackgroundThread
 from fraud_ops.control_plane.sync.reader_state import ReaderPosition, ReaderProgress, ReaderState
 from fraud_rules.kafka.unread import Unread
+from fraud_rules.runtime.clock import SteadyClock
 from fraud_rules.runtime.retry import RepeatedWork
 
 __all__ = ["ALARM", "ReaderWatch"]
@@ -27,7 +28,7 @@ class ReaderWatch(BackgroundThread):
         unread: Callable[[str, int], Unread],
         detector: str,
         alarm: Callable[[Alarm], object],
-        clock_ms: Callable[[], int],
+        steady_ms: SteadyClock,
         leads: Callable[[], bool],
     ) -> None:
         """`readings` returns the readers, and `unread` the records of a topic from an offset on; both may raise
@@ -38,7 +39,7 @@ class ReaderWatch(BackgroundThread):
         self._unread = unread
         self._detector = detector
         self._alarm = alarm
-        self._clock_ms = clock_ms
+        self._steady_ms = steady_ms
         self._leads = leads
         self._progress = ReaderProgress()
         self._raised: dict[tuple[str, str], ReaderState] = {}
@@ -49,7 +50,7 @@ class ReaderWatch(BackgroundThread):
         """Observe all readers once. Raises FraudError if the store or Kafka does not answer."""
         found = []
         for reading in self._readings():
-            state = self._progress.state(reading, self._unread(reading.topic, reading.position), self._clock_ms())
+            state = self._progress.state(reading, self._unread(reading.topic, reading.position), self._steady_ms())
             found.append(state)
             if self._leads() or not reading.shared:
                 self._update_alarm(state)

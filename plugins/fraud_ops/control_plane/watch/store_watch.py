@@ -5,6 +5,7 @@ live rules without an approval, receivers that do not accept notifications.
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from fraud_ops.control_plane.store.locks import Leadership
 from fraud_ops.control_plane.sync.drift import DriftReport
 from fraud_ops.control_plane.sync.unapproved import UnapprovedRule
 from fraud_rules.errors import FraudError
+from fraud_rules.runtime.clock import SteadyClock
 
 __all__ = ["Checks", "StoreAlarm", "StoreWatch"]
 
@@ -61,6 +63,7 @@ class StoreWatch(LeadingThread):
         detector: str,
         alarm: Callable[[Alarm], object],
         clock_ms: Callable[[], int],
+        steady_ms: SteadyClock,
         lead: Callable[[], AbstractContextManager[Leadership]],
     ) -> None:
         super().__init__("control-plane-watch", lead, _POLL_INTERVAL_S)
@@ -68,7 +71,8 @@ class StoreWatch(LeadingThread):
         self._detector = detector
         self._alarm = alarm
         self._clock_ms = clock_ms
-        self._due_ms = dict.fromkeys(_EVERY_MS, 0)
+        self._steady_ms = steady_ms
+        self._due_ms = dict.fromkeys(_EVERY_MS, -math.inf)
         self._raised: set[StoreAlarm] = set()
         self._unapproved: frozenset[UnapprovedRule] = frozenset()
         self._failing: frozenset[str] = frozenset()
@@ -76,7 +80,7 @@ class StoreWatch(LeadingThread):
 
     def step(self) -> None:
         """Run the checks that are due. A check that raises FraudError runs again after its interval."""
-        now_ms = self._clock_ms()
+        now_ms = self._steady_ms()
         checks = {
             "outbox": self._check_outbox,
             "receivers": self._check_receivers,

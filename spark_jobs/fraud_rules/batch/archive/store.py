@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import errno
 import os
-import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,6 +21,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from fraud_rules.batch.archive.manifest import FORMAT, Manifest
 from fraud_rules.batch.archive.place import ArchivePath, archive_path, create, is_local, make_folder, put
 from fraud_rules.errors import ArchiveBusy, ArchiveDamaged, ArchiveUnreachable, FraudError, StorageFull
+from fraud_rules.runtime import clock
 from fraud_rules.runtime.file_lock import FileLock
 
 __all__ = ["ArchiveStore", "local_file", "locked", "named_storage_errors", "unreachable_named", "write_whole"]
@@ -105,7 +105,7 @@ class ArchiveStore:
     def sweep(self, manifest: Manifest) -> int:
         """Delete the files that killed runs left behind at least a day ago. Return their number."""
         known = {file.path for file in manifest.files} | {each.path for each in manifest.retired}
-        before = time.time() - _ABANDONED_S
+        before = clock.now_ms() / clock.MS_PER_S - _ABANDONED_S
         count = 0
         with named_storage_errors(self.root):
             for path in (self.root / DATA).rglob("*.parquet*"):

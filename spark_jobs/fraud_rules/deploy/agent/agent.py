@@ -26,6 +26,8 @@ from fraud_rules.deploy.intent import NO_EPOCH, SUPERVISOR, IntentKind, IntentLo
 from fraud_rules.deploy.work import Work, WorkPhase
 from fraud_rules.errors import FraudError, ReleaseInvalid, Stalled, StorageFull, error_name
 from fraud_rules.logs.detector_status import BatchProgress
+from fraud_rules.runtime import clock
+from fraud_rules.runtime.clock import SteadyClock
 
 __all__ = ["Agent", "AgentLimits"]
 
@@ -66,7 +68,7 @@ class _Execution:
 
 
 class Agent:
-    """Executes intents about one detector. Times are passed in, in epoch ms."""
+    """Executes intents about one detector. The times of records are passed in, in epoch ms; limits use `steady_ms`."""
 
     def __init__(
         self,
@@ -75,12 +77,14 @@ class Agent:
         write: Write,
         limits: AgentLimits,
         authenticate: Callable[[IntentRecord], None],
+        steady_ms: SteadyClock = clock.steady_ms,
     ) -> None:
         """`authenticate` raises IntentForged for an intent that this agent must not execute, else ConfigError."""
         self._me = me
         self._launcher = launcher
         self._authenticate = authenticate
-        self._reporter = Reporter(me, write, limits.heartbeat_ms)
+        self._reporter = Reporter(me, write, limits.heartbeat_ms, steady_ms)
+        self._steady_ms = steady_ms
         self._limits = limits
         self._current: AttemptWatch | None = None
         self._execution: _Execution | None = None
@@ -101,7 +105,7 @@ class Agent:
         """Continue from the previous agent's state, on this host and in the log."""
         attempt = self._launcher.newest()
         if attempt is not None:
-            self._current = AttemptWatch(self._me, attempt)
+            self._current = AttemptWatch(self._me, attempt, self._steady_ms)
             self._executed = attempt.order.epoch
         done = [each.status.epoch for each in reports.attempts.values() if each.status.phase.is_terminal]
         self._executed = max([self._executed, *done])
@@ -130,10 +134,10 @@ class Agent:
             self._execute(newest, now_ms)
         self._report(now_ms)
 
-    def end(self, now_ms: int) -> bool:
+    def end(self) -> bool:
         """Drain the running detector, whatever the newest intent is. Return True once no detector runs."""
         self._cancel()
-        return self._drain_finished(now_ms)
+        return self._drain_finished()
 
     def report(self, now_ms: int) -> None:
         """Write a heartbeat with all changes. Raises the errors of `Write`."""
@@ -170,7 +174,7 @@ class Agent:
             return
         if self._current is not None and self._current.stalled is None and self._is_repair(execution.record):
             self._current.stalled = execution.record.intent.reason
-        if not self._drain_finished(now_ms):
+        if not self._drain_finished():
             if execution.record.intent.kind is IntentKind.DRAIN:
                 self._record_phase(execution, AttemptPhase.DRAINING, now_ms)
             return
@@ -256,14 +260,14 @@ class Agent:
         """The patience with a release. Its limit doubles with each stall in a row of the same release."""
         fingerprint, count = self._stalls
         doublings = min(count, _DOUBLINGS) if fingerprint == record.intent.fingerprint else 0
-        return Patience(now_ms, self._limits.check_ms * 2**doublings)
+        return Patience(now_ms, self._limits.check_ms * 2**doublings, self._steady_ms)
 
     def _await(self, execution: _Execution, cpu_s: Callable[[], float], work: Work, now_ms: int) -> None:
         """Report the progress of a check or of a held driver. Refuse the release if the progress stops for too long."""
         patience = execution.patience
-        if patience.is_due(now_ms):
+        if patience.is_due():
             patience.record_cpu(cpu_s(), now_ms)
-        if not patience.is_over(now_ms):
+        if not patience.is_over():
             work = msgspec.structs.replace(work, changed_ms=patience.moved_ms)
             self._record_phase(execution, AttemptPhase.ACCEPTED, now_ms, work=work)
             return
@@ -272,7 +276,7 @@ class Agent:
         fingerprint, count = self._stalls
         own = execution.record.intent.fingerprint
         self._stalls = (own, count + 1 if fingerprint == own else 1)
-        self._refuse(execution, Stalled.__name__, f"{patience.describe(str(work), now_ms)}{tail}", now_ms)
+        self._refuse(execution, Stalled.__name__, f"{patience.describe(str(work))}{tail}", now_ms)
 
     def _is_repair(self, record: IntentRecord) -> bool:
         """Whether a supervisor replaces a stalled detector. Then the running attempt counts as failed."""
@@ -281,16 +285,16 @@ class Agent:
             return False
         return record.intent.requested_by == SUPERVISOR and record.intent.after == current.attempt.order.epoch
 
-    def _drain_finished(self, now_ms: int) -> bool:
+    def _drain_finished(self) -> bool:
         current = self._current
         if current is None or not current.is_alive():
             return True
         if current.asked_ms is None and current.attempt.is_stopped():
-            current.kill(now_ms)
+            current.kill()
             return not current.is_alive()
-        current.drain(now_ms)
-        if current.asked_ms is not None and now_ms > current.asked_ms + self._limits.drain_ms:
-            current.kill(now_ms)
+        current.drain()
+        if current.asked_ms is not None and self._steady_ms() > current.asked_ms + self._limits.drain_ms:
+            current.kill()
         return not current.is_alive()
 
     def _start(self, execution: _Execution, now_ms: int) -> None:
@@ -301,7 +305,7 @@ class Agent:
         self._report(now_ms)
         held = execution.held
         attempt = self._launcher.start(execution.record, now_ms) if held is None else held.proceed(now_ms)
-        self._current = AttemptWatch(self._me, attempt)
+        self._current = AttemptWatch(self._me, attempt, self._steady_ms)
         self._execution, self._executed, self._stalls = None, execution.record.epoch, (None, 0)
 
     def _refuse(self, execution: _Execution, name: str, message: str, now_ms: int) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from fraud_rules.runtime.clock import MS_PER_S
+from fraud_rules.runtime import clock
+from fraud_rules.runtime.clock import MS_PER_S, SteadyClock
 
 __all__ = ["Patience"]
 
@@ -21,42 +22,56 @@ _POLL_MS: Final = 2_000
 
 @dataclass(slots=True)
 class Patience:
-    """The patience with one piece of work that began at `began_ms`. It is over after `limit_ms` without progress."""
+    """The patience with one piece of work that began at `began_ms`. It is over after `limit_ms` without progress.
+
+    `began_ms` and `moved_ms`, the time of the last progress, are for reports (epoch ms). The limits use `steady_ms`.
+    """
 
     began_ms: int
     limit_ms: int
+    steady_ms: SteadyClock = clock.steady_ms
     moved_ms: int = 0
     cpu_s: float = 0.0
     _reported: object = None
     _mark_s: float = 0.0
-    _looked_ms: int = 0
+    _began: int = 0
+    _moved: int = 0
+    _looked: int | None = None
 
     def __post_init__(self) -> None:
         self.moved_ms = self.began_ms
+        self._began = self._moved = self.steady_ms()
 
-    def is_due(self, now_ms: int) -> bool:
+    def is_due(self) -> bool:
         """Whether to measure the CPU time again. Each measurement reads every process of the host."""
-        return now_ms >= self._looked_ms + _POLL_MS
+        return self._looked is None or self.steady_ms() >= self._looked + _POLL_MS
 
     def record_cpu(self, cpu_s: float, now_ms: int) -> None:
         """Record the CPU time of the processes. A decrease means that some of them have ended."""
-        self._looked_ms = now_ms
+        self._looked = self.steady_ms()
         self.cpu_s = max(self.cpu_s, cpu_s)
         if cpu_s < self._mark_s or cpu_s - self._mark_s >= self.limit_ms / MS_PER_S * _BUSY_SHARE:
-            self._mark_s, self.moved_ms = cpu_s, now_ms
+            self._mark_s = cpu_s
+            self._move(now_ms)
 
     def record_work(self, what: object, now_ms: int) -> None:
         """Record reported work. A change is progress."""
         if what != self._reported:
-            self._reported, self.moved_ms = what, now_ms
+            self._reported = what
+            self._move(now_ms)
 
-    def is_over(self, now_ms: int) -> bool:
+    def is_over(self) -> bool:
         """Whether to give the work up."""
-        return now_ms - self.moved_ms > self.limit_ms or now_ms - self.began_ms > _LONGEST * self.limit_ms
+        now = self.steady_ms()
+        return now - self._moved > self.limit_ms or now - self._began > _LONGEST * self.limit_ms
 
-    def describe(self, what: str, now_ms: int) -> str:
+    def describe(self, what: str) -> str:
         """Describe the work that was given up, and the time that it had."""
+        now = self.steady_ms()
         return (
-            f"{what}: given up after {(now_ms - self.began_ms) // MS_PER_S} s, of which the last "
-            f"{(now_ms - self.moved_ms) // MS_PER_S} s without progress; it has used {self.cpu_s:.0f} s of CPU time"
+            f"{what}: given up after {(now - self._began) // MS_PER_S} s, of which the last "
+            f"{(now - self._moved) // MS_PER_S} s without progress; it has used {self.cpu_s:.0f} s of CPU time"
         )
+
+    def _move(self, now_ms: int) -> None:
+        self.moved_ms, self._moved = now_ms, self.steady_ms()

@@ -8,6 +8,7 @@ import msgspec
 
 from fraud_rules.deploy.agent.watch import AgentIdentity
 from fraud_rules.deploy.attempt import AgentStatus, AttemptStatus
+from fraud_rules.runtime.clock import SteadyClock
 
 __all__ = ["Reporter", "Write"]
 
@@ -16,15 +17,16 @@ Write = Callable[[AgentStatus, list[AttemptStatus]], None]
 
 
 class Reporter:
-    """Collects changed attempts for the next heartbeat. `heartbeat_ms` is the interval of heartbeats."""
+    """Collects changed attempts for the next heartbeat. `heartbeat_ms` is the interval of heartbeats by `steady_ms`."""
 
-    def __init__(self, me: AgentIdentity, write: Write, heartbeat_ms: int) -> None:
+    def __init__(self, me: AgentIdentity, write: Write, heartbeat_ms: int, steady_ms: SteadyClock) -> None:
         self._me = me
         self._write = write
         self._heartbeat_ms = heartbeat_ms
+        self._steady_ms = steady_ms
         self._pending: dict[str, AttemptStatus] = {}
         self._reported: dict[str, AttemptStatus] = {}
-        self._last_heartbeat_ms = 0
+        self._due_ms: int | None = None
 
     def queue(self, status: AttemptStatus) -> None:
         """Report the status with the next heartbeat if it has changed."""
@@ -34,22 +36,23 @@ class Reporter:
 
     def make_due(self) -> None:
         """Make the next heartbeat due at once."""
-        self._last_heartbeat_ms = 0
+        self._due_ms = None
 
     def report(self, executed: int, current: AttemptStatus | None, now_ms: int) -> None:
-        """Write a heartbeat if it is due or a change cannot wait. `executed` is the newest executed epoch.
+        """Write a heartbeat if it is due or a change cannot wait. `executed` is the newest executed epoch, `now_ms` the
+        time in epoch ms.
 
         Raises the errors of `Write`. Unwritten changes remain queued.
         """
         urgent = any(not _can_wait(each, self._reported) for each in self._pending.values())
-        if not urgent and now_ms < self._last_heartbeat_ms + self._heartbeat_ms:
+        if not urgent and self._due_ms is not None and self._steady_ms() < self._due_ms:
             return
         me = self._me
         status = AgentStatus(me.detector, me.agent, me.host, me.code, now_ms, executed, current)
         self._write(status, list(self._pending.values()))
         self._reported |= self._pending
         self._pending.clear()
-        self._last_heartbeat_ms = now_ms
+        self._due_ms = self._steady_ms() + self._heartbeat_ms
 
 
 def _can_wait(status: AttemptStatus, reported: Mapping[str, AttemptStatus]) -> bool:

@@ -158,7 +158,7 @@ class _Running:
     def drain(self) -> None:
         """Drain the detector of this agent, or kill it after the limit. Give up on processes that survive the kill."""
         deadline_s = time.monotonic() + self._job.limits.drain_ms / MS_PER_S + _KILLED_S
-        while not self._agent.end(now_ms()):
+        while not self._agent.end():
             if time.monotonic() > deadline_s:
                 self._report("the detector was killed, but its processes still exist: they wait for a disk")
                 return

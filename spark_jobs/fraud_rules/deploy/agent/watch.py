@@ -15,6 +15,8 @@ from fraud_rules.deploy.attempt import AttemptPhase, AttemptStatus
 from fraud_rules.deploy.work import Work
 from fraud_rules.errors import DetectorStopped, Stalled, error_name
 from fraud_rules.logs.detector_status import BatchProgress
+from fraud_rules.runtime import clock
+from fraud_rules.runtime.clock import SteadyClock
 
 __all__ = ["AgentIdentity", "AttemptWatch"]
 
@@ -36,12 +38,13 @@ class AgentIdentity:
 class AttemptWatch:
     """Watches one attempt.
 
-    `asked_ms` is the time of the request to end, None before it. `stalled` is a supervisor's reason for ending the
-    attempt as stalled.
+    `asked_ms` is the time of the request to end by `steady_ms`, None before it. `stalled` is a supervisor's reason for
+    ending the attempt as stalled.
     """
 
     me: AgentIdentity
     attempt: LocalAttempt
+    steady_ms: SteadyClock = clock.steady_ms
     asked_ms: int | None = None
     killed: bool = False
     stalled: str | None = None
@@ -69,16 +72,16 @@ class AttemptWatch:
         """Whether any process of the attempt runs."""
         return self.end() is None
 
-    def drain(self, now_ms: int) -> None:
+    def drain(self) -> None:
         """Ask the detector, once, to end after its current batch."""
         if self.asked_ms is None:
-            self.asked_ms, self._last_work = now_ms, self.attempt.folder.read_work()
+            self.asked_ms, self._last_work = self.steady_ms(), self.attempt.folder.read_work()
             self.attempt.drain()
 
-    def kill(self, now_ms: int) -> None:
+    def kill(self) -> None:
         """Kill the attempt."""
         if self.asked_ms is None:
-            self.asked_ms, self._last_work = now_ms, self.attempt.folder.read_work()
+            self.asked_ms, self._last_work = self.steady_ms(), self.attempt.folder.read_work()
         self.killed = True
         self.attempt.kill()
 
@@ -129,8 +132,8 @@ class AttemptWatch:
         work = self.attempt.folder.read_work()
         if work is None or work.unit or not self.is_alive():
             return work
-        patience = self._patience = self._patience or Patience(now_ms, _BUSY_WINDOW_MS)
-        if patience.is_due(now_ms):
+        patience = self._patience = self._patience or Patience(now_ms, _BUSY_WINDOW_MS, self.steady_ms)
+        if patience.is_due():
             patience.record_cpu(self.attempt.cpu_s(), now_ms)
         return msgspec.structs.replace(work, changed_ms=max(work.changed_ms, patience.moved_ms))
 

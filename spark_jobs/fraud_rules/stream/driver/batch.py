@@ -191,7 +191,7 @@ class BatchRunner:
     def _progress(self, position: BatchPosition, rules: BatchRules, outputs: BatchOutputs) -> bytes:
         lag = self._parts.ticker.lag(position.end_offsets.get(self._parts.settings.topics.transactions, {}))
         latest = rules.timeline.latest
-        costs = self._costs.due_report(latest, clock.now_ms())
+        costs = self._costs.due_report(latest, clock.steady_ms())
         in_force = RulesInForce(len(latest.rules), self._parts.pinner.cpu_ns(latest), costs)
         return progress_record(position, outputs, self._totals, in_force, lag, self._previous_timings)
 
@@ -214,7 +214,7 @@ class BatchRunner:
         yield from warm_up_records(rules.warm_ups, rules.timeline, at, topics)
         yield from export_records(rules.new, rules.timeline, topics)
         if self._parts.meter is not None:
-            yield from latency_records(self._parts.meter.due_average(at.time_ms), topics)
+            yield from latency_records(self._parts.meter.due_average(), topics)
         yield from state_records(outputs.states, self._parts.context.state_topic)
         detector = self._parts.settings.detector.encode()
         yield OutRecord(topics.detector_progress, progress, detector)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -10,6 +9,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge
 
 from fraud_rules.kafka.decoding import UNREADABLE_RECORDS
 from fraud_rules.logs.detector_status import BatchProgress
+from fraud_rules.runtime import clock
 from fraud_rules.runtime.clock import MS_PER_S
 from fraud_rules.runtime.metrics_server import serving
 from fraud_rules.stream.driver.job import DetectorJob
@@ -44,7 +44,7 @@ class DetectorMetrics:
             counter.inc(getattr(progress, name))
         for name, gauge in self._gauges.items():
             gauge.set(getattr(progress, name) or 0)
-        self._written.set(time.time())
+        self._written.set(clock.now_ms() / MS_PER_S)
         if progress.watermark is not None:
             self._watermark.set(progress.watermark / MS_PER_S)
         for name, gauge in self._latency.items():

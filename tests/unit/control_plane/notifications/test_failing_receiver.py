@@ -46,7 +46,12 @@ class Desk:
             self.subscriptions.failing,
         )
         self.watch = StoreWatch(
-            checks, "detector", self.raised.append, scene.clock, lambda: nullcontext(Leadership("watch", led=True))
+            checks,
+            "detector",
+            self.raised.append,
+            scene.clock,
+            scene.clock,
+            lambda: nullcontext(Leadership("watch", led=True)),
         )
 
     def newest(self) -> Delivery:
