@@ -13,6 +13,7 @@ from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.errors import FraudError, HistoryLost
 from fraud_rules.kafka.reader import newest_append_ms
 from fraud_rules.logs.batch_history import History, read_ends, read_history
+from fraud_rules.logs.recorder import record_run
 from fraud_rules.replay.need import HistoryNeed
 from fraud_rules.replay.segments import segments_of
 from fraud_rules.runtime.clock import now_ms
@@ -87,6 +88,16 @@ def test_a_checkpoint_without_state_starts_a_history(past: Past) -> None:
     past.batch("b", 0)
     past.batch("c", 0, rebuilt=True)
     assert past.batches(past.history()) == [(0, 1), (0, 1)]
+
+
+def test_a_recording_begins_with_the_last_checkpoint_without_state(past: Past) -> None:
+    counts = ("rows", "quarantined", "alerts", "shadowAlerts", "late", "duplicates", "rulesInForce", "retainedEvents")
+    members: dict[str, Any] = {**dict.fromkeys(counts, 0), "rulesRefused": []}
+    for query_id, batch_id, rebuilt in (("a", 0, False), ("a", 1, False), ("b", 0, False), ("c", 0, True)):
+        past.batch(query_id, batch_id, rebuilt=rebuilt, **members)
+    recording = record_run(past.topics.kafka, past.settings)
+    assert [dict(each.ends) for each in recording.batches] == [{0: 2, 1: 1}, {0: 2, 1: 2}]
+    assert [each.value for each in recording.transactions] == [b"2", b"3"]
 
 
 def test_records_that_retention_removed_are_named_and_can_be_skipped(past: Past) -> None:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.errors import FraudError
 from fraud_rules.kafka.connection import KafkaConnection
-from fraud_rules.kafka.consume import read_topic
 from fraud_rules.kafka.decoding import decode_or_skip
 from fraud_rules.kafka.reader import TopicReader
 from fraud_rules.logs.detector_status import BatchProgress, decode_progress
@@ -64,22 +63,32 @@ def record_run(kafka: KafkaConnection, settings: DetectorSettings) -> Recording:
 
 
 def _last_run(kafka: KafkaConnection, settings: DetectorSettings) -> _Run:
-    detector, topic = settings.detector.encode(), settings.topics.detector_progress
-    batches = [
-        progress
-        for partition, records in read_topic(kafka, topic).items()
-        for record in records
-        if record.key == detector
-        and (progress := decode_or_skip(topic, record, decode_progress, partition)) is not None
-    ]
+    batches: list[BatchProgress] = []
+    starts: Mapping[int, int] = {}
+    for progress in _batches(kafka, settings):
+        if batches and _starts_new_state(batches[-1], progress):
+            # A new checkpoint always starts at the end of the previous one; a detector refuses any other start.
+            starts = batches[-1].ends_of(settings.topics.transactions)
+            batches.clear()
+        batches.append(progress)
     if not batches:
         raise FraudError(f"the detector {settings.detector} has not evaluated anything at {kafka} yet")
-    begin = max(i for i, each in enumerate(batches) if i == 0 or _starts_new_state(batches[i - 1], each))
-    if batches[begin].batch_id != 0:
-        missing = batches[begin].batch_id
+    if batches[0].batch_id != 0:
+        missing = batches[0].batch_id
         raise FraudError(f"the first {missing} batches are no longer in {settings.topics.detector_progress}")
-    # A new checkpoint always starts at the end of the previous one; a detector refuses any other start.
-    return _Run(batches[begin:], batches[begin - 1].ends_of(settings.topics.transactions) if begin else {})
+    return _Run(batches, starts)
+
+
+def _batches(kafka: KafkaConnection, settings: DetectorSettings) -> Iterator[BatchProgress]:
+    """Yield the batches of the detector, in order."""
+    detector, topic = settings.detector.encode(), settings.topics.detector_progress
+    with TopicReader(kafka, topic) as reader:
+        for partition in reader.partitions():
+            for record in reader.read(*reader.ends(partition), partition):
+                if record.key == detector:
+                    progress = decode_or_skip(topic, record, decode_progress, partition)
+                    if progress is not None:
+                        yield progress
 
 
 def _starts_new_state(before: BatchProgress, progress: BatchProgress) -> bool:
