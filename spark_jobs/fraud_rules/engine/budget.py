@@ -3,8 +3,10 @@
 A grouping keeps every transaction of its widest window plus the allowed lateness, once for all rules that share it.
 COUNT_DISTINCT also keeps a multiset for each filter, window and set of fields: its view has room for one entry per
 retained transaction. So a rule adds state only if it starts a grouping, widens one, or brings a new multiset. The marks
-of alerts count with the retained state. The estimate cannot know how many marks a rule will add, because that depends
-on its alerts. Only the driver estimates. It stores its refusals in the pin, where the workers read them.
+of alerts and the strings count with the retained state. A transaction's share of the strings is observed, because it
+depends on the payments: a payment has a string id of its own, and a type in common with others. The estimate cannot
+know how many marks a rule will add, because that depends on its alerts. Only the driver estimates. It
+stores its refusals in the pin, where the workers read them.
 """
 
 from __future__ import annotations
@@ -28,6 +30,9 @@ BYTES_PER_DISTINCT: Final = 96
 in the key's list, and the free room of all three. 300 multisets over 5,000 transactions of one key were measured at
 144 MB."""
 
+_LEAST_EVENTS: Final = 10_000
+"""The strings of fewer transactions count as those of so many, because strings leave later than their transactions."""
+
 _Multiset: TypeAlias = tuple[Predicate | None, int, tuple[str, ...]]
 """The filter, the window in ms and the fields of a COUNT_DISTINCT. Rules that have these in common share a multiset."""
 
@@ -44,26 +49,39 @@ class _GroupingNeed:
 
 
 @dataclass(frozen=True, slots=True)
+class RetainedState:
+    """The present state: the number of retained transactions, counted once per grouping, the number of marks, counted
+    once per rule and key, and the bytes of the strings of both."""
+
+    events: int = 0
+    marks: int = 0
+    string_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class ObservedTraffic:
-    """The input of an estimate: the event rate, the bytes per retained transaction and grouping, the allowed lateness,
-    the number of retained transactions, counted once per grouping, and the number of marks, counted once per rule and
-    key."""
+    """The input of an estimate: the event rate, the bytes of a retained transaction in one grouping without its
+    strings, the allowed lateness, and the present state."""
 
     rate: EventRate
-    bytes_per_event: int
+    row_bytes: int
     lateness_ms: int
-    retained_events: int = 0
-    retained_marks: int = 0
+    retained: RetainedState = RetainedState()
+
+    @property
+    def bytes_per_event(self) -> int:
+        """The bytes of a retained transaction in one grouping, with its share of the strings."""
+        return self.row_bytes + self.retained.string_bytes // max(self.retained.events, _LEAST_EVENTS)
 
     @property
     def retained_bytes(self) -> int:
         """The bytes of the retained transactions."""
-        return self.retained_events * self.bytes_per_event
+        return self.retained.events * self.row_bytes + self.retained.string_bytes
 
     @property
     def mark_bytes(self) -> int:
         """The bytes of the retained marks."""
-        return self.retained_marks * BYTES_PER_MARK
+        return self.retained.marks * BYTES_PER_MARK
 
     def rows_kept(self, window_ms: int) -> int:
         """The number of transactions that a grouping with this widest window retains."""

@@ -212,6 +212,7 @@ class _BatchEvaluation:
             retained_marks=sum(state.retained_marks for state in states),
             refreshed=self._journal.refreshed,
             costs=self._costs,
+            string_bytes=sum(state.string_bytes for state in states),
         )
 
     def add_history(self, history: WarmHistory) -> None:

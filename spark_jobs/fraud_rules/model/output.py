@@ -72,7 +72,7 @@ class KeyGroupOutput(msgspec.Struct, array_like=True, frozen=True):
     """One key group's part of a batch. `rows` counts a transaction once per grouping. `watermark_ms` is the newest of
     the groupings' watermarks. `retained_marks` counts the marks left by alerts (see `engine.window.spent`).
     `refreshed` is the work that made the view current. `costs` has the costs of the rules that were measured in this
-    batch, see `engine.rule_meter`."""
+    batch, see `engine.rule_meter`. `string_bytes` are the bytes of the strings, without free room."""
 
     key_group: int
     rows: int
@@ -86,6 +86,7 @@ class KeyGroupOutput(msgspec.Struct, array_like=True, frozen=True):
     retained_marks: int = 0
     refreshed: ViewRefresh = ViewRefresh.NONE
     costs: list[RuleCost] = []
+    string_bytes: int = 0
 
     def encode(self) -> bytes:
         """Encode the output as bytes for `decode`."""

@@ -9,7 +9,7 @@ from decimal import Decimal
 import pytest
 
 from fraud_rules.codec.rules.filter import parse_filter
-from fraud_rules.engine.budget import BYTES_PER_MARK, ObservedTraffic, estimate_state_bytes, over_budget
+from fraud_rules.engine.budget import BYTES_PER_MARK, ObservedTraffic, RetainedState, estimate_state_bytes, over_budget
 from fraud_rules.engine.event_rate import EventRate
 from fraud_rules.model.rule import AggregateFunction, Baseline, Operator, Rule, RuleState
 from fraud_rules.model.ruleset import LogEntry, RuleInForce, RuleSet, RuleTimeline
@@ -29,7 +29,7 @@ def steady(rows_per_minute: int, length_ms: int, begin_ms: int = 0, rate: EventR
 
 
 # A minute of state is 1 MiB, and lateness none.
-TRAFFIC = ObservedTraffic(steady(65_536, DAY_MS), bytes_per_event=16, lateness_ms=0)
+TRAFFIC = ObservedTraffic(steady(65_536, DAY_MS), row_bytes=16, lateness_ms=0)
 
 
 def rule(rule_id: int, grouping: tuple[str, ...], minutes: int, *, force: bool = False) -> Rule:
@@ -132,7 +132,7 @@ def test_many_multisets_on_one_grouping_are_refused() -> None:
 
 
 def test_retained_state_counts_if_it_exceeds_the_estimate() -> None:
-    quiet = ObservedTraffic(steady(64, DAY_MS), 16, 0, retained_events=64 * 65_536)
+    quiet = ObservedTraffic(steady(64, DAY_MS), 16, 0, RetainedState(events=64 * 65_536))
     reason = over_budget(rule(2, B, 20), in_force(rule(1, A, 20)), quiet, 64 * MIB)
     assert reason is not None
     assert "64 MiB in all" in reason.message
@@ -141,12 +141,28 @@ def test_retained_state_counts_if_it_exceeds_the_estimate() -> None:
 def test_marks_count_beside_transactions() -> None:
     marks = 44 * MIB // BYTES_PER_MARK
     added = rule(2, B, 20), in_force(rule(1, A, 20))
-    within = ObservedTraffic(TRAFFIC.rate, 16, 0, retained_marks=marks // 2)
+    within = ObservedTraffic(TRAFFIC.rate, 16, 0, RetainedState(marks=marks // 2))
     assert over_budget(*added, within, 64 * MIB) is None
-    reason = over_budget(*added, ObservedTraffic(TRAFFIC.rate, 16, 0, retained_marks=marks), 64 * MIB)
+    reason = over_budget(*added, ObservedTraffic(TRAFFIC.rate, 16, 0, RetainedState(marks=marks)), 64 * MIB)
     assert reason is not None
     assert "20 MiB more" in reason.message
     assert "84 MiB in all" in reason.message
+
+
+def test_strings_count_by_their_observed_share() -> None:
+    """Half a million transactions hold ids of 48 bytes each, so a transaction counts 16 + 48 bytes."""
+    events = MIB // 2
+    traffic = ObservedTraffic(TRAFFIC.rate, 16, 0, RetainedState(events, string_bytes=48 * events))
+    assert over_budget(rule(2, B, 20), in_force(rule(1, A, 20)), traffic, 160 * MIB) is None
+    reason = over_budget(rule(2, B, 20), in_force(rule(1, A, 20)), traffic, 159 * MIB)
+    assert reason is not None
+    assert "80 MiB more" in reason.message
+    assert "160 MiB in all" in reason.message
+
+
+def test_strings_that_outlive_few_transactions_do_not_count_for_each() -> None:
+    traffic = ObservedTraffic(TRAFFIC.rate, 16, 0, RetainedState(events=100, string_bytes=100_000))
+    assert estimate_state_bytes(DAY_MS, traffic) == traffic.rows_kept(DAY_MS) * 26
 
 
 DEMO_WINDOW_MS = 30 * DAY_MS

@@ -12,6 +12,7 @@ import pytest
 
 from fraud_rules.configuration.project import Project
 from fraud_rules.configuration.settings import DetectorSettings
+from fraud_rules.engine.budget import RetainedState
 from fraud_rules.errors import CheckpointDamaged, Reason, TopicUnsuitable
 from fraud_rules.kafka.reader import Record
 from fraud_rules.logs.rule_log import RuleLog
@@ -149,7 +150,7 @@ def test_a_rule_over_budget_stays_refused_for_every_reader(schema: TransactionSc
     log = Log()
     pinner = pinner_of(log, schema, tmp_path, state_budget_bytes=1_048_576)
     pinner.rules_of(0)
-    pinner.record_batch(600_000, (1_000, 1_000), 0, 0)
+    pinner.record_batch(600_000, (1_000, 1_000), RetainedState())
 
     log.add(ruleId=1)
     log.add(ruleId=2, force=True)
@@ -167,7 +168,7 @@ def test_later_pins_keep_only_the_offsets_of_refused_records(schema: Transaction
     log = Log()
     pinner = pinner_of(log, schema, tmp_path, state_budget_bytes=1_048_576)
     pinner.rules_of(0)
-    pinner.record_batch(600_000, (1_000, 1_000), 0, 0)
+    pinner.record_batch(600_000, (1_000, 1_000), RetainedState())
     for rule_id in range(1, 6_301):
         log.add(ruleId=rule_id)
     first = pinner.rules_of(1)
@@ -255,7 +256,7 @@ def test_a_start_continues_from_the_last_known_rate(schema: TransactionSchema, t
     log = Log()
     first = pinner_of(log, schema, tmp_path, state_budget_bytes=1_048_576)
     first.rules_of(0)
-    first.record_batch(600_000, (0, 60_000), 0, 0)
+    first.record_batch(600_000, (0, 60_000), RetainedState())
     marker = Marker.decode(Marker("q", 0, {}, Pin(0, 0), first.rate).encode())
 
     log.add(ruleId=1)

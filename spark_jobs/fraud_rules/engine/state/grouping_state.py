@@ -38,6 +38,9 @@ NO_LISTS: Mapping[str, Column] = {}
 _SCATTERED_ABOVE = 1024
 """A state with fewer slots, and fewer unused rows in the pool, is not compacted for its scattered key rows."""
 
+_BYTES_PER_STRING = 24
+"""The bytes of a string beside its text: its end, its place in the hash table, and the free room of both."""
+
 _ROWS_PER_CALL = 2048
 """The rows that the kernel accepts between two reports of progress. A call takes seconds at most, even if the rows are
 far out of order."""
@@ -83,13 +86,14 @@ class GroupingState:
         self._time_column = at.E_FIELDS + schema.names.index(TIME_FIELD)
         id_column = at.E_FIELDS + schema.names.index(ID_FIELD)
         self._texts = [(i, field.name) for i, field in enumerate(schema.fields) if field.type is FieldType.STRING]
+        self._text_columns: Ints = np.array([at.E_FIELDS + i for i, _ in self._texts], dtype=np.int64)
         self._key_fields = [schema.names.index(name) for name in fields]
         self._key_columns: Ints = np.array([at.E_FIELDS + i for i in self._key_fields], dtype=np.int64)
         self._row_width = at.E_FIELDS + len(schema.fields)
         self._view = View(arrays, self._row_width, self._key_columns, self._time_column, id_column)
         self._plan: GroupingPlan | None = None
         self.header = self._view.header
-        self._strings = StringTable(self.header, arrays)
+        self._strings = StringTable(self._view)
         self._output = np.empty((256, at.O_WIDTH), dtype=np.int64)
         self._limbs = np.empty((SCRATCH_ROWS, WIDE), dtype=np.uint64)
 
@@ -108,6 +112,7 @@ class GroupingState:
         state.header[:] = 0
         state.header[at.H_GENERATION] = generation
         state.header[[at.H_WATERMARK, at.H_BOUND, at.H_FIRST]] = at.NONE
+        state._strings.clear()
         state._view.clear(shared_measures(measures), 0, 0, 0)
         return state
 
@@ -132,6 +137,11 @@ class GroupingState:
         """The size in bytes of the arrays."""
         self._refresh()
         return self._view.nbytes
+
+    @property
+    def string_bytes(self) -> int:
+        """The bytes of the strings, including those that no row uses any more before their clean-up."""
+        return int(self.header[at.H_TEXT]) + int(self.header[at.H_STRINGS]) * _BYTES_PER_STRING
 
     @property
     def measures(self) -> Measures:
@@ -187,6 +197,7 @@ class GroupingState:
         # this horizon. The caller can record all of them, whatever the state drops meanwhile.
         horizon = self.horizon
         n = len(batch)
+        self._strings.drop_unused(self._text_columns)
         rows = self._rows_of(batch, events)
         outcomes, lateness_ms = np.zeros(n, dtype=np.int8), np.zeros(n, dtype=np.int64)
         lefts, ahead = np.empty(2 * len(plan.measures.windows_ms), dtype=np.int64), np.empty(n, dtype=np.int64)
@@ -368,8 +379,7 @@ class GroupingState:
         self._rebuild_with(self._unspent(horizon), self._view.measures)
 
     def _refresh(self) -> None:
-        if self._view.refresh(self._decode_measures):
-            self._strings.forget()
+        self._view.refresh(self._decode_measures)
 
     def _live_mask(self) -> NDArray[np.bool_]:
         live: NDArray[np.bool_] = (

@@ -1,4 +1,4 @@
-"""Interns the strings of a grouping state as small integers, in arrays that other processes can read."""
+"""Interns the strings of a grouping state as small integers. They are removed when no row and no key uses them."""
 
 from __future__ import annotations
 
@@ -7,77 +7,61 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from fraud_rules.engine.state.arrays import Arrays
-from fraud_rules.engine.window.layout import H_STRINGS, H_TEXT
+from fraud_rules.engine.state.view import View
+from fraud_rules.engine.window import strings
+from fraud_rules.engine.window.bundles import Ints
+from fraud_rules.engine.window.layout import H_STRINGS, H_STRINGS_DUE
 from fraud_rules.model.transaction import Column
 
-Ints = NDArray[np.int64]
+_LEAST_DUE = 256
 
 
 class StringTable:
-    """Interned strings. Equal strings have equal codes until `clear`."""
+    """The interned strings of a view. Equal strings have equal codes until `clear` and `drop_unused`."""
 
-    def __init__(self, header: Ints, arrays: Arrays) -> None:
-        self._header = header
-        self._arrays = arrays
-        self._texts: list[str] = []
-        self._codes: dict[str, int] = {}
+    def __init__(self, view: View) -> None:
+        self._view = view
 
     def intern(self, texts: Sequence[str]) -> Ints:
         """The codes of the texts, int64. New texts get new codes."""
-        self._catch_up()
-        fresh = [text for text in texts if text not in self._codes]
-        if fresh:
-            self._append(list(dict.fromkeys(fresh)))
-        codes = self._codes
-        return np.array([codes[text] for text in texts], dtype=np.int64)
+        data, ends = _encoded(texts)
+        codes = np.empty(len(texts), dtype=np.int64)
+        self._view.make_room_for_strings(len(texts), len(data))
+        strings.intern(self._view.header, self._view.strings, data, ends, codes)
+        return codes
 
     def column(self, codes: Ints, valid: NDArray[np.bool_] | None) -> Column:
         """Convert codes to a column of strings with its own dictionary."""
-        self._catch_up()
         used, values = np.unique(codes, return_inverse=True)
-        texts = self._texts
-        dictionary = tuple([texts[code] if code < len(texts) else "" for code in used.tolist()])
-        return Column(values.astype(np.int64), valid, dictionary)
+        return Column(values.astype(np.int64), valid, self._texts(used))
 
     def clear(self) -> None:
         """Remove all strings."""
-        self.forget()
-        self._header[H_STRINGS] = self._header[H_TEXT] = 0
+        self._view.clear_strings()
 
-    def forget(self) -> None:
-        """Drop this process's copy after another process has cleared the strings."""
-        self._texts, self._codes = [], {}
-
-    def _catch_up(self) -> None:
-        """Read the strings that another process has added."""
-        count, known = int(self._header[H_STRINGS]), len(self._texts)
-        if count == known:
+    def drop_unused(self, columns: Ints) -> None:
+        """Remove the strings that no row and no key uses, if at least twice as many strings are held as were in use the
+        last time. Other strings then get other codes. `columns` are the fields with strings, as columns of `events`."""
+        view, header = self._view, self._view.header
+        if not len(columns) or header[H_STRINGS] < max(_LEAST_DUE, header[H_STRINGS_DUE]):
             return
-        ends = self._arrays.open("string_ends", np.int64, count, 0)
-        text = self._arrays.open("string_text", np.uint8, int(self._header[H_TEXT]), 0)
-        start = int(ends[known - 1]) if known else 0
-        for end in ends[known:count].tolist():
-            self._remember(text[start:end].tobytes().decode())
-            start = end
+        codes = np.zeros(int(header[H_STRINGS]), dtype=np.int64)
+        strings.find_used(view.state, view.measure_arrays, columns, codes)
+        header[H_STRINGS_DUE] = 2 * int(codes.sum())
+        strings.drop_unused(view.state, view.measure_arrays, view.strings, columns, codes)
 
-    def _remember(self, text: str) -> None:
-        self._codes[text] = len(self._texts)
-        self._texts.append(text)
-
-    def _append(self, added: Sequence[str]) -> None:
-        count, used = int(self._header[H_STRINGS]), int(self._header[H_TEXT])
-        encoded = [text.encode() for text in added]
-        total = used + sum(map(len, encoded))
-        ends = self._arrays.open("string_ends", np.int64, _roomy(count + len(added)), 0)
-        store = self._arrays.open("string_text", np.uint8, _roomy(total), 0)
-        ends[count : count + len(added)] = used + np.cumsum([len(each) for each in encoded])
-        store[used:total] = np.frombuffer(b"".join(encoded), dtype=np.uint8)
-        for text in added:
-            self._remember(text)
-        self._header[H_STRINGS], self._header[H_TEXT] = count + len(added), total
+    def _texts(self, codes: Ints) -> tuple[str, ...]:
+        """The texts of distinct codes. A null has the code 0, also without any string: its text is empty."""
+        ends, text = self._view.strings.ends, self._view.strings.text.data
+        last = ends[codes]
+        first = np.where(codes > 0, ends[codes - 1], 0)
+        return tuple([str(text[start:end], "utf-8") for start, end in zip(first.tolist(), last.tolist(), strict=True)])
 
 
-def _roomy(count: int) -> int:
-    """The next power of two, so that growth is amortised."""
-    return max(64, 1 << (count - 1).bit_length())
+def _encoded(texts: Sequence[str]) -> tuple[NDArray[np.uint8], Ints]:
+    """The texts in UTF-8, one after the other, and where each one ends."""
+    joined = "".join(texts)
+    data = joined.encode()
+    is_ascii = len(data) == len(joined)
+    sizes = [len(text) for text in texts] if is_ascii else [len(text.encode()) for text in texts]
+    return np.frombuffer(data, dtype=np.uint8), np.cumsum(sizes, dtype=np.int64)

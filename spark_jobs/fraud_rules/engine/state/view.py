@@ -6,6 +6,7 @@ array `slots` has one row per grouping key, and `pool` has the key rows (see `wi
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 
 import numpy as np
@@ -13,14 +14,17 @@ import numpy as np
 from fraud_rules.engine.state.arrays import Arrays
 from fraud_rules.engine.window import hash_tables
 from fraud_rules.engine.window import layout as at
-from fraud_rules.engine.window.bundles import Ints, MeasureArrays, StateArrays, Table
+from fraud_rules.engine.window.bundles import Ints, MeasureArrays, StateArrays, StringArrays, Table
 from fraud_rules.engine.window.plan import NO_MEASURES, Measures
+from fraud_rules.engine.window.strings import index_strings
 
 _MIN_ROWS = 64
 _DOUBLED_BELOW = 8_192
 """Shorter arrays double when they are full. Longer arrays grow by an eighth, so that no batch waits for a doubling and
 little memory is unused."""
 _DERIVED = (*(name for name in StateArrays._fields if name != "header"), "measures")
+_STRINGS = ("string_ends", "string_text", "string_table")
+_LEAST_TEXT_BYTES = 1_024
 
 
 class View:
@@ -40,6 +44,7 @@ class View:
         self.measures = NO_MEASURES
         self.measure_arrays = self._collect_arrays()
         self.state = _no_arrays(self.header)
+        self.strings = _NO_STRINGS
         self.nbytes = 0
         """The size of all arrays in bytes."""
         self._generation = -1
@@ -55,6 +60,26 @@ class View:
         self._set_measures(measures)
         self._open(max(_MIN_ROWS, rows), max(_MIN_ROWS, slots), 1, max(_MIN_ROWS, marks))
 
+    def clear_strings(self) -> None:
+        """Remove all strings."""
+        for name in _STRINGS:
+            self._arrays.drop(name)
+        self.header[[at.H_STRINGS, at.H_TEXT, at.H_STRINGS_DUE]] = 0
+        self.header[at.H_SEED] = int.from_bytes(os.urandom(7), "little")
+        self._open_strings(_MIN_ROWS, _LEAST_TEXT_BYTES)
+        self._count_change()
+
+    def make_room_for_strings(self, added: int, added_bytes: int) -> None:
+        """Make room for this many more strings, with texts of this many bytes in all."""
+        ends, text = self.strings.ends, self.strings.text
+        count, used = int(self.header[at.H_STRINGS]) + added, int(self.header[at.H_TEXT]) + added_bytes
+        if count > len(ends) or used > len(text):
+            self._open_strings(
+                _grown(len(ends), count) if count > len(ends) else len(ends),
+                _grown(len(text), used) if used > len(text) else len(text),
+            )
+            self._count_change()
+
     def refresh(self, decode: Callable[[bytes], Measures]) -> bool:
         """Reopen the arrays if another process has created or grown one. Returns False if nothing has changed.
 
@@ -65,6 +90,7 @@ class View:
         size = int(self.header[at.H_MEASURES])
         self._set_measures(decode(self._arrays.open("measures", np.uint8, size, 0)[:size].tobytes()))
         generation = int(self.header[at.H_GENERATION])
+        self._open_strings(1, 1)
         self._open(1, 1, 1, 1)
         self._generation = self.header[at.H_GENERATION] = generation
         return True
@@ -160,9 +186,17 @@ class View:
         if is_new:
             hash_tables.index_marks(self.state)
 
+    def _open_strings(self, strings: int, size_bytes: int) -> None:
+        ends = self._arrays.open("string_ends", np.int64, strings, 0)
+        text = self._arrays.open("string_text", np.uint8, size_bytes, 0)
+        table, is_new = self._table("string_table", len(ends))
+        self.strings = StringArrays(ends, text, table)
+        if is_new:
+            index_strings(self.header, self.strings)
+
     def _count_change(self) -> None:
         """Tell other processes to reopen the arrays."""
-        self.nbytes = sum([array.nbytes for array in self.state])
+        self.nbytes = sum([array.nbytes for array in (*self.state, *self.strings)])
         self.header[at.H_GENERATION] += 1
         self._generation = int(self.header[at.H_GENERATION])
 
@@ -187,6 +221,9 @@ def _no_arrays(header: Ints) -> StateArrays:
     return StateArrays(
         header, rows, passes, table, rows, table, rows, rows, rows, rows, rows, rows, rows, table, rows, table
     )
+
+
+_NO_STRINGS = StringArrays(np.empty(0, np.int64), np.empty(0, np.uint8), np.empty(0, np.int32))
 
 
 def _grown(rows: int, needed: int = 0) -> int:

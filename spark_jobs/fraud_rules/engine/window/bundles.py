@@ -35,6 +35,16 @@ class StateArrays(NamedTuple):
     distinct_table: Table
 
 
+class StringArrays(NamedTuple):
+    """The strings of a grouping state (see `strings`)."""
+
+    ends: Ints
+    """Per code, the end of its text in `text`. The text begins at the end of the one before."""
+    text: NDArray[np.uint8]
+    """The texts in UTF-8."""
+    table: Table
+
+
 class DisplacedRuns(NamedTuple):
     """The displaced runs in use. Their rows are in arrays of their own (see `displaced`)."""
 

@@ -23,9 +23,11 @@ H_FIRST = 7  # event time of the first transaction accepted
 H_SEQ = 8  # arrival number of the next accepted transaction
 H_STRINGS = 9  # interned strings
 H_TEXT = 10  # bytes of the interned strings
+H_STRINGS_DUE = 11  # the number of strings at which those out of use are removed
 H_OUT = 12  # rows written to the output by this call
 H_GENERATION = 13  # incremented whenever an array is recreated or grown
 H_MEASURES = 14  # bytes of the encoded measures
+H_SEED = 15  # the seed of the strings' hashes
 HEADER_SIZE = 16
 
 # Events: one row per accepted transaction, in arrival order.

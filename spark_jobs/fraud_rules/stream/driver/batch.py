@@ -13,6 +13,7 @@ from itertools import pairwise
 from pyspark.sql import SparkSession
 
 from fraud_rules.configuration.settings import DetectorSettings
+from fraud_rules.engine.budget import RetainedState
 from fraud_rules.engine.decision import alerts_in_order
 from fraud_rules.errors import CheckpointDamaged, TransactionExpired
 from fraud_rules.kafka.writer import BatchWriter, OutRecord
@@ -143,9 +144,8 @@ class BatchRunner:
         self._totals.add(outputs)
         self._costs.add(outputs.groups)
         totals = self._totals
-        self._parts.pinner.record_batch(
-            outputs.rows, outputs.event_span_ms, totals.retained_events, totals.retained_marks
-        )
+        retained = RetainedState(totals.retained_events, totals.retained_marks, totals.string_bytes)
+        self._parts.pinner.record_batch(outputs.rows, outputs.event_span_ms, retained)
         self._write(batch, rules, outputs)
         if self._parts.watch.batch_ended() or spilled:
             self._parts.spill.clean()

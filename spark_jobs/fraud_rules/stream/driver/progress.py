@@ -123,6 +123,11 @@ class RunTotals:
         return sum(group.retained_bytes for group in self.groups.values())
 
     @property
+    def string_bytes(self) -> int:
+        """The memory of the strings in the views."""
+        return sum(group.string_bytes for group in self.groups.values())
+
+    @property
     def watermark_ms(self) -> int | None:
         """The newest watermark of a key group. Others can be far behind: a key group or grouping without payments keeps
         its watermark."""

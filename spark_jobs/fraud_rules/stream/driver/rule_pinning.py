@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from fraud_rules.configuration.settings import DetectorSettings
-from fraud_rules.engine.budget import ObservedTraffic, over_budget
+from fraud_rules.engine.budget import ObservedTraffic, RetainedState, over_budget
 from fraud_rules.engine.cpu_cost import CpuLoad, over_cpu_budget
 from fraud_rules.engine.event_rate import EventRate
 from fraud_rules.errors import Reason
@@ -54,7 +54,7 @@ class RulePinner:
         self._pins = pins
         self._warm_ups = warm_ups
         self.rate = rate or EventRate()
-        self._retained_events = self._retained_marks = 0
+        self._retained = RetainedState()
         self._load = CpuLoad()
         self._loaded: RuleSet | None = None
         self._newest = max(pins.batches(), default=NO_PIN.batch_id)
@@ -90,13 +90,11 @@ class RulePinner:
         ended = sorted(int(version) for version, ref in pin.warm_ups.items() if ref.batch_id == pin.batch_id)
         return [self._warm_ups.result(version, pin.warm_ups[str(version)]) for version in ended]
 
-    def record_batch(
-        self, rows: int, event_span_ms: tuple[int, int] | None, retained_events: int, retained_marks: int
-    ) -> None:
+    def record_batch(self, rows: int, event_span_ms: tuple[int, int] | None, retained: RetainedState) -> None:
         """Record a batch: its transactions, their span of event time (None without any), and the state after it."""
         if event_span_ms is not None:
             self.rate = self.rate.after(rows, *event_span_ms)
-        self._retained_events, self._retained_marks = retained_events, retained_marks
+        self._retained = retained
 
     def _decide(self, batch_id: int, previous: Pin, starts: Mapping[str, int]) -> Pin:
         _, end = self._reader.ends()
@@ -122,9 +120,7 @@ class RulePinner:
         """The new records whose rules would exceed the budget of state or of CPU time, with the reasons."""
         settings = self._settings
         lateness_ms = settings.max_out_of_orderness_ms
-        traffic = ObservedTraffic(
-            self.rate, settings.state_bytes_per_event, lateness_ms, self._retained_events, self._retained_marks
-        )
+        traffic = ObservedTraffic(self.rate, settings.state_bytes_per_event, lateness_ms, self._retained)
         found = []
         timeline = self._log.up_to(previous.rules_end, previous.reasons(), previous.digest)
         self.cpu_ns(timeline.latest)
