@@ -23,7 +23,7 @@ from bench.rows import (
 )
 from bench.rows.recovery import busy_starts, demo_start, large_state
 from bench.rows.rules import many_rules, rule_cost, rule_log
-from bench.rows.soaks import batches, steady
+from bench.rows.soaks import batches, ids, steady
 
 ALL: tuple[Rows, ...] = (
     *backlog.ROWS,
@@ -50,4 +50,5 @@ ALL: tuple[Rows, ...] = (
     *control_plane.ROWS,
     *steady.ROWS,
     *batches.ROWS,
+    *ids.ROWS,
 )

@@ -59,14 +59,14 @@ def _sizes(session: Session) -> dict[str, float]:
     last = session.progress()
     return {
         **resident,
-        "views_mib": _allocated_mib(session.views()),
-        "checkpoint_mib": _allocated_mib(session.checkpoint),
+        "views_mib": allocated_mib(session.views()),
+        "checkpoint_mib": allocated_mib(session.checkpoint),
         "retained_events": last[0]["retainedEvents"] if last else 0,
         "p99_ms": (last[0]["previous"] or {}).get("p99Ms") or 0 if last else 0,
     }
 
 
-def _allocated_mib(folder: Path) -> float:
+def allocated_mib(folder: Path) -> float:
     """Return the disk space of a folder's files, in MiB. Files may disappear during the call."""
     blocks = 0
     for path in folder.rglob("*"):
