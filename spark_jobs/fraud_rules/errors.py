@@ -290,6 +290,12 @@ class StorageFull(FraudError):
     exit_code = 31
 
 
+class MappingsExhausted(FraudError):
+    """A worker may map no more files into its memory. The next start repeats the batch."""
+
+    exit_code = 68
+
+
 class ReevaluationFailed(FraudError):
     """An unknown error ended the evaluation of a day. No result was published."""
 

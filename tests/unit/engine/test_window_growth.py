@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 
 from fraud_rules.codec.rules.codec import read_entry
 from fraud_rules.configuration.settings import DetectorSettings
-from fraud_rules.engine.state.arrays import HeapArrays, MappedArrays
+from fraud_rules.engine.state.arrays import HeapArrays
 from fraud_rules.engine.state.grouping_state import GroupingState
 from fraud_rules.engine.window import layout as at
 from fraud_rules.engine.window.plan import GroupingPlan
@@ -129,20 +128,6 @@ def _counted_by_text(texts: Sequence[str], times: np.ndarray, size: int) -> tupl
     column = state.rows().columns["paymentType"]
     assert column.dictionary is not None
     return alerts, [column.dictionary[code] for code in column.values.tolist()]
-
-
-def test_a_mapped_array_is_mapped_again_only_when_its_file_changes(tmp_path: Path) -> None:
-    arrays, others = MappedArrays(tmp_path), MappedArrays(tmp_path)
-    first = arrays.open("events", np.int64, 10, 2)
-    assert arrays.open("events", np.int64, 5, 2) is first
-    others.open("events", np.int64, 20, 2)[15] = 7
-    grown = arrays.open("events", np.int64, 10, 2)
-    assert grown.shape == (20, 2)
-    assert grown[15].tolist() == [7, 7]
-    others.drop("events")
-    others.open("events", np.int64, 20, 2)[15] = 8
-    assert arrays.open("events", np.int64, 20, 2)[15].tolist() == [8, 8]
-    assert grown[15].tolist() == [7, 7]
 
 
 def test_keys_that_only_marks_keep_cause_no_compactions() -> None:

@@ -164,6 +164,20 @@ def test_a_rule_over_budget_stays_refused_for_every_reader(schema: TransactionSc
     assert list(elsewhere.latest.rules) == [2]
 
 
+def test_a_rule_with_a_grouping_that_workers_cannot_map_is_refused(schema: TransactionSchema, tmp_path: Path) -> None:
+    log = Log()
+    rules = RuleLog(log.read, schema, RuleLimits())
+    pinner = RulePinner(DetectorSettings(), rules, log, PinStore(DiskFolder(tmp_path)), mappings=15_016)  # type: ignore[arg-type]
+    log.add(ruleId=1)
+    log.add(ruleId=2, groupingKeyNames=["beneficiaryId"], force=True)
+    log.add(ruleId=3)
+    first = pinner.rules_of(0)
+    assert list(first.timeline.latest.rules) == [1, 3]
+    (reason,) = first.new[1].reasons
+    assert reason.field == "groupingKeyNames"
+    assert "vm.max_map_count (15,016)" in reason.message
+
+
 def test_later_pins_keep_only_the_offsets_of_refused_records(schema: TransactionSchema, tmp_path: Path) -> None:
     log = Log()
     pinner = pinner_of(log, schema, tmp_path, state_budget_bytes=1_048_576)

@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 
 from fraud_rules.deploy.deployment_log import read_intent_log
 from fraud_rules.deploy.work import WorkPhase
+from fraud_rules.engine.mapping_limit import system_mappings
 from fraud_rules.errors import (
     CheckpointDamaged,
     CheckpointForeign,
@@ -149,7 +150,7 @@ def admit(
     log = RuleLog.of(rules, job.schema, settings.limits, work.reached)
     warm_ups = WarmUpWatch(WarmUpLog(job.kafka, settings.topics.warm_ups, settings.detector))
     rate = None if marker is None else marker.rate
-    pinner = RulePinner(settings, log, rules, PinStore(folder), rate, warm_ups)
+    pinner = RulePinner(settings, log, rules, PinStore(folder), rate, warm_ups, system_mappings())
     resumed_at = _check_stop(folder, pinner.stopped_at(), resume=job.resume)
     state = state_at(job.kafka, settings, marker)
     beginning = adopt(folder, marker, progress, wanted=job.adopt)

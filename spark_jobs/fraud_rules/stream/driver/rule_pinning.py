@@ -11,6 +11,7 @@ from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.engine.budget import ObservedTraffic, RetainedState, over_budget
 from fraud_rules.engine.cpu_cost import CpuLoad, over_cpu_budget
 from fraud_rules.engine.event_rate import EventRate
+from fraud_rules.engine.mapping_limit import LINUX_MAPPINGS, over_mapping_limit
 from fraud_rules.errors import Reason
 from fraud_rules.kafka.reader import TopicReader
 from fraud_rules.logs.rule_log import RuleLog
@@ -45,8 +46,10 @@ class RulePinner:
         pins: PinStore,
         rate: EventRate | None = None,
         warm_ups: WarmUpWatch | None = None,
+        mappings: int = LINUX_MAPPINGS,
     ) -> None:
         """`reader` reads the topic of rules, `rate` is the last known rate. Without `warm_ups`, no warm-up ends.
+        `mappings` is the number that the system allows a worker.
         Starts at the newest existing pin."""
         self._settings = settings
         self._log = log
@@ -55,6 +58,7 @@ class RulePinner:
         self._warm_ups = warm_ups
         self.rate = rate or EventRate()
         self._retained = RetainedState()
+        self._mappings = mappings
         self._load = CpuLoad()
         self._loaded: RuleSet | None = None
         self._newest = max(pins.batches(), default=NO_PIN.batch_id)
@@ -117,7 +121,8 @@ class RulePinner:
         return self._load.total_ns
 
     def _over_budget(self, previous: Pin, end: int) -> list[tuple[int, list[Reason]]]:
-        """The new records whose rules would exceed the budget of state or of CPU time, with the reasons."""
+        """The new records whose rules would exceed the budget of state or of CPU time, or the mappings of a worker,
+        with the reasons."""
         settings = self._settings
         lateness_ms = settings.max_out_of_orderness_ms
         traffic = ObservedTraffic(self.rate, settings.state_bytes_per_event, lateness_ms, self._retained)
@@ -134,6 +139,7 @@ class RulePinner:
                 limits = (
                     over_budget(entry.change, timeline.latest, traffic, settings.state_budget_bytes),
                     over_cpu_budget(entry.change, self._load, settings.cpu_budget_ns),
+                    over_mapping_limit(entry.change, timeline.latest, settings.key_groups, self._mappings),
                 )
                 reasons = [reason for reason in limits if reason is not None]
             if reasons:

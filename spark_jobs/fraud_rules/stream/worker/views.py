@@ -42,7 +42,7 @@ def check_views_disk(checkpoint: str, root: str) -> None:
         free = shutil.disk_usage(_root(root)).free
     except OSError as error:
         raise ConfigError(f"views_folder: {_root(root)} cannot be used: {error.strerror}") from error
-    own = sum(path.stat().st_size for path in _folder_of(checkpoint, root).rglob("*") if path.is_file())
+    own = sum(path.stat().st_blocks * 512 for path in _folder_of(checkpoint, root).rglob("*") if path.is_file())
     if free + own < LEAST_FREE_BYTES:
         raise StorageFull(
             f"No space left for the views: the disk of {_root(root)} has {free:,} bytes free, and a start needs "
