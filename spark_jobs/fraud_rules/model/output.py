@@ -70,7 +70,7 @@ class RuleCost(msgspec.Struct, array_like=True, frozen=True, gc=False):
 
 class KeyGroupOutput(msgspec.Struct, array_like=True, frozen=True):
     """One key group's part of a batch. `rows` counts a transaction once per grouping. `watermark_ms` is the newest of
-    the groupings' watermarks. `retained_marks` counts the marks left by alerts (see `engine.window.spent`).
+    the groupings' watermarks. `retained_marks` counts the marks left by alerts (see `engine.state.spent`).
     `refreshed` is the work that made the view current. `costs` has the costs of the rules that were measured in this
     batch, see `engine.rule_meter`. `string_bytes` are the bytes of the strings, without free room."""
 

@@ -33,9 +33,9 @@ from fraud_rules.engine.state.chunks import (
     unpack_all_marks,
 )
 from fraud_rules.engine.state.grouping_state import Marks
+from fraud_rules.engine.state.spent import Horizon, find_spent
 from fraud_rules.engine.statelog import StateLog
 from fraud_rules.engine.window.layout import M_RULE
-from fraud_rules.engine.window.spent import Horizon, find_spent
 from fraud_rules.model.transaction import Column, TransactionBatch
 
 __all__ = ["MERGE_WIDTH", "ChunkAges", "age_chunks"]

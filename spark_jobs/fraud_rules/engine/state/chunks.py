@@ -9,9 +9,9 @@ import msgspec
 import numpy as np
 
 from fraud_rules.engine.state.grouping_state import Marks
+from fraud_rules.engine.state.spent import Horizon
 from fraud_rules.engine.statelog import StateLog, chunk_name
 from fraud_rules.engine.window.layout import M_LAST_TIME, M_RESET_TIME, M_RULE, M_WIDTH
-from fraud_rules.engine.window.spent import Horizon
 from fraud_rules.model.schema import TIME_FIELD
 from fraud_rules.model.transaction import TransactionBatch
 

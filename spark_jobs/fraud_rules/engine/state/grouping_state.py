@@ -19,6 +19,7 @@ from fraud_rules.engine.state.displaced_rows import DisplacedRows
 from fraud_rules.engine.state.event_rows import event_rows, filter_masks, predicate_masks
 from fraud_rules.engine.state.plans import PLANS, shared_measures
 from fraud_rules.engine.state.rule_sample import NOT_TIMED, RuleSample
+from fraud_rules.engine.state.spent import Horizon, find_spent
 from fraud_rules.engine.state.strings import StringTable
 from fraud_rules.engine.state.view import View
 from fraud_rules.engine.task_progress import UNREPORTED, TaskProgress
@@ -28,7 +29,6 @@ from fraud_rules.engine.window.bundles import Arrivals, Ints, ResultArrays
 from fraud_rules.engine.window.exact import SCRATCH_ROWS, WIDE
 from fraud_rules.engine.window.kernel import advance
 from fraud_rules.engine.window.plan import NO_MEASURES, GroupingPlan, Measures, storing_plan
-from fraud_rules.engine.window.spent import FOREVER_MS, Horizon, find_spent
 from fraud_rules.model.ruleset import GroupingInForce
 from fraud_rules.model.schema import ID_FIELD, TIME_FIELD, FieldType, TransactionSchema
 from fraud_rules.model.transaction import Column, TransactionBatch
@@ -78,7 +78,7 @@ class GroupingState:
         schema: TransactionSchema,
         fields: tuple[str, ...],
         arrays: Arrays,
-        longest_cooldown_ms: int = FOREVER_MS,
+        longest_cooldown_ms: int = at.FOREVER_MS,
     ) -> None:
         self._schema = schema
         self._longest_cooldown_ms = longest_cooldown_ms
@@ -103,7 +103,7 @@ class GroupingState:
         schema: TransactionSchema,
         fields: tuple[str, ...],
         arrays: Arrays,
-        longest_cooldown_ms: int = FOREVER_MS,
+        longest_cooldown_ms: int = at.FOREVER_MS,
         measures: Measures = NO_MEASURES,
     ) -> GroupingState:
         """Create an empty state. With the `measures` of the plan that follows, this plan needs no rebuild."""
@@ -343,7 +343,7 @@ class GroupingState:
         if n:
             plan = storing_plan(self._view.measures)
             passes = filter_masks(plan.measures, batch.columns, n)
-            result = self._advance(batch, np.zeros(n, dtype=np.int64), passes, plan, FOREVER_MS, False, UNREPORTED)
+            result = self._advance(batch, np.zeros(n, dtype=np.int64), passes, plan, at.FOREVER_MS, False, UNREPORTED)
             if (result.outcomes == at.ROW_DUPLICATE).any():
                 return False
             self._view.state.events[self.retained_rows - n : self.retained_rows, at.E_SEQ] = numbers

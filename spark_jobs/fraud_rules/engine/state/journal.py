@@ -30,11 +30,11 @@ from fraud_rules.engine.state.chunks import (
 from fraud_rules.engine.state.grouping_state import GroupingState, Marks
 from fraud_rules.engine.state.head import GroupingStateHead, Head, decode_head, encode_head
 from fraud_rules.engine.state.refresh import MeasuresOf, ViewStates, no_measures, refresh_view
+from fraud_rules.engine.state.spent import Horizon
 from fraud_rules.engine.state.store import KeyGroupView, KnownHead
 from fraud_rules.engine.statelog import StateLog
 from fraud_rules.engine.task_progress import UNREPORTED, TaskProgress
 from fraud_rules.engine.window import layout as at
-from fraud_rules.engine.window.spent import FOREVER_MS, Horizon
 from fraud_rules.model.ruleset import Grouping
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.model.transaction import TransactionBatch
@@ -81,7 +81,7 @@ class Journal:
         log: StateLog,
         view: KeyGroupView,
         progress: TaskProgress = UNREPORTED,
-        longest_cooldown_ms: int = FOREVER_MS,
+        longest_cooldown_ms: int = at.FOREVER_MS,
         key_group: int = 0,
         measures_of: MeasuresOf = no_measures,
     ) -> None:

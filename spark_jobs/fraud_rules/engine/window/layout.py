@@ -11,6 +11,9 @@ import numpy as np
 NONE = int(np.iinfo(np.int64).min)
 """The value of an absent watermark, bound or time. Valid event times are never that small."""
 
+FOREVER_MS = 1 << 60
+"""Longer than any cool-down or lateness. With it, marks never expire by age."""
+
 # Header: one vector per grouping state.
 H_EVENTS = 0  # rows used in `events`
 H_SLOTS = 1  # rows used in `slots`

@@ -22,7 +22,6 @@ from fraud_rules.codec.rules.filter import parse_filter
 from fraud_rules.engine.window import layout as at
 from fraud_rules.engine.window.aggregates import KIND_RESET, SQUARES, SUMS, aggregate_of
 from fraud_rules.engine.window.bundles import RuleArrays
-from fraud_rules.engine.window.spent import FOREVER_MS
 from fraud_rules.model.limits import UNBOUNDED
 from fraud_rules.model.predicate import Predicate
 from fraud_rules.model.rule import Baseline, Operator, Rule, RuleState
@@ -250,7 +249,7 @@ def storing_plan(measures: Measures) -> GroupingPlan:
     none = np.empty((0, at.LIMBS), dtype=np.uint64)
     rules = RuleArrays(
         starts=np.zeros(2, dtype=np.int64),
-        widest=np.full(1, FOREVER_MS, dtype=np.int64),
+        widest=np.full(1, at.FOREVER_MS, dtype=np.int64),
         rows=np.empty((0, at.R_WIDTH), dtype=np.int64),
         baselines=np.empty((0, at.B_WIDTH), dtype=np.int64),
         shared=0,

@@ -15,9 +15,6 @@ from numpy.typing import NDArray
 from fraud_rules.engine.window import layout as at
 from fraud_rules.engine.window.bundles import Ints
 
-FOREVER_MS = 1 << 60
-"""Longer than any cool-down. With it, marks never expire by age."""
-
 
 class Horizon(NamedTuple):
     """The age limits of a grouping state: its retention bound, its watermark, and the longest cool-down of any rule."""
