@@ -92,14 +92,15 @@ class PlanLog:
         return self._ends
 
     def plan(self, ends: Offsets) -> PlannedBatch:
-        """Record the next batch."""
-        batch = PlannedBatch(self._committed + 1, self._ends, ends)
+        """Record the next batch, and return the recorded one. Its ends are others than `ends` if another process of
+        this detector has planned the batch already."""
+        batch_id = self._committed + 1
         header = {"batchWatermarkMs": 0, "batchTimestampMs": now_ms(), "conf": {}}
-        self._folder.create(
-            f"{OFFSETS}/{batch.batch_id}", b"v1\n%b\n%b" % (_compact(header), _compact(ends)), durability=_DURABILITY
-        )
-        self._unfinished = batch.batch_id
-        return batch
+        plan = b"v1\n%b\n%b" % (_compact(header), _compact(ends))
+        if not self._folder.create(f"{OFFSETS}/{batch_id}", plan, durability=_DURABILITY):
+            ends = end_offsets(self._folder, batch_id)
+        self._unfinished = batch_id
+        return PlannedBatch(batch_id, self._ends, ends)
 
     def finish(self, batch: PlannedBatch) -> None:
         """Record that a batch is written, and delete the files of old batches."""

@@ -39,6 +39,13 @@ def test_a_restart_repeats_the_planned_batch(folder: DiskFolder) -> None:
     assert again.query_id == plan.query_id == known_query(folder)
 
 
+def test_two_processes_run_the_batch_that_the_first_one_has_planned(folder: DiskFolder) -> None:
+    """A suspended process plans a batch after its successor has opened the folder, until it is fenced."""
+    resumed, successor = PlanLog.open(folder, START), PlanLog.open(folder, START)
+    planned = resumed.plan(ends(10))
+    assert successor.plan(ends(25)) == planned == PlannedBatch(0, START, ends(10))
+
+
 def test_a_restart_before_the_first_batch_keeps_its_start(folder: DiskFolder) -> None:
     PlanLog.open(folder, START)
     assert PlanLog.open(folder).ends == START
