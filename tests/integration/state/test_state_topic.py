@@ -26,7 +26,7 @@ from fraud_rules.configuration.project import Project
 from fraud_rules.engine.state.head import decode_head
 from fraud_rules.engine.state.store import HeapViews
 from fraud_rules.engine.statelog import MemoryStateLog
-from fraud_rules.errors import CheckpointForeign, FraudError, StateDamaged, TopicUnsuitable
+from fraud_rules.errors import CheckpointForeign, Fenced, FraudError, StateDamaged, TopicUnsuitable
 from fraud_rules.kafka import topics as topic_admin
 from fraud_rules.kafka.broker import Broker
 from fraud_rules.kafka.consume import await_settled
@@ -240,6 +240,21 @@ def test_a_repeated_batch_keeps_the_chunk_that_its_first_task_wrote(
         driver.host.lose()
     assert found == answers[:12]
     await_settled(shared.kafka, [driver.topic.topic])
+    assert driver.topic.read(0).keys() == named(driver)
+
+
+@pytest.mark.usefixtures("by_tasks")
+def test_a_suspended_task_sends_no_chunk_once_its_batch_is_written(
+    shared: OwnTopics, packed: list[bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    driver, elsewhere = detector(shared, tmp_path), Host(tmp_path / "elsewhere")
+    driver.evaluate(packed[0], elsewhere)
+    monkeypatch.setattr(state_log, "_SLOW_S", 0.0)
+    _, suspended = driver.evaluated(packed[1], elsewhere)
+    driver.evaluate(packed[2])
+    await_settled(driver.kafka, [driver.topic.topic])
+    with pytest.raises(Fenced, match="another process has taken over"):
+        suspended.delta()
     assert driver.topic.read(0).keys() == named(driver)
 
 

@@ -14,7 +14,7 @@ from fraud_rules.engine.warm_up import WarmHistory
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.writer import BatchWriter, OutRecord
 from fraud_rules.logs.state_topic import StateTopic
-from fraud_rules.model.output import ViewRefresh
+from fraud_rules.model.output import KeyGroupOutput, ViewRefresh
 from fraud_rules.stream.driver.marker import Marker
 from fraud_rules.stream.driver.records import state_records
 from fraud_rules.stream.driver.state_guard import new_position
@@ -100,17 +100,24 @@ class StateDriver:
         self, blob: bytes, host: Host | None = None, histories: Sequence[WarmHistory] = ()
     ) -> tuple[Answer, StateDelta]:
         """Run the task of the next batch, which adds these warm histories."""
+        output, log = self.evaluated(blob, host, histories)
+        delta = log.delta()
+        assert delta is not None
+        if log.has_sent:
+            self.topic.flush_chunks()
+        return comparable(output), delta
+
+    def evaluated(
+        self, blob: bytes, host: Host | None = None, histories: Sequence[WarmHistory] = ()
+    ) -> tuple[KeyGroupOutput, TaskStateLog]:
+        """Run the task of the next batch until it sends chunks."""
         host, fetched = host or self.host, Fetched()
         told = told_state(tell(self.position.after({}, self._ends()), self._unswept), 0)
         log = TaskStateLog(0, told, host.opened_log, self.topic, fetched)
         engine = KeyGroupEngine(0, SCHEMA, self.settings, log, host.views(), progress=fetched)
         output = engine.process([blob], timeline(), self.batch_id, 0, histories)
         self.refreshed, self.fetched_bytes, self.restored = output.refreshed, fetched.size_bytes, fetched.events
-        delta = log.delta()
-        assert delta is not None
-        if log.has_sent:
-            self.topic.flush_chunks()
-        return comparable(output), delta
+        return output, log
 
     def records(self, delta: StateDelta) -> Iterable[OutRecord]:
         """The records of the next batch's transaction: the change of the state, and the marker."""

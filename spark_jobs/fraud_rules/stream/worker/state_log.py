@@ -9,6 +9,7 @@ not match the version that the next task is told.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from pathlib import Path
@@ -33,6 +34,8 @@ LARGE_BYTES: Final = 65_536
 
 _REMEDY: Final = "restore the topic, or rebuild the state (fraud rebuild)"
 _WAIT_S: Final = 30.0
+_SLOW_S: Final = 60.0
+"""The age of a task from which it may have been suspended while its batch was repeated."""
 _POLL_S: Final = 0.2
 _SWEEP_EVERY: Final = 16
 
@@ -88,6 +91,7 @@ class TaskStateLog:
         self._open_files = files
         self._topic = topic
         self._progress = progress
+        self._began_s = time.monotonic()
         self._files_: HostFiles | None = None
         self._read_all = False
         self._head: bytes | None = None
@@ -156,6 +160,7 @@ class TaskStateLog:
         chunks = [(name, compress(blob)) for name, blob in self._added.items()]
         large = [(name, value) for name, value in chunks if len(value) >= LARGE_BYTES]
         if large:
+            self._require_current()
             self._topic.send_chunks(self._key_group, large)
             self.has_sent = True
         records: list[tuple[str, bytes | None]] = [(name, value) for name, value in chunks if len(value) < LARGE_BYTES]
@@ -176,6 +181,12 @@ class TaskStateLog:
             self._restore()
         else:
             self._store(found)
+
+    def _require_current(self) -> None:
+        """Raise Fenced if the batch of a slow task is written already. A task that was suspended meanwhile must send no
+        chunk: the repeated task has deleted it, and nothing would delete it again."""
+        if time.monotonic() >= self._began_s + _SLOW_S:
+            self._committed(self._told_end)
 
     def _find_orphans(self) -> None:
         """Find the chunks at the end of the topic that no head names: tasks of an earlier start have written them."""
