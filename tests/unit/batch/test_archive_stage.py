@@ -88,7 +88,7 @@ def test_a_record_of_a_time_before_1970_belongs_to_its_day(table: Table, event_m
     documents = {Table.DECISIONS: DECISION, Table.CORRECTIONS: CORRECTION}
     value = json.dumps({**documents.get(table, ALERT), "eventTime": event_ms}).encode()
     store = ArchiveStore(tmp_path)
-    stage = ArchiveStage(store, load_schema("default"), {"published": table}, 300_000, 1_048_576)
+    stage = ArchiveStage(store, load_schema("default"), {"published": table}, RecordLimits())
     written = decode_written(out.column(0)[0].as_py() for out in stage.run([batch_of("published", [(b"a", value)])]))
     store.commit(Manifest().with_batch(SourceQuery("q", 0), {}, written))
     published = PublishedAlerts.archived(store, store.latest(), Day.of(event_ms))
