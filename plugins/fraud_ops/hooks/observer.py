@@ -10,7 +10,7 @@ from itertools import groupby
 from types import TracebackType
 from typing import Self
 
-from fraud_ops.verdicts.broker_clock import BrokerClock
+from fraud_ops.verdicts.broker_clock import BrokerClock, detector_skew_ms
 from fraud_ops.verdicts.observation import DetectorObservation, NewestProgress
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.deploy.attempt import DeploymentReports
@@ -112,6 +112,7 @@ class DetectorObserver:
             self._arrived_ms(),
             self._clock.skew_ms(),
             self._oldest_transaction(),
+            detector_skew_ms(self._progress),
         )
 
     def _read_clock(self, new: Mapping[str, Sequence[Record]]) -> None:

@@ -1,11 +1,13 @@
-"""Estimates the broker's time from the append times of records, because the clock of this host may be wrong."""
+"""Estimates the broker's time from the append times of records, because the clock of a host may be wrong."""
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
-__all__ = ["BrokerClock"]
+from fraud_rules.logs.detector_status import BatchProgress
+
+__all__ = ["BrokerClock", "detector_skew_ms"]
 
 _GAP_MS = 15_000
 _KEPT_MS = 60_000
@@ -61,3 +63,18 @@ class BrokerClock:
         ahead_ms = self._wall_ms() - self.now_ms()
         known = self._bounds or self._difference_ms is not None or ahead_ms < 0
         return ahead_ms if known else None
+
+
+def detector_skew_ms(progress: Sequence[tuple[int, BatchProgress]]) -> int | None:
+    """How far the detector's clock is ahead of the broker's, negative if it is behind; None if unknown.
+
+    `progress` has the records with their append times, in order. A record shows the detector's clock some time before
+    it is appended. So each is a lower bound, and the best bound of the last minute counts.
+    """
+    best_ms: int | None = None
+    for append_ms, batch in reversed(progress):
+        if append_ms < progress[-1][0] - _KEPT_MS:
+            break
+        if batch.time is not None:
+            best_ms = batch.time - append_ms if best_ms is None else max(best_ms, batch.time - append_ms)
+    return best_ms

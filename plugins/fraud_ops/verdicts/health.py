@@ -28,11 +28,11 @@ def assess_detector(
     if observation.fault is not None:
         return Verdict(Health.BROKER_DOWN, (observation.fault,))
     verdict = _assess_requested(observation, limits, now_ms, supervisor)
-    skewed = _clock_skew(observation.skew_ms, limits)
-    if skewed is not None and verdict.health is Health.HEALTHY:
-        verdict = Verdict(Health.CLOCK_SKEW, (skewed, *verdict.reasons), verdict.error)
-    elif skewed is not None:
-        verdict = Verdict(verdict.health, (*verdict.reasons, skewed), verdict.error)
+    skewed = _clock_skews(observation, limits)
+    if skewed and verdict.health is Health.HEALTHY:
+        verdict = Verdict(Health.CLOCK_SKEW, (*skewed, *verdict.reasons), verdict.error)
+    elif skewed:
+        verdict = Verdict(verdict.health, (*verdict.reasons, *skewed), verdict.error)
     return _with_start_time(verdict, observation) if verdict.health in _WITHOUT_START_TIME else verdict
 
 
@@ -46,10 +46,14 @@ def _with_start_time(verdict: Verdict, observation: DetectorObservation) -> Verd
     return replace(verdict, reasons=(*verdict.reasons, f"{verdict.health} since {start:%Y-%m-%d %H:%M:%S} UTC"))
 
 
-def _clock_skew(skew_ms: int | None, limits: Limits) -> str | None:
-    if skew_ms is None or abs(skew_ms) <= limits.clock_skew_ms:
-        return None
-    return f"Airflow's clock is {_in_seconds(abs(skew_ms))} {'ahead of' if skew_ms > 0 else 'behind'} the broker's"
+def _clock_skews(observation: DetectorObservation, limits: Limits) -> list[str]:
+    """A reason for each clock that differs from the broker's by more than the limit."""
+    skews = {"Airflow's clock": observation.skew_ms, "the detector's clock": observation.detector_skew_ms}
+    return [
+        f"{name} is {_in_seconds(abs(skew_ms))} {'ahead of' if skew_ms > 0 else 'behind'} the broker's"
+        for name, skew_ms in skews.items()
+        if skew_ms is not None and abs(skew_ms) > limits.clock_skew_ms
+    ]
 
 
 def _assess_requested(observation: DetectorObservation, limits: Limits, now_ms: int, supervisor: str | None) -> Verdict:

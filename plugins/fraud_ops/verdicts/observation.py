@@ -26,7 +26,8 @@ class NewestProgress:
 @dataclass(frozen=True, slots=True)
 class DetectorObservation:
     """The facts of one observation. `at_ms` is the broker's time of the observation, in epoch ms. `skew_ms` is how far
-    this host's clock is ahead of the broker's: negative if it is behind, None if unknown.
+    this host's clock is ahead of the broker's: negative if it is behind, None if unknown. `detector_skew_ms` says the
+    same of the detector's host.
 
     `queries` are the ids of the queries that wrote the latest progress records, in order; consecutive records of one
     query count once. `traffic` adds up the progress records of the last `traffic_span_ms`. `arrived_ms` is the append
@@ -45,6 +46,7 @@ class DetectorObservation:
     arrived_ms: int | None = None
     skew_ms: int | None = None
     open_transaction: OpenTransaction | None = None
+    detector_skew_ms: int | None = None
     fault: str | None = None
 
     @classmethod

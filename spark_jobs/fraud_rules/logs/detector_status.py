@@ -110,7 +110,8 @@ class BatchProgress(msgspec.Struct, frozen=True, rename="camel"):
     transaction. `rule_cpu` has the measured CPU time of rules, the most expensive first; a batch has it every ten
     seconds, and only the most expensive 500. `rules_refused` has the offsets of the rejected records of the rule log,
     and the first and last offset of consecutive ones. `lag` counts the transactions that no batch has read, also
-    those behind an open transaction.
+    those behind an open transaction. `time` is the detector's clock right before the record
+    is written, in epoch ms, so its append time shows how far the clock is off.
     """
 
     query_id: str
@@ -142,6 +143,7 @@ class BatchProgress(msgspec.Struct, frozen=True, rename="camel"):
     warm_ups: list[BatchWarmUp] = []
     cpu_ns: Whole | None = None
     rule_cpu: list[RuleCpu] = []
+    time: Whole | None = None
 
     def __post_init__(self) -> None:
         _check_refused(self.rules_refused)

@@ -1,7 +1,7 @@
 """The rule log of a detector process: read from Kafka up to a pin, and kept in memory.
 
 All processes get the same entries, because decoding is a pure function of a record, and the pin contains the records
-that the driver rejected because of a budget.
+that the driver rejected because of a budget or a wrong append time.
 
 Each process reads the whole log at its start, so that the digest covers every record. Only the records that decide a
 rule set are decoded (`codec.rules.lazy`, `model.ruleset`): about one record for each rule in force, and a few more for
@@ -27,7 +27,7 @@ from fraud_rules.model.schema import TransactionSchema
 __all__ = ["Refusals", "RuleLog", "check_rule_log"]
 
 Refusals = Mapping[int, Sequence[Reason]]
-"""The reasons for which the driver rejected valid records, by offset."""
+"""The reasons for which the driver rejected records, by offset."""
 
 ReadRange = Callable[[int, int], Iterable[Record]]
 Reached = Callable[[int, int], None]
@@ -132,7 +132,7 @@ class RuleLog:
 
 def _with_refusals(entries: Sequence[LogEntry], refused: Refusals) -> list[LogEntry]:
     return [
-        each if reasons is None or each.change is None else each.refused(reasons)
+        each if reasons is None else each.refused_by_pin(reasons)
         for each in entries
         for reasons in [refused.get(each.version)]
     ]

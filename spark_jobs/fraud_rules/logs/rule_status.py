@@ -53,6 +53,8 @@ class RuleOperation(msgspec.Struct, rename="camel"):
     """The detector's report on one record of the rule log. `status` is LIVE or REJECTED, `time` is in epoch ms.
 
     A rule that requests a warm-up gets further reports with another `warm_up`; its first report says when it is live.
+    `refused_in_pin`: the pin of a batch rejected the record, and not the record or the log before it; None if an
+    earlier release wrote the report.
     """
 
     rule_version: Annotated[int, msgspec.Meta(ge=0, le=2**53)]
@@ -62,6 +64,7 @@ class RuleOperation(msgspec.Struct, rename="camel"):
     rule_id: Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)] | None = None
     list_name: str | None = None
     reasons: list[_Reason] = []
+    refused_in_pin: bool | None = None
     warm_up: WarmUpReport | None = None
 
     def after(self, earlier: RuleOperation | None) -> RuleOperation:
@@ -110,7 +113,7 @@ def read_rules(
     refused = {
         version: [Reason(reason.field, reason.message) for reason in report.reasons]
         for version, report in operations.items()
-        if report.rejected
+        if report.rejected and report.refused_in_pin is not False
     }
     with TopicReader(kafka, settings.topics.rules) as reader:
         check_rule_log(reader)

@@ -32,7 +32,8 @@ _RESULTS, _CHUNKS = 0, 1
 
 class WarmUpRef(msgspec.Struct, frozen=True, rename="camel"):
     """A result in a pin: the batch that uses it, its offset in `warm-ups`, its digest, and its ends. `refused` is the
-    reason of a warm-up that cannot be done, empty otherwise. The history is complete from the event time `since`."""
+    reason of a warm-up that cannot be done, empty otherwise. The history is complete from the event time `since`.
+    `reach_ms` is the shortest reach that the grouping has had from the request to the end of the pin."""
 
     batch_id: int
     offset: int
@@ -40,10 +41,16 @@ class WarmUpRef(msgspec.Struct, frozen=True, rename="camel"):
     ends: dict[str, int] = {}
     refused: str = ""
     since: int | None = None
+    reach_ms: int = 0
 
-    def short(self) -> WarmUpRef:
-        """The entry in the pins of later batches, which do not need the ends."""
-        return msgspec.structs.replace(self, ends={})
+    def ends_with(self, batch_id: int) -> bool:
+        """Whether the warm-up ends with the batch of the pin. A later query has other batches with the same ids."""
+        return self.batch_id == batch_id and bool(self.digest)
+
+    def later(self, reach_ms: int | None) -> WarmUpRef:
+        """The entry in the pin of a later batch, which reads no result. `reach_ms` is the shortest reach in between."""
+        shortest_ms = self.reach_ms if reach_ms is None else min(self.reach_ms, reach_ms)
+        return msgspec.structs.replace(self, digest="", ends={}, reach_ms=shortest_ms)
 
 
 class WarmUpPart(msgspec.Struct, frozen=True, rename="camel"):

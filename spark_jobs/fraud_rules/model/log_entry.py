@@ -62,12 +62,16 @@ class UndecodedRule:
 
 @dataclass(frozen=True, slots=True)
 class LogEntry:
-    """One record of the rule log. `version` is the record's offset, and `time_ms` is its rule time."""
+    """One record of the rule log. `version` is the record's offset, and `time_ms` is its rule time.
+
+    `refused_in_pin`: a pin names the record as rejected. Then its append time is in no rule time.
+    """
 
     version: int
     append_ms: int
     time_ms: int
     content: RecordOutcome | UndecodedRule
+    refused_in_pin: bool = False
 
     @classmethod
     def accepted(cls, version: int, append_ms: int, change: LogChange) -> LogEntry:
@@ -80,8 +84,13 @@ class LogEntry:
         return cls(version, append_ms, append_ms, RecordOutcome(None, tuple(reasons), rule_id))
 
     def refused(self, reasons: Iterable[Reason]) -> LogEntry:
-        """The entry of the same record, rejected because of a budget or of the log before."""
-        return replace(self, content=RecordOutcome(None, (*self.reasons, *reasons), self.rule_id, self.list_name))
+        """The entry of the same record, rejected because of the log before it."""
+        why = tuple(dict.fromkeys((*self.reasons, *reasons)))
+        return replace(self, content=RecordOutcome(None, why, self.rule_id, self.list_name))
+
+    def refused_by_pin(self, reasons: Iterable[Reason]) -> LogEntry:
+        """The entry of the same record, which a pin names as rejected."""
+        return replace(self.refused(reasons), refused_in_pin=True)
 
     @property
     def outcome(self) -> RecordOutcome:
@@ -107,6 +116,14 @@ class LogEntry:
     def rule_id(self) -> int | None:
         """The rule id in the record, see `RecordOutcome`."""
         return self.outcome.rule_id
+
+    @property
+    def grouping(self) -> Grouping | None:
+        """The grouping of the rule in the record, which may be invalid. None for every other record."""
+        content = self.content
+        if isinstance(content, UndecodedRule):
+            return content.grouping
+        return content.change.grouping if isinstance(content.change, Rule) else None
 
     @property
     def list_name(self) -> str | None:

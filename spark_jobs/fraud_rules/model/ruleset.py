@@ -11,6 +11,7 @@ at its end decodes the last ones of each rule, back to the last valid one. All o
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -63,13 +64,15 @@ class GroupingInForce:
 class RuleSet:
     """The rules in force by id, and their groupings. `stopped_at` is the offset of the last CLEAR_STATE_ALL_STOP.
 
-    `ended_ms` has the rule times at which the last groupings ended that are not in force, oldest first.
+    `ended_ms` has the rule times at which the last groupings ended that are not in force, oldest first. `cleared_ms` is
+    the rule time of the last clear, 0 without one.
     """
 
     rules: Mapping[int, RuleInForce] = field(default_factory=dict)
     groupings: Mapping[Grouping, GroupingInForce] = field(default_factory=dict)
     stopped_at: int | None = None
     ended_ms: Mapping[Grouping, int] = field(default_factory=dict)
+    cleared_ms: int = 0
 
 
 class _Fold:
@@ -86,6 +89,7 @@ class _Fold:
         self._revisions: dict[int, list[LogEntry]] = {}
         self._stopped_at = base.stopped_at
         self._ended_ms = dict(base.ended_ms)
+        self._cleared_ms = base.cleared_ms
 
     def apply(self, entry: LogEntry) -> None:
         """Apply one entry. A rejected entry changes nothing."""
@@ -115,7 +119,7 @@ class _Fold:
             rules = tuple(by_id[rule_id] for rule_id in sorted(by_id))
             widest = max(in_force.rule.reach_ms for in_force in rules)
             self._groupings[fields] = replace(self._groupings[fields], rules=rules, widest_window_ms=widest)
-        return RuleSet(self._rules, self._groupings, self._stopped_at, self._ended_ms)
+        return RuleSet(self._rules, self._groupings, self._stopped_at, self._ended_ms, self._cleared_ms)
 
     def _keeps_grouping(self, rule: Rule | UndecodedRule) -> bool:
         previous = self._rules.get(rule.rule_id)
@@ -158,6 +162,7 @@ class _Fold:
             del self._ended_ms[next(iter(self._ended_ms))]
 
     def _clear(self, entry: LogEntry) -> None:
+        self._cleared_ms = entry.time_ms
         self._groupings = {
             fields: replace(grouping, epoch=entry.version, epoch_ms=entry.time_ms)
             for fields, grouping in self._groupings.items()
@@ -240,6 +245,10 @@ class RuleTimeline:
         """The lists after the first `count` entries, by name."""
         return self._lists.at(count, self.entries)
 
+    def position_of(self, version: int) -> int:
+        """The number of entries before the offset `version`."""
+        return bisect_left(self.entries, version, key=lambda entry: entry.version)
+
     @property
     def lists(self) -> Lists:
         """The lists after all entries, by name."""
@@ -307,13 +316,16 @@ def grouping_to_warm(rules: RuleSet, fields: Grouping, version: int) -> Grouping
 
 
 def _with_rule_times(last: LogEntry | None, entries: Iterable[LogEntry]) -> list[LogEntry]:
-    """The entries after the last known entry with their rule times: the running maximum of append times."""
+    """The entries after the last known entry with their rule times: the running maximum of append times.
+
+    An entry that a pin names as rejected does not raise the maximum, so a wrong append time ends with its entry.
+    """
     timed = []
     version, time_ms = (-1, 0) if last is None else (last.version, last.time_ms)
     for entry in entries:
         if entry.version <= version:
             raise ValueError(f"rule log entry {entry.version} does not come after {version}")
-        version, time_ms = entry.version, max(time_ms, entry.append_ms)
+        version, time_ms = entry.version, time_ms if entry.refused_in_pin else max(time_ms, entry.append_ms)
         timed.append(entry if entry.time_ms == time_ms else replace(entry, time_ms=time_ms))
     return timed
 

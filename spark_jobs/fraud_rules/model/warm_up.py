@@ -5,21 +5,20 @@ The rule log alone determines a request, so the detector, the job and a replay d
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import islice
 from typing import Annotated, TypeAlias
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from fraud_rules.model.log_entry import LogEntry, RecordOutcome
-from fraud_rules.model.rule import Control, Rule
+from fraud_rules.model.log_entry import LogEntry
+from fraud_rules.model.rule import Control, ControlType, Rule, RuleDeletion
 from fraud_rules.model.ruleset import Grouping, RuleTimeline
 from fraud_rules.model.transaction import TransactionBatch
 
-__all__ = ["BatchWarmUp", "WarmUpRequest", "covering", "is_current", "request_at", "requests_of"]
+__all__ = ["BatchWarmUp", "WarmUpRequest", "grouping_warmed_by", "is_current", "request_at", "shortest_reaches_ms"]
 
 _Whole: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
 
@@ -61,65 +60,90 @@ class WarmUpRequest:
 
 def request_at(timeline: RuleTimeline, version: int) -> WarmUpRequest | None:
     """The request of the record at this offset. None if the record requests no warm-up or is not in force."""
-    for position, entry in enumerate(timeline.entries):
-        if entry.version == version:
-            return _request(timeline, position, entry)
-    return None
-
-
-def requests_of(timeline: RuleTimeline, start: int) -> list[WarmUpRequest]:
-    """The requests of the records from offset `start` on, in order."""
-    found = [
-        _request(timeline, position, entry) for position, entry in enumerate(timeline.entries) if entry.version >= start
-    ]
-    return [request for request in found if request is not None]
+    position = timeline.position_of(version)
+    entry = timeline.entries[position] if position < len(timeline) else None
+    if entry is None or entry.version != version or not isinstance(entry.change, Rule) or not entry.change.warm_up:
+        return None
+    rule, after = entry.change, timeline.rule_set(position + 1)
+    reach_ms = after.groupings[rule.grouping].widest_window_ms
+    return WarmUpRequest(version, rule.rule_id, rule.grouping, after.cleared_ms, entry.time_ms, reach_ms)
 
 
 def is_current(request: WarmUpRequest, timeline: RuleTimeline) -> bool:
     """Whether the history that the request concerns still counts: the grouping has not ended and no clear followed."""
-    grouping = timeline.latest.groupings.get(request.fields)
-    return grouping is not None and grouping.epoch <= request.version
+    return timeline.grouping_to_warm(request.fields, request.version) is not None
 
 
-def covering(version: int, timeline: RuleTimeline, added: Iterable[int]) -> int | None:
-    """The version of an earlier request whose history already contains the history of this one.
+def grouping_warmed_by(version: int, timeline: RuleTimeline) -> Grouping | None:
+    """The grouping whose history includes the result of the request `version`, if the result was added. None if the
+    grouping has ended since, or a clear followed."""
+    position = timeline.position_of(version)
+    fields = timeline.entries[position].grouping if position < len(timeline) else None
+    if fields is None or timeline.entries[position].version != version:
+        return None
+    return None if timeline.grouping_to_warm(fields, version) is None else fields
 
-    `added` are the versions of the requests whose histories were added. So an edit of a warm rule needs no warm-up,
-    unless the rule reaches further back, or has reached less far in between. None if there is none.
+
+def shortest_reaches_ms(timeline: RuleTimeline, start: int, versions: Mapping[int, Grouping]) -> dict[int, int]:
+    """For each of these records with a grouping, the shortest reach that the grouping has had since the record.
+
+    Only the entries from position `start` on count. A record whose grouping has not changed since then has no value.
     """
-    request = request_at(timeline, version)
-    if request is None or not is_current(request, timeline):
-        return None
-    for each in sorted((other for other in added if other < version), reverse=True):
-        earlier = request_at(timeline, each)
-        if earlier is not None and earlier.fields == request.fields and is_current(earlier, timeline):
-            return each if _least_reach_ms(timeline, each, request) >= request.reach_ms else None
-    return None
+    if not versions:
+        return {}
+    watched: dict[Grouping, list[int]] = {}
+    for version, fields in versions.items():
+        watched.setdefault(fields, []).append(version)
+    reaches = _Reaches(timeline, start, watched)
+    shortest: dict[int, int] = {}
+    for entry in timeline.entries[start:]:
+        for fields in reaches.apply(entry):
+            reach_ms = reaches.of(fields)
+            for version in watched[fields]:
+                if version <= entry.version:
+                    shortest[version] = min(reach_ms, shortest.get(version, reach_ms))
+    return shortest
 
 
-def _least_reach_ms(timeline: RuleTimeline, version: int, request: WarmUpRequest) -> int:
-    """The shortest reach that the request's grouping has had since the record `version`."""
-    positions = [
-        position + 1 for position, entry in enumerate(timeline.entries) if version <= entry.version <= request.version
-    ]
-    return min(timeline.rule_set(each).groupings[request.fields].widest_window_ms for each in positions)
+class _Reaches:
+    """The reaches of the rules of some groupings, entry by entry. Unlike a fold, it ignores all other groupings."""
 
+    def __init__(self, timeline: RuleTimeline, start: int, watched: Mapping[Grouping, object]) -> None:
+        in_force = timeline.rule_set(start).groupings
+        self._by_grouping: dict[Grouping, dict[int, int]] = {
+            fields: {each.rule.rule_id: each.rule.reach_ms for each in in_force[fields].rules}
+            if fields in in_force
+            else {}
+            for fields in watched
+        }
+        self._groupings = {rule_id: fields for fields, rules in self._by_grouping.items() for rule_id in rules}
 
-def _request(timeline: RuleTimeline, position: int, entry: LogEntry) -> WarmUpRequest | None:
-    rule = entry.change
-    if not isinstance(rule, Rule) or not rule.warm_up:
-        return None
-    grouping = timeline.rule_set(position + 1).groupings[rule.grouping]
-    since_ms = _last_clear_ms(timeline, position)
-    return WarmUpRequest(entry.version, rule.rule_id, rule.grouping, since_ms, entry.time_ms, grouping.widest_window_ms)
+    def of(self, fields: Grouping) -> int:
+        """The longest reach of a grouping's rules; 0 without rules."""
+        return max(self._by_grouping[fields].values(), default=0)
 
+    def apply(self, entry: LogEntry) -> set[Grouping]:
+        """Apply an entry, and return the groupings that it may have changed."""
+        fields = entry.grouping
+        if fields is not None and fields not in self._by_grouping and entry.content.rule_id not in self._groupings:
+            return set()
+        match entry.change:
+            case Rule() as rule:
+                changed = self._remove(rule.rule_id)
+                if rule.grouping in self._by_grouping:
+                    self._by_grouping[rule.grouping][rule.rule_id] = rule.reach_ms
+                    self._groupings[rule.rule_id] = rule.grouping
+                    changed.add(rule.grouping)
+                return changed
+            case RuleDeletion(rule_id):
+                return self._remove(rule_id)
+            case Control(ControlType.DELETE_RULES_ALL):
+                return {fields for rule_id in list(self._groupings) for fields in self._remove(rule_id)}
+        return set()
 
-def _last_clear_ms(timeline: RuleTimeline, position: int) -> int:
-    """The rule time of the last clear before this entry, 0 without one."""
-    newest_ms = 0
-    for entry in islice(timeline.entries, position):
-        content = entry.content
-        change = content.change if isinstance(content, RecordOutcome) else None
-        if isinstance(change, Control) and change.type.clears_state:
-            newest_ms = entry.time_ms
-    return newest_ms
+    def _remove(self, rule_id: int) -> set[Grouping]:
+        fields = self._groupings.pop(rule_id, None)
+        if fields is None:
+            return set()
+        del self._by_grouping[fields][rule_id]
+        return {fields}

@@ -256,7 +256,7 @@ def _extended(timeline: RuleTimeline, log: Sequence[LogEntry], end: int, refused
 
 def _with_refusals(log: Sequence[LogEntry], refused: _Refused) -> list[LogEntry]:
     return [
-        entry.refused(Reason(*pair) for pair in refused[entry.version]) if entry.version in refused else entry
+        entry.refused_by_pin(Reason(*pair) for pair in refused[entry.version]) if entry.version in refused else entry
         for entry in log
     ]
 

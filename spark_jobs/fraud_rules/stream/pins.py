@@ -14,6 +14,8 @@ import msgspec
 from fraud_rules.errors import CheckpointDamaged, Reason
 from fraud_rules.logs.offset_runs import runs_of
 from fraud_rules.logs.warm_up_log import WarmUpRef
+from fraud_rules.model.ruleset import Grouping, RuleTimeline
+from fraud_rules.model.warm_up import grouping_warmed_by
 from fraud_rules.spark.storage import Folder
 
 FOLDER: Final = "pins"
@@ -24,13 +26,15 @@ _KEPT: Final = 200
 class Pin(msgspec.Struct, frozen=True, rename="camel"):
     """The rules of a batch: the log below offset `rules_end`, without the rejected records.
 
-    `refused` has the records that the driver rejected because of a budget, by offset (as text). It has all of
-    them so far, so the newest pin suffices. The [field, message] pairs of a record are in the first pin that has it;
-    later pins keep only the offset, and consecutive offsets as `first-last`. A later record of the same rule ends no
-    refusal: past transactions are still evaluated without the rejected record, in a partition that lags, in a rebuild
-    and in a re-evaluation. `digest` is the digest of the records below `rules_end`, empty if an earlier version wrote
-    the pin. `warm_ups` has the results of all warm-ups so far, by the
-    version of the rule record (as text). Those with this pin's batch join the state at its start.
+    `live_end` is the offset of the first record whose rule time the detector's clock had not reached; None if it had
+    reached all. `refused` has the records that the driver rejected because of a budget or of their append time, by
+    offset (as text). It has all of them so far, so the newest pin suffices. The [field, message] pairs of a record are
+    in the first pin that has it; later pins keep only the offset, and consecutive offsets as `first-last`. A later
+    record of the same rule ends no refusal: past transactions are still evaluated without the rejected record, in a
+    partition that lags, in a rebuild and in a re-evaluation. `digest` is the digest of the records below `rules_end`,
+    empty if an earlier version wrote the pin. `warm_ups` has the results of warm-ups that end with this batch, and for
+    each grouping the newest one that its history includes, by the version of the rule record (as text). Every result
+    below the offset `warm_ups_end` of its topic has ended.
     """
 
     batch_id: int
@@ -38,6 +42,13 @@ class Pin(msgspec.Struct, frozen=True, rename="camel"):
     refused: dict[str, list[tuple[str, str]]] = {}
     digest: str = ""
     warm_ups: dict[str, WarmUpRef] = {}
+    warm_ups_end: int = 0
+    live_end: int | None = None
+
+    @property
+    def reported_end(self) -> int:
+        """The offset after the last record that this batch or an earlier one reported as live."""
+        return self.rules_end if self.live_end is None else self.live_end
 
     def reasons(self) -> Mapping[int, list[Reason]]:
         """The reasons for rejected records, by offset."""
@@ -52,14 +63,29 @@ class Pin(msgspec.Struct, frozen=True, rename="camel"):
         """The `refused` of the next pin if it has no new ones."""
         return {f"{first}-{last}" if first < last else str(first): [] for first, last in runs_of(self.reasons())}
 
-    def joining(self) -> list[WarmUpRef]:
-        """The results that join the state at the start of the batch, in the order of their rule records."""
-        refs = [ref for _, ref in sorted(self.warm_ups.items(), key=lambda each: int(each[0]))]
-        return [ref for ref in refs if ref.batch_id == self.batch_id and not ref.refused]
+    def ending(self) -> Mapping[int, WarmUpRef]:
+        """The results that end with this batch, by the version of the rule record, ascending."""
+        return {version: ref for version, ref in self._by_version() if ref.ends_with(self.batch_id)}
 
-    def added(self) -> Mapping[int, WarmUpRef]:
-        """The results that have joined the state in this batch or before, by the version of the rule record."""
-        return {int(version): ref for version, ref in self.warm_ups.items() if not ref.refused}
+    def joining(self) -> Mapping[int, WarmUpRef]:
+        """The results that join the state at the start of the batch, by the version of the rule record, ascending."""
+        return {version: ref for version, ref in self.ending().items() if not ref.refused}
+
+    def warmed(self, timeline: RuleTimeline) -> Mapping[Grouping, tuple[int, WarmUpRef]]:
+        """The newest result that each grouping's history includes, with the version of its rule record.
+
+        `timeline` is the rule log below `rules_end`.
+        """
+        found: dict[Grouping, tuple[int, WarmUpRef]] = {}
+        for version, ref in self._by_version():
+            fields = None if ref.refused else grouping_warmed_by(version, timeline)
+            if fields is not None:
+                found[fields] = version, ref
+        return found
+
+    def _by_version(self) -> list[tuple[int, WarmUpRef]]:
+        refs = ((int(version), ref) for version, ref in self.warm_ups.items())
+        return sorted(refs, key=lambda each: each[0])
 
     def encode(self) -> bytes:
         """Encode as JSON for `decode`."""

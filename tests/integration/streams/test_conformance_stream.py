@@ -188,7 +188,10 @@ def _run(shifted: Sequence[Shifted], installation: Installation, detectors: Dete
 
 
 def _end_of(each: Shifted) -> Step:
-    return {"at": max(step["at"] for step in each.steps) + 1, "rule": _FORGET}
+    refused = {int(version) for batch in each.case.document.get("batches", []) for version in batch.get("refused", {})}
+    rules = [step["at"] for step in each.steps if "rule" in step]
+    times = [at for version, at in enumerate(rules) if version not in refused]
+    return {"at": max([*times, *(step["at"] for step in each.steps if "tx" in step)]) + 1, "rule": _FORGET}
 
 
 def _batches(each: Shifted) -> Iterator[list[Step]]:

@@ -24,6 +24,8 @@ from tests.support.kafka.own_topics import OwnTopics
 from tests.support.waiting import until
 
 _MAX_RECORD_BYTES = 12_000_000
+_ANY_TIME = ("message.timestamp.after.max.ms", str(2**63 - 1))
+"""Allows records from the future, as a broker with a wrong clock appends them."""
 _KINDS = {"CreateTime": TIMESTAMP_CREATE_TIME, "LogAppendTime": TIMESTAMP_LOG_APPEND_TIME}
 
 Place = tuple[int, int]
@@ -39,7 +41,7 @@ def timed_topics(broker: Broker, project: Project) -> OwnTopics:
     prefix = f"c{uuid.uuid4().hex[:8]}-"
     names = TopicNames(**{field.name: prefix + str(field.default) for field in dataclasses.fields(TopicNames)})
     declared = tuple(
-        dataclasses.replace(topic, timestamp=Timestamp.CREATE, retention_ms=None)
+        dataclasses.replace(topic, timestamp=Timestamp.CREATE, retention_ms=None, settings=(*topic.settings, _ANY_TIME))
         if topic.name in (names.transactions, names.rules, names.rules_cdc)
         else topic
         for topic in load_topics(project.config / "topics.yaml", prefix)

@@ -41,6 +41,7 @@ class World:
     skew_s: float | None = 0
     agent_skew_s: float = 0
     hidden_age_s: float | None = None
+    detector_skew_s: float | None = None
 
     def asked(
         self, of: Release | None, *, ago_s: float = 60, by: str = "start by scheduled__1", reason: str = "for a test"
@@ -130,8 +131,19 @@ class World:
             hidden = OpenTransaction("transactions", 2, 5, ms_ago(self.hidden_age_s), 4711, "gateway-3")
         log = IntentLog(DETECTOR, self.intents)
         deployment = DeploymentReports(attempts, agent, supervision)
+        of_detector_ms = None if self.detector_skew_s is None else int(self.detector_skew_s * 1_000)
         return DetectorObservation(
-            DETECTOR, NOW_MS, log, deployment, newest, self.queries, self.traffic, arrived_ms, skew_ms, hidden
+            DETECTOR,
+            NOW_MS,
+            log,
+            deployment,
+            newest,
+            self.queries,
+            self.traffic,
+            arrived_ms,
+            skew_ms,
+            hidden,
+            of_detector_ms,
         )
 
 

@@ -65,7 +65,8 @@ class Row:
 def read_rule_log(document: Document, schema: TransactionSchema) -> list[LogEntry]:
     """The rule records. A rule's time is the running maximum by offset. A rejected record has used its version.
 
-    A record has also used its version if a recorded batch refused it because of its state budget.
+    A record has also used its version if a recorded batch refused it, for its state budget or its append time. Then its
+    append time is in no rule time.
     """
     refused = {
         int(version): [f"{field_name}: {reason}" for field_name, reason in reasons]
@@ -77,14 +78,16 @@ def read_rule_log(document: Document, schema: TransactionSchema) -> list[LogEntr
     for step in document["steps"]:
         if "rule" not in step:
             continue
-        time_ms = max(time_ms, step["at"])
+        if len(log) not in refused:
+            time_ms = max(time_ms, step["at"])
         record = step["rule"] if isinstance(step["rule"], str) else json.dumps(step["rule"])
         try:
             change = parse_rule_record(record.encode(), schema, RuleLimits())
             reasons = refused.get(len(log), []) + lists_against(change, fold(log), schema)
             log.append(LogEntry(len(log), time_ms, None if reasons else change, reasons))
         except RuleRejected as rejection:
-            log.append(LogEntry(len(log), time_ms, None, [str(reason) for reason in rejection.reasons]))
+            reasons = [*(str(reason) for reason in rejection.reasons), *refused.get(len(log), [])]
+            log.append(LogEntry(len(log), time_ms, None, reasons))
     return log
 
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+import msgspec
 import pytest
 
-from fraud_ops.verdicts.broker_clock import BrokerClock
+from fraud_ops.verdicts.broker_clock import BrokerClock, detector_skew_ms
+from tests.support.operations.observations import progress
 
 BROKER_MS = 1_790_000_000_000
 HOUR_MS = 3_600_000
@@ -80,3 +82,15 @@ def test_a_broker_whose_clock_was_set_back_is_followed() -> None:
         host.wait(1)
         host.observe(20)
     assert host.observe(20) == -20_000
+
+
+@AHEAD_AND_BEHIND
+def test_the_detectors_records_show_its_own_clock(ahead_ms: int) -> None:
+    batches = [
+        (at_ms, msgspec.structs.replace(progress(), time=None if age_ms is None else at_ms - age_ms + ahead_ms))
+        for at_ms, age_ms in ((BROKER_MS, -500), (BROKER_MS + 60_001, 4_000), (BROKER_MS + 61_000, 7), (HOUR_MS, None))
+    ]
+    assert detector_skew_ms(batches[:3]) == ahead_ms - 7, "the second record took four seconds to be written"
+    assert detector_skew_ms(batches[:2]) == ahead_ms - 4_000, "the first one is older than a minute"
+    assert detector_skew_ms(batches[3:]) is None, "an earlier release wrote it"
+    assert detector_skew_ms([]) is None

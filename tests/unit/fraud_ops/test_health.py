@@ -221,6 +221,15 @@ TABLE = {
     "a clock that is ahead": (replace(running(), skew_s=31), Health.CLOCK_SKEW, "31 s ahead of the broker's; batch 7"),
     "a clock that is nearly right": (replace(running(), skew_s=30), Health.HEALTHY, "batch 7"),
     "a clock that nothing is known of": (replace(running(), skew_s=None), Health.HEALTHY, "batch 7"),
+    "a detector's clock that is behind": (
+        replace(running(), detector_skew_s=-3_600), Health.CLOCK_SKEW,
+        "the detector's clock is 3600 s behind the broker's; batch 7",
+    ),
+    "a detector's clock that is nearly right": (replace(running(), detector_skew_s=29), Health.HEALTHY, "batch 7"),
+    "both clocks are ahead of the broker's": (
+        replace(running(), skew_s=99, detector_skew_s=98), Health.CLOCK_SKEW,
+        "Airflow's clock is 99 s ahead of the broker's; the detector's clock is 98 s ahead of the broker's",
+    ),
     "a clock that is wrong, and more": (
         replace(running().read(0, quarantined=20), skew_s=-360), Health.BLIND, "ago; Airflow's clock is 360 s behind",
     ),

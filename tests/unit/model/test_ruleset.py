@@ -224,7 +224,10 @@ def folded_naively(log: Sequence[LogEntry]) -> RuleSet:
             fields, log[begun].version, boundary.version, boundary.time_ms, members, widest
         )
     stops = [entry.version for entry in log if entry.change == CLEAR_STOP]
-    return RuleSet(in_force, groupings, stops[-1] if stops else None, ended_naively(log, groupings))
+    cleared = [entry.time_ms for entry in log if isinstance(entry.change, Control) and entry.change.type.clears_state]
+    return RuleSet(
+        in_force, groupings, stops[-1] if stops else None, ended_naively(log, groupings), max(cleared, default=0)
+    )
 
 
 def ended_naively(log: Sequence[LogEntry], in_force: Mapping[tuple[str, ...], object]) -> dict[tuple[str, ...], int]:

@@ -1,16 +1,14 @@
-"""Requests for warm-ups: which transactions they concern, and which edits need none."""
+"""Requests for warm-ups: which transactions they concern, and the reach that a grouping has kept since."""
 
 from __future__ import annotations
 
 import json
 from typing import Any
 
-import pytest
-
 from fraud_rules.codec.rules.codec import read_entry
 from fraud_rules.model.limits import RuleLimits
 from fraud_rules.model.ruleset import RuleTimeline
-from fraud_rules.model.warm_up import covering, is_current, request_at, requests_of
+from fraud_rules.model.warm_up import is_current, request_at, shortest_reaches_ms
 from tests.support.conformance import load_schema
 
 MINUTE_MS = 60_000
@@ -52,37 +50,38 @@ def test_a_request_reaches_from_the_last_clear_to_its_record_for_the_widest_rule
     assert (request.since_ms, request.until_ms, request.reach_ms) == (2_000, 3_000, 90 * MINUTE_MS)
     assert not is_current(request, timeline), "the second clear has made it void"
     assert is_current(request, timeline_of(rule(2, minutes=90), CLEAR, rule(1, **WARM)))
-    assert [each.version for each in requests_of(timeline, 0)] == [2]
+    assert [request_at(timeline, version) for version in (0, 1, 3, 4)] == [None] * 4
 
 
-@pytest.mark.parametrize(
-    ("documents", "earlier"),
-    [
-        ([rule(**WARM), rule(limit=9, **WARM)], 0),
-        ([rule(**WARM), rule(2, minutes=30, **WARM)], 0),
-        ([rule(**WARM), rule(minutes=61, **WARM)], None),
-        ([rule(**WARM), rule(minutes=10), rule(**WARM)], None),
-        ([rule(**WARM), rule(2), rule(minutes=10), rule(**WARM)], 0),
-        ([rule(**WARM), CLEAR, rule(**WARM)], None),
-        ([rule(**WARM), DELETE, rule(**WARM)], None),
-        ([rule(**WARM), rule(groupingKeyNames=["beneficiaryId"], **WARM)], None),
-        ([rule(**WARM), rule(limit=9)], None),
-    ],
-    ids=[
-        "an edit that keeps the window",
-        "another rule of the grouping",
-        "a wider window",
-        "a window that was shorter in between",
-        "another rule kept the history",
-        "a clear",
-        "a new grouping",
-        "another grouping",
-        "no request",
-    ],
-)
-def test_a_request_whose_history_was_added_before_needs_no_warm_up(
-    documents: list[dict[str, Any]], earlier: int | None
-) -> None:
-    timeline = timeline_of(*documents)
-    assert covering(len(documents) - 1, timeline, [0]) == earlier
-    assert covering(len(documents) - 1, timeline, []) is None
+def test_the_shortest_reach_of_each_grouping_is_found_in_one_pass() -> None:
+    payee, beneficiary = ("payeeId",), ("beneficiaryId",)
+    log = timeline_of(
+        rule(1, minutes=60),
+        rule(2, minutes=90),
+        rule(3, minutes=30, groupingKeyNames=["beneficiaryId"]),
+        rule(2, minutes=10),
+        rule(2, minutes=99),
+        rule(1, minutes=70),
+    )
+    since_each = {0: payee, 1: payee, 2: beneficiary, 4: payee}
+    assert shortest_reaches_ms(log, 0, since_each) == {
+        0: 60 * MINUTE_MS, 1: 60 * MINUTE_MS, 2: 30 * MINUTE_MS, 4: 99 * MINUTE_MS,
+    }  # fmt: skip
+    assert shortest_reaches_ms(log, 4, since_each) == dict.fromkeys((0, 1, 4), 99 * MINUTE_MS)
+    assert shortest_reaches_ms(log, 6, since_each) == shortest_reaches_ms(log, 0, {}) == {}
+
+
+def test_a_move_a_delete_and_a_rejected_edit_change_the_reach_that_a_rule_set_has() -> None:
+    moved = {"groupingKeyNames": ["beneficiaryId"]}
+    payee = ("payeeId",)
+    for documents, minutes in (
+        ([rule(2, minutes=90), rule(2, minutes=90, **moved)], 60),
+        ([rule(2, minutes=90), {"ruleId": 2, "ruleState": "DELETE"}], 60),
+        ([rule(2, minutes=90), rule(1, minutes=5, windowSeconds=9)], 90),
+        ([DELETE], 0),
+        ([{"ruleState": "CONTROL", "controlType": "DELETE_RULES_ALL"}], 0),
+        ([rule(3, minutes=90, **moved), rule(3, minutes=90), rule(3, minutes=80, **moved)], 60),
+    ):
+        log = timeline_of(rule(1), *documents)
+        found = shortest_reaches_ms(log, 0, {len(documents) - 1 + (len(documents) == 1): payee})
+        assert set(found.values()) == {minutes * MINUTE_MS}, documents

@@ -170,7 +170,7 @@ def timeline(project: Project) -> RuleTimeline:
     values = [rule % 2, b"?", rule % 1, control, b'{"ruleId":1,"ruleState":"DELETE"}']
     schema = TransactionSchema.load(project.config / "schema.yaml")
     entries = [read_entry(i, 100 + i, value, schema, RuleLimits()) for i, value in enumerate(values)]
-    entries[2] = entries[2].refused([Reason("windowMinutes", "too wide")])
+    entries[2] = entries[2].refused_by_pin([Reason("windowMinutes", "too wide")])
     return RuleTimeline(entries)
 
 
@@ -183,6 +183,7 @@ def test_each_rule_record_is_reported_once_live_or_rejected(timeline: RuleTimeli
         "ACTIVE", None, None, "EXPORT_RULES_CURRENT", "DELETE",
     ]  # fmt: skip
     assert documents[2]["reasons"] == [{"field": "windowMinutes", "message": "too wide"}]
+    assert [document.get("refusedInPin") for document in documents] == [None, False, True, None, None]
     assert {document["batchId"] for document in documents} == {7}
     assert ["cpuNs" in document for document in documents] == [True, False, False, False, False]
     assert documents[0]["cpuNs"] > 0

@@ -42,9 +42,14 @@ class Log:
     values: list[bytes] = field(default_factory=list)
     reads: list[tuple[int, int]] = field(default_factory=list)
     gone: set[int] = field(default_factory=set)
+    times_ms: dict[int, int] = field(default_factory=dict)
 
     def add(self, **members: Any) -> None:
         self.values.append(json.dumps({**RULE, **members}).encode())
+
+    def add_at(self, at_ms: int, document: Mapping[str, Any]) -> None:
+        self.times_ms[len(self.values)] = at_ms
+        self.values.append(json.dumps(document).encode())
 
     def ends(self, partition: int = 0) -> tuple[int, int]:
         return 0, len(self.values)
@@ -52,7 +57,7 @@ class Log:
     def read(self, start: int, end: int) -> Sequence[Record]:
         self.reads.append((start, end))
         return [
-            Record(offset, 1_000 + offset, None, self.values[offset])
+            Record(offset, self.times_ms.get(offset, 1_000 + offset), None, self.values[offset])
             for offset in range(start, end)
             if offset not in self.gone
         ]
@@ -66,6 +71,25 @@ def schema(project: Project) -> TransactionSchema:
 def pinner_of(log: Log, schema: TransactionSchema, home: Path, **settings: Any) -> RulePinner:
     rules = RuleLog(log.read, schema, RuleLimits())
     return RulePinner(DetectorSettings(**settings), rules, log, PinStore(DiskFolder(home)))  # type: ignore[arg-type]
+
+
+NOW_MS, HOUR_MS, TOLERANCE_MS = 1_800_000_000_000, 3_600_000, 300_000
+DELETE: Mapping[str, Any] = {"ruleId": 1, "ruleState": "DELETE"}
+STOP: Mapping[str, Any] = {"ruleState": "CONTROL", "controlType": "CLEAR_STATE_ALL_STOP"}
+LIST: Mapping[str, Any] = {"listName": "mules", "listOperation": "SET", "listType": "long", "values": [1]}
+
+
+@dataclass
+class Clock:
+    now_ms: int = NOW_MS
+
+    def __call__(self) -> int:
+        return self.now_ms
+
+
+def timed_pinner(log: Log, schema: TransactionSchema, home: Path, clock: Clock) -> RulePinner:
+    rules = RuleLog(log.read, schema, RuleLimits())
+    return RulePinner(DetectorSettings(), rules, log, PinStore(DiskFolder(home)), now_ms=clock)  # type: ignore[arg-type]
 
 
 def place_of(pin: Pin) -> tuple[int, int]:
@@ -111,11 +135,11 @@ def test_a_batch_is_pinned_at_the_end_of_the_log_and_hands_over_what_is_new(
     log.add(ruleId=2, limitOperatorType="about")
     rules = pinner.rules_of(1)
     assert place_of(rules.pin) == (1, 2)
-    assert [entry.version for entry in rules.new] == [0, 1]
-    assert [entry.change is None for entry in rules.new] == [False, True]
+    assert [entry.version for entry in rules.decided] == [0, 1]
+    assert [entry.change is None for entry in rules.decided] == [False, True]
     assert list(rules.timeline.latest.rules) == [1]
 
-    assert pinner.rules_of(2).new == []
+    assert pinner.rules_of(2).decided == []
 
 
 def test_a_repeated_batch_has_the_rules_of_its_first_attempt(schema: TransactionSchema, tmp_path: Path) -> None:
@@ -126,12 +150,12 @@ def test_a_repeated_batch_has_the_rules_of_its_first_attempt(schema: Transaction
 
     again = pinner_of(log, schema, tmp_path).rules_of(0)
     assert again.pin == first.pin
-    assert [entry.version for entry in again.new] == [0]
+    assert [entry.version for entry in again.decided] == [0]
     assert list(again.timeline.latest.rules) == [1]
 
     after = pinner_of(log, schema, tmp_path).rules_of(1)
     assert place_of(after.pin) == (1, 2)
-    assert [entry.version for entry in after.new] == [1]
+    assert [entry.version for entry in after.decided] == [1]
 
 
 def test_the_first_batch_of_a_checkpoint_begun_later_has_one_before_it(
@@ -143,7 +167,7 @@ def test_the_first_batch_of_a_checkpoint_begun_later_has_one_before_it(
     log.add(ruleId=2)
     rules = pinner_of(log, schema, tmp_path).rules_of(0)
     assert place_of(rules.pin) == (0, 2)
-    assert [entry.version for entry in rules.new] == [1], "what the checkpoint before has told of is told once"
+    assert [entry.version for entry in rules.decided] == [1], "what the checkpoint before has told of is told once"
 
 
 def test_a_rule_over_budget_stays_refused_for_every_reader(schema: TransactionSchema, tmp_path: Path) -> None:
@@ -156,7 +180,7 @@ def test_a_rule_over_budget_stays_refused_for_every_reader(schema: TransactionSc
     log.add(ruleId=2, force=True)
     refused = pinner.rules_of(1)
     assert list(refused.timeline.latest.rules) == [2]
-    assert [reason.field for reason in refused.new[0].reasons] == ["windowMinutes"]
+    assert [reason.field for reason in refused.decided[0].reasons] == ["windowMinutes"]
     assert list(pinner.rules_of(2).timeline.latest.rules) == [2]
 
     pin = PinStore(DiskFolder(tmp_path)).read(2) or NO_PIN
@@ -186,7 +210,7 @@ def test_later_pins_keep_only_the_offsets_of_refused_records(schema: Transaction
     for rule_id in range(1, 6_301):
         log.add(ruleId=rule_id)
     first = pinner.rules_of(1)
-    assert [reason.field for reason in first.new[-1].reasons] == ["windowMinutes"]
+    assert [reason.field for reason in first.decided[-1].reasons] == ["windowMinutes"]
     log.add(ruleId=7_000, windowMinutes=1, force=True)
     log.add(ruleId=7_001)
     second, third = pinner.rules_of(2), pinner.rules_of(3)
@@ -211,7 +235,7 @@ def test_the_cpu_budget_decides_by_the_log_alone(schema: TransactionSchema, tmp_
     log.add(ruleId=4, windowMinutes=5)
     rules = pinner.rules_of(1)
     assert list(rules.pin.refused) == ["2"]
-    assert [(reason.field, "CPU time" in reason.message) for reason in rules.new[1].reasons] == [
+    assert [(reason.field, "CPU time" in reason.message) for reason in rules.decided[1].reasons] == [
         ("aggregatorFunctionType", True)
     ]
     log.add(ruleId=2, ruleState="DELETE")
@@ -283,3 +307,72 @@ def test_a_start_continues_from_the_last_known_rate(schema: TransactionSchema, t
 def test_a_marker_of_a_release_without_a_rate_is_read() -> None:
     written = b'{"queryId":"q","batchId":0,"endOffsets":{},"pin":{"batchId":0,"rulesEnd":0}}'
     assert Marker.decode(written).rate is None
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{**RULE, "ruleId": 2}, {**RULE, "ruleId": 2, "limit": None}, DELETE, STOP, LIST],
+    ids=["a rule", "an invalid rule", "a deletion", "a stop", "a list"],
+)
+def test_a_record_from_the_future_is_rejected_and_delays_no_other_record(
+    wrong: Mapping[str, Any], schema: TransactionSchema, tmp_path: Path
+) -> None:
+    log, clock = Log(), Clock()
+    pinner = timed_pinner(log, schema, tmp_path, clock)
+    log.add_at(NOW_MS - HOUR_MS, {**RULE, "ruleId": 1})
+    pinner.rules_of(0)
+    log.add_at(NOW_MS + 8_760 * HOUR_MS, wrong)
+    log.add_at(NOW_MS - 1, {**RULE, "ruleId": 3})
+    rules = pinner.rules_of(1)
+    assert [(each.version, each.change is None) for each in rules.decided] == [(1, True), (2, False)]
+    reason = rules.decided[0].reasons[-1]
+    assert (reason.field, "31,536,000 s ahead of the detector's clock" in reason.message) == ("appendTime", True)
+    assert [each.time_ms for each in rules.timeline.entries] == [NOW_MS - HOUR_MS, NOW_MS - HOUR_MS, NOW_MS - 1]
+    assert list(rules.live.rules) == [1, 3]
+
+    clock.now_ms += 10_000 * HOUR_MS
+    log.add_at(NOW_MS + 5, DELETE)
+    later = pinner.rules_of(2)
+    assert (list(later.pin.refused), list(later.live.rules), later.live.stopped_at) == (["1"], [3], None)
+    elsewhere = RuleLog(log.read, schema, RuleLimits()).up_to(4, later.pin.reasons(), later.pin.digest)
+    assert [each.time_ms for each in elsewhere.entries] == [each.time_ms for each in later.timeline.entries]
+    assert list(elsewhere.latest.rules) == [3]
+    again = timed_pinner(log, schema, tmp_path, clock)
+    assert again.rules_of(1).pin == rules.pin, "the clock of the first attempt decides"
+    assert pinner.rules_of(3).decided == []
+
+
+def test_a_record_within_the_tolerance_is_reported_when_its_time_has_come(
+    schema: TransactionSchema, tmp_path: Path
+) -> None:
+    log, clock = Log(), Clock()
+    pinner = timed_pinner(log, schema, tmp_path, clock)
+    log.add_at(NOW_MS, {**RULE, "ruleId": 1})
+    log.add_at(NOW_MS + TOLERANCE_MS, {**RULE, "ruleId": 2})
+    log.add_at(NOW_MS - 9, {**RULE, "ruleId": 3})
+    log.add_at(NOW_MS + TOLERANCE_MS, {**RULE, "ruleId": 4, "limit": None})
+    log.add_at(NOW_MS - 8, STOP)
+    first = pinner.rules_of(0)
+    assert [(each.version, each.change is None) for each in first.decided] == [(0, False), (3, True)]
+    assert (list(first.live.rules), first.live.stopped_at, first.pin.live_end) == ([1], None, 1)
+    assert list(first.timeline.latest.rules) == [1, 2, 3], "its pin has them, so payments from then on count"
+
+    clock.now_ms += TOLERANCE_MS - 1
+    assert pinner.rules_of(1).decided == []
+    assert timed_pinner(log, schema, tmp_path, clock).stopped_at() is None
+    clock.now_ms += 1
+    due = timed_pinner(log, schema, tmp_path, clock).rules_of(2)
+    assert [each.version for each in due.decided] == [1, 2, 4]
+    assert (list(due.live.rules), due.live.stopped_at, due.pin.live_end) == ([1, 2, 3], 4, None)
+    clock.now_ms -= HOUR_MS
+    assert pinner.rules_of(2).decided == due.decided
+    later = pinner.rules_of(3)
+    assert (later.decided, list(later.live.rules)) == ([], [1, 2, 3]), "a report stays true when the clock steps back"
+
+
+def test_the_pin_of_an_earlier_release_has_reported_all_its_records(schema: TransactionSchema, tmp_path: Path) -> None:
+    log, clock = Log(), Clock()
+    log.add_at(NOW_MS + HOUR_MS, {**RULE, "ruleId": 1})
+    PinStore(DiskFolder(tmp_path)).create(Pin.decode(b'{"batchId":0,"rulesEnd":1}'))
+    rules = timed_pinner(log, schema, tmp_path, clock).rules_of(1)
+    assert (rules.decided, list(rules.live.rules), rules.pin.live_end) == ([], [1], None)

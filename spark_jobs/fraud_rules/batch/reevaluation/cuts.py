@@ -80,7 +80,7 @@ class Cuts:
     `blocks` has the offset after the last read transaction of each batch, ascending by partition; `firsts` int64[k] is
     the number of each block's first batch, and `lasts` int64[k] the end after each block, by partition. The ends of the
     rule log change rarely: `rules_ends` int64[m] is that of the batches from number `changes` int64[m] on. `refused`:
-    the versions that were refused for the size of their state. `warm_ups` has those that the batches added, in order.
+    the versions that the detector refused, see `Pin`. `warm_ups` has those that the batches added, in order.
     `topic_began_ms` is the append time of the first batch if the topic of transactions was created again before it.
     """
 
@@ -224,6 +224,4 @@ class PinnedTimeline(RuleTimeline):
 def refused_entries(entries: Iterable[LogEntry], refused: frozenset[int]) -> list[LogEntry]:
     """The entries, without the changes that the detector refused."""
     because = (Reason("state", "refused by the detector"),)
-    return [
-        entry.refused(because) if entry.version in refused and entry.change is not None else entry for entry in entries
-    ]
+    return [entry.refused_by_pin(because) if entry.version in refused else entry for entry in entries]

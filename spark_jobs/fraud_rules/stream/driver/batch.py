@@ -190,9 +190,8 @@ class BatchRunner:
 
     def _progress(self, position: BatchPosition, rules: BatchRules, outputs: BatchOutputs) -> bytes:
         lag = self._parts.ticker.lag(position.end_offsets.get(self._parts.settings.topics.transactions, {}))
-        latest = rules.timeline.latest
-        costs = self._costs.due_report(latest, clock.steady_ms())
-        in_force = RulesInForce(len(latest.rules), self._parts.pinner.cpu_ns(latest), costs)
+        costs = self._costs.due_report(rules.live, clock.steady_ms())
+        in_force = RulesInForce(len(rules.live.rules), self._parts.pinner.cpu_ns(rules.live), costs)
         return progress_record(position, outputs, self._totals, in_force, lag, self._previous_timings)
 
     def _records(
@@ -210,9 +209,9 @@ class BatchRunner:
         if self._parts.settings.evaluations:
             for group in outputs.groups:
                 yield from (OutRecord(topics.evaluations, evaluation) for evaluation in group.evaluations)
-        yield from rule_operation_records(rules.new, rules.timeline, rules.pin, at, topics)
+        yield from rule_operation_records(rules.decided, rules.timeline, rules.pin, at, topics)
         yield from warm_up_records(rules.warm_ups, rules.timeline, at, topics)
-        yield from export_records(rules.new, rules.timeline, topics)
+        yield from export_records(rules.decided, rules.timeline, topics)
         if self._parts.meter is not None:
             yield from latency_records(self._parts.meter.due_average(), topics)
         yield from state_records(outputs.states, self._parts.context.state_topic)
@@ -221,7 +220,7 @@ class BatchRunner:
         yield OutRecord(topics.detector_marker, marker.encode(), detector)
 
     def _may_continue(self, rules: BatchRules) -> bool:
-        stopped_at = rules.timeline.latest.stopped_at
+        stopped_at = rules.live.stopped_at
         if stopped_at is not None and (self._resumed_at is None or stopped_at > self._resumed_at):
             self.stopped_at = stopped_at
             return False

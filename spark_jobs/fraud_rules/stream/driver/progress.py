@@ -12,6 +12,7 @@ from fraud_rules.logs.offset_runs import runs_of
 from fraud_rules.model.lost_records import LostRecords
 from fraud_rules.model.output import KeyGroupOutput, ViewRefresh
 from fraud_rules.model.warm_up import BatchWarmUp
+from fraud_rules.runtime import clock
 from fraud_rules.stream.pins import Pin
 from fraud_rules.stream.worker.state_log import StateDelta
 from fraud_rules.stream.worker.wire import SideOutput, merged_quantile_ms
@@ -198,11 +199,10 @@ def progress_record(
             "viewRebuilds": outputs.views.rebuilds,
             "viewsSinceStart": totals.views,
             "warmUps": [
-                BatchWarmUp(int(version), ref.offset, ref.digest, ref.ends)
-                for version, ref in place.pin.warm_ups.items()
-                if ref.batch_id == place.batch_id and not ref.refused
+                BatchWarmUp(version, ref.offset, ref.digest, ref.ends) for version, ref in place.pin.joining().items()
             ],
             "cpuNs": rules.cpu_ns,
             "ruleCpu": rules.costs,
+            "time": clock.now_ms(),
         }
     )

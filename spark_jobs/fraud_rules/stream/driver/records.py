@@ -17,12 +17,12 @@ from fraud_rules.errors import Reason
 from fraud_rules.kafka.writer import OutRecord
 from fraud_rules.logs.rule_status import WarmUpState
 from fraud_rules.logs.state_topic import StateTopic
-from fraud_rules.logs.warm_up_log import WarmUpResult
+from fraud_rules.logs.warm_up_log import WarmUpRef, WarmUpResult
 from fraud_rules.model.output import AlertRecord, KeyGroupOutput, LateRecord
 from fraud_rules.model.rule import Control, ControlType, LogChange, Rule, RuleDeletion
-from fraud_rules.model.ruleset import LogEntry, RuleTimeline
+from fraud_rules.model.ruleset import Grouping, LogEntry, RuleTimeline
 from fraud_rules.model.value_list import ListChange
-from fraud_rules.model.warm_up import covering, is_current, request_at
+from fraud_rules.model.warm_up import is_current, request_at
 from fraud_rules.stream.pins import Pin
 from fraud_rules.stream.worker.state_log import StateDelta
 from fraud_rules.stream.worker.wire import RefusedRecord
@@ -108,7 +108,8 @@ class BatchTime:
 def rule_operation_records(
     entries: Iterable[LogEntry], timeline: RuleTimeline, pin: Pin, at: BatchTime, topics: TopicNames
 ) -> Iterator[OutRecord]:
-    """Yield one report per rule record that the batch's pin newly includes: live, or rejected with reasons."""
+    """Yield one report per entry: live, or rejected with reasons."""
+    warmed: Mapping[Grouping, tuple[int, WarmUpRef]] | None = None
     for entry in entries:
         outcome = entry.outcome
         change, rule_id, list_name = outcome.change, outcome.rule_id, outcome.list_name
@@ -125,22 +126,29 @@ def rule_operation_records(
         if isinstance(change, Rule):
             document["cpuNs"] = estimate_cpu_ns(change)
         if isinstance(change, Rule) and change.warm_up:
-            document["warmUp"] = _new_warm_up(entry.version, timeline, pin, at)
+            warmed = pin.warmed(timeline) if warmed is None else warmed
+            document["warmUp"] = _new_warm_up(entry.version, timeline, warmed, at)
         if change is None:
-            document["reasons"] = [_reason(reason) for reason in outcome.reasons]
+            document |= {"reasons": [_reason(reason) for reason in outcome.reasons]}
+            document |= {"refusedInPin": entry.refused_in_pin}
         key = RULE_KEY_CONTROL if rule_id is None else str(rule_id).encode()
         key = key if list_name is None else list_key(list_name)
         yield OutRecord(topics.rule_operations, _encode(document), key)
 
 
-def _new_warm_up(version: int, timeline: RuleTimeline, pin: Pin, at: BatchTime) -> dict[str, object]:
-    """The warm-up of a new rule record: requested, unless an earlier one has added the same history."""
-    added = pin.added()
-    earlier = covering(version, timeline, added)
-    if earlier is None:
+def _new_warm_up(
+    version: int, timeline: RuleTimeline, warmed: Mapping[Grouping, tuple[int, WarmUpRef]], at: BatchTime
+) -> dict[str, object]:
+    """The warm-up of a new rule record: requested, unless an earlier one has added the same history.
+
+    So an edit of a warm rule needs no warm-up, unless the rule reaches further back, or has reached less far in
+    between. `warmed` is that of the batch's pin.
+    """
+    request = request_at(timeline, version)
+    _, earlier = (None, None) if request is None else warmed.get(request.fields, (None, None))
+    if request is None or earlier is None or earlier.reach_ms < request.reach_ms:
         return {"state": WarmUpState.REQUESTED}
-    ref = added[earlier]
-    return {"state": WarmUpState.WARM, "batchId": ref.batch_id, "time": at.time_ms, "since": ref.since}
+    return {"state": WarmUpState.WARM, "batchId": earlier.batch_id, "time": at.time_ms, "since": earlier.since}
 
 
 def warm_up_records(

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
+
+import msgspec
+import numpy as np
 
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.engine.budget import ObservedTraffic, RetainedState, over_budget
@@ -15,23 +17,31 @@ from fraud_rules.engine.mapping_limit import LINUX_MAPPINGS, over_mapping_limit
 from fraud_rules.errors import Reason
 from fraud_rules.kafka.reader import TopicReader
 from fraud_rules.logs.rule_log import RuleLog
-from fraud_rules.logs.warm_up_log import WarmUpResult
+from fraud_rules.logs.warm_up_log import WarmUpRef, WarmUpResult
 from fraud_rules.model.rule import Control, ControlType, Rule
 from fraud_rules.model.ruleset import LogEntry, RuleSet, RuleTimeline
+from fraud_rules.model.warm_up import request_at, shortest_reaches_ms
+from fraud_rules.runtime import clock
 from fraud_rules.stream.driver.warm_ups import WarmUpWatch
 from fraud_rules.stream.pins import NO_PIN, Pin, PinStore
 
 _NO_OFFSETS: Final[Mapping[str, int]] = {}
+APPEND_TIME: Final = "appendTime"
+"""The member that a rejection names if the append time of a record is too far in the future."""
 
 
 @dataclass(frozen=True, slots=True)
 class BatchRules:
-    """The pin of a batch, the rule log up to the pin, the entries that earlier batches did not have, and the warm-ups
-    that end with this batch."""
+    """The pin of a batch, the rule log up to the pin, and the warm-ups that end with this batch.
+
+    `decided` has the entries that the batch is the first to report: those of its pin that are rejected, and those that
+    have become live. `live` is the rule set without the entries that are not live yet.
+    """
 
     pin: Pin
     timeline: RuleTimeline
-    new: Sequence[LogEntry]
+    decided: Sequence[LogEntry]
+    live: RuleSet
     warm_ups: Sequence[WarmUpResult] = ()
 
 
@@ -47,15 +57,17 @@ class RulePinner:
         rate: EventRate | None = None,
         warm_ups: WarmUpWatch | None = None,
         mappings: int = LINUX_MAPPINGS,
+        now_ms: Callable[[], int] = clock.now_ms,
     ) -> None:
         """`reader` reads the topic of rules, `rate` is the last known rate. Without `warm_ups`, no warm-up ends.
-        `mappings` is the number that the system allows a worker.
-        Starts at the newest existing pin."""
+        `mappings` is the number that the system allows a worker. `now_ms` is the detector's clock. Starts at the
+        newest existing pin."""
         self._settings = settings
         self._log = log
         self._reader = reader
         self._pins = pins
         self._warm_ups = warm_ups
+        self._now_ms = now_ms
         self.rate = rate or EventRate()
         self._retained = RetainedState()
         self._mappings = mappings
@@ -66,9 +78,10 @@ class RulePinner:
         self._last = pins.read(NO_PIN.batch_id) or NO_PIN
 
     def stopped_at(self) -> int | None:
-        """The offset of the last CLEAR_STATE_ALL_STOP that a pin includes."""
+        """The offset of the last CLEAR_STATE_ALL_STOP that is live."""
         pin = self._pins.read(self._newest) or NO_PIN
-        return self._log.up_to(pin.rules_end, pin.reasons(), pin.digest).latest.stopped_at
+        timeline = self._log.up_to(pin.rules_end, pin.reasons(), pin.digest)
+        return timeline.rule_set(timeline.position_of(pin.reported_end)).stopped_at
 
     def newest_pin(self) -> Pin:
         """The pin of the newest batch."""
@@ -79,20 +92,20 @@ class RulePinner:
 
         `starts` are the offsets of the transactions at which the batch starts, by partition (as text).
         """
+        watch = self._warm_ups
         previous = self._last if self._last.batch_id == batch_id - 1 else self._pins.read(batch_id - 1) or NO_PIN
         pin = self._pins.read(batch_id) if batch_id <= self._newest else None
         if pin is None:
             pin = self._pins.create(self._decide(batch_id, previous, starts))
         self._newest, self._last = max(self._newest, batch_id), pin
         timeline = self._log.up_to(pin.rules_end, pin.reasons(), pin.digest)
-        start = bisect_left(timeline.entries, previous.rules_end, key=lambda entry: entry.version)
-        return BatchRules(pin, timeline, timeline.entries[start:], self._ended_warm_ups(pin))
-
-    def _ended_warm_ups(self, pin: Pin) -> list[WarmUpResult]:
-        if self._warm_ups is None:
-            return []
-        ended = sorted(int(version) for version, ref in pin.warm_ups.items() if ref.batch_id == pin.batch_id)
-        return [self._warm_ups.result(version, pin.warm_ups[str(version)]) for version in ended]
+        return BatchRules(
+            pin,
+            timeline,
+            _decided(timeline, previous, pin),
+            timeline.rule_set(timeline.position_of(pin.reported_end)),
+            [] if watch is None else [watch.result(version, ref) for version, ref in pin.ending().items()],
+        )
 
     def record_batch(self, rows: int, event_span_ms: tuple[int, int] | None, retained: RetainedState) -> None:
         """Record a batch: its transactions, their span of event time (None without any), and the state after it."""
@@ -101,17 +114,28 @@ class RulePinner:
         self._retained = retained
 
     def _decide(self, batch_id: int, previous: Pin, starts: Mapping[str, int]) -> Pin:
-        _, end = self._reader.ends()
+        end = max(self._reader.ends()[1], previous.rules_end)
+        now_ms = self._now_ms()
         # Earlier batches have reported the reasons of these records.
         refused = previous.earlier_refusals()
+        timeline = self._log.up_to(previous.rules_end, previous.reasons(), previous.digest)
         if end > previous.rules_end:
-            for offset, reasons in self._over_budget(previous, end):
-                refused[str(offset)] = [(reason.field, reason.message) for reason in reasons]
-        end = max(end, previous.rules_end)
-        warm_ups = {version: ref.short() for version, ref in previous.warm_ups.items()}
+            timeline, new = self._admitted(timeline, end, now_ms)
+            refused |= {str(version): [(each.field, each.message) for each in why] for version, why in new.items()}
+        warm_ups, warm_ups_end = previous.warm_ups, previous.warm_ups_end
         if self._warm_ups is not None:
-            warm_ups |= self._warm_ups.joining(batch_id, starts, end, previous.warm_ups)
-        return Pin(batch_id, end, refused, self._log.digest(end), warm_ups)
+            ready, warm_ups_end = self._warm_ups.ending(previous, starts, end)
+            if ready or end > previous.rules_end or warm_ups_end > previous.warm_ups_end or previous.ending():
+                warm_ups = warm_ups_after(previous, timeline, ready)
+        return Pin(
+            batch_id,
+            end,
+            refused,
+            self._log.digest(end),
+            warm_ups,
+            warm_ups_end,
+            _live_end(timeline, previous, now_ms),
+        )
 
     def cpu_ns(self, in_force: RuleSet) -> int:
         """The estimated CPU time of the rules in force for each transaction, in ns."""
@@ -120,19 +144,23 @@ class RulePinner:
             self._loaded = in_force
         return self._load.total_ns
 
-    def _over_budget(self, previous: Pin, end: int) -> list[tuple[int, list[Reason]]]:
-        """The new records whose rules would exceed the budget of state or of CPU time, or the mappings of a worker,
-        with the reasons."""
+    def _admitted(
+        self, timeline: RuleTimeline, end: int, now_ms: int
+    ) -> tuple[RuleTimeline, dict[int, Sequence[Reason]]]:
+        """The log up to offset `end`, and the reasons for the new records that this rejects, by offset: their time is
+        too far in the future, or their rules would exceed the budget of state or of CPU time, or the mappings of a
+        worker."""
         settings = self._settings
         lateness_ms = settings.max_out_of_orderness_ms
         traffic = ObservedTraffic(self.rate, settings.state_bytes_per_event, lateness_ms, self._retained)
-        found = []
-        timeline = self._log.up_to(previous.rules_end, previous.reasons(), previous.digest)
+        found: dict[int, Sequence[Reason]] = {}
         self.cpu_ns(timeline.latest)
         before: list[LogEntry] = []
-        for entry in self._log.entries(previous.rules_end, end, {}):
+        for entry in self._log.entries(timeline.end, end, {}):
             reasons: list[Reason] = []
-            if isinstance(entry.change, Rule):
+            if entry.append_ms > now_ms + settings.future_tolerance_ms:
+                reasons = [_in_the_future(entry.append_ms, now_ms, settings.future_tolerance_ms)]
+            elif isinstance(entry.change, Rule):
                 timeline = timeline.extended(before)
                 self._follow(timeline.latest, before)
                 before = []
@@ -143,9 +171,9 @@ class RulePinner:
                 )
                 reasons = [reason for reason in limits if reason is not None]
             if reasons:
-                found.append((entry.version, reasons))
-            before.append(entry.refused(reasons) if reasons else entry)
-        return found
+                found[entry.version] = reasons
+            before.append(entry.refused_by_pin(reasons) if reasons else entry)
+        return timeline.extended(before, end), found
 
     def _follow(self, in_force: RuleSet, entries: Sequence[LogEntry]) -> None:
         """Bring the load to the rules in force after these entries."""
@@ -154,3 +182,58 @@ class RulePinner:
         else:
             self._load.follow(in_force.rules, [each.rule_id for each in entries if each.rule_id is not None])
         self._loaded = in_force
+
+
+def _decided(timeline: RuleTimeline, previous: Pin, pin: Pin) -> list[LogEntry]:
+    """The entries whose effect a batch is the first to know: the rejected ones of its pin, and those that have become
+    live."""
+    known, live = timeline.position_of(previous.rules_end), timeline.position_of(pin.reported_end)
+    first = timeline.position_of(previous.reported_end)
+    return [
+        entry
+        for position, entry in enumerate(timeline.entries[first:], first)
+        if (position >= known if entry.change is None else position < live)
+    ]
+
+
+def _live_end(timeline: RuleTimeline, previous: Pin, now_ms: int) -> int | None:
+    """The offset of the first entry whose rule time the clock has not reached; None if it has reached all.
+
+    A record that a batch has reported as live stays live when the clock steps back.
+    """
+    reached = int(timeline.entry_counts_at(np.array([now_ms]))[0])
+    reached = max(reached, timeline.position_of(previous.reported_end))
+    return timeline.entries[reached].version if reached < len(timeline) else None
+
+
+def _in_the_future(append_ms: int, now_ms: int, tolerance_ms: int) -> Reason:
+    ahead_s = (append_ms - now_ms) / clock.MS_PER_S
+    message = (
+        f"is {ahead_s:,.0f} s ahead of the detector's clock, and at most {tolerance_ms / clock.MS_PER_S:,.0f} s are "
+        "allowed: compare the clocks of the broker and of the detector's host, correct the wrong one, and write the "
+        "record again"
+    )
+    return Reason(APPEND_TIME, message)
+
+
+def warm_ups_after(previous: Pin, timeline: RuleTimeline, ready: Mapping[int, WarmUpRef]) -> dict[str, WarmUpRef]:
+    """The `warm_ups` of the pin after `previous`. `timeline` is its rule log, and `ready` has the results that end with
+    it, by version.
+
+    The pin drops a result that is in the history of no grouping, or of one with a newer result. A result at or above
+    `warm_ups_end` stays, because the topic still shows it as new.
+    """
+    warmed = previous.warmed(timeline)
+    kept = {version: fields for fields, (version, _) in warmed.items()}
+    requests = {version: request_at(timeline, version) for version in ready}
+    joined = {version: request.fields for version, request in requests.items() if request is not None}
+    start = timeline.position_of(min([previous.rules_end, *joined]))
+    reaches = shortest_reaches_ms(timeline, start, kept | joined)
+    after = {
+        version: ref.later(reaches.get(int(version)))
+        for version, ref in previous.warm_ups.items()
+        if int(version) in kept or ref.offset >= previous.warm_ups_end
+    }
+    return after | {
+        str(version): msgspec.structs.replace(ref, reach_ms=reaches.get(version, 0)) for version, ref in ready.items()
+    }

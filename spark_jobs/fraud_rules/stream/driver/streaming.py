@@ -157,7 +157,8 @@ def _prepare(
     stack.callback(ticker.stop)
     if has_topic(job.kafka, topics.warm_ups):
         preparation = WarmUpPreparation(spark, context, admission.pinner.newest_pin)
-        admission.warm_ups.start(preparation.prepare, ticker.wake)
+        position = admission.pinner.newest_pin().warm_ups_end
+        admission.warm_ups.start(preparation.prepare, ticker.wake, position)
         stack.callback(admission.warm_ups.stop)
         stack.callback(preparation.stop)
     stack.callback(work.begin, WorkPhase.STOP)

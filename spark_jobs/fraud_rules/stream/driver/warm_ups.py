@@ -32,27 +32,34 @@ Prepare: TypeAlias = Callable[[int, WarmUpResult], None]
 
 
 class WarmUpWatch:
-    """A daemon thread that collects the first result of each request."""
+    """A daemon thread that collects the first result of each request. It keeps a result until a pin says that it has
+    ended."""
 
     def __init__(self, log: WarmUpLog) -> None:
         self.log = log
         self._results: dict[int, tuple[int, WarmUpResult]] = {}
+        self._end = 0
         self._lock = threading.Lock()
         self._stop = threading.Event()
         self._wake: Callable[[], None] = lambda: None
         self._prepare: Prepare = lambda offset, result: None
         self._thread = threading.Thread(target=self._run, name="warm-ups", daemon=True)
 
-    def start(self, prepare: Prepare, wake: Callable[[], None]) -> None:
-        """Start the thread. For each new result, it calls `prepare` before a batch can use the result, and then `wake`,
-        so that an idle detector runs a batch."""
-        self._prepare, self._wake = prepare, wake
+    def start(self, prepare: Prepare, wake: Callable[[], None], position: int = 0) -> None:
+        """Start the thread at this offset of the topic. For each new result, it calls `prepare` before a batch can use
+        the result, and then `wake`, so that an idle detector runs a batch."""
+        self._prepare, self._wake, self._end = prepare, wake, position
         self._thread.start()
 
     def stop(self) -> None:
         """Stop the thread."""
         self._stop.set()
         self._thread.join()
+
+    @property
+    def result_count(self) -> int:
+        """The number of results in memory."""
+        return len(self._results)
 
     def result(self, version: int, ref: WarmUpRef) -> WarmUpResult:
         """The result that a pin names for this version. Raises StateDamaged, BrokerUnavailable."""
@@ -62,41 +69,45 @@ class WarmUpWatch:
             return known
         return self.log.read_result(ref)  # an earlier start has pinned it
 
-    def joining(
-        self, batch_id: int, starts: Mapping[str, int], rules_end: int, known: Mapping[str, WarmUpRef]
-    ) -> dict[str, WarmUpRef]:
-        """The results that can join the state at the start of a batch, by version as text.
+    def ending(self, previous: Pin, starts: Mapping[str, int], rules_end: int) -> tuple[dict[int, WarmUpRef], int]:
+        """The results that can end with the batch after `previous`, by version, and the offset below which every result
+        has ended then.
 
         `starts` are the offsets at which the batch starts. The job of a result has read no later transaction, so no
-        transaction counts twice.
+        transaction counts twice. A result of a record at or after `rules_end` is ignored: no detector has asked for it.
         """
         with self._lock:
-            fresh = {version: found for version, found in self._results.items() if str(version) not in known}
-        return {
-            str(version): result.ref(offset, batch_id)
-            for version, (offset, result) in fresh.items()
-            if version < rules_end and all(end <= starts.get(at, 0) for at, end in result.ends.items())
-        }
+            self._results = {at: found for at, found in self._results.items() if found[0] >= previous.warm_ups_end}
+            fresh = {at: found for at, found in self._results.items() if str(at) not in previous.warm_ups}
+            end = max(self._end, previous.warm_ups_end)
+        ready, waiting = dict[int, WarmUpRef](), [end]
+        for version, (offset, result) in sorted(fresh.items()):
+            if not all(at <= starts.get(partition, 0) for partition, at in result.ends.items()):
+                waiting.append(offset)
+            elif version < rules_end:
+                ready[version] = result.ref(offset, previous.batch_id + 1)
+        return ready, max(previous.warm_ups_end, min(waiting))
 
     def _run(self) -> None:
-        position = 0
         while not self._stop.is_set():
             try:
                 with TopicReader(self.log.kafka, self.log.topic) as reader:
                     while not self._stop.wait(_POLL_S):
-                        position = self._read(reader, position)
+                        self.read(reader)
             except Exception:  # noqa: BLE001 - without this thread no warm-up would end
                 _log.exception("the results of warm-ups cannot be read; the next attempt follows")
 
-    def _read(self, reader: TopicReader, position: int) -> int:
+    def read(self, reader: TopicReader) -> None:
+        """Read the new results. Only the thread calls this once it runs."""
         first, end = reader.ends()
-        for offset, result in list(self.log.results(max(position, first), end, reader)):
+        for offset, result in list(self.log.results(max(self._end, first), end, reader)):
             if result.version not in self._results:
                 self._prepare(offset, result)
                 with self._lock:
                     self._results[result.version] = offset, result
                 self._wake()
-        return end
+        with self._lock:
+            self._end = max(self._end, end)
 
 
 class WarmUpPreparation:
@@ -120,7 +131,7 @@ class WarmUpPreparation:
     def prepare(self, offset: int, result: WarmUpResult) -> None:
         """Prepare a result that no batch has added. After an error, the batch adds it without preparation."""
         pin = self._newest_pin()
-        if result.refused or str(result.version) in pin.warm_ups:
+        if result.refused or str(result.version) in pin.warm_ups or offset < pin.warm_ups_end:
             return
         try:
             self._spark.setLocalProperty(PIN_PROPERTY, pin.encode().decode())  # of this thread

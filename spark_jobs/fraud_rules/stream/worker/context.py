@@ -107,7 +107,7 @@ class WorkerContext:
 
     def histories(self, key_group: int) -> list[WarmHistory]:
         """The results of the warm-ups that join the state of a key group at the start of this task's batch."""
-        return [self._joining(ref, key_group) for ref in self.pin().joining()]
+        return [self._joining(ref, key_group) for ref in self.pin().joining().values()]
 
     def _joining(self, ref: WarmUpRef, key_group: int) -> WarmHistory:
         from fraud_rules.engine.prepared import PreparedHistory
