@@ -23,7 +23,7 @@ from bench.rows import (
 )
 from bench.rows.recovery import busy_starts, demo_start, large_state
 from bench.rows.rules import many_rules, rule_cost, rule_log
-from bench.rows.soaks import batches, ids, steady
+from bench.rows.soaks import batches, ids, steady, warm_ups
 
 ALL: tuple[Rows, ...] = (
     *backlog.ROWS,
@@ -51,4 +51,5 @@ ALL: tuple[Rows, ...] = (
     *steady.ROWS,
     *batches.ROWS,
     *ids.ROWS,
+    *warm_ups.ROWS,
 )

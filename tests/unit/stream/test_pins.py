@@ -197,7 +197,7 @@ def test_a_rule_with_a_grouping_that_workers_cannot_map_is_refused(schema: Trans
     log.add(ruleId=3)
     first = pinner.rules_of(0)
     assert list(first.timeline.latest.rules) == [1, 3]
-    (reason,) = first.new[1].reasons
+    (reason,) = first.decided[1].reasons
     assert reason.field == "groupingKeyNames"
     assert "vm.max_map_count (15,016)" in reason.message
 

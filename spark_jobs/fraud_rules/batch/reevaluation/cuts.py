@@ -161,7 +161,7 @@ class CutsBuilder:
         self._topic_began_ms = at_ms
 
     def refuse(self, versions: Iterable[int]) -> None:
-        """Add versions that were refused for the size of their state."""
+        """Add versions that the detector refused."""
         self._refused |= frozenset(versions)
 
     def warm(self, version: int, at_ms: int, ends: Mapping[int, int]) -> None:

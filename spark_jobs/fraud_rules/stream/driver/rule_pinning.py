@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 import msgspec
-import numpy as np
 
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.engine.budget import ObservedTraffic, RetainedState, over_budget
@@ -201,7 +201,7 @@ def _live_end(timeline: RuleTimeline, previous: Pin, now_ms: int) -> int | None:
 
     A record that a batch has reported as live stays live when the clock steps back.
     """
-    reached = int(timeline.entry_counts_at(np.array([now_ms]))[0])
+    reached = bisect_right(timeline.entries, now_ms, key=lambda entry: entry.time_ms)
     reached = max(reached, timeline.position_of(previous.reported_end))
     return timeline.entries[reached].version if reached < len(timeline) else None
 
