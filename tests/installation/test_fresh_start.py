@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import json
-from contextlib import suppress
+import re
+import sqlite3
+import subprocess
+from collections import Counter
+from contextlib import closing, suppress
+from pathlib import Path
 
 import psutil
 import pytest
@@ -13,6 +18,9 @@ from fraud_rules.logs.rule_status import WarmUpState, read_operations
 from tests.installation.dags import DETECTOR, QUICK, WARM_UP
 from tests.support.processes.supervised import Supervised
 from tests.support.waiting import until
+
+CLEANED = ("task_instance", "log", "xcom")
+KEPT = ("dag", "asset_watcher", "trigger", "serialized_dag", "dag_version")
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
 
@@ -76,3 +84,30 @@ def test_a_rule_that_requests_a_warm_up_starts_a_run(world: Supervised) -> None:
 
     until(is_warm, "the rule is warm", every_s=0.5)
     append_records(kafka, topics.rules, [(b"9001", b'{"ruleId":9001,"ruleState":"DELETE"}')])
+
+
+def test_the_documented_clean_up_deletes_old_records_and_no_watcher(world: Supervised, tmp_path: Path) -> None:
+    """The command of docs/operations.md, on a copy of the database, as if all records were old."""
+    page = (world.context.project.root / "docs" / "operations.md").read_text(encoding="utf-8")
+    command = re.search(r"^airflow db clean .*$", page, re.MULTILINE)
+    assert command is not None
+    copy, site = tmp_path / "airflow.db", world.site.airflow.site
+    with (
+        closing(sqlite3.connect(site.home / "airflow.db", timeout=60)) as database,
+        closing(sqlite3.connect(copy)) as to,
+    ):
+        database.backup(to)
+    before = rows(copy)
+    environment = site.environment() | {"AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{copy}"}
+    subprocess.run(command[0].replace("30 days ago", "now"), shell=True, env=environment, check=True)
+    after = rows(copy)
+    assert all(after[table] < before[table] for table in CLEANED)
+    assert {table: after[table] for table in KEPT} == {table: before[table] for table in KEPT}
+    assert before["asset_watcher"] > 0
+
+
+def rows(path: Path) -> Counter[str]:
+    """The number of rows of each table that the test names."""
+    with closing(sqlite3.connect(path)) as database:
+        count = "select count(*) from "
+        return Counter({table: database.execute(count + table).fetchone()[0] for table in (*CLEANED, *KEPT)})
