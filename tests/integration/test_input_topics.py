@@ -132,6 +132,23 @@ def test_a_deleted_topic_is_named(topics: OwnTopics, inputs: InputTopics) -> Non
     until(named, "the deleted topic is named")
 
 
+def test_a_topic_that_was_created_again_is_named_although_it_has_grown_beyond_the_read_records(
+    topics: OwnTopics, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = topics.names.transactions
+    client = TopicEnds(topics.kafka)
+    monkeypatch.setattr(inputs_module, "_LOOK_S", 0.0)
+    inputs = InputTopics(client, (name,), client.ids([name]))
+    produce(topics.bootstrap, name, [b"{}"] * 3)
+    starts = _new_ends(inputs, {name: {"0": 0, "1": 0}}, lambda found: found[name]["0"] == 3)
+    declared = [each for each in topics.declared if each.name == name]
+    topic_admin.delete(topics.kafka, declared)
+    topic_admin.apply(topics.kafka, declared)
+    produce(topics.bootstrap, name, [b"{}"] * 9)
+    with pytest.raises(OffsetsLost, match=f"{name}: deleted and created again"):
+        _new_ends(inputs, starts, lambda _: True)
+
+
 def test_an_absent_broker_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     (port,) = free_ports(1)
     monkeypatch.setattr("fraud_rules.kafka.reader._TIMEOUT_S", 1.0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -22,7 +23,7 @@ import json, sys
 from pathlib import Path
 import pyarrow as pa
 from fraud_rules.spark.shutdown import detector_error
-from fraud_rules.spark.session import SparkOptions, build_session, warm_up
+from fraud_rules.spark.session import SparkOptions, WorkerStart, build_session
 
 def places(batches):
     import pyspark, py4j
@@ -30,7 +31,7 @@ def places(batches):
         yield pa.RecordBatch.from_pydict({"place": [pyspark.__file__, pyspark.__cached__, py4j.__file__]})
 
 spark = build_session(SparkOptions(sys.argv[1], Path(sys.argv[2]), driver_memory="512m"))
-warm_up(spark).join()
+WorkerStart(spark).join()
 found = spark.range(1).mapInArrow(places, "place string").toArrow().column(0).to_pylist()
 management = spark._jvm.java.lang.management.ManagementFactory
 collectors = {each.getName(): each.getCollectionCount() for each in management.getGarbageCollectorMXBeans()}
@@ -81,3 +82,19 @@ def test_workers_import_pyspark_with_its_bytecode(facts: dict[str, Any]) -> None
     assert module.is_file(), "a file, and none within a zip file"
     assert cached.is_file()
     assert py4j.is_file()
+
+
+def test_workers_that_cannot_start_are_named(project: Project, tmp_path: Path) -> None:
+    """As on a host without this package: the first words of a worker are no port number."""
+    script = SCRIPT.partition("found = ")[0]
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(tmp_path / "checkpoint"), str(project.jars / "connector")],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+        env={**os.environ, "PYSPARK_PYTHON": "/bin/true"},
+    )
+    assert done.returncode != 0
+    assert "DetectorFailed: Spark's Python workers do not start: " in done.stderr, done.stderr[-2_000:]
+    assert "Each worker host needs this package, and Python" in done.stderr

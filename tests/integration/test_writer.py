@@ -188,6 +188,7 @@ def test_topics_that_cause_wrong_results_are_named_with_the_command(topics: OwnT
     with pytest.raises(TopicUnsuitable, match="fraud topics apply") as found:
         check_topics(topics.kafka, topics.names)
     assert str(found.value).startswith(f"{transactions} has message.timestamp.type=CreateTime")
+    check_topics(topics.kafka, topics.names, producer_times=True)
     topic_admin.apply(topics.kafka, declared)
     check_topics(topics.kafka, topics.names)
 

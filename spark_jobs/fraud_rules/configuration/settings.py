@@ -106,7 +106,8 @@ class DetectorSettings:
     `state_budget_bytes` bounds the state of all rules, estimated with `state_bytes_per_event` (see `engine.budget`).
     `cpu_budget_ns` bounds the estimated CPU time of all rules for each transaction (see `engine.cpu_cost`).
     `spill_output_bytes` is the size above which outputs spill. `views_folder` is the folder of the views on each worker
-    host. `evaluations` also writes evaluations without an alert, for debugging.
+    host. `evaluations` also writes evaluations without an alert, for debugging. `producer_times` accepts the timestamps
+    of producers as append times.
     """
 
     detector: str = matching("detector", NAME, NAME_IS)
@@ -123,6 +124,7 @@ class DetectorSettings:
     spill_output_bytes: int = bounded(16_777_216, 65_536, 2**31)
     views_folder: str = matching("", _FOLDER, "an absolute path, or empty for the temporary folder")
     evaluations: bool = False
+    producer_times: bool = False
     limits: RuleLimits = _LIMITS
     decisions: DecisionSettings = _DECISIONS
     health: HealthSettings = _HEALTH

@@ -33,6 +33,12 @@ class TopicEnds:
         """The partitions of a topic, sorted."""
         return partitions_of(self._kafka, self._admin, topic)
 
+    def ids(self, topics: Sequence[str]) -> dict[str, str]:
+        """Kafka's ids of topics, by name. A topic that was deleted and created again has a new id."""
+        with mapped_errors(self._kafka):
+            answers = self._admin.describe_topics(TopicCollection(list(topics)), request_timeout=_TIMEOUT_S)
+            return {topic: str(answer.result().topic_id) for topic, answer in answers.items()}
+
     def missing(self, topics: Sequence[str]) -> list[str]:
         """The topics that do not exist."""
         with mapped_errors(self._kafka):

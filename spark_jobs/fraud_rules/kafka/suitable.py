@@ -17,7 +17,14 @@ from fraud_rules.errors import BrokerUnavailable, TopicUnsuitable
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.reader import describe, has_topic
 
-__all__ = ["MAX_STATE_RECORD_BYTES", "check_topics", "faults_of", "faults_of_state", "settings_of_topic"]
+__all__ = [
+    "MAX_STATE_RECORD_BYTES",
+    "check_inputs",
+    "check_topics",
+    "faults_of",
+    "faults_of_state",
+    "settings_of_topic",
+]
 
 _TIMEOUT_S = 15.0
 _TIMESTAMP, _CLEANUP, _MAX_BYTES = "message.timestamp.type", "cleanup.policy", "max.message.bytes"
@@ -26,12 +33,10 @@ MAX_STATE_RECORD_BYTES = 16_777_216
 """The largest record that the detector may write to the topic of the state."""
 
 
-def check_topics(kafka: KafkaConnection, names: TopicNames) -> None:
+def check_topics(kafka: KafkaConnection, names: TopicNames, *, producer_times: bool = False) -> None:
     """Raise TopicUnsuitable for a wrong setting of the transactions, the rule log or the state, or if the topic of the
     decisions does not exist. Raises BrokerUnavailable."""
-    faults = [
-        fault for name in (names.transactions, names.rules) for fault in faults_of(name, settings_of_topic(kafka, name))
-    ]
+    faults = _faults_of_inputs(kafka, names, producer_times=producer_times)
     if has_topic(kafka, names.detector_state):
         faults += faults_of_state(names.detector_state, settings_of_topic(kafka, names.detector_state))
     if not has_topic(kafka, names.decisions):
@@ -40,9 +45,26 @@ def check_topics(kafka: KafkaConnection, names: TopicNames) -> None:
         raise TopicUnsuitable("; ".join(faults))
 
 
-def faults_of(topic: str, settings: Mapping[str, str | None]) -> Iterator[str]:
-    """The faults of a topic's settings, each with a command that corrects it. Pure."""
-    if (actual := settings.get(_TIMESTAMP)) != "LogAppendTime":
+def check_inputs(kafka: KafkaConnection, names: TopicNames, *, producer_times: bool = False) -> None:
+    """Raise TopicUnsuitable for a wrong setting of the transactions or the rule log. Raises BrokerUnavailable."""
+    if faults := _faults_of_inputs(kafka, names, producer_times=producer_times):
+        raise TopicUnsuitable("; ".join(faults))
+
+
+def _faults_of_inputs(kafka: KafkaConnection, names: TopicNames, *, producer_times: bool) -> list[str]:
+    return [
+        fault
+        for name in (names.transactions, names.rules)
+        for fault in faults_of(name, settings_of_topic(kafka, name), producer_times=producer_times)
+    ]
+
+
+def faults_of(topic: str, settings: Mapping[str, str | None], *, producer_times: bool = False) -> Iterator[str]:
+    """The faults of a topic's settings, each with a command that corrects it. Pure.
+
+    `producer_times`: the timestamps of producers are accepted.
+    """
+    if (actual := settings.get(_TIMESTAMP)) != "LogAppendTime" and not producer_times:
         yield (
             f"{topic} has {_TIMESTAMP}={actual}, so a wrong clock of one producer would make later transactions late; "
             "set LogAppendTime (fraud topics apply)"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
 import shlex
@@ -14,14 +13,15 @@ from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
-from py4j.protocol import Py4JError
+from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from fraud_rules.configuration.detector_options import DEFAULTS
 from fraud_rules.configuration.mounted_folder import mounted_folder
-from fraud_rules.errors import ConfigError
+from fraud_rules.errors import ConfigError, DetectorFailed
 from fraud_rules.runtime.class_archive import sharing_options
+from fraud_rules.spark.shutdown import detector_error
 from fraud_rules.spark.spark_home import spark_home
 
 _LEAST_HEAP_MIB = 512
@@ -108,16 +108,33 @@ def build_session(options: SparkOptions) -> SparkSession:
     return session
 
 
-def warm_up(spark: SparkSession) -> threading.Thread:
-    """Start Python workers on this host in a thread, while the caller creates the query."""
+class WorkerStart:
+    """Starts Python workers in a thread, while the caller creates the query."""
 
-    def run() -> None:
-        with contextlib.suppress(PySparkException, Py4JError):
-            spark.range(0, 2, 1, 2).mapInArrow(_nothing, "id long").toArrow()
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+        self._error: Exception | None = None
+        self._thread = threading.Thread(target=self._run, name="warm-up", daemon=True)
+        self._thread.start()
 
-    thread = threading.Thread(target=run, name="warm-up", daemon=True)
-    thread.start()
-    return thread
+    def join(self) -> None:
+        """Wait for the workers. Raises the FraudError of `detector_error` if they do not start."""
+        self._thread.join()
+        if self._error is None:
+            return
+        error = detector_error(self._error)
+        if isinstance(self._error, PySparkException | Py4JJavaError):  # a worker's error, not the end of the JVM
+            error = DetectorFailed(
+                f"Spark's Python workers do not start: {error}. Each worker host needs this package, and Python under "
+                "the path of the driver"
+            )
+        raise error from self._error
+
+    def _run(self) -> None:
+        try:
+            self._spark.range(0, 2, 1, 2).mapInArrow(_nothing, "id long").toArrow()
+        except (PySparkException, Py4JError) as error:
+            self._error = error
 
 
 def _nothing(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -6,22 +6,26 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from fraud_rules.errors import OffsetsLost
+from fraud_rules.errors import BrokerUnavailable, OffsetsLost
 from fraud_rules.kafka.ends import TopicEnds
 from fraud_rules.model.lost_records import Offsets
 
 __all__ = ["InputTopics", "limited"]
 
 _LOOK_S: Final = 2.0
-"""How often the inputs look for added partitions."""
+"""How often the inputs look for added partitions, and for topics that were created again."""
+
+_NO_IDS: Final[Mapping[str, str]] = {}
 
 
 class InputTopics:
     """The topics whose records trigger a batch."""
 
-    def __init__(self, ends: TopicEnds, topics: Sequence[str]) -> None:
+    def __init__(self, ends: TopicEnds, topics: Sequence[str], ids: Mapping[str, str] = _NO_IDS) -> None:
+        """`ids` are Kafka's ids of the topics at the start, by name."""
         self._ends = ends
         self._topics = topics
+        self._ids = ids
         self._places: Mapping[str, Sequence[int]] = {}
         self._looked_s = float("-inf")
 
@@ -37,9 +41,13 @@ class InputTopics:
         Raises OffsetsLost if a log ends before its start, because the topic was truncated or created again, or if
         an added partition has lost its first records. Raises BrokerUnavailable.
         """
-        if time.monotonic() >= self._looked_s + _LOOK_S:
-            self._look()
-        ends = self._ends.committed(self._places)
+        try:
+            if time.monotonic() >= self._looked_s + _LOOK_S:
+                self._look()
+            ends = self._ends.committed(self._places)
+        except BrokerUnavailable:
+            self._looked_s = float("-inf")  # a topic may be created again until Kafka answers
+            raise
         for topic, places in starts.items():
             for place, start in places.items():
                 end = ends.get(topic, {}).get(place)
@@ -53,6 +61,13 @@ class InputTopics:
 
     def _look(self) -> None:
         self._places = {topic: self._ends.partitions(topic) for topic in self._topics}
+        found = self._ends.ids(self._topics) if self._ids else _NO_IDS
+        again = [topic for topic, known in self._ids.items() if found[topic] != known]
+        if again:
+            raise OffsetsLost(
+                f"{', '.join(again)}: deleted and created again while the detector ran; the next start names the lost "
+                "records"
+            )
         self._looked_s = time.monotonic()
 
     def _check_added(self, starts: Offsets, ends: Offsets) -> None:

@@ -53,7 +53,8 @@ class Installation:
         (home / "tmp").mkdir(exist_ok=True)
         names = {role.name: getattr(topics.names, role.name) for role in fields(TopicNames)}
         file = home / "detector.yaml"
-        file.write_text(yaml.safe_dump({**settings, "topics": names}), encoding="utf-8")
+        members = {"producer_times": topics.timed, **settings, "topics": names}
+        file.write_text(yaml.safe_dump(members), encoding="utf-8")
         parsed = DetectorSettings.load(file, environ={})
         return cls(home, project, topics, parsed, schema or project.config / "schema.yaml")
 

@@ -8,7 +8,7 @@ import sys
 import numpy as np
 import pytest
 
-from fraud_rules.codec.transactions.codec import DecodeResult, decode_transactions
+from fraud_rules.codec.transactions.codec import NO_APPEND_TIME, UNTIMED, DecodeResult, decode_transactions
 from fraud_rules.codec.transactions.columns import quick_reader
 from fraud_rules.codec.transactions.record import MAX_DETAIL_LENGTH, read_record
 from fraud_rules.errors import RecordRejected
@@ -64,6 +64,15 @@ def test_rejected(case: RejectedCase) -> None:
     assert len(decoded.batch) == 0
     assert decoded.rejects[0].detail.isprintable()
     assert 0 < len(decoded.rejects[0].detail) <= MAX_DETAIL_LENGTH
+
+
+def test_a_record_without_an_append_time_is_rejected_wherever_it_stands() -> None:
+    values = [case.record for case in ACCEPTED]
+    times = [APPEND_MS if place % 2 else NO_APPEND_TIME for place in range(len(values))]
+    count = len(values)
+    decoded = decode_transactions(values, [0] * count, range(count), times, SCHEMA, RecordLimits(FUTURE_TOLERANCE_MS))
+    assert decoded.batch.offset.tolist() == list(range(1, count, 2))
+    assert [(each.index, each.reason) for each in decoded.rejects] == [(at, UNTIMED) for at in range(0, count, 2)]
 
 
 def test_the_whole_corpus_in_one_batch() -> None:

@@ -27,6 +27,7 @@ from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.model.transaction import TransactionBatch
 from fraud_rules.model.warm_up import WarmUpRequest
 from fraud_rules.runtime.compression import compress, decompress
+from fraud_rules.stream.worker.transactions import append_ms_of
 
 __all__ = ["KEYED_SCHEMA", "PART_SCHEMA", "CollectStage", "PastReader", "RequestedPart", "decode_part"]
 
@@ -86,7 +87,7 @@ class PastReader:
             [message.value() for message in messages],
             [message.partition() or 0 for message in messages],
             [message.offset() or 0 for message in messages],
-            [message.timestamp()[1] for message in messages],
+            [append_ms_of(message, producer_times=self.settings.producer_times) for message in messages],
             self.schema,
             self.settings.record_limits,
         ).batch

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -27,6 +28,14 @@ from fraud_rules.errors import RecordRejected
 from fraud_rules.model.limits import RecordLimits
 from fraud_rules.model.schema import TIME_FIELD, TransactionSchema
 from fraud_rules.model.transaction import Column, TransactionBatch
+
+NO_APPEND_TIME: Final = -1
+"""The append time of a record to which the broker gave none, because its topic had the producers' timestamps."""
+
+UNTIMED: Final = "no_append_time"
+"""The reason for the rejection of such a record."""
+
+_UNTIMED_DETAIL: Final = "its timestamp is its producer's, because the topic had message.timestamp.type=CreateTime"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +70,8 @@ def decode_transactions(
     """Read the values of n Kafka records; `partition`, `offset` and `append_ms` hold n integers each.
 
     A tombstone (None) describes no transaction and is ignored. A record outside the limits is rejected: its
-    eventTime must be neither before the floor nor too far ahead of its append time. No content of a record raises an
-    error.
+    eventTime must be neither before the floor nor too far ahead of its append time. A record whose append time is
+    `NO_APPEND_TIME` is rejected too. No content of a record raises an error.
     """
     source = _Source(np.asarray(append_ms, np.int64), np.asarray(partition, np.int32), np.asarray(offset, np.int64))
     reading = quick_reader(schema).read(values, limits.max_bytes)
@@ -76,6 +85,10 @@ def decode_transactions(
             at[order],
             TransactionBatch.concat([batch, source.batch(others, careful.columns(schema))]).take(order),
         )
+    is_untimed = batch.append_ms == NO_APPEND_TIME
+    if is_untimed.any():
+        careful.rejects.extend(RejectedRecord(place, UNTIMED, _UNTIMED_DETAIL) for place in at[is_untimed].tolist())
+        at, batch = at[~is_untimed], batch.take(~is_untimed)
     times = batch.columns[TIME_FIELD].values
     is_outside = (times < limits.event_time_floor_ms) | (times > batch.append_ms + limits.future_tolerance_ms)
     if is_outside.any():

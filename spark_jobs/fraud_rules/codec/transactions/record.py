@@ -15,7 +15,7 @@ otherwise a CSV line: the fields in schema order, with an empty cell for null. A
 The reasons are stable, so that programs can count them: `empty`, `too_large`, `invalid_utf8`, `too_deep`,
 `malformed_json`, `not_an_object`, `bad_csv`, `duplicate_field`, and, followed by `:<field>`, `missing_field`,
 `wrong_type`, `out_of_range`, `does_not_fit`, `bad_timestamp`, `bad_text`. The module
-`codec.transactions.codec` adds `future_event_time`, `past_event_time` and `internal_error`.
+`codec.transactions.codec` adds `no_append_time`, `future_event_time`, `past_event_time` and `internal_error`.
 """
 
 from __future__ import annotations

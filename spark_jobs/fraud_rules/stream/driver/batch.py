@@ -12,10 +12,12 @@ from itertools import pairwise
 
 from pyspark.sql import SparkSession
 
+from fraud_rules.codec.transactions.codec import UNTIMED
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.engine.budget import RetainedState
 from fraud_rules.engine.decision import alerts_in_order
 from fraud_rules.errors import CheckpointDamaged, TransactionExpired
+from fraud_rules.kafka.suitable import check_inputs
 from fraud_rules.kafka.writer import BatchWriter, OutRecord
 from fraud_rules.logs.detector_status import TrafficCounts, decode_progress
 from fraud_rules.model.lost_records import LostRecords
@@ -140,6 +142,7 @@ class BatchRunner:
         spark.setLocalProperty(PIN_PROPERTY, rules.pin.encode().decode())
         spark.setLocalProperty(STATE_PROPERTY, tell(self._state.after({}, self._state_ends()), self._unswept))
         outputs, spilled = _decode(self._jobs.run(batch.starts, batch.ends), self._parts.spill)
+        self._require_append_times(outputs)
         evaluated = time.monotonic()
         self._totals.add(outputs)
         self._costs.add(outputs.groups)
@@ -155,6 +158,14 @@ class BatchRunner:
         self._previous_timings = _timings(batch.batch_id, outputs, (started, pinned, evaluated, written))
         self._parts.ticker.record_batch()
         return self._may_continue(rules)
+
+    def _require_append_times(self, outputs: BatchOutputs) -> None:
+        """Raise TopicUnsuitable if a record has no append time and the topic still has the producers' timestamps.
+
+        After the setting is restored, the records without an append time go to quarantine.
+        """
+        if any(record.reason == UNTIMED for each in outputs.side_outputs for record in each.refused):
+            check_inputs(self._parts.context.kafka, self._parts.settings.topics)
 
     def _write(self, batch: PlannedBatch, rules: BatchRules, outputs: BatchOutputs) -> None:
         origin = self._origin

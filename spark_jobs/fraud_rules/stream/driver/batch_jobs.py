@@ -23,6 +23,9 @@ __all__ = ["LARGE_BATCH_TRANSACTIONS", "BatchJobs", "is_large", "read_records"]
 LARGE_BATCH_TRANSACTIONS: Final = 4_000
 """The number of transactions from which a batch gets many tasks."""
 
+_LOG_APPEND_TIME: Final = 1
+"""The type of the broker's timestamps in Spark's column `timestampType`."""
+
 _MAX_FETCH_BYTES = "16777216"
 _READ_OPTIONS: Final = {
     "failOnDataLoss": "true",
@@ -112,4 +115,7 @@ def read_records(spark: SparkSession, context: WorkerContext, starts: Offsets, e
 
 def _selected(records: DataFrame, context: WorkerContext) -> DataFrame:
     is_transaction = (f.col("topic") == f.lit(context.settings.topics.transactions)).alias("is_transaction")
-    return records.select("value", "partition", "offset", "timestamp", is_transaction)
+    append_time = f.col("timestamp")
+    if not context.settings.producer_times:
+        append_time = f.when(f.col("timestampType") == _LOG_APPEND_TIME, append_time).alias("timestamp")
+    return records.select("value", "partition", "offset", append_time, is_transaction)

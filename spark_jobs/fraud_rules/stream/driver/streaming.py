@@ -6,7 +6,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -21,12 +21,12 @@ from fraud_rules.kafka.decoding import decode_or_skip
 from fraud_rules.kafka.ends import TopicEnds
 from fraud_rules.kafka.reachable import require_broker
 from fraud_rules.kafka.reader import TopicReader, has_topic
-from fraud_rules.kafka.suitable import check_topics
+from fraud_rules.kafka.suitable import check_inputs, check_topics
 from fraud_rules.kafka.ticks import TickWriter
 from fraud_rules.logs.detector_status import decode_progress
 from fraud_rules.logs.rule_log import check_rule_log
 from fraud_rules.spark.master import check_master
-from fraud_rules.spark.session import SparkOptions, build_session, check_options, warm_up
+from fraud_rules.spark.session import SparkOptions, WorkerStart, build_session, check_options
 from fraud_rules.spark.shutdown import detector_error, drain_on_signals, stop_spark
 from fraud_rules.spark.storage import DiskFolder
 from fraud_rules.stream.batch_loop import BatchLoop
@@ -47,6 +47,7 @@ from fraud_rules.stream.worker.views import check_views_disk
 
 _POLL_S = 0.05
 _SPARK_POLL_S = 1.0
+_SETTINGS_POLL_S = 10.0
 _DRAIN_S = 60.0
 _PROGRESS_RECORDS = 200
 
@@ -98,14 +99,14 @@ def run(
             if hold is not None:
                 spark = _spark_session(job.spark, stack, work)
                 work.begin(WorkPhase.WORKERS)
-                warm_up(spark).join()
+                WorkerStart(spark).join()
                 work.begin(WorkPhase.READY)
                 if not hold.wait(drain):
                     return
             detector = _prepare(job, stack, spark, work, report)
             detector.loop.start()
             on_running()
-            _watch(detector, drain)
+            _watch(detector, job, drain)
     if detector.runner.stopped_at is not None:
         raise DetectorStopped(stopped_message(detector.runner.stopped_at))
 
@@ -126,7 +127,7 @@ def _prepare(
     _check_host(job)
     rules = stack.enter_context(TopicReader(job.kafka, topics.rules))
     check_rule_log(rules)
-    check_topics(job.kafka, topics)
+    check_topics(job.kafka, topics, producer_times=settings.producer_times)
     session = _Session(options, stack, work, spark)
     folder = DiskFolder(options.checkpoint_path)
     stack.callback(folder.release)
@@ -145,12 +146,14 @@ def _prepare(
     parts = BatchParts(
         spark, context, settings, admission.pinner, admission.writer, ticker, watch, spill, metrics, meter
     )
-    inputs = InputTopics(TopicEnds(job.kafka), (topics.transactions, topics.rules, topics.detector_ticks))
+    inputs = InputTopics(
+        TopicEnds(job.kafka), (topics.transactions, topics.rules, topics.detector_ticks), admission.topics
+    )
     plan = _plan(folder, inputs, admission)
     runner = BatchRunner(
         parts, plan.query_id, admission.marker, admission.state, admission.resumed_at, _origin(job, admission)
     )
-    session.join_warm_up()
+    session.join_workers()
     watch.start()
     stack.callback(watch.stop)
     ticker.start()
@@ -181,20 +184,23 @@ class _Session:
         self._stack = stack
         self._work = work
         self._spark = spark
-        self._warming: threading.Thread | None = None
+        self._workers: WorkerStart | None = None
 
     def spark(self) -> SparkSession:
         """The session. The Python workers of a new session start in the background."""
         if self._spark is None:
             self._spark = _spark_session(self._options, self._stack, self._work)
-            self._warming = warm_up(self._spark)
+            self._workers = WorkerStart(self._spark)
         return self._spark
 
-    def join_warm_up(self) -> None:
-        """Wait for the workers. The first batch needs the same workers and cores, so the batches start afterwards."""
-        if self._warming is not None:
+    def join_workers(self) -> None:
+        """Wait for the workers. The first batch needs the same workers and cores, so the batches start afterwards.
+
+        Raises the errors of `WorkerStart.join`.
+        """
+        if self._workers is not None:
             self._work.begin(WorkPhase.WORKERS)
-            self._warming.join()
+            self._workers.join()
 
 
 def check_start(job: DetectorJob) -> None:
@@ -204,7 +210,7 @@ def check_start(job: DetectorJob) -> None:
     require_broker(job.kafka)
     with TopicReader(job.kafka, job.settings.topics.rules) as rules:
         check_rule_log(rules)
-    check_topics(job.kafka, job.settings.topics)
+    check_topics(job.kafka, job.settings.topics, producer_times=job.settings.producer_times)
     check(job, DiskFolder(job.spark.checkpoint_path))
 
 
@@ -239,12 +245,14 @@ def _spark_session(options: SparkOptions, stack: ExitStack, work: WorkReport) ->
     return spark
 
 
-def _watch(detector: _Detector, drain: threading.Event) -> None:
+def _watch(detector: _Detector, job: DetectorJob, drain: threading.Event) -> None:
     """Wait until the loop has ended. Raise the error that ended it, if any.
 
-    A loop without records does not use Spark. So this also asks for Spark every second, and raises its error.
+    A loop without records does not use Spark. So this also asks for Spark every second, and raises its error. Every ten
+    seconds it reads the settings of the input topics, and raises TopicUnsuitable.
     """
     loop, looked_s = detector.loop, time.monotonic()
+    read_s = looked_s
     while not loop.wait(_POLL_S):
         if drain.is_set():
             loop.stop()
@@ -253,6 +261,10 @@ def _watch(detector: _Detector, drain: threading.Event) -> None:
         if time.monotonic() >= looked_s + _SPARK_POLL_S:
             looked_s = time.monotonic()
             _require_spark(detector.spark)
+        if time.monotonic() >= read_s + _SETTINGS_POLL_S:
+            read_s = time.monotonic()
+            with suppress(BrokerUnavailable):  # the loop reports it
+                check_inputs(job.kafka, job.settings.topics, producer_times=job.settings.producer_times)
     if loop.error is not None:
         raise detector_error(loop.error) from loop.error
 

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from fraud_rules.codec.transactions.codec import DecodeResult, decode_transactions
+from fraud_rules.codec.transactions.codec import NO_APPEND_TIME, DecodeResult, decode_transactions
 from fraud_rules.engine.fanout import EMPTY_BLOB, fan_out
 from fraud_rules.model.schema import TIME_FIELD
 from fraud_rules.model.transaction import TransactionBatch
@@ -55,7 +55,8 @@ class FanOutStage:
     context: WorkerContext
 
     def run(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Columns in: value, partition, offset, timestamp (us), is_transaction. Rows out: see `wire.KEYED_SCHEMA`."""
+        """Columns in: value, partition, offset, append time (us, null for a record without one), is_transaction. Rows
+        out: see `wire.KEYED_SCHEMA`."""
         freeze_loaded()
         packed = self.pack(map(raw_transactions, batches))
         rows = [(group, blob if group == SIDE_OUTPUT else compress(blob)) for group, blob in packed]
@@ -143,9 +144,15 @@ def raw_transactions(batch: pa.RecordBatch) -> RawTransactions:
         mine.column(0).to_pylist(),
         mine.column(1).to_numpy(),
         mine.column(2).to_numpy(),
-        mine.column(3).cast(pa.int64()).to_numpy() // _US_A_MS,
+        _append_ms(mine.column(3).cast(pa.int64())),
         visits_all=mine.num_rows < batch.num_rows,
     )
+
+
+def _append_ms(append_us: pa.Int64Array) -> NDArray[np.int64]:
+    known_us = append_us.fill_null(NO_APPEND_TIME * _US_A_MS) if append_us.null_count else append_us
+    append_ms: NDArray[np.int64] = known_us.to_numpy() // _US_A_MS
+    return append_ms
 
 
 def _refused(records: RawTransactions, decoded: DecodeResult) -> Iterator[tuple[RefusedRecord, ...]]:

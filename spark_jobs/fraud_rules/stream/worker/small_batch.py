@@ -16,7 +16,7 @@ import numpy as np
 from fraud_rules.stream.worker.context import WorkerContext, freeze_loaded
 from fraud_rules.stream.worker.engine_stage import EngineStage
 from fraud_rules.stream.worker.fanout_stage import FanOutStage, RawTransactions
-from fraud_rules.stream.worker.transactions import transactions_reader
+from fraud_rules.stream.worker.transactions import append_ms_of, transactions_reader
 from fraud_rules.stream.worker.wire import SIDE_OUTPUT, OutputRow
 
 __all__ = ["SmallBatch"]
@@ -38,11 +38,12 @@ class SmallBatch:
             yield from EngineStage(self.context).evaluate(sorted(rows.items()))
 
     def _read(self) -> RawTransactions:
-        records = self.context.batch_records()
+        records, producer_times = self.context.batch_records(), self.context.settings.producer_times
         values: list[bytes | None] = []
         places: list[tuple[int | None, int | None, int]] = []
         for message in transactions_reader(self.context).read_ranges(records.ranges):
             values.append(message.value())
-            places.append((message.partition(), message.offset(), message.timestamp()[1]))
-        partition, offset, append_ms = np.array(places, np.int64).reshape(-1, 3).T
-        return RawTransactions(values, partition.astype(np.int32), offset, append_ms, records.visits_all)
+            append_ms = append_ms_of(message, producer_times=producer_times)
+            places.append((message.partition(), message.offset(), append_ms))
+        partition, offset, times_ms = np.array(places, np.int64).reshape(-1, 3).T
+        return RawTransactions(values, partition.astype(np.int32), offset, times_ms, records.visits_all)

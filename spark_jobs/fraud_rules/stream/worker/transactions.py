@@ -7,14 +7,22 @@ from functools import cache
 from itertools import islice
 
 import numpy as np
-from confluent_kafka import Message
+from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, Message
 
+from fraud_rules.codec.transactions.codec import NO_APPEND_TIME
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.reader import TopicReader
 from fraud_rules.stream.worker.context import WorkerContext
 from fraud_rules.stream.worker.fanout_stage import RawTransactions
 
-__all__ = ["raw_transactions_in", "transactions_reader"]
+__all__ = ["append_ms_of", "raw_transactions_in", "transactions_reader"]
+
+
+def append_ms_of(message: Message, *, producer_times: bool) -> int:
+    """The time at which the broker appended a record. `NO_APPEND_TIME` if its timestamp is its producer's, unless the
+    settings accept `producer_times`."""
+    kind, at_ms = message.timestamp()
+    return at_ms if kind == TIMESTAMP_LOG_APPEND_TIME or producer_times else NO_APPEND_TIME
 
 
 def transactions_reader(context: WorkerContext) -> TopicReader:
@@ -31,17 +39,17 @@ def raw_transactions_in(
     """
     messages = transactions_reader(context).read_ranges(ranges)
     while piece := list(islice(messages, most_records)):
-        yield _raw(piece)
+        yield _raw(piece, producer_times=context.settings.producer_times)
 
 
-def _raw(messages: Sequence[Message]) -> RawTransactions:
+def _raw(messages: Sequence[Message], *, producer_times: bool) -> RawTransactions:
     """Convert column by column, without an object for each record, which would cost as much as the decoding."""
     count = len(messages)
     return RawTransactions(
         [message.value() for message in messages],
         np.fromiter([message.partition() or 0 for message in messages], np.int32, count),
         np.fromiter([message.offset() or 0 for message in messages], np.int64, count),
-        np.fromiter([message.timestamp()[1] for message in messages], np.int64, count),
+        np.fromiter([append_ms_of(each, producer_times=producer_times) for each in messages], np.int64, count),
     )
 
 

@@ -1,0 +1,74 @@
+"""A topic whose timestamp type changes while the detector runs: no record is evaluated under its producer's time."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from fraud_rules.codec.transactions.codec import UNTIMED
+from fraud_rules.configuration.project import Project
+from fraud_rules.errors import TopicUnsuitable
+from fraud_rules.kafka import topics as topic_admin
+from fraud_rules.runtime.clock import now_ms
+from fraud_rules.stream.driver.batch_jobs import LARGE_BATCH_TRANSACTIONS
+from tests.support.kafka.own_topics import OwnTopics
+from tests.support.kafka.records import produce, read_all
+from tests.support.kafka.timed_topics import date_by_producer
+from tests.support.processes.running_detector import Installation, RunningDetector
+from tests.support.waiting import until
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
+
+RULE = {
+    "ruleId": 1, "ruleState": "ACTIVE", "groupingKeyNames": ["payeeId"], "aggregatorFunctionType": "COUNT",
+    "limitOperatorType": ">=", "limit": 1, "windowSeconds": 60,
+}  # fmt: skip
+SLOW_CLOCK_MS = 3_600_000
+"""How far the clock of one producer is behind."""
+
+
+def payment(number: int) -> bytes:
+    return json.dumps(
+        {
+            "transactionId": number, "eventTime": now_ms(), "payeeId": number, "beneficiaryId": 2, "paymentType": "CSH",
+            "paymentAmount": 1,
+        }
+    ).encode()  # fmt: skip
+
+
+def alerted(topics: OwnTopics) -> set[int]:
+    return {
+        json.loads(each.value() or b"")["key"]["payeeId"] for each in read_all(topics.bootstrap, topics.names.alerts)
+    }
+
+
+@pytest.mark.parametrize("untimed", [1, 3 * LARGE_BATCH_TRANSACTIONS], ids=["small", "large"])
+def test_no_record_is_evaluated_under_its_producers_time(
+    project: Project, topics: OwnTopics, tmp_path: Path, untimed: int
+) -> None:
+    name, installation = topics.names.transactions, Installation.make(tmp_path, project, topics)
+    produce(topics.bootstrap, topics.names.rules, [json.dumps(RULE).encode()])
+    detector = RunningDetector(installation)
+    detector.wait_ready()
+    produce(topics.bootstrap, name, [payment(1)])
+    until(lambda: alerted(topics) == {1}, "the first payment is evaluated")
+
+    date_by_producer(topics, name)
+    produce(topics.bootstrap, name, [payment(2)] * untimed, at_ms=now_ms() - SLOW_CLOCK_MS)
+    assert detector.wait_end() == TopicUnsuitable.exit_code, detector.said()[-2000:]
+    assert f"{name} has message.timestamp.type=CreateTime" in detector.said()
+    assert read_all(topics.bootstrap, topics.names.quarantine) == []
+
+    refused = RunningDetector(installation)
+    assert refused.wait_end() == TopicUnsuitable.exit_code, refused.said()[-2000:]
+
+    topic_admin.apply(topics.kafka, [each for each in topics.declared if each.name == name])
+    detector = RunningDetector(installation)
+    detector.wait_ready()
+    produce(topics.bootstrap, name, [payment(3)])
+    until(lambda: alerted(topics) == {1, 3}, "the payments with append times are evaluated")
+    reasons = [dict(each.headers() or ()).get("reason") for each in read_all(topics.bootstrap, topics.names.quarantine)]
+    assert reasons == [UNTIMED.encode()] * untimed
+    assert detector.stop() == 0
