@@ -11,9 +11,10 @@ from fraud_rules.model.schema import TransactionSchema
 from tests.support.places import CASES, ROOT
 
 SCHEMAS = {"default": ROOT / "config" / "schema.yaml", "nullable": CASES / "nullable.yaml"}
-PARTS = ("alerts", "decisions", "late", "quarantine", "duplicates", "rejected")
-
-OPTIONAL_PARTS = ("decisions", "rejected")
+PARTS = (
+    "alerts", "decisions", "late", "quarantine", "duplicates", "conflictingDuplicates", "nullKeys", "rejected",
+)  # fmt: skip
+OPTIONAL_PARTS = ("decisions", "conflictingDuplicates", "nullKeys", "rejected")
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,7 @@ def differences(expect: Mapping[str, Any], answer: Mapping[str, Any]) -> list[st
 
     Alerts are compared in order, on the members the case gives (a `triggeringValue` of null is not compared); rejected
     rules by version, decisions without the ids of their alerts. A part that the case omits must be empty, except that
-    `rejected` and `decisions` are not compared if the case omits them.
+    those of `OPTIONAL_PARTS` are not compared if the case omits them.
     """
     found: list[str] = []
     for part in PARTS:

@@ -410,8 +410,11 @@ class _BatchEvaluation:
         for i in np.flatnonzero(result.outcomes >= at.ROW_DUPLICATE).tolist():
             place = int(batch.append_ms[i]), int(batch.partition[i]), int(batch.offset[i]), grouping
             transaction = batch.row(i, self._schema)
-            if result.outcomes[i] == at.ROW_DUPLICATE:
-                self._duplicates.append(DuplicateRecord(*place, transaction[ID_FIELD]))  # type: ignore[arg-type]
+            outcome = result.outcomes[i]
+            if outcome in (at.ROW_DUPLICATE, at.ROW_CONFLICTING_DUPLICATE):
+                is_conflicting = bool(outcome == at.ROW_CONFLICTING_DUPLICATE)
+                identity: int | str = transaction[ID_FIELD]  # type: ignore[assignment]
+                self._duplicates.append(DuplicateRecord(*place, identity, is_conflicting))
             else:
                 self._late.append(LateRecord(*place, int(result.lateness_ms[i]), _encoder.encode(transaction)))
 

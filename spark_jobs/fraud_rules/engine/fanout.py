@@ -69,6 +69,18 @@ def targets_of(
         yield fields, rows, key_groups_of(fields, [hashes[name][rows] for name in fields], len(rows), key_groups)
 
 
+def null_keys(batch: TransactionBatch, timeline: RuleTimeline) -> NDArray[np.bool_]:
+    """The mask of the rows that have a null in a field of a grouping in force: this grouping does not evaluate them."""
+    found = np.zeros(len(batch), np.bool_)
+    validity = {name: column.valid for name, column in batch.columns.items()}
+    nullable = {name: valid for name, valid in validity.items() if valid is not None and not valid.all()}
+    if nullable:
+        for fields, rows in _groupings_in_force(batch, timeline).items():
+            for valid in (nullable[name] for name in fields if name in nullable):
+                found[rows] |= ~valid[rows]
+    return found
+
+
 def rows_by_key_group(batch: TransactionBatch, fields: Grouping, key_groups: int) -> dict[int, TransactionBatch]:
     """Split the rows of a grouping by key group, in the batch's order. Rows without a grouping key are left out."""
     rows = _without_null_keys(batch, fields, np.arange(len(batch)))

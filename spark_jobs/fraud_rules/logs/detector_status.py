@@ -62,12 +62,20 @@ class BatchLatency(msgspec.Struct, frozen=True, rename="camel"):
 
 class TrafficCounts(msgspec.Struct, frozen=True, rename="camel"):
     """Counts of the records that a detector has read since `since_ms`: transactions (`rows`), the transactions that
-    were late in at least one grouping, and the records that went to quarantine, which `rows` does not include."""
+    were late in at least one grouping, and the records that went to quarantine, which `rows` does not include.
+
+    `duplicates` counts the transactions that at least one grouping ignored because it retains their id,
+    `conflicting_duplicates` those of them that differ from the retained transaction in another declared field, and
+    `null_keys` the transactions that at least one grouping ignored because of a null in a grouping field.
+    """
 
     since_ms: Whole
     rows: Whole
     late: Whole
     quarantined: Whole
+    duplicates: Whole = 0
+    conflicting_duplicates: Whole = 0
+    null_keys: Whole = 0
 
     @property
     def late_share(self) -> float | None:
@@ -101,6 +109,7 @@ class BatchProgress(msgspec.Struct, frozen=True, rename="camel"):
     """The record of one batch in `detector-progress`. `end_offsets` are by topic and partition (as text).
 
     `late` counts a transaction once for each grouping in which it was late; `late_transactions` counts it once.
+    `duplicates`, `conflicting_duplicates` and `null_keys` count a transaction once (see `TrafficCounts`).
     `since_start` counts the records read since this start of the detector. `rebuilt`: the query's state includes the
     batches of earlier queries, after a rebuild or `--adopt`. `attempt` is the id of the intent that the detector
     executes, if it executes one. `lost` lists the records that the detector skips from this batch on, because a person
@@ -134,6 +143,8 @@ class BatchProgress(msgspec.Struct, frozen=True, rename="camel"):
     rebuilt: bool = False
     attempt: str | None = None
     late_transactions: Whole = 0
+    conflicting_duplicates: Whole = 0
+    null_keys: Whole = 0
     since_start: TrafficCounts | None = None
     lost: list[LostRecords] = []
     retained_marks: int = 0
@@ -227,6 +238,9 @@ def traffic_since(records: Sequence[tuple[int, BatchProgress]], since_ms: int) -
         rows=sum(each.rows for _, each in counted),
         late=sum(each.late_transactions for _, each in counted),
         quarantined=sum(each.quarantined for _, each in counted),
+        duplicates=sum(each.duplicates for _, each in counted),
+        conflicting_duplicates=sum(each.conflicting_duplicates for _, each in counted),
+        null_keys=sum(each.null_keys for _, each in counted),
     )
 
 

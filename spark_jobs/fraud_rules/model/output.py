@@ -50,13 +50,17 @@ class LateRecord(msgspec.Struct, array_like=True, frozen=True, gc=False):
 
 
 class DuplicateRecord(msgspec.Struct, array_like=True, frozen=True, gc=False):
-    """One delivery that a grouping ignored, because the grouping already retains the same transactionId."""
+    """One delivery that a grouping ignored, because the grouping already retains the same transactionId.
+
+    `conflicting`: another declared field differs from the retained transaction.
+    """
 
     append_ms: int
     partition: int
     offset: int
     grouping: str
     transaction_id: int | str
+    conflicting: bool = False
 
 
 class RuleCost(msgspec.Struct, array_like=True, frozen=True, gc=False):

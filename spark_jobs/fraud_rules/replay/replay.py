@@ -6,12 +6,13 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any, TypeAlias
 
 import msgspec
+import numpy as np
 
 from fraud_rules.codec.rules.codec import read_entry
 from fraud_rules.codec.transactions.codec import RejectedRecord, decode_transactions
@@ -19,13 +20,14 @@ from fraud_rules.codec.transactions.record import decode_members
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.engine.decision import alerts_in_order, decisions
 from fraud_rules.engine.engine import KeyGroupEngine
+from fraud_rules.engine.fanout import in_arrival_order, null_keys
 from fraud_rules.engine.state.store import HeapViews, ViewStore
 from fraud_rules.engine.statelog import MemoryStateLog, restore_image
 from fraud_rules.engine.task_rows import spread
 from fraud_rules.engine.warm_up import WarmHistory
 from fraud_rules.errors import Reason
 from fraud_rules.model.decision import DecisionThresholds
-from fraud_rules.model.output import KeyGroupOutput
+from fraud_rules.model.output import DuplicateRecord, KeyGroupOutput
 from fraud_rules.model.ruleset import LogEntry, RuleTimeline
 from fraud_rules.model.schema import ID_FIELD, TransactionSchema
 from fraud_rules.model.warm_up import request_at
@@ -40,6 +42,8 @@ ALERT_MEMBERS = (
 
 OPTIONAL_MEMBERS = ("lists", "baseline")
 """Further such members, which only some alerts have."""
+
+_ANSWERED = ("alerts", "decisions", "late", "quarantine", "duplicates", "conflictingDuplicates", "nullKeys")
 
 DECISION_MEMBERS = ("transactionId", "score", "outcome", "alerts", "eventTime")
 """The members of a decision that a replay returns."""
@@ -64,10 +68,12 @@ class _BatchInput:
 
 @dataclass(frozen=True, slots=True)
 class _BatchResult:
-    """The results of one batch: the outputs of all key groups, and each unreadable record with its reason."""
+    """The results of one batch: the outputs of all key groups, each unreadable record with its reason, and the ids of
+    the transactions with a null in a field of a grouping in force, in arrival order."""
 
     outputs: Sequence[KeyGroupOutput]
     rejects: Sequence[tuple[RecordedTransaction, RejectedRecord]]
+    null_keys: Sequence[object] = ()
 
 
 class Replay:
@@ -112,7 +118,10 @@ class Replay:
             for key_group, engine in enumerate(self._engines)
         ]
         self._batches += 1
-        return _BatchResult(outputs, [(records[reject.index], reject) for reject in decoded.rejects])
+        nulls = decoded.batch.take(np.flatnonzero(null_keys(decoded.batch, timeline)))
+        nulls = in_arrival_order(nulls)
+        ids = [nulls.row(i, self._schema)[ID_FIELD] for i in range(len(nulls))]
+        return _BatchResult(outputs, [(records[reject.index], reject) for reject in decoded.rejects], ids)
 
     def images(self) -> Mapping[int, bytes]:
         """Copy the current state: an image (see `statelog`) of each state log that is not empty, by key group."""
@@ -132,16 +141,18 @@ def replay(document: Mapping[str, Any], schema: TransactionSchema, settings: Det
 def replay_recording(
     recording: Recording, schema: TransactionSchema, settings: DetectorSettings
 ) -> dict[str, list[Any]]:
-    """Evaluate a recording. Returns `{"alerts", "decisions", "late", "quarantine", "duplicates", "rejected"}`.
+    """Evaluate a recording. Returns `{"alerts", "decisions", "late", "quarantine", "duplicates",
+    "conflictingDuplicates", "nullKeys", "rejected"}`.
 
-    The alerts are in the order of (arrival, rule id), the decisions in arrival order. The lists of late, quarantined
-    and duplicate transactions hold ids in arrival order, each transaction once (None for a quarantined record
-    without id). `rejected` holds rule versions with their reasons.
+    The alerts are in the order of (arrival, rule id), the decisions in arrival order. The other lists hold ids in
+    arrival order, each transaction once (None for a quarantined record without id): `conflictingDuplicates` those
+    duplicates that differ from the retained transaction, `nullKeys` the transactions with a null in a field of a
+    grouping in force. `rejected` holds rule versions with their reasons.
     """
     settings = settings_of_recording(recording, settings)
     log = _rule_log(recording, schema, settings)
     run = Replay(schema, settings)
-    answer: dict[str, list[Any]] = {"alerts": [], "decisions": [], "late": [], "quarantine": [], "duplicates": []}
+    answer: dict[str, list[Any]] = {name: [] for name in _ANSWERED}
     for batch in _inputs(recording, log):
         warm = [_histories(warm_up, batch.timeline, recording, schema, settings) for warm_up in batch.warm_ups]
         result = run.evaluate(batch.records, batch.timeline, 0, warm)
@@ -191,16 +202,20 @@ def _add_results(answer: dict[str, list[Any]], result: _BatchResult, thresholds:
         for output in result.outputs
         for item in output.late
     }
-    duplicates = {
-        (item.append_ms, item.partition, item.offset): item.transaction_id
-        for output in result.outputs
-        for item in output.duplicates
-    }
+    duplicates = [item for output in result.outputs for item in output.duplicates]
     answer["late"] += [late[place] for place in sorted(late)]
-    answer["duplicates"] += [duplicates[place] for place in sorted(duplicates)]
+    answer["duplicates"] += _ids_by_place(duplicates)
+    answer["conflictingDuplicates"] += _ids_by_place([item for item in duplicates if item.conflicting])
+    answer["nullKeys"] += result.null_keys
     answer["quarantine"] += [
         claimed_id(record.value) for record in sorted((record for record, _ in result.rejects), key=_arrival)
     ]
+
+
+def _ids_by_place(records: Iterable[DuplicateRecord]) -> list[int | str]:
+    """The ids in arrival order, each place once."""
+    found = {(item.append_ms, item.partition, item.offset): item.transaction_id for item in records}
+    return [found[place] for place in sorted(found)]
 
 
 def claimed_id(value: bytes | None) -> object:

@@ -247,7 +247,7 @@ def test_replay_names_a_quarantined_transaction_by_its_id() -> None:
     steps = [{"at": 1, "tx": {"transactionId": 7, "eventTime": "never"}}, {"at": 1, "tx": "garbage"}]
     answer = json.loads(fraud("replay", "-", stdin=json.dumps({"steps": steps})).out)
     assert answer.pop("quarantine") == [7, None]
-    assert answer == {name: [] for name in ("alerts", "decisions", "late", "duplicates", "rejected")}
+    assert not any(answer.values())
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", '{"steps": 1}', '{"steps": [{"at": 1}]}'])

@@ -283,7 +283,8 @@ def _answers(shifted: Sequence[Shifted], installation: Installation) -> Iterator
                     for headers, value in quarantine
                     if (int(headers["partition"]), int(headers["offset"])) in each.places
                 ],
-                "duplicates": each.expect.get("duplicates", []),
+                # The stream only counts these.
+                **{part: each.expect.get(part, []) for part in ("duplicates", "conflictingDuplicates", "nullKeys")},
                 "rejected": [
                     {"ruleVersion": operation["ruleVersion"] - first}
                     for operation in operations

@@ -94,7 +94,8 @@ def faults(document: Document, answer: Answer) -> list[str]:
     """The differences between the oracle and the published answer."""
     expected = oracle.evaluate(document, SCHEMA)
     live_first = sorted(expected["alerts"], key=lambda alert: bool(alert.get("shadow")))
-    published = {**answer, "duplicates": expected["duplicates"]}
+    counted = {part: expected[part] for part in ("duplicates", "conflictingDuplicates", "nullKeys")}
+    published = {**answer, **counted}
     return same_answer({**expected, "alerts": live_first}, published)
 
 

@@ -74,6 +74,8 @@ def evaluate(document: Document, schema: TransactionSchema) -> dict[str, list[An
         "late": court.late,
         "quarantine": quarantine,
         "duplicates": court.duplicates,
+        "conflictingDuplicates": court.conflicting_duplicates,
+        "nullKeys": court.null_keys,
         "rejected": rejected,
     }
 
@@ -144,6 +146,8 @@ class _Evaluator:
         self.decisions: list[dict[str, Any]] = []
         self.late: list[Value] = []
         self.duplicates: list[Value] = []
+        self.conflicting_duplicates: list[Value] = []
+        self.null_keys: list[Value] = []
         self._schema = schema
         self._log = log
         self._key_groups = key_groups
@@ -170,8 +174,12 @@ class _Evaluator:
             self.decisions.append(decided)
         if "late" in verdicts:
             self.late.append(row.id)
-        if "duplicate" in verdicts:
+        if verdicts & {"duplicate", "conflicting duplicate"}:
             self.duplicates.append(row.id)
+        if "conflicting duplicate" in verdicts:
+            self.conflicting_duplicates.append(row.id)
+        if "null key" in verdicts:
+            self.null_keys.append(row.id)
 
     def accept(self, row: Row, grouping: Grouping, folded: FoldedRules, alerts: list[dict[str, Any]]) -> str:
         """Evaluate a transaction in one grouping: null key, duplicate, late, evaluation, then watermark and H.
@@ -192,8 +200,9 @@ class _Evaluator:
             if kept.row.event_ms >= max(bounds.retained_from_ms, kept.bounds.retained_from_ms)
             and self.connected(kept.row, row, grouping)
         ]
-        if any(x.id == row.id for x in retained):
-            return "duplicate"
+        first = next((x for x in retained if x.id == row.id), None)
+        if first is not None:
+            return "duplicate" if first.values == row.values else "conflicting duplicate"
         late = row.event_ms < bounds.watermark_ms
         if row.event_ms >= bounds.retained_from_ms:
             accepted.append(_RetainedRow(row, bounds))

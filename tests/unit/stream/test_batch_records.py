@@ -26,7 +26,7 @@ from fraud_rules.errors import (
 from fraud_rules.kafka.writer import OutRecord
 from fraud_rules.logs.detector_status import TrafficCounts, ViewCounts, decode_progress
 from fraud_rules.model.limits import RuleLimits
-from fraud_rules.model.output import AlertRecord, KeyGroupOutput, LateRecord, ViewRefresh
+from fraud_rules.model.output import AlertRecord, DuplicateRecord, KeyGroupOutput, LateRecord, ViewRefresh
 from fraud_rules.model.ruleset import RuleTimeline
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.runtime.compression import compress, decompress
@@ -281,6 +281,34 @@ def test_a_late_transaction_counts_once_however_many_groupings_it_was_late_in() 
     progress = decode_progress(progress_record(place, outputs, totals, RulesInForce(0), 0, None))
     assert (progress.rows, progress.late, progress.late_transactions) == (5, 3, 2)
     assert progress.since_start == totals.traffic
+
+
+def test_duplicates_and_null_keys_count_each_transaction_once_per_batch_and_since_the_start() -> None:
+    def duplicate(offset: int, grouping: str, *, conflicting: bool) -> DuplicateRecord:
+        return DuplicateRecord(5, 0, offset, grouping, 7, conflicting)
+
+    first = [duplicate(7, "a", conflicting=False), duplicate(8, "a", conflicting=False)]
+    groups = [output(0, duplicates=first), output(1, duplicates=[duplicate(7, "b", conflicting=True)])]
+    groups = [KeyGroupOutput.decode(each.encode()) for each in groups]
+    sides = [SideOutput.decode(each.encode()) for each in (SideOutput(5, null_keys=2), SideOutput(4, null_keys=1))]
+    totals, metrics, outputs = (
+        RunTotals(TrafficCounts(0, 0, 0, 0)),
+        DetectorMetrics("detector"),
+        BatchOutputs(groups, sides),
+    )
+    for _ in range(2):
+        totals.add(outputs)
+        progress = decode_progress(
+            progress_record(BatchPosition("q", 1, {}, Pin(1, 0)), outputs, totals, RulesInForce(0), 0, None)
+        )
+        metrics.add_batch(progress)
+    assert (progress.duplicates, progress.conflicting_duplicates, progress.null_keys) == (2, 1, 3)
+    assert progress.since_start == TrafficCounts(0, 18, 0, 0, duplicates=4, conflicting_duplicates=2, null_keys=6)
+    counted = [
+        metrics.registry.get_sample_value(f"fraud_detector_{name}_total", {"detector": "detector"})
+        for name in ("duplicates", "conflicting_duplicates", "null_keys")
+    ]
+    assert counted == [4, 2, 6]
 
 
 def test_views_that_were_not_current_are_counted_per_batch_and_since_the_start() -> None:

@@ -57,6 +57,9 @@ def _figures(detector: DetectorStatus) -> Iterator[str]:
     yield f"latency   {_latency(detector)}"
     if detector.recent is not None and detector.recent.rows + detector.recent.quarantined:
         yield f"traffic   {_shares(detector.recent)} (last 5 min)"
+    ignored = detector.since_start
+    if ignored is not None and (ignored.duplicates or ignored.null_keys):
+        yield f"ignored   {_ignored(ignored)} (since the start)"
     yield f"rules     {detector.rules_in_force} in force{_cpu(detector)}"
     if detector.rule_cpu:
         most = ", ".join(f"rule {each.rule_id} {_microseconds(each.cpu_ns)}" for each in detector.rule_cpu[:_COSTLY])
@@ -89,6 +92,11 @@ def _latency(detector: DetectorStatus) -> str:
 def _shares(traffic: TrafficCounts) -> str:
     late = _percent(traffic.late_share)
     return f"{late} of {traffic.rows:,} payments late, {_percent(traffic.quarantined_share)} of the records unreadable"
+
+
+def _ignored(traffic: TrafficCounts) -> str:
+    duplicates = f"{traffic.duplicates:,} duplicates ({traffic.conflicting_duplicates:,} with other content)"
+    return f"{duplicates}, {traffic.null_keys:,} payments with a null grouping field"
 
 
 def _percent(share: float | None) -> str:

@@ -344,7 +344,7 @@ class GroupingState:
             plan = storing_plan(self._view.measures)
             passes = filter_masks(plan.measures, batch.columns, n)
             result = self._advance(batch, np.zeros(n, dtype=np.int64), passes, plan, at.FOREVER_MS, False, UNREPORTED)
-            if (result.outcomes == at.ROW_DUPLICATE).any():
+            if np.isin(result.outcomes, (at.ROW_DUPLICATE, at.ROW_CONFLICTING_DUPLICATE)).any():
                 return False
             self._view.state.events[self.retained_rows - n : self.retained_rows, at.E_SEQ] = numbers
         for each in marks:

@@ -48,6 +48,8 @@ from fraud_rules.engine.window.layout import (
     B_REACH,
     DONE,
     E_APPEND,
+    E_FIELDS,
+    E_NULLS,
     E_SEQ,
     E_SLOT,
     H_BOUND,
@@ -80,6 +82,7 @@ from fraud_rules.engine.window.layout import (
     R_WHEN,
     R_WINDOW,
     ROW_ACCEPTED,
+    ROW_CONFLICTING_DUPLICATE,
     ROW_DUPLICATE,
     ROW_LATE_EXPIRED,
     ROW_LATE_KEPT,
@@ -130,7 +133,7 @@ def advance(
         if slot >= 0:
             known = state.id_table[find_event(state, measures, slot, arrivals.rows[i, measures.id_column])] - 1
             if known >= 0 and (bound == NONE or state.events[known, measures.time_column] >= bound):
-                results.outcomes[i] = ROW_DUPLICATE
+                results.outcomes[i] = _duplicate_outcome(state, arrivals.rows, known, i)
                 continue
         late = header[H_WATERMARK] != NONE and time < header[H_WATERMARK]
         if late:
@@ -155,6 +158,19 @@ def advance(
                 _evaluate_row(state, side, measures, rules, arrivals, results, explain, i, slot, run, at, time)
         _move_clock(header, min(time, arrivals.rows[i, E_APPEND]) - max_out_of_orderness_ms, rules.widest[version])
     return end, DONE
+
+
+@compiled
+def _duplicate_outcome(state: StateArrays, rows: Ints, known: int, i: int) -> int:
+    """The outcome of row i, whose transaction id is that of the event `known`: by whether all fields are equal."""
+    nulls = rows[i, E_NULLS]
+    if state.events[known, E_NULLS] != nulls:
+        return ROW_CONFLICTING_DUPLICATE
+    for c in range(E_FIELDS, state.events.shape[1]):
+        is_null = (nulls >> (c - E_FIELDS)) & 1
+        if is_null == 0 and state.events[known, c] != rows[i, c]:
+            return ROW_CONFLICTING_DUPLICATE
+    return ROW_DUPLICATE
 
 
 @inlined

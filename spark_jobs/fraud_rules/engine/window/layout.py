@@ -155,8 +155,9 @@ FIRED_SUPPRESSED = 2
 # The outcomes of a row.
 ROW_ACCEPTED = 1
 ROW_DUPLICATE = 2
-ROW_LATE_KEPT = 3
-ROW_LATE_EXPIRED = 4
+ROW_CONFLICTING_DUPLICATE = 3  # a duplicate with other values than the retained transaction
+ROW_LATE_KEPT = 4
+ROW_LATE_EXPIRED = 5
 
 # The reasons why the kernel returns.
 DONE = 0

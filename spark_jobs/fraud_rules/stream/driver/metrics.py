@@ -16,7 +16,10 @@ from fraud_rules.stream.driver.job import DetectorJob
 
 __all__ = ["DetectorMetrics", "serve_metrics"]
 
-_COUNTED = ("rows", "alerts", "shadow_alerts", "late", "quarantined", "duplicates", "view_catch_ups", "view_rebuilds")
+_COUNTED = (
+    "rows", "alerts", "shadow_alerts", "late", "quarantined", "duplicates", "conflicting_duplicates", "null_keys",
+    "view_catch_ups", "view_rebuilds",
+)  # fmt: skip
 _SHOWN = ("batch_id", "lag", "rules_in_force", "retained_events", "retained_bytes")
 
 

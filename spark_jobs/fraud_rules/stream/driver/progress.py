@@ -49,6 +49,22 @@ class BatchOutputs:
         return len({(record.partition, record.offset) for group in self.groups for record in group.late})
 
     @property
+    def duplicates(self) -> int:
+        """The number of transactions that were duplicates in at least one grouping."""
+        return len({(record.partition, record.offset) for group in self.groups for record in group.duplicates})
+
+    @property
+    def conflicting_duplicates(self) -> int:
+        """The number of duplicates with other content than the retained transaction of at least one grouping."""
+        found = (record for group in self.groups for record in group.duplicates if record.conflicting)
+        return len({(record.partition, record.offset) for record in found})
+
+    @property
+    def null_keys(self) -> int:
+        """The number of transactions with a null in a field of a grouping in force."""
+        return sum(each.null_keys for each in self.side_outputs)
+
+    @property
     def views(self) -> ViewCounts:
         """The views that were not current at the start of the batch."""
         refreshed = [group.refreshed for group in self.groups]
@@ -101,6 +117,9 @@ class RunTotals:
             before.rows + outputs.rows,
             before.late + outputs.late,
             before.quarantined + outputs.refused,
+            before.duplicates + outputs.duplicates,
+            before.conflicting_duplicates + outputs.conflicting_duplicates,
+            before.null_keys + outputs.null_keys,
         )
         found = outputs.views
         self.views = ViewCounts(self.views.catch_ups + found.catch_ups, self.views.rebuilds + found.rebuilds)
@@ -181,7 +200,9 @@ def progress_record(
             "alerts": sum(not alert.shadow for group in outputs.groups for alert in group.alerts),
             "shadowAlerts": sum(alert.shadow for group in outputs.groups for alert in group.alerts),
             "late": sum(len(group.late) for group in outputs.groups),
-            "duplicates": sum(len(group.duplicates) for group in outputs.groups),
+            "duplicates": outputs.duplicates,
+            "conflictingDuplicates": outputs.conflicting_duplicates,
+            "nullKeys": outputs.null_keys,
             "lag": lag,
             "rulesInForce": rules.count,
             "retainedEvents": totals.retained_events,

@@ -11,7 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from fraud_rules.codec.transactions.codec import NO_APPEND_TIME, DecodeResult, decode_transactions
-from fraud_rules.engine.fanout import EMPTY_BLOB, fan_out
+from fraud_rules.engine.fanout import EMPTY_BLOB, fan_out, null_keys
 from fraud_rules.model.schema import TIME_FIELD
 from fraud_rules.model.transaction import TransactionBatch
 from fraud_rules.runtime.compression import compress
@@ -97,7 +97,8 @@ class FanOutStage:
             side_outputs += [SideOutput(refused=refused).encode() for refused in _refused(records, decoded)]
         batch = TransactionBatch.concat(accepted) if accepted else None
         if batch is not None:
-            side_outputs.append(_account(batch, ignored).encode())
+            nulls = int(null_keys(batch, self.context.timeline()).sum())
+            side_outputs.append(_account(batch, ignored, nulls).encode())
         return _Decoded(batch, side_outputs, range(self.context.settings.key_groups if visits_all else 0))
 
     def decode(self, records: RawTransactions) -> DecodeResult:
@@ -127,13 +128,14 @@ class _Decoded(NamedTuple):
     visited: range
 
 
-def _account(batch: TransactionBatch, ignored: int) -> SideOutput:
+def _account(batch: TransactionBatch, ignored: int, nulls: int) -> SideOutput:
     return SideOutput(
         len(batch),
         ignored,
         quantiles_ms(batch.append_ms),
         event_quantiles_ms=quantiles_ms(batch.columns[TIME_FIELD].values),
         append_total_ms=int(batch.append_ms.sum()),
+        null_keys=nulls,
     )
 
 

@@ -57,7 +57,8 @@ class SideOutput(msgspec.Struct, array_like=True, frozen=True):
     """The side output of a fan-out task.
 
     `rows` counts the accepted transactions, `ignored` the tombstones. The quantiles are the 0th to 100th percentiles.
-    `append_total_ms` is the sum of the append times.
+    `append_total_ms` is the sum of the append times. `null_keys` counts the transactions with a null in a field of a
+    grouping in force.
     """
 
     rows: int = 0
@@ -66,6 +67,7 @@ class SideOutput(msgspec.Struct, array_like=True, frozen=True):
     refused: tuple[RefusedRecord, ...] = ()
     event_quantiles_ms: tuple[int, ...] = ()
     append_total_ms: int = 0
+    null_keys: int = 0
 
     def encode(self) -> bytes:
         """Encode for `decode`."""

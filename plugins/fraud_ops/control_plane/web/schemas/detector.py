@@ -19,12 +19,19 @@ __all__ = [
 
 class Traffic(ResponseModel):
     """The records read since a time: `rows` transactions, of which `late` are late, and the unreadable `quarantined`,
-    which `rows` does not count."""
+    which `rows` does not count.
+
+    `duplicates` are the second deliveries, `conflictingDuplicates` those with other content. `nullKeys` are the
+    transactions that a grouping ignored because of a null in a grouping field.
+    """
 
     since_ms: EpochMs
     rows: int
     late: int
     quarantined: int
+    duplicates: int
+    conflicting_duplicates: int
+    null_keys: int
 
 
 class Views(ResponseModel):

@@ -4017,10 +4017,19 @@ export interface components {
          * Traffic
          * @description The records read since a time: `rows` transactions, of which `late` are late, and the unreadable `quarantined`,
          *     which `rows` does not count.
+         *
+         *     `duplicates` are the second deliveries, `conflictingDuplicates` those with other content. `nullKeys` are the
+         *     transactions that a grouping ignored because of a null in a grouping field.
          */
         Traffic: {
+            /** Conflictingduplicates */
+            conflictingDuplicates: number;
+            /** Duplicates */
+            duplicates: number;
             /** Late */
             late: number;
+            /** Nullkeys */
+            nullKeys: number;
             /** Quarantined */
             quarantined: number;
             /** Rows */

@@ -31,6 +31,8 @@ function point(timeMs: number): ProgressPoint {
   return { time: timeMs, rowsPerS: 50, lag: 126, p50: 200, p99: 400, batchMs: 150 };
 }
 
+const ignored = { duplicates: 12, conflictingDuplicates: 3, nullKeys: 40 };
+
 function page(now: Liveness, members: Partial<Progress> = {}) {
   const progress: Progress = {
     status: {
@@ -46,8 +48,8 @@ function page(now: Liveness, members: Partial<Progress> = {}) {
       retainedEvents: 187_440,
       retainedBytes: 62_500_000,
       watermark: SINCE,
-      recent: { sinceMs: SINCE - 300_000, rows: 2_000, late: 250, quarantined: 0 },
-      sinceStart: null,
+      recent: { sinceMs: SINCE - 300_000, rows: 2_000, late: 250, quarantined: 0, ...ignored },
+      sinceStart: { sinceMs: SINCE - 900_000, rows: 9_000, late: 250, quarantined: 0, ...ignored },
       viewsSinceStart: { catchUps: 3, rebuilds: 8 },
       cpuNs: 12_340,
     },
@@ -71,6 +73,8 @@ test("during an outage the metrics are dimmed, and the lag of the last batch is 
   expect(figures).toHaveTextContent("Waiting payments: 52,310");
   expect(figures).toHaveTextContent(`Metrics of the last batch, as of ${formatTime(SINCE, SINCE)}`);
   expect(figures.querySelector("dl")).toHaveClass("old");
+  expect(figures).toHaveTextContent("Duplicates (since start)12 (3 with other content)");
+  expect(figures).toHaveTextContent("Null grouping fields (since start)40");
   expect(figures).not.toHaveTextContent("126");
   expect(screen.getByText("STARTING")).toHaveAttribute("data-tone", "bad");
 });

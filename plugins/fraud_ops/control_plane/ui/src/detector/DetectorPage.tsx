@@ -132,6 +132,14 @@ function Metrics({ status, liveness }: { status: Progress["status"]; liveness: L
                 {`${formatNumber(status.viewsSinceStart.rebuilds)} / ${formatNumber(status.viewsSinceStart.catchUps)}`}
               </Fact>
             )}
+            {status.sinceStart && (
+              <>
+                <Fact name="Duplicates (since start)">
+                  {`${formatNumber(status.sinceStart.duplicates)} (${formatNumber(status.sinceStart.conflictingDuplicates)} with other content)`}
+                </Fact>
+                <Fact name="Null grouping fields (since start)">{formatNumber(status.sinceStart.nullKeys)}</Fact>
+              </>
+            )}
             {status.recent && (
               <>
                 <Fact name="Late (last 5 min)">{formatShare(status.recent.late, status.recent.rows)}</Fact>
