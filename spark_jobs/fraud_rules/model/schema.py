@@ -28,7 +28,7 @@ MAX_NAME_LENGTH: Final = 64
 MAX_PRECISION: Final = 18
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
-_KEYS = frozenset({"name", "type", "nullable", "aliases", "precision", "scale"}) | DISPLAY_KEYS
+_KEYS = frozenset({"name", "type", "nullable", "aliases", "precision", "scale", "normalize"}) | DISPLAY_KEYS
 
 
 class FieldType(StrEnum):
@@ -40,9 +40,18 @@ class FieldType(StrEnum):
     DECIMAL = "decimal"
 
 
+class TextStep(StrEnum):
+    """A step of the normalization of texts: NFC composes characters, TRIM removes blanks and zero-width characters at
+    both ends (see `codec.text_form`)."""
+
+    NFC = "nfc"
+    TRIM = "trim"
+
+
 @dataclass(frozen=True, slots=True)
 class Field:
     """One declared field. `aliases` are further member names that records may use; the product never writes them.
+    The codec applies the steps of `normalize` to each text of the field, always in the order of `TextStep`.
 
     `display` describes the field to people. It has no effect on rules, so fields with another one are equal.
     """
@@ -53,6 +62,7 @@ class Field:
     aliases: tuple[str, ...] = ()
     precision: int = 0
     scale: int = 0
+    normalize: tuple[TextStep, ...] = ()
     display: FieldDisplay = member(default_factory=FieldDisplay, compare=False)
 
     @property
@@ -101,7 +111,15 @@ class TransactionSchema:
 
         The text is part of a release, so a new label does not restart a detector.
         """
-        documents = [{**asdict(each), "type": each.type.value, "aliases": list(each.aliases)} for each in self.fields]
+        documents = [
+            {
+                **asdict(each),
+                "type": each.type.value,
+                "aliases": list(each.aliases),
+                "normalize": [step.value for step in each.normalize],
+            }
+            for each in self.fields
+        ]
         for document in documents:
             del document["display"]
         return yaml.safe_dump({"fields": documents}, sort_keys=False)
@@ -151,10 +169,23 @@ def _parse_field(position: int, item: object, faults: list[str]) -> Field | None
         faults.append(f"{label}: `type` must be one of {', '.join(FieldType)}")
     precision, scale = item.get("precision", 0), item.get("scale", 0)
     faults += _digit_faults(label, kind, precision, scale)
+    steps = item.get("normalize") or []
+    faults += _step_faults(label, name, kind, steps)
     display = parse_display(item, label, faults)
     if len(faults) > before:
         return None
-    return Field(str(name), FieldType(str(kind)), nullable, tuple(aliases), precision, scale, display)
+    normalize = tuple(step for step in TextStep if step in steps)
+    return Field(str(name), FieldType(str(kind)), nullable, tuple(aliases), precision, scale, normalize, display)
+
+
+def _step_faults(label: str, name: object, kind: object, steps: object) -> list[str]:
+    if not isinstance(steps, list) or not all(step in tuple(TextStep) for step in steps):
+        return [f"{label}: `normalize` must be a list of {', '.join(TextStep)}"]
+    if steps and kind != FieldType.STRING:
+        return [f"{label}: `normalize` is for type string only"]
+    if steps and name == ID_FIELD:
+        return [f"{label}: `normalize` is not possible, because receivers find their payment by this id"]
+    return []
 
 
 def _is_name(name: object) -> bool:

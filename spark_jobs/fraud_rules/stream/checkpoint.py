@@ -66,7 +66,7 @@ def manifest(settings: DetectorSettings, schema: TransactionSchema, topic_ids: M
 
     `topic_ids` are Kafka's ids of the input topics, by name.
     """
-    fields = {field.name: [field.type.value, field.nullable, field.scale] for field in schema.fields}
+    fields = {field.name: [field.type.value, field.nullable, field.scale, *field.normalize] for field in schema.fields}
     return {
         "format": FORMAT,
         "detector": settings.detector,

@@ -26,7 +26,8 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any, TypeAlias
 
-from fraud_rules.model.schema import FieldType, TransactionSchema
+from fraud_rules.model.schema import Field, FieldType, TransactionSchema
+from tests.support.oracle.texts import text_of
 
 Value: TypeAlias = int | str | Decimal | None
 Values: TypeAlias = Mapping[str, Value]
@@ -61,6 +62,7 @@ class Operand:
     read: Callable[[Values], Value]
     type: FieldType | None = None
     literal: Decimal | str = ""
+    field: Field | None = None
 
 
 def parse_filter(text: str, schema: TransactionSchema) -> Condition:
@@ -179,7 +181,7 @@ class _Parser:
         field = next((each for each in self._schema.fields if text in (each.name, *each.aliases)), None)
         if field is None:
             raise FilterRefused(f"{text} is not declared")
-        return Operand(lambda row: row[field.name], field.type)
+        return Operand(lambda row: row[field.name], field.type, field=field)
 
     def literal(self) -> Operand:
         kind, text = self._tokens[self._next]
@@ -245,9 +247,9 @@ def _compared(left: Operand, sign: str, right: Operand) -> Condition:
     if left.type is None and right.type is None:
         raise FilterRefused("a comparison needs a field")
     if left.type is None:
-        left = _typed(left, right.type)
+        left = _typed(left, right)
     elif right.type is None:
-        right = _typed(right, left.type)
+        right = _typed(right, left)
     elif left.type is not right.type and not (left.type in _NUMBERS and right.type in _NUMBERS):
         raise FilterRefused(f"{left.type} and {right.type} cannot be compared")
     compare = SIGNS[sign]
@@ -259,9 +261,11 @@ def _compared(left: Operand, sign: str, right: Operand) -> Condition:
     return comparison
 
 
-def _typed(operand: Operand, wanted: FieldType | None) -> Operand:
-    """The literal as a value of the field's type."""
-    literal = operand.literal
+def _typed(operand: Operand, other: Operand) -> Operand:
+    """The literal as a value of the field on the other side."""
+    literal, wanted = operand.literal, other.type
+    if isinstance(literal, str) and other.field is not None and wanted is FieldType.STRING:
+        literal = text_of(literal, other.field)
     if wanted is FieldType.TIMESTAMP and isinstance(literal, str):
         literal = _epoch_ms(literal)
     if isinstance(literal, str) is not (wanted is FieldType.STRING):

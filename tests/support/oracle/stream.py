@@ -20,6 +20,7 @@ from fraud_rules.model.schema import Field, FieldType, TransactionSchema
 from fraud_rules.model.value_list import ListChange, ListOperation, ListType
 from tests.support.oracle.arithmetic import Value
 from tests.support.oracle.filters import parse_when
+from tests.support.oracle.texts import text_of
 
 LONG_AGO_MS = -(10**18)
 FLOOR_MS = 946_684_800_000  # 2000-01-01T00:00:00Z
@@ -183,7 +184,7 @@ def parse(
 def _value(raw: Any, declared: Field) -> Value:
     match declared.type:
         case FieldType.STRING:
-            return str(raw)
+            return text_of(str(raw), declared)
         case FieldType.LONG:
             return int(raw)
         case FieldType.TIMESTAMP:

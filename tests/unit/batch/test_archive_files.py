@@ -72,6 +72,15 @@ def test_rows_survive_a_round_trip() -> None:
     assert not len(batch_of(table_of(rows(0), SCHEMA), SCHEMA))
 
 
+def test_the_texts_of_files_from_before_a_normalization_are_normalized() -> None:
+    plainer = TransactionSchema(tuple(replace(field, normalize=()) for field in SCHEMA.fields))
+    batch = rows(8)
+    texts = replace(batch.columns["paymentType"], dictionary=("cafe\u0301 ", "café"))
+    table = table_of(replace(batch, columns={**batch.columns, "paymentType": texts}), plainer)
+    assert {row.get("paymentType") for row in plain(batch_of(table, plainer), plainer)} == {None, "cafe\u0301 ", "café"}
+    assert {row.get("paymentType") for row in plain(batch_of(table, SCHEMA))} == {None, "café"}
+
+
 def test_a_field_declared_since_is_null_and_one_declared_otherwise_is_refused() -> None:
     table = table_of(rows(4), SCHEMA)
     wider = TransactionSchema((*SCHEMA.fields, Field("channel", FieldType.STRING, nullable=True)))

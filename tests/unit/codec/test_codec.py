@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 
@@ -168,6 +169,38 @@ def test_places_follow_their_rows() -> None:
     assert decoded.batch.partition.dtype == np.int32
     assert decoded.batch.offset.tolist() == [100, 103, 104, 105]
     assert (decoded.batch.append_ms - APPEND_MS).tolist() == [0, 3, 4, 5]
+
+
+NORMALIZED = TransactionSchema.parse(
+    {
+        "fields": [
+            {"name": "transactionId", "type": "long"},
+            {"name": "eventTime", "type": "timestamp"},
+            {"name": "shop", "type": "string", "nullable": True, "normalize": ["trim", "nfc"]},
+            {"name": "note", "type": "string", "nullable": True},
+        ]
+    }
+)
+
+
+@pytest.mark.parametrize("text", ["café", "cafe\u0301", " café ", "\u00a0\u200bcafé\ufeff\t", "\u2060cafe\u0301\u3000"])
+def test_a_normalized_field_has_one_form_in_both_readers_and_both_formats(text: str) -> None:
+    fields = json.dumps({"transactionId": 1, "eventTime": APPEND_MS, "shop": text, "note": text}).encode()
+    careful = fields.replace(b"{", b'{"x":{"x":1},')
+    csv = f'1,{APPEND_MS},"{text}","{text}"'.encode()
+    decoded = decode(fields, careful, csv, schema=NORMALIZED)
+    assert [(row["shop"], row["note"]) for row in rows(decoded, NORMALIZED)] == [("café", text)] * 3
+    assert decoded.batch.columns["shop"].dictionary == ("café",)
+    assert read_record(fields, NORMALIZED)[2:] == ("café", text)
+
+
+def test_texts_are_bounded_before_and_after_their_normalization() -> None:
+    """U+FB2C becomes three characters."""
+    texts = ["x" * 256, "x" * 256 + " ", "\ufb2c" * 85, "\ufb2c" * 86, " "]
+    values = [json.dumps({"transactionId": 1, "eventTime": APPEND_MS, "shop": text}).encode() for text in texts]
+    decoded = decode(*values, schema=NORMALIZED)
+    assert [(each.index, each.reason) for each in decoded.rejects] == [(1, "bad_text:shop"), (3, "bad_text:shop")]
+    assert rows(decoded, NORMALIZED)[-1]["shop"] == ""
 
 
 @pytest.mark.parametrize(

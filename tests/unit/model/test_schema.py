@@ -10,12 +10,14 @@ import pytest
 import yaml
 
 from fraud_rules.errors import ConfigError
-from fraud_rules.model.schema import Field, FieldType, TransactionSchema
+from fraud_rules.model.schema import Field, FieldType, TextStep, TransactionSchema
+from fraud_rules.runtime.yaml_file import parse_yaml
 from tests.support.places import ROOT
 
 CONFIG = ROOT / "config" / "schema.yaml"
 ID: dict[str, Any] = {"name": "transactionId", "type": "long"}
 TIME: dict[str, Any] = {"name": "eventTime", "type": "timestamp"}
+TEXT = {"name": "a", "type": "string"}
 
 
 def test_the_default_schema() -> None:
@@ -79,6 +81,13 @@ FAULTS: dict[str, tuple[Any, str]] = {
         {"fields": [ID, TIME, {"name": "a", "type": "long", "precision": 9}]},
         "for type decimal only",
     ),
+    "normalize is a word": ({"fields": [ID, TIME, {**TEXT, "normalize": "nfc"}]}, "a list of nfc, trim"),
+    "unknown step": ({"fields": [ID, TIME, {**TEXT, "normalize": ["nfkc"]}]}, "a list of nfc, trim"),
+    "normalized long": ({"fields": [ID, TIME, {**TEXT, "type": "long", "normalize": ["trim"]}]}, "type string only"),
+    "normalized id": (
+        {"fields": [{**ID, "type": "string", "normalize": ["trim"]}, TIME]},
+        "find their payment by this",
+    ),
     "name twice": ({"fields": [ID, TIME, TIME]}, "'eventTime' is used twice"),
     "alias is a name": ({"fields": [ID, {**TIME, "aliases": ["transactionId"]}]}, "'transactionId' is used twice"),
     "no id": ({"fields": [TIME]}, "'transactionId' of type long or string, not nullable, is required"),
@@ -97,6 +106,12 @@ FAULTS: dict[str, tuple[Any, str]] = {
 def test_faults(document: Any, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         TransactionSchema.parse(document)
+
+
+def test_a_schema_reads_its_own_text_with_the_steps_in_one_order() -> None:
+    schema = TransactionSchema.parse({"fields": [ID, TIME, {**TEXT, "normalize": ["trim", "nfc"]}]})
+    assert schema.fields[2].normalize == (TextStep.NFC, TextStep.TRIM)
+    assert TransactionSchema.parse(parse_yaml(schema.text(), "the text")) == schema
 
 
 def test_all_faults_are_listed_at_once() -> None:

@@ -13,7 +13,7 @@ import pytest
 from fraud_rules.configuration.project import Project
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.errors import CheckpointDamaged, CheckpointForeign, Fenced
-from fraud_rules.model.schema import Field, FieldType, TransactionSchema
+from fraud_rules.model.schema import Field, FieldType, TextStep, TransactionSchema
 from fraud_rules.spark.storage import DiskFolder
 from fraud_rules.stream.checkpoint import CheckpointProgress, claim, manifest, read_live_progress, read_progress
 from fraud_rules.stream.driver.marker import Beginning, Marker, adopt, check_fits, check_holder
@@ -92,6 +92,16 @@ def test_a_schema_may_grow_by_nullable_fields_and_change_nothing_else(
     demanding = replace(grown, fields=(*grown.fields, Field("branch", FieldType.LONG)))
     with pytest.raises(CheckpointForeign, match="branch"):
         claim(folder, manifest(SETTINGS, demanding, TOPIC_IDS))
+
+
+def test_a_field_in_use_cannot_be_normalized_otherwise(folder: DiskFolder, schema: TransactionSchema) -> None:
+    """Its retained texts would be other keys than the new ones."""
+    claim(folder, manifest(SETTINGS, schema, TOPIC_IDS))
+    fields = [
+        replace(each, normalize=(TextStep.NFC,)) if each.type is FieldType.STRING else each for each in schema.fields
+    ]
+    with pytest.raises(CheckpointForeign, match="a field in use cannot change"):
+        claim(folder, manifest(SETTINGS, replace(schema, fields=tuple(fields)), TOPIC_IDS))
 
 
 def test_the_release_before_a_new_field_can_continue(folder: DiskFolder, schema: TransactionSchema) -> None:

@@ -2,6 +2,7 @@
 
 A decimal becomes a decimal128 of its declared precision, a timestamp becomes milliseconds in UTC, a string becomes a
 dictionary. A field that is newer than a file is null in it. A field with another type than in the file is an error.
+Texts of files from before a field was normalized are normalized when they are read.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from fraud_rules.codec.text_form import normalized_column
 from fraud_rules.errors import ConfigError
 from fraud_rules.model.schema import Field, FieldType, TransactionSchema
 from fraud_rules.model.transaction import Column, TransactionBatch
@@ -84,7 +86,7 @@ def _column(stored: pa.ChunkedArray, field: Field, where: str) -> Column:
         )
     valid = None if not field.nullable and array.null_count == 0 else _valid(array)
     if field.type is FieldType.STRING:
-        return _strings(array, valid)
+        return normalized_column(_strings(array, valid), field.normalize)
     if field.type is FieldType.DECIMAL:
         words = np.frombuffer(array.buffers()[1], dtype="<i8")[2 * array.offset :: 2][: len(array)]
         values = np.ascontiguousarray(words).astype(np.int64, copy=False)

@@ -27,6 +27,7 @@ from lark import Lark, Token, Transformer_NonRecursive, v_args
 from lark.exceptions import UnexpectedEOF, UnexpectedInput, UnexpectedToken
 
 from fraud_rules.codec.rules.lists import LIST_NAME
+from fraud_rules.codec.text_form import normalized
 from fraud_rules.errors import Reason, RuleRejected
 from fraud_rules.model.limits import RuleLimits
 from fraud_rules.model.predicate import (
@@ -298,7 +299,8 @@ class _Builder(Transformer_NonRecursive[Token, Predicate | None]):
     def _typed(self, field: FieldRef, literal: Decimal | str) -> Literal | None:
         """Convert the literal to the field's type. Records a problem and returns None if this is impossible."""
         if field.type is FieldType.STRING and isinstance(literal, str):
-            return literal
+            declared = self._schema.field(field.name)
+            return normalized(literal, declared.normalize) if declared is not None else literal
         if field.type is not FieldType.STRING and isinstance(literal, Decimal):
             return literal
         if field.type is FieldType.TIMESTAMP and isinstance(literal, str):

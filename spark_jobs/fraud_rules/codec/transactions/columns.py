@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from fraud_rules.codec.nesting import MAX_DEPTH
 from fraud_rules.codec.scalar import INT64_MAX, INT64_MIN, TIMESTAMP_MAX_MS, TIMESTAMP_MIN_MS, parse_timestamp
+from fraud_rules.codec.text_form import normalized_column
 from fraud_rules.codec.transactions.csv_line import line_rewriter
 from fraud_rules.codec.transactions.record import MAX_TEXT_LENGTH, Value, decode_members
 from fraud_rules.model.schema import Field, FieldType, TransactionSchema
@@ -218,7 +219,9 @@ def _timestamps(field: Field, cells: list[Cell], certain: Bools) -> Column:
 
 def _strings(field: Field, cells: list[Cell], certain: Bools) -> Column:
     column = column_of(field, [None if cell is UNSET else cell for cell in cells])
-    suspect = [code for code, text in enumerate(column.dictionary or ()) if "\0" in text]
+    if field.normalize:
+        column = normalized_column(column, field.normalize)
+    suspect = [code for code, text in enumerate(column.dictionary or ()) if "\0" in text or len(text) > MAX_TEXT_LENGTH]
     if suspect:
         certain &= ~np.isin(column.values, suspect)
     return column

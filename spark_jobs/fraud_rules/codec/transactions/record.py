@@ -9,8 +9,8 @@ otherwise a CSV line: the fields in schema order, with an empty cell for null. A
   date and time.
 - Members that the schema does not declare are ignored, but must be well-formed. A member name may occur once in its
   object, at any depth. A field under its name and an alias, or under two aliases, is a duplicate too.
-- A value of a string field has at most 256 characters and no NUL. A field that is absent or null is rejected unless the
-  schema declares it nullable.
+- A value of a string field has at most 256 characters, also after its normalization, and no NUL. A field that is absent
+  or null is rejected unless the schema declares it nullable.
 
 The reasons are stable, so that programs can count them: `empty`, `too_large`, `invalid_utf8`, `too_deep`,
 `malformed_json`, `not_an_object`, `bad_csv`, `duplicate_field`, and, followed by `:<field>`, `missing_field`,
@@ -39,6 +39,7 @@ from fraud_rules.codec.scalar import (
     parse_timestamp,
     unit_hint,
 )
+from fraud_rules.codec.text_form import normalized
 from fraud_rules.codec.transactions.csv_line import BLANKS, split_line
 from fraud_rules.errors import RecordRejected
 from fraud_rules.model.limits import RecordLimits
@@ -152,9 +153,10 @@ def _from_number(field: Field, text: str) -> Value:
 def _from_string(field: Field, text: str) -> Value:
     """Convert a JSON string, or a CSV cell that is not a number, to the field's type."""
     if field.type is FieldType.STRING:
-        if len(text) > MAX_TEXT_LENGTH or "\0" in text:
+        form = normalized(text, field.normalize)
+        if max(len(text), len(form)) > MAX_TEXT_LENGTH or "\0" in text:
             _reject("bad_text", field, f"longer than {MAX_TEXT_LENGTH} characters, or holds NUL: {text!r}")
-        return text
+        return form
     if field.type is FieldType.TIMESTAMP:
         epoch_ms = parse_timestamp(text)
         if epoch_ms is None:

@@ -9,6 +9,7 @@ from fraud_ops.control_plane.domain.errors import Invalid
 from fraud_ops.control_plane.service.reading.child import ReadingChild
 from fraud_rules.batch.entity.rows import EntityQuery
 from fraud_rules.batch.entity.server import EntityQuestion, EntitySource
+from fraud_rules.codec.text_form import normalized
 from fraud_rules.errors import Reason
 from fraud_rules.model.schema import ID_FIELD, FieldType
 
@@ -47,7 +48,7 @@ class EntityReporter:
         if declared is None or declared.name != field or declared.type not in _ID_TYPES or field == ID_FIELD:
             raise Invalid([Reason("field", "must be a field of payments with ids, such as the payer")])
         if declared.type is FieldType.STRING:
-            return text
+            return normalized(text, declared.normalize)
         try:
             value = int(text)
         except ValueError:
