@@ -22,6 +22,7 @@ from fraud_rules.kafka.decoding import decode_or_skip
 from fraud_rules.kafka.ends import TopicEnds
 from fraud_rules.kafka.reader import Record, newest_append_ms
 from fraud_rules.kafka.tail import TopicsTail
+from fraud_rules.kafka.transactional_ids import agent_id, detector_id
 from fraud_rules.logs.detector_status import BatchProgress, decode_progress, traffic_since
 from fraud_rules.model.open_transaction import OpenTransaction
 from fraud_rules.monitoring.open_transactions import OpenTransactions
@@ -69,9 +70,10 @@ class DetectorObserver:
         self._arrival_read_ms: int | None = None
         self._arrival_ms: int | None = None
         self._ends: TopicEnds | None = None
-        self._transactions = OpenTransactions(kafka)
+        self._transactions, self._reports = OpenTransactions(kafka), OpenTransactions(kafka)
         self._transactions_read_ms: int | None = None
         self._open_transaction: OpenTransaction | None = None
+        self._hidden_reports: OpenTransaction | None = None
         self._deployment = DeploymentReports()
         self._reset()
 
@@ -101,6 +103,7 @@ class DetectorObserver:
         )
         self._add_progress(records[topics.detector_progress])
         self._read_clock(records)
+        self._read_transactions()
         return DetectorObservation(
             detector,
             self._clock.now_ms(),
@@ -111,8 +114,9 @@ class DetectorObserver:
             traffic_since(self._progress, self._since_ms()) if self._progress else None,
             self._arrived_ms(),
             self._clock.skew_ms(),
-            self._oldest_transaction(),
+            self._open_transaction,
             detector_skew_ms(self._progress),
+            self._hidden_reports,
         )
 
     def _read_clock(self, new: Mapping[str, Sequence[Record]]) -> None:
@@ -177,17 +181,22 @@ class DetectorObserver:
             self._arrival_read_ms = self._monotonic_ms()
         return self._arrival_ms
 
-    def _oldest_transaction(self) -> OpenTransaction | None:
-        """The oldest transaction that hides records of an input topic, read every `_TRANSACTIONS_INTERVAL_MS`."""
+    def _read_transactions(self) -> None:
+        """Read which transactions hide records of the inputs and of the reports, every `_TRANSACTIONS_INTERVAL_MS`."""
         read_ms, now_ms = self._transactions_read_ms, self._monotonic_ms()
-        if read_ms is None or now_ms - read_ms >= _TRANSACTIONS_INTERVAL_MS:
-            topics = self._settings.topics
-            self._ends = self._ends or TopicEnds(self._kafka)
-            with suppress(BrokerUnavailable):  # the next observation reports the unreachable broker
-                ends = read_partition_ends(self._ends, (topics.transactions, topics.rules), self._clock.now_ms())
-                self._open_transaction = self._transactions.oldest(ends)
-            self._transactions_read_ms = now_ms
-        return self._open_transaction
+        if read_ms is not None and now_ms - read_ms < _TRANSACTIONS_INTERVAL_MS:
+            return
+        topics = self._settings.topics
+        inputs, reports = (topics.transactions, topics.rules), (topics.detector_attempts, topics.detector_progress)
+        self._ends = self._ends or TopicEnds(self._kafka)
+        with suppress(BrokerUnavailable):  # the next observation reports the unreachable broker
+            ends = read_partition_ends(self._ends, (*inputs, *reports), self._clock.now_ms())
+            self._open_transaction = self._transactions.oldest({topic: ends[topic] for topic in inputs})
+            hidden = self._reports.oldest({topic: ends[topic] for topic in reports})
+            own = (detector_id(self._settings.detector), agent_id(self._settings.detector))
+            # A detector or an agent that hangs in its own transaction is not excused by it.
+            self._hidden_reports = None if hidden is None or hidden.transactional_id in own else hidden
+        self._transactions_read_ms = now_ms
 
     def _queries(self) -> list[str]:
         return [query for query, _ in groupby(self._query_ids)]

@@ -28,6 +28,8 @@ def assess_detector(
     if observation.fault is not None:
         return Verdict(Health.BROKER_DOWN, (observation.fault,))
     verdict = _assess_requested(observation, limits, now_ms, supervisor)
+    if observation.hidden_reports is not None and verdict.health in _BY_SILENCE:
+        verdict = Verdict(Health.HUNG_PRODUCER, (observation.hidden_reports.describe(now_ms), *verdict.reasons))
     skewed = _clock_skews(observation, limits)
     if skewed and verdict.health is Health.HEALTHY:
         verdict = Verdict(Health.CLOCK_SKEW, (*skewed, *verdict.reasons), verdict.error)
@@ -35,6 +37,9 @@ def assess_detector(
         verdict = Verdict(verdict.health, (*verdict.reasons, *skewed), verdict.error)
     return _with_start_time(verdict, observation) if verdict.health in _WITHOUT_START_TIME else verdict
 
+
+_BY_SILENCE = frozenset({Health.STALLED, Health.AGENT_SILENT})
+"""Verdicts that follow from missing reports. They are wrong while another program's transaction hides the reports."""
 
 _WITHOUT_START_TIME = frozenset({Health.HUNG_PRODUCER, Health.BLIND, Health.CLOCK_SKEW})
 """Verdicts about a working detector. Its batches and its process do not show when the verdict began, so the reasons get

@@ -33,7 +33,8 @@ class DetectorObservation:
     query count once. `traffic` adds up the progress records of the last `traffic_span_ms`. `arrived_ms` is the append
     time of the newest transaction: 0 if retention has removed all transactions, None if no transaction ever arrived or
     the time is unknown. `open_transaction` is the oldest transaction of a producer that has hidden records of an input
-    topic for some time. If the observation failed, `fault` is the reason, and only `detector` and `at_ms` are set.
+    topic for some time. `hidden_reports` is the oldest transaction of another program that hides progress records or
+    reports of the agent. If the observation failed, `fault` is the reason, and only `detector` and `at_ms` are set.
     """
 
     detector: str
@@ -47,6 +48,7 @@ class DetectorObservation:
     skew_ms: int | None = None
     open_transaction: OpenTransaction | None = None
     detector_skew_ms: int | None = None
+    hidden_reports: OpenTransaction | None = None
     fault: str | None = None
 
     @classmethod

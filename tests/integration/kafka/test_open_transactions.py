@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 from confluent_kafka import Producer
@@ -20,6 +20,7 @@ from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.kafka.ends import TopicEnds
 from fraud_rules.kafka.ticks import TickWriter
 from fraud_rules.kafka.topics import delete
+from fraud_rules.kafka.transactional_ids import detector_id
 from fraud_rules.model.open_transaction import OpenTransaction
 from fraud_rules.monitoring.liveness import Liveness, Severity
 from fraud_rules.monitoring.liveness_reader import LivenessReader
@@ -55,9 +56,9 @@ class HungProducer:
 
 
 @contextmanager
-def hung_producer(topics: OwnTopics, topic: str, *, age_s: int) -> Iterator[HungProducer]:
+def hung_producer(topics: OwnTopics, topic: str, *, age_s: int, transactional_id: str = "") -> Iterator[HungProducer]:
     """Open a transaction with one record that is `age_s` old, in a topic with producer timestamps."""
-    name, since_ms = f"{topics.prefix}gateway", now_ms() - age_s * 1_000
+    name, since_ms = transactional_id or f"{topics.prefix}gateway", now_ms() - age_s * 1_000
     producer = Producer({"bootstrap.servers": topics.bootstrap, "transactional.id": name, "linger.ms": 0})
     producer.init_transactions(30)
     producer.begin_transaction()
@@ -127,6 +128,22 @@ def test_payments_behind_an_open_transaction_wait_until_it_is_aborted(
         assert (cleared.severity, cleared.waiting) == (Severity.NONE, BEHIND + 2)  # with the marker of the abort
     with DetectorObserver(topics.kafka, settings) as observer:
         assert assess_detector(observer.observe(), Limits(), now_ms()).health is Health.HEALTHY
+
+
+def test_a_transaction_of_another_detector_hides_the_reports_and_the_own_one_does_not(
+    topics: OwnTopics, settings: DetectorSettings
+) -> None:
+    name, other = topics.names.detector_progress, replace(settings, detector=f"{topics.prefix}other")
+    transactional_id = detector_id(other.detector)
+    with (
+        hung_producer(topics, name, age_s=0, transactional_id=transactional_id) as hung,
+        DetectorObserver(topics.kafka, settings) as observer,
+        DetectorObserver(topics.kafka, other) as own_observer,
+    ):
+        hidden = until(lambda: observer.observe().hidden_reports, "the records have been hidden for some time")
+        assert (hidden.topic, hidden.transactional_id) == (name, transactional_id)
+        assert own_observer.observe().hidden_reports is None
+        hung.end()
 
 
 def test_a_short_transaction_in_flight_raises_nothing(topics: OwnTopics, settings: DetectorSettings) -> None:

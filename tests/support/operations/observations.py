@@ -42,6 +42,7 @@ class World:
     agent_skew_s: float = 0
     hidden_age_s: float | None = None
     detector_skew_s: float | None = None
+    reports_hidden_age_s: float | None = None
 
     def asked(
         self, of: Release | None, *, ago_s: float = 60, by: str = "start by scheduled__1", reason: str = "for a test"
@@ -102,6 +103,10 @@ class World:
         """Add a transaction that was opened at this time and hides records of `transactions`."""
         return replace(self, hidden_age_s=ago_s)
 
+    def hides_reports(self, *, ago_s: float) -> World:
+        """Add a transaction of another detector that was opened at this time and hides progress records."""
+        return replace(self, reports_hidden_age_s=ago_s)
+
     def supervisor(self, ago_s: float, who: str = "http://here") -> World:
         """Add a supervisor's check of the detector."""
         return replace(self, supervised=(ago_s, who))
@@ -129,6 +134,10 @@ class World:
         hidden = None
         if self.hidden_age_s is not None:
             hidden = OpenTransaction("transactions", 2, 5, ms_ago(self.hidden_age_s), 4711, "gateway-3")
+        reports = None
+        if self.reports_hidden_age_s is not None:
+            since_ms = ms_ago(self.reports_hidden_age_s)
+            reports = OpenTransaction("detector-progress", 0, 9, since_ms, 4711, "fraud-rules-loans")
         log = IntentLog(DETECTOR, self.intents)
         deployment = DeploymentReports(attempts, agent, supervision)
         of_detector_ms = None if self.detector_skew_s is None else int(self.detector_skew_s * 1_000)
@@ -144,6 +153,7 @@ class World:
             skew_ms,
             hidden,
             of_detector_ms,
+            reports,
         )
 
 

@@ -202,6 +202,14 @@ TABLE = {
     ),
     "hung by hand": (World().wrote(ago_s=5).hides(ago_s=31), Health.HUNG_PRODUCER, "4711"),
     "a hung producer, and no batch": (running(ago_s=90).wrote(ago_s=41).hides(ago_s=99), Health.STALLED, "no progress"),
+    "its batches are hidden": (
+        running(ago_s=90).wrote(ago_s=41).hides_reports(ago_s=50), Health.HUNG_PRODUCER,
+        "4711 (fraud-rules-loans) has been open for 50 s and hides the records of detector-progress-0",
+    ),
+    "its agent's reports are hidden": (
+        replace(running(), agent_age_s=31).hides_reports(ago_s=50), Health.HUNG_PRODUCER, "fraud-rules-loans",
+    ),
+    "it died, and later batches are hidden": (DIED.hides_reports(ago_s=50), Health.DEAD, "failed with -9"),
     "a fifth quarantined": (running().read(80, quarantined=20), Health.BLIND, "20 of the last 100 records (20%)"),
     "everything quarantined": (running().read(0, quarantined=20), Health.BLIND, "are in quarantine"),
     "everything quarantined of a few": (running().read(0, quarantined=19), Health.HEALTHY, "batch 7"),
