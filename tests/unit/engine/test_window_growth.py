@@ -141,3 +141,13 @@ def test_keys_that_only_marks_keep_cause_no_compactions() -> None:
     assert len(result.output) == rows
     assert state.retained_marks == rows
     assert int(state.header[at.H_GENERATION]) - before < 100
+
+
+def test_the_room_for_many_alerts_is_freed_after_their_batch() -> None:
+    rows = 3_000
+    state, plan = _state(["payeeId"], {"aggregatorFunctionType": "COUNT", "limit": 0, "windowMinutes": 1})
+    before = state._output.nbytes
+    numbers = np.arange(rows)
+    batch = _batch(numbers, START_MS + numbers, numbers, ["CSH"] * rows)
+    assert len(state.accept(batch, np.zeros(rows, dtype=np.int64), plan, 0, explain=False).output) == rows
+    assert state._output.nbytes == before

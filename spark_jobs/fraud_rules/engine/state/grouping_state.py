@@ -41,6 +41,9 @@ _SCATTERED_ABOVE = 1024
 _BYTES_PER_STRING = 24
 """The bytes of a string beside its text: its end, its place in the hash table, and the free room of both."""
 
+_OUTPUT_ROWS = 256
+"""The rows of output that a state keeps room for between two batches."""
+
 _ROWS_PER_CALL = 2048
 """The rows that the kernel accepts between two reports of progress. A call takes seconds at most, even if the rows are
 far out of order."""
@@ -94,7 +97,7 @@ class GroupingState:
         self._plan: GroupingPlan | None = None
         self.header = self._view.header
         self._strings = StringTable(self._view)
-        self._output = np.empty((256, at.O_WIDTH), dtype=np.int64)
+        self._output = np.empty((_OUTPUT_ROWS, at.O_WIDTH), dtype=np.int64)
         self._limbs = np.empty((SCRATCH_ROWS, WIDE), dtype=np.uint64)
 
     @classmethod
@@ -237,6 +240,8 @@ class GroupingState:
             if end == n:
                 displaced.merge()
                 output = self._output[: self.header[at.H_OUT]].copy()
+                if len(self._output) > _OUTPUT_ROWS:
+                    self._output = np.empty((_OUTPUT_ROWS, at.O_WIDTH), dtype=np.int64)
                 fired = output[output[:, at.O_FIRED] != at.FIRED_NO] if explain else output
                 return AcceptResult(outcomes, lateness_ms, output, self._changed_marks(rows, fired, plan))
             end = min(n, end + _ROWS_PER_CALL)
