@@ -23,7 +23,8 @@ from bench.rows import (
 )
 from bench.rows.recovery import busy_starts, demo_start, large_state
 from bench.rows.rules import many_rules, rule_cost, rule_log
-from bench.rows.soaks import batches, ids, steady, warm_ups
+from bench.rows.soaks import batches, ids, plans, steady, warm_ups
+from bench.rows.soaks import lists as list_feed
 
 ALL: tuple[Rows, ...] = (
     *backlog.ROWS,
@@ -52,4 +53,6 @@ ALL: tuple[Rows, ...] = (
     *batches.ROWS,
     *ids.ROWS,
     *warm_ups.ROWS,
+    *plans.ROWS,
+    *list_feed.ROWS,
 )
