@@ -97,7 +97,7 @@ def rule(rule_id: int, fields: Iterable[str], **members: Any) -> Document:
         "aggregateFieldName": "paymentAmount",
         "limitOperatorType": ">",
         "limit": 10**9,
-        "windowMinutes": 10,
+        **({} if "windowSeconds" in members else {"windowMinutes": 10}),
         **members,
     }
 

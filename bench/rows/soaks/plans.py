@@ -32,9 +32,7 @@ def _edited(number: int) -> Document:
     members: dict[str, Any] = {"limit": 10**9 + number, "windowSeconds": 60 + number % 500}
     if number % 3 == 0:
         members["when"] = f"paymentAmount > {number % 50}"
-    document = rule(rule_id, ["payeeId"], aggregatorFunctionType=_FUNCTIONS[rule_id % len(_FUNCTIONS)], **members)
-    del document["windowMinutes"]
-    return document
+    return rule(rule_id, ["payeeId"], aggregatorFunctionType=_FUNCTIONS[rule_id % len(_FUNCTIONS)], **members)
 
 
 def _measure(lab: Lab, scale: Scale) -> Mapping[str, Any]:
@@ -59,9 +57,9 @@ ROWS = (
         "soak_plans",
         "A rule change in every batch",
         f"One process with the engine and the rule log in memory. {_RULES:,} rules of one grouping; each step is a "
-        f"minute of event time with {_PAYMENTS} payments. An edit of a rule falls between them: another limit, window or "
-        f"condition. In every {_MOVES_EVERY}th step one more rule moves to another grouping, so groupings end and begin "
-        "again. The RSS has the rule log, which grows by each record.",
+        f"minute of event time with {_PAYMENTS} payments. An edit of a rule falls between them: another limit, window "
+        f"or condition. In every {_MOVES_EVERY}th step, one more rule moves to another grouping, so groupings end and "
+        "begin again. The RSS has the rule log, which grows by each record.",
         (
             *COMMON,
             *flat("plans", "compiled plans held", ""),

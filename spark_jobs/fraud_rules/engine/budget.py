@@ -11,15 +11,16 @@ stores its refusals in the pin, where the workers read them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Collection, Hashable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from fraud_rules.engine.event_rate import EventRate
 from fraud_rules.errors import Reason
 from fraud_rules.model.predicate import Predicate
 from fraud_rules.model.rule import AggregateFunction, Rule
-from fraud_rules.model.ruleset import GroupingInForce, RuleSet
+from fraud_rules.model.ruleset import Grouping, RuleInForce
 
 BYTES_PER_MARK: Final = 192
 """The bytes of one mark in a view: a row of seven words, an entry of the hash table, and the free room of both. With
@@ -39,13 +40,10 @@ _Multiset: TypeAlias = tuple[Predicate | None, int, tuple[str, ...]]
 
 @dataclass(frozen=True, slots=True)
 class _GroupingNeed:
-    """What the rules of a grouping keep: its widest window in ms, and its multisets."""
+    """What the rules of a grouping keep: its widest window in ms, and the number of its multisets."""
 
-    widest_ms: int = 0
-    multisets: frozenset[_Multiset] = frozenset()
-
-    def with_rule(self, rule: Rule) -> _GroupingNeed:
-        return _GroupingNeed(max(self.widest_ms, rule.reach_ms), self.multisets | _multisets_of([rule]))
+    widest_ms: int
+    multisets: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +91,87 @@ def estimate_state_bytes(window_ms: int, traffic: ObservedTraffic, multisets: in
     return traffic.rows_kept(window_ms) * (traffic.bytes_per_event + multisets * BYTES_PER_DISTINCT)
 
 
-def over_budget(rule: Rule, in_force: RuleSet, traffic: ObservedTraffic, budget_bytes: int) -> Reason | None:
+class StateLoad:
+    """What the groupings of the rules in force keep. It changes with these rules."""
+
+    def __init__(self) -> None:
+        self._rules: dict[int, Rule] = {}
+        self._users: dict[Grouping, _Users] = {}
+
+    def follow(self, in_force: Mapping[int, RuleInForce], changed: Iterable[int] | None = None) -> None:
+        """Take the rules in force. `changed` has the ids of all rules that can differ since the last call; None means
+        that any rule can."""
+        for rule_id in {*self._rules, *in_force} if changed is None else changed:
+            each = in_force.get(rule_id)
+            self._replace(rule_id, None if each is None else each.rule)
+
+    @property
+    def groupings(self) -> Collection[Grouping]:
+        """The groupings in force."""
+        return self._users.keys()
+
+    def need_of(self, fields: Grouping) -> _GroupingNeed | None:
+        """The need of a grouping; None without rules."""
+        users = self._users.get(fields)
+        return None if users is None else users.need()
+
+    def total_bytes(self, traffic: ObservedTraffic) -> int:
+        """The expected state of all groupings."""
+        return sum(_bytes_of(users.need(), traffic) for users in self._users.values())
+
+    def added_bytes(self, rule: Rule, traffic: ObservedTraffic) -> int:
+        """The state that all groupings keep more with the rule in place of the present rule of the same id."""
+        present = self._rules.get(rule.rule_id)
+        changed = {rule.grouping} if present is None else {rule.grouping, present.grouping}
+        before = sum(_bytes_of(self.need_of(fields), traffic) for fields in changed)
+        self._replace(rule.rule_id, rule)
+        after = sum(_bytes_of(self.need_of(fields), traffic) for fields in changed)
+        self._replace(rule.rule_id, present)
+        return after - before
+
+    def _replace(self, rule_id: int, rule: Rule | None) -> None:
+        present = self._rules.pop(rule_id, None)
+        if rule is not None:
+            self._rules[rule_id] = rule
+        if present is rule:
+            return
+        if present is not None:
+            users = self._users[present.grouping]
+            users.add(present, -1)
+            if not users.reaches_ms:
+                del self._users[present.grouping]
+        if rule is not None:
+            self._users.setdefault(rule.grouping, _Users()).add(rule, 1)
+
+
+class _Users:
+    """The rules of a grouping that use each reach and each multiset."""
+
+    def __init__(self) -> None:
+        self.reaches_ms: Counter[int] = Counter()
+        self._multisets: Counter[_Multiset] = Counter()
+        self._need: _GroupingNeed | None = None
+
+    def add(self, rule: Rule, count: int) -> None:
+        """Add a rule, or remove it with a `count` of -1."""
+        self._need = None
+        _count(self.reaches_ms, rule.reach_ms, count)
+        if rule.aggregate_function is AggregateFunction.COUNT_DISTINCT:
+            _count(self._multisets, (rule.filter, rule.window_ms, rule.unique), count)
+
+    def need(self) -> _GroupingNeed:
+        if self._need is None:
+            self._need = _GroupingNeed(max(self.reaches_ms), len(self._multisets))
+        return self._need
+
+
+def _count(counter: Counter[Any], item: Hashable, count: int) -> None:
+    counter[item] += count
+    if not counter[item]:
+        del counter[item]
+
+
+def over_budget(rule: Rule, load: StateLoad, traffic: ObservedTraffic, budget_bytes: int) -> Reason | None:
     """Return the reason why a rule is too expensive, or None.
 
     The budget limits the state of all groupings with the new rule in force: their retained or their expected state,
@@ -101,79 +179,29 @@ def over_budget(rule: Rule, in_force: RuleSet, traffic: ObservedTraffic, budget_
     traffic has outgrown the budget, so that people can always edit, pause and narrow rules. A rule with `force` always
     passes.
     """
-    before = _needs(in_force)
-    after = _needs_with(rule, in_force, before)
-    expected = _total_bytes(before, traffic)
-    added = _total_bytes(after, traffic) - expected
-    total = max(expected, traffic.retained_bytes) + traffic.mark_bytes + added
-    if rule.force or added <= 0 or total <= budget_bytes:
+    added = load.added_bytes(rule, traffic)
+    if rule.force or added <= 0:
+        return None
+    total = max(load.total_bytes(traffic), traffic.retained_bytes) + traffic.mark_bytes + added
+    if total <= budget_bytes:
         return None
     member = "windowSeconds" if "windowSeconds" in rule.document else "windowMinutes"
     message = (
         f"would keep about {_mebibytes(added)} MiB more ({traffic.rows_kept(rule.reach_ms):,} transactions in its "
         f"window), {_mebibytes(total)} MiB in all, over the budget of {_mebibytes(budget_bytes)} MiB; "
-        f"shorten the window, use {_shareable(rule, before)} already in force, or set force: true"
+        f"shorten the window, use {_shareable(rule, load.need_of(rule.grouping))} already in force, or set force: true"
     )
     return Reason(member, message)
 
 
-def _needs(in_force: RuleSet) -> dict[tuple[str, ...], _GroupingNeed]:
-    """The needs of the groupings in force."""
-    return {fields: _need_of(grouping) for fields, grouping in in_force.groupings.items()}
+def _bytes_of(need: _GroupingNeed | None, traffic: ObservedTraffic) -> int:
+    return 0 if need is None else estimate_state_bytes(need.widest_ms, traffic, need.multisets)
 
 
-_known_needs: dict[int, tuple[GroupingInForce, _GroupingNeed]] = {}
-_CACHED_NEEDS: Final = 4096
-
-
-def _need_of(grouping: GroupingInForce) -> _GroupingNeed:
-    """The need of a grouping.
-
-    The needs are cached by the ids of the groupings, because rule sets share the objects of unchanged groupings.
-    Otherwise the estimates for many new rules would read all rules for each of them. An entry holds its grouping, so
-    that no other object can get its id.
-    """
-    known = _known_needs.get(id(grouping))
-    if known is None:
-        if len(_known_needs) >= _CACHED_NEEDS:
-            _known_needs.clear()
-        need = _GroupingNeed(grouping.widest_window_ms, _multisets_of(each.rule for each in grouping.rules))
-        known = _known_needs[id(grouping)] = grouping, need
-    return known[1]
-
-
-def _needs_with(
-    rule: Rule, in_force: RuleSet, before: Mapping[tuple[str, ...], _GroupingNeed]
-) -> dict[tuple[str, ...], _GroupingNeed]:
-    """The needs with the new rule in place of the present rule of the same id."""
-    needs = dict(before)
-    known = in_force.rules.get(rule.rule_id)
-    if known is not None:
-        left = known.rule.grouping
-        others = [other.rule for other in in_force.groupings[left].rules if other.rule.rule_id != rule.rule_id]
-        del needs[left]
-        if others:
-            needs[left] = _GroupingNeed(max(each.reach_ms for each in others), _multisets_of(others))
-    needs[rule.grouping] = needs.get(rule.grouping, _GroupingNeed()).with_rule(rule)
-    return needs
-
-
-def _multisets_of(rules: Iterable[Rule]) -> frozenset[_Multiset]:
-    distinct = AggregateFunction.COUNT_DISTINCT
-    return frozenset(
-        (rule.filter, rule.window_ms, rule.unique) for rule in rules if rule.aggregate_function is distinct
-    )
-
-
-def _shareable(rule: Rule, before: Mapping[tuple[str, ...], _GroupingNeed]) -> str:
+def _shareable(rule: Rule, need: _GroupingNeed | None) -> str:
     """Name what the rule could share with rules in force to need less."""
-    need = before.get(rule.grouping)
     only_multiset = need is not None and need.widest_ms >= rule.reach_ms
     return "the window, filter and fields of a COUNT_DISTINCT rule" if only_multiset else "a grouping"
-
-
-def _total_bytes(needs: Mapping[tuple[str, ...], _GroupingNeed], traffic: ObservedTraffic) -> int:
-    return sum(estimate_state_bytes(need.widest_ms, traffic, len(need.multisets)) for need in needs.values())
 
 
 def _mebibytes(size: int) -> str:

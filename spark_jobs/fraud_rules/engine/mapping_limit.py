@@ -7,12 +7,13 @@ driver decides. It stores its refusals in the pin, where the workers read them.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 from typing import Final
 
 from fraud_rules.errors import Reason
 from fraud_rules.model.rule import Rule
-from fraud_rules.model.ruleset import RuleSet
+from fraud_rules.model.ruleset import Grouping
 
 __all__ = ["LINUX_MAPPINGS", "over_mapping_limit", "system_mappings"]
 
@@ -23,14 +24,14 @@ _RESERVED: Final = 15_000
 """The mappings that are left for the code of a worker, and for large arrays, which have files of their own."""
 
 
-def over_mapping_limit(rule: Rule, in_force: RuleSet, key_groups: int, mappings: int) -> Reason | None:
+def over_mapping_limit(rule: Rule, groupings: Collection[Grouping], key_groups: int, mappings: int) -> Reason | None:
     """Return the reason why a worker could not map the views with the rule in force, or None.
 
-    `mappings` is the number that the system allows a process. A rule of a grouping in force passes. `force` does not
-    help, because the detector would end.
+    `groupings` are those in force. `mappings` is the number that the system allows a process. A rule of a grouping in
+    force passes. `force` does not help, because the detector would end.
     """
     most = (mappings - _RESERVED) // (2 * key_groups)
-    if rule.grouping in in_force.groupings or len(in_force.groupings) < most:
+    if rule.grouping in groupings or len(groupings) < most:
         return None
     return Reason(
         "groupingKeyNames",

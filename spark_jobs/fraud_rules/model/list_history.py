@@ -15,7 +15,7 @@ from fraud_rules.model.log_entry import LogEntry, RecordOutcome, UndecodedRule
 from fraud_rules.model.rule import Control, ControlType, Rule, RuleDeletion
 from fraud_rules.model.value_list import ListChange, ListOperation, ListType, ValueList
 
-__all__ = ["ListHistory", "Lists", "change_faults", "changes_rules", "list_faults"]
+__all__ = ["ListAdmission", "ListHistory", "Lists", "change_faults", "changes_rules", "list_faults"]
 
 Lists = Mapping[str, ValueList]
 """Lists by name."""
@@ -127,10 +127,14 @@ class ListHistory:
     _ends: Mapping[int, Lists] = field(default_factory=lambda: {0: _NO_LISTS})
     _cache: dict[int, Lists] = field(default_factory=dict)
 
+    def admission(self, known: int) -> ListAdmission:
+        """An admission of entries that follow the first `known` ones. It leaves this history as it is."""
+        return ListAdmission(self._ends[known], self.naming, self.hypothetical)
+
     def admit(self, known: int, entries: Iterable[LogEntry]) -> tuple[list[LogEntry], ListHistory]:
         """Admit entries that follow the first `known` ones. Returns them with their final outcomes, and the longer
         history."""
-        admission = _Admission(self._ends[known], self.naming, self.hypothetical)
+        admission = self.admission(known)
         admitted = [admission.admit(entry) for entry in entries]
         ends = dict(list(self._ends.items())[1 - _KEPT_ENDS :])
         ends.pop(known + len(admitted), None)
@@ -202,7 +206,7 @@ def _used(users: Iterable[int], member: str, what: str) -> list[Reason]:
     return [Reason(member, f"{what}: {named} it")]
 
 
-class _Admission:
+class ListAdmission:
     """Rejects the entries that do not fit the log before them."""
 
     def __init__(self, lists: Lists, naming: Mapping[int, frozenset[str]], hypothetical: bool) -> None:

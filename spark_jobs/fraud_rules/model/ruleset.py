@@ -3,184 +3,52 @@
 `RuleTimeline` is the log up to a pin, and `rule_set(n)` folds its first n entries. Callers cannot change a timeline or
 a rule set. A fold starts from the nearest earlier rule set in the cache. It copies that rule set's dictionaries once,
 so that each step through a log of thousands of entries costs microseconds.
-
-A fold decodes only the entries that decide its result. A revision that keeps the grouping of a rule in force changes no
-incarnation and no grouping, whether it is valid or not. So the fold collects these revisions without decoding them, and
-at its end decodes the last ones of each rule, back to the last valid one. All other entries are decoded in their order.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fraud_rules.model.list_history import ListHistory, Lists, changes_rules
-from fraud_rules.model.log_entry import Grouping, LogEntry, LogPrefix, UndecodedRule
-from fraud_rules.model.rule import Control, ControlType, Rule, RuleDeletion
+from fraud_rules.model.list_history import ListAdmission, ListHistory, Lists, changes_rules
+from fraud_rules.model.log_entry import Grouping, LogEntry, LogPrefix
+from fraud_rules.model.rule_fold import GroupingInForce, RuleFold, RuleInForce, RuleSet
 from fraud_rules.model.transaction import TransactionBatch
 
-__all__ = ["Grouping", "GroupingInForce", "LogEntry", "RuleInForce", "RuleSet", "RuleTimeline", "grouping_to_warm"]
+__all__ = [
+    "Grouping",
+    "GroupingInForce",
+    "GrowingRules",
+    "LogEntry",
+    "RuleInForce",
+    "RuleSet",
+    "RuleTimeline",
+    "grouping_to_warm",
+]
 
 _CACHED_RULE_SETS = 64
-_ENDED_GROUPINGS = 1_000
 
 
-@dataclass(frozen=True, slots=True)
-class RuleInForce:
-    """A rule in force, with its version and its incarnation.
+class GrowingRules:
+    """The rules in force while entries are added one by one to a timeline, without a rule set for each of them."""
 
-    `version` is the offset of the rule's record. `incarnation` is the offset of the record that added the rule or moved
-    it to this grouping. An edit that keeps the grouping keeps the incarnation, so resets and cool-downs outlive it.
-    """
+    def __init__(self, timeline: RuleTimeline) -> None:
+        self._fold = RuleFold(timeline.latest)
+        self._admission = timeline.list_admission()
 
-    rule: Rule
-    version: int
-    incarnation: int
+    @property
+    def rules(self) -> Mapping[int, RuleInForce]:
+        """The rules in force by id, after the entries so far."""
+        return self._fold.rules
 
-
-@dataclass(frozen=True, slots=True)
-class GroupingInForce:
-    """A grouping in force, with its rules. The rules share the grouping's state.
-
-    `incarnation` is the offset of the record that started the grouping. `epoch` is the offset of the last boundary (the
-    start, or a later clear), and `epoch_ms` is the boundary's rule time. Windows exclude transactions that arrived
-    before the boundary. `rules` is sorted by rule id and includes paused and shadow rules. `widest_window_ms` is the
-    longest reach of all these rules: a window, and its baseline.
-    """
-
-    fields: Grouping
-    incarnation: int
-    epoch: int
-    epoch_ms: int
-    rules: tuple[RuleInForce, ...]
-    widest_window_ms: int
-
-
-@dataclass(frozen=True, slots=True)
-class RuleSet:
-    """The rules in force by id, and their groupings. `stopped_at` is the offset of the last CLEAR_STATE_ALL_STOP.
-
-    `ended_ms` has the rule times at which the last groupings ended that are not in force, oldest first. `cleared_ms` is
-    the rule time of the last clear, 0 without one.
-    """
-
-    rules: Mapping[int, RuleInForce] = field(default_factory=dict)
-    groupings: Mapping[Grouping, GroupingInForce] = field(default_factory=dict)
-    stopped_at: int | None = None
-    ended_ms: Mapping[Grouping, int] = field(default_factory=dict)
-    cleared_ms: int = 0
-
-
-class _Fold:
-    """A mutable rule set. It copies the dictionaries of `base` once, and rebuilds the changed groupings at the end.
-
-    By rule id, `_changed` has the rules of the changed groupings, and `_revisions` the undecoded revisions of rules in
-    force, oldest first.
-    """
-
-    def __init__(self, base: RuleSet) -> None:
-        self._rules = dict(base.rules)
-        self._groupings = dict(base.groupings)
-        self._changed: dict[Grouping, dict[int, RuleInForce]] = {}
-        self._revisions: dict[int, list[LogEntry]] = {}
-        self._stopped_at = base.stopped_at
-        self._ended_ms = dict(base.ended_ms)
-        self._cleared_ms = base.cleared_ms
-
-    def apply(self, entry: LogEntry) -> None:
-        """Apply one entry. A rejected entry changes nothing."""
-        content = entry.content
-        if isinstance(content, UndecodedRule) and self._keeps_grouping(content):
-            self._revisions.setdefault(content.rule_id, []).append(entry)
-            return
-        match entry.change:
-            case Rule() as rule:
-                self._put(rule, entry)
-            case RuleDeletion(rule_id):
-                self._remove(rule_id, entry)
-            case Control(ControlType.DELETE_RULES_ALL):
-                for fields in self._groupings:
-                    self._end(fields, entry)
-                self._rules, self._groupings, self._changed, self._revisions = {}, {}, {}, {}
-            case Control(control) if control.clears_state:
-                self._clear(entry)
-                if control is ControlType.CLEAR_STATE_ALL_STOP:
-                    self._stopped_at = entry.version
-
-    def rule_set(self) -> RuleSet:
-        """Return the resulting rule set. Do not use the fold afterwards."""
-        for revisions in list(self._revisions.values()):
-            self._apply_last_valid(revisions)
-        for fields, by_id in self._changed.items():
-            rules = tuple(by_id[rule_id] for rule_id in sorted(by_id))
-            widest = max(in_force.rule.reach_ms for in_force in rules)
-            self._groupings[fields] = replace(self._groupings[fields], rules=rules, widest_window_ms=widest)
-        return RuleSet(self._rules, self._groupings, self._stopped_at, self._ended_ms, self._cleared_ms)
-
-    def _keeps_grouping(self, rule: Rule | UndecodedRule) -> bool:
-        previous = self._rules.get(rule.rule_id)
-        return previous is not None and previous.rule.grouping == rule.grouping
-
-    def _apply_last_valid(self, revisions: list[LogEntry]) -> None:
-        for entry in reversed(revisions):
-            if isinstance(entry.change, Rule):
-                self._put(entry.change, entry)
-                return
-
-    def _put(self, rule: Rule, entry: LogEntry) -> None:
-        if self._keeps_grouping(rule):
-            incarnation = self._rules[rule.rule_id].incarnation
-        else:
-            incarnation = entry.version
-            self._remove(rule.rule_id, entry)
-        self._revisions.pop(rule.rule_id, None)
-        in_force = RuleInForce(rule, entry.version, incarnation)
-        self._rules[rule.rule_id] = in_force
-        self._started(rule.grouping, entry)[rule.rule_id] = in_force
-
-    def _remove(self, rule_id: int, entry: LogEntry) -> None:
-        removed = self._rules.pop(rule_id, None)
-        self._revisions.pop(rule_id, None)
-        if removed is None:
-            return
-        fields = removed.rule.grouping
-        by_id = self._mutable_rules(fields)
-        del by_id[rule_id]
-        if not by_id:
-            del self._groupings[fields], self._changed[fields]
-            self._end(fields, entry)
-
-    def _end(self, fields: Grouping, entry: LogEntry) -> None:
-        """Remember when a grouping ended. Remember the last ones only: a detector removes the state of a grouping ten
-        minutes after its end, or treats it as ended long ago."""
-        self._ended_ms[fields] = entry.time_ms
-        if len(self._ended_ms) > _ENDED_GROUPINGS:
-            del self._ended_ms[next(iter(self._ended_ms))]
-
-    def _clear(self, entry: LogEntry) -> None:
-        self._cleared_ms = entry.time_ms
-        self._groupings = {
-            fields: replace(grouping, epoch=entry.version, epoch_ms=entry.time_ms)
-            for fields, grouping in self._groupings.items()
-        }
-
-    def _started(self, fields: Grouping, entry: LogEntry) -> dict[int, RuleInForce]:
-        """The mutable rules of a grouping. The entry starts a grouping that has no rules."""
-        if fields not in self._groupings:
-            self._ended_ms.pop(fields, None)
-            self._groupings[fields] = GroupingInForce(fields, entry.version, entry.version, entry.time_ms, (), 0)
-        return self._mutable_rules(fields)
-
-    def _mutable_rules(self, fields: Grouping) -> dict[int, RuleInForce]:
-        by_id = self._changed.get(fields)
-        if by_id is None:
-            by_id = {in_force.rule.rule_id: in_force for in_force in self._groupings[fields].rules}
-            self._changed[fields] = by_id
-        return by_id
+    def add(self, entry: LogEntry) -> None:
+        """Add an entry. It changes nothing if it is rejected, or does not fit the log before it."""
+        admitted = self._admission.admit(entry)
+        self._fold.apply(replace(admitted, content=admitted.outcome))
 
 
 class RuleTimeline:
@@ -216,6 +84,10 @@ class RuleTimeline:
         longer.end = _end_after(longer.entries, self.end, end)
         longer._cache = dict(self._cache)
         return longer
+
+    def list_admission(self) -> ListAdmission:
+        """The admission of the entries that follow this log."""
+        return self._lists.admission(len(self.entries))
 
     def entry_counts_at(self, append_ms: NDArray[np.int64]) -> NDArray[np.int64]:
         """For each append time, the number of log entries that apply: those whose rule time is not later."""
@@ -296,7 +168,7 @@ class RuleTimeline:
 
     def _fold(self, count: int) -> RuleSet:
         start = max(cached for cached in tuple(self._cache) if cached <= count)
-        fold = _Fold(self._cache[start])
+        fold = RuleFold(self._cache[start])
         for entry in self.entries[start:count]:
             fold.apply(entry)
         return fold.rule_set()

@@ -39,8 +39,8 @@ def test_a_grouping_state_is_one_mapping(tmp_path: Path) -> None:
 def test_the_limit_follows_from_the_key_groups(key_groups: int, most: int) -> None:
     """A clear doubles the grouping states, so a grouping counts twice in each key group."""
     room = 15_000 + 2 * key_groups * 2
-    assert over_mapping_limit(rule(2, B), in_force(rule(1, A)), key_groups, room) is None
-    reason = over_mapping_limit(rule(3, C), in_force(rule(1, A), rule(2, B)), key_groups, room)
+    assert over_mapping_limit(rule(2, B), in_force(rule(1, A)).groupings, key_groups, room) is None
+    reason = over_mapping_limit(rule(3, C), in_force(rule(1, A), rule(2, B)).groupings, key_groups, room)
     assert reason is not None
     assert reason.field == "groupingKeyNames"
     assert f"more than the 2 that a worker can map in {key_groups:,} key groups" in reason.message
@@ -49,8 +49,8 @@ def test_the_limit_follows_from_the_key_groups(key_groups: int, most: int) -> No
 
 
 def test_a_rule_of_a_grouping_in_force_passes_and_force_does_not_help() -> None:
-    assert over_mapping_limit(rule(2, A, 5), in_force(rule(1, A)), 8, 15_000) is None
-    assert over_mapping_limit(replace(rule(2, B), force=True), in_force(rule(1, A)), 8, 15_000) is not None
+    assert over_mapping_limit(rule(2, A, 5), in_force(rule(1, A)).groupings, 8, 15_000) is None
+    assert over_mapping_limit(replace(rule(2, B), force=True), in_force(rule(1, A)).groupings, 8, 15_000) is not None
 
 
 def test_this_host_allows_a_worker_what_the_limit_reserves() -> None:

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from decimal import Decimal
+from functools import partial
+from random import Random
 
 import pytest
 
 from fraud_rules.codec.rules.filter import parse_filter
-from fraud_rules.engine.budget import BYTES_PER_MARK, ObservedTraffic, RetainedState, estimate_state_bytes, over_budget
+from fraud_rules.engine.budget import (
+    BYTES_PER_MARK,
+    ObservedTraffic,
+    RetainedState,
+    StateLoad,
+    estimate_state_bytes,
+    over_budget,
+)
 from fraud_rules.engine.event_rate import EventRate
 from fraud_rules.model.rule import AggregateFunction, Baseline, Operator, Rule, RuleState
-from fraud_rules.model.ruleset import LogEntry, RuleInForce, RuleSet, RuleTimeline
+from fraud_rules.model.ruleset import LogEntry, RuleInForce, RuleTimeline
 from tests.support.rules import LIMITS, SCHEMA
 
 A, B = ("payeeId",), ("beneficiaryId",)
@@ -52,8 +60,10 @@ def compared(plain: Rule, minutes: int) -> Rule:
     return replace(plain, baseline=Baseline(minutes * 60_000, AggregateFunction.COUNT, None))
 
 
-def in_force(*rules: Rule) -> RuleSet:
-    return RuleTimeline(LogEntry.accepted(version, 0, one) for version, one in enumerate(rules)).latest
+def in_force(*rules: Rule) -> StateLoad:
+    load = StateLoad()
+    load.follow(RuleTimeline(LogEntry.accepted(version, 0, one) for version, one in enumerate(rules)).latest.rules)
+    return load
 
 
 def test_the_estimate_is_rate_times_window_and_lateness() -> None:
@@ -226,20 +236,22 @@ def test_a_burst_counts_as_spread_over_a_minute() -> None:
     assert EventRate().rows_in(DEMO_WINDOW_MS) == 0
 
 
-def test_the_estimates_of_many_rules_read_the_rules_of_an_unchanged_grouping_once() -> None:
-    present = in_force(*(rule(number, A, 10) for number in range(50)))
-    counted = CountedRules(present.groupings[A].rules)
-    watched = replace(present, groupings={A: replace(present.groupings[A], rules=counted)})
-    for number in range(100, 120):
-        over_budget(rule(number, B, 10), watched, TRAFFIC, 1_000 * MIB)
-    assert counted.reads == 1
-
-
-class CountedRules(tuple[RuleInForce, ...]):  # noqa: SLOT001 - a tuple has no slots of its own
-    """Rules in force that count how often they are read."""
-
-    reads = 0
-
-    def __iter__(self) -> Iterator[RuleInForce]:
-        self.reads += 1
-        return super().__iter__()
+@pytest.mark.parametrize("seed", range(20))
+def test_a_load_that_follows_changes_is_that_of_the_rules_in_force(seed: int) -> None:
+    random, rules, load = Random(seed), dict[int, RuleInForce](), StateLoad()
+    for version in range(200):
+        rule_id = random.randint(1, 9)
+        if random.random() < 0.3:
+            rules.pop(rule_id, None)
+        else:
+            made = random.choice([partial(rule, grouping=A), distinct])(rule_id, minutes=random.randint(1, 4))
+            made = replace(made, grouping=random.choice([A, B, ()]))
+            rules[rule_id] = RuleInForce(made, version, version)
+        load.follow(rules, [rule_id])
+        fresh = in_force(*(each.rule for each in rules.values()))
+        assert load.total_bytes(TRAFFIC) == fresh.total_bytes(TRAFFIC)
+        added = replace(distinct(random.randint(1, 12), random.randint(1, 4)), grouping=random.choice([A, B]))
+        together = in_force(*(each.rule for each in rules.values() if each.rule.rule_id != added.rule_id), added)
+        more = together.total_bytes(TRAFFIC) - fresh.total_bytes(TRAFFIC)
+        assert load.added_bytes(added, TRAFFIC) == more
+        assert load.total_bytes(TRAFFIC) == fresh.total_bytes(TRAFFIC)

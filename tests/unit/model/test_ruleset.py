@@ -25,7 +25,7 @@ from fraud_rules.model.rule import (
     RuleDeletion,
     RuleState,
 )
-from fraud_rules.model.ruleset import GroupingInForce, RuleInForce, RuleSet, RuleTimeline
+from fraud_rules.model.ruleset import GroupingInForce, GrowingRules, RuleInForce, RuleSet, RuleTimeline
 
 A, B = ("payeeId",), ("beneficiaryId", "payeeId")
 MINUTE = 60_000
@@ -297,6 +297,18 @@ def test_any_prefix_equals_the_naive_fold(
     rng.shuffle(counts)
     for count in counts:
         assert timeline.rule_set(count) == folded_naively(timeline.entries[:count])
+
+
+@settings(max_examples=100)
+@given(st.lists(CHANGES, max_size=25), st.randoms(use_true_random=False), st.integers(0, 25))
+def test_growing_rules_are_those_of_each_prefix(
+    changes: list[RuleChange | None], rng: random.Random, split: int
+) -> None:
+    log = [undecoded(entry, rng) for entry in entries(changes)]
+    growing, whole = GrowingRules(RuleTimeline(log[:split])), RuleTimeline(log)
+    for count, entry in enumerate(log[split:], split + 1):
+        growing.add(entry)
+        assert growing.rules == whole.rule_set(count).rules
 
 
 def test_prefixes_of_one_log_share_its_entries_until_they_differ() -> None:

@@ -10,7 +10,7 @@ from typing import Final
 import msgspec
 
 from fraud_rules.configuration.settings import DetectorSettings
-from fraud_rules.engine.budget import ObservedTraffic, RetainedState, over_budget
+from fraud_rules.engine.budget import ObservedTraffic, RetainedState, StateLoad, over_budget
 from fraud_rules.engine.cpu_cost import CpuLoad, over_cpu_budget
 from fraud_rules.engine.event_rate import EventRate
 from fraud_rules.engine.mapping_limit import LINUX_MAPPINGS, over_mapping_limit
@@ -19,7 +19,7 @@ from fraud_rules.kafka.reader import TopicReader
 from fraud_rules.logs.rule_log import RuleLog
 from fraud_rules.logs.warm_up_log import WarmUpRef, WarmUpResult
 from fraud_rules.model.rule import Control, ControlType, Rule
-from fraud_rules.model.ruleset import LogEntry, RuleSet, RuleTimeline
+from fraud_rules.model.ruleset import GrowingRules, LogEntry, RuleSet, RuleTimeline
 from fraud_rules.model.warm_up import request_at, shortest_reaches_ms
 from fraud_rules.runtime import clock
 from fraud_rules.stream.driver.warm_ups import WarmUpWatch
@@ -72,6 +72,7 @@ class RulePinner:
         self._retained = RetainedState()
         self._mappings = mappings
         self._load = CpuLoad()
+        self._state = StateLoad()
         self._loaded: RuleSet | None = None
         self._newest = max(pins.batches(), default=NO_PIN.batch_id)
         # A checkpoint that did not start at the beginning of the topics has a pin before its first batch.
@@ -139,9 +140,7 @@ class RulePinner:
 
     def cpu_ns(self, in_force: RuleSet) -> int:
         """The estimated CPU time of the rules in force for each transaction, in ns."""
-        if self._loaded is not in_force:
-            self._load.follow(in_force.rules)
-            self._loaded = in_force
+        self._follow(in_force)
         return self._load.total_ns
 
     def _admitted(
@@ -154,34 +153,35 @@ class RulePinner:
         lateness_ms = settings.max_out_of_orderness_ms
         traffic = ObservedTraffic(self.rate, settings.state_bytes_per_event, lateness_ms, self._retained)
         found: dict[int, Sequence[Reason]] = {}
-        self.cpu_ns(timeline.latest)
-        before: list[LogEntry] = []
+        self._follow(timeline.latest)
+        growing, entries = GrowingRules(timeline), list[LogEntry]()
+        self._loaded = None
         for entry in self._log.entries(timeline.end, end, {}):
             reasons: list[Reason] = []
             if entry.append_ms > now_ms + settings.future_tolerance_ms:
                 reasons = [_in_the_future(entry.append_ms, now_ms, settings.future_tolerance_ms)]
             elif isinstance(entry.change, Rule):
-                timeline = timeline.extended(before)
-                self._follow(timeline.latest, before)
-                before = []
                 limits = (
-                    over_budget(entry.change, timeline.latest, traffic, settings.state_budget_bytes),
+                    over_budget(entry.change, self._state, traffic, settings.state_budget_bytes),
                     over_cpu_budget(entry.change, self._load, settings.cpu_budget_ns),
-                    over_mapping_limit(entry.change, timeline.latest, settings.key_groups, self._mappings),
+                    over_mapping_limit(entry.change, self._state.groupings, settings.key_groups, self._mappings),
                 )
                 reasons = [reason for reason in limits if reason is not None]
             if reasons:
                 found[entry.version] = reasons
-            before.append(entry.refused_by_pin(reasons) if reasons else entry)
-        return timeline.extended(before, end), found
+            entries.append(entry.refused_by_pin(reasons) if reasons else entry)
+            growing.add(entries[-1])
+            all_ended = entry.change == Control(ControlType.DELETE_RULES_ALL)
+            for load in (self._load, self._state):
+                load.follow(growing.rules, None if all_ended else [entry.rule_id or 0])
+        return timeline.extended(entries, end), found
 
-    def _follow(self, in_force: RuleSet, entries: Sequence[LogEntry]) -> None:
-        """Bring the load to the rules in force after these entries."""
-        if any(entry.change == Control(ControlType.DELETE_RULES_ALL) for entry in entries):
-            self._load.follow(in_force.rules)
-        else:
-            self._load.follow(in_force.rules, [each.rule_id for each in entries if each.rule_id is not None])
-        self._loaded = in_force
+    def _follow(self, in_force: RuleSet) -> None:
+        """Bring the loads to these rules."""
+        if self._loaded is not in_force:
+            for load in (self._load, self._state):
+                load.follow(in_force.rules)
+            self._loaded = in_force
 
 
 def _decided(timeline: RuleTimeline, previous: Pin, pin: Pin) -> list[LogEntry]:
