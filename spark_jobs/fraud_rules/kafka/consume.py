@@ -15,13 +15,12 @@ from fraud_rules.kafka.reader import (
     TopicReader,
     available_messages,
     describe,
-    first_uncommitted,
     record_of,
     uncommitted_ends,
 )
+from fraud_rules.kafka.unread import open_transaction_at
 from fraud_rules.runtime import clock
 from fraud_rules.runtime.retry import wait_for
-from fraud_rules.runtime.safe_text import quote
 
 __all__ = [
     "ReceivedRecord",
@@ -40,7 +39,7 @@ _SETTLING_S = 90.0
 """More than the 60 s after which the broker aborts a transaction of this product."""
 _METADATA_TIMEOUT_S = 5.0
 _SETTLING_POLL_S = 0.02
-_REMEDY = "Repeat this later. If it stays open, its producer hangs: kafka-transactions.sh describe-producers finds it"
+_REMEDY = "repeat this later, and end the producer if it hangs (docs/runbooks/hung-producer.md)"
 _TRANSIENT = (
     KafkaError._TRANSPORT,
     KafkaError._ALL_BROKERS_DOWN,
@@ -132,7 +131,7 @@ def settled_ends(reader: TopicReader, within_s: float = _SETTLING_S) -> dict[int
         ends = {partition: reader.ends(partition)[1] for partition in partitions}
         open_at = {partition: end for partition, end in ends.items() if end < written[partition]}
         where = "; ".join(_describe_open(reader, *place) for place in open_at.items()) or reader.topic
-        return TransactionOpen(f"waited {within_s:g} s for the end of a transaction: {where}. {_REMEDY}")
+        return TransactionOpen(f"{where}; waited {within_s:g} s for its end: {_REMEDY}")
 
     if not partitions:
         return {}
@@ -140,14 +139,10 @@ def settled_ends(reader: TopicReader, within_s: float = _SETTLING_S) -> dict[int
 
 
 def _describe_open(reader: TopicReader, partition: int, end: int) -> str:
-    """The place of an open transaction. The key of its first record shows its producer, because Kafka's clients do not
-    tell the producer of a record."""
-    first = first_uncommitted(reader.kafka, reader.topic, partition, end)
-    if first is None:
-        return f"{reader.topic}-{partition} from offset {end}"
-    key = "no key" if first.key is None else f"the key {quote(first.key.decode('utf-8', 'replace'))}"
-    at = clock.utc(first.append_ms)
-    return f"{reader.topic}-{partition} from offset {end} (its first record has {key}, written {at:%H:%M:%S} UTC)"
+    found = open_transaction_at(reader.kafka, reader.topic, partition, end)
+    if found is None:
+        return f"a transaction hid the records of {reader.topic}-{partition} from offset {end} on"
+    return found.describe(clock.now_ms())
 
 
 def follow(

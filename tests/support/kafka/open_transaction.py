@@ -12,14 +12,14 @@ from tests.support.kafka.own_topics import OwnTopics
 
 
 @contextmanager
-def open_transaction(topics: OwnTopics, *names: str, key: bytes = b"other") -> Iterator[Producer]:
+def open_transaction(topics: OwnTopics, *names: str) -> Iterator[Producer]:
     """A record of an open transaction in partition 0 of each topic. At the end of the block it is aborted."""
     settings = {"bootstrap.servers": topics.bootstrap, "transactional.id": f"other-{uuid.uuid4().hex[:8]}"}
     producer = Producer(settings)
     producer.init_transactions()
     producer.begin_transaction()
     for name in names:
-        producer.produce(name, b"hidden", key, partition=0)
+        producer.produce(name, b"hidden", b"other", partition=0)
     producer.flush()
     try:
         yield producer
