@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from fraud_rules.configuration.project import Project
-from fraud_rules.runtime.class_archive import recorded_archive, sharing_options
+from fraud_rules.runtime.class_archive import archivable, recorded_archive, sharing_options
 
 pytestmark = pytest.mark.integration
 
@@ -21,8 +21,24 @@ def archive(project: Project, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The archive of a small program."""
     path = tmp_path_factory.mktemp("archive") / "tool.jsa"
     with recorded_archive(path) as options:
-        run(project, *options)
+        run(project.jars / "broker", *options)
     return path
+
+
+def test_classes_of_jars_in_a_path_with_a_space_come_from_the_archive(
+    project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FRAUD_CACHE_DIR", str(tmp_path / "cache"))
+    jars = tmp_path / "my rules" / "broker"
+    shutil.copytree(project.jars / "broker", jars)
+    links = archivable(jars)
+    with recorded_archive(tmp_path / "my rules" / "tool.jsa") as options:
+        run(links, *options)
+    loaded = run(archivable(jars), *sharing_options(tmp_path / "my rules" / "tool.jsa"), "-Xlog:class+load")
+    assert f"{TOOL} source: shared objects file (top)" in loaded
+    next(jars.glob("kafka_*.jar")).touch()
+    assert archivable(jars) != links
+    assert not links.exists()
 
 
 @pytest.fixture
@@ -34,7 +50,7 @@ def copy(archive: Path, tmp_path: Path) -> Path:
 
 
 def test_classes_come_from_the_archive(project: Project, archive: Path) -> None:
-    loaded = run(project, *sharing_options(archive), "-Xlog:class+load")
+    loaded = run(project.jars / "broker", *sharing_options(archive), "-Xlog:class+load")
     assert f"{TOOL} source: shared objects file (top)" in loaded
 
 
@@ -51,7 +67,7 @@ def test_a_missing_or_truncated_archive_is_not_used(copy: Path) -> None:
 
 
 def test_an_archive_of_another_class_path_is_ignored_silently(project: Project, archive: Path) -> None:
-    assert len(run(project, *sharing_options(archive), path=f"{project.config}:").split()) == 1
+    assert len(run(project.jars / "broker", *sharing_options(archive), path=f"{project.config}:").split()) == 1
 
 
 @pytest.mark.parametrize("mark", [b"OpenJDK 64-Bit Server VM (", b""], ids=["build", "format"])
@@ -59,8 +75,8 @@ def test_an_archive_of_another_java_is_ignored_silently(project: Project, copy: 
     content = copy.read_bytes()
     place = content.index(mark, 0, 4096)
     copy.write_bytes(content[:place] + b"A" + content[place + 1 :])
-    assert len(run(project, *sharing_options(copy)).split()) == 1
-    assert f"{TOOL} source: shared" not in run(project, *sharing_options(copy), "-Xlog:class+load")
+    assert len(run(project.jars / "broker", *sharing_options(copy)).split()) == 1
+    assert f"{TOOL} source: shared" not in run(project.jars / "broker", *sharing_options(copy), "-Xlog:class+load")
 
 
 def test_an_archive_that_the_jvm_did_not_write_is_an_error(tmp_path: Path) -> None:
@@ -69,9 +85,9 @@ def test_an_archive_that_the_jvm_did_not_write_is_an_error(tmp_path: Path) -> No
     assert list(tmp_path.iterdir()) == []
 
 
-def run(project: Project, *options: str, path: str = "") -> str:
+def run(jars: Path, *options: str, path: str = "") -> str:
     """The output of a command that prints one word."""
-    command = ["java", *options, "-cp", f"{path}{project.jars / 'broker'}/*", TOOL, "random-uuid"]
+    command = ["java", *options, "-cp", f"{path}{jars}/*", TOOL, "random-uuid"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, "warning" in done.stderr) == (0, False), done.stderr
     return done.stdout

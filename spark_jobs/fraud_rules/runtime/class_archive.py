@@ -3,22 +3,69 @@
 The idea is the JDK's (JEP 350, dynamic class data sharing). The JVM checks its own version, the class path, and the
 size and time of each jar. It ignores an archive that does not fit, so an archive can never be stale. But a truncated
 archive crashes the JVM. So a file beside the archive has its size, and an archive of another size is not used.
+
+A JVM before Java 21 archives no class of a jar whose path has a character that a URL escapes, such as a space: it
+compares the path with the URL of the class. It resolves symbolic links first, so only hard links help.
 """
 
 from __future__ import annotations
 
+import hashlib
+import os
+import shutil
+import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from urllib.parse import quote
 
 from fraud_rules.runtime.atomic_file import replaced_file, write_file
 
-__all__ = ["recorded_archive", "sharing_options"]
+__all__ = ["archivable", "recorded_archive", "sharing_options"]
 
 # By default the JVM prints warnings and errors for an archive that does not fit, and a warning for each class that it
 # cannot archive.
 _SILENT = "-Xlog:cds*=off,class+path*=off"
 _ERRORS = "-Xlog:cds*=error,class+path*=error"
+
+
+def archivable(jars: Path) -> Path:
+    """A folder with these jars whose classes a JVM can archive.
+
+    It is the folder itself, or a folder of hard links in the user's cache if the path has a character that a URL
+    escapes. If the cache is on another file system, the folder itself is returned, and the archive has less effect.
+    """
+    if quote(str(jars)) == str(jars):
+        return jars
+    cache = Path(os.environ.get("FRAUD_CACHE_DIR") or Path.home() / ".cache" / "fraud-rules")
+    files = sorted(jars.glob("*.jar"))
+    stats = [(path.name, path.stat().st_ino, path.stat().st_mtime_ns) for path in files]
+    place = f"jars-{_digest(str(jars))}-"
+    links = cache / f"{place}{_digest(repr(stats))}"
+    if quote(str(links)) != str(links):
+        return jars
+    with suppress(OSError):
+        if not links.is_dir():
+            _link(files, links)
+            for outdated in set(cache.glob(f"{place}*")) - {links}:
+                shutil.rmtree(outdated, ignore_errors=True)
+    return links if links.is_dir() else jars
+
+
+def _link(files: list[Path], links: Path) -> None:
+    """Create the folder in one step, because several processes may do so at once."""
+    links.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    fresh = Path(tempfile.mkdtemp(dir=links.parent))
+    try:
+        for path in files:
+            (fresh / path.name).hardlink_to(path)
+        fresh.rename(links)
+    finally:
+        shutil.rmtree(fresh, ignore_errors=True)
+
+
+def _digest(text: str) -> str:
+    return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
 
 
 def sharing_options(archive: Path) -> tuple[str, ...]:

@@ -20,7 +20,7 @@ from pyspark.sql import SparkSession
 from fraud_rules.configuration.detector_options import DEFAULTS
 from fraud_rules.configuration.mounted_folder import mounted_folder
 from fraud_rules.errors import ConfigError, DetectorFailed
-from fraud_rules.runtime.class_archive import sharing_options
+from fraud_rules.runtime.class_archive import archivable, sharing_options
 from fraud_rules.spark.shutdown import detector_error
 from fraud_rules.spark.spark_home import spark_home
 
@@ -91,7 +91,7 @@ def build_session(options: SparkOptions) -> SparkSession:
     """Start Spark. Raises the ConfigErrors of `check_options`."""
     check_options(options)
     # The class archive is valid for these paths only.
-    jars = sorted(options.jars.resolve().glob("*.jar"))
+    jars = sorted(archivable(options.jars.resolve()).glob("*.jar"))
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     if options.is_local:
         os.environ.setdefault("SPARK_HOME", str(spark_home()))

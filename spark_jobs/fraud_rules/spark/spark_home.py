@@ -16,13 +16,17 @@ from pathlib import Path
 import py4j
 import pyspark
 
+from fraud_rules.runtime.class_archive import archivable
+
 __all__ = ["spark_home"]
 
 
 def spark_home() -> Path:
     """The path of the home, a folder of links to the installed Spark. Several processes may create it at once."""
     installed = Path(pyspark.__file__).parent
-    mark = hashlib.blake2b(str(installed).encode(), digest_size=8).hexdigest()
+    jars = archivable(installed / "jars")
+    source = installed if jars.parent == installed else jars
+    mark = hashlib.blake2b(str(source).encode(), digest_size=8).hexdigest()
     home = Path(tempfile.gettempdir()) / f"fraud-rules-{os.getuid()}" / f"spark-{pyspark.__version__}-{mark}"
     if _is_whole(home):
         return home
@@ -30,8 +34,9 @@ def spark_home() -> Path:
     if home.parent.stat().st_uid != os.getuid():
         return installed
     fresh = Path(tempfile.mkdtemp(dir=home.parent))
-    for part in ("bin", "jars", "sbin"):
+    for part in ("bin", "sbin"):
         (fresh / part).symlink_to(installed / part)
+    (fresh / "jars").symlink_to(jars)
     for package, archive in ((installed, "pyspark.zip"), (Path(py4j.__file__).parent, _py4j_archive(installed))):
         folder = fresh / "python" / "lib" / archive
         folder.mkdir(parents=True)
