@@ -172,9 +172,9 @@ decode_progress = msgspec.json.Decoder(BatchProgress).decode
 
 
 class BatchCut(msgspec.Struct, frozen=True, rename="camel"):
-    """The part of a `BatchProgress` that names the batch's inputs. It decodes six times as fast."""
+    """The part of a `BatchProgress` that names the batch's inputs. It decodes four times as fast."""
 
-    end_offsets: dict[str, dict[_Partition, Whole]]
+    end_offsets: dict[str, dict[int, Whole]]
     rules_end: Whole
     rules_refused: _Refused
     warm_ups: list[BatchWarmUp] = []
@@ -185,7 +185,9 @@ class BatchCut(msgspec.Struct, frozen=True, rename="camel"):
 
     def begins_topic(self, topic: str) -> bool:
         """Whether the topic was created again before this batch."""
-        return any(each.topic == topic and each.reason is LossReason.RECREATED for each in self.lost)
+        return bool(self.lost) and any(
+            each.topic == topic and each.reason is LossReason.RECREATED for each in self.lost
+        )
 
 
 decode_cut = msgspec.json.Decoder(BatchCut).decode

@@ -138,8 +138,8 @@ class ArchivedLogs:
             if batch is not None:
                 yield append_ms, batch
 
-    def _ends_of(self, batch: BatchCut) -> dict[int, int]:
-        return {int(at): end for at, end in batch.end_offsets.get(self.settings.topics.transactions, {}).items()}
+    def _ends_of(self, batch: BatchCut) -> Mapping[int, int]:
+        return batch.end_offsets.get(self.settings.topics.transactions, {})
 
     def feeds(self, days: Iterable[Day]) -> dict[Day, DayFeed]:
         """All transactions of several days, by day, without empty days."""
