@@ -26,7 +26,7 @@ def test_records_come_in_the_order_of_event_time_and_then_of_the_files(
     monkeypatch.setattr(event_order, "RUN_RECORDS", run_records)
     rows = [record(number, 1_000 + number // 2) for number in range(60)]
     shuffled = random.Random(5).sample(rows, len(rows))
-    history = OrderedHistory(tmp_path, load_schema("default"), DetectorSettings(), 2**42)
+    history = OrderedHistory(tmp_path, load_schema("default"), DetectorSettings(event_time_floor_ms=0), 2**42)
     history.add(shuffled[:25])
     history.add(shuffled[25:])
     expected = sorted(shuffled, key=lambda each: json.loads(each)["eventTime"])
@@ -40,7 +40,7 @@ def test_an_unreadable_record_stays_behind_the_previous_transaction(
     run_records: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(event_order, "RUN_RECORDS", run_records)
-    history = OrderedHistory(tmp_path, load_schema("default"), DetectorSettings(), 2**42)
+    history = OrderedHistory(tmp_path, load_schema("default"), DetectorSettings(event_time_floor_ms=0), 2**42)
     first, second, third = record(1, 100), record(2, 200), record(3, 50)
     history.add([first, b"after 100", second, b"after 200", third])
     assert [row[2] for row in history.rows()] == [third, first, b"after 100", second, b"after 200"]

@@ -197,7 +197,7 @@ def test_an_engine_reports_while_it_evaluates_and_while_it_restores() -> None:
         for i in range(n)
     ]  # fmt: skip
     zeros, places = np.zeros(n, dtype=np.int32), np.arange(n, dtype=np.int64)
-    decoded = decode_transactions(values, zeros, places, places + 1_000, schema, RecordLimits())
+    decoded = decode_transactions(values, zeros, places, places + 1_000, schema, RecordLimits(event_time_floor_ms=0))
     blobs, log = fan_out(decoded.batch, timeline, 1), MemoryStateLog()
     first, second = Counted(), Counted()
     for batch_id, (blob, counted) in enumerate([(blobs[0], first), (EMPTY_BLOB, second)]):
