@@ -110,7 +110,7 @@ def test_the_commands_offer_options_as_they_are_declared() -> None:
         found[option.default] = option  # typer takes the flag out of the default of an annotation
     for flag in ("--bootstrap", "--intent-keys"):
         del found[flag]
-    assert len(found) == 11
+    assert len(found) == 12
     assert all(
         (declared[flag].help, declared[flag].at_least) == (option.help, option.min) for flag, option in found.items()
     )
