@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -27,7 +26,7 @@ from fraud_rules.logs.detector_status import BatchProgress, decode_progress, tra
 from fraud_rules.model.open_transaction import OpenTransaction
 from fraud_rules.monitoring.open_transactions import OpenTransactions
 from fraud_rules.monitoring.partition_ends import read_partition_ends
-from fraud_rules.runtime.clock import now_ms
+from fraud_rules.runtime.clock import SteadyClock, now_ms, steady_ms
 
 __all__ = ["DetectorObserver"]
 
@@ -35,11 +34,6 @@ _MAX_QUERIES = 60
 _OFFSETS_A_S = 8  # up to four batches a second, each with a progress record and the end marker of a Kafka transaction
 _ARRIVAL_INTERVAL_MS = 30_000
 _TRANSACTIONS_INTERVAL_MS = 5_000
-
-
-def monotonic_ms() -> int:
-    """Read the monotonic clock, in ms."""
-    return time.monotonic_ns() // 1_000_000
 
 
 class DetectorObserver:
@@ -55,7 +49,7 @@ class DetectorObserver:
         clock: Callable[[], int] = now_ms,
         wait_ms: int = 1_000,
         *,
-        monotonic_ms: Callable[[], int] = monotonic_ms,
+        monotonic_ms: SteadyClock = steady_ms,
         supervisor: str | None = None,
     ) -> None:
         """`clock` reads the clock of this host. `supervisor` is the id of this installation: its supervision records
