@@ -26,6 +26,7 @@ from fraud_rules.kafka.reader import topic_ids
 from fraud_rules.kafka.writer import BatchWriter
 from fraud_rules.logs.quarantine import read_quarantine
 from fraud_rules.model.day import Day
+from fraud_rules.model.limits import RecordLimits
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.model.transaction import TransactionBatch
 from fraud_rules.model.warm_up import WarmUpRequest
@@ -175,7 +176,9 @@ def test_an_archive_of_a_topic_that_was_created_again_is_refused(
     logs = Logs(topics)
     logs.append(transaction(0, DAY.start_ms), 0)
     logs.flush()
-    earlier = decode_transactions([transaction(3, DAY.start_ms)], [0], [0], [DAY.start_ms], schema, 0).batch
+    earlier = decode_transactions(
+        [transaction(3, DAY.start_ms)], [0], [0], [DAY.start_ms], schema, RecordLimits()
+    ).batch
     source, result = SourceQuery("q", 0), BatchResult((write_transactions(store, DAY, earlier, schema),), (), 0)
     store.commit(Manifest().with_batch(source, {name: {"0": 1}}, result))
     store.commit(store.latest().with_topics({name: "AAAAAAAAAAAAAAAAAAAAAA"}))
@@ -228,6 +231,6 @@ def test_the_archive_calls_no_time_complete_behind_an_open_transaction(topics: O
         assert readable_until(topics.kafka, name, until_ms - 1, within_s=0.1)[0] == until_ms - 1
     assert readable_until(topics.kafka, name, later_ms) == (later_ms, "")
     manifest = Manifest().complete(until_ms, reason)
-    with pytest.raises(DayNotArchived, match="for the end of a transaction"):
+    with pytest.raises(DayNotArchived, match="for its end"):
         check_archived(manifest, Day.of(until_ms).plus(1), DetectorSettings(), later_ms)
     assert manifest.complete(later_ms).open_transaction == ""

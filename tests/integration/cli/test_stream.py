@@ -115,14 +115,15 @@ def test_unreadable_alerts_and_progress_are_skipped(topics: OwnTopics) -> None:
         "windowCount": 1, "suppressed": 0, "eventTime": 1_700_000_000_000, "ingestionTime": 1_700_000_000_000,
     }  # fmt: skip
     correction = {"kind": "ADDED", "alertId": "a", "day": "2023-11-14", "alert": alert}
-    produce(topics.bootstrap, topics.names.alerts, [*UNREADABLE, json.dumps({**alert, "eventTime": 2**62}).encode()])
+    without_date = {**alert, "eventTime": 2**62}
+    produce(topics.bootstrap, topics.names.alerts, [*UNREADABLE, json.dumps(without_date).encode()])
     produce(topics.bootstrap, topics.names.alerts, [json.dumps(alert).encode()])
     produce(topics.bootstrap, topics.names.alert_corrections, [*UNREADABLE, json.dumps(correction).encode()])
     report(topics, *[each for each in UNREADABLE if each is not None], progress(topics, 0, {"0": 0}, 0))
     env = environment(topics)
-    for options in ((), ("--json",), ("--corrections",)):
+    for shown, *options in ((2,), (2, "--json"), (1, "--corrections")):
         ended = fraud("alerts", "--last", "100", *options, env=env)
-        assert (ended.exit_code, len(ended.out.splitlines()), "payeeId" in ended.out) == (0, 1, True)
+        assert (ended.exit_code, len(ended.out.splitlines()), "payeeId" in ended.out) == (0, shown, True)
     assert fraud("status", env=env).exit_code == 0
     assert fraud("record", env=env).exit_code == 0
 

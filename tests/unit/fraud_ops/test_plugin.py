@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from airflow import plugins_manager
 from airflow.api_fastapi.core_api.security import get_user
 from airflow.triggers.base import BaseTrigger
 from fastapi.testclient import TestClient
 
 from fraud_ops.airflow_ui.pages import create_app, visible_log
+from fraud_ops.airflow_ui.web_parts import DeferredParts, applications, middlewares
 from fraud_ops.triggers.detector import OutcomeTrigger, SupervisionTrigger
 from fraud_ops.triggers.rules import RulesLiveTrigger
 from fraud_ops.triggers.warm_up import WarmUpTrigger
@@ -84,11 +84,10 @@ def test_tasks_of_other_dags_do_not_load_the_control_plane(project: Project) -> 
 
 
 def test_the_api_server_gets_the_applications_and_the_gate() -> None:
-    apps, middlewares = plugins_manager.get_fastapi_plugins()
-    prefixes = [each["url_prefix"] for each in apps]
+    apps, gates = DeferredParts(applications), DeferredParts(middlewares)
 
-    assert prefixes[prefixes.index("/fraud/control") :] == ["/fraud/control", "/fraud", "/fraud-reports"]
-    assert middlewares[-1]["kwargs"]["control_plane"] is apps[prefixes.index("/fraud/control")]["app"]
+    assert [each["url_prefix"] for each in apps] == ["/fraud/control", "/fraud", "/fraud-reports"]
+    assert [each["kwargs"]["control_plane"] for each in gates] == [next(iter(apps))["app"]]
 
 
 @cache
