@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import Self, TypeVar
 
 from confluent_kafka import (
+    TIMESTAMP_LOG_APPEND_TIME,
     Consumer,
     IsolationLevel,
     KafkaError,
@@ -20,6 +21,7 @@ from confluent_kafka import (
 )
 from confluent_kafka.admin import AdminClient, ListOffsetsResultInfo, OffsetSpec  # type: ignore[attr-defined] # stub
 
+from fraud_rules.codec.transactions.codec import NO_APPEND_TIME
 from fraud_rules.errors import BrokerUnavailable, OffsetsLost
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.runtime.retry import retried
@@ -27,6 +29,7 @@ from fraud_rules.runtime.retry import retried
 __all__ = [
     "Record",
     "TopicReader",
+    "append_ms_of",
     "available_messages",
     "describe",
     "first_uncommitted",
@@ -205,6 +208,13 @@ class TopicReader:
                 f"records of {place} are gone before they were read: {error.str()}; the next start names them"
             )
         raise BrokerUnavailable(f"{self.topic} at {self.kafka}: {error.str()}")
+
+
+def append_ms_of(message: Message, *, producer_times: bool) -> int:
+    """The time at which the broker appended a record. `NO_APPEND_TIME` if its timestamp is its producer's, unless the
+    settings accept `producer_times`."""
+    kind, at_ms = message.timestamp()
+    return at_ms if kind == TIMESTAMP_LOG_APPEND_TIME or producer_times else NO_APPEND_TIME
 
 
 def available_messages(consumer: Consumer, timeout_s: float) -> list[Message]:

@@ -9,7 +9,7 @@ from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.errors import FraudError
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.decoding import decode_or_skip
-from fraud_rules.kafka.reader import TopicReader
+from fraud_rules.kafka.reader import TopicReader, append_ms_of
 from fraud_rules.logs.detector_status import BatchProgress, decode_progress
 from fraud_rules.logs.rule_status import RuleOperation, read_operations
 from fraud_rules.replay.recording import (
@@ -48,8 +48,13 @@ def record_run(kafka: KafkaConnection, settings: DetectorSettings) -> Recording:
             start = run.starts.get(partition, 0)
             _check_kept(topics.transactions, partition, reader.ends(partition)[0], start)
             transactions += [
-                RecordedTransaction(record.append_ms, partition, record.offset, record.value)
-                for record in reader.read(start, end, partition)
+                RecordedTransaction(
+                    append_ms_of(message, producer_times=settings.producer_times),
+                    partition,
+                    message.offset() or 0,
+                    message.value(),
+                )
+                for message in reader.read_ranges({partition: (start, end)})
             ]
     with TopicReader(kafka, topics.rules) as reader:
         _check_kept(topics.rules, 0, reader.ends()[0], 0)

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from fraud_rules.codec.transactions.codec import UNTIMED
+from fraud_rules.codec.transactions.codec import NO_APPEND_TIME, UNTIMED
 from fraud_rules.configuration.project import Project
 from fraud_rules.errors import TopicUnsuitable
 from fraud_rules.kafka import topics as topic_admin
+from fraud_rules.logs.recorder import record_run
 from fraud_rules.runtime.clock import now_ms
 from fraud_rules.stream.driver.batch_jobs import LARGE_BATCH_TRANSACTIONS
 from tests.support.kafka.own_topics import OwnTopics
@@ -72,3 +73,6 @@ def test_no_record_is_evaluated_under_its_producers_time(
     reasons = [dict(each.headers() or ()).get("reason") for each in read_all(topics.bootstrap, topics.names.quarantine)]
     assert reasons == [UNTIMED.encode()] * untimed
     assert detector.stop() == 0
+
+    recorded = record_run(topics.kafka, installation.settings)
+    assert [each.append_ms for each in recorded.transactions].count(NO_APPEND_TIME) == untimed

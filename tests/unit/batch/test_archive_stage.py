@@ -81,6 +81,21 @@ def test_a_batch_of_nothing_but_unreadable_records_writes_no_file(tmp_path: Path
     assert (written.files, written.unreadable) == ((), len(UNREADABLE))
 
 
+def test_a_payment_without_an_append_time_is_left_out_as_in_the_detector(tmp_path: Path) -> None:
+    """The nightly job would announce an alert for a payment that the detector has quarantined."""
+    stage = ArchiveStage(ArchiveStore(tmp_path), load_schema("default"), {"tx": Table.TRANSACTIONS}, RecordLimits())
+    payment = {"transactionId": 7, "eventTime": DAY.start_ms, "payeeId": 1, "beneficiaryId": 2, "paymentType": "CSH"}
+    value = json.dumps({**payment, "paymentAmount": 1}).encode()
+    batch = batch_of("tx", [(None, value), (None, value)])
+    one_known = pa.array([None, DAY.start_ms * 1_000], pa.timestamp("us"))
+    written = decode_written(
+        out.column(0)[0].as_py() for out in stage.run([batch.set_column(3, "timestamp", one_known)])
+    )
+
+    assert [file.rows for file in written.files] == [1]
+    assert (written.refused, written.first_append_ms) == (1, DAY.start_ms)
+
+
 @pytest.mark.parametrize("table", [Table.ALERTS, Table.SHADOW_ALERTS, Table.DECISIONS, Table.CORRECTIONS])
 @pytest.mark.parametrize("event_ms", [-62_135_596_800_000, -1], ids=["year 1", "just before 1970"])
 def test_a_record_of_a_time_before_1970_belongs_to_its_day(table: Table, event_ms: int, tmp_path: Path) -> None:

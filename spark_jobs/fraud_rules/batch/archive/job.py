@@ -32,6 +32,7 @@ from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.consume import topic_ends, topic_starts
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.runtime.clock import now_ms
+from fraud_rules.spark.append_times import append_time
 from fraud_rules.spark.session import SparkOptions, build_session
 from fraud_rules.spark.shutdown import job_error, stop_spark
 from fraud_rules.spark.storage import DiskFolder
@@ -149,7 +150,8 @@ def _run(job: ArchiveJob, spark: SparkSession, starts: Mapping[str, Mapping[str,
         "kafka.max.partition.fetch.bytes": _MAX_FETCH_BYTES,
     }
     records = spark.readStream.format("kafka").options(**options).load()
-    frame = records.select("topic", "partition", "offset", "timestamp", "key", "value", "headers")
+    timestamp = append_time(job.settings.topics.transactions, producer_times=job.settings.producer_times)
+    frame = records.select("topic", "partition", "offset", timestamp, "key", "value", "headers")
     folder = DiskFolder(checkpoint)
     failures: list[BaseException] = []
 

@@ -18,19 +18,19 @@ from fraud_rules.batch.archive.files import log_schema, write_file, write_transa
 from fraud_rules.batch.archive.manifest import BatchResult, FileEntry, Table
 from fraud_rules.batch.archive.store import ArchiveStore
 from fraud_rules.batch.reevaluation.published import event_time_of
-from fraud_rules.codec.transactions.codec import decode_transactions
+from fraud_rules.codec.transactions.codec import NO_APPEND_TIME, decode_transactions
 from fraud_rules.kafka.decoding import UNDECODABLE, decode_reason
 from fraud_rules.model.day import DAY_MS, Day
 from fraud_rules.model.limits import RecordLimits
 from fraud_rules.model.schema import TIME_FIELD, TransactionSchema
 from fraud_rules.model.transaction import TransactionBatch
+from fraud_rules.spark.append_times import append_ms_of_column
 
 ARCHIVE_ROW = "blob binary"
 HELD_BYTES = 134_217_728
 """The bytes of log records that a task holds in memory before it writes files."""
 
 _BY_EVENT_DAY = (Table.ALERTS, Table.SHADOW_ALERTS, Table.DECISIONS, Table.CORRECTIONS)
-_US_A_MS = 1_000
 _OUT = pa.schema([("blob", pa.binary())])
 
 
@@ -99,7 +99,7 @@ class ArchiveStage:
 
     def _add(self, content: _TaskContent, topic: str, rows: pa.RecordBatch) -> None:
         partition, offset = rows.column(1).to_numpy(), rows.column(2).to_numpy()
-        append_ms = rows.column(3).cast(pa.int64()).to_numpy() // _US_A_MS
+        append_ms = append_ms_of_column(rows.column(3))
         for each in np.unique(partition).tolist():
             least = int(offset[partition == each].min())
             content.starts[topic, each] = min(least, content.starts.get((topic, each), least))
@@ -109,8 +109,9 @@ class ArchiveStage:
             decoded = decode_transactions(values, partition, offset, append_ms, self.schema, self.limits)
             content.transactions.append(decoded.batch)
             content.refused += len(decoded.rejects)
-            first = int(append_ms.min())
-            content.first_append_ms = min(first, first if content.first_append_ms is None else content.first_append_ms)
+            known_ms = append_ms[append_ms != NO_APPEND_TIME].tolist()
+            earlier = [] if content.first_append_ms is None else [content.first_append_ms]
+            content.first_append_ms = min([*known_ms, *earlier], default=None)
             return
         self._add_log(content, table, rows, append_ms)
 

@@ -21,13 +21,12 @@ from fraud_rules.engine.fanout import in_arrival_order, rows_by_key_group
 from fraud_rules.engine.warm_up import chunks_of, collect_history
 from fraud_rules.engine.window import layout as at
 from fraud_rules.kafka.connection import KafkaConnection
-from fraud_rules.kafka.reader import TopicReader
+from fraud_rules.kafka.reader import TopicReader, append_ms_of
 from fraud_rules.logs.warm_up_log import WarmUpLog, WarmUpPart
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.model.transaction import TransactionBatch
 from fraud_rules.model.warm_up import WarmUpRequest
 from fraud_rules.runtime.compression import compress, decompress
-from fraud_rules.stream.worker.transactions import append_ms_of
 
 __all__ = ["KEYED_SCHEMA", "PART_SCHEMA", "CollectStage", "PastReader", "RequestedPart", "decode_part"]
 

@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from fraud_rules.model.lost_records import Offsets
+from fraud_rules.spark.append_times import append_time
 from fraud_rules.stream.driver.placement import SteadyExecutor, one_task, run_task
 from fraud_rules.stream.worker.context import RECORDS_PROPERTY, BatchRecords, WorkerContext
 from fraud_rules.stream.worker.engine_stage import EngineStage
@@ -22,9 +23,6 @@ __all__ = ["LARGE_BATCH_TRANSACTIONS", "BatchJobs", "is_large", "read_records"]
 
 LARGE_BATCH_TRANSACTIONS: Final = 4_000
 """The number of transactions from which a batch gets many tasks."""
-
-_LOG_APPEND_TIME: Final = 1
-"""The type of the broker's timestamps in Spark's column `timestampType`."""
 
 _MAX_FETCH_BYTES = "16777216"
 _READ_OPTIONS: Final = {
@@ -115,7 +113,5 @@ def read_records(spark: SparkSession, context: WorkerContext, starts: Offsets, e
 
 def _selected(records: DataFrame, context: WorkerContext) -> DataFrame:
     is_transaction = (f.col("topic") == f.lit(context.settings.topics.transactions)).alias("is_transaction")
-    append_time = f.col("timestamp")
-    if not context.settings.producer_times:
-        append_time = f.when(f.col("timestampType") == _LOG_APPEND_TIME, append_time).alias("timestamp")
-    return records.select("value", "partition", "offset", append_time, is_transaction)
+    timestamp = append_time(context.settings.topics.transactions, producer_times=context.settings.producer_times)
+    return records.select("value", "partition", "offset", timestamp, is_transaction)

@@ -10,11 +10,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from fraud_rules.codec.transactions.codec import NO_APPEND_TIME, DecodeResult, decode_transactions
+from fraud_rules.codec.transactions.codec import DecodeResult, decode_transactions
 from fraud_rules.engine.fanout import EMPTY_BLOB, fan_out, null_keys
 from fraud_rules.model.schema import TIME_FIELD
 from fraud_rules.model.transaction import TransactionBatch
 from fraud_rules.runtime.compression import compress
+from fraud_rules.spark.append_times import append_ms_of_column
 from fraud_rules.stream.worker.context import WorkerContext, freeze_loaded
 from fraud_rules.stream.worker.salting import salts
 from fraud_rules.stream.worker.wire import SIDE_OUTPUT, RefusedRecord, SideOutput, quantiles_ms
@@ -146,15 +147,9 @@ def raw_transactions(batch: pa.RecordBatch) -> RawTransactions:
         mine.column(0).to_pylist(),
         mine.column(1).to_numpy(),
         mine.column(2).to_numpy(),
-        _append_ms(mine.column(3).cast(pa.int64())),
+        append_ms_of_column(mine.column(3)),
         visits_all=mine.num_rows < batch.num_rows,
     )
-
-
-def _append_ms(append_us: pa.Int64Array) -> NDArray[np.int64]:
-    known_us = append_us.fill_null(NO_APPEND_TIME * _US_A_MS) if append_us.null_count else append_us
-    append_ms: NDArray[np.int64] = known_us.to_numpy() // _US_A_MS
-    return append_ms
 
 
 def _refused(records: RawTransactions, decoded: DecodeResult) -> Iterator[tuple[RefusedRecord, ...]]:

@@ -13,10 +13,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from fraud_rules.kafka.reader import append_ms_of
 from fraud_rules.stream.worker.context import WorkerContext, freeze_loaded
 from fraud_rules.stream.worker.engine_stage import EngineStage
 from fraud_rules.stream.worker.fanout_stage import FanOutStage, RawTransactions
-from fraud_rules.stream.worker.transactions import append_ms_of, transactions_reader
+from fraud_rules.stream.worker.transactions import transactions_reader
 from fraud_rules.stream.worker.wire import SIDE_OUTPUT, OutputRow
 
 __all__ = ["SmallBatch"]

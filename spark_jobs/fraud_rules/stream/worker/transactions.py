@@ -7,22 +7,14 @@ from functools import cache
 from itertools import islice
 
 import numpy as np
-from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, Message
+from confluent_kafka import Message
 
-from fraud_rules.codec.transactions.codec import NO_APPEND_TIME
 from fraud_rules.kafka.connection import KafkaConnection
-from fraud_rules.kafka.reader import TopicReader
+from fraud_rules.kafka.reader import TopicReader, append_ms_of
 from fraud_rules.stream.worker.context import WorkerContext
 from fraud_rules.stream.worker.fanout_stage import RawTransactions
 
-__all__ = ["append_ms_of", "raw_transactions_in", "transactions_reader"]
-
-
-def append_ms_of(message: Message, *, producer_times: bool) -> int:
-    """The time at which the broker appended a record. `NO_APPEND_TIME` if its timestamp is its producer's, unless the
-    settings accept `producer_times`."""
-    kind, at_ms = message.timestamp()
-    return at_ms if kind == TIMESTAMP_LOG_APPEND_TIME or producer_times else NO_APPEND_TIME
+__all__ = ["raw_transactions_in", "transactions_reader"]
 
 
 def transactions_reader(context: WorkerContext) -> TopicReader:
