@@ -111,7 +111,7 @@ def _labels(named: str | None, store: ArchiveStore, copies: Path) -> Path | None
 
 def print_result(result: WhatIfResult) -> None:
     """Print the result for a terminal."""
-    from fraud_rules.batch.whatif.result import label_text, suggestion_text
+    from fraud_rules.batch.whatif.result import coverage_text, label_text, suggestion_text
     from fraud_rules.cli.display.output import printable
 
     print(printable(result.says))
@@ -120,6 +120,8 @@ def print_result(result: WhatIfResult) -> None:
         f"{result.fires:,} times for {result.keys:,} keys ({result.suppressed:,} more suppressed by its cool-down), "
         f"in {result.seconds} s"
     )
+    if covered := coverage_text(result):
+        print(f"  {covered}")
     for line in label_text(result):
         print(f"  {line}")
     for each in result.suggestions:

@@ -65,6 +65,8 @@ def saved_what_if_of(name: str, result: Mapping[str, Any]) -> rules.SavedWhatIf:
         days=result["days"],
         transactions=result["transactions"],
         fires=result["fires"],
+        alerts_per_day=result.get("alertsPerDay"),
+        coverage=result.get("coverage"),
         suppressed=result["suppressed"],
         keys=result["keys"],
         labels=result.get("labels"),

@@ -10,6 +10,7 @@ from pathlib import Path
 from fraud_rules.batch.archive.manifest import Manifest
 from fraud_rules.batch.archive.store import ArchiveStore
 from fraud_rules.batch.reevaluation.published import PublishedAlerts, view_of
+from fraud_rules.batch.whatif.coverage import Coverage
 from fraud_rules.batch.whatif.evaluate import Fires
 from fraud_rules.batch.whatif.labels import (
     FRAUD,
@@ -91,23 +92,26 @@ def suggestions_of(
     counted: CountedLimits,
     labels: Labels,
     fires: Fires,
-    days: int,
+    coverage: Coverage,
 ) -> list[Suggestion]:
     """The limits for the wishes. Raises InputInvalid for a precision without labelled frauds."""
     found: list[Suggestion] = []
     if alerts_per_day is not None:
-        found.append(_suggestion("ALERTS_PER_DAY", alerts_per_day, counted, counted.within(alerts_per_day * days)))
+        at = counted.within(coverage.total(alerts_per_day))
+        found.append(_suggestion("ALERTS_PER_DAY", alerts_per_day, counted, at, coverage))
     if precision is not None:
         if not labels.count(FRAUD, fires.found):
             raise InputInvalid("a precision needs labels: no fraud among the labels of these days")
         labelled = labels.count(NOT_FRAUD, fires.found) > 0
         wanted = "PRECISION" if labelled else "PRECISION_OF_ALL"
-        found.append(_suggestion(wanted, precision, counted, counted.precise(precision, labelled=labelled)))
+        at = counted.precise(precision, labelled=labelled)
+        found.append(_suggestion(wanted, precision, counted, at, coverage))
     return found
 
 
-def _suggestion(wanted: str, target: float, counted: CountedLimits, at: int | None) -> Suggestion:
+def _suggestion(wanted: str, target: float, counted: CountedLimits, at: int | None, coverage: Coverage) -> Suggestion:
     if at is None:
-        return Suggestion(wanted, target, None, None, None, None)
+        return Suggestion(wanted, target, None, None, None, None, None)
     _, caught, false_alerts = counted.counts[:, at].tolist()
-    return Suggestion(wanted, target, counted.limits[at], int(counted.fires[at]), caught, false_alerts)
+    fires = int(counted.fires[at])
+    return Suggestion(wanted, target, counted.limits[at], fires, coverage.per_day(fires), caught, false_alerts)

@@ -10,6 +10,7 @@ import msgspec
 from fraud_rules.batch.reevaluation.html import document, figure, folded, paragraph, section, table, tiles
 from fraud_rules.batch.reevaluation.page import shown_time
 from fraud_rules.batch.reevaluation.plots import bars, curve
+from fraud_rules.batch.whatif.coverage import Coverage
 from fraud_rules.model.day import DAY_MS, Day
 
 __all__ = [
@@ -17,6 +18,7 @@ __all__ = [
     "RuleOverlap",
     "Suggestion",
     "WhatIfResult",
+    "coverage_text",
     "encode_whatif",
     "label_text",
     "suggestion_text",
@@ -77,6 +79,7 @@ class Suggestion(msgspec.Struct, frozen=True, rename="camel"):
     target: float
     limit: Decimal | None
     fires: int | None
+    alerts_per_day: float | None
     caught: int | None
     false_alerts: int | None
 
@@ -84,14 +87,17 @@ class Suggestion(msgspec.Struct, frozen=True, rename="camel"):
 class WhatIfResult(msgspec.Struct, frozen=True, rename="camel"):
     """The fires of the draft. `limits` and `windows_ms` pair each variant with its number of fires.
 
+    `coverage` is the part of the days with data, and `alerts_per_day` the rate of the fires in it.
     `hours` counts the fires of each hour from the first day's midnight on. `busiest` are the keys with the most fires.
     `says` is the rule in words.
     """
 
     rule: dict[str, object]
     days: list[str]
+    coverage: Coverage
     transactions: int
     fires: int
+    alerts_per_day: float
     suppressed: int
     keys: int
     limits: list[tuple[Decimal, int]]
@@ -108,6 +114,15 @@ class WhatIfResult(msgspec.Struct, frozen=True, rename="camel"):
 
 
 encode_whatif = msgspec.json.Encoder(decimal_format="number").encode
+
+
+def coverage_text(result: WhatIfResult) -> str:
+    """The days with data, and a warning if they are too few. Empty if all days have data."""
+    coverage = result.coverage
+    if coverage.days_with_data == coverage.days and not coverage.thin:
+        return ""
+    warning = " The rates are rough: they rest on little data." if coverage.thin else ""
+    return f"{coverage}; rates are per day with data.{warning}"
 
 
 def label_text(result: WhatIfResult) -> list[str]:
@@ -146,7 +161,7 @@ def suggestion_text(found: Suggestion, result: WhatIfResult) -> str:
     wish = _WISHES[found.wanted].format(target=found.target)
     if found.limit is None:
         return f"{wish}: no limit"
-    said = f"{wish}: limit {found.limit:,f}, {(found.fires or 0) / len(result.days):,.1f} alerts a day"
+    said = f"{wish}: limit {found.limit:,f}, {found.alerts_per_day or 0:,.1f} alerts a day"
     labels = result.labels
     if labels is None:
         return said
@@ -180,17 +195,18 @@ def whatif_page(result: WhatIfResult) -> bytes:
 
 
 def _parts(result: WhatIfResult) -> Iterator[str]:
-    a_day = [("a day", round(result.fires / len(result.days), 1))] if len(result.days) > 1 else []
     yield tiles(
         [
             ("transactions", result.transactions),
             ("would have fired", result.fires),
-            *a_day,
+            ("a day", round(result.alerts_per_day, 1)),
             ("suppressed by cool-down", result.suppressed),
             ("keys", result.keys),
             ("run time (s)", result.seconds),
         ]
     )
+    if coverage_text(result):
+        yield paragraph(coverage_text(result))
     lines = [*label_text(result), *(suggestion_text(each, result) for each in result.suggestions)]
     if lines:
         yield section("Labels and suggested limits", table(["figure"], [[line] for line in lines]))

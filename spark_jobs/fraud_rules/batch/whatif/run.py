@@ -14,6 +14,7 @@ from fraud_rules.batch.archive.place import ArchivePath
 from fraud_rules.batch.archive.store import ArchiveStore, write_whole
 from fraud_rules.batch.reevaluation.evidence import ArchivedLogs
 from fraud_rules.batch.reevaluation.published import PublishedAlerts, view_of
+from fraud_rules.batch.whatif.coverage import coverage_of
 from fraud_rules.batch.whatif.draft import find_draft
 from fraud_rules.batch.whatif.evaluate import DraftFire, Fires, WhatIfWork, evaluate_variants
 from fraud_rules.batch.whatif.figures import figures_of, find_labels, suggestions_of
@@ -81,14 +82,17 @@ def what_if(
     work = _work(question, manifest, archive, schema, settings, variants, found.labels)
     fires, counted = _evaluate(work, question)
     shown = counted if question.limits else counted.shown(draft.limit, fires.transactions)
+    coverage = coverage_of(manifest, days)
     kept = sorted(fires.kept, key=lambda fire: fire.time_ms)
     if question.fires is not None:
         write_fires(question.fires, draft, kept, fires.of_draft)
     return WhatIfResult(
         rule=dict(draft.document),
         days=[str(day) for day in days],
+        coverage=coverage,
         transactions=fires.transactions,
         fires=fires.of_draft,
+        alerts_per_day=coverage.per_day(fires.of_draft),
         suppressed=fires.suppressed,
         keys=len(fires.by_key),
         limits=list(zip(shown.limits, shown.fires.tolist(), strict=True)),
@@ -100,9 +104,7 @@ def what_if(
         evaluated_ms=now_ms(),
         seconds=round(time.monotonic() - started, 3),
         labels=None if question.labels is None else figures_of(found, fires, shown),
-        suggestions=suggestions_of(
-            question.alerts_per_day, question.precision, counted, found.labels, fires, len(days)
-        ),
+        suggestions=suggestions_of(question.alerts_per_day, question.precision, counted, found.labels, fires, coverage),
         says=rule_sentence(draft, schema),
     )
 

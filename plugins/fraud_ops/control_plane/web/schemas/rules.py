@@ -87,14 +87,28 @@ class Approvals(ResponseModel):
     next: str | None
 
 
+class Coverage(ResponseModel):
+    """The days of a what-if, those of them with data, and the covered time. `thin`: too little data to rely on."""
+
+    days: int
+    days_with_data: int
+    covered_ms: int
+    thin: bool
+
+
 class SavedWhatIf(ResponseModel):
-    """A saved what-if of a rule. `labels` has the caught frauds and false alerts; null without labels."""
+    """A saved what-if of a rule. `labels` has the caught frauds and false alerts; null without labels.
+
+    `alertsPerDay` is the rate in the covered time. Reports of earlier releases have neither.
+    """
 
     at: EpochMs
     report: str = Field(description="The address of the report.")
     days: list[str]
     transactions: int
     fires: int
+    alerts_per_day: float | None
+    coverage: Coverage | None
     suppressed: int
     keys: int
     labels: dict[str, Any] | None

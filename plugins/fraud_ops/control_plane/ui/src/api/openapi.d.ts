@@ -2233,6 +2233,20 @@ export interface components {
             value: number | string;
         };
         /**
+         * Coverage
+         * @description The days of a what-if, those of them with data, and the covered time. `thin`: too little data to rely on.
+         */
+        Coverage: {
+            /** Coveredms */
+            coveredMs: number;
+            /** Days */
+            days: number;
+            /** Dayswithdata */
+            daysWithData: number;
+            /** Thin */
+            thin: boolean;
+        };
+        /**
          * CreateListRequest
          * @description A new list with its values. With `expiresAt`, the values leave the list at that time.
          */
@@ -3743,10 +3757,15 @@ export interface components {
         /**
          * SavedWhatIf
          * @description A saved what-if of a rule. `labels` has the caught frauds and false alerts; null without labels.
+         *
+         *     `alertsPerDay` is the rate in the covered time. Reports of earlier releases have neither.
          */
         SavedWhatIf: {
+            /** Alertsperday */
+            alertsPerDay: number | null;
             /** At */
             at: number;
+            coverage: components["schemas"]["Coverage"] | null;
             /** Days */
             days: string[];
             /** Fires */

@@ -85,8 +85,10 @@ export type RuleDocument = Record<string, unknown>;
 /** The JSON of `fraud_rules.batch.whatif.result`. */
 export interface WhatIfResult {
   days: string[];
+  coverage: Schemas["Coverage"];
   transactions: number;
   fires: number;
+  alertsPerDay: number;
   suppressed: number;
   keys: number;
   limits: [unknown, number][];
@@ -120,6 +122,7 @@ export interface LimitSuggestion {
   target: number;
   limit: unknown;
   fires: number | null;
+  alertsPerDay: number | null;
   caught: number | null;
   falseAlerts: number | null;
 }

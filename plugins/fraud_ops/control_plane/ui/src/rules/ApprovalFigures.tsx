@@ -9,6 +9,7 @@ import { Precision } from "../components/Precision";
 import { QueryResult } from "../components/QueryResult";
 import { Timestamp } from "../components/Timestamp";
 import { formatCount, formatNumber } from "../format";
+import { CoverageFact } from "./CoverageFact";
 import { useWhatIf } from "./useWhatIf";
 
 const DAYS = 7;
@@ -80,12 +81,13 @@ function WhatIfFacts({ whatIf }: { whatIf: NonNullable<Figures["whatIf"]> }) {
   const days = whatIf.days.length;
   return (
     <>
-      <Fact name="Expected alerts per day">{formatNumber(whatIf.fires / Math.max(1, days))}</Fact>
+      <Fact name="Expected alerts per day">{formatNumber(whatIf.alertsPerDay)}</Fact>
       <Fact name="What-if">
         <a href={whatIf.report}>
           {formatCount(whatIf.fires, "alert")} in {formatCount(days, "day")} to {whatIf.days.at(-1)}
         </a>
       </Fact>
+      {whatIf.coverage && <CoverageFact coverage={whatIf.coverage} />}
       {labels !== null && (
         <>
           <Fact name="Confirmed frauds caught">

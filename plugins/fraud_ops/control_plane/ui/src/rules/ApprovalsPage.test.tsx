@@ -28,6 +28,8 @@ const server = mockServer(
             days: ["2026-01-01", "2026-01-02"],
             transactions: 9,
             fires: 11,
+            alertsPerDay: 11,
+            coverage: { days: 2, daysWithData: 1, coveredMs: 86_400_000, thin: false },
             suppressed: 0,
             keys: 2,
             labels: LABELS,
@@ -66,7 +68,8 @@ test("an approver sees shadow alerts, labels and expected alerts per day", async
   expect(await fact("Shadow alerts")).toHaveTextContent("30 since");
   expect(await fact("Shadow alerts per day")).toHaveTextContent("7.5");
   expect(await fact("Marked shadow alerts")).toHaveTextContent("3 fraud, 5 not fraud");
-  expect(await fact("Expected alerts per day")).toHaveTextContent("5.5");
+  expect(await fact("Expected alerts per day")).toHaveTextContent("11");
+  expect(await fact("Days with data")).toHaveTextContent(/^1 of 2$/u);
   expect(await fact("What-if")).toHaveTextContent("11 alerts in 2 days to 2026-01-02");
   expect(await fact("Confirmed frauds caught")).toHaveTextContent("14 of 16");
   expect(await fact("False alerts")).toHaveTextContent("3 of 40");

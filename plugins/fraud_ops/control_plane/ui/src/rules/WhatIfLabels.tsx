@@ -5,7 +5,7 @@ import type { LabelFigures, LimitSuggestion, WhatIfResult } from "../api/types";
 import { Fact } from "../components/Fact";
 import { SERIES_ORDER } from "../components/chartLegend";
 import { Precision } from "../components/Precision";
-import { formatNumber } from "../format";
+import { formatCount, formatNumber } from "../format";
 import { groupDigits } from "../ruleSentence";
 import type { RuleEdit } from "./useRuleEdit";
 
@@ -14,7 +14,7 @@ interface Props {
 }
 
 const of = (part: number, whole: number) => `${formatNumber(part)} of ${formatNumber(whole)}`;
-const daysText = ({ days }: WhatIfResult) => (days.length === 1 ? "1 day" : `${days.length} days`);
+const daysText = ({ coverage }: WhatIfResult) => formatCount(coverage.daysWithData, "day");
 
 /** The caught frauds and false alerts among the labelled payments; nothing without labels. */
 export function LabelFacts({ result }: Props) {
@@ -92,9 +92,9 @@ export function Suggestions({ result, edit, busy }: Props & { edit: RuleEdit; bu
   );
 }
 
-function suggestionText({ limit, fires, caught, falseAlerts }: LimitSuggestion, result: WhatIfResult): string {
+function suggestionText({ limit, alertsPerDay, caught, falseAlerts }: LimitSuggestion, result: WhatIfResult): string {
   if (limit === null) return "no limit";
-  const rate = `limit ${groupDigits(toText(limit))}, ${formatNumber((fires ?? 0) / result.days.length)} alerts per day`;
+  const rate = `limit ${groupDigits(toText(limit))}, ${formatNumber(alertsPerDay)} alerts per day`;
   const labels = result.labels ?? null;
   if (labels === null) return rate;
   return `${rate}, ${caughtText(caught ?? 0, falseAlerts ?? 0, labels)}`;

@@ -17,9 +17,11 @@ import { WhatIfPanel } from "./WhatIfPanel";
 const RUN = "0123456789ab";
 const ONE_POLL = { timeout: 5_000 };
 const RESULT: WhatIfResult = {
-  days: ["2026-01-01", "2026-01-02"],
+  days: ["2026-01-01", "2026-01-02", "2026-01-03"],
+  coverage: { days: 3, daysWithData: 2, coveredMs: 172_800_000, thin: false },
   transactions: 120_000,
   fires: 30,
+  alertsPerDay: 15,
   suppressed: 4,
   keys: 12,
   limits: [
@@ -199,7 +201,8 @@ test("the report shows alerts, keys, windows and overlapping rules", async () =>
   expect(fact("Keys")).toHaveTextContent("12");
   expect(fact("Suppressed by cool-down")).toHaveTextContent("4");
   expect(fact("Transactions evaluated")).toHaveTextContent("120,000");
-  expect(fact("Days")).toHaveTextContent("2026-01-01 to 2026-01-02");
+  expect(fact("Days")).toHaveTextContent("2026-01-01 to 2026-01-03");
+  expect(fact("Days with data")).toHaveTextContent(/^2 of 3$/u);
   expect(screen.getByRole("img", { name: "Alerts by limit: 75 at 10, 1 at 80" })).toBeVisible();
   expect(cells("Alerts by window")).toEqual([
     ["10 min", "11"],
@@ -256,8 +259,16 @@ test("wishes are sent, and a suggested limit changes the edited rule", async () 
   finish({
     labels: LABELS,
     suggestions: [
-      { wanted: "ALERTS_PER_DAY", target: 5, limit: 40, fires: 9, caught: 6, falseAlerts: 0 },
-      { wanted: "PRECISION", target: 0.9, limit: null, fires: null, caught: null, falseAlerts: null },
+      { wanted: "ALERTS_PER_DAY", target: 5, limit: 40, fires: 9, alertsPerDay: 4.5, caught: 6, falseAlerts: 0 },
+      {
+        wanted: "PRECISION",
+        target: 0.9,
+        limit: null,
+        fires: null,
+        alertsPerDay: null,
+        caught: null,
+        falseAlerts: null,
+      },
     ],
   });
   renderPage(<RuleFixture />);
@@ -277,13 +288,30 @@ test("wishes are sent, and a suggested limit changes the edited rule", async () 
 
 test("a suggested limit has separators of thousands, and is used without them", async () => {
   finish({
-    suggestions: [{ wanted: "ALERTS_PER_DAY", target: 5, limit: 20_000, fires: 9, caught: null, falseAlerts: null }],
+    suggestions: [
+      {
+        wanted: "ALERTS_PER_DAY",
+        target: 5,
+        limit: 20_000,
+        fires: 9,
+        alertsPerDay: 4.5,
+        caught: null,
+        falseAlerts: null,
+      },
+    ],
   });
   await runWhatIf();
   const suggested = await screen.findByRole("region", { name: "Suggested limits" });
   expect(suggested).toHaveTextContent("limit 20,000, 4.5 alerts per day");
   await userEvent.click(button("Use limit 20,000"));
   expect(screen.getByLabelText("Rule text")).toHaveTextContent(/limit: 20000 /u);
+});
+
+test("a report on little data says so beside its rates", async () => {
+  finish({ coverage: { days: 7, daysWithData: 1, coveredMs: 18_000_000, thin: true } });
+  await runWhatIf();
+  await screen.findByText("Total alerts");
+  expect(fact("Days with data")).toHaveTextContent("1 of 7 Little data (5 h): rates are rough");
 });
 
 test("the report of a rule without alerts", async () => {

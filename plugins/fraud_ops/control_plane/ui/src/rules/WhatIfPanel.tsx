@@ -15,6 +15,7 @@ import { formatCount, formatNumber } from "../format";
 import { groupDigits } from "../ruleSentence";
 import type { RuleEdit } from "./useRuleEdit";
 import { CaughtAtLimit, LabelFacts, LabelNotes, labelPoint, PrecisionChart, Suggestions } from "./WhatIfLabels";
+import { CoverageFact } from "./CoverageFact";
 import { OverlapTable, TopKeys, WindowTable } from "./WhatIfTables";
 import { useWhatIf } from "./useWhatIf";
 
@@ -143,12 +144,11 @@ function WhatIfReport({
   report,
   ...panelProps
 }: { result: WhatIfResult; report: string | null } & WhatIfProps) {
-  const perDay = result.fires / Math.max(1, result.days.length);
   return (
     <div style={{ display: "grid", gap: "1rem" }}>
       <dl className="facts panel">
         <Fact name="Total alerts">{formatNumber(result.fires)}</Fact>
-        <Fact name="Alerts per day">{formatNumber(perDay)}</Fact>
+        <Fact name="Alerts per day">{formatNumber(result.alertsPerDay)}</Fact>
         <Fact name="Keys">{formatNumber(result.keys)}</Fact>
         <Fact name="Suppressed by cool-down">{formatNumber(result.suppressed)}</Fact>
         <Fact name="Transactions evaluated">{formatNumber(result.transactions)}</Fact>
@@ -156,6 +156,7 @@ function WhatIfReport({
         <Fact name="Days">
           {result.days.length === 1 ? result.days[0] : `${result.days[0] ?? ""} to ${result.days.at(-1) ?? ""}`}
         </Fact>
+        <CoverageFact coverage={result.coverage} />
       </dl>
       <LabelNotes result={result} />
       <Suggestions result={result} {...panelProps} />
