@@ -1,4 +1,4 @@
-import { Group, Text } from "@mantine/core";
+import { Group, Text, VisuallyHidden } from "@mantine/core";
 import { IconMenu2 } from "@tabler/icons-react";
 import { useQuery } from "@tanstack/react-query";
 import { type FocusEvent, type KeyboardEvent, useRef, useState } from "react";
@@ -121,8 +121,9 @@ function PendingCount() {
   if (waiting === 0) return null;
   const text = `${formatNumber(waiting)}${data?.next ? "+" : ""}`;
   return (
-    <span className="count" aria-label={`${text} awaiting approval`}>
+    <span className="count">
       {text}
+      <VisuallyHidden> awaiting approval</VisuallyHidden>
     </span>
   );
 }

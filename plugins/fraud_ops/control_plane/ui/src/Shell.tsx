@@ -1,8 +1,8 @@
-import { Loader } from "@mantine/core";
 import { Suspense, useEffect, useRef } from "react";
 import { Outlet, useLocation } from "react-router";
 import { useMe } from "./api/hooks";
 import { ErrorBoundary } from "./components/ErrorBoundary";
+import { Loading } from "./components/Loading";
 import { QueryResult } from "./components/QueryResult";
 import { NavigationBar } from "./NavigationBar";
 import { useParentAddress } from "./parentAddress";
@@ -43,7 +43,7 @@ function Content() {
   }, [pathname]);
   return (
     <main className="page" id="content" ref={main} tabIndex={-1}>
-      <Suspense fallback={<Loader size="sm" aria-label="Loading" />}>
+      <Suspense fallback={<Loading />}>
         <ErrorBoundary key={pathname}>
           <Outlet />
         </ErrorBoundary>

@@ -1,6 +1,7 @@
-import { Group, Loader } from "@mantine/core";
+import { Group } from "@mantine/core";
 import type { ReactNode } from "react";
 import { ErrorAlert } from "./ErrorAlert";
+import { Loading } from "./Loading";
 
 interface QueryState<T> {
   data: T | undefined;
@@ -22,7 +23,7 @@ export function QueryResult<T>({ query, children }: { query: QueryState<T>; chil
   if (query.error) return <ErrorAlert error={query.error} retry={() => void query.refetch()} />;
   return (
     <Group justify="center" p="xl" aria-busy="true">
-      <Loader size="sm" aria-label="Loading" />
+      <Loading />
     </Group>
   );
 }

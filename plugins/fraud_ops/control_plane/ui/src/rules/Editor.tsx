@@ -1,10 +1,11 @@
-import { Alert, Button, Group, Loader, SegmentedControl, Text, TextInput } from "@mantine/core";
+import { Alert, Button, Group, SegmentedControl, Text, TextInput } from "@mantine/core";
 import { useHotkeys } from "@mantine/hooks";
 import { lazy, Suspense, useRef } from "react";
 import { useLists } from "../api/hooks";
 import type { Me, Reason, RuleDetail, Schema } from "../api/types";
 import { ChangeTable } from "../components/ChangeTable";
 import { ErrorAlert, ReasonList } from "../components/ErrorAlert";
+import { Loading } from "../components/Loading";
 import { suggestions } from "./editor/completion";
 import { membersWithoutLine } from "./editor/draft";
 import { editNeedsApproval } from "./lifecycle";
@@ -65,7 +66,7 @@ export function Editor({ rule, me, schema, edit, save }: Props) {
       noValidate
     >
       {edit.outdated && !save.busy && rule && <ConflictAlert rule={rule} edit={edit} />}
-      <Suspense fallback={<Loader size="sm" aria-label="Loading" />}>
+      <Suspense fallback={<Loading />}>
         <div className="sides">
           <section className="panel" aria-label="Form">
             <RuleForm

@@ -1,4 +1,4 @@
-import { Anchor, Button, Group, Loader, Tabs, Text } from "@mantine/core";
+import { Anchor, Button, Group, Tabs, Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { lazy, Suspense, useEffect } from "react";
 import { Link, useParams, useSearchParams } from "react-router";
@@ -6,6 +6,7 @@ import { ruleQuery, useMe, useSchema } from "../api/hooks";
 import type { Me, RuleDetail, Schema } from "../api/types";
 import { ActivationChip, Chip, StateChip } from "../components/Chip";
 import { ReasonList } from "../components/ErrorAlert";
+import { Loading } from "../components/Loading";
 import { PageHeader, usePageTitle } from "../components/PageHeader";
 import { Precision } from "../components/Precision";
 import { QueryResult } from "../components/QueryResult";
@@ -127,7 +128,7 @@ function RuleView({ me, schema, rule, template }: Props) {
           <Editor rule={rule} me={me} schema={schema} edit={edit} save={save} />
         </Tabs.Panel>
         <Tabs.Panel value="whatif">
-          <Suspense fallback={<Loader size="sm" aria-label="Loading" />}>
+          <Suspense fallback={<Loading />}>
             <WhatIfPanel edit={edit} busy={save.busy} />
           </Suspense>
         </Tabs.Panel>
