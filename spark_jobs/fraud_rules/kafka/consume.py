@@ -11,6 +11,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 from fraud_rules.errors import BrokerUnavailable, TransactionOpen
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.reader import (
+    LEADER_CHANGES,
     Record,
     TopicReader,
     available_messages,
@@ -44,8 +45,7 @@ _TRANSIENT = (
     KafkaError._TRANSPORT,
     KafkaError._ALL_BROKERS_DOWN,
     KafkaError._RESOLVE,
-    KafkaError.NOT_LEADER_FOR_PARTITION,
-    KafkaError.LEADER_NOT_AVAILABLE,
+    *LEADER_CHANGES,
 )
 
 

@@ -10,7 +10,7 @@ from confluent_kafka.admin import AdminClient, OffsetSpec, TopicDescription  # t
 
 from fraud_rules.errors import BrokerUnavailable
 from fraud_rules.kafka.connection import KafkaConnection
-from fraud_rules.kafka.reader import list_offsets, mapped_errors, partitions_of, with_leader
+from fraud_rules.kafka.reader import list_offsets, mapped_errors, partitions_of
 
 __all__ = ["TopicEnds"]
 
@@ -78,7 +78,7 @@ class TopicEnds:
         if not wanted:
             return found
         with mapped_errors(self._kafka):
-            answers = with_leader(lambda: list_offsets(self._admin, wanted, spec, isolation))
+            answers = list_offsets(self._admin, wanted, spec, isolation)
         for place, answer in zip(wanted, answers, strict=True):
             found[place.topic][str(place.partition)] = answer.offset
         return found

@@ -7,7 +7,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import Final, Self, TypeVar
 
 from confluent_kafka import (
     TIMESTAMP_LOG_APPEND_TIME,
@@ -27,6 +27,7 @@ from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.runtime.retry import retried
 
 __all__ = [
+    "LEADER_CHANGES",
     "Record",
     "TopicReader",
     "append_ms_of",
@@ -50,7 +51,13 @@ _TIMEOUT_S = 15.0
 _POLL_S = 0.2
 _FIRST_S = 5.0
 _MAX_MESSAGES = 1_000
-_NO_LEADER = (KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE)
+LEADER_CHANGES: Final = (
+    KafkaError.NOT_LEADER_FOR_PARTITION,
+    KafkaError.LEADER_NOT_AVAILABLE,
+    KafkaError.FENCED_LEADER_EPOCH,
+    KafkaError.UNKNOWN_LEADER_EPOCH,
+)
+"""The errors of a partition whose leader is new, or not elected yet: after its creation, or after a broker's start."""
 _QUIET = {"log_level": 2}
 _T = TypeVar("_T")
 _NEWEST, _END = OffsetSpec.max_timestamp(), OffsetSpec.latest()  # type: ignore[no-untyped-call]
@@ -227,18 +234,18 @@ def available_messages(consumer: Consumer, timeout_s: float) -> list[Message]:
 
 
 def watermarks(consumer: Consumer, place: TopicPartition) -> tuple[int, int] | None:
-    """The first offset and the committed end. Retries while the partition has no leader, as in a new topic.
-
-    Raises KafkaException.
-    """
+    """The first offset and the committed end. Raises KafkaException."""
     return with_leader(lambda: consumer.get_watermark_offsets(place, timeout=_TIMEOUT_S))
 
 
 def with_leader(ask: Callable[[], _T]) -> _T:
-    """Call `ask`, and repeat the call while a partition has no leader, as in a new topic. Raises KafkaException."""
+    """Call `ask`, and repeat the call while a partition has no leader, or one that this client does not know yet.
+
+    Raises KafkaException.
+    """
 
     def has_no_leader(error: BaseException) -> bool:
-        return isinstance(error, KafkaException) and error.args[0].code() in _NO_LEADER
+        return isinstance(error, KafkaException) and error.args[0].code() in LEADER_CHANGES
 
     try:
         return ask()
@@ -256,7 +263,7 @@ def uncommitted_ends(kafka: KafkaConnection, topic: str, partitions: Sequence[in
     admin = AdminClient(kafka.confluent(_QUIET))
     places = [TopicPartition(topic, partition) for partition in partitions]
     with mapped_errors(kafka):
-        answers = with_leader(lambda: list_offsets(admin, places, _END))
+        answers = list_offsets(admin, places, _END)
     for place, answer in zip(places, answers, strict=True):
         if answer.offset < 0:  # the client reports no error if its connection ends before the answer
             raise BrokerUnavailable(f"Kafka at {kafka} does not report the end of {topic}-{place.partition}")
@@ -299,8 +306,13 @@ def list_offsets(
     isolation: IsolationLevel = IsolationLevel.READ_UNCOMMITTED,
 ) -> list[ListOffsetsResultInfo]:
     """The offsets of partitions, with one request to each broker. Raises KafkaException."""
-    answers = admin.list_offsets(dict.fromkeys(places, at), isolation_level=isolation, request_timeout=_TIMEOUT_S)
-    return [answers[place].result() for place in places]
+    wanted = dict.fromkeys(places, at)
+
+    def ask() -> list[ListOffsetsResultInfo]:
+        answers = admin.list_offsets(wanted, isolation_level=isolation, request_timeout=_TIMEOUT_S)
+        return [answers[place].result() for place in places]
+
+    return with_leader(ask)
 
 
 def topic_ids(kafka: KafkaConnection, topics: Sequence[str]) -> dict[str, str]:
