@@ -1,4 +1,4 @@
-"""Copies the logs to the archive every hour, and checks that the archive stays ahead of their retention."""
+"""Copies the logs to the archive every hour, and checks its lead over their retention, and the nights."""
 
 from __future__ import annotations
 
@@ -7,14 +7,15 @@ from datetime import timedelta
 from airflow.sdk import DAG, CronTriggerTimetable
 
 from fraud_ops.dag_defaults import TAGS, deadline, defaults
-from fraud_ops.operators.archive_checks import ArchiveAheadOperator
+from fraud_ops.operators.archive_checks import ArchiveAheadOperator, DaysEvaluatedOperator
 from fraud_ops.operators.batch import ArchiveOperator
 
 DOC = """
 ### The archive
 *archive* copies new records of `transactions`, `rules`, `alerts`, `detector-progress` and related topics to Parquet,
 exactly once. A killed run commits nothing, and the next run continues. *ahead* raises **ArchiveBehind** when half of a
-topic's retention has passed since the archive was complete, before any record is lost.
+topic's retention has passed since the archive was complete, before any record is lost. *evaluated* raises
+**DAYS_MISSED** while an archived day has no evaluation a day after its end.
 
 The archive is in `var/archive`, or in the folder that the Airflow variable `fraud_archive` names. See docs/nightly.md.
 """
@@ -44,4 +45,10 @@ with DAG(
         trigger_rule="all_done",
         execution_timeout=timedelta(minutes=2),
     )
-    archive >> ahead
+    evaluated = DaysEvaluatedOperator(
+        task_id="evaluated",
+        doc_md="Raises an alarm while past days have no evaluation.",
+        trigger_rule="all_done",
+        execution_timeout=timedelta(minutes=2),
+    )
+    archive >> [ahead, evaluated]

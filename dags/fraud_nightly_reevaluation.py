@@ -16,8 +16,8 @@ DOC = """
 A run evaluates one day of event time (UTC): its **partition**, the previous day. *archived* waits for the archive.
 *reevaluate* replays the day in event-time order, compares the result with the published alerts, and writes the
 differences to `alert-corrections` in one transaction. Its summary is the task's XCom; the button **Report** opens its
-page. A day that still receives data is only reported. *due* finds published days that have received data since, and
-reported days that are complete now. *requeue* starts a run for each of these days.
+page. A day that still receives data is only reported. *due* finds published days that have received data since,
+reported days that are complete now, and missed days. *requeue* starts a run for each of these days.
 
 A manual run evaluates the day in the parameter `day`, or yesterday. Airflow's backfill takes any range of days. A
 second run of a day publishes nothing new. A day without data is skipped. See docs/nightly.md.
@@ -38,7 +38,7 @@ with DAG(
     params={
         "day": Param("", type="string", title="Day", description="For example 2026-11-20, UTC. Empty: yesterday."),
         "report_only": Param(False, type="boolean", title="Report only", description="Publish nothing."),
-        "requeue": Param(True, type="boolean", title="Queue days that have received later data"),
+        "requeue": Param(True, type="boolean", title="Queue days that were missed or have received later data"),
     },
     default_args=defaults(),
     deadline=deadline(
@@ -62,8 +62,8 @@ with DAG(
     )
     due = DaysDueOperator(
         task_id="due",
-        doc_md="Finds the days to evaluate again.",
-        trigger_rule="none_failed",
+        doc_md="Finds the days to evaluate, also after a failed night.",
+        trigger_rule="all_done",
         execution_timeout=timedelta(minutes=10),
     )
     requeue = QueueDayOperator.partial(

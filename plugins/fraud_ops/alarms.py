@@ -37,8 +37,8 @@ class AlarmSeverity(StrEnum):
 
 _WARNINGS: Final = frozenset(
     {
-        "ALERT_FLOOD", "CLOCK_SKEW", "DEADLINE", "DRIFT", "LAGGING", "OUTBOX_STUCK", "READER_STUCK", "RECEIVER_FAILING",
-        "REFUSED", "TASK_FAILED",
+        "ALERT_FLOOD", "CLOCK_SKEW", "DAYS_MISSED", "DEADLINE", "DRIFT", "LAGGING", "OUTBOX_STUCK", "READER_STUCK",
+        "RECEIVER_FAILING", "REFUSED", "TASK_FAILED",
     }
 )  # fmt: skip
 

@@ -109,9 +109,10 @@ def _nightly(made: MadeArchive, day: Day) -> None:
     options.store.prune()
 
 
-def _due(made: MadeArchive, _: Day) -> None:
+def _due(made: MadeArchive, day: Day) -> None:
     """Look for days with later data."""
-    assert not days_due(made.store, made.schema, made.settings), "a day is due without later data"
+    due = days_due(made.store, made.schema, made.settings, day.end_ms)
+    assert not due, "a day is due without later data"
 
 
 def _here(work: DayWork, parts: Sequence[tuple[int, ...]]) -> Sequence[PartAccount]:

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import DagRunTriggerException
 
 from fraud_ops.airflow_ui.links import Runbook
+from fraud_ops.alarms import Alarm
 from fraud_ops.archive_place import archive_store
 from fraud_ops.error_mapping import airflow_errors
 from fraud_ops.hooks.connections import KAFKA, connection, kafka_of
+from fraud_ops.operators.standing_alarms import StandingAlarms
 from fraud_rules.runtime.clock import now_ms
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-__all__ = ["ArchiveAheadOperator", "DaysDueOperator", "QueueDayOperator"]
+__all__ = ["DAYS_MISSED", "ArchiveAheadOperator", "DaysDueOperator", "DaysEvaluatedOperator", "QueueDayOperator"]
+
+DAYS_MISSED: Final = "DAYS_MISSED"
 
 
 class ArchiveAheadOperator(BaseOperator):
@@ -53,14 +57,39 @@ class ArchiveAheadOperator(BaseOperator):
         return shares
 
 
+class DaysEvaluatedOperator(BaseOperator):
+    """Raises an alarm while archived days that ended more than a day ago have no result.
+
+    It runs with the archive, so that it also finds the days of a nightly DAG that is paused or never ends.
+    """
+
+    operator_extra_links = (Runbook(),)
+
+    def execute(self, context: Context) -> list[str]:
+        """Return the missed days."""
+        from fraud_rules.batch.reevaluation.run import missed_days
+        from fraud_rules.configuration.project import Project
+        from fraud_rules.configuration.settings import DetectorSettings
+
+        with airflow_errors(context):
+            settings = DetectorSettings.load(Project.find().config / "detector.yaml")
+            missed = [str(day) for day in missed_days(archive_store(), settings, now_ms())]
+        found = {}
+        if missed:
+            said = f"{len(missed)} archived days have no evaluation: {missed[0]} to {missed[-1]}"
+            found[DAYS_MISSED] = Alarm(DAYS_MISSED, settings.detector, said)
+        StandingAlarms(context, self.task_id).report(found)
+        return missed
+
+
 class DaysDueOperator(BaseOperator):
-    """Returns the days that need a new evaluation: they have received data since they were published, or were
-    provisional and are complete."""
+    """Returns the days that need an evaluation: they have received data since they were published, were provisional
+    and are complete, or were missed."""
 
     operator_extra_links = (Runbook(),)
 
     def execute(self, context: Context) -> list[dict[str, Any]]:
-        """Return each day with the time of its last evaluation, in epoch ms."""
+        """Return each day with the time of its last evaluation, in epoch ms; 0 for a missed day."""
         from fraud_rules.batch.reevaluation.run import days_due
         from fraud_rules.configuration.project import Project
         from fraud_rules.configuration.settings import DetectorSettings
@@ -72,9 +101,9 @@ class DaysDueOperator(BaseOperator):
             config = Project.find().config
             settings = DetectorSettings.load(config / "detector.yaml")
             schema = TransactionSchema.load(config / "schema.yaml")
-            due = days_due(archive_store(), schema, settings)
-        self.log.info("days to evaluate again: %s", ", ".join(result.day for result in due) or "none")
-        return [{"day": result.day, "evaluated_ms": result.evaluated_ms} for result in due]
+            due = days_due(archive_store(), schema, settings, now_ms())
+        self.log.info("days to evaluate: %s", ", ".join(str(each.day) for each in due) or "none")
+        return [{"day": str(each.day), "evaluated_ms": each.evaluated_ms} for each in due]
 
 
 class QueueDayOperator(BaseOperator):
@@ -105,5 +134,5 @@ class QueueDayOperator(BaseOperator):
             failed_states=[],
             poke_interval=60,
             deferrable=False,
-            note=f"{self.day} has received data since it was evaluated",
+            note=self.day + (" has received data since it was evaluated" if int(self.evaluated_ms) else " was missed"),
         )

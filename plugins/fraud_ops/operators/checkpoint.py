@@ -10,9 +10,9 @@ from airflow.sdk.exceptions import AirflowFailException
 from fraud_ops.airflow_ui.links import publish_links
 from fraud_ops.alarms import Alarm
 from fraud_ops.error_mapping import airflow_errors
-from fraud_ops.hooks.alarms import AlarmHook
 from fraud_ops.operators.decisions import last_release
 from fraud_ops.operators.detector import DetectorOperator
+from fraud_ops.operators.standing_alarms import StandingAlarms
 from fraud_ops.verdicts.checkpoint import CheckpointLimits, Grade, TopicFacts, document, findings, overall, table
 from fraud_ops.verdicts.health import assess_detector
 from fraud_ops.verdicts.verdict import Health
@@ -32,8 +32,8 @@ _PART = "checkpoint"
 class CheckCheckpointOperator(DetectorOperator):
     """Checks the checkpoint of the last release, and the topic of the state.
 
-    The results are a table in the task's log, an event of `CHECKPOINT`, and alarms. A bad finding fails the task
-    without retries. The check starts no JVM and writes neither to the checkpoint nor to Kafka.
+    The results are a table in the task's log, an event of `CHECKPOINT`, and standing alarms. A bad finding fails the
+    task without retries. The check starts no JVM and writes neither to the checkpoint nor to Kafka.
     """
 
     def __init__(self, *, checkpoint_limits: CheckpointLimits | None = None, **kwargs: Any) -> None:
@@ -74,12 +74,15 @@ class CheckCheckpointOperator(DetectorOperator):
         publish_links(context, observation, verdict)
         context["ti"].xcom_push(key=_SIZE, value=facts.size_bytes)
         context["outlet_events"][CHECKPOINT].extra = {"grade": grade.name, **document(found)}
-        for each in found:
-            if each.alarm is not None:
-                said = f"{each.check}: {each.value}"
-                AlarmHook().raise_alarm(Alarm(each.alarm, observation.detector, said, part=_PART))
+        alarms = {
+            each.alarm: Alarm(each.alarm, observation.detector, f"{each.check}: {each.value}", part=_PART)
+            for each in found
+            if each.alarm is not None
+        }
+        text = "; ".join(f"{each.check}: {each.value}" for each in found if each.grade is Grade.BAD)
         if grade is Grade.BAD:
-            text = "; ".join(f"{each.check}: {each.value}" for each in found if each.grade is Grade.BAD)
-            AlarmHook().raise_alarm(Alarm(verdict.value, observation.detector, text, part=_PART))
+            alarms[verdict.value] = Alarm(verdict.value, observation.detector, text, part=_PART)
+        StandingAlarms(context, self.task_id).report(alarms)
+        if grade is Grade.BAD:
             raise AirflowFailException(f"{verdict.value}: {text}")
         return {"grade": grade.name}

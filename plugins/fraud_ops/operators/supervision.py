@@ -9,8 +9,8 @@ from airflow.sdk.exceptions import AirflowFailException
 from fraud_ops.airflow_ui.links import publish_links
 from fraud_ops.alarms import Alarm
 from fraud_ops.error_mapping import airflow_errors
-from fraud_ops.hooks.alarms import AlarmHook
 from fraud_ops.operators.detector import DetectorOperator
+from fraud_ops.operators.standing_alarms import StandingAlarms
 from fraud_ops.verdicts.health import assess_detector, assess_supervision
 
 if TYPE_CHECKING:
@@ -18,9 +18,12 @@ if TYPE_CHECKING:
 
 __all__ = ["CheckSupervisionOperator"]
 
+_PART = "supervision"
+"""Alarms without a part are those of the supervisor, which resolves them itself."""
+
 
 class CheckSupervisionOperator(DetectorOperator):
-    """Fails with an alarm if the detector should run, but no supervisor has checked it lately."""
+    """Fails, with a standing alarm, if the detector should run, but no supervisor has checked it lately."""
 
     def execute(self, context: Context) -> str:
         with airflow_errors():
@@ -28,7 +31,10 @@ class CheckSupervisionOperator(DetectorOperator):
         found = assess_detector(observation, limits, observation.at_ms)
         verdict = assess_supervision(observation, limits, observation.at_ms)
         publish_links(context, observation, (verdict or found).health)
+        alarms = StandingAlarms(context, self.task_id)
         if verdict is None:
+            alarms.report({})
             return str(found)
-        AlarmHook().raise_alarm(Alarm(verdict.health.value, observation.detector, "; ".join(verdict.reasons)))
+        name = verdict.health.value
+        alarms.report({name: Alarm(name, observation.detector, "; ".join(verdict.reasons), part=_PART)})
         raise AirflowFailException(str(verdict))

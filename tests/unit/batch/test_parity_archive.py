@@ -16,7 +16,15 @@ import pytest
 from fraud_rules.batch.archive.compaction import compact
 from fraud_rules.batch.archive.manifest import Table
 from fraud_rules.batch.reevaluation.published import view_of
-from fraud_rules.batch.reevaluation.run import around_warm_up, days_due, evaluate, prepare
+from fraud_rules.batch.reevaluation.run import (
+    DueDay,
+    around_warm_up,
+    days_due,
+    empty_result,
+    evaluate,
+    missed_days,
+    prepare,
+)
 from fraud_rules.batch.reevaluation.scores import scores_of
 from fraud_rules.batch.reevaluation.summing import DayAlerts
 from fraud_rules.errors import ArchiveDamaged, DayBusy, DayEmpty, DayNotArchived, DayTooOld, HistoryLost
@@ -128,11 +136,49 @@ def test_days_that_receive_later_data_are_known(tmp_path: Path) -> None:
     site.archive()
     case = prepare(options(site, day.plus(1)), FAR_MS)
     assert case.chain.before == (day,), "the end of the first day no longer holds"
-    assert days_due(site.store, site.schema, site.settings) == [], "nothing was published of either"
+    assert days_due(site.store, site.schema, site.settings, day.end_ms) == [], "nothing was published of either"
     found, _ = evaluate(case, in_process, "later")
     assert [json.loads(text)["windowCount"] for text in found.live.values()] == [3]
     _, found = evaluated(site, day)
     assert [json.loads(text)["triggeringEvent"]["transactionId"] for text in found.live.values()] == [9]
+
+
+def test_a_missed_night_is_evaluated_a_night_later(tmp_path: Path) -> None:
+    site, day = a_site(tmp_path)
+    next_night_ms, night_after_ms = day.plus(1).end_ms - 1, day.plus(1).end_ms
+    assert missed_days(site.store, site.settings, next_night_ms) == [], "its own night is not over"
+    assert missed_days(site.store, site.settings, night_after_ms) == [day]
+    assert days_due(site.store, site.schema, site.settings, night_after_ms) == [DueDay(day, 0)]
+    save_empty_result(site, day)
+    assert missed_days(site.store, site.settings, night_after_ms) == []
+
+
+def test_missed_days_are_due_a_few_at_a_time_and_only_recent_ones(tmp_path: Path) -> None:
+    day = Day.parse("2026-11-18")
+    ends = [day.plus(number).start_ms for number in range(40)]
+    steps = [{"at": at_ms, "tx": {"transactionId": at_ms, "eventTime": at_ms, "payeeId": 1}} for at_ms in ends]
+    batches = [{"offsets": {"transactions": {"0": len(steps)}}, "pin": 0}]
+    site = Site.make(tmp_path, {"steps": steps, "batches": batches}, NULLABLE)
+    site.archive()
+    now_ms = day.plus(40).end_ms
+    missed = missed_days(site.store, site.settings, now_ms)
+    assert missed == [day.plus(number) for number in range(5, 40)]
+    assert [due.day for due in days_due(site.store, site.schema, site.settings, now_ms)] == missed[:7]
+
+
+def test_a_missed_day_without_the_history_that_it_needs_is_not_due(tmp_path: Path) -> None:
+    site, day = a_site(tmp_path)
+    manifest = site.store.latest()
+    begun = {"version": manifest.version + 1, "starts": {TRANSACTIONS: {"0": 3}}, "began_ms": day.start_ms}
+    site.store.commit(msgspec.structs.replace(manifest, **begun))
+    now_ms = day.plus(2).end_ms
+    assert missed_days(site.store, site.settings, now_ms) == [day, day.plus(1)]
+    assert days_due(site.store, site.schema, site.settings, now_ms) == []
+
+
+def save_empty_result(site: Site, day: Day) -> None:
+    made = options(site, day)
+    made.store.save_result(empty_result(made, FAR_MS, publishes=True), b"")
 
 
 def test_a_damaged_state_is_named_and_recomputed(tmp_path: Path) -> None:

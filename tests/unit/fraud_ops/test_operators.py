@@ -19,6 +19,7 @@ import yaml
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException, TaskDeferred
 from airflow.triggers.base import TriggerEvent
 
+from fraud_ops.alarms import decode_alarm
 from fraud_ops.hooks.connections import SPARK, connection, master_of
 from fraud_ops.hooks.detector import FraudDetectorHook, supervisor_id
 from fraud_ops.operators.batch import WhatIfOperator
@@ -37,7 +38,7 @@ from fraud_rules.deploy.attempt import AgentStatus, AttemptPhase, AttemptStatus
 from fraud_rules.deploy.deployment_log import DeploymentLog, append_intent
 from fraud_rules.deploy.intent import IntentKind, IntentRecord
 from fraud_rules.deploy.intent_keys import IntentKeys
-from fraud_rules.kafka.consume import await_settled
+from fraud_rules.kafka.consume import await_settled, read_topic
 from fraud_rules.stream.driver.marker import Marker
 from fraud_rules.stream.driver.state_guard import new_position
 from fraud_rules.stream.pins import Pin
@@ -72,8 +73,8 @@ class Run:
     def xcom_push(self, key: str, value: Any) -> None:
         self.pushed[key] = value
 
-    def xcom_pull(self, task_ids: str, **_: Any) -> Any:
-        return self.pulled.get(task_ids)
+    def xcom_pull(self, task_ids: str, key: str = "", **_: Any) -> Any:
+        return self.pulled.get(task_ids, self.pushed.get(key))
 
 
 class Agent:
@@ -311,15 +312,22 @@ def test_the_restore_drill_reads_the_topic_through_the_connections(home: Path, t
     assert (report["batchId"], report["keyGroups"], report["chunks"], report["faults"]) == (12, 8, 0, [])
 
 
-def test_a_missing_supervisor_is_an_alarm(home: Path) -> None:
+def test_a_missing_supervisor_is_one_alarm_with_an_end(home: Path, topics: OwnTopics) -> None:
     check = CheckSupervisionOperator(task_id="check", limits=Limits(unsupervised_ms=0))
     assert "no start has been requested" in check.execute(Run().context)
     deferred(DeployOperator(task_id="deploy"))
-    with pytest.raises(AirflowFailException, match="UNSUPERVISED: no supervisor has checked the detector"):
-        check.execute(Run().context)
+    run = Run()
+    for _ in range(3):
+        with pytest.raises(AirflowFailException, match="UNSUPERVISED: no supervisor has checked the detector"):
+            check.execute(run.context)
     hook = FraudDetectorHook()
     hook.record_supervision(hook.observe(), "HEALTHY", "")
-    assert CheckSupervisionOperator(task_id="check").execute(Run().context)
+    for _ in range(2):
+        assert CheckSupervisionOperator(task_id="check").execute(run.context)
+    await_settled(topics.kafka, [topics.names.alarms])
+    (records,) = read_topic(topics.kafka, topics.names.alarms).values()
+    raised = [decode_alarm(record.value or b"").alarm for record in records]
+    assert [(each.name, each.resolved) for each in raised] == [("UNSUPERVISED", False), ("UNSUPERVISED", True)]
 
 
 @pytest.mark.parametrize(

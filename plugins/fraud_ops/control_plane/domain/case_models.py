@@ -29,11 +29,20 @@ class CaseStatus(StrEnum):
 
 
 class CaseOutcome(StrEnum):
-    """The result of the work on a case."""
+    """The result of the work on a case. Only the control plane closes a case as EXPIRED (no person worked on it) or
+    RETRACTED (none of its alerts is in effect).
+    """
 
     FRAUD = "FRAUD"
     NOT_FRAUD = "NOT_FRAUD"
     INCONCLUSIVE = "INCONCLUSIVE"
+    EXPIRED = "EXPIRED"
+    RETRACTED = "RETRACTED"
+
+    @property
+    def is_decision(self) -> bool:
+        """Whether a person can choose this outcome."""
+        return self not in (CaseOutcome.EXPIRED, CaseOutcome.RETRACTED)
 
 
 class CaseAction(StrEnum):
@@ -89,7 +98,7 @@ class Case(ReadModel):
     status: CaseStatus
     outcome: CaseOutcome | None
     assignee: str | None
-    severity: AlertSeverity = Field(description="The highest severity of its alerts.")
+    severity: AlertSeverity = Field(description="The highest severity of its alerts that are not retracted.")
     alerts: int = Field(description="The alerts that joined the case, also those that have left the alert index.")
     first_alert_ms: EpochMs = Field(serialization_alias="firstAlert")
     last_alert_ms: EpochMs = Field(serialization_alias="lastAlert")
@@ -99,6 +108,10 @@ class Case(ReadModel):
     fraud: int
     not_fraud: int
     unreviewed: int
+    retracted: int = Field(description="Its retracted alerts. The other counts are without them.")
+    expires_ms: EpochMs | None = Field(
+        serialization_alias="expiresAt", description="When the case expires, if no person works on it until then."
+    )
     rules: list[CaseRule] = Field(description="The rules with the most alerts first.")
 
 

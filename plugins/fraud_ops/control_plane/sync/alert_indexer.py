@@ -42,6 +42,7 @@ lock itself is not fair."""
 _POLL_S: Final = 0.05
 _COLLECT_S: Final = 0.5
 _PRUNE_EVERY_S: Final = 60.0
+_PRUNE_S: Final = 1.0
 _DAY_MS: Final = 86_400_000
 
 
@@ -98,11 +99,17 @@ class AlertIndexer:
         """
         return {topic: self._catch_up(topic) for topic in self._topics}
 
-    def prune(self) -> None:
-        """Delete some alerts that are too old, if there are any. Raises Unavailable."""
-        before_ms = self._clock_ms() - self._kept_ms
-        with self._database.writing() as session:
-            self._index.prune(session, before_ms)
+    def prune(self) -> bool:
+        """Delete alerts that are too old, for about a second, and return whether all of them are gone. Transactions are
+        small, with a pause for other writers in between. Raises Unavailable.
+        """
+        now_ms, ends_s = self._clock_ms(), time.monotonic() + _PRUNE_S
+        while time.monotonic() < ends_s:
+            with self._database.writing() as session:
+                if not self._index.prune(session, now_ms - self._kept_ms, now_ms):
+                    return True
+            time.sleep(_PAUSE_S)
+        return False
 
     def _lead(self, stop: threading.Event, attempt: RepeatedWork) -> None:
         with self._database.leadership(_NAME) as lead:
@@ -128,9 +135,9 @@ class AlertIndexer:
                     self._save(topic, records, records[-1].offset + 1)
                     stop.wait(_PAUSE_S)
                 batch = {}
-            elif now_s - self._pruned_s >= _PRUNE_EVERY_S:
+            elif now_s - self._pruned_s >= _PRUNE_EVERY_S and self.prune():
+                # Until all are gone, each turn deletes a part: the index forgets as fast as it learns.
                 self._pruned_s = now_s
-                self.prune()
 
     def _catch_up(self, topic: str) -> int:
         topic_id = topic_ids(self._kafka, [topic])[topic]
@@ -173,7 +180,8 @@ class AlertIndexer:
     def _apply(self, session: Session, events: Sequence[FeedAlert | FeedCorrection]) -> None:
         added = self._index.add(session, [each for each in events if isinstance(each, FeedAlert)])
         self._notifications.add(session, added, self._clock_ms())
-        self._index.correct(session, [each for each in events if isinstance(each, FeedCorrection)])
+        corrections = [each for each in events if isinstance(each, FeedCorrection)]
+        self._index.correct(session, corrections, self._clock_ms())
 
     def _event(self, topic: str, source: FeedSource, record: Record) -> FeedAlert | FeedCorrection | None:
         def decode(value: bytes) -> FeedAlert | FeedCorrection:

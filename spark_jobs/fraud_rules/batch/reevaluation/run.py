@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from fraud_rules.batch.archive.manifest import Table
+from fraud_rules.batch.archive.manifest import Manifest, Table
 from fraud_rules.batch.archive.place import ArchivePath, remove_tree
 from fraud_rules.batch.archive.store import ArchiveStore
 from fraud_rules.batch.reevaluation.basis import Basis, SavedState
@@ -32,7 +32,7 @@ from fraud_rules.batch.reevaluation.report import DayResult
 from fraud_rules.batch.reevaluation.summing import AlertDifference, DayAlerts
 from fraud_rules.batch.reevaluation.warm_ups import AddedWarmUp, added_warm_ups, is_undecided
 from fraud_rules.configuration.settings import DetectorSettings
-from fraud_rules.errors import FraudError
+from fraud_rules.errors import FraudError, HistoryLost
 from fraud_rules.model.day import Day, days_between
 from fraud_rules.model.rule import Rule
 from fraud_rules.model.ruleset import LogEntry, RuleTimeline
@@ -42,10 +42,12 @@ from fraud_rules.runtime.clock import now_ms
 __all__ = [
     "DayCase",
     "DayOptions",
+    "DueDay",
     "EvaluateShares",
     "days_due",
     "empty_result",
     "evaluate",
+    "missed_days",
     "prepare",
     "split_undecided",
 ]
@@ -55,7 +57,10 @@ EvaluateShares = Callable[[DayWork, Sequence[tuple[int, ...]]], Sequence[PartAcc
 
 DEFAULT_TASKS = 2
 MAX_DAYS_CHECKED = 35
-"""How many of the newest evaluated days are checked for later data."""
+"""How many of the newest evaluated days are checked for later data, and how many past days for a result."""
+
+MAX_MISSED_AT_ONCE = 7
+"""How many missed days are due at once, so that the next night does not wait for all of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +82,14 @@ class DayOptions:
     def store(self) -> DayStore:
         """The store of results and states."""
         return DayStore(self.archive)
+
+
+@dataclass(frozen=True, slots=True)
+class DueDay:
+    """A day to evaluate. `evaluated_ms` is the time of its last evaluation, 0 if it was missed."""
+
+    day: Day
+    evaluated_ms: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,21 +230,61 @@ def _first_group(account: PartAccount) -> int:
     return account.key_groups[0]
 
 
-def days_due(archive: ArchiveStore, schema: TransactionSchema, settings: DetectorSettings) -> list[DayResult]:
-    """The results of the days that must be evaluated again, ascending.
+def days_due(archive: ArchiveStore, schema: TransactionSchema, settings: DetectorSettings, now_ms: int) -> list[DueDay]:
+    """The days that must be evaluated again, and the oldest missed days, ascending.
 
     A published day is due if it, or a day that affects it, has received data since. A provisional day is due once it is
-    not provisional anymore.
+    not provisional anymore. A missed day without the history that it needs is not due, because its evaluation fails.
     """
     manifest, store = archive.latest(), DayStore(archive)
     evaluated = store.evaluated_days()[-MAX_DAYS_CHECKED:]
-    if not evaluated or not manifest.of(Table.TRANSACTIONS):
+    missed = missed_days(archive, settings, now_ms)
+    checked = sorted({*evaluated, *missed})
+    if not checked or not manifest.of(Table.TRANSACTIONS):
         return []
     evidence = ArchivedLogs(archive, manifest, schema, settings)
     known = evidence.evaluated()
     timeline = RuleTimeline(refused_entries(evidence.entries(), known.refused))
-    reaches = {day: reach_of(timeline, day, settings) for day in evaluated}
+    reaches = {day: reach_of(timeline, day, settings) for day in checked}
     first = min(day.plus(-reach) for day, reach in reaches.items())
-    current = basis_of(evidence.feeds(days_between(first, evaluated[-1])), known.ends, settings)
+    current = basis_of(evidence.feeds(days_between(first, checked[-1])), known.ends, settings)
     results = [(day, result) for day in evaluated if (result := store.result(day)) is not None]
-    return [result for day, result in results if is_due(result, current, reaches[day], manifest, settings)]
+    again = [
+        DueDay(day, result.evaluated_ms)
+        for day, result in results
+        if is_due(result, current, reaches[day], manifest, settings)
+    ]
+    new: list[DueDay] = []
+    if missed:
+        began_ms = evidence.cuts(first, missed[-1], known.ends).topic_began_ms
+        for day in missed:
+            chain = chain_of(day, current, reaches[day], store.state)
+            if _has_history(manifest, day, reaches[day], chain, began_ms, settings.topics.transactions):
+                new.append(DueDay(day, 0))
+    return sorted([*again, *new[:MAX_MISSED_AT_ONCE]], key=_day_of)
+
+
+def missed_days(archive: ArchiveStore, settings: DetectorSettings, now_ms: int) -> list[Day]:
+    """The archived days without a result that ended more than a day ago, ascending, of the last days.
+
+    The night after a day evaluates it. So a day is missed only once that night is over.
+    """
+    manifest = archive.latest()
+    newest = Day.of(min(now_ms, manifest.complete_until_ms) - settings.max_out_of_orderness_ms).plus(-1)
+    last = min(newest, Day.of(now_ms).plus(-2))
+    evaluated = set(DayStore(archive).evaluated_days())
+    days = manifest.days(Table.TRANSACTIONS)
+    return [day for day in days if last.plus(-MAX_DAYS_CHECKED) < day <= last and day not in evaluated]
+
+
+def _has_history(manifest: Manifest, day: Day, reach: int, chain: ReplayPlan, began_ms: int | None, topic: str) -> bool:
+    try:
+        check_history(manifest, day, reach, chain, topic)
+        check_same_topic(began_ms, day, reach, chain)
+    except HistoryLost:
+        return False
+    return True
+
+
+def _day_of(due: DueDay) -> Day:
+    return due.day

@@ -172,7 +172,8 @@ def test_corrections_add_and_retract(scene: Scene) -> None:
     )
     bare = b'{"alertId":"%b","kind":"RETRACTED","correctedAt":70}' % str(retracted["alertId"]).encode()
     with scene.database.writing() as session:
-        AlertIndex(SCHEMA).correct(session, [read_correction(5, 9_000, bare), read_correction(6, 9_500, with_alert)])
+        corrections = [read_correction(5, 9_000, bare), read_correction(6, 9_500, with_alert)]
+        AlertIndex(SCHEMA).correct(session, corrections, 10_000)
     page, _ = found.page(AlertSearch(corrections=True), Snoozing(), None, 9)
     assert [(each.alert.facts.alert_id, each.correction) for each in page] == [
         (added["alertId"], ("ADDED", 80)),
@@ -201,7 +202,7 @@ def test_alerts_of_other_programs_do_not_stop_the_index(scene: Scene, members: d
 
 def test_old_alerts_leave_the_index_with_their_values(searches: AlertSearches, scene: Scene) -> None:
     with scene.database.writing() as session:
-        assert AlertIndex(SCHEMA).prune(session, 50_000) == 50
+        assert AlertIndex(SCHEMA).prune(session, 50_000, 60_000) == 50
     assert everything(searches, AlertSearch()) == list(reversed(range(50, COUNT)))
     assert everything(searches, AlertSearch(text="100")) == list(reversed(range(50, COUNT)))
     with pytest.raises(Invalid):

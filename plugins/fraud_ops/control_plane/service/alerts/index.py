@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Final
@@ -17,7 +17,8 @@ from sqlalchemy.orm import Session
 from fraud_ops.control_plane.domain.canonical import canonical
 from fraud_ops.control_plane.feed.events import FeedAlert, FeedCorrection, stored_alert
 from fraud_ops.control_plane.feed.place import FeedSource
-from fraud_ops.control_plane.service.cases.intake import assign_cases, prune_cases
+from fraud_ops.control_plane.service.cases.endings import expire_cases, update_corrected_cases
+from fraud_ops.control_plane.service.cases.intake import assign_cases
 from fraud_ops.control_plane.store.alert_models import FIELD_CHARS, ID_CHARS, VALUE_CHARS, AlertRow, AlertValueRow
 from fraud_rules.kafka.decoding import UNDECODABLE
 from fraud_rules.model.decision import SEVERITY_WEIGHTS
@@ -92,8 +93,8 @@ class AlertIndex:
             session.execute(insert(AlertValueRow), values)
         return added
 
-    def correct(self, session: Session, corrections: Iterable[FeedCorrection]) -> None:
-        """Add the alerts of corrections, and save the corrections of other alerts."""
+    def correct(self, session: Session, corrections: Sequence[FeedCorrection], now_ms: int) -> None:
+        """Add the alerts of corrections, save the corrections of other alerts, and update their cases."""
         for each in corrections:
             if each.alert is not None:
                 self.add(session, [each.alert])
@@ -102,10 +103,13 @@ class AlertIndex:
                 .where(AlertRow.alert_id == each.alert_id)
                 .values(correction=each.kind[:16], corrected_ms=each.time_ms)
             )
+        ids = [each.alert_id for each in corrections]
+        for start in range(0, len(ids), _AT_ONCE):
+            update_corrected_cases(session, ids[start : start + _AT_ONCE], now_ms)
 
-    def prune(self, session: Session, before_ms: int) -> int:
-        """Delete alerts that are older than `before_ms`, up to a limit, and untouched cases; return the
-        number of the alerts.
+    def prune(self, session: Session, before_ms: int, now_ms: int) -> int:
+        """Delete alerts that are older than `before_ms`, and close untouched cases, up to a limit of each; return the
+        number of both.
         """
         old = session.scalars(
             select(AlertRow.alert_id)
@@ -117,8 +121,7 @@ class AlertIndex:
             ids = old[start : start + _AT_ONCE]
             for table in (AlertValueRow, AlertRow):
                 session.execute(delete(table).where(table.alert_id.in_(ids)))
-        prune_cases(session, before_ms)
-        return len(old)
+        return len(old) + expire_cases(session, before_ms, now_ms)
 
     def _row(self, alert: FeedAlert, document: _Document, rank: int) -> dict[str, object]:
         return {

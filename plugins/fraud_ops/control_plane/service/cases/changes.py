@@ -59,6 +59,8 @@ def change_status(
     require(who, Permission.WORK_CASES)
     if (status is CaseStatus.CLOSED) is not (outcome is not None):
         raise Invalid([Reason("outcome", "is required to close a case, and belongs to no other status")])
+    if outcome is not None and not outcome.is_decision:
+        raise Invalid([Reason("outcome", f"{outcome} is no decision of a person")])
     case = _checked_case(work.session, case_id, revision)
     if (case.status, case.outcome) == (status, outcome):
         return

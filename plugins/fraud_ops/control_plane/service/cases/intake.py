@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from sqlalchemy import delete, exists, not_, select
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from fraud_ops.control_plane.domain.case_models import URGENCIES, CaseStatus
@@ -19,12 +19,11 @@ from fraud_ops.control_plane.domain.read_models import Snooze
 from fraud_ops.control_plane.feed.events import FeedAlert
 from fraud_ops.control_plane.service.quality import snoozes
 from fraud_ops.control_plane.store.alert_models import FIELD_CHARS, VALUE_CHARS
-from fraud_ops.control_plane.store.case_models import CaseEventRow, CaseRow
+from fraud_ops.control_plane.store.case_models import CaseRow
 
-__all__ = ["CaseEntity", "assign_cases", "open_case", "prune_cases"]
+__all__ = ["CaseEntity", "assign_cases", "open_case"]
 
 _AT_ONCE: Final = 400
-_PRUNED_AT_ONCE: Final = 2_000
 _LEAST_URGENT: Final = len(URGENCIES) - 1
 
 
@@ -104,18 +103,6 @@ def open_case(session: Session, entity: CaseEntity, alerts: int, urgency: int, f
     )
     session.add(case)
     return case
-
-
-def prune_cases(session: Session, before_ms: int) -> None:
-    """Delete some untouched cases whose last alert is older than `before_ms`. No user has changed them or commented."""
-    commented = exists().where(CaseEventRow.case_id == CaseRow.case_id)
-    old = (
-        select(CaseRow.case_id)
-        .where(CaseRow.closed.is_(False), CaseRow.last_alert_ms < before_ms)
-        .where(CaseRow.updated_ms.is_(None), not_(commented))
-        .limit(_PRUNED_AT_ONCE)
-    )
-    session.execute(delete(CaseRow).where(CaseRow.case_id.in_(session.scalars(old).all())))
 
 
 def _entities(session: Session, alerts: Sequence[FeedAlert], fields: Sequence[str]) -> list[CaseEntity | None]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, and_, func, or_, select, tuple_
+from sqlalchemy import ColumnElement, and_, case, func, or_, select, tuple_
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from fraud_ops.control_plane.domain.case_models import (
@@ -22,6 +22,7 @@ from fraud_ops.control_plane.domain.case_models import (
     CaseStatus,
 )
 from fraud_ops.control_plane.domain.errors import Invalid, NotFound
+from fraud_ops.control_plane.service.cases.endings import RETRACTED, untouched
 from fraud_ops.control_plane.store.alert_models import AlertRow, AlertValueRow
 from fraud_ops.control_plane.store.case_models import CaseEventRow, CaseRow
 from fraud_ops.control_plane.store.models import MarkRow
@@ -61,11 +62,18 @@ def case_of(session: Session, case_id: int) -> CaseRow:
 
 
 def case_page(
-    session: Session, search: CaseSearch, limit: int, *, after: int | None = None, before: int | None = None
+    session: Session,
+    search: CaseSearch,
+    limit: int,
+    kept_ms: int,
+    *,
+    after: int | None = None,
+    before: int | None = None,
 ) -> CasePage:
     """List at most `limit` cases after or before a case, which does not need to match the search.
 
-    The page before a case is the one that ends there. Raises Invalid if there is no such case.
+    The page before a case is the one that ends there. `kept_ms` is how long the index keeps alerts. Raises Invalid if
+    there is no such case.
     """
     columns = _ORDERS[search.sort]
     backwards = after is None and before is not None
@@ -76,7 +84,7 @@ def case_page(
     order = [column.desc() if descends is not backwards else column.asc() for column, descends in columns]
     rows = session.scalars(select(CaseRow).where(*wanted).order_by(*order).limit(limit + 1)).all()
     shown = list(rows[:limit])
-    return CasePage(_cases(session, shown[::-1] if backwards else shown), len(rows) > limit)
+    return CasePage(_cases(session, shown[::-1] if backwards else shown, kept_ms), len(rows) > limit)
 
 
 def count_open(session: Session) -> tuple[int, int]:
@@ -86,7 +94,7 @@ def count_open(session: Session) -> tuple[int, int]:
     return cases, cases - assigned
 
 
-def case_detail(session: Session, case_id: int) -> CaseDetail:
+def case_detail(session: Session, case_id: int, kept_ms: int) -> CaseDetail:
     """Read a case with its events and other cases. Raises NotFound."""
     row = case_of(session, case_id)
     newest = select(CaseEventRow).where(CaseEventRow.case_id == case_id).order_by(CaseEventRow.event_id.desc())
@@ -94,12 +102,12 @@ def case_detail(session: Session, case_id: int) -> CaseDetail:
         CaseRow.entity_value == row.entity_value, CaseRow.entity_field == row.entity_field, CaseRow.case_id != case_id
     )
     same_entity = session.scalars(same.order_by(CaseRow.case_id.desc()).limit(_OTHERS)).all()
-    (case,) = _cases(session, [row])
+    (found,) = _cases(session, [row], kept_ms)
     return CaseDetail(
-        **dict(case),
+        **dict(found),
         events=[CaseEvent.model_validate(each) for each in session.scalars(newest.limit(_EVENTS))],
-        same_entity=_cases(session, same_entity),
-        related=_cases(session, _related(session, row)),
+        same_entity=_cases(session, same_entity, kept_ms),
+        related=_cases(session, _related(session, row), kept_ms),
     )
 
 
@@ -157,24 +165,32 @@ def _status_conditions(statuses: frozenset[CaseStatus]) -> Iterator[ColumnElemen
         yield CaseRow.status.in_(sorted(each.value for each in statuses))
 
 
-def _cases(session: Session, rows: Sequence[CaseRow]) -> list[Case]:
+def _cases(session: Session, rows: Sequence[CaseRow], kept_ms: int) -> list[Case]:
     """Build the read models, with the counts of their alerts."""
+    verdict = case((AlertRow.correction == RETRACTED, RETRACTED), else_=MarkRow.verdict)
     counted = (
-        select(AlertRow.case_id, AlertRow.rule_id, MarkRow.verdict, func.count())
+        select(AlertRow.case_id, AlertRow.rule_id, verdict, func.count())
         .join(MarkRow, MarkRow.alert_id == AlertRow.alert_id, isouter=True)
         .where(AlertRow.case_id.in_([row.case_id for row in rows]))
-        .group_by(AlertRow.case_id, AlertRow.rule_id, MarkRow.verdict)
+        .group_by(AlertRow.case_id, AlertRow.rule_id, verdict)
     )
     rules: dict[int, dict[int, int]] = defaultdict(lambda: defaultdict(int))
     verdicts: dict[int, dict[str | None, int]] = defaultdict(lambda: defaultdict(int))
-    for case_id, rule_id, verdict, count in session.execute(counted):
+    for case_id, rule_id, found, count in session.execute(counted):
         assert case_id is not None  # the condition names cases
         rules[case_id][rule_id] += count
-        verdicts[case_id][verdict] += count
-    return [_case(row, rules[row.case_id], verdicts[row.case_id]) for row in rows]
+        verdicts[case_id][found] += count
+    expiring = select(CaseRow.case_id).where(
+        CaseRow.case_id.in_([row.case_id for row in rows]), CaseRow.closed.is_(False), untouched()
+    )
+    expires = set(session.scalars(expiring))
+    return [
+        _case(row, rules[row.case_id], verdicts[row.case_id], kept_ms if row.case_id in expires else None)
+        for row in rows
+    ]
 
 
-def _case(row: CaseRow, rules: dict[int, int], verdicts: dict[str | None, int]) -> Case:
+def _case(row: CaseRow, rules: dict[int, int], verdicts: dict[str | None, int], kept_ms: int | None) -> Case:
     members: dict[str, Any] = {
         name: getattr(row, name)
         for name in (
@@ -190,6 +206,8 @@ def _case(row: CaseRow, rules: dict[int, int], verdicts: dict[str | None, int]) 
         fraud=verdicts.get("FRAUD", 0),
         not_fraud=verdicts.get("NOT_FRAUD", 0),
         unreviewed=verdicts.get(None, 0),
+        retracted=verdicts.get(RETRACTED, 0),
+        expires_ms=None if kept_ms is None else row.last_alert_ms + kept_ms,
         rules=[
             CaseRule(rule_id=rule_id, alerts=count)
             for rule_id, count in sorted(rules.items(), key=lambda each: (-each[1], each[0]))

@@ -22,16 +22,17 @@ class CaseService:
     def __init__(self, store: StoreAccess, user_changes: UserChanges) -> None:
         self._store = store
         self._changes = user_changes
+        self._kept_ms = store.settings.bounds.alert_days * 86_400_000
 
     def page(self, search: CaseSearch, limit: int, *, after: int | None = None, before: int | None = None) -> CasePage:
         """List cases after or before a case. Raises Invalid if there is no such case."""
         with self._store.database.reading() as session:
-            return queries.case_page(session, search, limit, after=after, before=before)
+            return queries.case_page(session, search, limit, self._kept_ms, after=after, before=before)
 
     def detail(self, case_id: int) -> CaseDetail:
         """Read a case with its events and other cases. Raises NotFound."""
         with self._store.database.reading() as session:
-            return queries.case_detail(session, case_id)
+            return queries.case_detail(session, case_id, self._kept_ms)
 
     def assignees(self) -> tuple[str, ...]:
         """List the users to whom a case can be assigned, by name."""
@@ -44,7 +45,7 @@ class CaseService:
         with self._changes.unit_of_work(actor) as work:
             changes.assign(work, actor, case_id, revision, assignee)
             work.session.flush()
-            return queries.case_detail(work.session, case_id)
+            return queries.case_detail(work.session, case_id, self._kept_ms)
 
     def change_status(
         self,
@@ -60,14 +61,14 @@ class CaseService:
         with self._changes.unit_of_work(actor, comment) as work:
             changes.change_status(work, actor, case_id, revision, status, outcome, through, comment.strip())
             work.session.flush()
-            return queries.case_detail(work.session, case_id)
+            return queries.case_detail(work.session, case_id, self._kept_ms)
 
     def comment(self, actor: Actor, case_id: int, comment: str) -> CaseDetail:
         """Add a comment. Raises NotFound, RequestRefused, Invalid, LimitReached."""
         with self._changes.unit_of_work(actor, comment) as work:
             changes.comment_on(work, actor, case_id, comment.strip())
             work.session.flush()
-            return queries.case_detail(work.session, case_id)
+            return queries.case_detail(work.session, case_id, self._kept_ms)
 
     def mark_case(self, actor: Actor, case_id: int, verdict: MarkVerdict, through: Position | None = None) -> BulkMarks:
         """Mark the unreviewed alerts of a case, up to a position. Raises NotFound, RequestRefused."""

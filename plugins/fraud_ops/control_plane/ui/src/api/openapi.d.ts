@@ -1950,6 +1950,11 @@ export interface components {
             entityField: string;
             /** Entityvalue */
             entityValue: string;
+            /**
+             * Expiresat
+             * @description When the case expires, if no person works on it until then.
+             */
+            expiresAt: number | null;
             /** Firstalert */
             firstAlert: number;
             /** Fraud */
@@ -1959,6 +1964,11 @@ export interface components {
             /** Notfraud */
             notFraud: number;
             outcome: components["schemas"]["CaseOutcome"] | null;
+            /**
+             * Retracted
+             * @description Its retracted alerts. The other counts are without them.
+             */
+            retracted: number;
             /** Revision */
             revision: number;
             /**
@@ -1966,7 +1976,7 @@ export interface components {
              * @description The rules with the most alerts first.
              */
             rules: components["schemas"]["CaseRule"][];
-            /** @description The highest severity of its alerts. */
+            /** @description The highest severity of its alerts that are not retracted. */
             severity: components["schemas"]["AlertSeverity"];
             status: components["schemas"]["CaseStatus"];
             /** Unreviewed */
@@ -2014,6 +2024,11 @@ export interface components {
             entityValue: string;
             /** Events */
             events: components["schemas"]["CaseEvent"][];
+            /**
+             * Expiresat
+             * @description When the case expires, if no person works on it until then.
+             */
+            expiresAt: number | null;
             /** Firstalert */
             firstAlert: number;
             /** Fraud */
@@ -2025,6 +2040,11 @@ export interface components {
             outcome: components["schemas"]["CaseOutcome"] | null;
             /** Related */
             related: components["schemas"]["Case"][];
+            /**
+             * Retracted
+             * @description Its retracted alerts. The other counts are without them.
+             */
+            retracted: number;
             /** Revision */
             revision: number;
             /**
@@ -2034,7 +2054,7 @@ export interface components {
             rules: components["schemas"]["CaseRule"][];
             /** Sameentity */
             sameEntity: components["schemas"]["Case"][];
-            /** @description The highest severity of its alerts. */
+            /** @description The highest severity of its alerts that are not retracted. */
             severity: components["schemas"]["AlertSeverity"];
             status: components["schemas"]["CaseStatus"];
             /** Unreviewed */
@@ -2071,10 +2091,11 @@ export interface components {
         };
         /**
          * CaseOutcome
-         * @description The result of the work on a case.
+         * @description The result of the work on a case. Only the control plane closes a case as EXPIRED (no person worked on it) or
+         *     RETRACTED (none of its alerts is in effect).
          * @enum {string}
          */
-        CaseOutcome: "FRAUD" | "NOT_FRAUD" | "INCONCLUSIVE";
+        CaseOutcome: "FRAUD" | "NOT_FRAUD" | "INCONCLUSIVE" | "EXPIRED" | "RETRACTED";
         /**
          * CaseRule
          * @description A rule with its alerts in a case.

@@ -140,6 +140,12 @@ function Facts({ detail }: { detail: CaseDetail }) {
       <Fact name="Unreviewed">{formatNumber(detail.unreviewed)}</Fact>
       <Fact name="Fraud">{formatNumber(detail.fraud)}</Fact>
       <Fact name="Not fraud">{formatNumber(detail.notFraud)}</Fact>
+      {detail.retracted > 0 && <Fact name="Retracted">{formatNumber(detail.retracted)}</Fact>}
+      {detail.expiresAt !== null && (
+        <Fact name="Expires without work">
+          <Timestamp ms={detail.expiresAt} />
+        </Fact>
+      )}
       <Fact name="First alert">
         <Timestamp ms={detail.firstAlert} />
       </Fact>

@@ -11,6 +11,8 @@ import { formatNumber } from "../format";
 import { casePath, statusOf } from "./caseQueue";
 
 const SHOWN_RULES = 2;
+const DAY_MS = 86_400_000;
+const EXPIRES_SOON_MS = 7 * DAY_MS;
 const COLUMNS = ["Case", "Severity", "Status", "Assignee", "Alerts", "Rules", "Latest alert"];
 
 /** Cases as the rows of a table. `address` is the query string of the queue, which the links keep. */
@@ -37,6 +39,9 @@ export function CaseRows({ label, cases, address = "" }: { label: string; cases:
           </Table.Td>
           <Table.Td>
             <StatusChip row={row} />
+            {row.expiresAt !== null && row.expiresAt - Date.now() < EXPIRES_SOON_MS && (
+              <div className="dimmed small">{expiryText(row.expiresAt - Date.now())}</div>
+            )}
           </Table.Td>
           <Table.Td className="wrap" style={{ minWidth: "6.5rem" }}>
             {row.assignee ?? <span className="dimmed">Unassigned</span>}
@@ -60,6 +65,12 @@ export function CaseRows({ label, cases, address = "" }: { label: string; cases:
       ))}
     </RowTable>
   );
+}
+
+/** Announces that a case on which no person works expires: expires in 3 days. */
+function expiryText(leftMs: number): string {
+  const days = Math.max(0, Math.ceil(leftMs / DAY_MS));
+  return days === 0 ? "expires now" : `expires in ${formatNumber(days)} ${days === 1 ? "day" : "days"}`;
 }
 
 /** The status of a case, with its outcome. */

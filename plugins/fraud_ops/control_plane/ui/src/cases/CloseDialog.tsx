@@ -1,11 +1,11 @@
 import { Button, Checkbox, Group, Radio } from "@mantine/core";
 import { useState } from "react";
-import type { CaseDetail, CaseOutcome } from "../api/types";
+import type { CaseDetail } from "../api/types";
 import { Dialog } from "../components/Dialog";
 import { ErrorAlert } from "../components/ErrorAlert";
 import { formatNumber } from "../format";
 import { notifySuccess } from "../notifications";
-import { OUTCOMES } from "./caseQueue";
+import { DECISIONS, type Decision } from "./caseQueue";
 import { useMarkCase, useStatus } from "./useCaseChanges";
 import { CaseComment } from "./CaseComment";
 
@@ -18,7 +18,7 @@ interface Props {
 
 /** Closes a case with an outcome, and marks its unreviewed alerts in the same way. */
 export function CloseDialog({ detail, through, close }: Props) {
-  const [outcome, setOutcome] = useState<CaseOutcome>("FRAUD");
+  const [outcome, setOutcome] = useState<Decision>("FRAUD");
   const [marks, setMarks] = useState(true);
   const [comment, setComment] = useState("");
   const setStatus = useStatus(detail, { quiet: true });
@@ -53,13 +53,13 @@ export function CloseDialog({ detail, through, close }: Props) {
         }}
       >
         <Radio.Group label="Outcome" value={outcome} onChange={(value) => setOutcome(value)}>
-          {Object.entries(OUTCOMES).map(([value, label]) => (
+          {Object.entries(DECISIONS).map(([value, label]) => (
             <Radio key={value} value={value} label={label} my={6} data-autofocus={value === outcome || undefined} />
           ))}
         </Radio.Group>
         {verdict !== null && detail.unreviewed > 0 && (
           <Checkbox
-            label={`Mark the ${formatNumber(detail.unreviewed)} unreviewed alerts as ${OUTCOMES[verdict].toLowerCase()}`}
+            label={`Mark the ${formatNumber(detail.unreviewed)} unreviewed alerts as ${DECISIONS[verdict].toLowerCase()}`}
             checked={marks}
             onChange={(event) => setMarks(event.currentTarget.checked)}
             mt="sm"

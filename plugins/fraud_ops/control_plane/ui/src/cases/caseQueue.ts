@@ -3,10 +3,19 @@ import type { Tone } from "../components/Chip";
 
 export const STATUSES: Record<CaseStatus, string> = { OPEN: "Open", IN_WORK: "In work", CLOSED: "Closed" };
 
-export const OUTCOMES: Record<CaseOutcome, string> = {
+/** The outcomes that a person can choose. */
+export type Decision = Exclude<CaseOutcome, "EXPIRED" | "RETRACTED">;
+
+export const DECISIONS: Record<Decision, string> = {
   FRAUD: "Fraud",
   NOT_FRAUD: "Not fraud",
   INCONCLUSIVE: "Inconclusive",
+};
+
+export const OUTCOMES: Record<CaseOutcome, string> = {
+  ...DECISIONS,
+  EXPIRED: "Expired without work",
+  RETRACTED: "All alerts retracted",
 };
 
 /** The choices of the filter for the status. Without one, the queue has the cases that are not closed. */

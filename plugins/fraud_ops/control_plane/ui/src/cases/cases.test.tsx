@@ -56,6 +56,8 @@ function caseDetail(caseId: number, members: Partial<CaseDetail> = {}): CaseDeta
     fraud: 0,
     notFraud: 0,
     unreviewed: 2,
+    retracted: 0,
+    expiresAt: null,
     rules: [
       { ruleId: 1, alerts: 1 },
       { ruleId: 2, alerts: 1 },
