@@ -326,6 +326,12 @@ class HistoryTooLate(FraudError):
     exit_code = 48
 
 
+class HistoryRefused(FraudError):
+    """More records of history files are unreadable than the caller permits. No record was imported or sent."""
+
+    exit_code = 69
+
+
 class OffsetsLost(FraudError):
     """Records were removed before the detector read them. It continues without them only if a person accepts this."""
 

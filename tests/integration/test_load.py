@@ -15,7 +15,7 @@ import pytest
 from fraud_rules.batch import event_order
 from fraud_rules.batch.event_order import OrderedHistory
 from fraud_rules.cli.load import load_name
-from fraud_rules.codec.transactions.history_files import history_records
+from fraud_rules.codec.history.files import history_records
 from fraud_rules.configuration.project import Project
 from fraud_rules.kafka.consume import topic_ends
 from fraud_rules.kafka.history_writer import loaded_records, send_history
@@ -91,7 +91,7 @@ def test_history_in_any_order_is_evaluated_in_order(
     schema = TransactionSchema.load(detector.installation.schema)
     ordered = OrderedHistory(tmp_path, schema, settings, Day.today().start_ms)
     for file in files:
-        ordered.add(history_records(file, schema))
+        ordered.add(file.name, history_records(file, schema))
     started = ((position, row[2]) for position, row in islice(enumerate(ordered.rows()), SENT_BEFORE))
     send_history(topics.kafka, topics.names.transactions, name, started)
     assert loaded_records(topics.kafka, topics.names.transactions, name) == SENT_BEFORE
@@ -100,7 +100,7 @@ def test_history_in_any_order_is_evaluated_in_order(
     assert done.exit_code == 0, done.err
     assert f"{ROWS + 3 - SENT_BEFORE} records sent" in done.out
     assert f"{SENT_BEFORE} were sent before" in done.out
-    assert "3 of them are unreadable" in done.out
+    assert "the detector quarantines 3 records: malformed_json (b.jsonl line " in done.out
     again = fraud("load", *map(str, files), env=env)
     assert again.out.startswith("0 records sent"), again.out
     sent = topic_ends(topics.kafka, topics.names.transactions)

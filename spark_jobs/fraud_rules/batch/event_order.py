@@ -6,7 +6,6 @@ This is an external merge sort: it sorts runs that fit into memory, stores them 
 from __future__ import annotations
 
 import heapq
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
@@ -17,7 +16,8 @@ import numpy as np
 import pyarrow as pa
 
 from fraud_rules.batch.archive.store import named_storage_errors
-from fraud_rules.codec.transactions.codec import decode_transactions
+from fraud_rules.batch.refusals import Refusals, decode_history
+from fraud_rules.codec.history.record import HistoryRecord
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.model.schema import TIME_FIELD, TransactionSchema
 
@@ -33,7 +33,7 @@ Row = tuple[int, int, bytes]
 
 @dataclass(slots=True)
 class OrderedHistory:
-    """Records sorted by (event time, position in the files). `refused` counts the unreadable records, by reason.
+    """Records sorted by (event time, position in the files). `refused` counts the unreadable records.
 
     An unreadable record stays behind the previous transaction, and the detector quarantines it.
     """
@@ -43,47 +43,40 @@ class OrderedHistory:
     settings: DetectorSettings
     now_ms: int
     records: int = 0
-    refused: Counter[str] = field(default_factory=Counter)
+    refused: Refusals = field(default_factory=Refusals)
     first_ms: int | None = None
     last_ms: int | None = None
     _runs: list[Path] = field(default_factory=list)
 
-    def add(self, records: Iterable[bytes]) -> None:
+    def add(self, name: str, records: Iterable[HistoryRecord]) -> None:
         """Add the records of one more file. Raises StorageFull."""
         rest = iter(records)
-        while values := list(islice(rest, RUN_RECORDS)):
-            self._store_run(values)
+        while run := list(islice(rest, RUN_RECORDS)):
+            self._store_run(name, run)
 
     def rows(self) -> Iterator[Row]:
         """Merge the runs: all records in order."""
         return heapq.merge(*map(_read, self._runs))
 
-    def _store_run(self, values: Sequence[bytes]) -> None:
-        times = self._times(values)
+    def _store_run(self, name: str, records: Sequence[HistoryRecord]) -> None:
+        times = self._times(name, records)
         order = np.argsort(times, kind="stable")
         columns = [
             pa.array(times[order]),
             pa.array(self.records + order),
-            pa.array([values[i] for i in order.tolist()], pa.binary()),
+            pa.array([records[i].value for i in order.tolist()], pa.binary()),
         ]
         path = self.folder / f"run-{len(self._runs)}.arrow"
         with named_storage_errors(path), pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, _SCHEMA) as writer:
             writer.write_table(pa.Table.from_arrays(columns, schema=_SCHEMA), max_chunksize=_MERGED_ROWS)
         self._runs.append(path)
-        self.records += len(values)
+        self.records += len(records)
 
-    def _times(self, values: Sequence[bytes]) -> np.ndarray:
+    def _times(self, name: str, records: Sequence[HistoryRecord]) -> np.ndarray:
         """The event time of each record. An unreadable record gets that of the previous transaction."""
-        n = len(values)
-        decoded = decode_transactions(
-            values,
-            np.zeros(n),
-            np.arange(n),
-            np.full(n, self.now_ms),
-            self.schema,
-            self.settings.record_limits,
-        )
-        self.refused.update(each.reason for each in decoded.rejects)
+        n = len(records)
+        decoded = decode_history(records, 0, 0, self.now_ms, self.schema, self.settings.record_limits)
+        self.refused.add(name, n, decoded.rejects)
         known = decoded.batch.columns[TIME_FIELD].values
         if len(known):
             first, last = int(known.min()), int(known.max())

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fraud_rules.cli.configured import CommandContext, load_context
-from fraud_rules.cli.options import Kafka
+from fraud_rules.cli.display.history_preview import print_previews
+from fraud_rules.cli.options import HistoryDryRun, Kafka, MaxRefused
 from fraud_rules.errors import HistoryTooLate, InputInvalid
 from fraud_rules.runtime.clock import now_ms, utc
 
@@ -31,35 +32,45 @@ def load(
     since: Annotated[
         str | None, typer.Option("--since", help="First event day of the archive to send.", show_default="the first")
     ] = None,
+    dry_run: HistoryDryRun = False,
+    max_refused: MaxRefused = None,
 ) -> None:
     """Send past transactions to the detector in the order of their event times, each once.
 
     All records go to one partition, because Kafka keeps the order only within a partition. The files may be in any
     order. Load history before payments arrive: the detector treats a transaction that is older than its watermark as
-    late, and this command refuses to send it (exit code 48). An interrupted load continues where it ended.
+    late, and this command refuses to send it (exit code 48). If more than 1% of the records are unreadable, it sends
+    none (exit code 69). An interrupted load continues where it ended.
 
     With --archive, the command sends the archived transactions instead of files, after the loss of Kafka.
 
     \b
     Examples:
+      fraud load --dry-run 2026-09.csv
       fraud load history/*.jsonl
       fraud load 2026-09.parquet 2026-10.parquet
       fraud load --archive /data/archive --since 2026-11-01
     """
     from fraud_rules.batch.event_order import OrderedHistory
-    from fraud_rules.codec.transactions.history_files import history_records
+    from fraud_rules.batch.refusals import MOST_REFUSED
+    from fraud_rules.codec.history.files import history_records
     from fraud_rules.kafka.history_writer import loaded_records, send_history
     from fraud_rules.kafka.reachable import require_broker
 
-    require_broker(kafka)
     context = load_context()
+    if not dry_run:
+        require_broker(kafka)
     topic = context.settings.topics.transactions
     with tempfile.TemporaryDirectory(prefix="fraud-load-") as folder:
         files = _files_to_load(files or [], archive, since, Path(folder))
+        if dry_run:
+            print_previews(files, context)
+            return
         name = load_name(files)
         history = OrderedHistory(Path(folder), context.schema, context.settings, now_ms())
         for file in files:
-            history.add(history_records(file, context.schema))
+            history.add(file.name, history_records(file, context.schema))
+        history.refused.require_share(files, MOST_REFUSED if max_refused is None else max_refused)
         done = loaded_records(kafka, topic, name)
         first = next(islice(history.rows(), done, None), None)
         if first is not None:
@@ -68,8 +79,8 @@ def load(
             send_history(kafka, topic, name, ((position, row[2]) for position, row in rest))
     sent = f"{history.records - done} records sent to {topic}"
     print(f"{sent}, {done} were sent before" if done else sent)
-    for reason, count in history.refused.most_common():
-        print(f"  {count} of them are unreadable, so the detector quarantines them: {reason}")
+    for line in history.refused.lines():
+        print(f"  the detector quarantines {line}")
 
 
 def _files_to_load(files: list[Path], archive: str | None, since: str | None, copies: Path) -> list[Path]:
@@ -90,7 +101,7 @@ def _files_to_load(files: list[Path], archive: str | None, since: str | None, co
 
 def load_name(files: list[Path]) -> str:
     """Name a load by a digest of its files, in their order. Raises InputInvalid."""
-    from fraud_rules.codec.transactions.history_files import digest_of
+    from fraud_rules.codec.history.files import digest_of
 
     return hashlib.sha256("".join(map(digest_of, files)).encode()).hexdigest()[:16]
 

@@ -8,7 +8,8 @@ from typing import Annotated, Final
 import typer
 
 from fraud_rules.cli.configured import load_context
-from fraud_rules.cli.options import Kafka
+from fraud_rules.cli.display.history_preview import print_previews
+from fraud_rules.cli.options import HistoryDryRun, Kafka, MaxRefused
 from fraud_rules.runtime.clock import now_ms
 
 ARCHIVE_VARIABLE: Final = "FRAUD_ARCHIVE"
@@ -74,26 +75,35 @@ def archive(
 def import_files(
     files: Annotated[list[Path], typer.Argument(help="JSON Lines, CSV or Parquet.", show_default=False)],
     folder: Archive = None,
+    dry_run: HistoryDryRun = False,
+    max_refused: MaxRefused = None,
     as_json: AsJson = False,
 ) -> None:
     """Import files of past transactions into the archive, for what-ifs. Needs no Kafka.
 
     The command reads records as the detector does, with the names, aliases and types of config/schema.yaml. Unreadable
-    records go to the archived quarantine (`fraud quarantine list --archive`). A file is imported once.
+    records go to the archived quarantine (`fraud quarantine list --archive`). If more than 1% of a file's records are
+    unreadable, nothing of the file is imported (exit code 69). A file is imported once.
 
     \b
     Examples:
+      fraud archive import --dry-run 2026-10.csv
       fraud archive import history/*.jsonl
       fraud archive import 2026-10.parquet && fraud whatif draft.yaml --days 30
     """
     from fraud_rules.batch.archive.importing import import_file
     from fraud_rules.batch.archive.store import ArchiveStore
+    from fraud_rules.batch.refusals import MOST_REFUSED
     from fraud_rules.cli.display.output import print_json
 
     here = load_context()
+    if dry_run:
+        print_previews(files, here)
+        return
     store = ArchiveStore.at(folder or str(here.project.var / "archive"))
+    share = MOST_REFUSED if max_refused is None else max_refused
     for file in files:
-        result = import_file(file, store, here.schema, here.settings, now_ms())
+        result = import_file(file, store, here.schema, here.settings, now_ms(), share)
         if as_json:
             print_json(result)
             continue
@@ -101,7 +111,8 @@ def import_files(
         known = ", imported before" if result.known else ""
         print(f"{file}: {result.transactions} transactions{days}{known}")
         for reason, refused in sorted(result.refused.items(), key=lambda each: -each[1]):
-            print(f"  {refused} records refused: {reason}")
+            first = f" ({result.refused_at[reason]})" if reason in result.refused_at else ""
+            print(f"  {refused} records refused: {reason}{first}")
 
 
 def reevaluate(

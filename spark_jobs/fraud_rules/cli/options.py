@@ -60,6 +60,22 @@ IntentKeysFile = Annotated[
 ]
 
 
+MaxRefused = Annotated[
+    float | None,
+    typer.Option(
+        "--max-refused",
+        min=0.0,
+        max=1.0,
+        metavar="SHARE",
+        help="The share of records that may be unreadable. With more, nothing is done.",
+        show_default="0.01",
+    ),
+]
+HistoryDryRun = Annotated[
+    bool, typer.Option("--dry-run", help="Only print the first payments as understood, and what is unreadable.")
+]
+
+
 def declared(name: str, *, shown: str | bool = True) -> Any:
     """The option of a detector of this name. `shown` replaces the default in the help."""
     option = option_of(name)

@@ -10,6 +10,7 @@ import pytest
 
 from fraud_rules.batch import event_order
 from fraud_rules.batch.event_order import OrderedHistory
+from fraud_rules.codec.history.record import HistoryRecord
 from fraud_rules.configuration.settings import DetectorSettings
 from tests.support.conformance import load_schema
 
@@ -17,6 +18,10 @@ from tests.support.conformance import load_schema
 def record(number: int, time_ms: int) -> bytes:
     plain = {"transactionId": number, "eventTime": time_ms, "payeeId": 1, "beneficiaryId": 2}
     return json.dumps({**plain, "paymentType": "CSH", "paymentAmount": 1}).encode()
+
+
+def lines(values: list[bytes]) -> list[HistoryRecord]:
+    return [HistoryRecord(number, value) for number, value in enumerate(values, 1)]
 
 
 @pytest.mark.parametrize("run_records", [1, 7, 1_000])
@@ -27,8 +32,8 @@ def test_records_come_in_the_order_of_event_time_and_then_of_the_files(
     rows = [record(number, 1_000 + number // 2) for number in range(60)]
     shuffled = random.Random(5).sample(rows, len(rows))
     history = OrderedHistory(tmp_path, load_schema("default"), DetectorSettings(event_time_floor_ms=0), 2**42)
-    history.add(shuffled[:25])
-    history.add(shuffled[25:])
+    history.add("a", lines(shuffled[:25]))
+    history.add("b", lines(shuffled[25:]))
     expected = sorted(shuffled, key=lambda each: json.loads(each)["eventTime"])
     assert [row[2] for row in history.rows()] == expected
     assert [row[2] for row in history.rows()] == expected, "it can be read again"
@@ -42,6 +47,6 @@ def test_an_unreadable_record_stays_behind_the_previous_transaction(
     monkeypatch.setattr(event_order, "RUN_RECORDS", run_records)
     history = OrderedHistory(tmp_path, load_schema("default"), DetectorSettings(event_time_floor_ms=0), 2**42)
     first, second, third = record(1, 100), record(2, 200), record(3, 50)
-    history.add([first, b"after 100", second, b"after 200", third])
+    history.add("a", lines([first, b"after 100", second, b"after 200", third]))
     assert [row[2] for row in history.rows()] == [third, first, b"after 100", second, b"after 200"]
-    assert sum(history.refused.values()) == 2
+    assert history.refused.counts.total() == 2

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -21,8 +22,9 @@ from fraud_rules.batch.archive.quarantine import archived_quarantine
 from fraud_rules.batch.archive.store import ArchiveStore
 from fraud_rules.batch.whatif.run import WhatIfQuery, last_day, what_if
 from fraud_rules.configuration.settings import DetectorSettings
-from fraud_rules.errors import InputInvalid
+from fraud_rules.errors import HistoryRefused, InputInvalid
 from fraud_rules.model.day import Day
+from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.model.transaction import TransactionBatch
 from tests.support.conformance import load_schema
 from tests.support.processes.fraud_command import fraud
@@ -120,13 +122,68 @@ def test_an_unreadable_record_goes_to_the_archived_quarantine(tmp_path: Path) ->
     store, path = ArchiveStore(tmp_path / "archive"), tmp_path / "a.jsonl"
     good = json.dumps({**ROWS[0], "paymentAmount": 1}).encode()
     path.write_bytes(b"\n".join([b"{", good, b"\xff", b'{"transactionId":1}', b"[" * 9_000, good[:-2]]))
-    result = import_file(path, store, SCHEMA, SETTINGS, NOW_MS)
+    with pytest.raises(HistoryRefused, match="5 of 6 records are unreadable"):
+        import_file(path, store, SCHEMA, SETTINGS, NOW_MS)
+    assert (store.latest().version, list(store.root.rglob("*.parquet"))) == (0, [])
+    result = import_file(path, store, SCHEMA, SETTINGS, NOW_MS, most_refused=0.9)
     assert result.transactions == 1
     assert sum(result.refused.values()) == 5
+    assert result.refused_at["invalid_utf8"].startswith("a.jsonl line 3: ")
     aside = list(archived_quarantine(store))
+    assert [each.detail.partition(":")[0] for each in aside] == [f"line {number}" for number in (1, 3, 4, 5, 6)]
     assert [(each.position, each.source) for each in aside[:2]] == [("-1:0", "a.jsonl--1@0"), ("-1:2", "a.jsonl--1@2")]
     assert [each.raw for each in aside][1] == b"\xff"
     assert {each.reason for each in aside} == set(result.refused)
+
+
+FOREIGN = json.dumps({"tx_id": 7, **{name: str(value) for name, value in ROWS[0].items() if name != "transactionId"}})
+ALIASED = TransactionSchema(
+    tuple(replace(each, aliases=("tx_id",)) if each.name == "transactionId" else each for each in SCHEMA.fields)
+)
+
+
+def with_numbers(line: str) -> str:
+    return line.replace('"1"', "1").replace('"2"', "2").replace(f'"{ROWS[0]["eventTime"]}"', str(ROWS[0]["eventTime"]))
+
+
+def test_a_wholly_refused_file_is_not_imported_whatever_the_limit(tmp_path: Path) -> None:
+    store, path = ArchiveStore(tmp_path / "archive"), tmp_path / "a.jsonl"
+    path.write_text(with_numbers(FOREIGN))
+    for _ in range(2):
+        with pytest.raises(HistoryRefused, match=r"1 of 1 records .*missing_field:transactionId \(a\.jsonl line 1"):
+            import_file(path, store, SCHEMA, SETTINGS, NOW_MS, most_refused=1.0)
+    result = import_file(path, store, ALIASED, SETTINGS, NOW_MS)
+    assert (result.transactions, result.refused, result.known) == (1, {}, False)
+
+
+def test_another_schema_imports_the_refused_records_and_no_other_one_twice(tmp_path: Path) -> None:
+    store, path = ArchiveStore(tmp_path / "archive"), as_json_lines(tmp_path / "a.jsonl")
+    import_file(as_parquet(tmp_path / "before.parquet"), store, SCHEMA, SETTINGS, NOW_MS)
+    path.write_text("{}\n" + with_numbers(FOREIGN) + "\n" + path.read_text())
+    first = import_file(path, store, SCHEMA, SETTINGS, NOW_MS, most_refused=0.5)
+    assert (first.transactions, first.refused) == (10, {"missing_field:transactionId": 2})
+    assert import_file(path, store, SCHEMA, SETTINGS, NOW_MS).known
+    second = import_file(path, store, ALIASED, SETTINGS, NOW_MS, most_refused=0.5)
+    assert (second.transactions, second.refused, second.known) == (1, {"missing_field:transactionId": 1}, False)
+    assert len(imported_rows(store)) == 21
+    again = import_file(path, store, ALIASED, SETTINGS, NOW_MS)
+    assert (again.known, again.transactions, again.refused) == (True, 11, {"missing_field:transactionId": 1})
+    later = import_file(as_csv(tmp_path / "later.csv"), store, ALIASED, SETTINGS, NOW_MS)
+    offsets = [
+        offset for file in store.latest().of(Table.IMPORTED) for offset in read_transactions(store, file, SCHEMA).offset
+    ]
+    assert (later.transactions, len(offsets), len(set(offsets))) == (10, 31, 31), "each record has its own place"
+
+
+def test_a_dry_run_prints_the_first_payments_and_imports_nothing(tmp_path: Path) -> None:
+    path, archive = as_csv(tmp_path / "a.csv"), tmp_path / "archive"
+    done = fraud("archive", "import", "--dry-run", str(path), "--archive", str(archive))
+    assert (done.exit_code, archive.exists()) == (0, False), done
+    out = done.out.splitlines()
+    assert out[0].endswith("10 of 10 records are readable, 2018-04-01T23:55:00.007Z to 2018-04-02T00:04:00.007Z")
+    first = f"  line 2: transactionId={2**62} eventTime=2018-04-01T23:55:00.007Z payeeId=1 beneficiaryId=2 "
+    assert out[1].startswith(first + "paymentType='CRD' paymentAmount=10.00")
+    assert len(out) == 6
 
 
 def test_a_failed_import_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -199,10 +199,24 @@ def test_labels_outside_of_the_days_are_counted_and_garbage_is_skipped(site: Sit
 def test_a_file_without_any_label_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / "labels.csv"
     path.write_text("payment,fraud\n1,1\n")
+    with pytest.raises(InputInvalid, match="no column for any field of the schema; its columns are payment, fraud"):
+        read_label_lines(path, NULLABLE)
+    path.write_text("transactionId,fraud\n1,1\n")
     with pytest.raises(InputInvalid, match=r"has no label: without a label \(1\)"):
         read_label_lines(path, NULLABLE)
     with pytest.raises(InputInvalid, match="cannot be read"):
         read_label_lines(tmp_path / "missing.csv", NULLABLE)
+
+
+def test_labels_of_pandas_may_be_floats(tmp_path: Path) -> None:
+    """A column with nulls has floats."""
+    path = tmp_path / "labels.parquet"
+    pq.write_table(pa.table({"transactionId": [5.0, 6.0, None], "label": [1.0, 0.0, None]}), path)
+    read = read_label_lines(path, NULLABLE)
+    assert read.lines == [LabelLine(5, None, FRAUD), LabelLine(6, None, NOT_FRAUD)]
+    path = tmp_path / "labels.csv"
+    path.write_text("transactionId,label\n5.0,1.0\n6.0,0.0\n")
+    assert read_label_lines(path, NULLABLE).lines == read.lines
 
 
 def test_labels_come_from_parquet_with_booleans(tmp_path: Path) -> None:

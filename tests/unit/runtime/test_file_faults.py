@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from fraud_ops.control_plane.client.display import read_file, write_file
-from fraud_rules.codec.transactions.history_files import history_records
+from fraud_rules.codec.history.files import history_records
 from fraud_rules.errors import FraudError
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.runtime.yaml_file import read_yaml

@@ -67,13 +67,17 @@ class SourceQuery(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class ImportedFile(msgspec.Struct, frozen=True, rename="camel"):
-    """An imported file: its name, its number of records, the imported rows, and the rejected records by reason."""
+    """An imported file: its name, its number of records, the imported rows, and the rejected records by reason.
+
+    `form` is the digest of the schema and the limits that rejected them, empty for an import of an earlier release.
+    """
 
     name: str
     records: int
     rows: int
     refused: dict[str, int]
     at_ms: int
+    form: str = ""
 
 
 class Manifest(msgspec.Struct, frozen=True, rename="camel"):

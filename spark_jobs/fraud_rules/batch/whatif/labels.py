@@ -14,8 +14,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from fraud_rules.codec.history.files import history_records
 from fraud_rules.codec.scalar import INT64_MAX, INT64_MIN, is_integer
-from fraud_rules.codec.transactions.history_files import history_records
 from fraud_rules.errors import InputInvalid
 from fraud_rules.model.schema import ID_FIELD, Field, FieldType, TransactionSchema
 from fraud_rules.model.transaction import Column
@@ -49,8 +49,9 @@ _ALERT: Final = "alertId"
 _SOURCE: Final = "source"
 _SOURCES: Final = tuple(LabelSource)
 _LABELS: Final = ("label", "verdict")
-_CLASS_OF: Final = {"fraud": FRAUD, "true": FRAUD, "1": FRAUD, "not_fraud": NOT_FRAUD, "false": NOT_FRAUD} | {
-    "0": NOT_FRAUD
+_CLASS_OF: Final = {
+    **dict.fromkeys(("fraud", "true", "1", "1.0"), FRAUD),
+    **dict.fromkeys(("not_fraud", "false", "0", "0.0"), NOT_FRAUD),
 }
 _LONGEST: Final = 1_000
 
@@ -89,7 +90,7 @@ def read_label_lines(path: Path, schema: TransactionSchema) -> LabelLines:
     texts = [Field(name, FieldType.STRING, nullable=True) for name in (_ALERT, *_LABELS, _SOURCE)]
     found = LabelLines()
     for record in history_records(path, TransactionSchema((ids, *texts))):
-        line = _line(record, ids)
+        line = _line(record.value, ids)
         if isinstance(line, str):
             found.skipped[line] += 1
         else:
@@ -123,7 +124,7 @@ def _line(record: bytes, ids: Field) -> LabelLine | str:
     given = next((members[name] for name in _LABELS if members.get(name) not in (None, "")), None)
     if given is None:
         return "without a label"
-    label = _CLASS_OF.get(str(given).strip().lower()) if isinstance(given, str | bool | int) else None
+    label = _CLASS_OF.get(str(given).strip().lower()) if isinstance(given, str | bool | int | float) else None
     if label is None:
         return "unknown label"
     named = next((members[name] for name in ids.member_names if members.get(name) not in (None, "")), None)

@@ -35,7 +35,7 @@ def split_line(text: str, schema: TransactionSchema) -> list[str]:
         cells = next(csv.reader([text], strict=True))
     except csv.Error as error:
         raise RecordRejected("bad_csv", str(error)) from None
-    least, most = _required_cells(schema), len(schema.fields)
+    least, most = required_cells(schema), len(schema.fields)
     if not least <= len(cells) <= most:
         raise RecordRejected("bad_csv", f"{len(cells)} cells instead of {least} to {most}")
     return cells + [""] * (most - len(cells))
@@ -44,7 +44,7 @@ def split_line(text: str, schema: TransactionSchema) -> list[str]:
 @lru_cache(maxsize=16)
 def line_rewriter(schema: TransactionSchema) -> Callable[[bytes], bytes | None]:
     """Return a function that rewrites a plain CSV line as its JSON object. It returns None for any other input."""
-    required = _required_cells(schema)
+    required = required_cells(schema)
     cells = [_cell_pattern(field) for field in schema.fields]
     optional = b"".join(b"(?:," + cell for cell in cells[required:]) + b")?" * (len(cells) - required)
     match = re.compile(rb"(?![\[{])" + b",".join(cells[:required]) + optional).fullmatch
@@ -63,9 +63,9 @@ def line_rewriter(schema: TransactionSchema) -> Callable[[bytes], bytes | None]:
     return rewrite
 
 
-def _required_cells(schema: TransactionSchema) -> int:
+def required_cells(schema: TransactionSchema) -> int:
     """The least number of cells in a line: up to the last field that is not nullable."""
-    return max(position for position, field in enumerate(schema.fields, 1) if not field.nullable)
+    return max((position for position, field in enumerate(schema.fields, 1) if not field.nullable), default=1)
 
 
 def _cell_pattern(field: Field) -> bytes:

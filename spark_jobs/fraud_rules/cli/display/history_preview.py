@@ -1,0 +1,44 @@
+"""Prints history files as an import would understand them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fraud_rules.codec.scalar import format_timestamp
+from fraud_rules.model.schema import FieldType, TransactionSchema
+from fraud_rules.runtime.clock import now_ms
+
+if TYPE_CHECKING:
+    from fraud_rules.cli.configured import CommandContext
+
+__all__ = ["print_previews"]
+
+
+def print_previews(files: Iterable[Path], context: CommandContext) -> None:
+    """Print the first payments of each file, and its unreadable records. Raises InputInvalid."""
+    from fraud_rules.batch.history_preview import preview
+
+    for file in files:
+        found = preview(file, context.schema, context.settings, now_ms())
+        times = ""
+        if found.first_ms is not None and found.last_ms is not None:
+            times = f", {format_timestamp(found.first_ms)} to {format_timestamp(found.last_ms)}"
+        print(f"{file}: {found.transactions} of {found.refused.records} records are readable{times}")
+        for line, payment in found.payments:
+            print(f"  line {line}: {_shown(payment, context.schema)}")
+        for refused in found.refused.lines():
+            print(f"  unreadable: {refused}")
+
+
+def _shown(payment: Mapping[str, Any], schema: TransactionSchema) -> str:
+    return " ".join(f"{field.name}={_value(payment.get(field.name), field.type)}" for field in schema.fields)
+
+
+def _value(value: object, kind: FieldType) -> str:
+    if value is None:
+        return "null"
+    if kind is FieldType.TIMESTAMP and isinstance(value, int):
+        return format_timestamp(value)
+    return repr(value) if isinstance(value, str) else str(value)

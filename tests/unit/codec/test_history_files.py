@@ -1,0 +1,225 @@
+"""Files of past transactions: what every reader makes of the same mistakes, and what refuses a whole file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from fraud_rules.batch.refusals import Refusals, decode_history
+from fraud_rules.codec.history.files import history_records
+from fraud_rules.errors import HistoryRefused, InputInvalid
+from fraud_rules.model.limits import RecordLimits
+from tests.support.conformance import load_schema
+
+SCHEMA = load_schema("default")
+NAMES = "transactionId,eventTime,payeeId,beneficiaryId,paymentType,paymentAmount"
+ROW = "1,2023-11-14T22:13:20Z,1,2,CSH,1.50"
+TIME_MS = 1_700_000_000_000
+LIMITS = RecordLimits()
+COLUMNS: dict[str, list[Any]] = {
+    "transactionId": [1],
+    "eventTime": [TIME_MS],
+    "payeeId": [1],
+    "beneficiaryId": [2],
+    "paymentType": ["CSH"],
+    "paymentAmount": [Decimal("1.50")],
+}
+Outcome = list[tuple[int, object]]
+
+
+def outcome(path: Path) -> Outcome:
+    """The line of each record with its time and amount, or with its reason."""
+    records = list(history_records(path, SCHEMA))
+    decoded = decode_history(records, 0, 0, 2**42, SCHEMA, LIMITS)
+    found: dict[int, object] = {}
+    for i in range(len(decoded.batch)):
+        row = decoded.batch.row(i, SCHEMA)
+        found[records[int(decoded.batch.offset[i])].line] = (row["eventTime"], str(row["paymentAmount"]))
+    for each in decoded.rejects:
+        assert each.detail.startswith(f"line {records[each.index].line}: ")
+        found[records[each.index].line] = each.reason
+    return sorted(found.items(), key=lambda pair: pair[0])
+
+
+GOOD = (TIME_MS, "1.50")
+CSV: list[tuple[str, bytes, Outcome]] = [
+    ("a row longer than the header", f"{NAMES}\n1,2023-11-14T22:13:20Z,1,2,CSH,1,234.50\n{ROW}\n".encode(),
+     [(2, "bad_csv"), (3, GOOD)]),
+    ("a row shorter than the header", f"{NAMES},note\n{ROW}\n{ROW},x\n".encode(), [(2, "bad_csv"), (3, GOOD)]),
+    ("a row longer than the schema, without a header", f"{ROW}\n{ROW},,,,,,,\n".encode(), [(1, GOOD), (2, "bad_csv")]),
+    ("byte order marks", b"\xef\xbb\xbf" + f"{NAMES}\n{ROW}\n".encode(), [(2, GOOD)]),
+    ("byte order marks, without a header", b"\xef\xbb\xbf" + f"{ROW}\n".encode(), [(1, GOOD)]),
+    ("the ids of pandas", f"{NAMES}\n1.0,1700000000000.0,1.0,2.0,CSH,1.5\n".encode(), [(2, GOOD)]),
+    ("an id that a float does not have", f"{NAMES}\n9007199254740993.0,0,1,2,C,1\n".encode(),
+     [(2, "wrong_type:transactionId")]),
+    ("infinity", f"{NAMES}\n1,1700000000000,1,2,CSH,inf\n".encode(), [(2, "wrong_type:paymentAmount")]),
+    ("another encoding in a row", f"{NAMES}\n1,1700000000000,1,2,\xe9,1\n{ROW}\n".encode("latin-1"),
+     [(2, "invalid_utf8"), (3, GOOD)]),
+    ("cells with line breaks", f'{NAMES},note\n{ROW},"a\n\nb"\n\n{ROW},\n'.encode(), [(2, GOOD), (6, GOOD)]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("content", "expected"), [each[1:] for each in CSV], ids=[each[0] for each in CSV])
+def test_a_csv_row_is_read_exactly_or_refused_by_its_line(content: bytes, expected: Outcome, tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_bytes(content)
+    assert outcome(path) == expected
+
+
+def test_a_byte_order_mark_does_not_refuse_the_first_line(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    line = json.dumps(
+        {name: str(cell[0]) if name == "paymentAmount" else cell[0] for name, cell in COLUMNS.items()}
+    ).encode()
+    path.write_bytes(b"\xef\xbb\xbf" + line + b"\n\n" + line + b"\n{}\n")
+    assert outcome(path) == [(1, GOOD), (3, GOOD), (4, "missing_field:transactionId")]
+
+
+def parquet(path: Path, **columns: Any) -> Path:
+    pq.write_table(pa.table({**COLUMNS, **columns}), path)
+    return path
+
+
+AUTUMN = [datetime(2023, 10, 29, 0, 30, tzinfo=UTC), datetime(2023, 10, 29, 1, 30, tzinfo=UTC)]
+AUTUMN_MS = [int(each.timestamp() * 1_000) for each in AUTUMN]
+TIMES = {
+    "in the repeated hour of a zone": (
+        pa.array(AUTUMN[:1], pa.timestamp("us", "Europe/Berlin")),
+        (AUTUMN_MS[0], "1.50"),
+    ),
+    "a nanosecond before a millisecond": (pa.array([TIME_MS * 1_000_000 + 999_999], pa.timestamp("ns")), GOOD),
+    "seconds": (pa.array([TIME_MS // 1_000], pa.timestamp("s", "+02:00")), GOOD),
+    "milliseconds beyond all times": (pa.array([2**62], pa.timestamp("ms")), "out_of_range:eventTime"),
+    "a date": (pa.array([19_000], pa.date32()), "bad_timestamp:eventTime"),
+    "a float": (pa.array([float(TIME_MS)]), GOOD),
+}
+AMOUNTS = {
+    "float32": (pa.array([57.16], pa.float32()), (TIME_MS, "57.16")),
+    "float16": (pa.array([np.float16(1.5)], pa.float16()), GOOD),
+    "infinity": (pa.array([float("inf")]), "wrong_type:paymentAmount"),
+    "minus infinity": (pa.array([float("-inf")], pa.float32()), "wrong_type:paymentAmount"),
+    "NaN": (pa.array([float("nan")]), "missing_field:paymentAmount"),
+    "text": (pa.array(["1.50"]), GOOD),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("array", "expected"), TIMES.values(), ids=TIMES)
+def test_parquet_times_of_any_unit_and_zone(array: Any, expected: object, tmp_path: Path) -> None:
+    assert outcome(parquet(tmp_path / "a.parquet", eventTime=array)) == [(1, expected)]
+
+
+@pytest.mark.parametrize(("array", "expected"), AMOUNTS.values(), ids=AMOUNTS)
+def test_parquet_amounts_of_any_type(array: Any, expected: object, tmp_path: Path) -> None:
+    assert outcome(parquet(tmp_path / "a.parquet", paymentAmount=array)) == [(1, expected)]
+
+
+@pytest.mark.parametrize("number", [1.0, float(2**53 - 1)])
+def test_parquet_ids_of_pandas_are_whole_numbers(number: float, tmp_path: Path) -> None:
+    path = parquet(tmp_path / "a.parquet", payeeId=pa.array([number]))
+    assert outcome(path) == [(1, GOOD)]
+    assert b'"payeeId":%d,' % number in next(history_records(path, SCHEMA)).value
+
+
+def test_int96_times_keep_their_year(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    days = [np.datetime64(each, "us") for each in ("9999-12-31", "0001-01-01", "2023-11-14T22:13:20")]
+    times = pa.array(days, pa.timestamp("us"))
+    table = pa.table({name: values * 3 for name, values in COLUMNS.items()} | {"eventTime": times})
+    pq.write_table(table, path, use_deprecated_int96_timestamps=True)
+    assert outcome(path) == [(1, "future_event_time"), (2, "past_event_time"), (3, GOOD)]
+
+
+def write(content: bytes, suffix: str = "csv") -> Callable[[Path], Path]:
+    def made(folder: Path) -> Path:
+        path = folder / f"a.{suffix}"
+        path.write_bytes(content)
+        return path
+
+    return made
+
+
+def twice_in_parquet(folder: Path) -> Path:
+    table = pa.table(list(map(pa.array, [*COLUMNS.values(), [Decimal(9)]])), names=[*COLUMNS, "paymentAmount"])
+    pq.write_table(table, folder / "a.parquet")
+    return folder / "a.parquet"
+
+
+def without_declared_column(folder: Path) -> Path:
+    pq.write_table(pa.table({"payment": [{"transactionId": 1}]}), folder / "a.parquet")
+    return folder / "a.parquet"
+
+
+def with_a_struct(folder: Path) -> Path:
+    return parquet(folder / "a.parquet", paymentAmount=pa.array([{"value": 1}]))
+
+
+WHOLE: dict[str, tuple[Callable[[Path], Path], str]] = {
+    "an unknown name in a header": (
+        write(b"id,eventTime,beneficiaryId,payeeId,paymentType,paymentAmount\n1,2023-11-14T22:13:20Z,2,1,CSH,1.50\n"),
+        "no column for transactionId; its columns are id, eventTime, .*aliases",
+    ),
+    "a header without any known name": (write(b"id,when,from,to,kind,amount\n" + ROW.encode()), "no column for tr"),
+    "a column twice": (write(f"{NAMES},paymentAmount\n{ROW},999\n".encode()), "more than one column for paymentAmount"),
+    "a column and its alias": (write(f"{NAMES},payerId\n{ROW},1\n".encode()), "more than one column for payeeId"),
+    "semicolons": (write(NAMES.replace(",", ";").encode() + b"\n"), "';' separate its cells"),
+    "tabs": (write(NAMES.replace(",", "\t").encode() + b"\n"), "tabs separate its cells"),
+    "UTF-16": (write(f"{NAMES}\n{ROW}\n".encode("utf-16")), "UTF-16: save it as UTF-8"),
+    "UTF-16 lines": (write("{}\n".encode("utf-16"), "jsonl"), "UTF-16: save it as UTF-8"),
+    "an unclosed quote": (write(f'{NAMES}\n{ROW}\n1,0,1,2,"CSH,1\n{ROW}\n{ROW}\n'.encode()), "line 3: unexpected end"),
+    "a quote that a later one closes": (
+        write(f'{NAMES}\n1,0,1,2,"CSH,1\n{ROW}\n1,0,1,2,"CSH",1\n'.encode()),
+        "line 2: ',' expected after '\"' .line 4.",
+    ),
+    "a quote that swallows rows": (
+        write(f'{NAMES}\n1,0,1,2,"CSH,1\n{ROW}\n1,0,1,2,CSH",1,2\n'.encode()),
+        "line 2: a quoted cell ends only in line 4",
+    ),
+    "one JSON array": (write(b'\n[{"transactionId":1}]\n', "json"), "one JSON array: write one object per line"),
+    "Parquet without a declared column": (without_declared_column, "no column for .*columns are payment"),
+    "a Parquet column twice": (twice_in_parquet, "more than one column for paymentAmount"),
+    "a Parquet column of structs": (with_a_struct, "column paymentAmount has the type struct"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("make", "said"), WHOLE.values(), ids=WHOLE)
+def test_a_file_that_could_be_misread_is_refused_as_a_whole(
+    make: Callable[[Path], Path], said: str, tmp_path: Path
+) -> None:
+    path = make(tmp_path)
+    with pytest.raises(InputInvalid, match=said) as raised:
+        list(history_records(path, SCHEMA))
+    assert str(raised.value).startswith(f"{path} cannot be read: ")
+
+
+def test_a_row_of_another_length_is_unreadable_for_the_detector_too(tmp_path: Path) -> None:
+    """Without the header, the detector would read such a row by position."""
+    path = tmp_path / "a.csv"
+    path.write_text(f"note,{NAMES}\n{ROW}\n")
+    (record,) = history_records(path, SCHEMA)
+    unmarked = decode_history([record._replace(fault=None)], 0, 0, 2**42, SCHEMA, LIMITS)
+    assert [each.reason for each in unmarked.rejects] == ["not_an_object"]
+
+
+@pytest.mark.parametrize(("refused", "most", "raises"), [(0, 0, 0), (1, 0, 1), (1, 0.1, 0), (2, 0.1, 1), (10, 1, 1)])
+def test_a_larger_share_of_refusals_than_permitted_is_an_error(
+    refused: int, most: float, raises: int, tmp_path: Path
+) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("\n".join([NAMES, *[ROW] * (10 - refused), *["x"] * refused]))
+    records = list(history_records(path, SCHEMA))
+    found = Refusals()
+    found.add(path.name, len(records), decode_history(records, 0, 0, 2**42, SCHEMA, LIMITS).rejects)
+    if raises:
+        with pytest.raises(HistoryRefused, match=rf"{refused} of 10 .*bad_csv \(a.csv line {12 - refused}: 1 cells"):
+            found.require_share([path], most)
+    else:
+        found.require_share([path], most)
