@@ -7,9 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 
 from fraud_ops.alarms import Alarm, RaisedAlarm
 from fraud_ops.control_plane.domain.notification_models import ReceiverShown
+from fraud_ops.control_plane.domain.rule_input import RuleReader
 from fraud_ops.control_plane.domain.snoozing import KnownSnoozing, Snoozing
 from fraud_ops.control_plane.feed.fire_stats import RuleFireStats, fire_stats
 from fraud_ops.control_plane.feed.follower import FeedReader
@@ -25,6 +27,7 @@ from fraud_ops.control_plane.service.reading.evidence import EvidenceReader
 from fraud_ops.control_plane.service.reading.evidence_search import EvidenceSource
 from fraud_ops.control_plane.service.role_cache import RoleCache
 from fraud_ops.control_plane.service.service import ControlService
+from fraud_ops.control_plane.service.store_access import StoreAccess
 from fraud_ops.control_plane.service.today import Today, today_of
 from fraud_ops.control_plane.service.whatif import WhatIfRunner
 from fraud_ops.control_plane.settings import ControlPlaneSettings
@@ -35,7 +38,13 @@ from fraud_ops.control_plane.sync.drift import DriftCheck
 from fraud_ops.control_plane.sync.label_export import LabelExport
 from fraud_ops.control_plane.sync.notifier import Notifier, Send
 from fraud_ops.control_plane.sync.reader_state import ReaderPosition
-from fraud_ops.control_plane.sync.unapproved import UnapprovedRule, seed_documents, unapproved_rules
+from fraud_ops.control_plane.sync.unapproved import (
+    UnapprovedList,
+    UnapprovedRule,
+    seed_documents,
+    unapproved_lists,
+    unapproved_rules,
+)
 from fraud_ops.control_plane.ttl_cache import CachedValue
 from fraud_ops.control_plane.watch.flood_guard import FloodGuard
 from fraud_ops.control_plane.watch.reader_watch import ReaderWatch
@@ -45,11 +54,13 @@ from fraud_ops.hooks.observer import DetectorObserver
 from fraud_ops.notifications import Receiver
 from fraud_rules.batch.archive.place import ArchivePath
 from fraud_rules.batch.entity.server import EntitySource
+from fraud_rules.codec.rules.list_files import SeedList, read_seed_lists
 from fraud_rules.configuration.project import Project
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.errors import FraudError
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.unread import read_unread
+from fraud_rules.model.limits import RuleLimits
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.runtime.clock import now_ms, steady_ms
 
@@ -163,10 +174,14 @@ def compose(
     background.start(service)
     stack.callback(background.stop)
     drift = DriftCheck(database, environment.kafka, detector.topics.rules, schema, detector.limits)
+    store = StoreAccess(database, settings, RuleReader(schema, detector.limits), now_ms)
     seeds = partial(seed_documents, config / "rules", schema, detector.limits)
 
-    def unapproved() -> Sequence[UnapprovedRule]:
-        return unapproved_rules(database, seeds) if settings.four_eyes else ()
+    def unapproved() -> Sequence[UnapprovedRule | UnapprovedList]:
+        if not settings.four_eyes:
+            return ()
+        lists = unapproved_lists(store, partial(_seed_lists, config / "lists", detector.limits))
+        return [*unapproved_rules(database, seeds), *lists]
 
     checks = Checks(service.outbox, drift.read, service.verify_audit, unapproved, service.subscriptions.failing)
     watch = StoreWatch(checks, detector.detector, alarm, now_ms, steady_ms, lambda: database.leadership("watch"))
@@ -222,6 +237,10 @@ def compose(
         faults=lambda: background.failures() | {each.name: each.fault for each in threads if each.fault is not None},
         panel=panel,
     )
+
+
+def _seed_lists(folder: Path, limits: RuleLimits) -> Sequence[SeedList]:
+    return read_seed_lists([folder], limits) if folder.is_dir() and any(folder.iterdir()) else []
 
 
 def _send_and_record(send: Callable[[Alarm], Sequence[str]], database: Database, alarm: Alarm) -> None:

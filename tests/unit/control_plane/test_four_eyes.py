@@ -7,17 +7,20 @@ import sqlite3
 
 import pytest
 
-from fraud_ops.control_plane.domain.errors import RefusalCause, RequestRefused
+from fraud_ops.control_plane.domain.errors import Conflict, RefusalCause, RequestRefused
 from fraud_ops.control_plane.domain.lifecycle import StateName
 from fraud_ops.control_plane.domain.list_models import ListInput, StoredList
 from fraud_ops.control_plane.domain.read_models import Approval
 from fraud_ops.control_plane.domain.roles import Actor
+from fraud_ops.control_plane.domain.rule_input import RuleReader
 from fraud_ops.control_plane.service.lists.service import ListService
 from fraud_ops.control_plane.service.service import ControlService
+from fraud_ops.control_plane.service.store_access import StoreAccess
 from fraud_ops.control_plane.store.database import Database
+from fraud_ops.control_plane.sync.expiry import Expiry
 from fraud_rules.model.value_list import ListOperation, ListType
 from tests.support.control_plane.memory_log import MemoryLog
-from tests.support.control_plane.scene import ABE, ADA, ANN, PAT, PIA, Scene, rule_input
+from tests.support.control_plane.scene import ABE, ADA, ANN, LIMITS, PAT, PIA, SCHEMA, Scene, rule_input
 
 SHADOW, ACTIVE, PAUSE, DELETE = StateName.SHADOW, StateName.ACTIVE, StateName.PAUSE, StateName.DELETE
 
@@ -166,6 +169,9 @@ SINCE_VERSION_5 = (
 )  # fmt: skip
 
 
+BASIS = (("approvals", "basis"),)
+
+
 def test_a_store_of_the_first_version_gets_its_contributors(scene: Scene) -> None:
     service = scene.another(four_eyes=True)
     service.create(ANN, rule_input())
@@ -181,7 +187,7 @@ def test_a_store_of_the_first_version_gets_its_contributors(scene: Scene) -> Non
     for table in before:
         connection.execute(f"ALTER TABLE {table} DROP COLUMN contributors")
     connection.execute("DROP TRIGGER audit_no_replace")
-    for table, column in (("outbox", "list_name"), ("approvals", "list_name"), ("approvals", "payload")):
+    for table, column in (("outbox", "list_name"), ("approvals", "list_name"), ("approvals", "payload"), *BASIS):
         connection.execute(f"ALTER TABLE {table} DROP COLUMN {column}")
     for index in ("list_name", "at_ms", "who"):
         connection.execute(f"DROP INDEX ix_audit_{index}")
@@ -219,9 +225,65 @@ def test_a_change_of_a_list_counts_for_the_rules_that_name_it(service: ControlSe
     requested = request(service, ANN)
     assert requested.contributors == ["ann", "pat"]
     refuse(service, PAT, requested)
-    add(lists, PIA, 3)
-    refuse(service, PIA, requested)
     approve(service, ADA, requested)
+    assert service.rule(1).row.state is ACTIVE
+
+
+def refused_as_changed(service: ControlService, who: Actor, requested: Approval, part: str) -> None:
+    with pytest.raises(Conflict, match=f"withdrawn.*{part} has changed"):
+        approve(service, who, requested)
+    assert service.rule(1).row.pending is None
+
+
+def test_a_change_of_a_list_withdraws_the_request_to_activate_a_rule_that_names_it(
+    service: ControlService, lists: ListService
+) -> None:
+    requested = request(service, ANN)
+    assert requested.basis == {"rule 1": service.rule(1).row.revision, "list mules": 1}
+    add(lists, ANN, 2)
+    refused_as_changed(service, PIA, requested, "the list mules")
+    assert service.rule(1).row.state is SHADOW
+    assert request(service, ANN).basis == {"rule 1": service.rule(1).row.revision, "list mules": 2}
+
+
+def test_a_change_of_a_list_that_only_a_request_names_withdraws_it(service: ControlService) -> None:
+    approve(service, PIA, request(service, ANN))
+    service.lists.create(ABE, "safe", ListInput(ListOperation.SET, ("1",), ListType.LONG))
+    members = {"name": "Mules", "limit": 20, "when": "beneficiaryId not in list('safe')"}
+    requested = pending(service.edit(PIA, 1, service.rule(1).row.revision, rule_input(**members)).row.pending)
+    service.lists.change(ABE, "safe", None, ListInput(ListOperation.ADD, ("2",)))
+    refused_as_changed(service, PAT, requested, "the list safe")
+    again = pending(service.edit(PIA, 1, service.rule(1).row.revision, rule_input(**members)).row.pending)
+    assert again.contributors == ["abe", "ann", "pia"]
+    approve(service, PAT, again)
+
+
+def test_a_change_of_a_list_by_another_writer_withdraws_the_request(
+    service: ControlService, lists: ListService, scene: Scene
+) -> None:
+    log = MemoryLog(scene)
+    log.publish()
+    requested = request(service, ANN)
+    log.append(b'{"listName": "mules", "listOperation": "ADD", "values": [7], "source": "cli"}', b"list:mules")
+    log.apply_record()
+    refused_as_changed(service, PIA, requested, "the list mules")
+
+
+def test_the_expiry_of_a_value_keeps_the_request_but_the_approver_reads_it_again(
+    service: ControlService, lists: ListService, scene: Scene
+) -> None:
+    until_ms = scene.clock() + 1_000
+    lists.change(ANN, "mules", None, ListInput(ListOperation.ADD, ("9",), expires_at_ms=until_ms))
+    seen = request(service, ANN)
+    scene.clock.now_ms += 2_000
+    assert (
+        Expiry(StoreAccess(scene.database, scene.settings, RuleReader(SCHEMA, LIMITS), scene.clock)).remove_due() == 1
+    )
+    with pytest.raises(Conflict, match="changed since: list mules"):
+        service.decide(PIA, seen.id, approve=True, shown=seen.basis)
+    (now,) = service.approvals().items
+    assert now.basis != seen.basis
+    service.decide(PIA, seen.id, approve=True, shown=now.basis)
     assert service.rule(1).row.state is ACTIVE
 
 
@@ -281,7 +343,7 @@ def test_a_store_of_the_fourth_version_counts_every_author_of_a_list(
     connection = sqlite3.connect(str(scene.database.file))
     for index in ("list_name", "at_ms", "who"):
         connection.execute(f"DROP INDEX ix_audit_{index}")
-    for table, column in (("lists", "contributors"), ("audit", "list_name")):
+    for table, column in (("lists", "contributors"), ("audit", "list_name"), *BASIS):
         connection.execute(f"ALTER TABLE {table} DROP COLUMN {column}")
     for table in SINCE_VERSION_5:
         connection.execute(f"DROP TABLE {table}")

@@ -21,6 +21,7 @@ from fraud_ops.control_plane.settings import Bounds
 from fraud_ops.control_plane.store.database import Database
 from fraud_ops.control_plane.store.models import AuditEntry, OutboxRow
 from fraud_rules.codec.rules.export import RuleFormat
+from tests.support.control_plane.memory_log import MemoryLog
 from tests.support.control_plane.scene import ABE, ADA, ANN, PAT, PIA, RULE, VIC, Scene, rule_input
 from tests.support.records.flink_demo import DEFAULT_RULES
 
@@ -478,6 +479,44 @@ def test_an_import_may_not_bring_more_rules_than_are_allowed(scene: Scene) -> No
     assert bounded.import_rules(ADA, json.dumps(four[:3])).applied
     end = {"ruleId": 3, "ruleState": "DELETE"}
     assert bounded.import_rules(ADA, json.dumps([end, four[3]])).applied, "one goes and another comes"
+
+
+def test_a_rule_and_key_have_one_snooze(scene: Scene) -> None:
+    scene.service.create(ANN, rule_input(ruleId=1))
+    until_ms = scene.clock.now_ms + 60_000
+    first = scene.service.snooze(ANN, 1, {"payeeId": 7}, until_ms, "known")
+    assert scene.service.snooze(ANN, 1, {"payeeId": 7}, until_ms, "known") == first
+    rows = scene.service.audit_rows().items
+    assert [each.action for each in rows].count("snooze") == 1, "a repeated request changes nothing"
+    longer = scene.service.snooze(ABE, 1, {"payeeId": 7}, until_ms + 1, "still known")
+    assert (longer.id, longer.who, longer.until_ms) == (first.id, "abe", until_ms + 1)
+    whole = scene.service.snooze(ANN, 1, None, until_ms, "")
+    assert scene.service.snoozes() == (longer, whole)
+    scene.service.unsnooze(ANN, first.id)
+    assert scene.service.snoozes() == (whole,)
+
+
+def test_a_new_rule_with_the_number_of_a_deleted_one_inherits_no_snooze_and_no_mark(scene: Scene) -> None:
+    log = MemoryLog(scene)
+    scene.service.create(ANN, rule_input(ruleId=1))
+    scene.service.change_state(ANN, 1, 1, StateName.SHADOW)
+    log.publish()
+    log.apply_record()
+    scene.service.snooze(ANN, 1, None, scene.clock.now_ms + 60_000, "")
+    scene.service.mark(ANN, "a1", 1, 0, "FRAUD")
+    assert scene.service.mark_counts() == {1: (1, 0)}
+    scene.service.change_state(ADA, 1, 2, StateName.DELETE)
+    log.publish()
+    log.apply_record()
+    assert scene.service.snoozes() == ()
+    with pytest.raises(RequestRefused, match="deleted"):
+        scene.service.snooze(ANN, 1, None, scene.clock.now_ms + 60_000, "")
+    detail = scene.service.create(ANN, rule_input(ruleId=1))
+    scene.service.change_state(ANN, 1, detail.row.revision, StateName.SHADOW)
+    log.publish()
+    log.apply_record()
+    scene.service.mark(ANN, "a2", 1, log.end, "NOT_FRAUD")
+    assert scene.service.mark_counts() == {1: (0, 1)}
 
 
 def test_marks_and_snoozes(scene: Scene) -> None:

@@ -80,6 +80,7 @@ def _from_text(value: object) -> object:
 
 JsonValue: TypeAlias = Annotated[Any, BeforeValidator(_from_text)]
 JsonDocument: TypeAlias = Annotated[dict[str, Any], BeforeValidator(_from_text)]
+JsonRevisions: TypeAlias = Annotated[dict[str, int], BeforeValidator(_from_text)]
 JsonNames: TypeAlias = Annotated[list[str], BeforeValidator(_from_text)]
 
 
@@ -163,6 +164,10 @@ class Approval(ReadModel):
     decision_comment: str | None
     document: JsonDocument = Field(
         description="The rule after approval; or the change of the list, with its first values and their `count`."
+    )
+    basis: JsonRevisions | None = Field(
+        description="The revisions of the rule and of the lists that it names, or of the list, by part: the content "
+        "that an approval covers. A change of any part withdraws the request."
     )
     says: str = Field(
         "", description="The rule after approval in words, in a list of requests. Empty for a list, and elsewhere."

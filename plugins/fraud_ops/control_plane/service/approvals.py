@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from fraud_ops.control_plane.domain.errors import Conflict, NotFound
 from fraud_ops.control_plane.domain.lifecycle import check_decision, is_second_person
 from fraud_ops.control_plane.domain.roles import Actor
@@ -9,6 +11,7 @@ from fraud_ops.control_plane.service import transitions
 from fraud_ops.control_plane.service.changes import UnitOfWork, checked_head
 from fraud_ops.control_plane.service.contributors import contributors_of
 from fraud_ops.control_plane.service.lists import transitions as list_transitions
+from fraud_ops.control_plane.service.lists.basis import check_basis
 from fraud_ops.control_plane.service.lists.changes import checked_list
 from fraud_ops.control_plane.service.lists.contributors import contributors_of_lists, record_approval
 from fraud_ops.control_plane.service.requests import record_decision, record_rejection
@@ -17,13 +20,25 @@ from fraud_ops.control_plane.store.models import ApprovalRow, ListHead, RuleHead
 __all__ = ["decide"]
 
 
-def decide(work: UnitOfWork, actor: Actor, approval_id: int, comment: str, *, approve: bool) -> ApprovalRow:
-    """Approve or reject a request. Raises NotFound, RequestRefused, Conflict, Invalid."""
+def decide(
+    work: UnitOfWork,
+    actor: Actor,
+    approval_id: int,
+    comment: str,
+    *,
+    approve: bool,
+    shown: Mapping[str, int] | None = None,
+) -> ApprovalRow:
+    """Approve or reject a request. `shown` is the basis that the approver saw; None for that of the request.
+
+    Raises NotFound, RequestRefused, Conflict, Invalid.
+    """
     request = work.session.get(ApprovalRow, approval_id)
     if request is None:
         raise NotFound(f"approval {approval_id} does not exist")
     if request.decision is not None:
-        raise Conflict(f"approval {approval_id} has already been {request.decision} by {request.decided_by!a}")
+        why = f": {request.decision_comment}" if request.decision == "withdrawn" and request.decision_comment else ""
+        raise Conflict(f"approval {approval_id} has already been {request.decision} by {request.decided_by!a}{why}")
     head: RuleHead | ListHead
     if request.rule_id is not None:
         head = checked_head(work.session, request.rule_id, request.revision)
@@ -32,6 +47,7 @@ def decide(work: UnitOfWork, actor: Actor, approval_id: int, comment: str, *, ap
     if not approve:
         record_rejection(work, request, head, actor, comment)
         return request
+    check_basis(work, request, head, shown)
     contributors = _contributors(work, request)
     check_decision(actor, request.requested_by, contributors, four_eyes=work.settings.four_eyes)
     record_decision(work, request, head, "approved", actor, comment)

@@ -20,7 +20,15 @@ from fraud_ops.control_plane.service.contributors import contributors_of, encode
 from fraud_ops.control_plane.service.lists.contents import ListContents
 from fraud_ops.control_plane.service.lists.in_work import ListsInWork
 from fraud_ops.control_plane.settings import ControlPlaneSettings
-from fraud_ops.control_plane.store.models import ApprovalRow, AuditEntry, ListHead, OutboxRow, RevisionRow, RuleHead
+from fraud_ops.control_plane.store.models import (
+    ApprovalRow,
+    AuditEntry,
+    ListHead,
+    OutboxRow,
+    RevisionRow,
+    RuleHead,
+    SnoozeRow,
+)
 from fraud_rules.codec.rules.codec import encode_document
 from fraud_rules.codec.rules.lists import list_key
 from fraud_rules.model.rule import Rule
@@ -51,6 +59,7 @@ class UnitOfWork:
     in `changed` after the commit.
 
     No other process writes at the same time. So the unit of work reads the ends of audit log and outbox only once.
+    `requested_parts` has the parts of the open requests of rules, None until they are read.
     """
 
     session: Session
@@ -59,6 +68,7 @@ class UnitOfWork:
     now_ms: int
     contents: ListContents
     changed: list[RuleChanged] = field(default_factory=list)
+    requested_parts: frozenset[str] | None = None
     lists: ListsInWork = field(init=False)
     _chain: AuditChain = field(init=False)
     _outbox: tuple[int, int] | None = field(init=False, default=None)
@@ -108,6 +118,7 @@ class UnitOfWork:
             self._chain.end, self._outbox, self._in_use, reported = before
             del self.changed[reported:]
             self.lists.forget()
+            self.requested_parts = None
             raise
 
     def roll_back_all(self) -> None:
@@ -194,9 +205,17 @@ def save(
     head = _updated_head(work, head, rule_id, revision, new)
     head.outbox_seq, head.log_version = outbox_seq, log_version
     work.session.add(_revision(work, head, new))
+    if new.state is StateName.DELETE:
+        _end_snoozes(work, rule_id)
     work.count_transition(before, new.state)
     work.changed.append(RuleChanged(rule_id, revision))
     return head
+
+
+def _end_snoozes(work: UnitOfWork, rule_id: int) -> None:
+    """End the snoozes of a deleted rule, so that a new rule with its number does not inherit them."""
+    running = update(SnoozeRow).where(SnoozeRow.rule_id == rule_id, SnoozeRow.until_ms > work.now_ms)
+    work.session.execute(running.values(until_ms=work.now_ms))
 
 
 def _send(work: UnitOfWork, record: _Record, entry: AuditEntry) -> int:
@@ -226,8 +245,8 @@ def send_list_record(work: UnitOfWork, name: str, revision: int, value: bytes, e
     return _send(work, _Record(list_key(name), value, list_name=name, revision=revision), entry)
 
 
-def withdraw(work: UnitOfWork, head: RuleHead | ListHead | None, who: str) -> None:
-    """Withdraw the open request of a rule or list, because the rule or list changes."""
+def withdraw(work: UnitOfWork, head: RuleHead | ListHead | None, who: str, reason: str = "") -> None:
+    """Withdraw the open request of a rule or list, because the rule or list changes, or for another reason."""
     if head is None or head.approval_id is None:
         return
     subject = "rule" if isinstance(head, RuleHead) else "list"
@@ -238,10 +257,18 @@ def withdraw(work: UnitOfWork, head: RuleHead | ListHead | None, who: str) -> No
             decision="withdrawn",
             decided_by=who,
             decided_at_ms=work.now_ms,
-            decision_comment=f"the {subject} has changed",
+            decision_comment=reason or f"the {subject} has changed",
         )
     )
     head.approval_id = None
+    if reason:  # no other change reports the rule
+        work.changed.append(_changed(head))
+
+
+def _changed(head: RuleHead | ListHead) -> RuleChanged:
+    if isinstance(head, RuleHead):
+        return RuleChanged(head.rule_id, head.revision)
+    return RuleChanged(None, head.revision, head.name)
 
 
 def document_in(state: StateName, rule: Rule) -> str:

@@ -7,16 +7,18 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from sqlalchemy import func, select
+from sqlalchemy import func, or_, select
 from sqlalchemy.orm import Session
 
 from fraud_ops.control_plane.domain.canonical import canonical, document_of
-from fraud_ops.control_plane.domain.errors import Invalid, NotFound
+from fraud_ops.control_plane.domain.errors import Invalid, NotFound, RequestRefused
+from fraud_ops.control_plane.domain.lifecycle import StateName
 from fraud_ops.control_plane.domain.read_models import Document, Mark, MarkVerdict, Snooze
 from fraud_ops.control_plane.domain.roles import Actor, Permission, require
 from fraud_ops.control_plane.service.audit import AuditRecord
 from fraud_ops.control_plane.service.changes import UnitOfWork, head_of
-from fraud_ops.control_plane.store.models import MarkRow, SnoozeRow
+from fraud_ops.control_plane.service.notifications.snoozed import notify_snooze
+from fraud_ops.control_plane.store.models import MarkRow, RevisionRow, SnoozeRow
 from fraud_rules.errors import Reason
 
 __all__ = [
@@ -80,8 +82,22 @@ def marks(session: Session, alert_ids: Iterable[str]) -> Mapping[str, Mark]:
 
 
 def mark_counts(session: Session) -> Mapping[int, tuple[int, int]]:
-    """Count by rule id the alerts that are marked as fraud and as not fraud."""
-    asked = select(MarkRow.rule_id, MarkRow.verdict, func.count()).group_by(MarkRow.rule_id, MarkRow.verdict)
+    """Count by rule id the alerts that are marked as fraud and as not fraud. The marks of a deleted rule do not count
+    for a new rule with its number.
+    """
+    deletions = (
+        select(RevisionRow.rule_id, func.max(RevisionRow.log_version).label("version"))
+        .where(RevisionRow.state == StateName.DELETE.value)
+        .group_by(RevisionRow.rule_id)
+        .subquery()
+    )
+    of_present_rule = or_(deletions.c.version.is_(None), MarkRow.rule_version > deletions.c.version)
+    asked = (
+        select(MarkRow.rule_id, MarkRow.verdict, func.count())
+        .outerjoin(deletions, deletions.c.rule_id == MarkRow.rule_id)
+        .where(of_present_rule)
+        .group_by(MarkRow.rule_id, MarkRow.verdict)
+    )
     counts: dict[int, dict[str, int]] = defaultdict(dict)
     for rule_id, verdict, count in session.execute(asked):
         counts[rule_id][verdict] = count
@@ -89,21 +105,28 @@ def mark_counts(session: Session) -> Mapping[int, tuple[int, int]]:
 
 
 def snooze(work: UnitOfWork, who: Actor, rule_id: int, key: Document | None, until_ms: int, reason: str) -> Snooze:
-    """Save a snooze. Raises NotFound, RequestRefused, Invalid."""
+    """Save a snooze, or change the snooze that the rule and key have. Raises NotFound, RequestRefused, Invalid.
+
+    A snooze of an ACTIVE rule takes effect at once, and is announced to the receivers of requests for approval.
+    """
     require(who, Permission.SNOOZE)
-    head_of(work.session, rule_id)
-    row = SnoozeRow(
-        rule_id=rule_id,
-        key=_key_text(key),
-        until_ms=_checked_until(work, until_ms),
-        who=who.user,
-        reason=reason,
-        at_ms=work.now_ms,
-    )
-    work.session.add(row)
+    head, text = head_of(work.session, rule_id), _key_text(key)
+    if head.state == StateName.DELETE.value:
+        raise RequestRefused(f"rule {rule_id} is deleted")
+    checked_ms = _checked_until(work, until_ms)
+    same_key = SnoozeRow.key.is_(None) if text is None else SnoozeRow.key == text
+    running = select(SnoozeRow).where(SnoozeRow.rule_id == rule_id, SnoozeRow.until_ms > work.now_ms, same_key)
+    row = work.session.scalar(running.order_by(SnoozeRow.id.desc()).limit(1))
+    before = None if row is None else _snooze_facts(row)
+    if row is None:
+        row = SnoozeRow(rule_id=rule_id, key=text, at_ms=work.now_ms)
+        work.session.add(row)
+    row.until_ms, row.who, row.reason = checked_ms, who.user, reason
     work.session.flush()
-    record = AuditRecord(who.user, "snooze", f"rule {rule_id}", None, _snooze_facts(row), rule_id)
-    work.append_audit(record)
+    if before != _snooze_facts(row):
+        work.append_audit(AuditRecord(who.user, "snooze", f"rule {rule_id}", before, _snooze_facts(row), rule_id))
+        if head.state == StateName.ACTIVE.value:
+            notify_snooze(work.session, head, row, work.now_ms)
     return Snooze.model_validate(row)
 
 

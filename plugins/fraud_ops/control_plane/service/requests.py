@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fraud_ops.control_plane.domain.canonical import document_of
+from fraud_ops.control_plane.domain.canonical import decoded, document_of
 from fraud_ops.control_plane.domain.errors import RequestRefused
 from fraud_ops.control_plane.domain.lifecycle import StateName
 from fraud_ops.control_plane.domain.read_models import RuleChanged
@@ -10,6 +10,7 @@ from fraud_ops.control_plane.domain.roles import Actor, Permission, require
 from fraud_ops.control_plane.service.audit import AuditRecord
 from fraud_ops.control_plane.service.changes import UnitOfWork
 from fraud_ops.control_plane.service.contributors import contributors_of, encode_contributors
+from fraud_ops.control_plane.service.lists.basis import current_basis, encode_basis
 from fraud_ops.control_plane.service.lists.contributors import contributors_of_lists
 from fraud_ops.control_plane.store.models import ApprovalRow, ListHead, RuleHead
 
@@ -58,8 +59,10 @@ def open_request(work: UnitOfWork, actor: Actor, head: RuleHead | ListHead, requ
     """Save a request of this user about a rule or list. Raises RequestRefused if an open request exists."""
     check_request(actor, head)
     request.revision, request.requested_by, request.requested_at_ms = head.revision, actor.user, work.now_ms
+    request.basis = encode_basis(current_basis(work, request, head))
     work.session.add(request)
     work.session.flush()
+    work.requested_parts = None
     head.approval_id = request.id
     subject = f"approval {request.id}"
     work.append_audit(
@@ -122,6 +125,7 @@ def _describe(row: ApprovalRow) -> dict[str, object]:
         "action": row.action,
         "target": row.target,
         "revision": row.revision,
+        "basis": None if row.basis is None else decoded(row.basis),
         "document": document_of(row.document),
         "requestedBy": row.requested_by,
         "contributors": sorted(contributors_of(row)),

@@ -255,13 +255,23 @@ class ControlService:
                 session, document, self._clock_ms(), days, text_ids=self._text_ids
             )
 
-    def decide(self, actor: Actor, approval_id: int, *, approve: bool, comment: str = "") -> Approval:
-        """Approve or reject a request. Users withdraw their own requests by rejecting them.
+    def decide(
+        self,
+        actor: Actor,
+        approval_id: int,
+        *,
+        approve: bool,
+        comment: str = "",
+        shown: Mapping[str, int] | None = None,
+    ) -> Approval:
+        """Approve or reject a request. Users withdraw their own requests by rejecting them. `shown` is the basis that
+        the approver saw.
 
-        Raises NotFound, RequestRefused, and Conflict if the request has been decided or the rule has changed since.
+        Raises NotFound, RequestRefused, and Conflict if the request has been decided, or the rule or a list that it
+        names has changed since.
         """
         with self._changes.unit_of_work(actor, comment) as work:
-            decided = decide(work, actor, storable_id(approval_id), comment.strip(), approve=approve)
+            decided = decide(work, actor, storable_id(approval_id), comment.strip(), approve=approve, shown=shown)
             return Approval.model_validate(decided)
 
     # Alerts: marks and snoozes.

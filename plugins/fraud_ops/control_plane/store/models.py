@@ -162,7 +162,8 @@ class ApprovalRow(Base):
     """A request for approval of a change of a rule or of a list. `author` wrote its document; `contributors` (a JSON
     array of users) changed it since its last approval.
 
-    `payload` has all values of a change of a list as a JSON array. Its `document` has only the first of them.
+    `payload` has all values of a change of a list as a JSON array. Its `document` has only the first of them. `basis`
+    is a JSON object, see `basis`; None for a request of a release without it.
     """
 
     __tablename__ = "approvals"
@@ -181,6 +182,7 @@ class ApprovalRow(Base):
     target: Mapped[str | None] = mapped_column(String(8))
     document: Mapped[str]
     payload: Mapped[str | None] = mapped_column(deferred=True)
+    basis: Mapped[str | None]
     author: Mapped[str] = mapped_column(String(USER_CHARS))
     contributors: Mapped[str]
     requested_by: Mapped[str] = mapped_column(String(USER_CHARS))

@@ -18,7 +18,7 @@ from fraud_ops.control_plane.leading_thread import LeadingThread
 from fraud_ops.control_plane.service.notifications.outbox import FailingReceiver
 from fraud_ops.control_plane.store.locks import Leadership
 from fraud_ops.control_plane.sync.drift import DriftReport
-from fraud_ops.control_plane.sync.unapproved import UnapprovedRule
+from fraud_ops.control_plane.sync.unapproved import UnapprovedList, UnapprovedRule
 from fraud_rules.errors import FraudError
 from fraud_rules.runtime.clock import SteadyClock
 
@@ -50,7 +50,7 @@ class Checks:
     outbox: Callable[[], OutboxState]
     drift: Callable[[], DriftReport]
     audit: Callable[[], AuditVerdict]
-    unapproved: Callable[[], Sequence[UnapprovedRule]]
+    unapproved: Callable[[], Sequence[UnapprovedRule | UnapprovedList]]
     receivers: Callable[[], Sequence[FailingReceiver]]
 
 
@@ -74,7 +74,7 @@ class StoreWatch(LeadingThread):
         self._steady_ms = steady_ms
         self._due_ms = dict.fromkeys(_EVERY_MS, -math.inf)
         self._raised: set[StoreAlarm] = set()
-        self._unapproved: frozenset[UnapprovedRule] = frozenset()
+        self._unapproved: frozenset[UnapprovedRule | UnapprovedList] = frozenset()
         self._failing: frozenset[str] = frozenset()
         self._drifted: frozenset[str] = frozenset()
 
@@ -115,14 +115,13 @@ class StoreWatch(LeadingThread):
         self._update_alarm(StoreAlarm.DRIFT, message, holds=bool(lasting))
 
     def _check_unapproved(self) -> None:
-        """Report live rules without an approval. Another such rule raises the alarm again."""
+        """Report content in force without an approval. More such content raises the alarm again."""
         found = frozenset(self._checks.unapproved())
         if found - self._unapproved:
             self._raised.discard(StoreAlarm.UNAPPROVED_RULE)
         self._unapproved = found
-        ordered = sorted(found, key=lambda each: each.rule_id)[:_MOST_NAMED]
-        named = ", ".join(f"{each.rule_id} (version {each.version}, source {each.source})" for each in ordered)
-        message = f"{len(found)} live rules have no approval" + (f": {named}" if found else "")
+        named = ", ".join(sorted(map(str, found))[:_MOST_NAMED])
+        message = f"{len(found)} live rules or lists have no approval" + (f": {named}" if found else "")
         self._update_alarm(StoreAlarm.UNAPPROVED_RULE, message, holds=bool(found))
 
     def _check_receivers(self) -> None:

@@ -166,6 +166,21 @@ def test_a_request_for_approval_is_notified_once(desk: Scene) -> None:
     assert json.loads(row.data)["ruleId"] == 1
 
 
+def test_a_snooze_of_an_active_rule_is_announced_to_the_approvers(desk: Scene) -> None:
+    subscribe(desk, APPROVAL, owners=("cards",))
+    desk.service.create(ANN, rule_input(ruleId=1, name="Rapid", owner="cards"))
+    shadow = desk.service.change_state(ANN, 1, 1, StateName.SHADOW)
+    until_ms = desk.clock.now_ms + 60_000
+    desk.service.snooze(ANN, 1, {"payeeId": 7}, until_ms, "known")
+    assert outbox(desk) == [], "a shadow rule holds no payments"
+    desk.service.change_state(PAT, 1, shadow.row.revision, StateName.ACTIVE)
+    for _ in range(2):
+        desk.service.snooze(ANN, 1, {"payeeId": 8}, until_ms, "a test customer")
+    (row,) = outbox(desk)
+    assert (row.type, row.title) == ("snooze", "[fraud] Snoozed: Rapid (rule 1)")
+    assert row.text.splitlines() == ["ann snoozes payeeId 8 until 2026-01-01 12:01:00 UTC", "a test customer"]
+
+
 def test_a_decided_request_is_not_notified(desk: Scene) -> None:
     service = desk.service = desk.another(four_eyes=True)
     subscribe(desk, APPROVAL)

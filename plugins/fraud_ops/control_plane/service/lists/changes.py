@@ -15,6 +15,7 @@ from fraud_ops.control_plane.domain.read_models import RuleChanged
 from fraud_ops.control_plane.service.audit import AuditRecord
 from fraud_ops.control_plane.service.changes import UnitOfWork, send_list_record, withdraw
 from fraud_ops.control_plane.service.contributors import contributors_of, encode_contributors
+from fraud_ops.control_plane.service.lists.basis import encode_basis, list_changed
 from fraud_ops.control_plane.service.lists.expiries import replace_expiries
 from fraud_ops.control_plane.store.models import ApprovalRow, AuditEntry, ListChangeRow, ListHead
 from fraud_rules.codec.rules.lists import read_list_change
@@ -108,11 +109,14 @@ def _replace_expiries(work: UnitOfWork, new: NewListChange) -> None:
 
 
 def _update_request(work: UnitOfWork, head: ListHead | None, revision: int, new: NewListChange) -> None:
-    """Withdraw the open request of a list, or let it concern the new revision."""
+    """Withdraw the open requests about a list, or let them concern the new revision."""
     if not new.keeps_request:
         withdraw(work, head, new.who)
     elif head is not None and head.approval_id is not None:
-        work.session.execute(update(ApprovalRow).where(ApprovalRow.id == head.approval_id).values(revision=revision))
+        basis = encode_basis({f"list {head.name}": revision})
+        changed = {"revision": revision, "basis": basis}
+        work.session.execute(update(ApprovalRow).where(ApprovalRow.id == head.approval_id).values(**changed))
+    list_changed(work, new.change.name, revision, new.who, keeps_requests=new.keeps_request)
 
 
 def _parts(work: UnitOfWork, revision: int, new: NewListChange, entry: AuditEntry) -> list[_Part]:

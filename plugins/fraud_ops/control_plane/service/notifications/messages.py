@@ -18,7 +18,8 @@ from fraud_rules.runtime.grouped_number import grouped
 
 __all__ = [
     "AlertedRule", "Content", "alert_content", "alerted_rule", "approval_content", "digest_content", "one_line",
-    "receiver_test_content", "summary_content",
+    "receiver_test_content", "snooze_content",
+    "summary_content",
 ]  # fmt: skip
 
 _TITLE_CHARS: Final = 200
@@ -110,6 +111,19 @@ def approval_content(data: Mapping[str, Any]) -> Content:
         one_line(f"[fraud] Approval requested: {subject}"),
         one_line(f"{data['requestedBy']} requests: {change}") + (f"\n{comment}" if comment else ""),
         f"{PAGES}/approvals",
+        encoded(data),
+    )
+
+
+def snooze_content(data: Mapping[str, Any]) -> Content:
+    """The notification about a snooze of an ACTIVE rule. `data` has the members of the snooze."""
+    rule, reason = _named(data["ruleId"], data["ruleName"]), one_line(data["reason"])
+    key = "all keys" if data["key"] is None else one_line(", ".join(f"{k} {v}" for k, v in data["key"].items()))
+    return Content(
+        "snooze",
+        one_line(f"[fraud] Snoozed: {rule}"),
+        f"{one_line(data['who'])} snoozes {key} until {_time(data['until'])}" + (f"\n{reason}" if reason else ""),
+        f"{PAGES}/rules/{data['ruleId']}",
         encoded(data),
     )
 

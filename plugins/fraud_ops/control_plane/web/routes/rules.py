@@ -174,9 +174,9 @@ def get_approval_figures(plane: CurrentPlane, approval_id: Id) -> Response:
 
 
 @routes.post("/approvals/{approval_id}/approve", response_model=read_models.Approval, openapi_extra=least("approver"))
-def approve(plane: CurrentPlane, actor: CurrentActor, approval_id: Id, body: schemas.Decision) -> Response:
+def approve(plane: CurrentPlane, actor: CurrentActor, approval_id: Id, body: schemas.Approve) -> Response:
     """Approve a request: the change takes effect."""
-    return answer(plane.service.decide(actor, approval_id, approve=True, comment=body.comment))
+    return answer(plane.service.decide(actor, approval_id, approve=True, comment=body.comment, shown=body.basis))
 
 
 @routes.post("/approvals/{approval_id}/reject", response_model=read_models.Approval, openapi_extra=least("analyst"))

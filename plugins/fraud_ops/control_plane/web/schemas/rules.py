@@ -23,6 +23,7 @@ __all__ = [
     "Activation",
     "ApprovalFigures",
     "Approvals",
+    "Approve",
     "ControlRequest",
     "Decision",
     "Diff",
@@ -232,6 +233,12 @@ class Decision(Request):
     """A decision about a request, with a comment."""
 
     comment: Comment = ""
+
+
+class Approve(Decision):
+    """An approval. With the `basis` of the request as the approver read it, a change since then is refused."""
+
+    basis: Annotated[dict[str, int], Field(max_length=1_000)] | None = None
 
 
 class ControlRequest(Request):

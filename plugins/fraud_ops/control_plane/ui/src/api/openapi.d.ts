@@ -1738,6 +1738,13 @@ export interface components {
              * @description The user who wrote the document.
              */
             author: string;
+            /**
+             * Basis
+             * @description The revisions of the rule and of the lists that it names, or of the list, by part: the content that an approval covers. A change of any part withdraws the request.
+             */
+            basis: {
+                [key: string]: number;
+            } | null;
             /** Comment */
             comment: string;
             /**
@@ -1802,6 +1809,21 @@ export interface components {
             items: components["schemas"]["Approval"][];
             /** Next */
             next: string | null;
+        };
+        /**
+         * Approve
+         * @description An approval. With the `basis` of the request as the approver read it, a change since then is refused.
+         */
+        Approve: {
+            /** Basis */
+            basis?: {
+                [key: string]: number;
+            } | null;
+            /**
+             * Comment
+             * @default
+             */
+            comment?: string;
         };
         /**
          * ArchivedDays
@@ -4654,7 +4676,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["Decision"];
+                "application/json": components["schemas"]["Approve"];
             };
         };
         responses: {

@@ -116,7 +116,8 @@ describe("decisions", () => {
     open("abe", APPROVER);
     await press(button);
     expect(await screen.findByText(message)).toBeVisible();
-    expect(sent).toEqual([{ decision, body: { comment: "" } }]);
+    const basis = decision === "approve" ? { basis: { "rule 1": 3 } } : {};
+    expect(sent).toEqual([{ decision, body: { comment: "", ...basis } }]);
   });
 
   test("a decision by another user is reported, and the request disappears", async () => {

@@ -38,7 +38,11 @@ export function PendingApproval({ approval, me }: { approval: Approval; me: Me }
 export function DecisionForm({ approval, me }: { approval: Approval; me: Me }) {
   const [comment, setComment] = useState("");
   const decide = useApiMutation<"approve" | "reject", Approval>(
-    (decision) => ({ path: `/approvals/${approval.id}/${decision}`, method: "POST", body: { comment } }),
+    (decision) => ({
+      path: `/approvals/${approval.id}/${decision}`,
+      method: "POST",
+      body: decision === "approve" ? { comment, basis: approval.basis } : { comment },
+    }),
     {
       successMessage: ({ body }) => (body.decision === null ? null : DECISIONS[body.decision]),
       invalidates: [

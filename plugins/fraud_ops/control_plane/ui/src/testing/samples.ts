@@ -167,6 +167,7 @@ export function approval(id: number, members: Partial<Approval> = {}): Approval 
     decidedBy: null,
     decidedAt: null,
     decisionComment: null,
+    basis: { "rule 1": 3 },
     ...members,
   };
 }
