@@ -215,7 +215,7 @@ class FeedQuarantine:
     begins: str
 
 
-Event: TypeAlias = FeedAlert | FeedCorrection | FeedOperation | FeedRuleChange | FeedBatch
+Event: TypeAlias = FeedAlert | FeedCorrection | FeedOperation | FeedRuleChange
 
 _violated = msgspec.json.Decoder(_Violated).decode
 _alert = msgspec.json.Decoder(AlertFacts, float_hook=Decimal).decode

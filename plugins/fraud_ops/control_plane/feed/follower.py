@@ -189,8 +189,8 @@ class FeedReader(BackgroundThread):
             case topics.rule_operations:
                 return FeedOperation(record.offset, decode_operation(value))
             case topics.detector_progress:
-                mine = record.key == self._detector
-                return FeedBatch(record.append_ms, decode_progress(value)) if mine else None
+                if record.key == self._detector:
+                    self._memory.add_batch(FeedBatch(record.append_ms, decode_progress(value)))
             case topics.decisions:
                 decision = read_decision(record.offset, record.append_ms, value)
                 self._memory.decisions.add(decision)

@@ -18,7 +18,7 @@ from typing import ParamSpec, TypeVar
 
 from fraud_ops.control_plane.domain.errors import LimitReached
 from fraud_ops.control_plane.feed.bell import Bell
-from fraud_ops.control_plane.feed.events import Event, FeedAlert, FeedBatch, FeedRuleChange
+from fraud_ops.control_plane.feed.events import Event, FeedAlert, FeedRuleChange
 from fraud_ops.control_plane.feed.memory import FeedMemory
 from fraud_ops.control_plane.feed.place import FeedPlace, FeedSource
 
@@ -31,7 +31,6 @@ BUNDLE_S = 0.25
 """How long the hub collects alerts for a bundle."""
 
 _BUNDLE_ALERTS = 250
-_PROGRESS_S = 1.0
 _THREADS = 2
 
 _log = logging.getLogger(__name__)
@@ -123,7 +122,6 @@ class Hub:
         self._pending: list[FeedAlert] = []
         self._flush: asyncio.TimerHandle | None = None
         self._second, self._singles = 0, 0
-        self._progress_s = 0.0
         self._closed = False
         self._threads = ThreadPoolExecutor(_THREADS, "fraud-control-stream")
         self._seats: Counter[str] = Counter()
@@ -219,10 +217,7 @@ class Hub:
         for event in events:
             if isinstance(event, FeedAlert):
                 self._accept_alert(event)
-            elif not isinstance(event, FeedBatch):
-                self._send([event])
-            elif self._loop.time() - self._progress_s >= _PROGRESS_S:
-                self._progress_s = self._loop.time()
+            else:
                 self._send([event])
         self._bell.ring()
 
@@ -273,7 +268,7 @@ class Hub:
 
 
 def _after(place: FeedPlace, event: Event) -> FeedPlace:
-    return place if isinstance(event, FeedBatch) else place.after(event.source, event.offset)
+    return place.after(event.source, event.offset)
 
 
 def _bundles(events: Sequence[Event]) -> list[Sequence[Event]]:

@@ -114,14 +114,17 @@ class FeedMemory:
                     self._add_correction(event)
                 case FeedOperation():
                     self._add_operation(event)
-                case FeedBatch(append_ms, progress):
-                    if progress.rule_cpu:
-                        self._rule_cpu = {each.rule_version: each.cpu_ns for each in progress.rule_cpu}
-                        event = FeedBatch(append_ms, structs.replace(progress, rule_cpu=[]))
-                    self._progress.append(event)
-                    self._points.append(event)
                 case FeedRuleChange():
                     pass
+
+    def add_batch(self, batch: FeedBatch) -> None:
+        """Store the progress of a batch."""
+        with self._lock:
+            if batch.progress.rule_cpu:
+                self._rule_cpu = {each.rule_version: each.cpu_ns for each in batch.progress.rule_cpu}
+                batch = FeedBatch(batch.append_ms, structs.replace(batch.progress, rule_cpu=[]))
+            self._progress.append(batch)
+            self._points.append(batch)
 
     def missed(self, since: FeedPlace, until: FeedPlace) -> list[Event] | None:
         """List the events between two places, in order; None if memory lacks some of them."""

@@ -47,7 +47,6 @@ from fraud_ops.control_plane.web.routes import (
 )
 from fraud_ops.control_plane.web.schemas.alerts import Alert, AlertBatch, CorrectionEvent, Gap
 from fraud_ops.control_plane.web.schemas.base import Problem
-from fraud_ops.control_plane.web.schemas.detector import ProgressPoint
 from fraud_ops.control_plane.web.service import Opener, ServiceHolder
 
 __all__ = ["app", "create_app"]
@@ -70,7 +69,7 @@ _PAGES = (
     "demo",
 )
 _STATIC = Path(__file__).parents[1] / "static"
-_EVENTS: tuple[type[Any], ...] = (Alert, AlertBatch, CorrectionEvent, Gap, RuleChanged, ProgressPoint, Problem)
+_EVENTS: tuple[type[Any], ...] = (Alert, AlertBatch, CorrectionEvent, Gap, RuleChanged, Problem)
 _SECURITY = {"Airflow": {"type": "http", "scheme": "bearer", "bearerFormat": "JWT"}}
 _ASSETS_KEPT = "public, max-age=31536000, immutable"  # the name of an asset changes with its content
 

@@ -15,7 +15,6 @@ from fraud_ops.control_plane.domain.snoozing import Snoozing
 from fraud_ops.control_plane.feed.events import (
     Event,
     FeedAlert,
-    FeedBatch,
     FeedCorrection,
     FeedOperation,
     FeedRuleChange,
@@ -25,7 +24,7 @@ from fraud_ops.control_plane.feed.hub import EventEncoder, Hub, Seat
 from fraud_ops.control_plane.feed.memory import FeedMemory
 from fraud_ops.control_plane.feed.place import FeedPlace
 from fraud_ops.control_plane.web.answer import encode
-from fraud_ops.control_plane.web.convert import activation_of, point_of
+from fraud_ops.control_plane.web.convert import activation_of
 from fraud_ops.control_plane.web.load.rates import Throttle
 from fraud_ops.control_plane.web.problems import WebError
 
@@ -89,8 +88,6 @@ class ServerSentEvents(EventEncoder):
             case FeedRuleChange():
                 changed = {"ruleId": event.rule_id, "revision": event.revision, "listName": event.list_name}
                 return _event("rules", encode(changed), place)
-            case FeedBatch():
-                return _event("progress", _json(point_of([event])), place)
 
     def gap(self, since: FeedPlace, place: FeedPlace) -> bytes:
         return _event("gap", encode({"from": str(since)}), place)

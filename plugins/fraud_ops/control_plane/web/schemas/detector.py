@@ -201,11 +201,11 @@ class Alarms(ResponseModel):
 
 
 class Progress(ResponseModel):
-    """The detector's panel. `status` is null before the detector's first report. Two points further apart than `gapMs`
-    have an outage between them. `unreadable` counts the records that this API server has skipped, by topic."""
+    """The detector's panel at `at`. `status` is null before the detector's first report. Two points further apart than
+    `gapMs` have an outage between them. `unreadable` counts the records that this API server has skipped, by topic."""
 
+    at: EpochMs
     status: DetectorState | None
-    liveness: Liveness
     gap_ms: int
     points: list[ProgressPoint]
     late: list[LateTransaction]

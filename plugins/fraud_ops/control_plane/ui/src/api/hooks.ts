@@ -3,6 +3,7 @@ import { useEffect, useRef } from "react";
 import { notifyError, notifySuccess } from "../notifications";
 import { type ApiResponse, call, type CallOptions, get, Problem, queryString } from "./http";
 import { keys } from "./keys";
+import { sinceLastRead } from "./polling";
 import type { Entity, Lists, Me, RuleDetail, RuleNames, Rules, Schema } from "./types";
 
 export const meQuery = queryOptions({
@@ -65,7 +66,7 @@ export function useRules() {
       }
       return all;
     },
-    refetchInterval: 60_000,
+    refetchInterval: sinceLastRead(60_000),
   });
 }
 

@@ -103,8 +103,7 @@ export interface paths {
         /**
          * Stream
          * @description Stream events: `alert` (Alert), `alerts` (AlertBatch), `correction` (CorrectionEvent), `operation` (Activation),
-         *     `rules` (RuleChanged), `progress` (ProgressPoint), `gap` (Gap). With `Last-Event-ID`, the stream resumes after that
-         *     event.
+         *     `rules` (RuleChanged), `gap` (Gap). With `Last-Event-ID`, the stream resumes after that event.
          */
         get: operations["stream"];
         put?: never;
@@ -1048,7 +1047,7 @@ export interface paths {
         };
         /**
          * Progress
-         * @description Read the detector's verdict, rate, lag and latency, and its late and quarantined records.
+         * @description Read the detector's rate, lag and latency, and its late and quarantined records.
          */
         get: operations["progress"];
         put?: never;
@@ -3378,17 +3377,18 @@ export interface components {
         };
         /**
          * Progress
-         * @description The detector's panel. `status` is null before the detector's first report. Two points further apart than `gapMs`
-         *     have an outage between them. `unreadable` counts the records that this API server has skipped, by topic.
+         * @description The detector's panel at `at`. `status` is null before the detector's first report. Two points further apart than
+         *     `gapMs` have an outage between them. `unreadable` counts the records that this API server has skipped, by topic.
          */
         Progress: {
+            /** At */
+            at: number;
             /** Faults */
             faults: components["schemas"]["Fault"][];
             /** Gapms */
             gapMs: number;
             /** Late */
             late: components["schemas"]["LateTransaction"][];
-            liveness: components["schemas"]["Liveness"];
             /** Points */
             points: components["schemas"]["ProgressPoint"][];
             /** Quarantine */

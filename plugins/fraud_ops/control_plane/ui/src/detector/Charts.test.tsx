@@ -3,7 +3,7 @@ import { screen, within } from "@testing-library/react";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import type { Progress, ProgressPoint } from "../api/types";
 import { renderPage } from "../testing/renderPage";
-import { liveness, SINCE } from "../testing/samples";
+import { SINCE } from "../testing/samples";
 import { Charts } from "./Charts";
 
 const WIDTH = 600;
@@ -26,7 +26,7 @@ function point(secondsBefore: number, p99: number): ProgressPoint {
 function render(points: ProgressPoint[], at: number) {
   const progress: Progress = {
     status: null,
-    liveness: liveness({ at }),
+    at,
     gapMs: 25_000,
     points,
     late: [],

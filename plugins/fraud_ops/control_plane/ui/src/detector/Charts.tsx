@@ -16,8 +16,8 @@ interface Props {
 
 /** Charts of latency, throughput and waiting payments, up to the present. */
 export function Charts({ progress, minutes }: Props) {
-  const { points, gapMs, liveness } = progress;
-  const span = chartSpan(points, minutes, liveness.at);
+  const { points, gapMs, at } = progress;
+  const span = chartSpan(points, minutes, at);
   const latencies = withGaps(downsample(points.filter((point) => point.p99 !== null)), gapMs);
   const throughput = withGaps(downsample(points), gapMs);
   const newest = points.at(-1);

@@ -7,7 +7,7 @@ import type { Liveness, Progress, ProgressPoint } from "../api/types";
 import { formatTime } from "../format";
 import { mockServer } from "../testing/mockServer";
 import { renderPage } from "../testing/renderPage";
-import { liveness, SINCE } from "../testing/samples";
+import { liveness, SCHEMA, SINCE } from "../testing/samples";
 import DetectorPage from "./DetectorPage";
 
 const server = mockServer(
@@ -35,6 +35,7 @@ const ignored = { duplicates: 12, conflictingDuplicates: 3, nullKeys: 40 };
 
 function page(now: Liveness, members: Partial<Progress> = {}) {
   const progress: Progress = {
+    at: now.at,
     status: {
       alive: false,
       lastBatchAgeMs: 90_000,
@@ -53,7 +54,6 @@ function page(now: Liveness, members: Partial<Progress> = {}) {
       viewsSinceStart: { catchUps: 3, rebuilds: 8 },
       cpuNs: 12_340,
     },
-    liveness: now,
     gapMs: 25_000,
     points: [point(SINCE - 10_000), point(SINCE)],
     late: [],
@@ -63,7 +63,12 @@ function page(now: Liveness, members: Partial<Progress> = {}) {
     unreadable: {},
     ...members,
   };
-  server.use(http.get(`*${API}/progress`, () => HttpResponse.json(progress)));
+  server.use(
+    http.get(`*${API}/progress`, () => HttpResponse.json(progress)),
+    http.get(`*${API}/liveness`, () => HttpResponse.json(now)),
+    http.get(`*${API}/alarms`, () => HttpResponse.json({ items: [], alarmReceivers: [] })),
+    http.get(`*${API}/schema`, () => HttpResponse.json(SCHEMA)),
+  );
   renderPage(<DetectorPage />);
 }
 

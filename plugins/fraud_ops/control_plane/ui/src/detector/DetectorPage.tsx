@@ -24,6 +24,8 @@ import {
   formatTime,
   verdictText,
 } from "../format";
+import { useLivenessQuery } from "../outage/useLiveness";
+import { ageMs, useNow } from "../useNow";
 import { AlarmsPanel } from "./AlarmsPanel";
 import { Charts } from "./Charts";
 import { TopicConsumers } from "./TopicConsumers";
@@ -38,6 +40,7 @@ export default function DetectorPage() {
   const [params, setParams] = useSearchParams();
   const wanted = params.get("minutes") ?? "";
   const minutes = MINUTES.includes(wanted) ? wanted : DEFAULT_MINUTES;
+  const liveness = useLivenessQuery();
   const progress = useQuery({
     queryKey: [...keys.progress, minutes],
     queryFn: ({ signal }) => get<Progress>(`/progress?minutes=${minutes}`, signal),
@@ -54,38 +57,49 @@ export default function DetectorPage() {
           data={MINUTES.map((value) => ({ value, label: `${value} min` }))}
         />
       </PageHeader>
-      <QueryResult query={progress}>
-        {(data) => <DetectorSections progress={data} minutes={Number(minutes)} />}
-      </QueryResult>
+      <div style={{ display: "grid", gap: "1rem" }}>
+        <QueryResult query={liveness}>{(data) => <VerdictPanel liveness={data} />}</QueryResult>
+        <AlarmsPanel />
+        <QueryResult query={progress}>
+          {(data) => <DetectorSections progress={data} minutes={Number(minutes)} />}
+        </QueryResult>
+      </div>
     </>
   );
 }
 
-function DetectorSections({ progress, minutes }: { progress: Progress; minutes: number }) {
-  const { status, liveness } = progress;
+/** The verdict with its reasons. Ages in the reasons count up to the time of the verdict. */
+function VerdictPanel({ liveness }: { liveness: Liveness }) {
   const { verdict } = liveness;
   return (
-    <div style={{ display: "grid", gap: "1rem" }}>
-      <section className="panel" aria-label="Verdict" style={{ borderLeft: `4px solid var(--${verdict.tone})` }}>
-        <Group gap="sm" align="baseline">
-          <Chip tone={verdict.tone}>{verdictText(liveness)}</Chip>
-          <VerdictSince liveness={liveness} />
-          <a href={verdict.runbook}>Runbook</a>
-        </Group>
-        {verdict.reasons.map((reason) => (
-          <Text key={reason} size="sm" mt={6} className="wrap">
-            {reason}
-          </Text>
-        ))}
-      </section>
-      <AlarmsPanel />
-      <Metrics status={status} liveness={liveness} />
+    <section className="panel" aria-label="Verdict" style={{ borderLeft: `4px solid var(--${verdict.tone})` }}>
+      <Group gap="sm" align="baseline">
+        <Chip tone={verdict.tone}>{verdictText(liveness)}</Chip>
+        <VerdictSince liveness={liveness} />
+        <Text size="sm" c="dimmed" span>
+          as of <Timestamp ms={liveness.at} />
+        </Text>
+        <a href={verdict.runbook}>Runbook</a>
+      </Group>
+      {verdict.reasons.map((reason) => (
+        <Text key={reason} size="sm" mt={6} className="wrap">
+          {reason}
+        </Text>
+      ))}
+    </section>
+  );
+}
+
+function DetectorSections({ progress, minutes }: { progress: Progress; minutes: number }) {
+  return (
+    <>
+      <Metrics status={progress.status} />
       <Charts progress={progress} minutes={minutes} />
       <LatePayments rows={progress.late} />
       <Quarantine rows={progress.quarantine} />
       <TopicConsumers progress={progress} />
       <DriftPanel />
-    </div>
+    </>
   );
 }
 
@@ -101,7 +115,10 @@ function VerdictSince({ liveness }: { liveness: Liveness }) {
 }
 
 /** The waiting payments now, and the metrics of the last batch. During an outage the metrics are dimmed. */
-function Metrics({ status, liveness }: { status: Progress["status"]; liveness: Liveness }) {
+function Metrics({ status }: { status: Progress["status"] }) {
+  const { data: liveness, dataUpdatedAt } = useLivenessQuery();
+  const now = useNow();
+  if (!liveness) return null;
   const isStale = liveness.severity !== "NONE";
   return (
     <section className="panel" aria-label="Metrics">
@@ -120,7 +137,9 @@ function Metrics({ status, liveness }: { status: Progress["status"]; liveness: L
             <Fact name="Latency p50">{status.latencyP50Ms === null ? "–" : formatDuration(status.latencyP50Ms)}</Fact>
             <Fact name="Latency p99">{status.latencyP99Ms === null ? "–" : formatDuration(status.latencyP99Ms)}</Fact>
             <Fact name="Batch duration">{status.batchMs === null ? "–" : formatDuration(status.batchMs)}</Fact>
-            <Fact name="Last batch">{`${formatDuration(status.lastBatchAgeMs)} ago`}</Fact>
+            {liveness.since !== null && (
+              <Fact name="Last batch">{`${formatDuration(ageMs(liveness.since, liveness.at, dataUpdatedAt, now))} ago`}</Fact>
+            )}
             <Fact name="Rules in force">{formatNumber(status.rulesInForce)}</Fact>
             {status.cpuNs !== null && (
               <Fact name="CPU time of rules per payment (estimate)">{formatMicroseconds(status.cpuNs)}</Fact>

@@ -3,11 +3,11 @@ import { Link } from "react-router";
 import type { Liveness, OpenTransaction } from "../api/types";
 import { Chip } from "../components/Chip";
 import { formatNumber, formatTime, verdictText } from "../format";
-import { useLiveness } from "./useLiveness";
+import { useLivenessQuery } from "./useLiveness";
 
 /** A banner on every page while the detector evaluates no payment. */
 export function OutageBanner() {
-  const liveness = useLiveness({ polls: true });
+  const liveness = useLivenessQuery().data;
   if (!liveness || liveness.severity === "NONE") return null;
   const { verdict } = liveness;
   return (

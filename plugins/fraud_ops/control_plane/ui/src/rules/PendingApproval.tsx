@@ -5,6 +5,7 @@ import { keys } from "../api/keys";
 import type { Approval, Me } from "../api/types";
 import { stateName } from "../components/Chip";
 import { formatAge, formatNumber } from "../format";
+import { useNow } from "../useNow";
 
 /** The display names of decisions. */
 export const DECISIONS = { APPROVED: "Approved", REJECTED: "Rejected", WITHDRAWN: "Withdrawn" };
@@ -26,7 +27,7 @@ export function PendingApproval({ approval, me }: { approval: Approval; me: Me }
   return (
     <Alert color="yellow" variant="outline" mb="md" title={`Awaiting approval: ${requestText(approval)}`}>
       <Text size="sm" className="wrap">
-        Requested by {approval.requestedBy} {formatAge(approval.requestedAt)}
+        Requested by {approval.requestedBy} {formatAge(approval.requestedAt, useNow())}
         {approval.comment && `: ${approval.comment}`}
       </Text>
       <DecisionForm approval={approval} me={me} />

@@ -2,8 +2,9 @@ import { useQueryClient } from "@tanstack/react-query";
 import { createContext, type ReactNode, useCallback, useContext, useEffect, useMemo, useRef, useState } from "react";
 import { parseExactly } from "../api/exactJson";
 import { API } from "../api/http";
-import type { Activation, Alert, AlertBatch, CorrectionEvent, ProgressPoint, RuleChanged } from "../api/types";
-import { appendProgress, applyActivation, countAlerts, refreshRule } from "./cacheUpdates";
+import { reread } from "../api/reread";
+import type { Activation, Alert, AlertBatch, CorrectionEvent, RuleChanged } from "../api/types";
+import { applyActivation, refreshRule } from "./cacheUpdates";
 import { EventStream, type StreamEvent, type StreamState } from "./eventStream";
 
 /**
@@ -33,16 +34,11 @@ export function StreamProvider({ children }: { children: ReactNode }) {
   useEffect(() => {
     let wasLost = false;
     const notify = (call: (subscriber: AlertSubscriber) => void) => subscribers.current.forEach(call);
-    const addAlerts = (alerts: readonly Alert[], count: number) => {
-      countAlerts(
-        client,
-        alerts.map((alert) => alert.ruleId),
-      );
+    const addAlerts = (alerts: readonly Alert[], count: number) =>
       notify((subscriber) => subscriber.alerts(alerts, count));
-    };
     const fillGap = () => {
       notify((subscriber) => subscriber.gap());
-      void client.invalidateQueries();
+      reread(client, []);
     };
     const handle = ({ name, data }: StreamEvent) => {
       const body = parseExactly(data);
@@ -51,7 +47,6 @@ export function StreamProvider({ children }: { children: ReactNode }) {
       else if (name === "correction") notify((subscriber) => subscriber.correction(body as CorrectionEvent));
       else if (name === "operation") applyActivation(client, body as Activation);
       else if (name === "rules") void refreshRule(client, body as RuleChanged);
-      else if (name === "progress") appendProgress(client, body as ProgressPoint);
       else if (name === "gap") fillGap();
     };
     const stream = new EventStream(`${API}/alerts/stream`, {

@@ -6,7 +6,7 @@ import type { Activation, RuleDetail, Rules } from "../api/types";
 import { mockServer } from "../testing/mockServer";
 import { newClient } from "../testing/renderPage";
 import { detail, rule } from "../testing/samples";
-import { applyActivation, countAlerts, refreshRule } from "./cacheUpdates";
+import { applyActivation, refreshRule } from "./cacheUpdates";
 
 const server = mockServer();
 
@@ -57,15 +57,6 @@ test("an answer to an unknown version makes the rule be read again", async () =>
   );
   applyActivation(client, { ...PENDING, status: "LIVE" });
   await vi.waitFor(() => expect(listed(client)[0]?.revision).toBe(4));
-});
-
-test("alerts count in the current minute", () => {
-  const client = listOf(rule({ alertsLastHour: [0, 1] }), rule({ ruleId: 2, alertsLastHour: [5, 5] }));
-  countAlerts(client, [1, 1]);
-  expect(listed(client).map((row) => row.alertsLastHour)).toEqual([
-    [0, 3],
-    [5, 5],
-  ]);
 });
 
 test("an answer of the detector is kept if the rule was read before it", async () => {

@@ -1,74 +1,49 @@
 import type { QueryClient } from "@tanstack/react-query";
 import { get } from "../api/http";
 import { keys } from "../api/keys";
-import type { Activation, Progress, ProgressPoint, RuleChanged, RuleDetail, RuleRow, Rules } from "../api/types";
-
-const MAX_POINTS = 2_000;
+import { patch } from "../api/polling";
+import { reread } from "../api/reread";
+import type { Activation, RuleChanged, RuleDetail, RuleRow, Rules } from "../api/types";
 
 /** Reads a changed rule again and replaces its row. Without a rule id, refetches all lists, and without a list's name
  * all rules.
  */
 export async function refreshRule(client: QueryClient, { ruleId, listName }: RuleChanged): Promise<void> {
-  void client.invalidateQueries({ queryKey: keys.approvals });
-  if (ruleId === null) void client.invalidateQueries({ queryKey: keys.lists });
+  reread(client, keys.approvals);
+  if (ruleId === null) reread(client, keys.lists);
   if (listName !== null) return;
   if (ruleId === null) {
-    await client.invalidateQueries({ queryKey: keys.rules });
+    reread(client, keys.rules);
     return;
   }
-  void client.invalidateQueries({ queryKey: keys.versions(ruleId) });
+  reread(client, keys.versions(ruleId));
   if (!client.getQueryData(keys.ruleList) && !client.getQueryData(keys.rule(ruleId))) return;
   try {
     const detail = await get<RuleDetail>(`/rules/${ruleId}`);
     client.setQueryData<RuleDetail>(keys.rule(ruleId), (old) => newerOf(old, detail));
-    client.setQueryData<Rules>(keys.ruleList, (old) => old && { ...old, items: replaceRow(old.items, detail) });
+    patch<Rules>(client, keys.ruleList, (old) => ({ ...old, items: replaceRow(old.items, detail) }));
   } catch {
-    await client.invalidateQueries({ queryKey: keys.rules });
+    reread(client, keys.rules);
   }
 }
 
 /** Applies the detector's answer to a record of the rule log. */
 export function applyActivation(client: QueryClient, activation: Activation): void {
   const { ruleId, listName } = activation;
-  if (activation.status === "REJECTED") void client.invalidateQueries({ queryKey: keys.refused });
-  if (listName !== null) void client.invalidateQueries({ queryKey: keys.lists });
+  if (activation.status === "REJECTED") reread(client, keys.refused);
+  if (listName !== null) reread(client, keys.lists);
   if (ruleId === null) return;
   const updated = <T extends RuleRow>(row: T): T =>
     row.ruleId === ruleId && row.activation?.logVersion === activation.logVersion ? { ...row, activation } : row;
   const row = client.getQueryData<Rules>(keys.ruleList)?.items.find((each) => each.ruleId === ruleId);
   const known = row ?? client.getQueryData<RuleDetail>(keys.rule(ruleId));
-  client.setQueryData<Rules>(keys.ruleList, (old) => old && { ...old, items: old.items.map(updated) });
-  client.setQueryData<RuleDetail>(keys.rule(ruleId), (old) => old && updated(old));
-  void client.invalidateQueries({ queryKey: keys.versions(ruleId) });
+  patch<Rules>(client, keys.ruleList, (old) => ({ ...old, items: old.items.map(updated) }));
+  patch<RuleDetail>(client, keys.rule(ruleId), updated);
+  reread(client, keys.versions(ruleId));
   // The answer can arrive before the event about the change itself.
   if (known && (known.activation?.logVersion ?? -1) < activation.logVersion) {
     void refreshRule(client, { ruleId, revision: null, listName: null });
   }
-}
-
-/** Adds new alerts to the count of the current minute. */
-export function countAlerts(client: QueryClient, ruleIds: readonly number[]): void {
-  client.setQueryData<Rules>(
-    keys.ruleList,
-    (old) =>
-      old && {
-        ...old,
-        items: old.items.map((row) => {
-          const added = ruleIds.filter((each) => each === row.ruleId).length;
-          if (added === 0) return row;
-          const counts = [...row.alertsLastHour];
-          counts[counts.length - 1] = (counts.at(-1) ?? 0) + added;
-          return { ...row, alertsLastHour: counts };
-        }),
-      },
-  );
-}
-
-/** Appends the metrics of a finished batch. */
-export function appendProgress(client: QueryClient, point: ProgressPoint): void {
-  client.setQueriesData<Progress>({ queryKey: keys.progress }, (old) =>
-    old ? { ...old, points: [...old.points, point].slice(-MAX_POINTS) } : old,
-  );
 }
 
 function replaceRow(rows: readonly RuleRow[], detail: RuleDetail): RuleRow[] {
