@@ -57,6 +57,9 @@ def test_a_fast_stream_does_not_hide_that_the_detector_is_blind(fired: int, runn
         until(lambda: recent(running)[1] > unreadable, "the detector has rejected the records")
         expect(verdict).to_contain_text("BLIND", timeout=SOON_MS)
         expect(today).to_contain_text("BLIND", timeout=SOON_MS)
+        for page in pages.values():
+            banner = page.get_by_role("region", name="Detector fault")
+            expect(banner).to_contain_text("Payments do not reach the rules.", timeout=SOON_MS)
         expect(pages["detector"].get_by_role("table", name="Quarantined records")).to_contain_text("unreadable")
         dilute(running)
         expect(verdict).to_contain_text("HEALTHY", timeout=SOON_MS)
@@ -81,4 +84,4 @@ def ages(page: Page) -> None:
     until(changed, "the age of the last batch changes")
 
 
-PATHS = {"detector": "/detector", "today": "/today"}
+PATHS = {"detector": "/detector", "today": "/today", "rules": "/rules", "alerts": "/alerts"}

@@ -50,6 +50,14 @@ def test_alarms_of_a_server_and_of_a_task_are_listed(server: Server) -> None:
     }.items()  # fmt: skip
     assert found["ALERT_FLOOD"].items() >= {"part": "rule 5", "receivers": ["fraud_webhook"], "old": False}.items()
     assert [each.name for each in server.alarms] == ["ALERT_FLOOD"]
+    ended = encode_alarm(RaisedAlarm(replace(task, resolved=True)))
+    append_records(server.topics.kafka, server.topics.names.alarms, [(b"TASK_FAILED", ended)])
+
+    def still_open() -> list[str]:
+        return [each["name"] for each in server.ask("GET", "/alarms?open=true", "viewer").json()["items"]]
+
+    until(lambda: still_open() == ["ALERT_FLOOD"], "only the flood is open", 30)
+    assert len(server.ask("GET", "/alarms", "viewer").json()["items"]) == 2
 
 
 def test_labels_of_a_file_and_of_the_topic_reach_the_file_for_what_ifs(server: Server, tmp_path: Path) -> None:

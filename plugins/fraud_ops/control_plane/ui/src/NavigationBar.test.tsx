@@ -10,9 +10,39 @@ import { newClient, renderPage } from "./testing/renderPage";
 import { ANALYST, liveness } from "./testing/samples";
 
 mockServer(
+  http.get(`*${API}/alarms`, ({ request }) =>
+    HttpResponse.json({ items: new URL(request.url).searchParams.has("open") ? ALARMS : [], alarmReceivers: [] }),
+  ),
   http.get(`*${API}/approvals`, () => HttpResponse.json({ items: [], next: null })),
   http.get(`*${API}/liveness`, () => HttpResponse.json(liveness({ severity: "NONE" }))),
 );
+
+const alarm = {
+  id: 1,
+  name: "ALERT_FLOOD",
+  severity: "warning",
+  part: "rule 1001",
+  said: "",
+  source: "",
+  runbook: "/",
+  receivers: [],
+  first: 1,
+  last: 2,
+  count: 1,
+  cleared: null,
+  old: false,
+};
+const ALARMS = [alarm, { ...alarm, id: 2, name: "BLIND", severity: "critical", part: "" }];
+
+test("the bar shows the open alarms and links to them", async () => {
+  const client = newClient();
+  client.setQueryData(keys.me, ANALYST);
+  renderPage(<NavigationBar me={ANALYST} />, { client });
+  const link = await screen.findByRole("link", { name: "2 open alarms: ALERT_FLOOD (rule 1001), BLIND" });
+  expect(link).toHaveTextContent("2 alarms");
+  expect(link).toHaveAttribute("href", "/detector#alarms");
+  expect(link).toHaveAttribute("data-tone", "bad");
+});
 
 test("the bar and its menu show the time zone of the times", () => {
   const client = newClient();

@@ -9,16 +9,18 @@ import { keys } from "./api/keys";
 import type { Approvals, Me } from "./api/types";
 import { Chip, type Tone } from "./components/Chip";
 import { formatNumber } from "./format";
+import { OpenAlarms } from "./outage/OpenAlarms";
 import { OutageBanner } from "./outage/OutageBanner";
 import { useStream } from "./stream/StreamProvider";
 
-/** The links to all pages, the user, the state of the event stream, and the outage banner. */
+/** The links to all pages, the user, the open alarms, the state of the event stream, and the outage banner. */
 export function NavigationBar({ me }: { me: Me }) {
   return (
     <header className="bar">
       <div className="bar-inside">
         <Navigation pages={usePages(me)} user={`${me.user} · ${me.role ?? ""}`} />
         <Group gap="xs" wrap="nowrap">
+          <OpenAlarms />
           <StreamStatus />
           <Text size="xs" c="dimmed" visibleFrom="lg" title="Time zone of all times on these pages" className="clip">
             {TIME_ZONE}

@@ -58,10 +58,11 @@ def progress(plane: CurrentPlane, minutes: Annotated[int, Query(ge=1, le=60)] = 
 
 
 @routes.get("/alarms", response_model=schemas.Alarms, openapi_extra=least("viewer"))
-def list_alarms(plane: CurrentPlane) -> Response:
-    """List the recent alarms, and the connections that receive alarms."""
+def list_alarms(plane: CurrentPlane, open_only: Annotated[bool, Query(alias="open")] = False) -> Response:
+    """List the recent alarms, and the connections that receive alarms. With `open`, list only alarms that are neither
+    cleared nor old."""
     at_ms = now_ms()
-    items = [_alarm(row, at_ms) for row in plane.alarms()]
+    items = [each for each in (_alarm(row, at_ms) for row in plane.alarms()) if not (open_only and each.old)]
     return answer(schemas.Alarms(items=items, alarm_receivers=list(plane.alarm_receivers())))
 
 

@@ -13,7 +13,8 @@ export interface paths {
         };
         /**
          * List Alarms
-         * @description List the recent alarms, and the connections that receive alarms.
+         * @description List the recent alarms, and the connections that receive alarms. With `open`, list only alarms that are neither
+         *     cleared nor old.
          */
         get: operations["listAlarms"];
         put?: never;
@@ -4336,7 +4337,9 @@ export type $defs = Record<string, never>;
 export interface operations {
     listAlarms: {
         parameters: {
-            query?: never;
+            query?: {
+                open?: boolean;
+            };
             header?: never;
             path?: never;
             cookie?: never;

@@ -1,6 +1,7 @@
 import { Button, Table, Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
-import { useState } from "react";
+import { useEffect, useRef, useState } from "react";
+import { useLocation } from "react-router";
 import { get } from "../api/http";
 import { keys } from "../api/keys";
 import type { Alarm, Alarms } from "../api/types";
@@ -10,6 +11,9 @@ import { QueryResult } from "../components/QueryResult";
 import { ScrollableTable } from "../components/ScrollableTable";
 import { Timestamp } from "../components/Timestamp";
 import { formatNumber } from "../format";
+
+/** The anchor of the panel on the page Detector. */
+export const ALARMS = "alarms";
 
 const POLL_MS = 10_000;
 const RECEIVERS: Record<string, string> = { fraud_webhook: "webhook", fraud_smtp: "mail" };
@@ -22,8 +26,13 @@ export function AlarmsPanel() {
     queryFn: ({ signal }) => get<Alarms>("/alarms", signal),
     refetchInterval: POLL_MS,
   });
+  const panel = useRef<HTMLElement>(null);
+  const isWanted = useLocation().hash === `#${ALARMS}`;
+  useEffect(() => {
+    if (isWanted) panel.current?.scrollIntoView();
+  }, [isWanted]);
   return (
-    <section className="panel" aria-label="Alarms">
+    <section className="panel" aria-label="Alarms" id={ALARMS} ref={panel}>
       <h2>Alarms</h2>
       <QueryResult query={alarms}>
         {(data) => (

@@ -77,8 +77,21 @@ test("an outage never shows the verdict HEALTHY", async () => {
   expect(screen.queryByText("HEALTHY")).toBeNull();
 });
 
+test.each([
+  ["BLIND", "RED", /^Payments do not reach the rules\. 84 of 360 are in quarantine\./u],
+  ["LAGGING", "AMBER", /^The detector has a fault\. 84 of 360 are in quarantine\./u],
+])("the verdict %s of a working detector has a banner", async (name, severity, sentence) => {
+  const verdict = { ...liveness().verdict, name, reasons: ["84 of 360 are in quarantine"], tone: "bad" as const };
+  answers({ severity: "NONE", verdict });
+  renderPage(<OutageBanner />);
+  const banner = await screen.findByRole("region", { name: "Detector fault" });
+  expect(banner).toHaveAttribute("data-severity", severity);
+  expect(banner.textContent.trim()).toMatch(sentence);
+  expect(banner).toHaveTextContent(name);
+});
+
 test("without an outage there is no banner", async () => {
-  answers({ severity: "NONE", waiting: 126 });
+  answers({ severity: "NONE", waiting: 126, verdict: { ...liveness().verdict, name: "HEALTHY", tone: "good" } });
   const client = newClient();
   renderPage(<OutageBanner />, { client });
   await expect.poll(() => client.getQueryData(keys.liveness)).toBeTruthy();

@@ -5,10 +5,42 @@ import { Chip } from "../components/Chip";
 import { formatNumber, formatTime, verdictText } from "../format";
 import { useLivenessQuery } from "./useLiveness";
 
-/** A banner on every page while the detector evaluates no payment. */
+/** A banner on every page while the detector evaluates no payment, or is not well. */
 export function OutageBanner() {
   const liveness = useLivenessQuery().data;
-  if (!liveness || liveness.severity === "NONE") return null;
+  if (!liveness) return null;
+  return liveness.severity === "NONE" ? <VerdictBanner liveness={liveness} /> : <Outage liveness={liveness} />;
+}
+
+/** The verdict of a detector that evaluates payments but is not well, for example because it is blind. */
+function VerdictBanner({ liveness: { verdict } }: { liveness: Liveness }) {
+  if (verdict.tone !== "bad") return null;
+  const isBlind = verdict.name === "BLIND";
+  return (
+    <section className="outage" aria-label="Detector fault" data-severity={isBlind ? "RED" : "AMBER"}>
+      <div className="outage-inside">
+        <IconAlertTriangle size={18} aria-hidden style={{ flex: "none" }} />
+        <p>
+          <strong role="status">{isBlind ? "Payments do not reach the rules." : "The detector has a fault."}</strong>{" "}
+          <span>{reasonText(verdict.reasons[0])}</span>
+        </p>
+        <BannerLinks verdict={verdict} text={verdict.name.replaceAll("_", " ")} />
+      </div>
+    </section>
+  );
+}
+
+function BannerLinks({ verdict, text }: { verdict: Liveness["verdict"]; text: string }) {
+  return (
+    <>
+      <Chip tone={verdict.tone}>{text}</Chip>
+      <Link to="/detector">Detector</Link>
+      <a href={verdict.runbook}>Runbook</a>
+    </>
+  );
+}
+
+function Outage({ liveness }: { liveness: Liveness }) {
   const { verdict } = liveness;
   return (
     <section className="outage" aria-label="Outage" data-severity={liveness.severity}>
@@ -21,9 +53,7 @@ export function OutageBanner() {
             {restartsText(liveness.starts)} {reasonText(verdict.reasons[0])}
           </span>
         </p>
-        <Chip tone={verdict.tone}>{verdictText(liveness)}</Chip>
-        <Link to="/detector">Detector</Link>
-        <a href={verdict.runbook}>Runbook</a>
+        <BannerLinks verdict={verdict} text={verdictText(liveness)} />
       </div>
     </section>
   );
