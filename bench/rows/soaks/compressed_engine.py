@@ -19,6 +19,7 @@ from fraud_rules.engine.state.store import HeapViews
 from fraud_rules.engine.statelog import MemoryStateLog
 from fraud_rules.engine.task_rows import spread
 from fraud_rules.logs.detector_status import TrafficCounts
+from fraud_rules.model.limits import RecordLimits
 from fraud_rules.model.ruleset import RuleTimeline
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.stream.driver.progress import BatchOutputs, RunTotals
@@ -63,7 +64,7 @@ class CompressedEngine:
         self._payments += count
         values = [_payment(int(n), int(at_ms)) for n, at_ms in zip(offsets, append_ms, strict=True)]
         partitions = np.zeros(count, dtype=np.int32)
-        batch = decode_transactions(values, partitions, offsets, append_ms, self.schema, 300_000).batch
+        batch = decode_transactions(values, partitions, offsets, append_ms, self.schema, RecordLimits()).batch
         rows = spread(batch, self.timeline, _KEY_GROUPS)
         outputs = [
             engine.process_rows(rows.get(group, []), self.timeline, self._batches, 0)

@@ -54,7 +54,8 @@ class RowOrder:
     """The order in which an engine accepts rows, and the clock by which it removes superseded grouping states.
 
     `arrange` sorts a batch's rows of one grouping. `reached_ms` returns the clock's time after the engine has read
-    these rows. The engine removes a grouping state when the clock is `grace_ms` past the end of the state's epoch.
+    these rows. The engine removes a grouping state when the clock is `grace_ms` past the end of the state's epoch, and
+    the marks of a rule when the clock is as far past the rule's end.
     """
 
     arrange: Callable[[TransactionBatch], TransactionBatch]
@@ -157,7 +158,8 @@ class KeyGroupEngine:
             for each in rows:
                 evaluation.accept(each)
             evaluation.remove_superseded()
-            journal.commit(timeline.incarnations_kept())
+            since_ms = journal.head.newest_append_ms - self._row_order.grace_ms
+            journal.commit(timeline.incarnations_kept(since_ms))
             return evaluation.output(self._key_group)
 
 

@@ -16,6 +16,7 @@ from fraud_rules.model.rule import Control, ControlType, Rule, RuleDeletion
 __all__ = ["GroupingInForce", "RuleFold", "RuleInForce", "RuleSet"]
 
 _ENDED_GROUPINGS = 1_000
+_ENDED_RULES = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,14 +54,16 @@ class GroupingInForce:
 class RuleSet:
     """The rules in force by id, and their groupings. `stopped_at` is the offset of the last CLEAR_STATE_ALL_STOP.
 
-    `ended_ms` has the rule times at which the last groupings ended that are not in force, oldest first. `cleared_ms` is
-    the rule time of the last clear, 0 without one.
+    `ended_ms` has the rule times at which the last groupings ended that are not in force, oldest first.
+    `ended_rules_ms` has those at which the last incarnations of rules ended, oldest first. `cleared_ms` is the rule
+    time of the last clear, 0 without one.
     """
 
     rules: Mapping[int, RuleInForce] = field(default_factory=dict)
     groupings: Mapping[Grouping, GroupingInForce] = field(default_factory=dict)
     stopped_at: int | None = None
     ended_ms: Mapping[Grouping, int] = field(default_factory=dict)
+    ended_rules_ms: Mapping[int, int] = field(default_factory=dict)
     cleared_ms: int = 0
 
 
@@ -78,6 +81,7 @@ class RuleFold:
         self._revisions: dict[int, list[LogEntry]] = {}
         self._stopped_at = base.stopped_at
         self._ended_ms = dict(base.ended_ms)
+        self._ended_rules_ms = dict(base.ended_rules_ms)
         self._cleared_ms = base.cleared_ms
 
     @property
@@ -99,6 +103,8 @@ class RuleFold:
             case Control(ControlType.DELETE_RULES_ALL):
                 for fields in self._groupings:
                     self._end(fields, entry)
+                for in_force in self._rules.values():
+                    self._end_rule(in_force, entry)
                 self._rules, self._groupings, self._changed, self._revisions = {}, {}, {}, {}
             case Control(control) if control.clears_state:
                 self._clear(entry)
@@ -113,7 +119,9 @@ class RuleFold:
             rules = tuple(by_id[rule_id] for rule_id in sorted(by_id))
             widest = max(in_force.rule.reach_ms for in_force in rules)
             self._groupings[fields] = replace(self._groupings[fields], rules=rules, widest_window_ms=widest)
-        return RuleSet(self._rules, self._groupings, self._stopped_at, self._ended_ms, self._cleared_ms)
+        return RuleSet(
+            self._rules, self._groupings, self._stopped_at, self._ended_ms, self._ended_rules_ms, self._cleared_ms
+        )
 
     def _keeps_grouping(self, rule: Rule | UndecodedRule) -> bool:
         previous = self._rules.get(rule.rule_id)
@@ -141,6 +149,7 @@ class RuleFold:
         self._revisions.pop(rule_id, None)
         if removed is None:
             return
+        self._end_rule(removed, entry)
         fields = removed.rule.grouping
         by_id = self._mutable_rules(fields)
         del by_id[rule_id]
@@ -154,6 +163,12 @@ class RuleFold:
         self._ended_ms[fields] = entry.time_ms
         if len(self._ended_ms) > _ENDED_GROUPINGS:
             del self._ended_ms[next(iter(self._ended_ms))]
+
+    def _end_rule(self, ended: RuleInForce, entry: LogEntry) -> None:
+        """Remember when an incarnation of a rule ended. Remember the last ones only, as for groupings."""
+        self._ended_rules_ms[ended.incarnation] = entry.time_ms
+        if len(self._ended_rules_ms) > _ENDED_RULES:
+            del self._ended_rules_ms[next(iter(self._ended_rules_ms))]
 
     def _clear(self, entry: LogEntry) -> None:
         self._cleared_ms = entry.time_ms

@@ -141,9 +141,12 @@ class RuleTimeline:
         """
         return grouping_to_warm(self.latest, fields, version)
 
-    def incarnations_kept(self) -> frozenset[int]:
-        """The incarnations of the rules whose marks are kept: the rules in force."""
-        return frozenset(each.incarnation for each in self.latest.rules.values())
+    def incarnations_kept(self, since_ms: int) -> frozenset[int]:
+        """The incarnations of the rules whose marks are kept: the rules in force, and those that ended at `since_ms`
+        (rule time) or later, because transactions that arrived before the end of a rule can still come."""
+        latest = self.latest
+        ended = (incarnation for incarnation, ended_ms in latest.ended_rules_ms.items() if ended_ms >= since_ms)
+        return frozenset(each.incarnation for each in latest.rules.values()).union(ended)
 
     def rule_set(self, count: int) -> RuleSet:
         """The rule set after the first `count` entries. Raises ValueError for a count beyond the log."""

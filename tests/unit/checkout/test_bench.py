@@ -15,7 +15,7 @@ from pathlib import Path
 import psutil
 import pytest
 from bench.__main__ import main
-from bench.figures import Figure, Rows, Spread, at_least, at_most, spread
+from bench.figures import Figure, Rows, Scale, Spread, at_least, at_most, spread
 from bench.inputs.loads import UNIFORM_500K, WARM_100K, ZIPF_500K, Load, transactions
 from bench.inputs.rulesets import FIRE_ALL, RULES_1, RULES_10, RULES_10_V2, encoded, groupings, many
 from bench.meters.pauses import Pause, pauses, pauses_in
@@ -144,6 +144,14 @@ def test_a_soak_samples_sizes_between_its_steps() -> None:
     assert found["rows"] > 0
     assert found["rss_mib"] > 0
     assert {"at_s", "steps", "cpu_ms", "rows"} < found["series"][0].keys()
+
+
+@pytest.mark.parametrize("name", ["soak_lists", "soak_plans"])
+def test_a_soak_of_the_engine_runs(name: str) -> None:
+    rows = next(rows for rows in ALL if rows.name == name)
+    found = rows.measure(None, Scale(soak_minutes=0.1))  # type: ignore[arg-type]
+
+    assert {figure.key for figure in rows.figures} <= found.keys()
 
 
 @pytest.mark.parametrize(

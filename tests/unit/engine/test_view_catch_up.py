@@ -63,7 +63,7 @@ def replayed(document: dict[str, Any], views: ViewStore) -> Replayed:
     detector, outputs, kept = Replay(NULLABLE, settings, views), list[KeyGroupOutput](), frozenset[int]()
     for batch in batch_inputs(recording, NULLABLE, settings):
         outputs += detector.evaluate(batch.records, batch.timeline, 0).outputs
-        kept = batch.timeline.incarnations_kept()
+        kept = frozenset(each.incarnation for each in batch.timeline.latest.rules.values())
     return Replayed(outputs, detector._logs, kept)
 
 

@@ -168,3 +168,15 @@ def test_a_mark_of_a_batch_replaces_the_older_one_in_the_log() -> None:
     live = answers(fresh=False)
     assert any(b'"suppressed":' in text for _, text in live[1][0])  # type: ignore[index]
     assert answers(fresh=True) == live
+
+
+def test_a_cooldown_holds_for_a_payment_that_arrived_before_its_rule_ended() -> None:
+    """A batch can know the end of a rule before all payments that arrived before this end are read."""
+    rule = {"ruleId": 1, "aggregatorFunctionType": "COUNT", "limit": 1, "windowSeconds": 1, "cooldownSeconds": 60}
+    known, ended = timeline([rule]), timeline([rule, {"ruleId": 1, "ruleState": "DELETE", "at": 20}])
+    log, alerts = MemoryStateLog(), []
+    for batch, (payee, at_ms, rules) in enumerate([(7, 0, known), (8, 19_000, ended), (7, 19_500, ended)]):
+        blob = packed(np.array([payee]), np.array([START_MS + at_ms]), batch, rules)
+        engine = KeyGroupEngine(0, SCHEMA, settings(LONGEST_S), log, HeapViews())
+        alerts.append(len(engine.process([blob], rules, batch, 0).alerts))
+    assert alerts == [1, 1, 0]

@@ -201,6 +201,13 @@ def test_a_log_only_grows_at_its_end() -> None:
         log.rule_set(3)
 
 
+@pytest.mark.parametrize("end", [RuleDeletion(1), rule(1, B), DELETE_ALL])
+def test_the_marks_of_a_rule_are_kept_until_all_transactions_before_its_end_have_come(end: RuleChange) -> None:
+    log = RuleTimeline([LogEntry.accepted(0, 50, rule(1)), LogEntry.accepted(1, 60, end)])
+    assert 0 in log.incarnations_kept(since_ms=60)
+    assert 0 not in log.incarnations_kept(since_ms=61)
+
+
 def test_two_continuations_of_one_log_do_not_see_each_other() -> None:
     log = RuleTimeline(entries([rule(1)]))
     left, right = log.extended(entries([rule(2)], first=1)), log.extended(entries([RuleDeletion(1)], first=1))
@@ -226,7 +233,12 @@ def folded_naively(log: Sequence[LogEntry]) -> RuleSet:
     stops = [entry.version for entry in log if entry.change == CLEAR_STOP]
     cleared = [entry.time_ms for entry in log if isinstance(entry.change, Control) and entry.change.type.clears_state]
     return RuleSet(
-        in_force, groupings, stops[-1] if stops else None, ended_naively(log, groupings), max(cleared, default=0)
+        in_force,
+        groupings,
+        stops[-1] if stops else None,
+        ended_naively(log, groupings),
+        ended_rules_naively(log),
+        max(cleared, default=0),
     )
 
 
@@ -238,6 +250,17 @@ def ended_naively(log: Sequence[LogEntry], in_force: Mapping[tuple[str, ...], ob
         for fields in (A, B, ("x",))
         if fields not in in_force and alive(log[:n], fields) and not alive(log[: n + 1], fields)
     }
+
+
+def ended_rules_naively(log: Sequence[LogEntry]) -> dict[int, int]:
+    """The time of the entry that ended each incarnation of a rule."""
+    ended = {}
+    for n in range(len(log)):
+        for rule_id in range(1, 6):
+            before, after = looked_up(log[:n], rule_id), looked_up(log[: n + 1], rule_id)
+            if before is not None and (after is None or after.incarnation != before.incarnation):
+                ended[before.incarnation] = log[n].time_ms
+    return ended
 
 
 def looked_up(log: Sequence[LogEntry], rule_id: int) -> RuleInForce | None:

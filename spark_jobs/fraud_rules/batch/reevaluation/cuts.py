@@ -216,7 +216,7 @@ class PinnedTimeline(RuleTimeline):
         change = self._cuts.rules_changes(np.array([batch]))[0]
         return grouping_to_warm(self.rule_set(int(self._seen[change])), fields, version)
 
-    def incarnations_kept(self) -> frozenset[int]:
+    def incarnations_kept(self, since_ms: int) -> frozenset[int]:
         """All incarnations: in event time, rows for a rule that was deleted later may still come."""
         return self._incarnations
 
