@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import pytest
 
@@ -20,7 +21,7 @@ from fraud_rules.replay.recording import Recording
 from fraud_rules.replay.replay import Replay, batch_inputs, settings_of_recording
 from fraud_rules.replay.warm_up import histories_of
 from tests.support.conformance import load_schema
-from tests.support.streams.generated import warmed_documents
+from tests.support.streams.generated import START_MS, warmed_documents
 from tests.support.streams.runs import drawn
 
 SCHEMA = load_schema("nullable")
@@ -43,14 +44,18 @@ class Unstored:
 
 
 class Stream:
-    """A generated stream with warm-ups: its batches, and the histories that each adds, by key group."""
+    """A stream with warm-ups: its batches, and the histories that each adds, by key group."""
 
-    def __init__(self, seed: int, folder: Path) -> None:
-        self.recording = Recording.of_document(drawn(seed, warmed_documents()))
+    def __init__(self, document: Mapping[str, Any], folder: Path) -> None:
+        self.recording = Recording.of_document(document)
         self.settings = settings_of_recording(self.recording, DetectorSettings())
         self.cuts = list(batch_inputs(self.recording, SCHEMA, self.settings))
         self.folder = folder
         self._prepared = 0
+
+    @classmethod
+    def generated(cls, seed: int, folder: Path) -> Self:
+        return cls(drawn(seed, warmed_documents()), folder)
 
     def histories(self, cut: Any) -> list[Mapping[int, WarmHistory]]:
         requests = [(request_at(cut.timeline, each.version), each.ends) for each in cut.warm_ups]
@@ -86,7 +91,7 @@ def has_adopted(replay: Replay) -> bool:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_a_prepared_history_gives_the_same_results(seed: int, tmp_path: Path) -> None:
-    stream = Stream(seed, tmp_path)
+    stream = Stream.generated(seed, tmp_path)
     plain, mapped, restored = Replay(SCHEMA, stream.settings), stream.mapped(), list[Replay]()
     for cut in stream.cuts:
         histories = stream.histories(cut)
@@ -100,9 +105,41 @@ def test_a_prepared_history_gives_the_same_results(seed: int, tmp_path: Path) ->
             restored[-1].restore(mapped.images())
 
 
+def test_a_prepared_history_keeps_its_rows_when_the_recent_ones_need_more_room(tmp_path: Path) -> None:
+    """All rows of the history are older than those that the grouping's shorter window has retained."""
+    rule = {
+        "ruleId": 1, "ruleState": "ACTIVE", "groupingKeyNames": ["payeeId"], "aggregatorFunctionType": "COUNT",
+        "limitOperatorType": ">=", "limit": 200, "windowSeconds": 4,
+    }  # fmt: skip
+    paid = [
+        {"at": at_ms, "tx": {"transactionId": number, "eventTime": at_ms, "payeeId": 1}}
+        for number, at_ms in enumerate(range(START_MS, START_MS + 30_000, 100))
+    ]
+    end_ms = START_MS + 30_000
+    longer = {"at": end_ms, "rule": {**rule, "ruleId": 2, "windowSeconds": 60, "warmUp": True}}
+    last = {"at": end_ms + 1, "tx": {"transactionId": 300, "eventTime": end_ms + 1, "payeeId": 1}}
+    stream = Stream(
+        {
+            "settings": {"maxOutOfOrdernessMs": 0},
+            "steps": [{"at": START_MS, "rule": rule}, *paid, longer, last],
+            "batches": [
+                {"offsets": {"transactions": {"0": 300}}, "pin": 1},
+                {"offsets": {"transactions": {"0": 301}}, "pin": 2, "warmUps": [{"version": 1, "ends": {"0": 200}}]},
+            ],
+        },
+        tmp_path,
+    )
+    mapped, counts = stream.mapped(), []
+    for cut in stream.cuts:
+        result = mapped.evaluate(cut.records, cut.timeline, 0, stream.prepared(cut, stream.histories(cut)))
+        counts += [json.loads(alert.json)["windowCount"] for output in result.outputs for alert in output.alerts]
+    assert has_adopted(mapped)
+    assert counts == [200 + 41 + 1]
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_a_task_that_died_may_have_moved_the_prepared_arrays(seed: int, tmp_path: Path) -> None:
-    stream = Stream(seed, tmp_path)
+    stream = Stream.generated(seed, tmp_path)
     plain, mapped = Replay(SCHEMA, stream.settings), stream.mapped()
     for cut in stream.cuts:
         histories = stream.histories(cut)
@@ -116,7 +153,7 @@ def test_a_task_that_died_may_have_moved_the_prepared_arrays(seed: int, tmp_path
 def test_the_generated_streams_adopt_prepared_histories(tmp_path: Path) -> None:
     adopted = 0
     for seed in range(5):
-        stream = Stream(seed, tmp_path / str(seed))
+        stream = Stream.generated(seed, tmp_path / str(seed))
         mapped = stream.mapped()
         for cut in stream.cuts:
             mapped.evaluate(cut.records, cut.timeline, 0, stream.prepared(cut, stream.histories(cut)))

@@ -125,13 +125,12 @@ class Journal:
         return fresh
 
     def adopt(self, like: GroupingStateHead, state_id: int, arrays: Path) -> GroupingStateHead | None:
-        """Add a grouping state with the place and the numbers of another one, whose arrays another task has built in
-        the folder `arrays`, and return its head. None if the view is not in files, or if the folder is gone."""
+        """Add a grouping state with the place of another one, whose arrays another task has built in the folder
+        `arrays`, and return its head. None if the view is not in files, or if the folder is gone."""
         if not self._view.adopt(state_id, arrays):
             return None
         fresh = GroupingStateHead(state_id, like.fields, like.incarnation, like.epoch, like.epoch_ms)
         self.head.states.append(fresh)
-        self.open(fresh).header[NUMBERS] = self.open(like).header[NUMBERS]
         return fresh
 
     def remove(self, state_head: GroupingStateHead) -> None:
