@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -22,8 +23,13 @@ DEADLINE = "DEADLINE"
 
 
 def defaults(*, retries: int = 2, alarm: str | None = TASK_FAILED) -> dict[str, Any]:
-    """The default arguments of a DAG's tasks. A task that fails after its last retry raises `alarm`."""
-    return {
+    """The default arguments of a DAG's tasks. A task that fails after its last retry raises `alarm`.
+
+    The variables FRAUD_POOL and FRAUD_QUEUE of the environment name the pool and the queue of all tasks, so that they
+    do not wait behind the tasks of other teams in a shared Airflow.
+    """
+    places = {name: os.environ.get(f"FRAUD_{name.upper()}", "") for name in ("pool", "queue")}
+    return {name: place for name, place in places.items() if place} | {
         "owner": OWNER,
         "retries": retries,
         "retry_delay": timedelta(seconds=10),

@@ -183,7 +183,7 @@ def compose(
         lists = unapproved_lists(store, partial(_seed_lists, config / "lists", detector.limits))
         return [*unapproved_rules(database, seeds), *lists]
 
-    checks = Checks(service.outbox, drift.read, service.verify_audit, unapproved, service.subscriptions.failing)
+    checks = Checks(service.outbox, drift.read, service.scan_audit, unapproved, service.subscriptions.failing)
     watch = StoreWatch(checks, detector.detector, alarm, now_ms, steady_ms, lambda: database.leadership("watch"))
 
     def reader_positions() -> list[ReaderPosition]:

@@ -37,6 +37,7 @@ class RulesLiveTrigger(BaseTrigger):
         }
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
+        from fraud_rules.kafka.decoding import decode_or_skip
         from fraud_rules.logs.rule_status import decode_operation
 
         hook = FraudDetectorHook(self.kafka_conn_id)
@@ -51,8 +52,8 @@ class RulesLiveTrigger(BaseTrigger):
                 except BrokerUnavailable as error:
                     self.log.warning("%s", error)
                     records = []
-                reports = (decode_operation(record.value) for record in records if record.value is not None)
-                reported |= {report.rule_version: report for report in reports}
+                reports = (decode_or_skip(topic, record, decode_operation) for record in records)
+                reported |= {report.rule_version: report for report in reports if report is not None}
                 await asyncio.sleep(self.look_s)
         yield TriggerEvent(_event([reported[version] for version in self.versions]))
 

@@ -114,6 +114,21 @@ def test_the_tables_are_created_once_in_their_schema(scene: Scene, postgres: Pos
         database.close()
 
 
+def test_a_user_without_the_right_to_create_schemas_opens_the_store(scene: Scene, postgres: Postgres) -> None:
+    engine = create_engine(postgres.url)
+    with engine.begin() as connection:
+        connection.execute(text("CREATE ROLE fewer LOGIN"))
+        connection.execute(text(f"GRANT USAGE ON SCHEMA {SCHEMA} TO fewer"))
+        connection.execute(text(f"GRANT ALL ON ALL TABLES IN SCHEMA {SCHEMA} TO fewer"))
+    try:
+        Database.open(postgres.url.replace("fraud@", "fewer@")).close()
+    finally:
+        with engine.begin() as connection:
+            connection.execute(text("DROP OWNED BY fewer"))
+            connection.execute(text("DROP ROLE fewer"))
+        engine.dispose()
+
+
 def test_a_rule_has_transitions_and_the_mirror_applies_them(scene: Scene) -> None:
     log = MemoryLog(scene)
     log.write(ruleId=7, ruleState="ACTIVE")

@@ -10,7 +10,7 @@ from sqlalchemy import text
 from sqlalchemy.exc import IntegrityError
 
 from fraud_ops.control_plane.domain.lifecycle import StateName
-from fraud_ops.control_plane.service.audit import FIRST, AuditFilter
+from fraud_ops.control_plane.service.audit import FIRST, AuditFilter, AuditScan
 from tests.support.control_plane.scene import ABE, ANN, Scene, rule_input
 
 TRIGGERS = ("audit_no_update", "audit_no_delete")
@@ -56,6 +56,25 @@ def test_an_intact_chain_can_be_recomputed_independently(scene: Scene) -> None:
     }
     text_of = json.dumps(members, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     assert hashlib.sha256(text_of.encode()).hexdigest() == first.hash
+
+
+def test_a_scan_checks_new_rows_and_then_every_row_again_in_parts(scene: Scene) -> None:
+    def step() -> tuple[bool, int, int | None]:
+        with scene.database.reading() as session:
+            found = scan.step(session)
+        return found.whole, found.rows, found.broken_at
+
+    three_changes(scene)
+    scan = AuditScan(most=2)
+    assert step() == (True, 2, None)
+    assert step() == (True, 3, None), "the new row, and rows 1 and 2 again"
+    behind_its_back(scene, "UPDATE audit SET who = 'eve' WHERE seq = 1")
+    scene.service.edit(ANN, 1, 3, rule_input(limit=31))
+    assert step() == (True, 4, None), "rows 3 and 4"
+    assert step() == (False, 4, 1)
+    behind_its_back(scene, "UPDATE audit SET who = 'ann' WHERE seq = 1")
+    assert step() == (False, 4, 1), "rows 3 and 4"
+    assert step() == (True, 4, None)
 
 
 def test_rows_have_user_action_time_before_and_after(scene: Scene) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -13,7 +14,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import create_engine, select
 
-from fraud_ops.control_plane.domain.errors import LeadershipLost, StoreBusy, Unavailable
+from fraud_ops.control_plane.domain.errors import LeadershipLost, StoreBusy, StoreTooNew, Unavailable
 from fraud_ops.control_plane.domain.roles import Role
 from fraud_ops.control_plane.settings import ControlPlaneSettings
 from fraud_ops.control_plane.store import alarm_models
@@ -22,7 +23,7 @@ from fraud_ops.control_plane.store.facts import store_id
 from fraud_ops.control_plane.store.models import Base, Fact
 from fraud_rules.configuration.project import Project
 from fraud_rules.errors import ConfigError
-from tests.support.control_plane.scene import ADA, Scene, rule_input
+from tests.support.control_plane.scene import ADA, Scene, empty_store, rule_input
 from tests.support.control_plane.upgrades import EXPECTED, cases_after_upgrade, fill_version_6
 from tests.support.waiting import until
 
@@ -97,6 +98,16 @@ with Database.open(sys.argv[1]).writing():
 
 
 @pytest.mark.recovery
+def test_a_store_of_a_newer_release_is_refused_by_name(tmp_path: Path) -> None:
+    url = empty_store(tmp_path)
+    connection = sqlite3.connect(tmp_path / "control.db")
+    connection.execute("UPDATE fraud_control_version SET version_num = '999'")
+    connection.commit()
+    connection.close()
+    with pytest.raises(StoreTooNew, match=r"version 999 .* up to \d+: run the newer release"):
+        Database.open(url)
+
+
 def test_a_writer_that_is_stopped_makes_the_others_fail_by_name(scene: Scene) -> None:
     quick = Scene(Database.open(scene.settings.database, wait_s=0.1), scene.settings, scene.clock)
     command = [sys.executable, "-c", _WRITES, scene.settings.database]

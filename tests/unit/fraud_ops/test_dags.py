@@ -18,6 +18,8 @@ from airflow.utils.timezone import coerce_datetime
 
 from fraud_ops.airflow_ui.runbooks import slug
 from fraud_ops.control_plane.watch.flood_guard import ALARM
+from fraud_ops.dag_defaults import defaults
+from fraud_ops.operators.archive_checks import DAYS_MISSED
 from fraud_ops.verdicts.checkpoint import HISTORY_AT_RISK
 from fraud_ops.verdicts.verdict import Health
 from fraud_rules.configuration.project import Project
@@ -145,6 +147,13 @@ def test_every_task_ends_some_time(bag: DagBag, dag_id: str) -> None:
         assert any(isinstance(limit, timedelta) for limit in limits) or getattr(task, "timeout", 0) > 0, task.task_id
 
 
+def test_the_environment_names_pool_and_queue(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert not {"pool", "queue"} & defaults().keys()
+    monkeypatch.setenv("FRAUD_POOL", "fraud")
+    monkeypatch.setenv("FRAUD_QUEUE", "fast")
+    assert {name: defaults()[name] for name in ("pool", "queue")} == {"pool": "fraud", "queue": "fast"}
+
+
 def test_the_supervisor_continues_when_the_deployment_has_failed(bag: DagBag) -> None:
     supervise = bag.dags["fraud_detector"].get_task("supervise")
     assert supervise.trigger_rule == "all_done"
@@ -171,7 +180,7 @@ def code_lines(path: Path) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    "name", [*Health, HISTORY_AT_RISK, "CRASH_LOOP", "TASK_FAILED", "DEADLINE", "AIRFLOW_DEAD", ALARM]
+    "name", [*Health, HISTORY_AT_RISK, "CRASH_LOOP", "TASK_FAILED", "DEADLINE", "AIRFLOW_DEAD", DAYS_MISSED, ALARM]
 )
 def test_every_verdict_and_alarm_has_a_runbook(name: str, project: Project) -> None:
     assert_is_runbook(project.root / "docs" / "runbooks" / f"{slug(name)}.md")

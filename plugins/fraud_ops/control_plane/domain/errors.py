@@ -8,7 +8,7 @@ from fraud_rules.errors import FraudError, RuleRejected
 
 __all__ = [
     "AuditBroken", "Conflict", "ControlPlaneError", "Drifted", "Invalid", "LeadershipLost", "LimitReached",
-    "NotFound", "RefusalCause", "RequestRefused", "StoreBusy", "Unavailable",
+    "NotFound", "RefusalCause", "RequestRefused", "StoreBusy", "StoreTooNew", "Unavailable",
 ]  # fmt: skip
 
 
@@ -76,6 +76,12 @@ class StoreBusy(Unavailable):
     """Another process or thread holds the control plane's database for too long."""
 
     exit_code = 60
+
+
+class StoreTooNew(Unavailable):
+    """A newer release has migrated the control plane's store: run that release, or restore a backup of before."""
+
+    exit_code = 70
 
 
 class LeadershipLost(Unavailable):

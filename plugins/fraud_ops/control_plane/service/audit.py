@@ -9,7 +9,7 @@ audit row of its change (see `outbox`), as evidence outside the database.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -20,10 +20,11 @@ from fraud_ops.control_plane.domain.canonical import canonical
 from fraud_ops.control_plane.domain.read_models import AuditRow, AuditVerdict, Page
 from fraud_ops.control_plane.store.models import AuditEntry
 
-__all__ = ["FIRST", "AuditChain", "AuditFilter", "AuditRecord", "rows", "verify"]
+__all__ = ["FIRST", "AuditChain", "AuditFilter", "AuditRecord", "AuditScan", "rows", "verify"]
 
 FIRST: Final = "0" * 64
 _AT_ONCE: Final = 1_000
+_START: Final = 0, FIRST
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,13 +137,51 @@ def _conditions(wanted: AuditFilter) -> Iterator[ColumnElement[bool]]:
 
 def verify(session: Session) -> AuditVerdict:
     """Check the hash of every row, in the order of the chain. Memory stays bounded."""
-    rows = session.execute(select(AuditEntry).order_by(AuditEntry.seq).execution_options(yield_per=_AT_ONCE))
-    return _verdict(rows.scalars())
+    return _verdict(session, _START, None)
 
 
-def _verdict(entries: Iterable[AuditEntry]) -> AuditVerdict:
-    rows, previous, broken_at = 0, FIRST, None
-    for rows, entry in enumerate(entries, 1):
+class AuditScan:
+    """Verifies the audit log in parts of bounded size: each step checks the new rows, and then some earlier rows in
+    turn, from the first one on. So every row is checked again and again, however long the log is.
+    """
+
+    def __init__(self, most: int = 100_000) -> None:
+        """`most` rows take about three seconds of CPU time."""
+        self._most = most
+        self._newest = self._next = _START
+        self._broken_at: int | None = None
+
+    def step(self, session: Session) -> AuditVerdict:
+        """Check the next part, and return the verdict about the rows that have been checked so far."""
+        at_first = self._newest == _START
+        found = _verdict(session, self._newest, self._most)
+        self._record(self._newest, found)
+        self._newest = found.rows, found.head
+        if not at_first:
+            earlier = _verdict(session, self._next, min(self._most, self._newest[0] - self._next[0]))
+            self._record(self._next, earlier)
+            self._next = (earlier.rows, earlier.head) if earlier.rows < self._newest[0] else _START
+        return AuditVerdict(
+            whole=self._broken_at is None, rows=self._newest[0], broken_at=self._broken_at, head=self._newest[1]
+        )
+
+    def _record(self, start: tuple[int, str], found: AuditVerdict) -> None:
+        """A part that is whole ends the report about a row of it."""
+        if found.broken_at is not None:
+            self._broken_at = min(found.broken_at, self._broken_at or found.broken_at)
+        elif self._broken_at is not None and start[0] < self._broken_at <= found.rows:
+            self._broken_at = None
+
+
+def _verdict(session: Session, start: tuple[int, str], most: int | None) -> AuditVerdict:
+    """Check at most `most` rows after the row with this number and hash."""
+    rows, previous = start
+    broken_at = None
+    query = select(AuditEntry).order_by(AuditEntry.seq).limit(most)
+    if rows:  # the first part also has rows that were inserted before the first one
+        query = query.where(AuditEntry.seq > rows)
+    for entry in session.execute(query.execution_options(yield_per=_AT_ONCE)).scalars():
+        rows += 1
         fits = entry.seq == rows and entry.previous_hash == previous and entry.hash == hash_of(entry)
         if not fits and broken_at is None:
             broken_at = min(entry.seq, rows)

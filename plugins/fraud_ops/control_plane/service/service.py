@@ -97,6 +97,7 @@ class ControlService:
         self._text_ids = ids is not None and ids.type is FieldType.STRING
         self._store = StoreAccess(database, settings, self._reader, clock_ms)
         self._changes = UserChanges(self._store)
+        self._scan = audit.AuditScan()
         self.lists = ListService(self._store, self._changes)
         """The lists of values."""
         self.searches = AlertSearches(self._store, self._changes)
@@ -350,6 +351,11 @@ class ControlService:
         """Check the hash of every row of the audit log."""
         with self._database.reading() as session:
             return audit.verify(session)
+
+    def scan_audit(self) -> AuditVerdict:
+        """Check the next part of the audit log, see `AuditScan`. One thread of the process may do so."""
+        with self._database.reading() as session:
+            return self._scan.step(session)
 
     def outbox(self) -> OutboxState:
         """Count the changes that wait for the rule log."""

@@ -52,7 +52,7 @@ class Database:
     @classmethod
     def open(cls, url: str, wait_s: float = _WAIT_S) -> Database:
         """Connect and run the missing migrations, one process at a time. `wait_s` limits each wait for a lock or a
-        connection. Raises Unavailable, ConfigError.
+        connection. Raises Unavailable, ConfigError, StoreTooNew.
         """
         database = cls(_engine(url, wait_s), wait_s)
         with database._mapped_errors(), database._only_one_migrates() as connection:
@@ -117,7 +117,9 @@ class Database:
         with self._lock_file("migration"), self._engine.execution_options(writer=True).connect() as connection:
             if self.file is None:
                 connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _MIGRATION_LOCK})
-                connection.execute(text(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}"))
+                if connection.scalar(text("SELECT to_regnamespace(:name)"), {"name": SCHEMA}) is None:
+                    # Only then: the statement needs the right CREATE on the database, also if the schema exists.
+                    connection.execute(text(f"CREATE SCHEMA {SCHEMA}"))
             yield connection
             connection.commit()
 

@@ -10,7 +10,9 @@ from fraud_ops.control_plane.store.database import Database
 
 __all__ = ["LabelExport"]
 
-_INTERVAL_S: Final = 10.0
+_INTERVAL_S: Final = 60.0
+"""The file is written as a whole, which takes seconds of CPU for a million labels. A what-if of the control plane does
+not wait for this interval: it writes the file itself."""
 
 
 class LabelExport(LeadingThread):

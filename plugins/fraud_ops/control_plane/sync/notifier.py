@@ -13,7 +13,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Final
 
 from fraud_ops.control_plane.leading_thread import LeadingThread
-from fraud_ops.control_plane.service.notifications.digest import add_digests, due_digests
+from fraud_ops.control_plane.service.notifications.digest import add_digests, due_digests, read_digests
 from fraud_ops.control_plane.service.notifications.intake import notify_approvals, unnotified_approvals
 from fraud_ops.control_plane.service.notifications.outbox import (
     SendAttempt,
@@ -73,9 +73,10 @@ class Notifier(LeadingThread):
         with self._database.reading() as session:
             if not unnotified_approvals(session) and not due_digests(session, now_ms):
                 return
+            digests = read_digests(session, now_ms)
         with self._database.writing() as session:
             notify_approvals(session, now_ms)
-            add_digests(session, now_ms)
+            add_digests(session, digests, now_ms)
 
     def _record(self, now_ms: int) -> None:
         ended = {receiver: future for receiver, future in self._running.items() if future.done()}

@@ -152,6 +152,17 @@ def test_snoozed_rules_and_keys_are_left_out(searches: AlertSearches, scene: Sce
     assert len(searches.page(AlertSearch(snoozed=True), snoozing, None, COUNT)[0]) == COUNT
 
 
+@pytest.mark.parametrize("sort", AlertSort)
+@pytest.mark.parametrize("text", ["77", "773", "10012", "502", "none"])
+def test_a_frequent_text_selects_the_same_alerts_as_a_rare_one(
+    searches: AlertSearches, monkeypatch: pytest.MonkeyPatch, sort: AlertSort, text: str
+) -> None:
+    search = AlertSearch(text=text, sort=sort)
+    rare = numbers(searches.page(search, Snoozing(), None, COUNT)[0])
+    monkeypatch.setattr("fraud_ops.control_plane.service.alerts.search._FREQUENT", 1)
+    assert numbers(searches.page(search, Snoozing(), None, COUNT)[0]) == rare
+
+
 def test_an_alert_counts_once_and_keeps_its_json(scene: Scene) -> None:
     found = filled(scene, [sample(1), sample(1), sample(2)])
     again = alert(9, key={"payeeId": 1})

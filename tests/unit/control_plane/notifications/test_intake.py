@@ -15,7 +15,7 @@ from fraud_ops.control_plane.domain.notification_models import SubscribedEvent, 
 from fraud_ops.control_plane.feed.events import FeedAlert
 from fraud_ops.control_plane.feed.place import FeedSource
 from fraud_ops.control_plane.service.alerts.index import AlertIndex
-from fraud_ops.control_plane.service.notifications.digest import add_digests
+from fraud_ops.control_plane.service.notifications.digest import add_digests, read_digests
 from fraud_ops.control_plane.service.notifications.intake import AlertNotifications, notify_approvals
 from fraud_ops.control_plane.service.notifications.outbox import SendAttempt, prune, record_attempt
 from fraud_ops.control_plane.store.notification_models import DeliveryRow
@@ -203,7 +203,7 @@ def test_the_digest_comes_once_a_day_and_once_after_an_outage(desk: Scene) -> No
     for hours in (0.5, 0.5, 0.1, 72, 0.1):
         desk.clock.now_ms += int(hours * 3_600_000)
         with desk.database.writing() as session:
-            add_digests(session, desk.clock.now_ms)
+            add_digests(session, read_digests(session, desk.clock.now_ms), desk.clock.now_ms)
     first, second = outbox(desk)
     assert first.title == "[fraud] Daily digest: 4 alerts"
     assert "4 alerts, 3 unreviewed; 0 open approvals" in first.text

@@ -28,6 +28,8 @@ _ORDERS: Final[dict[AlertSort, tuple[Any, ...]]] = {
     AlertSort.SEVERITY: (AlertRow.severity_rank, *_PLACE),
 }
 _LAST: Final = "\U0010ffff"
+_FREQUENT: Final = 20_000
+"""The number of values from which a text counts as frequent."""
 
 
 def alert_page(
@@ -38,7 +40,7 @@ def alert_page(
     Raises Invalid if the index has no alert at the position.
     """
     columns = _ORDERS[search.sort]
-    wanted = _conditions(search, snoozing)
+    wanted = _conditions(session, search, snoozing)
     ascending = search.sort is AlertSort.OLDEST
     if after is not None:
         there = _sort_values(session, columns, after)
@@ -65,7 +67,7 @@ def _ids(search: AlertSearch) -> Select[str]:
 
 def count_alerts(session: Session, search: AlertSearch, snoozing: Snoozing, most: int) -> int:
     """Count the alerts of a search, up to `most`."""
-    found = select(AlertRow.alert_id).where(*_conditions(search, snoozing)).limit(most).subquery()
+    found = select(AlertRow.alert_id).where(*_conditions(session, search, snoozing)).limit(most).subquery()
     return session.scalar(select(func.count()).select_from(found)) or 0
 
 
@@ -76,10 +78,10 @@ def _sort_values(session: Session, columns: tuple[Any, ...], position: Position)
     return tuple_(*found)
 
 
-def _conditions(search: AlertSearch, snoozing: Snoozing) -> list[ColumnElement[bool]]:
+def _conditions(session: Session, search: AlertSearch, snoozing: Snoozing) -> list[ColumnElement[bool]]:
     wanted = [*_range_conditions(search), *_kind_conditions(search)]
     if search.text:
-        wanted.append(AlertRow.alert_id.in_(_with_text(search)))
+        wanted.append(_has_text(session, search))
     if search.entity is not None:
         wanted.append(AlertRow.alert_id.in_(_of_entity(search.entity)))
     if search.verdict is not None:
@@ -115,14 +117,27 @@ def _kind_conditions(search: AlertSearch) -> Iterator[ColumnElement[bool]]:
         yield AlertRow.correction.is_not(None) if search.corrections else AlertRow.correction.is_(None)
 
 
-def _with_text(search: AlertSearch) -> Any:
+def _has_text(session: Session, search: AlertSearch) -> ColumnElement[bool]:
+    """The condition for the text. The alerts of a rare text are few ids. For a frequent text, such a set would be most
+    of the index, so each alert is checked in the order of the list, until a page is full.
+    """
+    wanted = list(_text_conditions(search))
+    rows = select(AlertValueRow.alert_id).where(*wanted)
+    some = session.scalar(select(func.count()).select_from(rows.limit(_FREQUENT).subquery())) or 0
+    if some < _FREQUENT:
+        return AlertRow.alert_id.in_(rows)
+    return exists().where(AlertValueRow.alert_id == AlertRow.alert_id, *wanted)
+
+
+def _text_conditions(search: AlertSearch) -> Iterator[ColumnElement[bool]]:
     text = search.text.lower()
-    found = select(AlertValueRow.alert_id)
     if search.since_ms is not None:
-        found = found.where(AlertValueRow.append_ms >= search.since_ms)
+        yield AlertValueRow.append_ms >= search.since_ms
     if len(text) < PREFIX_CHARS:
-        return found.where(AlertValueRow.value == text)
-    return found.where(AlertValueRow.value >= text, AlertValueRow.value < text + _LAST)
+        yield AlertValueRow.value == text
+    else:
+        yield AlertValueRow.value >= text
+        yield AlertValueRow.value < text + _LAST
 
 
 def _of_entity(entity: tuple[str, str]) -> Any:

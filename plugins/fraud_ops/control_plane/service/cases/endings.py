@@ -65,7 +65,7 @@ def update_corrected_cases(session: Session, alert_ids: Collection[str], now_ms:
     ids = session.scalars(found).all()
     ranks = select(AlertRow.case_id, func.max(case((_IN_EFFECT, AlertRow.severity_rank), else_=-1)))
     ranked = session.execute(ranks.where(AlertRow.case_id.in_(ids)).group_by(AlertRow.case_id))
-    rank_of = {each: rank for each, rank in ranked.tuples() if each is not None}
+    rank_of = {each: rank for each, rank in ranked if each is not None}
     bare = set(session.scalars(select(CaseRow.case_id).where(CaseRow.case_id.in_(ids), untouched())))
     ending: list[CaseRow] = []
     for row in session.scalars(select(CaseRow).where(CaseRow.case_id.in_(ids)).order_by(CaseRow.case_id)):

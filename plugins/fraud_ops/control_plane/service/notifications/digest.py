@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 from sqlalchemy import func, or_, select
@@ -12,18 +13,26 @@ from fraud_ops.control_plane.domain.alert_search import AlertSeverity
 from fraud_ops.control_plane.domain.canonical import document_of
 from fraud_ops.control_plane.domain.notification_models import SubscribedEvent, Terms
 from fraud_ops.control_plane.service.alerts.index import severity_rank
-from fraud_ops.control_plane.service.notifications.messages import digest_content
+from fraud_ops.control_plane.service.notifications.messages import Content, digest_content
 from fraud_ops.control_plane.service.notifications.outbox import add_delivery
 from fraud_ops.control_plane.service.notifications.terms import terms_of
 from fraud_ops.control_plane.store.alert_models import AlertRow
 from fraud_ops.control_plane.store.models import ApprovalRow, MarkRow, RuleHead
 from fraud_ops.control_plane.store.notification_models import SubscriptionRow
 
-__all__ = ["add_digests", "due_digests"]
+__all__ = ["Digest", "add_digests", "due_digests", "read_digests"]
 
 _DAY_MS: Final = 86_400_000
 _AT_ONCE: Final = 400
 _LEVELS: Final = {severity_rank(each): each for each in AlertSeverity if each is not AlertSeverity.OTHER}
+
+
+@dataclass(frozen=True, slots=True)
+class Digest:
+    """The digest of a subscription."""
+
+    subscription_id: int
+    content: Content
 
 
 def due_digests(session: Session, now_ms: int) -> Sequence[SubscriptionRow]:
@@ -31,21 +40,36 @@ def due_digests(session: Session, now_ms: int) -> Sequence[SubscriptionRow]:
     return session.scalars(select(SubscriptionRow).where(SubscriptionRow.digest_ms <= now_ms)).all()
 
 
-def add_digests(session: Session, now_ms: int) -> None:
-    """Add the deliveries of the digests that are due, and save the times of the next ones. After an outage, each
+def read_digests(session: Session, now_ms: int) -> Sequence[Digest]:
+    """Read the digests that are due, before the writer's transaction: the count of a day's alerts takes seconds. The
+    alerts are counted once for all subscriptions.
+    """
+    due = due_digests(session, now_ms)
+    counts = _counts(session, now_ms) if due else ()
+    rules = _rules(session, sorted({rule_id for rule_id, _, _, _ in counts}))
+    return [Digest(row.id, digest_content(_figures(session, terms_of(row), counts, rules, now_ms))) for row in due]
+
+
+def add_digests(session: Session, digests: Sequence[Digest], now_ms: int) -> None:
+    """Add the deliveries of digests that are still due, and save the times of the next ones. After an outage, each
     subscription gets one digest. The caller holds the writer's transaction.
     """
-    for row in due_digests(session, now_ms):
-        terms = terms_of(row)
-        content = digest_content(_figures(session, terms, now_ms))
-        add_delivery(session, row.id, terms.receiver, content, now_ms, now_ms)
-        row.digest_ms = terms.next_digest_ms(now_ms)
+    for digest in digests:
+        row = session.get(SubscriptionRow, digest.subscription_id)
+        if row is not None and row.digest_ms is not None and row.digest_ms <= now_ms:
+            terms = terms_of(row)
+            add_delivery(session, row.id, terms.receiver, digest.content, now_ms, now_ms)
+            row.digest_ms = terms.next_digest_ms(now_ms)
 
 
-def _figures(session: Session, terms: Terms, now_ms: int) -> dict[str, Any]:
+def _figures(
+    session: Session,
+    terms: Terms,
+    counts: Sequence[tuple[int, int, int, int]],
+    rules: Mapping[int, tuple[str, str]],
+    now_ms: int,
+) -> dict[str, Any]:
     """The figures of the last 24 hours for the rules that the terms select."""
-    counts = _counts(session, now_ms)
-    rules = _rules(session, sorted({rule_id for rule_id, _, _, _ in counts}))
     selected: dict[tuple[int, str], list[int]] = {}
     for rule_id, rank, count, unreviewed in counts:
         severity = _LEVELS.get(rank, AlertSeverity.OTHER).value
