@@ -101,7 +101,7 @@ def request_activation(ann: Page) -> None:
     confirm(ann, "Move to shadow")
     expect(ann.locator(".chip", has_text=re.compile("^Live$"))).to_be_visible()
     ann.get_by_role("button", name="Request activation").click()
-    ann.get_by_role("dialog").get_by_label("Comment").fill("finds smaller frauds, too")
+    ann.get_by_role("dialog").get_by_label("Reason").fill("finds smaller frauds, too")
     confirm(ann, "Request activation")
 
 

@@ -57,7 +57,7 @@ def test_a_rule_from_its_first_draft_to_a_rollback(running: World, people: Peopl
     expect(ann.locator(".chip", has_text=re.compile("^Live$"))).to_be_visible()
 
     ann.get_by_role("button", name="Request activation").click()
-    ann.get_by_role("dialog").get_by_label("Comment").fill("it found three frauds")
+    ann.get_by_role("dialog").get_by_label("Reason").fill("it found three frauds")
     confirm(ann, "Request activation")
     expect(ann.get_by_text("Another approver must decide")).to_have_count(0)
     expect(ann.get_by_text("An approver must decide")).to_be_visible()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
@@ -20,6 +20,7 @@ from fraud_ops.control_plane.feed.memory import FeedMemory
 from fraud_ops.control_plane.feed.past import PastAlerts
 from fraud_ops.control_plane.service.alarm_log import recent_alarms, record_alarm
 from fraud_ops.control_plane.service.alerts.listing import AlertList
+from fraud_ops.control_plane.service.approved_content import SeedContents, no_seeds
 from fraud_ops.control_plane.service.labels.snapshot import LabelFile
 from fraud_ops.control_plane.service.panel import Panel
 from fraud_ops.control_plane.service.reading.entities import EntityReporter
@@ -48,6 +49,7 @@ from fraud_ops.control_plane.sync.unapproved import (
 from fraud_ops.control_plane.ttl_cache import CachedValue
 from fraud_ops.control_plane.watch.flood_guard import FloodGuard
 from fraud_ops.control_plane.watch.reader_watch import ReaderWatch
+from fraud_ops.control_plane.watch.requested_what_ifs import RequestedWhatIfs
 from fraud_ops.control_plane.watch.rule_changes import ChangesWatch
 from fraud_ops.control_plane.watch.store_watch import Checks, StoreWatch
 from fraud_ops.hooks.observer import DetectorObserver
@@ -74,6 +76,7 @@ _FIRE_STATS_TTL_S = 5.0
 _TODAY_TTL_S = 2.0
 _ALARMS_TTL_S = 2.0
 _RECEIVERS_TTL_S = 60.0
+_SEEDS_TTL_S = 10.0
 _NOTIFICATION_RECEIVERS_TTL_S = 2.0
 _READ_WAIT_MS = 20
 
@@ -118,6 +121,7 @@ class ControlPlane:
     evidence: EvidenceReader
     entities: EntityReporter
     what_ifs: WhatIfRunner
+    requested_what_ifs: RequestedWhatIfs
     archive_due_ms: Callable[[], int | None]
     alarms: CachedValue[Sequence[AlarmRow]]
     alarm_receivers: CachedValue[Sequence[str]]
@@ -139,7 +143,9 @@ def compose(
     schema = TransactionSchema.load(config / "schema.yaml")
     database = Database.open(settings.database)
     stack.callback(database.close)
-    service = ControlService(database, schema, detector.limits, settings, now_ms)
+    seeds = partial(seed_documents, config / "rules", schema, detector.limits)
+    known_seeds = CachedValue(partial(_readable_seeds, seeds), _SEEDS_TTL_S)
+    service = ControlService(database, schema, detector.limits, settings, now_ms, known_seeds)
     alarm = partial(_send_and_record, environment.alarm, database)
     memory = FeedMemory()
     snoozing = CachedValue(lambda: Snoozing(service.snoozes(), now_ms()), _SNOOZES_TTL_S)
@@ -166,6 +172,7 @@ def compose(
         now_ms,
     )
     stack.callback(what_ifs.close)
+    requested_what_ifs = RequestedWhatIfs(service, what_ifs)
     entities = EntityReporter(EntitySource(environment.kafka, environment.archive, schema, detector), now_ms)
     stack.callback(entities.close)
     evidence = EvidenceReader(EvidenceSource(environment.kafka, schema, detector))
@@ -175,7 +182,6 @@ def compose(
     stack.callback(background.stop)
     drift = DriftCheck(database, environment.kafka, detector.topics.rules, schema, detector.limits)
     store = StoreAccess(database, settings, RuleReader(schema, detector.limits), now_ms)
-    seeds = partial(seed_documents, config / "rules", schema, detector.limits)
 
     def unapproved() -> Sequence[UnapprovedRule | UnapprovedList]:
         if not settings.four_eyes:
@@ -202,7 +208,8 @@ def compose(
         lambda: watch.leads,
     )
     notifier = Notifier(database, settings.receivers, environment.notify, now_ms)
-    threads = (feed, changes, guard, watch, panel, readers, notifier, LabelExport(database, label_file))
+    label_export = LabelExport(database, label_file)
+    threads = (feed, changes, guard, watch, panel, readers, notifier, label_export, requested_what_ifs)
     for thread in threads:
         thread.start()
         stack.callback(thread.stop)
@@ -223,6 +230,7 @@ def compose(
         evidence=evidence,
         entities=entities,
         what_ifs=what_ifs,
+        requested_what_ifs=requested_what_ifs,
         archive_due_ms=environment.archive_due_ms,
         alarms=CachedValue(lambda: recent_alarms(database), _ALARMS_TTL_S),
         alarm_receivers=CachedValue(environment.alarm_receivers, _RECEIVERS_TTL_S),
@@ -241,6 +249,15 @@ def compose(
 
 def _seed_lists(folder: Path, limits: RuleLimits) -> Sequence[SeedList]:
     return read_seed_lists([folder], limits) if folder.is_dir() and any(folder.iterdir()) else []
+
+
+def _readable_seeds(seeds: SeedContents) -> Mapping[int, Collection[bytes]]:
+    """The contents of the seed files. Unreadable ones approve nothing; the task that applies them fails."""
+    try:
+        return seeds()
+    except FraudError as error:
+        _log.warning("the seed files count as not approved: %s", error)
+        return no_seeds()
 
 
 def _send_and_record(send: Callable[[Alarm], Sequence[str]], database: Database, alarm: Alarm) -> None:

@@ -199,7 +199,7 @@ def test_an_approver_sees_the_newest_verdict_of_a_shadow_alert(scene: Scene) -> 
     scene.clock.now_ms += 10_000
     scene.service.labels.upload(ANN, "x.csv", "csv", "transactionId,label\n11,FRAUD\n")
     scene.another(four_eyes=True).change_state(ANN, 1, detail.row.revision, StateName.ACTIVE)
-    _, shadow = scene.service.approval_figures(scene.service.approvals().items[0].id)
+    _, shadow, _ = scene.service.approval_figures(scene.service.approvals().items[0].id)
     assert shadow is not None and (shadow.alerts, shadow.fraud, shadow.not_fraud) == (1, 1, 0)
 
 

@@ -10,12 +10,12 @@ import pytest
 from fraud_ops.control_plane.domain.errors import NotFound
 from fraud_ops.control_plane.domain.lifecycle import StateName
 from fraud_ops.control_plane.service.alerts.index import AlertIndex
-from fraud_ops.control_plane.service.approval_figures import saved_what_if, shadow_figures
+from fraud_ops.control_plane.service.reading.approval_figures import present_figures, saved_what_if, shadow_figures
 from fraud_rules.batch.whatif.place import FOLDER, report_name
 from fraud_rules.codec.rules.codec import encode_document, parse_rule_record
 from fraud_rules.model.rule import Rule
 from tests.support.control_plane.alerts import alert
-from tests.support.control_plane.scene import ANN, LIMITS, RULE, SCHEMA, Scene, rule_input
+from tests.support.control_plane.scene import ADA, ANN, LIMITS, RULE, SCHEMA, Scene, rule_input
 
 DAY_MS = 86_400_000
 
@@ -42,7 +42,7 @@ def test_shadow_alerts_count_since_the_rule_has_its_document(scene: Scene) -> No
     scene.clock.now_ms += DAY_MS
     scene.another(four_eyes=True).change_state(ANN, 1, detail.row.revision, StateName.ACTIVE)
     request = scene.service.approvals().items[0]
-    document, shadow = scene.service.approval_figures(request.id)
+    document, shadow, _ = scene.service.approval_figures(request.id)
     evaluated = parse_rule_record(encode_document({**document, "ruleState": "ACTIVE"}), SCHEMA, LIMITS)
     assert isinstance(evaluated, Rule)
     assert {**evaluated.document, "ruleState": None} == {**document, "ruleState": None}, "a saved what-if has it"
@@ -55,6 +55,44 @@ def test_shadow_alerts_count_since_the_rule_has_its_document(scene: Scene) -> No
     assert other is None, "another document has no shadow alerts"
     with pytest.raises(NotFound):
         scene.service.approval_figures(99)
+
+
+def live_alert(scene: Scene, at_s: int, number: int, *, shadow: bool = False) -> None:
+    with scene.database.writing() as session:
+        AlertIndex(SCHEMA).add(session, [alert(scene.clock.now_ms // 1_000 + at_s + number, 1, shadow=shadow)])
+
+
+def test_the_present_rate_counts_since_the_rule_has_its_content(scene: Scene) -> None:
+    scene.service.create(ANN, rule_input(ruleId=1))
+    scene.service.change_state(ADA, 1, 1, StateName.ACTIVE)
+    live_alert(scene, 10, 0)
+    scene.clock.now_ms += DAY_MS
+    scene.service.edit(ADA, 1, 2, rule_input(ruleId=1, limit=30))
+    since_ms = scene.clock.now_ms
+    for number in range(4):
+        live_alert(scene, 10, number)
+    live_alert(scene, 10, 4, shadow=True)
+    scene.clock.now_ms += DAY_MS // 2
+    scene.service.edit(ADA, 1, 3, rule_input(ruleId=1, limit=30, name="Mules"))
+    scene.clock.now_ms += DAY_MS // 2
+    asked = scene.another(four_eyes=True).edit(ANN, 1, 4, rule_input(ruleId=1, limit=3)).row.pending
+    assert asked is not None
+    _, shadow, present = scene.service.approval_figures(asked.id)
+    assert shadow is None and present is not None
+    assert (present.since_ms, present.alerts, present.alerts_per_day) == (since_ms, 4, 4), "a new name changes no alert"
+    with scene.database.reading() as session:
+        young = present_figures(session, 1, since_ms + 1_000, 30)
+        old = present_figures(session, 1, since_ms + 20 * DAY_MS, 30)
+        assert present_figures(session, 9, since_ms, 30) is None
+    assert young is not None and young.alerts_per_day == 4 * 24, "an hour is the least time"
+    assert old is not None and (old.since_ms, old.alerts) == (since_ms + 13 * DAY_MS, 0)
+
+
+def test_a_rule_that_is_not_active_has_no_present_rate(scene: Scene) -> None:
+    scene.service.create(ANN, rule_input(ruleId=1))
+    scene.service.change_state(ANN, 1, 1, StateName.SHADOW)
+    with scene.database.reading() as session:
+        assert present_figures(session, 1, scene.clock.now_ms, 30) is None
 
 
 def test_a_what_if_from_before_the_first_save_is_found(scene: Scene, tmp_path: Path) -> None:
@@ -72,7 +110,7 @@ def test_a_what_if_from_before_the_first_save_is_found(scene: Scene, tmp_path: P
     )
     detail = scene.service.change_state(ANN, rule_id, detail.row.revision, StateName.SHADOW)
     scene.another(four_eyes=True).change_state(ANN, rule_id, detail.row.revision, StateName.ACTIVE)
-    document, _ = scene.service.approval_figures(scene.service.approvals().items[0].id)
+    document, _, _ = scene.service.approval_figures(scene.service.approvals().items[0].id)
     found = saved_what_if(tmp_path, document)
     assert found is not None and found[1]["fires"] == 4
 
@@ -94,4 +132,9 @@ def test_the_newest_what_if_of_the_same_document_is_found(tmp_path: Path) -> Non
         "rule": {**document, "ruleState": "SHADOW", "limit": 20}, "fires": 2,
     })  # fmt: skip
     assert saved_what_if(tmp_path, {**document, "limit": 22}) is None
+    shown = {"name": "Mules", "description": "d", "severity": "high", "owner": "o", "weight": 5, "action": "RESTRICT"}
+    renamed = saved_what_if(tmp_path, {**document, **shown})
+    assert renamed is not None and renamed[1]["fires"] == 2, "the same alerts under another name"
+    for members in ({"when": "payeeId > 1"}, {"cooldownSeconds": 60}, {"disabled": True}, {"windowMinutes": 5}):
+        assert saved_what_if(tmp_path, {**document, **members}) is None, members
     assert saved_what_if(tmp_path / "no-archive", document) is None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from dataclasses import replace
 
 import pytest
 
@@ -13,11 +14,14 @@ from fraud_ops.control_plane.domain.list_models import ListInput, StoredList
 from fraud_ops.control_plane.domain.read_models import Approval
 from fraud_ops.control_plane.domain.roles import Actor
 from fraud_ops.control_plane.domain.rule_input import RuleReader
+from fraud_ops.control_plane.service.approved_content import content_of
 from fraud_ops.control_plane.service.lists.service import ListService
 from fraud_ops.control_plane.service.service import ControlService
 from fraud_ops.control_plane.service.store_access import StoreAccess
 from fraud_ops.control_plane.store.database import Database
 from fraud_ops.control_plane.sync.expiry import Expiry
+from fraud_rules.codec.rules.codec import encode_document, parse_rule_record
+from fraud_rules.model.rule import Rule
 from fraud_rules.model.value_list import ListOperation, ListType
 from tests.support.control_plane.memory_log import MemoryLog
 from tests.support.control_plane.scene import ABE, ADA, ANN, LIMITS, PAT, PIA, SCHEMA, Scene, rule_input
@@ -105,6 +109,69 @@ def test_a_rollback_brings_back_the_contributors_of_its_revision(service: Contro
     refuse(service, PAT, pending(rollback))
     approve(service, ADA, pending(rollback))
     assert service.rule(1).row.document["limit"] == 1
+
+
+def test_an_approver_rolls_back_to_approved_content_at_once(service: ControlService) -> None:
+    """Ann asks for a limit of 3, pat approves it, and it floods. Pat ends the flood alone."""
+    approve(service, PIA, request(service, ANN))
+    edited = service.edit(ANN, 1, service.rule(1).row.revision, rule_input(name="Mules", limit=3)).row.pending
+    approve(service, PAT, pending(edited))
+    good, flood = service.revisions(1).items[1], service.revisions(1).items[0]
+    assert service.approved_revisions(1, service.revisions(1).items) >= {good.revision, flood.revision}
+    restored = service.rollback(PAT, 1, flood.revision, good.revision, "flood")
+    assert (restored.row.pending, restored.row.document["limit"]) == (None, 20)
+    row = service.audit_rows().items[0]
+    assert (row.who, row.action) == ("pat", "rule.rollback")
+    assert row.after is not None and row.after["approvedBefore"] == "approval 1 by pia"
+    asked = service.rollback(ANN, 1, restored.row.revision, flood.revision).row.pending
+    assert pending(asked).action == "rollback", "an analyst asks for it"
+    assert pending(asked).contributors == ["ann"], "the restored content was approved, so pat changed nothing since"
+
+
+def test_a_rollback_to_content_that_was_never_approved_waits(service: ControlService) -> None:
+    edit(service, PAT, limit=1)
+    unapproved = service.rule(1).row.revision
+    edit(service, ABE, limit=20)
+    approve(service, PIA, request(service, ABE))
+    assert unapproved not in service.approved_revisions(1, service.revisions(1).items)
+    requested = pending(service.rollback(PIA, 1, service.rule(1).row.revision, unapproved).row.pending)
+    refuse(service, PIA, requested)
+
+
+def test_an_approval_by_a_contributor_does_not_cover_a_rollback(scene: Scene, service: ControlService) -> None:
+    edit(service, PAT, limit=1)
+    approve(scene.another(four_eyes=False), PAT, request(service, ANN))
+    own = service.rule(1).row.revision
+    approve(service, PIA, pending(service.edit(ANN, 1, own, rule_input(limit=20)).row.pending))
+    assert pending(service.rollback(PAT, 1, service.rule(1).row.revision, own).row.pending).action == "rollback"
+
+
+def test_the_approvals_of_a_deleted_rule_do_not_cover_a_new_one_with_its_number(service: ControlService) -> None:
+    approve(service, PIA, request(service, ANN))
+    old = service.rule(1).row.revision
+    service.change_state(PAT, 1, old, DELETE)
+    service.create(ANN, rule_input(ruleId=1, limit=40))
+    service.change_state(ANN, 1, service.rule(1).row.revision, SHADOW)
+    approve(service, PIA, request(service, ANN))
+    assert pending(service.rollback(PAT, 1, service.rule(1).row.revision, old).row.pending).action == "rollback"
+
+
+def test_a_seed_file_counts_as_approved(scene: Scene) -> None:
+    seed = {**rule_input(ruleId=1, limit=20).document, "ruleState": "ACTIVE"}  # type: ignore[dict-item]
+    rule = parse_rule_record(encode_document(seed), SCHEMA, LIMITS)
+    assert isinstance(rule, Rule)
+    settings = replace(scene.settings, four_eyes=True)
+    service = ControlService(
+        scene.database, SCHEMA, LIMITS, settings, scene.clock, lambda: {1: [content_of(rule.document)]}
+    )
+    service.create(ANN, rule_input(ruleId=1, limit=20))
+    service.change_state(ANN, 1, 1, SHADOW)
+    edit(service, ANN, limit=3)
+    approve(service, PIA, request(service, ANN))
+    restored = service.rollback(PAT, 1, service.rule(1).row.revision, 1).row
+    assert (restored.pending, restored.document["limit"]) == (None, 20)
+    row = service.audit_rows().items[0]
+    assert row.after is not None and row.after["approvedBefore"] == "a seed file"
 
 
 def test_a_rollback_of_a_shadow_rule_counts_as_writing(service: ControlService) -> None:
@@ -295,6 +362,17 @@ def test_an_approval_of_a_rule_covers_the_values_of_its_lists(service: ControlSe
     )
     assert edited.contributors == ["ann"]
     approve(service, PAT, edited)
+
+
+def test_a_rollback_to_approved_content_waits_if_a_list_of_the_rule_has_changed_since(
+    service: ControlService, lists: ListService
+) -> None:
+    approve(service, PIA, request(service, ANN))
+    good = service.rule(1).row.revision
+    approve(service, PIA, pending(service.edit(ANN, 1, good, rule_input(limit=3)).row.pending))
+    add(lists, ANN, 6)
+    asked = service.rollback(PAT, 1, service.rule(1).row.revision, good).row.pending
+    assert "ann" in pending(asked).contributors
 
 
 def test_an_edit_that_names_a_list_counts_its_contributors(service: ControlService) -> None:

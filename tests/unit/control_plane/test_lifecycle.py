@@ -107,11 +107,23 @@ def test_approval_needs_another_user_and_the_role(
     assert refused.value.forbidden
 
 
-def test_each_role_includes_those_before_it() -> None:
+def test_each_role_includes_those_before_it_but_an_analyst_is_no_auditor() -> None:
     assert not granted(None)
-    for smaller, larger in itertools.pairwise(Role):
-        assert set(granted(smaller)) < set(granted(larger))
+    for smaller, larger in itertools.combinations(Role, 2):
+        included = (smaller, larger) != (Role.AUDITOR, Role.ANALYST)
+        assert larger.includes(smaller) is included and not smaller.includes(larger)
+        assert (set(granted(smaller)) < set(granted(larger))) is included
     assert set(granted(Role.ADMIN)) == set(Permission) == set(LEAST_ROLE)
+
+
+def test_an_auditor_reads_the_audit_log_and_changes_nothing() -> None:
+    assert set(granted(Role.AUDITOR)) == {Permission.READ, Permission.READ_AUDIT}
+    assert Permission.READ_AUDIT not in granted(Role.ANALYST)
+    auditor = Actor("amy", Role.AUDITOR)
+    for before, after in STEPS:
+        for four_eyes in (False, True):
+            assert step(StateName(before), StateName(after), auditor, four_eyes, own=True) == NO
+            assert edit(StateName(before), auditor, four_eyes) == NO
 
 
 def test_a_refusal_names_the_required_role() -> None:

@@ -295,6 +295,15 @@ class ShadowFigures(ReadModel):
     not_fraud: int
 
 
+class PresentFigures(ReadModel):
+    """The alerts of an active rule since it has its present content, at most a week back, and their rate."""
+
+    since_ms: EpochMs = Field(serialization_alias="since")
+    until_ms: EpochMs = Field(serialization_alias="until")
+    alerts: int
+    alerts_per_day: float
+
+
 class Snooze(ReadModel):
     """A snooze in force."""
 

@@ -1,4 +1,4 @@
-"""Roles and permissions: four roles, each of which includes the roles before it. Pure."""
+"""Roles and permissions. Pure."""
 
 from __future__ import annotations
 
@@ -27,21 +27,23 @@ _SYSTEM: Final = "system:"
 
 
 class Role(StrEnum):
-    """A user's role at the control plane, independent of the role in Airflow. `rank` orders the roles."""
+    """A user's role at the control plane, independent of the role in Airflow.
+
+    Each role includes the roles before it, except that an analyst is no auditor.
+    """
 
     VIEWER = "viewer"
+    AUDITOR = "auditor"
     ANALYST = "analyst"
     APPROVER = "approver"
     ADMIN = "admin"
 
-    @property
-    def rank(self) -> int:
-        """The position of the role: a higher rank includes all lower ones."""
-        return tuple(Role).index(self)
-
     def includes(self, other: Role) -> bool:
         """Whether this role has all permissions of the other."""
-        return self.rank >= other.rank
+        if self is Role.ANALYST and other is Role.AUDITOR:
+            return False
+        order = tuple(Role)
+        return order.index(self) >= order.index(other)
 
 
 class Permission(StrEnum):
@@ -87,7 +89,7 @@ LEAST_ROLE: Final[Mapping[Permission, Role]] = MappingProxyType(
         Permission.EDIT_LIVE: Role.APPROVER,
         Permission.DELETE: Role.APPROVER,
         Permission.DECIDE: Role.APPROVER,
-        Permission.READ_AUDIT: Role.APPROVER,
+        Permission.READ_AUDIT: Role.AUDITOR,
         Permission.CONTROL: Role.ADMIN,
         Permission.BIND: Role.ADMIN,
         Permission.IMPORT_DELETE: Role.ADMIN,

@@ -15,6 +15,7 @@ from fraud_ops.control_plane.domain.errors import Conflict, NotFound, Unavailabl
 from fraud_ops.control_plane.domain.lifecycle import StateName
 from fraud_ops.control_plane.domain.read_models import RuleChanged
 from fraud_ops.control_plane.domain.rule_input import RuleReader, encode_rule
+from fraud_ops.control_plane.service.approved_content import SeedContents, no_seeds
 from fraud_ops.control_plane.service.audit import AuditChain, AuditRecord
 from fraud_ops.control_plane.service.contributors import contributors_of, encode_contributors
 from fraud_ops.control_plane.service.lists.contents import ListContents
@@ -67,6 +68,7 @@ class UnitOfWork:
     reader: RuleReader
     now_ms: int
     contents: ListContents
+    seeds: SeedContents = no_seeds
     changed: list[RuleChanged] = field(default_factory=list)
     requested_parts: frozenset[str] | None = None
     lists: ListsInWork = field(init=False)

@@ -30,6 +30,7 @@ from fraud_ops.control_plane.domain.read_models import (
     MarkVerdict,
     OutboxState,
     Page,
+    PresentFigures,
     Revision,
     RuleChanged,
     RuleInput,
@@ -42,7 +43,6 @@ from fraud_ops.control_plane.domain.read_models import (
 from fraud_ops.control_plane.domain.roles import Actor, Role
 from fraud_ops.control_plane.domain.rule_input import RuleReader
 from fraud_ops.control_plane.service import (
-    approval_figures,
     audit,
     bindings,
     imports,
@@ -53,12 +53,14 @@ from fraud_ops.control_plane.service import (
 )
 from fraud_ops.control_plane.service.alerts.saved_searches import AlertSearches
 from fraud_ops.control_plane.service.approvals import decide
+from fraud_ops.control_plane.service.approved_content import SeedContents, approved_contents, no_seeds
 from fraud_ops.control_plane.service.audit import AuditFilter
 from fraud_ops.control_plane.service.cases.service import CaseService
 from fraud_ops.control_plane.service.ids import MAX_ID, check_page, parse_cursor, storable_bound, storable_id
 from fraud_ops.control_plane.service.labels.service import LabelService
 from fraud_ops.control_plane.service.lists.service import ListService
 from fraud_ops.control_plane.service.notifications.subscriptions import SubscriptionService
+from fraud_ops.control_plane.service.reading import approval_figures
 from fraud_ops.control_plane.service.store_access import StoreAccess, UserChanges
 from fraud_ops.control_plane.settings import ControlPlaneSettings
 from fraud_ops.control_plane.store.database import Database
@@ -87,15 +89,16 @@ class ControlService:
         limits: RuleLimits,
         settings: ControlPlaneSettings,
         clock_ms: Callable[[], int],
+        seeds: SeedContents = no_seeds,
     ) -> None:
-        """`clock_ms` gives epoch milliseconds."""
+        """`clock_ms` gives epoch milliseconds. `seeds` reads the contents of the seed files: they count as approved."""
         self._database = database
         self._settings = settings
         self._reader = RuleReader(schema, limits)
         self._clock_ms = clock_ms
         ids = schema.field(ID_FIELD)
         self._text_ids = ids is not None and ids.type is FieldType.STRING
-        self._store = StoreAccess(database, settings, self._reader, clock_ms)
+        self._store = StoreAccess(database, settings, self._reader, clock_ms, seeds)
         self._changes = UserChanges(self._store)
         self._scan = audit.AuditScan()
         self.lists = ListService(self._store, self._changes)
@@ -143,6 +146,12 @@ class ControlService:
         self._check_page(limit)
         with self._database.reading() as session:
             return rule_queries.revisions(session, storable_id(rule_id), limit=limit, before=storable_bound(before))
+
+    def approved_revisions(self, rule_id: int, items: Iterable[Revision]) -> frozenset[int]:
+        """The revisions among these whose content was approved. A rollback to them takes effect at once."""
+        with self._database.reading() as session:
+            approved = approved_contents(session, storable_id(rule_id), self._store.seeds)
+        return frozenset(each.revision for each in items if approved.covers(each.document))
 
     def diff(self, rule_id: int, before: int, after: int) -> list[Change]:
         """Compare two revisions, including the state (as `ruleState`). Raises NotFound."""
@@ -247,14 +256,20 @@ class ControlService:
                 session, self._reader, open_only=open_only, limit=limit, before=storable_bound(before)
             )
 
-    def approval_figures(self, approval_id: int) -> tuple[Document, ShadowFigures | None]:
-        """Read the rule of a request, without its state, and its figures as a shadow rule. Raises NotFound."""
+    def approval_figures(self, approval_id: int) -> tuple[Document, ShadowFigures | None, PresentFigures | None]:
+        """Read the rule of a request, without its state, its figures as a shadow rule, and the figures of the active
+        rule that the request changes. Raises NotFound.
+        """
         with self._database.reading() as session:
             document = approval_figures.requested_rule(session, storable_id(approval_id))
-            days = self._settings.bounds.alert_days
-            return document, approval_figures.shadow_figures(
-                session, document, self._clock_ms(), days, text_ids=self._text_ids
-            )
+            days, at_ms = self._settings.bounds.alert_days, self._clock_ms()
+            shadow = approval_figures.shadow_figures(session, document, at_ms, days, text_ids=self._text_ids)
+            return document, shadow, approval_figures.present_figures(session, document["ruleId"], at_ms, days)
+
+    def requested_rule(self, rule_id: int) -> Document | None:
+        """Read the requested content of a rule with an open request, if the detector will evaluate it. Else None."""
+        with self._database.reading() as session:
+            return approval_figures.rule_to_evaluate(session, rule_id)
 
     def decide(
         self,

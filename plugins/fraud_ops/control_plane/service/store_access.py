@@ -13,6 +13,7 @@ from fraud_ops.control_plane.domain.errors import Invalid
 from fraud_ops.control_plane.domain.read_models import RuleChanged
 from fraud_ops.control_plane.domain.roles import Actor
 from fraud_ops.control_plane.domain.rule_input import RuleReader
+from fraud_ops.control_plane.service.approved_content import SeedContents, no_seeds
 from fraud_ops.control_plane.service.bindings import check_name
 from fraud_ops.control_plane.service.changes import UnitOfWork
 from fraud_ops.control_plane.service.lists.contents import ListContents
@@ -28,12 +29,15 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class StoreAccess:
-    """`reader` validates rules. `clock_ms` reads the time, in epoch ms. `contents` has the values of lists."""
+    """`reader` validates rules. `clock_ms` reads the time, in epoch ms. `contents` has the values of lists, and `seeds`
+    reads the contents of the seed files.
+    """
 
     database: Database
     settings: ControlPlaneSettings
     reader: RuleReader
     clock_ms: Callable[[], int]
+    seeds: SeedContents = no_seeds
     contents: ListContents = field(init=False)
 
     def __post_init__(self) -> None:
@@ -47,7 +51,7 @@ class StoreAccess:
 
     def work_of(self, session: Session) -> UnitOfWork:
         """The context of a change in a session. A session that only reads can determine effects, but save none."""
-        return UnitOfWork(session, self.settings, self.reader, self.clock_ms(), self.contents)
+        return UnitOfWork(session, self.settings, self.reader, self.clock_ms(), self.contents, self.seeds)
 
 
 class UserChanges:

@@ -19,8 +19,9 @@ from fraud_ops.control_plane.domain.lifecycle import (
     mode_of_transition,
 )
 from fraud_ops.control_plane.domain.read_models import RuleChanged, RuleInput
-from fraud_ops.control_plane.domain.roles import Actor, Permission, Role, require
+from fraud_ops.control_plane.domain.roles import LEAST_ROLE, Actor, Permission, Role, require
 from fraud_ops.control_plane.domain.rule_input import MAX_RULE_ID, SOURCE, ManagedMembers
+from fraud_ops.control_plane.service.approved_content import approved_contents
 from fraud_ops.control_plane.service.audit import AuditRecord
 from fraud_ops.control_plane.service.changes import (
     NewRevision,
@@ -32,6 +33,7 @@ from fraud_ops.control_plane.service.changes import (
     send_control,
 )
 from fraud_ops.control_plane.service.contributors import contributors_of
+from fraud_ops.control_plane.service.lists.contributors import contributors_of_lists
 from fraud_ops.control_plane.service.lists.uses import check_lists
 from fraud_ops.control_plane.service.requests import check_request, decided_comment, detail_of, request_approval
 from fraud_ops.control_plane.service.rule_queries import revision_of
@@ -142,7 +144,9 @@ def change_state(
 
 
 def rollback(work: UnitOfWork, actor: Actor, rule_id: int, revision: int, to: int, comment: str) -> RuleHead:
-    """Save an old document as a new revision. Raises NotFound, Conflict, RequestRefused, Invalid."""
+    """Save an old document as a new revision. Content that was approved before needs no other approval.
+
+    Raises NotFound, Conflict, RequestRefused, Invalid."""
     head = checked_head(work.session, rule_id, revision)
     state = StateName(head.state)
     mode = mode_of_edit(state, actor, four_eyes=work.settings.four_eyes)
@@ -153,15 +157,28 @@ def rollback(work: UnitOfWork, actor: Actor, rule_id: int, revision: int, to: in
     if same(document, head.document):
         return head
     contributors = contributors_of(head) | contributors_of(old) | {actor.user}
+    detail: dict[str, object] = {"to": to}
     if mode is ChangeMode.REQUEST:
-        return request_approval(
-            work, actor, head, "rollback", document, comment, author=old.content_author, contributors=contributors
-        )
+        approval = _approval_of(work, actor, rule_id, document)
+        if approval is None:
+            return request_approval(
+                work, actor, head, "rollback", document, comment, author=old.content_author, contributors=contributors
+            )
+        contributors, detail = frozenset({old.content_author}), detail | {"approvedBefore": approval}
     new = NewRevision(
         state, document, SOURCE, actor.user, old.content_author, "rule.rollback", comment,
-        detail={"to": to}, contributors=contributors,
+        detail=detail, contributors=contributors,
     )  # fmt: skip
     return save(work, head, rule_id, new)
+
+
+def _approval_of(work: UnitOfWork, actor: Actor, rule_id: int, document: str) -> str | None:
+    """The earlier approval that lets an approver roll back at once. None if there is none, or if a list that the rule
+    names has changed since its approval.
+    """
+    if not actor.role.includes(LEAST_ROLE[Permission.EDIT_LIVE]) or contributors_of_lists(work, document):
+        return None
+    return approved_contents(work.session, rule_id, work.seeds).approval_of(document)
 
 
 def control(work: UnitOfWork, actor: Actor, name: str, confirm: str, comment: str) -> int:

@@ -18,7 +18,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from fraud_ops.control_plane.domain.errors import LimitReached, NotFound, RequestRefused
-from fraud_ops.control_plane.service.approval_figures import saved_what_if
+from fraud_ops.control_plane.service.reading.approval_figures import saved_what_if
 from fraud_rules.batch.archive.manifest import Table
 from fraud_rules.batch.archive.place import ArchivePath
 from fraud_rules.batch.archive.store import ArchiveStore

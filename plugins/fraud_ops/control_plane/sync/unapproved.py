@@ -15,11 +15,11 @@ from typing import Final
 from sqlalchemy import func, or_, select
 from sqlalchemy.orm import Session
 
-from fraud_ops.control_plane.domain.canonical import canonical, document_of
+from fraud_ops.control_plane.domain.canonical import document_of
 from fraud_ops.control_plane.domain.lifecycle import StateName
-from fraud_ops.control_plane.domain.read_models import Document
 from fraud_ops.control_plane.domain.roles import system_author
 from fraud_ops.control_plane.domain.rule_input import RuleReader
+from fraud_ops.control_plane.service.approved_content import content_of
 from fraud_ops.control_plane.service.lists.contents import ListContents
 from fraud_ops.control_plane.service.lists.expiry import EXPIRY_AUTHOR
 from fraud_ops.control_plane.service.store_access import StoreAccess
@@ -35,9 +35,6 @@ __all__ = ["UnapprovedList", "UnapprovedRule", "seed_documents", "unapproved_lis
 
 CDC_AUTHOR: Final = system_author("cdc")
 _MOST_REVISIONS: Final = 1_000
-
-_WRITER_MEMBERS = frozenset({"source", "approve"})
-"""The members that say who wrote or approved a rule. They have no effect on it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +82,7 @@ def unapproved_rules(
     return [
         UnapprovedRule(each.rule_id, each.source, each.log_version)
         for each in heads
-        if _content(document_of(each.document)) not in known.get(each.rule_id, ())
+        if content_of(document_of(each.document)) not in known.get(each.rule_id, ())
     ]
 
 
@@ -144,9 +141,5 @@ def seed_documents(folder: Path, schema: TransactionSchema, limits: RuleLimits) 
     found: dict[int, list[bytes]] = {}
     for record in validate_files([folder], schema, limits) if folder.is_dir() else ():
         if isinstance(record.change, Rule):
-            found.setdefault(record.change.rule_id, []).append(_content(record.change.document))
+            found.setdefault(record.change.rule_id, []).append(content_of(record.change.document))
     return found
-
-
-def _content(document: Document | Mapping[str, object]) -> bytes:
-    return canonical({name: value for name, value in document.items() if name not in _WRITER_MEMBERS})

@@ -40,8 +40,17 @@ def detail(plane: ControlPlane, found: read_models.RuleWithForms, status: int = 
 
 
 def revisions(plane: ControlPlane, rule_id: int, found: Iterable[read_models.Revision]) -> list[schemas.Version]:
-    """Add activations to revisions."""
-    return [schemas.Version(**dict(each), activation=activation(plane, each.log_version, rule_id)) for each in found]
+    """Add activations and earlier approvals to revisions."""
+    items = list(found)
+    approved = plane.service.approved_revisions(rule_id, items)
+    return [
+        schemas.Version(
+            **dict(each),
+            activation=activation(plane, each.log_version, rule_id),
+            approved=each.revision in approved,
+        )
+        for each in items
+    ]
 
 
 def activation(

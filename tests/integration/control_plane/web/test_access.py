@@ -45,7 +45,7 @@ class Route(NamedTuple):
     headers: Mapping[str, str] = MappingProxyType({})
 
 
-VIEWER, ANALYST, APPROVER, ADMIN = Role
+VIEWER, AUDITOR, ANALYST, APPROVER, ADMIN = Role
 ROUTES = [
     Route("GET", "/me", None, 200),
     Route("GET", "/openapi.json", None, 200),
@@ -127,9 +127,9 @@ ROUTES = [
     Route("POST", "/deliveries/retry", ANALYST, 200),
     Route("POST", "/deliveries/7/retry", ANALYST, 404),
     Route("GET", "/drift", VIEWER, 200),
-    Route("GET", "/audit", APPROVER, 200),
-    Route("GET", "/audit/export?user=ann&action=rule&since=24h", APPROVER, 200),
-    Route("GET", "/audit/verify", APPROVER, 200),
+    Route("GET", "/audit", AUDITOR, 200),
+    Route("GET", "/audit/export?user=ann&action=rule&since=24h", AUDITOR, 200),
+    Route("GET", "/audit/verify", AUDITOR, 200),
     Route("GET", "/bindings", ADMIN, 200),
     Route("PUT", "/bindings/somebody", ADMIN, 200, {"role": "viewer"}),
     Route("DELETE", "/bindings/somebody", ADMIN, 204),

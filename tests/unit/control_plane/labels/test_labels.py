@@ -194,6 +194,6 @@ def test_an_approver_sees_labels_of_shadow_alerts(scene: Scene) -> None:
     mark(scene, ids[1], "NOT_FRAUD")
     mark(scene, ids[2], "FRAUD")
     scene.another(four_eyes=True).change_state(ANN, 1, detail.row.revision, StateName.ACTIVE)
-    _, shadow = scene.service.approval_figures(scene.service.approvals().items[0].id)
+    _, shadow, _ = scene.service.approval_figures(scene.service.approvals().items[0].id)
     assert shadow is not None
     assert (shadow.alerts, shadow.fraud, shadow.not_fraud) == (4, 2, 1)

@@ -58,8 +58,8 @@ function NoRole({ user }: { user: string }) {
       <h1>No role assigned</h1>
       <p>
         You are logged in as <strong>{user}</strong>. Ask an admin of the fraud rules to assign a role to this user:{" "}
-        <em>viewer</em> reads, <em>analyst</em> writes drafts and shadow rules, <em>approver</em> activates rules,{" "}
-        <em>admin</em> also assigns roles and sends controls.
+        <em>viewer</em> reads, <em>auditor</em> also reads the audit log, <em>analyst</em> writes drafts and shadow
+        rules, <em>approver</em> activates rules, <em>admin</em> also assigns roles and sends controls.
       </p>
     </div>
   );

@@ -71,7 +71,7 @@ class AuditPageQuery(AuditQuery):
     limit: Annotated[int, Query(ge=1, le=500)] = 100
 
 
-@routes.get("/audit", response_model=schemas.Audits, openapi_extra=least("approver"))
+@routes.get("/audit", response_model=schemas.Audits, openapi_extra=least("auditor"))
 def list_audit(plane: CurrentPlane, query: Annotated[AuditPageQuery, Query()]) -> Response:
     """List the rows of the audit log that match all filters, newest first."""
     page = plane.service.audit_rows(query.filter(now_ms()), before=query.before, limit=query.limit)
@@ -82,7 +82,7 @@ def list_audit(plane: CurrentPlane, query: Annotated[AuditPageQuery, Query()]) -
     "/audit/export",
     response_class=StreamingResponse,
     responses={200: {"content": {"text/csv": {}}}},
-    openapi_extra=least("approver"),
+    openapi_extra=least("auditor"),
 )
 async def export_audit(
     plane: CurrentPlane, user: CurrentUser, request: Request, query: Annotated[AuditQuery, Query()]
@@ -93,7 +93,7 @@ async def export_audit(
     return await streamed_file(pieces, f"audit-{datetime.now(UTC):%Y%m%dT%H%M%SZ}.csv", _CSV)
 
 
-@routes.get("/audit/verify", response_model=read_models.AuditVerdict, openapi_extra=least("approver"))
+@routes.get("/audit/verify", response_model=read_models.AuditVerdict, openapi_extra=least("auditor"))
 def verify_audit(plane: CurrentPlane) -> Response:
     """Check the audit chain."""
     return answer(plane.service.verify_audit())

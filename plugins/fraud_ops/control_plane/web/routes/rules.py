@@ -141,7 +141,10 @@ def roll_back(
     body: schemas.RollbackRequest,
     if_match: IfMatch = None,
 ) -> Response:
-    """Save an old revision's document as a new revision, or request it if it needs approval (202)."""
+    """Save an old revision's document as a new revision, or request it if it needs approval (202).
+
+    Content that was approved before takes effect at once if an approver restores it.
+    """
     revision = revision_read(if_match)
     return _change_response(
         plane, plane.service.rollback(actor, rule_id, revision, body.revision, body.comment), revision
@@ -167,10 +170,17 @@ def list_approvals(
     openapi_extra=least("viewer", LaneName.READS),
 )
 def get_approval_figures(plane: CurrentPlane, approval_id: Id) -> Response:
-    """Read the shadow alerts and the newest what-if of the rule that awaits approval."""
-    document, shadow = plane.service.approval_figures(approval_id)
+    """Read the shadow alerts and the newest what-if of the rule that awaits approval, and its present rate."""
+    document, shadow, present = plane.service.approval_figures(approval_id)
     found = plane.what_ifs.saved(document)
-    return answer(schemas.ApprovalFigures(shadow=shadow, what_if=None if found is None else saved_what_if_of(*found)))
+    return answer(
+        schemas.ApprovalFigures(
+            shadow=shadow,
+            present=present,
+            what_if=None if found is None else saved_what_if_of(*found),
+            running=found is None and plane.requested_what_ifs.awaits(document["ruleId"]),
+        )
+    )
 
 
 @routes.post("/approvals/{approval_id}/approve", response_model=read_models.Approval, openapi_extra=least("approver"))

@@ -12,6 +12,7 @@ from fraud_ops.control_plane.domain.read_models import (
     Change,
     ControlName,
     EpochMs,
+    PresentFigures,
     ProblemReason,
     Revision,
     ShadowFigures,
@@ -119,7 +120,9 @@ class ApprovalFigures(ResponseModel):
     """Figures about the rule of a request: as a shadow rule, and in its newest what-if. Null if there are none."""
 
     shadow: ShadowFigures | None
+    present: PresentFigures | None = Field(description="The alerts of the active rule that the request changes.")
     what_if: SavedWhatIf | None
+    running: bool = Field(description="Whether a what-if of the requested rule waits or runs.")
 
 
 class Quality(ResponseModel):
@@ -203,9 +206,10 @@ class Diff(ResponseModel):
 
 
 class Version(Revision):
-    """A revision of a rule."""
+    """A revision of a rule. `approved`: its content was approved, so an approver rolls back to it at once."""
 
     activation: Activation | None
+    approved: bool
 
 
 class Versions(ResponseModel):

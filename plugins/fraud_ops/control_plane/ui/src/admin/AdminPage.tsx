@@ -16,6 +16,7 @@ import { Timestamp } from "../components/Timestamp";
 
 const ROLES = [
   { value: "viewer", label: "viewer: read only" },
+  { value: "auditor", label: "auditor: read, audit log" },
   { value: "analyst", label: "analyst: drafts, shadow" },
   { value: "approver", label: "approver: active rules" },
   { value: "admin", label: "admin: roles, controls" },
@@ -81,7 +82,8 @@ function Roles() {
     <section className="panel" aria-label="Roles">
       <h2>Roles</h2>
       <Text size="sm" c="dimmed" mb="sm">
-        Users are Airflow login names. Each role includes the roles before it.
+        Users are Airflow login names. Each role includes the roles before it, but an analyst does not read the audit
+        log.
       </Text>
       <QueryResult query={bindings}>
         {({ items }) => (

@@ -208,7 +208,7 @@ export interface paths {
         };
         /**
          * Get Approval Figures
-         * @description Read the shadow alerts and the newest what-if of the rule that awaits approval.
+         * @description Read the shadow alerts and the newest what-if of the rule that awaits approval, and its present rate.
          */
         get: operations["getApprovalFigures"];
         put?: never;
@@ -1259,6 +1259,8 @@ export interface paths {
         /**
          * Roll Back
          * @description Save an old revision's document as a new revision, or request it if it needs approval (202).
+         *
+         *     Content that was approved before takes effect at once if an approver restores it.
          */
         post: operations["rollBack"];
         delete?: never;
@@ -1797,6 +1799,13 @@ export interface components {
          * @description Figures about the rule of a request: as a shadow rule, and in its newest what-if. Null if there are none.
          */
         ApprovalFigures: {
+            /** @description The alerts of the active rule that the request changes. */
+            present: components["schemas"]["PresentFigures"] | null;
+            /**
+             * Running
+             * @description Whether a what-if of the requested rule waits or runs.
+             */
+            running: boolean;
             shadow: components["schemas"]["ShadowFigures"] | null;
             whatIf: components["schemas"]["SavedWhatIf"] | null;
         };
@@ -3348,6 +3357,20 @@ export interface components {
             pattern: string;
         };
         /**
+         * PresentFigures
+         * @description The alerts of an active rule since it has its present content, at most a week back, and their rate.
+         */
+        PresentFigures: {
+            /** Alerts */
+            alerts: number;
+            /** Alertsperday */
+            alertsPerDay: number;
+            /** Since */
+            since: number;
+            /** Until */
+            until: number;
+        };
+        /**
          * Problem
          * @description An error (RFC 9457). `type` is a path of this server, stable for each kind of error.
          */
@@ -3589,10 +3612,12 @@ export interface components {
         ReviewVerdict: "UNREVIEWED" | "FRAUD" | "NOT_FRAUD";
         /**
          * Role
-         * @description A user's role at the control plane, independent of the role in Airflow. `rank` orders the roles.
+         * @description A user's role at the control plane, independent of the role in Airflow.
+         *
+         *     Each role includes the roles before it, except that an analyst is no auditor.
          * @enum {string}
          */
-        Role: "viewer" | "analyst" | "approver" | "admin";
+        Role: "viewer" | "auditor" | "analyst" | "approver" | "admin";
         /**
          * RollbackRequest
          * @description The revision whose document becomes a new revision.
@@ -4163,10 +4188,12 @@ export interface components {
         };
         /**
          * Version
-         * @description A revision of a rule.
+         * @description A revision of a rule. `approved`: its content was approved, so an approver rolls back to it at once.
          */
         Version: {
             activation: components["schemas"]["Activation"] | null;
+            /** Approved */
+            approved: boolean;
             /** At */
             at: number;
             /** Author */

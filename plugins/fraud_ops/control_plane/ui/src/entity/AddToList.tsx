@@ -6,7 +6,7 @@ import { keys } from "../api/keys";
 import type { Entity } from "../api/types";
 import { Dialog } from "../components/Dialog";
 import { ErrorAlert } from "../components/ErrorAlert";
-import { CommentInput } from "../lists/CommentInput";
+import { CommentInput } from "../components/CommentInput";
 import { ExpirySelect, expiryOf } from "../lists/ValuesInput";
 
 /** Adds the entity's value to a list. */
@@ -47,7 +47,7 @@ export function AddToList({ entity, close }: { entity: Entity; close: () => void
           nothingFoundMessage="No lists"
         />
         <ExpirySelect days={days} change={setDays} />
-        <CommentInput comment={comment} change={setComment} />
+        <CommentInput comment={comment} change={setComment} mt="xs" />
         {add.error && <ErrorAlert error={add.error} />}
         <Group justify="flex-end" mt="md">
           <Button variant="default" onClick={close}>

@@ -6,7 +6,7 @@ import type { ListDiff, ListRow, Me } from "../api/types";
 import { Dialog } from "../components/Dialog";
 import { ErrorAlert } from "../components/ErrorAlert";
 import { editNeedsApproval } from "../rules/lifecycle";
-import { CommentInput } from "./CommentInput";
+import { CommentInput } from "../components/CommentInput";
 import { DiffTable } from "./DiffTable";
 import { listPath, type Operation, strongestState } from "./types";
 import { ExpirySelect, expiryOf, ValuesInput } from "./ValuesInput";
@@ -86,7 +86,7 @@ export function ChangeDialog({ list, me, remove, close }: Props) {
             Remove the value <strong className="code wrap">{remove}</strong> from the list.
           </p>
         )}
-        <CommentInput comment={comment} change={setComment} />
+        <CommentInput comment={comment} change={setComment} asksApproval={needsApproval} mt="xs" />
         {preview.error && <ErrorAlert error={preview.error} />}
         {save.error && <ErrorAlert error={save.error} />}
         {preview.data && <DiffTable diff={preview.data.body} label="Preview" />}

@@ -6,7 +6,7 @@ import { keys } from "../api/keys";
 import type { ListRow } from "../api/types";
 import { Dialog } from "../components/Dialog";
 import { ErrorAlert } from "../components/ErrorAlert";
-import { CommentInput } from "./CommentInput";
+import { CommentInput } from "../components/CommentInput";
 import { ExpirySelect, expiryOf, ValuesInput } from "./ValuesInput";
 
 /** Creates a list with its values. */
@@ -49,7 +49,7 @@ export function NewListDialog({ close }: { close: () => void }) {
         </Group>
         <ValuesInput content={content} change={setContent} />
         <ExpirySelect days={days} change={setDays} />
-        <CommentInput comment={comment} change={setComment} />
+        <CommentInput comment={comment} change={setComment} mt="xs" />
         {create.error && <ErrorAlert error={create.error} />}
         <Group justify="flex-end" mt="md">
           <Button variant="default" onClick={close}>

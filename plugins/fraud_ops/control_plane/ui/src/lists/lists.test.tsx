@@ -105,7 +105,7 @@ test("an analyst previews and requests a change of a list of an active rule", as
   await userEvent.click(await screen.findByRole("button", { name: "Change values" }));
   const dialog = within(await screen.findByRole("dialog"));
   await userEvent.type(dialog.getByRole("textbox", { name: "Values, one per line" }), "5");
-  await userEvent.type(dialog.getByRole("textbox", { name: "Comment" }), "case 7");
+  await userEvent.type(dialog.getByRole("textbox", { name: "Reason" }), "case 7");
   await userEvent.click(dialog.getByRole("button", { name: "Preview" }));
   expect(await dialog.findByText(/1 added, 0 removed/u)).toBeVisible();
   await userEvent.click(dialog.getByRole("button", { name: "Request change" }));

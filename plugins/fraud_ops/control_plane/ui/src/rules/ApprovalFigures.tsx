@@ -14,6 +14,7 @@ import { useWhatIf } from "./useWhatIf";
 
 const DAYS = 7;
 const DAY_MS = 86_400_000;
+const RUNNING_POLL_MS = 2_000;
 const EVALUATED = [null, "ACTIVE", "SHADOW"];
 
 /** The shadow alerts, the newest what-if and the expected alerts per day of a rule that awaits approval. */
@@ -23,19 +24,26 @@ export function ApprovalFigures({ approval, me }: { approval: Approval; me: Me }
   const figures = useQuery({
     queryKey: keys.approvalFigures(approval.id, status === "DONE" ? (id ?? "") : ""),
     queryFn: ({ signal }) => get<Figures>(`/approvals/${approval.id}/figures`, signal),
+    // The server starts a what-if of each request.
+    refetchInterval: ({ state: { data } }) => (data?.running === true ? RUNNING_POLL_MS : false),
   });
   if (approval.ruleId === null || !EVALUATED.includes(approval.target)) return null;
   const failure = status === "FAILED" ? (answer.data?.said ?? "") : null;
   return (
     <section aria-label={`Figures of request ${approval.id}`}>
       <QueryResult query={figures}>
-        {({ shadow, whatIf }) => (
+        {({ shadow, present, whatIf, running }) => (
           <>
             <dl className="facts">
+              {present && <Fact name="Alerts per day now">{formatNumber(present.alertsPerDay)}</Fact>}
               {shadow && <ShadowFacts shadow={shadow} />}
               {whatIf && <WhatIfFacts whatIf={whatIf} />}
             </dl>
-            {whatIf === null && <Text size="sm">No what-if of this version of the rule yet</Text>}
+            {whatIf === null && (
+              <Text size="sm" role="status">
+                {running ? "What-if of this request is running" : "No what-if of this version of the rule yet"}
+              </Text>
+            )}
           </>
         )}
       </QueryResult>

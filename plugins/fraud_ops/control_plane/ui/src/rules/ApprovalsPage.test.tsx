@@ -21,6 +21,8 @@ const server = mockServer(
   http.get(`*${API}/approvals/:id/figures`, () =>
     HttpResponse.json({
       shadow: { since: SINCE, until: SINCE + 4 * 86_400_000, alerts: 30, fraud: 3, notFraud: 5 },
+      present: { since: SINCE, until: SINCE + 86_400_000, alerts: 528, alertsPerDay: 528 },
+      running: isRunning,
       whatIf: hasWhatIf
         ? {
             at: SINCE,
@@ -42,6 +44,7 @@ const server = mockServer(
 const LABELS = { fraud: 16, notFraud: 40, outside: 0, skipped: {}, caught: 14, falseAlerts: 3, suppressed: 0 };
 const SINCE = Date.UTC(2026, 0, 1);
 let hasWhatIf = true;
+let isRunning = false;
 
 const listed = () => screen.getAllByRole("article").length;
 
@@ -68,11 +71,23 @@ test("an approver sees shadow alerts, labels and expected alerts per day", async
   expect(await fact("Shadow alerts")).toHaveTextContent("30 since");
   expect(await fact("Shadow alerts per day")).toHaveTextContent("7.5");
   expect(await fact("Marked shadow alerts")).toHaveTextContent("3 fraud, 5 not fraud");
+  expect(await fact("Alerts per day now")).toHaveTextContent("528");
   expect(await fact("Expected alerts per day")).toHaveTextContent("11");
   expect(await fact("Days with data")).toHaveTextContent(/^1 of 2$/u);
   expect(await fact("What-if")).toHaveTextContent("11 alerts in 2 days to 2026-01-02");
   expect(await fact("Confirmed frauds caught")).toHaveTextContent("14 of 16");
   expect(await fact("False alerts")).toHaveTextContent("3 of 40");
+});
+
+test("the what-if that the server runs with the request appears by itself", async () => {
+  hasWhatIf = false;
+  isRunning = true;
+  renderPage(<ApprovalsPage />);
+  const figures = await screen.findByRole("region", { name: "Figures of request 4" });
+  expect(await within(figures).findByText("What-if of this request is running")).toBeVisible();
+  hasWhatIf = true;
+  isRunning = false;
+  expect(await within(figures).findByText("Expected alerts per day", {}, { timeout: 4_000 })).toBeVisible();
 });
 
 test("a user runs the what-if of the requested rule on the page", async () => {

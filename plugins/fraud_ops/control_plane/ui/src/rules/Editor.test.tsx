@@ -133,6 +133,7 @@ function delayAnswer(method: "post" | "put", path: string, status?: number, body
 
 const field = (name: string) => screen.findByLabelText(name);
 const ruleText = () => screen.findByLabelText("Rule text");
+const reason = () => screen.findByRole("textbox", { name: "Reason" });
 const comment = () => screen.findByLabelText("Comment");
 const validation = () => screen.getByRole("status", { name: "Validation" });
 const button = (name: string) => screen.findByRole("button", { name });
@@ -197,6 +198,9 @@ describe("an edit", () => {
     delayAnswer("put", "/rules/1", 202, ruleOne({ pendingApproval: approval(1, { action: "edit", target: null }) }))();
     open("/rules/1", ANALYST);
     await write(field("Limit"), "35");
+    await press("Request change");
+    expect(await reason(), "a request needs a reason").toBeInvalid();
+    await write(reason(), "finds smaller frauds");
     await press("Request change");
     expect(await screen.findByText("Requested: another user must approve")).toBeVisible();
     expect(await screen.findByText("Awaiting approval: edited rule")).toBeVisible();
@@ -353,6 +357,7 @@ describe("during a save", () => {
     const client = open("/rules/1", ANALYST);
     client.setQueryData(keys.approvals, { items: [], next: null });
     await write(field("Limit"), "35");
+    await write(reason(), "finds smaller frauds");
     await press("Request change");
     await leave();
     await list();

@@ -1,9 +1,10 @@
-import { Alert, Button, Group, SegmentedControl, Text, TextInput } from "@mantine/core";
+import { Alert, Button, Group, SegmentedControl, Text } from "@mantine/core";
 import { useHotkeys } from "@mantine/hooks";
 import { lazy, Suspense, useRef } from "react";
 import { useLists } from "../api/hooks";
 import type { Me, Reason, RuleDetail, Schema } from "../api/types";
 import { ChangeTable } from "../components/ChangeTable";
+import { CommentInput } from "../components/CommentInput";
 import { ErrorAlert, ReasonList } from "../components/ErrorAlert";
 import { Loading } from "../components/Loading";
 import { suggestions } from "./editor/completion";
@@ -39,6 +40,7 @@ export function Editor({ rule, me, schema, edit, save }: Props) {
   const isLocked = readOnly || save.busy;
   const needsApproval = rule !== null && editNeedsApproval(rule.state, me);
   const isUnchanged = rule !== null && !edit.dirty;
+  const commentRef = useRef<HTMLInputElement>(null);
   const resultRef = useRef<HTMLDivElement>(null);
   const found = draft.parseError ? [{ field: "record", message: draft.parseError }] : validation.reasons;
   const { touched } = edit;
@@ -47,7 +49,7 @@ export function Editor({ rule, me, schema, edit, save }: Props) {
   const warnings = validation.current?.warnings ?? [];
 
   const submit = () => {
-    if (readOnly || isUnchanged) return;
+    if (readOnly || isUnchanged || commentRef.current?.reportValidity() === false) return;
     save.save(() => {
       edit.touchAll();
       resultRef.current?.focus();
@@ -135,13 +137,13 @@ export function Editor({ rule, me, schema, edit, save }: Props) {
       {save.error && <ErrorAlert error={save.error} />}
       {!readOnly && (
         <Group mt="md" gap="xs" align="flex-end">
-          <TextInput
-            label="Comment"
+          <CommentInput
+            ref={commentRef}
+            comment={save.comment}
+            change={save.setComment}
+            asksApproval={needsApproval}
             placeholder="Reason for the change"
-            value={save.comment}
-            maxLength={500}
             readOnly={save.busy}
-            onChange={(event) => save.setComment(event.currentTarget.value)}
             style={{ flex: "1 1 14rem", maxWidth: "32rem" }}
           />
           <Button type="submit" size="sm" loading={save.busy} disabled={isUnchanged}>

@@ -153,9 +153,19 @@ describe("a rollback", () => {
         }),
       ),
     );
+    await userEvent.type(within(await dialog()).getByRole("textbox", { name: "Reason" }), "a flood");
     await confirm("Request rollback");
     expect(await screen.findByText(/another user must approve/u)).toBeVisible();
     await waitFor(() => expect(screen.queryByRole("button", { name: "Roll back to 6" })).toBeNull());
+  });
+
+  test("to content that was approved before is no request of an approver", async () => {
+    const items = [version(NEWEST), version(6, { approved: true })];
+    server.use(http.get(`*${API}/rules/1/versions`, () => HttpResponse.json({ items, next: null })));
+    await open({}, { ...APPROVER, fourEyes: true });
+    expect(await dialog()).toHaveTextContent("This content was approved before, so it takes effect at once.");
+    await confirm("Roll back");
+    expect(await screen.findByText("Revision 6 restored as revision 8")).toBeVisible();
   });
 
   test("shows a notification even if the dialog was closed", async () => {

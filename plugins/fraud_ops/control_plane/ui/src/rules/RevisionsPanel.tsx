@@ -1,4 +1,4 @@
-import { Anchor, Button, Group, Select, Table, Text, TextInput } from "@mantine/core";
+import { Anchor, Button, Group, Select, Table, Text } from "@mantine/core";
 import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { type ReactNode, useEffect, useState } from "react";
 import { useSearchParams } from "react-router";
@@ -8,6 +8,7 @@ import { keys } from "../api/keys";
 import type { Diff, Me, RuleDetail, Version, Versions } from "../api/types";
 import { ChangeTable } from "../components/ChangeTable";
 import { ActivationChip, Chip, StateChip, stateName } from "../components/Chip";
+import { CommentInput } from "../components/CommentInput";
 import { Dialog } from "../components/Dialog";
 import { ErrorAlert } from "../components/ErrorAlert";
 import { LoadMore } from "../components/LoadMore";
@@ -16,7 +17,7 @@ import { RowTable } from "../components/RowTable";
 import { RuleText } from "../components/RuleText";
 import { Timestamp } from "../components/Timestamp";
 import { contentChanges, sameContent } from "./changes";
-import { editNeedsApproval } from "./lifecycle";
+import { rollbackNeedsApproval } from "./lifecycle";
 
 const PAGE = 50;
 
@@ -151,7 +152,7 @@ function RevisionTable({ rule, me, items, fired, children }: TableProps) {
         <RollbackDialog
           rule={rule}
           to={rollbackTo}
-          needsApproval={editNeedsApproval(rule.state, me)}
+          needsApproval={rollbackNeedsApproval(rule.state, rollbackTo, me)}
           close={() => setRollbackTo(null)}
         />
       )}
@@ -222,16 +223,12 @@ function RollbackDialog({
         <Text size="sm">
           Saves the content of revision {to.revision} as a new revision. The state stays{" "}
           {stateName(rule.state).toLowerCase()}.
+          {to.approved && !needsApproval && rule.state === "ACTIVE" && (
+            <> This content was approved before, so it takes effect at once.</>
+          )}
         </Text>
         <ChangeTable changes={contentChanges(rule.document, to.document)} />
-        <TextInput
-          label="Comment"
-          data-autofocus
-          mt="sm"
-          value={comment}
-          maxLength={500}
-          onChange={(event) => setComment(event.currentTarget.value)}
-        />
+        <CommentInput comment={comment} change={setComment} asksApproval={needsApproval} data-autofocus mt="sm" />
         {rollback.error && <ErrorAlert error={rollback.error} />}
         <Group justify="flex-end" mt="md" gap="xs">
           <Button variant="default" onClick={close}>

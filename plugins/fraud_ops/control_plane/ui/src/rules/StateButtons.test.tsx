@@ -180,6 +180,10 @@ describe("transitions", () => {
     open(inState("SHADOW"), ANALYST);
     await press("Request activation");
     await confirm("Request activation");
+    const reason = within(await dialog()).getByRole("textbox", { name: "Reason" });
+    expect(reason, "a request needs a reason").toBeInvalid();
+    await userEvent.type(reason, "three frauds found");
+    await confirm("Request activation");
     expect(await screen.findByText(/another user must approve/u)).toBeVisible();
     await waitFor(() =>
       expect(screen.getByRole("button", { name: "Request activation" })).toHaveAttribute("aria-disabled", "true"),

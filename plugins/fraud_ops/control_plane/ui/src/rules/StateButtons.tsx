@@ -1,9 +1,10 @@
-import { Button, Group, Text, TextInput, Tooltip } from "@mantine/core";
+import { Button, Group, Text, Tooltip } from "@mantine/core";
 import { useState } from "react";
 import { useApiMutation } from "../api/hooks";
 import { keys } from "../api/keys";
 import type { Me, RuleDetail, StateName } from "../api/types";
 import { stateName } from "../components/Chip";
+import { CommentInput } from "../components/CommentInput";
 import { Dialog } from "../components/Dialog";
 import { ErrorAlert } from "../components/ErrorAlert";
 import { type Transition, transitionsFor } from "./lifecycle";
@@ -105,13 +106,7 @@ function TransitionDialog({
           {DESCRIPTIONS[transition.to]}
           {!transition.needsApproval && rule.pendingApproval && " The pending request lapses."}
         </Text>
-        <TextInput
-          label="Comment"
-          data-autofocus
-          value={comment}
-          maxLength={500}
-          onChange={(event) => setComment(event.currentTarget.value)}
-        />
+        <CommentInput comment={comment} change={setComment} asksApproval={transition.needsApproval} data-autofocus />
         {save.error && <ErrorAlert error={save.error} />}
         <Group justify="flex-end" mt="md" gap="xs">
           <Button variant="default" onClick={close}>

@@ -1,4 +1,4 @@
-import type { Me, RuleDetail, StateName } from "../api/types";
+import type { Me, RuleDetail, StateName, Version } from "../api/types";
 
 /** A permission of a role, as the server names it. */
 export type Permission = Me["can"][number];
@@ -68,6 +68,11 @@ export function transitionsFor(
       return [];
     return [{ ...transition, needsApproval: !isAllowed || (transition.fourEyes === true && me.fourEyes) }];
   });
+}
+
+/** Whether a rollback becomes a request. An approver restores content that was approved before at once. */
+export function rollbackNeedsApproval(state: StateName, to: Pick<Version, "approved">, me: Me): boolean {
+  return editNeedsApproval(state, me) && !(to.approved && allows(me, "editLive"));
 }
 
 /** Whether an edit of a rule in this state becomes a request. */

@@ -134,6 +134,7 @@ export function version(revision: number, members: Partial<Version> = {}): Versi
     comment: "",
     source: "ui",
     logVersion,
+    approved: false,
     activation: {
       logVersion,
       ruleId: 1,

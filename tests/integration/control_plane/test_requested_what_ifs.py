@@ -1,0 +1,114 @@
+"""A request for approval gets its what-if by itself, beside the request."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from fraud_ops.control_plane.domain.lifecycle import StateName
+from fraud_ops.control_plane.service.service import ControlService
+from fraud_ops.control_plane.service.whatif import WhatIfQuestion, WhatIfRunner, WhatIfStatus
+from fraud_ops.control_plane.watch.requested_what_ifs import RequestedWhatIfs
+from fraud_rules.batch.whatif.place import FOLDER
+from fraud_rules.configuration.project import Project
+from fraud_rules.model.day import Day
+from tests.support.conformance import load_schema
+from tests.support.control_plane.scene import ANN, PAT, Scene, rule_input
+from tests.support.nightly.archived import Site
+from tests.support.waiting import until
+
+DAY = Day.parse("2026-11-18")
+SAVES = """
+import json, pathlib, sys
+rule = json.load(open(sys.argv[1]))
+root = next(each.removeprefix("--archive=") for each in sys.argv if each.startswith("--archive="))
+folder = pathlib.Path(root, "whatif", f"{len(list(pathlib.Path(root, 'whatif').glob('*')))}-rule-{rule['ruleId']}")
+folder.mkdir(parents=True)
+(folder / "result.json").write_text(json.dumps({"rule": rule, "fires": 3, "asked": sys.argv[2:]}))
+"""
+
+
+@pytest.fixture
+def archive(tmp_path: Path) -> Path:
+    payment = {"transactionId": 1, "eventTime": DAY.start_ms, "payeeId": 1, "paymentAmount": 10}
+    site = Site.make(tmp_path / "archive", {"steps": [{"at": DAY.start_ms, "tx": payment}]}, load_schema("nullable"))
+    site.archive()
+    return tmp_path / "archive"
+
+
+@pytest.fixture
+def runner(project: Project, archive: Path) -> Iterator[WhatIfRunner]:
+    runner = WhatIfRunner(project, archive, [sys.executable, "-c", SAVES])
+    yield runner
+    runner.close()
+
+
+@pytest.fixture
+def service(scene: Scene) -> ControlService:
+    service = scene.another(four_eyes=True)
+    service.create(ANN, rule_input(ruleId=1, limit=20))
+    service.change_state(ANN, 1, 1, StateName.SHADOW)
+    return service
+
+
+@pytest.fixture
+def requested(service: ControlService, runner: WhatIfRunner) -> Iterator[RequestedWhatIfs]:
+    requested = RequestedWhatIfs(service, runner)
+    requested.start()
+    yield requested
+    requested.stop()
+
+
+def reports(archive: Path) -> list[dict[str, object]]:
+    return [json.loads(each.read_text()) for each in sorted((archive / FOLDER).glob("*/result.json"))]
+
+
+def test_a_request_gets_its_what_if_once(service: ControlService, requested: RequestedWhatIfs, archive: Path) -> None:
+    asked = service.change_state(ANN, 1, 2, StateName.ACTIVE).row.pending
+    assert asked is not None
+    until(lambda: not requested.awaits(1), "the what-if of the request has ended")
+    (report,) = reports(archive)
+    assert report["asked"] == ["--days=7", f"--archive={archive}", "--processes=1", "--json", "--no-windows"]
+    service.decide(PAT, asked.id, approve=False)
+    service.change_state(ANN, 1, 2, StateName.ACTIVE)
+    until(lambda: not requested.awaits(1), "the second request is seen")
+    assert len(reports(archive)) == 1, "the evidence of the same rule is there"
+    service.edit(ANN, 1, 2, rule_input(ruleId=1, limit=30))
+    service.change_state(ANN, 1, 3, StateName.ACTIVE)
+    until(lambda: not requested.awaits(1), "the third request is seen")
+    assert len(reports(archive)) == 2
+
+
+def test_a_request_that_ends_evaluation_gets_none(
+    service: ControlService, requested: RequestedWhatIfs, archive: Path
+) -> None:
+    asked = service.change_state(ANN, 1, 2, StateName.ACTIVE).row.pending
+    assert asked is not None
+    service.decide(PAT, asked.id, approve=True)
+    until(lambda: not requested.awaits(1), "the what-if of the activation has ended")
+    before = len(reports(archive))
+    service.change_state(ANN, 1, 3, StateName.PAUSE)
+    until(lambda: not requested.awaits(1), "the request to pause is seen")
+    assert len(reports(archive)) == before <= 1
+
+
+def test_a_request_does_not_wait_for_its_what_if(service: ControlService, project: Project, archive: Path) -> None:
+    """The runner is busy with what-ifs of users that do not end. The request is saved, and its what-if waits."""
+    runner = WhatIfRunner(project, archive, [sys.executable, "-c", "import time; time.sleep(600)"])
+    requested = RequestedWhatIfs(service, runner)
+    requested.start()
+    try:
+        first = runner.start(WhatIfQuestion(b"{}", 7), "ann", 1)
+        until(lambda: first.status is WhatIfStatus.RUNNING, "the first one runs")
+        for number in range(10):
+            runner.start(WhatIfQuestion(b"{}", 7), f"user {number}", 1)
+        assert service.change_state(ANN, 1, 2, StateName.ACTIVE).row.pending is not None
+        assert requested.awaits(1)
+    finally:
+        requested.stop()
+        runner.close()
+    assert not reports(archive)
