@@ -71,9 +71,7 @@ class MadeArchive:
                 batches.append((at_ms, _progress(len(batches), {topic: {"0": end}}, len(rules))))
         files.append(self._log(Table.PROGRESS, batches, self.settings.detector.encode(), days))
         ends = {topic: {"0": rows * days}}
-        manifest = self.store.latest().with_batch(
-            SourceQuery("made", 0), ends, BatchResult(tuple(files), ((topic, 0, 0),), 0, began)
-        )
+        manifest = self.store.latest().with_batch(SourceQuery("made", 0), ends, BatchResult(tuple(files), 0, began))
         self.store.commit(manifest)
         self.store.commit(manifest.complete(FIRST.plus(days + 1).end_ms))
 

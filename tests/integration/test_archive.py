@@ -17,6 +17,7 @@ from fraud_rules.batch.archive.manifest import BatchResult, Manifest, SourceQuer
 from fraud_rules.batch.archive.quarantine import archived_quarantine
 from fraud_rules.batch.entity.rows import EntityBounds, EntityQuery, EntityReader
 from fraud_rules.batch.reevaluation.chain import check_archived
+from fraud_rules.batch.reevaluation.evidence import ArchivedLogs
 from fraud_rules.batch.warm_up.sources import find_past
 from fraud_rules.codec.transactions.codec import decode_transactions
 from fraud_rules.configuration.project import Project
@@ -70,7 +71,9 @@ def rows_of(installation: Installation, day: Day, schema: TransactionSchema) -> 
 def test_new_records_of_the_logs_are_archived_once(topics: OwnTopics, project: Project, tmp_path: Path) -> None:
     installation = Installation.make(tmp_path, project, topics)
     schema = TransactionSchema.load(installation.schema)
-    logs = Logs(topics)
+    logs, names = Logs(topics), topics.names
+    with open_transaction(topics, names.rules, names.transactions):  # its record is aborted, but has an offset
+        pass
     logs.append_rule(RULE, 0)
     amounts = ["0.01", "9999999999999999.99", "-3", "1e3"]
     for number in range(40):
@@ -97,7 +100,11 @@ def test_new_records_of_the_logs_are_archived_once(topics: OwnTopics, project: P
     ]  # fmt: skip
     store = archive_of(installation)
     rules = read_log(store, store.latest().of(Table.RULES))
-    assert rules.column("value").to_pylist() == [RULE]
+    (version,) = rules.column("_offset").to_pylist()
+    assert (rules.column("value").to_pylist(), version > 0) == ([RULE], True)
+    logs_of_archive = ArchivedLogs(store, store.latest(), schema, installation.settings)
+    assert [each.version for each in logs_of_archive.entries()] == [version], "no beginning is missing"
+    assert [store.latest().starts[name] for name in (names.rules, names.transactions)] == [{"0": 0}, {"0": 0, "1": 0}]
     quarantined = list(archived_quarantine(store))
     assert quarantined == list(read_quarantine(topics.kafka, topics.names.quarantine))
     assert [(each.reason, each.raw) for each in quarantined] == [("missing_field", b"\x00\xff"), ("empty", b"")]
@@ -179,7 +186,7 @@ def test_an_archive_of_a_topic_that_was_created_again_is_refused(
     earlier = decode_transactions(
         [transaction(3, DAY.start_ms)], [0], [0], [DAY.start_ms], schema, RecordLimits()
     ).batch
-    source, result = SourceQuery("q", 0), BatchResult((write_transactions(store, DAY, earlier, schema),), (), 0)
+    source, result = SourceQuery("q", 0), BatchResult((write_transactions(store, DAY, earlier, schema),), 0)
     store.commit(Manifest().with_batch(source, {name: {"0": 1}}, result))
     store.commit(store.latest().with_topics({name: "AAAAAAAAAAAAAAAAAAAAAA"}))
     code, _, err = run_job("archive.py", installation)

@@ -71,7 +71,7 @@ class _Month:
         end = (first + self.batches) * _ROWS_A_BATCH
         ends = {settings.topics.transactions: {str(each): end for each in range(PARTITIONS)}}
         manifest = store.latest()
-        manifest = manifest.with_batch(SourceQuery("made", manifest.version), ends, BatchResult(tuple(files), (), 0))
+        manifest = manifest.with_batch(SourceQuery("made", manifest.version), ends, BatchResult(tuple(files), 0))
         kept = [each for each in manifest.files if each.day > day.number - _KEPT_DAYS or each.table is Table.RULES]
         manifest = msgspec.structs.replace(manifest, files=tuple(kept))
         store.commit(manifest)

@@ -64,7 +64,7 @@ def archive_of(project: Project, folder: Path, topic: str, values: list[bytes], 
         values, [1] * count, list(range(count)), [append_ms] * count, schema, RecordLimits(HOUR_MS)
     ).batch
     entry = write_transactions(store, Day.of(append_ms), batch, schema)
-    result = BatchResult((entry,), ((topic, 0, 0),), 0, append_ms)
+    result = BatchResult((entry,), 0, append_ms)
     store.commit(Manifest().with_batch(SourceQuery("q", 0), {topic: {"0": end, "1": count}}, result))
 
 

@@ -97,7 +97,7 @@ class Site:
             for i in range(done + 1, count)
         ]
         files += self._log(Table.PROGRESS, progress, first_offset=done + 1)
-        batch = BatchResult(tuple(files), ((TRANSACTIONS, 0, 0),), 0, 0)
+        batch = BatchResult(tuple(files), 0, 0)
         manifest = manifest.with_batch(SourceQuery(QUERY, count - 1), {TRANSACTIONS: ends}, batch)
         self.store.commit(manifest)
         self.store.commit(manifest.complete(until_ms))

@@ -54,7 +54,7 @@ def plain(batch: TransactionBatch, schema: TransactionSchema = SCHEMA) -> list[d
 def site(folder: Path, files: int, each: int = 5) -> tuple[ArchiveStore, Manifest]:
     store = ArchiveStore(folder)
     entries = tuple(write_transactions(store, DAY, rows(each, i * each), SCHEMA) for i in range(files))
-    manifest = Manifest().with_batch(SourceQuery("q", 0), {}, BatchResult(entries, (), 0))
+    manifest = Manifest().with_batch(SourceQuery("q", 0), {}, BatchResult(entries, 0))
     store.commit(manifest)
     return store, manifest
 
@@ -98,7 +98,7 @@ def test_files_do_not_grow_in_number_with_the_runs(tmp_path: Path) -> None:
     most = 0
     for run in range(40):
         entry = write_transactions(store, DAY, rows(5, 100 + 5 * run), SCHEMA)
-        manifest = manifest.with_batch(SourceQuery("q", 1 + run), {}, BatchResult((entry,), (), 0))
+        manifest = manifest.with_batch(SourceQuery("q", 1 + run), {}, BatchResult((entry,), 0))
         store.commit(manifest)
         manifest = compact(store, manifest, SCHEMA, run)
         manifest, gone = manifest.without_retired(before_ms=run + 1)
@@ -174,7 +174,30 @@ def test_the_archive_says_how_much_of_retention_has_passed() -> None:
 
 
 def replace_ends(manifest: Manifest) -> Manifest:
-    return manifest.with_batch(SourceQuery("q", 0), {"a": {"0": 1}, "b": {"0": 1}}, BatchResult((), (), 0))
+    return manifest.with_batch(SourceQuery("q", 0), {"a": {"0": 1}, "b": {"0": 1}}, BatchResult((), 0))
+
+
+@pytest.mark.parametrize(
+    ("known", "kept", "expected"),
+    [
+        ({}, {0: 0}, {"0": 0}),
+        ({}, {0: 7, 1: 0}, {"0": 7, "1": 0}),
+        ({"0": 0}, {0: 500, 1: 3}, {"0": 0, "1": 3}),
+        ({"0": 3, "1": 3}, {0: 0, 1: 3}, {"0": 0, "1": 3}),
+    ],
+    ids=[
+        "an aborted first record",
+        "removed records",
+        "retention after the beginning",
+        "the first record of a release",
+    ],
+)
+def test_a_manifest_keeps_the_first_offset_that_kafka_had(
+    known: dict[str, int], kept: dict[int, int], expected: dict[str, int]
+) -> None:
+    before = Manifest(starts={"rules": known, "alerts": {"0": 9}})
+    after = before.with_batch(SourceQuery("q", 0), {}, BatchResult((), 0), {"rules": kept})
+    assert after.starts == {"rules": expected, "alerts": {"0": 9}}
 
 
 def test_an_entry_has_the_offsets_of_its_rows(tmp_path: Path) -> None:

@@ -56,7 +56,7 @@ def batch(number: int, end: int, at_ms: int, pin: int = 0, partitions: int = 1) 
 
 def archive(folder: Path, files: Callable[[ArchiveStore], Iterable[FileEntry]]) -> ArchivedLogs:
     store = ArchiveStore(folder)
-    store.commit(Manifest().with_batch(SourceQuery("q", 0), {}, BatchResult(tuple(files(store)), (), 0)))
+    store.commit(Manifest().with_batch(SourceQuery("q", 0), {}, BatchResult(tuple(files(store)), 0)))
     return ArchivedLogs(store, store.latest(), SCHEMA, SETTINGS)
 
 

@@ -32,7 +32,7 @@ def basis(rows: dict[Day, int]) -> Basis:
 
 def archived(until_ms: int = DAY.plus(1).end_ms) -> Manifest:
     files = [FileEntry(Table.TRANSACTIONS, day.number, str(day), rows, 1, 0, 0, {}) for day, rows in ROWS.items()]
-    return Manifest().with_batch(SourceQuery("q", 0), {}, BatchResult(tuple(files), (), 0)).complete(until_ms)
+    return Manifest().with_batch(SourceQuery("q", 0), {}, BatchResult(tuple(files), 0)).complete(until_ms)
 
 
 RESULT = DayResult(

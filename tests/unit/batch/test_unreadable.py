@@ -49,7 +49,7 @@ def store(tmp_path: Path) -> ArchiveStore:
         Table.PROGRESS: [_progress(0, {"0": 5}, 0, ()).decode()],
     }
     files = [_write(store, table, [*UNREADABLE, *(each.encode() for each in good)]) for table, good in logs.items()]
-    store.commit(Manifest().with_batch(SourceQuery("q", 0), {}, BatchResult(tuple(files), (), 0)))
+    store.commit(Manifest().with_batch(SourceQuery("q", 0), {}, BatchResult(tuple(files), 0)))
     return store
 
 

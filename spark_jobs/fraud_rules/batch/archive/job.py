@@ -87,7 +87,8 @@ def archive(job: ArchiveJob) -> ArchiveResult:
     with job.store.writing(), ExitStack() as stack:
         before = job.store.latest()
         ids = check_topics(job.kafka, job.store, before, tables_of(job.settings.topics))
-        starts = _starting_offsets(job, before)
+        kept = {topic: topic_starts(job.kafka, topic) for topic in tables_of(job.settings.topics)}
+        starts = _starting_offsets(job, before, kept)
         until_ms, hidden = readable_until(job.kafka, job.settings.topics.transactions, started_ms)
         if hidden:
             _log.warning("the archive is not complete up to this run: %s", hidden)
@@ -104,7 +105,7 @@ def archive(job: ArchiveJob) -> ArchiveResult:
         )
         spark = build_session(options)
         stack.callback(stop_spark, spark)
-        _run(job, spark, starts, checkpoint)
+        _run(job, spark, starts, kept, checkpoint)
         manifest = _finish(job, started_ms, until_ms, hidden)
     added = [file for file in manifest.files if file not in before.files]
     return ArchiveResult(
@@ -134,7 +135,13 @@ def tables_of(topics: TopicNames) -> dict[str, Table]:
     }
 
 
-def _run(job: ArchiveJob, spark: SparkSession, starts: Mapping[str, Mapping[str, int]], checkpoint: Path) -> None:
+def _run(
+    job: ArchiveJob,
+    spark: SparkSession,
+    starts: Mapping[str, Mapping[str, int]],
+    kept: Mapping[str, Mapping[int, int]],
+    checkpoint: Path,
+) -> None:
     topics = tables_of(job.settings.topics)
     stage = ArchiveStage(job.store, job.schema, topics, job.settings.record_limits)
     options = {
@@ -157,9 +164,8 @@ def _run(job: ArchiveJob, spark: SparkSession, starts: Mapping[str, Mapping[str,
 
     def on_batch(rows: DataFrame, batch_id: int) -> None:
         try:
-            _write_batch(
-                job, stage, rows, SourceQuery(known_query(folder) or "", batch_id), end_offsets(folder, batch_id)
-            )
+            source = SourceQuery(known_query(folder) or "", batch_id)
+            _write_batch(job, stage, rows, source, end_offsets(folder, batch_id), kept)
         except BaseException as error:
             failures.append(error)
             raise
@@ -174,7 +180,12 @@ def _run(job: ArchiveJob, spark: SparkSession, starts: Mapping[str, Mapping[str,
 
 
 def _write_batch(
-    job: ArchiveJob, stage: ArchiveStage, rows: DataFrame, source: SourceQuery, ends: dict[str, dict[str, int]]
+    job: ArchiveJob,
+    stage: ArchiveStage,
+    rows: DataFrame,
+    source: SourceQuery,
+    ends: dict[str, dict[str, int]],
+    kept: Mapping[str, Mapping[int, int]],
 ) -> None:
     """Write and commit the files of a batch, unless it is committed already."""
     manifest = job.store.latest()
@@ -187,7 +198,7 @@ def _write_batch(
         _log.warning("an unreadable record is not archived: %s", text)
     if written.unreadable > len(written.skipped):
         _log.warning("%d more unreadable records are not archived", written.unreadable - len(written.skipped))
-    job.store.commit(manifest.with_batch(source, ends, written))
+    job.store.commit(manifest.with_batch(source, ends, written, kept))
 
 
 def _finish(job: ArchiveJob, started_ms: int, until_ms: int, hidden: str) -> Manifest:
@@ -205,15 +216,17 @@ def _finish(job: ArchiveJob, started_ms: int, until_ms: int, hidden: str) -> Man
     return manifest
 
 
-def _starting_offsets(job: ArchiveJob, manifest: Manifest) -> dict[str, dict[str, int]]:
-    """The start offsets of a new checkpoint: the end of the manifest, or the first existing record if it is later.
+def _starting_offsets(
+    job: ArchiveJob, manifest: Manifest, kept: Mapping[str, Mapping[int, int]]
+) -> dict[str, dict[str, int]]:
+    """The start offsets of a new checkpoint: the end of the manifest, or Kafka's first offset in `kept` if it is later.
 
     Raises ArchiveBehind if records between the two are gone, ArchiveForeign if a topic is shorter than its archive.
     """
     starts: dict[str, dict[str, int]] = {}
-    for topic in tables_of(job.settings.topics):
+    for topic, firsts in kept.items():
         ends = topic_ends(job.kafka, topic)
-        for partition, first in topic_starts(job.kafka, topic).items():
+        for partition, first in firsts.items():
             archived = manifest.ends.get(topic, {}).get(str(partition))
             if archived is not None and archived > ends[partition]:
                 raise ArchiveForeign(

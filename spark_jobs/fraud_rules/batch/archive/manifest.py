@@ -6,8 +6,9 @@ alerts and batches of the same moment. A table format would commit each table se
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
+from types import MappingProxyType
 
 import msgspec
 
@@ -83,12 +84,13 @@ class ImportedFile(msgspec.Struct, frozen=True, rename="camel"):
 class Manifest(msgspec.Struct, frozen=True, rename="camel"):
     """One version of the archive.
 
-    `ends` is the offset after the last archived record and `starts` the offset of the first one, by topic and partition
-    (as text). `topic_ids` are Kafka's ids of these topics, empty until the next run if an earlier release made the
-    archive. All transactions that were appended before `complete_until_ms` are archived; `open_transaction` is the
-    reason if that is before the last run. `began_ms` is the append time of the first archived transaction. `refused`
-    counts unreadable transactions, which the detector quarantines. `unreadable` counts unreadable records of the other
-    logs. `imports` are the imported files, by the digest of their content.
+    `ends` is the offset after the last archived record, by topic and partition (as text). `starts` is Kafka's first
+    offset when the archive began with the partition: above 0, retention had removed records. The first record may be
+    later, because an aborted transaction has offsets too. `topic_ids` are Kafka's ids of these topics, empty until the
+    next run if an earlier release made the archive. All transactions that were appended before `complete_until_ms` are
+    archived; `open_transaction` is the reason if that is before the last run. `began_ms` is the append time of the
+    first archived transaction. `refused` counts unreadable transactions, which the detector quarantines. `unreadable`
+    counts unreadable records of the other logs. `imports` are the imported files, by the digest of their content.
     """
 
     version: int = 0
@@ -128,20 +130,31 @@ class Manifest(msgspec.Struct, frozen=True, rename="camel"):
         """The number of rows of a table on a day."""
         return sum(file.rows for file in self.of(table, day))
 
-    def with_batch(self, source: SourceQuery, ends: dict[str, dict[str, int]], added: BatchResult) -> Manifest:
-        """The next version, with the files of a batch."""
+    def with_batch(
+        self,
+        source: SourceQuery,
+        ends: dict[str, dict[str, int]],
+        added: BatchResult,
+        kept: Mapping[str, Mapping[int, int]] = MappingProxyType({}),
+    ) -> Manifest:
+        """The next version, with the files of a batch. `kept` are the first offsets that Kafka has, by topic."""
         return msgspec.structs.replace(
             self,
             version=self.version + 1,
             source=source,
             ends={**self.ends, **ends},
-            starts={**lowest_offsets(added.starts), **self.starts},
+            starts={**self.starts, **{topic: self._starts_of(topic, first) for topic, first in kept.items()}},
             began_ms=added.first_append_ms if self.began_ms is None else self.began_ms,
             transactions=self.transactions + sum(f.rows for f in added.files if f.table is Table.TRANSACTIONS),
             refused=self.refused + added.refused,
             unreadable=self.unreadable + added.unreadable,
             files=(*self.files, *added.files),
         )
+
+    def _starts_of(self, topic: str, kept: Mapping[int, int]) -> dict[str, int]:
+        """The starts of a topic's partitions. Kafka's first offset never falls, so a start above it was not Kafka's."""
+        known = self.starts.get(topic, {})
+        return known | {str(at): min(first, known.get(str(at), first)) for at, first in kept.items()}
 
     def with_topics(self, topic_ids: dict[str, str]) -> Manifest:
         """The next version, made from the topics with these ids."""
@@ -185,27 +198,17 @@ class Manifest(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class BatchResult(msgspec.Struct, frozen=True):
-    """The result of one batch of the archive's query: its files, and its first offsets by topic and partition.
+    """The result of one batch of the archive's query: its files.
 
     `refused` counts the unreadable transactions, `unreadable` the unreadable records of other logs. `skipped` names the
     first of these records. `first_append_ms` is the first append time of a transaction.
     """
 
     files: tuple[FileEntry, ...]
-    starts: tuple[tuple[str, int, int], ...]
     refused: int
     first_append_ms: int | None = None
     unreadable: int = 0
     skipped: tuple[str, ...] = ()
-
-
-def lowest_offsets(starts: Iterable[tuple[str, int, int]]) -> dict[str, dict[str, int]]:
-    """The lowest offset of each topic and partition."""
-    least: dict[str, dict[str, int]] = {}
-    for topic, partition, offset in starts:
-        by_partition = least.setdefault(topic, {})
-        by_partition[str(partition)] = min(offset, by_partition.get(str(partition), offset))
-    return least
 
 
 def small_files(files: Iterable[FileEntry], below_rows: int, below_bytes: int) -> Iterator[FileEntry]:

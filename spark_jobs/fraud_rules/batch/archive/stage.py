@@ -46,7 +46,6 @@ def decode_written(blobs: Iterable[bytes]) -> BatchResult:
     parts = [_decode(blob) for blob in blobs]
     return BatchResult(
         tuple(file for part in parts for file in part.files),
-        tuple(start for part in parts for start in part.starts),
         sum(part.refused for part in parts),
         min((part.first_append_ms for part in parts if part.first_append_ms is not None), default=None),
         sum(part.unreadable for part in parts),
@@ -62,7 +61,6 @@ class _TaskContent:
     logs: dict[tuple[Table, int], list[pa.Table]] = field(default_factory=dict)
     log_bytes: int = 0
     files: list[FileEntry] = field(default_factory=list)
-    starts: dict[tuple[str, int], int] = field(default_factory=dict)
     refused: int = 0
     first_append_ms: int | None = None
     unreadable: int = 0
@@ -89,20 +87,13 @@ class ArchiveStage:
                 self._write_logs(content)
         self._write_logs(content)
         files = [*self._write_transactions(content), *content.files]
-        if content.starts:
-            starts = tuple((topic, partition, at) for (topic, partition), at in content.starts.items())
-            skipped = tuple(content.skipped)
-            blob = _encode(
-                BatchResult(tuple(files), starts, content.refused, content.first_append_ms, content.unreadable, skipped)
-            )
-            yield pa.RecordBatch.from_arrays([pa.array([blob], pa.binary())], schema=_OUT)
+        skipped = tuple(content.skipped)
+        result = BatchResult(tuple(files), content.refused, content.first_append_ms, content.unreadable, skipped)
+        yield pa.RecordBatch.from_arrays([pa.array([_encode(result)], pa.binary())], schema=_OUT)
 
     def _add(self, content: _TaskContent, topic: str, rows: pa.RecordBatch) -> None:
         partition, offset = rows.column(1).to_numpy(), rows.column(2).to_numpy()
         append_ms = append_ms_of_column(rows.column(3))
-        for each in np.unique(partition).tolist():
-            least = int(offset[partition == each].min())
-            content.starts[topic, each] = min(least, content.starts.get((topic, each), least))
         table = self.tables[topic]
         if table is Table.TRANSACTIONS:
             values = rows.column(5).to_pylist()
