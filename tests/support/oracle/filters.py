@@ -268,21 +268,37 @@ def _typed(operand: Operand, other: Operand) -> Operand:
         literal = text_of(literal, other.field)
     if wanted is FieldType.TIMESTAMP and isinstance(literal, str):
         literal = _epoch_ms(literal)
+    elif other.field is not None and other.field.name == "eventTime" and _is_in_another_unit(literal):
+        raise FilterRefused(f"{literal} is not in milliseconds")
     if isinstance(literal, str) is not (wanted is FieldType.STRING):
         raise FilterRefused(f"{literal!r} is no {wanted}")
     return Operand(lambda _: literal, literal=literal)
 
 
+def _is_in_another_unit(number: object) -> bool:
+    """Whether the number is a time of 2000 to 2099 in seconds, microseconds or nanoseconds."""
+    if not isinstance(number, Decimal):
+        return False
+    first, end = (int(datetime(year, 1, 1, tzinfo=UTC).timestamp()) for year in (2000, 2100))
+    return any(first * a_second <= int(number) < end * a_second for a_second in (1, 10**6, 10**9))
+
+
+_TIME = re.compile(r"(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d(?::\d\d(?:\.\d+)?)?)(Z|[+-]\d\d(?::?\d\d)?)?", re.ASCII)
+
+
 def _epoch_ms(text: str) -> Decimal:
+    """The forms of times in payments."""
+    found = _TIME.fullmatch(text)
+    if found is None or found[2] >= "24" or (found[3] or "+00")[1:3] > "18":
+        raise FilterRefused(f"{text!r} is no time")
     try:
         moment = datetime.fromisoformat(text)
     except ValueError as error:
         raise FilterRefused(f"{text!r} is no time") from error
     moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-    whole, rest = divmod(moment - datetime(1970, 1, 1, tzinfo=UTC), timedelta(milliseconds=1))
-    if rest:
+    if "." in found[2] and found[2].split(".")[1][3:].strip("0"):
         raise FilterRefused(f"{text!r} is finer than a millisecond")
-    return Decimal(whole)
+    return Decimal((moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(milliseconds=1))
 
 
 def _require_field(operand: Operand) -> None:

@@ -6,8 +6,8 @@ A filter names fields of the schema by name or alias. It can contain comparisons
 of a field with a literal or with another field, `in`, `not in`, `between`, `is null`, `is not null`, `and`, `or`, `not`
 and parentheses; in `when`, also `in list('name')` and `not in list('name')`. Literals are numbers and quoted text; a
 quote inside text is doubled. A timestamp is compared with epoch milliseconds, or with text such as
-'2024-05-01T10:00:00Z' (UTC unless the text has an offset). Keywords are not case-sensitive; names are. A filter is
-never executed as code.
+'2024-05-01T10:00:00Z', in the forms that payments may have (UTC unless the text has an offset). Keywords are not
+case-sensitive; names are. A filter is never executed as code.
 
 The length of a text, the depth of its parentheses and the number of its tokens are checked before it is parsed.
 """
@@ -17,7 +17,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import suppress
-from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from functools import lru_cache
 from itertools import accumulate
@@ -27,6 +26,7 @@ from lark import Lark, Token, Transformer_NonRecursive, v_args
 from lark.exceptions import UnexpectedEOF, UnexpectedInput, UnexpectedToken
 
 from fraud_rules.codec.rules.lists import LIST_NAME
+from fraud_rules.codec.scalar import format_timestamp, parse_timestamp, unit_hint
 from fraud_rules.codec.text_form import normalized
 from fraud_rules.errors import Reason, RuleRejected
 from fraud_rules.model.limits import RuleLimits
@@ -43,7 +43,7 @@ from fraud_rules.model.predicate import (
     Or,
     Predicate,
 )
-from fraud_rules.model.schema import FieldType, TransactionSchema
+from fraud_rules.model.schema import TIME_FIELD, FieldType, TransactionSchema
 from fraud_rules.runtime.safe_text import is_unprintable, quote
 
 __all__ = ["Predicate", "parse_filter"]
@@ -79,7 +79,7 @@ _IS.2: /is(?![A-Za-z0-9_])/i
 _NULL.2: /null(?![A-Za-z0-9_])/i
 _BETWEEN.2: /between(?![A-Za-z0-9_])/i
 OPERATOR: "=" | "!=" | "<>" | ">=" | "<=" | ">" | "<"
-NAME: /[A-Za-z_][A-Za-z0-9_]*/
+NAME: /(?!(and|or|not|between)(?![A-Za-z0-9_]))[A-Za-z_][A-Za-z0-9_]*/i
 NUMBER: /[+-]?[0-9]+(\.[0-9]+)?(?![A-Za-z0-9_.])/
 TEXT: /'([^']|'')*'/
 %ignore /[ \t\r\n]+/
@@ -87,8 +87,7 @@ TEXT: /'([^']|'')*'/
 _PARSER = Lark(_GRAMMAR, parser="lalr", maybe_placeholders=False)
 _TOKEN = re.compile(r"'(?:[^']|'')*'|[A-Za-z0-9_.]+|[^\sA-Za-z0-9_.]")
 _MIRRORED = {">": "<", "<": ">", ">=": "<=", "<=": ">="}
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MILLISECOND = timedelta(milliseconds=1)
+_FINER = re.compile(r"\.[0-9]{3}[0-9]*[1-9]")
 _NUMBERS = (FieldType.LONG, FieldType.DECIMAL)
 _LISTED = (FieldType.LONG, FieldType.STRING)
 _LIST_NAME = re.compile(LIST_NAME, re.ASCII)
@@ -154,7 +153,7 @@ def _unknown_names(text: str, builder: _Builder) -> Iterator[str]:
     with suppress(UnexpectedInput):
         for token in parser.lexer_thread.lex(parser.parser_state):  # type: ignore[no-untyped-call]
             parser.feed_token(token)
-            if token.type == "NAME":
+            if token.type == "NAME" and token.lower() not in ("in", "is"):
                 builder.name(token)
     yield from dict.fromkeys(builder.problems)
 
@@ -302,23 +301,28 @@ class _Builder(Transformer_NonRecursive[Token, Predicate | None]):
             declared = self._schema.field(field.name)
             return normalized(literal, declared.normalize) if declared is not None else literal
         if field.type is not FieldType.STRING and isinstance(literal, Decimal):
-            return literal
+            return self._number(field, literal)
         if field.type is FieldType.TIMESTAMP and isinstance(literal, str):
             return self._timestamp(literal)
         self.problems.append(f"{field} is a {field.type}, it cannot be compared with {quote(str(literal))}")
         return None
 
+    def _number(self, field: FieldRef, literal: Decimal) -> Decimal:
+        """Record a problem if a number is in another unit than the times of payments, which begin after 1970."""
+        hint = unit_hint(int(literal)) if field.name == TIME_FIELD else ""
+        if hint:
+            self.problems.append(f"{literal:f} is {format_timestamp(int(literal))} in epoch milliseconds{hint}")
+        return literal
+
     def _timestamp(self, text: str) -> Decimal | None:
-        try:
-            moment = datetime.fromisoformat(text)
-        except ValueError:
+        epoch_ms = parse_timestamp(text)
+        if epoch_ms is None:
             self.problems.append(f"{quote(text)} is not a time such as 2024-05-01T10:00:00Z")
-            return None
-        since_epoch = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - _EPOCH
-        if since_epoch % _MILLISECOND:
+        elif _FINER.search(text):
             self.problems.append(f"{quote(text)} is finer than a millisecond")
-            return None
-        return _normal(Decimal(since_epoch // _MILLISECOND))
+        else:
+            return _normal(Decimal(epoch_ms))
+        return None
 
 
 def _normal(number: Decimal) -> Decimal:
