@@ -14,7 +14,7 @@ import typer
 from fraud_rules.cli.configured import load_context
 from fraud_rules.cli.options import KEYS_FILE, IntentKeysFile, Jars, Kafka, Metrics
 from fraud_rules.runtime import clock
-from fraud_rules.runtime.clock import MS_PER_S, utc
+from fraud_rules.runtime.clock import MS_PER_S, utc_text
 from fraud_rules.runtime.interrupts import interrupts_set
 
 if TYPE_CHECKING:
@@ -145,7 +145,7 @@ def _report(line: str) -> None:
 def _lines(intents: IntentLog, seen: DeploymentReports, now_ms: int) -> list[str]:
     newest = intents.newest
     wanted = (
-        "no intent yet (fraud deploy)" if newest is None else f"{newest.intent.kind} since {_clock(newest.append_ms)}"
+        "no intent yet (fraud deploy)" if newest is None else f"{newest.intent.kind} since {utc_text(newest.append_ms)}"
     )
     if newest is not None:
         wanted += f", epoch {newest.epoch}, by {newest.intent.requested_by}: {newest.intent.reason}"
@@ -163,7 +163,3 @@ def _lines(intents: IntentLog, seen: DeploymentReports, now_ms: int) -> list[str
             f"{status.attempt_id}{said}"
         )
     return lines
-
-
-def _clock(at_ms: int) -> str:
-    return utc(at_ms).strftime("%Y-%m-%d %H:%M:%S UTC")

@@ -14,7 +14,7 @@ from fraud_rules.cli.configured import CommandContext, load_context
 from fraud_rules.cli.display.history_preview import print_previews
 from fraud_rules.cli.options import HistoryDryRun, Kafka, MaxRefused
 from fraud_rules.errors import HistoryTooLate, InputInvalid
-from fraud_rules.runtime.clock import now_ms, utc
+from fraud_rules.runtime.clock import now_ms, utc_text
 
 if TYPE_CHECKING:
     from fraud_rules.kafka.connection import KafkaConnection
@@ -112,11 +112,8 @@ def _require_in_time(kafka: KafkaConnection, context: CommandContext, first_ms: 
 
     detector = read_status(kafka, context).detector
     if detector is not None and detector.watermark is not None and detector.watermark > first_ms:
+        newest, first = utc_text(detector.watermark), utc_text(first_ms)
         raise HistoryTooLate(
-            f"the detector's watermark is {_when(detector.watermark)}, so history from {_when(first_ms)} on would be "
-            "late: load it before payments arrive, or import it for what-ifs (fraud archive import)"
+            f"the detector's watermark is {newest}, so history from {first} on would be late: "
+            "load it before payments arrive, or import it for what-ifs (fraud archive import)"
         )
-
-
-def _when(time_ms: int) -> str:
-    return utc(time_ms).strftime("%Y-%m-%d %H:%M UTC")

@@ -13,7 +13,7 @@ import typer
 from fraud_rules.cli.configured import load_context
 from fraud_rules.cli.options import Kafka, time_ms_of
 from fraud_rules.errors import InputInvalid, StillUnreadable
-from fraud_rules.runtime.clock import utc
+from fraud_rules.runtime.clock import utc_text
 
 if TYPE_CHECKING:
     from fraud_rules.codec.transactions.quarantine import QuarantinedRecord, QuarantineSelection
@@ -161,7 +161,7 @@ def _selection(positions: Iterable[str], reasons: Iterable[str], since: str) -> 
 
 
 def _line(record: QuarantinedRecord, *, replayed: bool) -> str:
-    when = utc(record.time_ms).strftime("%Y-%m-%d %H:%M:%S")
+    when = utc_text(record.time_ms)
     about = f"{record.reason} ({record.detail[:80]})" if record.detail else record.reason
     state = "  replayed" if replayed else ""
     origin = ascii(f"{record.source}  {about}")[1:-1]

@@ -16,7 +16,7 @@ import msgspec
 from fraud_rules.deploy.intent import IntentKind, IntentLog
 from fraud_rules.logs.detector_status import BatchProgress, longest_silence_ms
 from fraud_rules.model.open_transaction import OpenTransaction
-from fraud_rules.runtime.clock import utc
+from fraud_rules.runtime.clock import utc_text
 
 __all__ = ["AMBER_MS", "RED_MS", "Liveness", "PartitionEnds", "Severity", "liveness", "starts_since"]
 
@@ -151,8 +151,8 @@ def _severity(age_ms: int | None, tick_ms: int, starts: int, *, overdue: bool, e
 
 
 def _clock(time_ms: int, now_ms: int) -> str:
-    shown = utc(time_ms)
-    return shown.strftime("%H:%M:%S UTC" if now_ms - time_ms < _DAY_MS else "%Y-%m-%d %H:%M:%S UTC")
+    shown = utc_text(time_ms)
+    return shown.partition(" ")[2] if now_ms - time_ms < _DAY_MS else shown
 
 
 def _waiting(count: int | None) -> str:

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-__all__ = ["MS_PER_S", "SteadyClock", "now_ms", "steady_ms", "utc"]
+__all__ = ["MS_PER_S", "SteadyClock", "now_ms", "steady_ms", "utc", "utc_text"]
 
 MS_PER_S: Final = 1_000
 
@@ -37,6 +37,11 @@ def utc(epoch_ms: int) -> datetime:
         return _EPOCH + epoch_ms * _MILLISECOND
     except OverflowError:
         return datetime.max.replace(tzinfo=UTC) if epoch_ms > 0 else datetime.min.replace(tzinfo=UTC)
+
+
+def utc_text(epoch_ms: int, timespec: str = "seconds") -> str:
+    """The date and time in UTC for people, such as `2026-11-20 10:00:00 UTC`, for any time, as in `utc`."""
+    return f"{utc(epoch_ms).replace(tzinfo=None).isoformat(' ', timespec)} UTC"
 
 
 def steady_ms() -> int:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from fraud_rules.kafka.unread import Unread
-from fraud_rules.runtime.clock import utc
+from fraud_rules.runtime.clock import utc_text
 
 __all__ = ["STUCK_MS", "ReaderPosition", "ReaderProgress", "ReaderState"]
 
@@ -44,7 +44,7 @@ class ReaderState:
 
     def __str__(self) -> str:
         where = f"{self.name} is at offset {self.position} of {self.topic}, which ends at {self.end}"
-        since = "" if self.since_ms is None else f"; its first unread record is from {_time(self.since_ms)}"
+        since = "" if self.since_ms is None else f"; its first unread record is from {utc_text(self.since_ms)}"
         return where + since + ("" if self.fault is None else f"; the last error is: {self.fault}")
 
 
@@ -73,7 +73,3 @@ class ReaderProgress:
             stuck=is_behind and steady_ms - still_ms >= STUCK_MS,
             fault=reading.fault,
         )
-
-
-def _time(at_ms: int) -> str:
-    return utc(at_ms).strftime("%Y-%m-%d %H:%M:%S UTC")

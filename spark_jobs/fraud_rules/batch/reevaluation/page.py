@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from datetime import UTC, datetime, timedelta
 
 from fraud_rules.batch.reevaluation.html import document, figure, note, section, table, tiles
 from fraud_rules.batch.reevaluation.plots import bars
@@ -15,10 +14,9 @@ from fraud_rules.batch.reevaluation.report import (
     DayResult,
     RuleCounts,
 )
+from fraud_rules.runtime.clock import utc_text
 
 __all__ = ["day_page", "lateness_labels", "rules_table", "shown_time"]
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def day_page(result: DayResult) -> bytes:
@@ -67,10 +65,7 @@ def lateness_labels() -> list[str]:
 
 def shown_time(time_ms: int) -> str:
     """Format a time in UTC, to the millisecond."""
-    try:
-        return (_EPOCH + timedelta(milliseconds=time_ms)).strftime("%Y-%m-%d %H:%M:%S.%f")[:-3]
-    except OverflowError:
-        return f"{time_ms} ms"
+    return utc_text(time_ms, "milliseconds").removesuffix(" UTC")
 
 
 def _by_rule(result: DayResult) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 from rich.text import Text
 
-from fraud_rules.runtime.clock import utc
+from fraud_rules.runtime.clock import utc_text
 from fraud_rules.runtime.grouped_number import grouped
 
 _SEVERITIES = {"critical": "bold red", "high": "red", "medium": "yellow", "low": "cyan"}
@@ -92,7 +92,7 @@ def alert_cells(alert: Mapping[str, Any], received_ms: int, mark: str = "") -> t
     remarks.append(mark, "bold magenta")
     remarks.rstrip()
     return (
-        Text(_clock(alert["eventTime"]), "dim"),
+        Text(utc_text(alert["eventTime"]), "dim"),
         Text(severity.upper(), _SEVERITIES.get(severity.lower(), "bold")),
         Text(f"{alert['ruleId']} {rule.get('name', '')}", "dim" if alert["shadow"] else ""),
         Text(", ".join(f"{name}={value}" for name, value in alert["key"].items())),
@@ -118,7 +118,3 @@ def _aggregate_name(rule: Mapping[str, Any]) -> str:
     """The name of the aggregate. Rules of the Flink demo write a count as a field, for example COUNT_FLINK."""
     field = str(rule.get("aggregateFieldName", ""))
     return field.removesuffix("_FLINK") if field.endswith("_FLINK") else str(rule.get("aggregatorFunctionType", ""))
-
-
-def _clock(time_ms: int) -> str:
-    return utc(time_ms).strftime("%H:%M:%SZ")

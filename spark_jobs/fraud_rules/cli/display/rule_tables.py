@@ -14,7 +14,7 @@ from fraud_rules.cli.display.output import console, print_json, printable
 from fraud_rules.codec.rules.apply import PlannedRecord, ValidatedRecord
 from fraud_rules.codec.rules.sentence import rule_sentence
 from fraud_rules.model.rule import Control, Rule, RuleChange, RuleDeletion
-from fraud_rules.runtime.clock import utc
+from fraud_rules.runtime.clock import utc_text
 
 if TYPE_CHECKING:
     from fraud_rules.logs.rule_status import RuleLogStatus, RuleOperation
@@ -122,7 +122,7 @@ def _print_refused(refused: Sequence[RuleOperation]) -> None:
         rule_id = "unreadable" if report.rule_id is None else str(report.rule_id)
         rule_id = rule_id if report.list_name is None else f"list {report.list_name}"
         reasons = "\n".join(f"{reason.field}: {reason.message}" for reason in report.reasons)
-        table.add_row(str(report.rule_version), rule_id, _clock(report.time), _cell(reasons))
+        table.add_row(str(report.rule_version), rule_id, utc_text(report.time), _cell(reasons))
     console().print(table)
     if len(refused) > _REFUSED_SHOWN:
         print(f"{len(refused) - _REFUSED_SHOWN} older rejected records are in the topic rule-operations")
@@ -138,7 +138,7 @@ def _since(operation: RuleOperation | None) -> str | None:
     """The time when a version went live, in UTC. None while it is not live."""
     if operation is None or operation.rejected:
         return None
-    return _clock(operation.time)
+    return utc_text(operation.time)
 
 
 def _warmth(operation: RuleOperation | None) -> str:
@@ -151,7 +151,7 @@ def _warmth(operation: RuleOperation | None) -> str:
     words = {
         WarmUpState.REQUESTED: "warm-up requested",
         WarmUpState.RUNNING: f"warming, {report.progress or 0:.0%}",
-        WarmUpState.WARM: "warm" if report.time is None else f"warm since {_clock(report.time)}",
+        WarmUpState.WARM: "warm" if report.time is None else f"warm since {utc_text(report.time)}",
         WarmUpState.REFUSED: f"warm-up refused: {report.reason}",
     }
     return words[report.state]
@@ -160,7 +160,3 @@ def _warmth(operation: RuleOperation | None) -> str:
 def _cell(text: str) -> Text:
     """A cell of a table. It shows `[` of a name or a filter as it is: rich would read a plain string as markup."""
     return Text(printable(text))
-
-
-def _clock(time_ms: int) -> str:
-    return utc(time_ms).strftime("%Y-%m-%d %H:%M:%S")

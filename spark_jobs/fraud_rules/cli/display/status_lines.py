@@ -9,7 +9,7 @@ from rich.text import Text
 from fraud_rules.logs.detector_status import DetectorStatus, TrafficCounts
 from fraud_rules.logs.rule_status import RuleOperation
 from fraud_rules.monitoring.liveness import AMBER_MS, Liveness, Severity
-from fraud_rules.runtime.clock import utc
+from fraud_rules.runtime.clock import utc_text
 
 __all__ = ["SEVERITY_STYLES", "duration", "status_lines"]
 
@@ -51,7 +51,7 @@ def _payments(live: Liveness) -> Text:
 def _figures(detector: DetectorStatus) -> Iterator[str]:
     watermark = "none yet"
     if detector.watermark is not None:
-        watermark = utc(detector.watermark).strftime("%Y-%m-%d %H:%M:%S UTC")
+        watermark = utc_text(detector.watermark)
     state = f"{detector.retained_events:,} events retained, {detector.retained_bytes / 2**20:,.1f} MiB"
     yield f"rate      {detector.rows_per_s:,.0f} transactions/s"
     yield f"latency   {_latency(detector)}"

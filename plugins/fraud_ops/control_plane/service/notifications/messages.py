@@ -13,7 +13,7 @@ from fraud_ops.control_plane.domain.canonical import decoded, encoded
 from fraud_ops.control_plane.feed.events import FeedAlert
 from fraud_ops.control_plane.paths import PAGES
 from fraud_rules.kafka.decoding import UNDECODABLE
-from fraud_rules.runtime.clock import utc
+from fraud_rules.runtime.clock import utc_text
 from fraud_rules.runtime.grouped_number import grouped
 
 __all__ = [
@@ -74,7 +74,7 @@ def alert_content(alert: FeedAlert, rule: AlertedRule) -> Content:
     compared = f"{value} (limit {rule.limit})" if rule.limit else value
     lines = [
         f"{key}: {compared}" if compared else key,
-        f"Payment {one_line(str(payment))}, {_time(facts.event_time)}",
+        f"Payment {one_line(str(payment))}, {utc_text(facts.event_time)}",
     ]
     level = rule.severity.upper() or "ALERT"
     query = urlencode({"ruleId": facts.rule_id, "text": str(payment), "alert": facts.alert_id})
@@ -95,7 +95,7 @@ def summary_content(data: Mapping[str, Any]) -> Content:
     return Content(
         "summary",
         f"[fraud] {data['count']:,} more alerts",
-        "\n".join([f"{_time(since)} to {_time(until)}", *_rule_lines(rules)]),
+        "\n".join([f"{utc_text(since)} to {utc_text(until)}", *_rule_lines(rules)]),
         f"{PAGES}/alerts?{query}",
         encoded(data),
     )
@@ -135,7 +135,7 @@ def digest_content(data: Mapping[str, Any]) -> Content:
     return Content(
         "digest",
         f"[fraud] Daily digest: {data['alerts']:,} alerts",
-        "\n".join([f"{_time(data['since'])} to {_time(data['until'])}", counts, *_rule_lines(rules)]),
+        "\n".join([f"{utc_text(data['since'])} to {utc_text(data['until'])}", counts, *_rule_lines(rules)]),
         f"{PAGES}/today",
         encoded(data),
     )
@@ -174,10 +174,3 @@ def _member(line: bytes, name: str) -> str:
     except (msgspec.DecodeError, AttributeError):
         return ""
     return "" if value is None or isinstance(value, dict | list) else one_line(str(value))
-
-
-def _time(at_ms: int) -> str:
-    try:
-        return utc(at_ms).strftime("%Y-%m-%d %H:%M:%S UTC")
-    except (OverflowError, ValueError, OSError):
-        return f"{at_ms} ms"
