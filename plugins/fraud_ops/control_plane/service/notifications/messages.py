@@ -122,7 +122,7 @@ def snooze_content(data: Mapping[str, Any]) -> Content:
     return Content(
         "snooze",
         one_line(f"[fraud] Snoozed: {rule}"),
-        f"{one_line(data['who'])} snoozes {key} until {_time(data['until'])}" + (f"\n{reason}" if reason else ""),
+        f"{one_line(data['who'])} snoozes {key} until {utc_text(data['until'])}" + (f"\n{reason}" if reason else ""),
         f"{PAGES}/rules/{data['ruleId']}",
         encoded(data),
     )

@@ -16,7 +16,7 @@ const DESCRIPTION = document as unknown as ApiDescription;
 
 test("every request has a role, and every schema that it uses exists", () => {
   for (const { method, path, role, body, answers } of operationsOf(DESCRIPTION)) {
-    expect(role, `${method} ${path}`).toMatch(/^(viewer|analyst|approver|admin|any user)$/u);
+    expect(role, `${method} ${path}`).toMatch(/^(viewer|auditor|analyst|approver|admin|any user)$/u);
     for (const schema of [body, ...answers.map((each) => each.schema)])
       for (const name of usedSchemas(schema, DESCRIPTION.components.schemas))
         expect(DESCRIPTION.components.schemas, `${method} ${path}`).toHaveProperty(name);

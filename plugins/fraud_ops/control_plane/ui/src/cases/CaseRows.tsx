@@ -8,6 +8,7 @@ import { SeverityChip } from "../components/SeverityChip";
 import { Timestamp } from "../components/Timestamp";
 import { fieldLabel } from "../fields";
 import { formatNumber } from "../format";
+import { useNow } from "../useNow";
 import { casePath, statusOf } from "./caseQueue";
 
 const SHOWN_RULES = 2;
@@ -39,9 +40,7 @@ export function CaseRows({ label, cases, address = "" }: { label: string; cases:
           </Table.Td>
           <Table.Td>
             <StatusChip row={row} />
-            {row.expiresAt !== null && row.expiresAt - Date.now() < EXPIRES_SOON_MS && (
-              <div className="dimmed small">{expiryText(row.expiresAt - Date.now())}</div>
-            )}
+            {row.expiresAt !== null && <Expiry at={row.expiresAt} />}
           </Table.Td>
           <Table.Td className="wrap" style={{ minWidth: "6.5rem" }}>
             {row.assignee ?? <span className="dimmed">Unassigned</span>}
@@ -67,10 +66,13 @@ export function CaseRows({ label, cases, address = "" }: { label: string; cases:
   );
 }
 
-/** Announces that a case on which no person works expires: expires in 3 days. */
-function expiryText(leftMs: number): string {
+/** Announces that a case on which no person works expires soon: expires in 3 days. */
+function Expiry({ at }: { at: number }) {
+  const leftMs = at - useNow();
+  if (leftMs >= EXPIRES_SOON_MS) return null;
   const days = Math.max(0, Math.ceil(leftMs / DAY_MS));
-  return days === 0 ? "expires now" : `expires in ${formatNumber(days)} ${days === 1 ? "day" : "days"}`;
+  const text = days === 0 ? "expires now" : `expires in ${formatNumber(days)} ${days === 1 ? "day" : "days"}`;
+  return <div className="dimmed small">{text}</div>;
 }
 
 /** The status of a case, with its outcome. */
