@@ -4,84 +4,16 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Self
 
 import pytest
 
-from fraud_rules.configuration.settings import DetectorSettings
-from fraud_rules.engine.prepared import PreparedHistory, prepare_history, warm_state_id
+from fraud_rules.engine.prepared import warm_state_id
 from fraud_rules.engine.state.head import decode_head
-from fraud_rules.engine.state.store import MappedViews
 from fraud_rules.engine.statelog import read_image
-from fraud_rules.engine.warm_up import WarmHistory
-from fraud_rules.model.warm_up import request_at
-from fraud_rules.replay.recording import Recording
-from fraud_rules.replay.replay import Replay, batch_inputs, settings_of_recording
-from fraud_rules.replay.warm_up import histories_of
-from tests.support.conformance import load_schema
-from tests.support.streams.generated import START_MS, warmed_documents
-from tests.support.streams.runs import drawn
-
-SCHEMA = load_schema("nullable")
-
-
-def outputs(result: Any) -> list[tuple[Any, ...]]:
-    """The written outputs of a batch."""
-    return [
-        ([alert.json for alert in output.alerts], [late.json for late in output.late], output.duplicates)
-        for output in result.outputs
-    ]
-
-
-class Unstored:
-    """A durable store whose chunks are not read."""
-
-    def send(self, name: str, content: bytes) -> None: ...
-
-    def flush(self) -> None: ...
-
-
-class Stream:
-    """A stream with warm-ups: its batches, and the histories that each adds, by key group."""
-
-    def __init__(self, document: Mapping[str, Any], folder: Path) -> None:
-        self.recording = Recording.of_document(document)
-        self.settings = settings_of_recording(self.recording, DetectorSettings())
-        self.cuts = list(batch_inputs(self.recording, SCHEMA, self.settings))
-        self.folder = folder
-        self._prepared = 0
-
-    @classmethod
-    def generated(cls, seed: int, folder: Path) -> Self:
-        return cls(drawn(seed, warmed_documents()), folder)
-
-    def histories(self, cut: Any) -> list[Mapping[int, WarmHistory]]:
-        requests = [(request_at(cut.timeline, each.version), each.ends) for each in cut.warm_ups]
-        return [
-            histories_of(request, ends, self.recording.transactions, SCHEMA, self.settings)
-            for request, ends in requests
-            if request is not None
-        ]
-
-    def prepared(self, cut: Any, histories: list[Mapping[int, WarmHistory]]) -> list[Mapping[int, WarmHistory]]:
-        """The same histories, prepared under the rules of the batch."""
-        return [{group: self._prepare(cut, each) for group, each in found.items()} for found in histories]
-
-    def _prepare(self, cut: Any, history: WarmHistory) -> WarmHistory:
-        grouping = cut.timeline.latest.groupings.get(history.fields)
-        if grouping is None:
-            return history
-        self._prepared += 1
-        folder = self.folder / f"prepared-{self._prepared}"
-        prepare_history(history.version, grouping, history.rows, history.begins_ms, SCHEMA, folder, Unstored())
-        prepared = PreparedHistory.find(folder)
-        assert prepared is not None
-        return WarmHistory.of_prepared(prepared, lambda: history.rows)
-
-    def mapped(self) -> Replay:
-        return Replay(SCHEMA, self.settings, MappedViews(self.folder / "views", SCHEMA))
+from fraud_rules.replay.replay import Replay
+from tests.support.streams.generated import START_MS
+from tests.support.streams.warmed import WarmedStream, outputs
 
 
 def has_adopted(replay: Replay) -> bool:
@@ -91,8 +23,8 @@ def has_adopted(replay: Replay) -> bool:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_a_prepared_history_gives_the_same_results(seed: int, tmp_path: Path) -> None:
-    stream = Stream.generated(seed, tmp_path)
-    plain, mapped, restored = Replay(SCHEMA, stream.settings), stream.mapped(), list[Replay]()
+    stream = WarmedStream.generated(seed, tmp_path)
+    plain, mapped, restored = stream.plain(), stream.mapped(), list[Replay]()
     for cut in stream.cuts:
         histories = stream.histories(cut)
         expected = outputs(plain.evaluate(cut.records, cut.timeline, 0, histories))
@@ -101,7 +33,7 @@ def test_a_prepared_history_gives_the_same_results(seed: int, tmp_path: Path) ->
         for each in restored:
             assert outputs(each.evaluate(cut.records, cut.timeline, 0, histories)) == expected
         if histories:
-            restored.append(Replay(SCHEMA, stream.settings))
+            restored.append(stream.plain())
             restored[-1].restore(mapped.images())
 
 
@@ -118,7 +50,7 @@ def test_a_prepared_history_keeps_its_rows_when_the_recent_ones_need_more_room(t
     end_ms = START_MS + 30_000
     longer = {"at": end_ms, "rule": {**rule, "ruleId": 2, "windowSeconds": 60, "warmUp": True}}
     last = {"at": end_ms + 1, "tx": {"transactionId": 300, "eventTime": end_ms + 1, "payeeId": 1}}
-    stream = Stream(
+    stream = WarmedStream(
         {
             "settings": {"maxOutOfOrdernessMs": 0},
             "steps": [{"at": START_MS, "rule": rule}, *paid, longer, last],
@@ -139,8 +71,8 @@ def test_a_prepared_history_keeps_its_rows_when_the_recent_ones_need_more_room(t
 
 @pytest.mark.parametrize("seed", range(5))
 def test_a_task_that_died_may_have_moved_the_prepared_arrays(seed: int, tmp_path: Path) -> None:
-    stream = Stream.generated(seed, tmp_path)
-    plain, mapped = Replay(SCHEMA, stream.settings), stream.mapped()
+    stream = WarmedStream.generated(seed, tmp_path)
+    plain, mapped = stream.plain(), stream.mapped()
     for cut in stream.cuts:
         histories = stream.histories(cut)
         prepared = stream.prepared(cut, histories)
@@ -153,7 +85,7 @@ def test_a_task_that_died_may_have_moved_the_prepared_arrays(seed: int, tmp_path
 def test_the_generated_streams_adopt_prepared_histories(tmp_path: Path) -> None:
     adopted = 0
     for seed in range(5):
-        stream = Stream.generated(seed, tmp_path / str(seed))
+        stream = WarmedStream.generated(seed, tmp_path / str(seed))
         mapped = stream.mapped()
         for cut in stream.cuts:
             mapped.evaluate(cut.records, cut.timeline, 0, stream.prepared(cut, stream.histories(cut)))
