@@ -22,7 +22,7 @@ from fraud_ops.control_plane.sync.unapproved import UnapprovedList, UnapprovedRu
 from fraud_rules.errors import FraudError
 from fraud_rules.runtime.clock import SteadyClock
 
-__all__ = ["Checks", "Report", "StoreAlarm", "StoreWatch"]
+__all__ = ["Checks", "ReportAlarm", "StoreAlarm", "StoreWatch"]
 
 STUCK_MS: Final = 30_000
 
@@ -54,7 +54,7 @@ class Checks:
     receivers: Callable[[], Sequence[FailingReceiver]]
 
 
-class Report(Protocol):
+class ReportAlarm(Protocol):
     """Reports the state of an alarm, see `AlarmDesk.report`."""
 
     def __call__(self, alarm: Alarm, *, again: bool = False) -> None: ...
@@ -67,7 +67,7 @@ class StoreWatch(LeadingThread):
         self,
         checks: Checks,
         detector: str,
-        report: Report,
+        report: ReportAlarm,
         clock_ms: Callable[[], int],
         steady_ms: SteadyClock,
         lead: Callable[[], AbstractContextManager[Leadership]],
