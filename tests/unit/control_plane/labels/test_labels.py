@@ -137,6 +137,17 @@ def test_the_leader_keeps_the_file_current(scene: Scene, tmp_path: Path, monkeyp
     assert export.fault is None
 
 
+def test_the_file_is_written_once_a_minute_at_most(scene: Scene, tmp_path: Path) -> None:
+    file = LabelFile(scene.database, tmp_path)
+    export = LabelExport(scene.database, file)
+    for number in range(3):
+        upload(scene, f"{number},,FRAUD")
+        export.step()
+    assert file.writes == 1
+    file.refresh()
+    assert file.writes == 2, "a what-if does not wait"
+
+
 def test_unreadable_records_are_skipped_and_recorded(scene: Scene) -> None:
     hostile = [each for each in HOSTILE.values() if each is not None]
     unknown = json.dumps({"alertId": "alert-of-last-year", "label": "FRAUD"}).encode()

@@ -41,6 +41,8 @@ class LabelFile:
         self._path: ArchivePath = archive / LABELS_FILE
         self._lock = threading.Lock()
         self._written: _State | None = None
+        self.writes = 0
+        """How often this process has written the file."""
 
     def refresh(self) -> ArchivePath | None:
         """Write the labels if one has changed since the last call. Return the file; None without labels.
@@ -54,6 +56,7 @@ class LabelFile:
                 content = b"".join(_line(each) + b"\n" for each in _labels(session))
                 if content:
                     write_whole(self._path, content)
+                    self.writes += 1
                 else:
                     self._path.unlink(missing_ok=True)
                 self._written = state
