@@ -177,7 +177,7 @@ def test_counts_by_source(scene: Scene) -> None:
     ("name", "content", "said"),
     [
         ("a/b.csv", "transactionId,label\n1,FRAUD\n", "name"),
-        ("a.csv", "payment,fraud\n1,1\n", "has no label"),
+        ("a.csv", "payment,fraud\n1,1\n", "has no column"),
         ("a.csv", "", "has no label"),
         ("a.csv", "x" * 5_000_000, "at most"),
     ],
