@@ -31,6 +31,14 @@ folder.mkdir(parents=True)
 (folder / "result.json").write_text(json.dumps({"rule": rule, "fires": 3, "asked": sys.argv[2:]}))
 """
 
+WAITS = """
+import pathlib, sys, time
+here = pathlib.Path(next(each.removeprefix("--archive=") for each in sys.argv if each.startswith("--archive=")))
+(here / "started").touch()
+while not (here / "go").exists():
+    time.sleep(0.02)
+"""
+
 
 @pytest.fixture
 def archive(tmp_path: Path) -> Path:
@@ -94,6 +102,27 @@ def test_a_request_that_ends_evaluation_gets_none(
     service.change_state(ANN, 1, 3, StateName.PAUSE)
     until(lambda: not requested.awaits(1), "the request to pause is seen")
     assert len(reports(archive)) == before <= 1
+
+
+def test_a_request_during_the_what_if_of_an_earlier_one_gets_its_own(
+    service: ControlService, project: Project, archive: Path
+) -> None:
+    runner = WhatIfRunner(project, archive, [sys.executable, "-c", WAITS + SAVES])
+    requested = RequestedWhatIfs(service, runner)
+    requested.start()
+    try:
+        first = service.change_state(ANN, 1, 2, StateName.ACTIVE).row.pending
+        assert first is not None
+        until((archive / "started").exists, "the what-if of the first request runs")
+        service.decide(PAT, first.id, approve=False)
+        service.edit(ANN, 1, 2, rule_input(ruleId=1, limit=30))
+        service.change_state(ANN, 1, 3, StateName.ACTIVE)
+        (archive / "go").touch()
+        until(lambda: not requested.awaits(1), "both what-ifs have ended")
+    finally:
+        requested.stop()
+        runner.close()
+    assert len(reports(archive)) == 2
 
 
 def test_a_request_does_not_wait_for_its_what_if(service: ControlService, project: Project, archive: Path) -> None:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Sequence
 
-from fraud_ops.control_plane.background_thread import BackgroundThread
 from fraud_ops.control_plane.domain.read_models import RuleChanged
 from fraud_ops.control_plane.feed.events import Event, FeedRuleChange
 from fraud_ops.control_plane.service.service import ControlService
+from fraud_ops.control_plane.watch.change_follower import ChangeFollower
 from fraud_rules.runtime.retry import RepeatedWork
 
 __all__ = ["ChangesWatch"]
@@ -17,41 +16,23 @@ _POLL_INTERVAL_S = 0.5
 _ROWS = 50
 
 
-class ChangesWatch(BackgroundThread):
+class ChangesWatch(ChangeFollower):
     """Reads the end of the audit log: at once after a change in this process, else twice a second."""
 
     def __init__(self, service: ControlService, report: Callable[[Sequence[Event]], None]) -> None:
-        super().__init__("fraud-control-changes")
-        self._service = service
+        super().__init__("fraud-control-changes", service)
         self._report = report
         self._accepted: list[RuleChanged] = []
-        self._lock = threading.Lock()
-        self._wake = threading.Event()
         self._seen: int | None = None
 
-    def start(self) -> None:
-        """Start the thread."""
-        self._service.listen(self.accept)
-        super().start()
-
-    def stop(self) -> None:
-        """Stop the thread and wait for its end."""
-        self._stop.set()
-        self._wake.set()
-        super().stop()
-
-    def accept(self, changed: RuleChanged) -> None:
-        """Accept a change that this process made."""
-        with self._lock:
-            self._accepted.append(changed)
-        self._wake.set()
+    def _note(self, changed: RuleChanged) -> None:
+        self._accepted.append(changed)
 
     def _run(self, attempt: RepeatedWork) -> None:
         while not self._stop.is_set():
             self._poll()
             attempt.record_success()
-            self._wake.wait(_POLL_INTERVAL_S)
-            self._wake.clear()
+            self._await_change(_POLL_INTERVAL_S)
 
     def _poll(self) -> None:
         with self._lock:
