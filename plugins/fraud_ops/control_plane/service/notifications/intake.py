@@ -7,14 +7,13 @@ limit, and a summary at the end of quiet hours has the alerts of that time.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from fraud_ops.control_plane.domain.canonical import document_of
-from fraud_ops.control_plane.domain.notification_models import SUMMARY, DeliveryState, SubscribedEvent, Terms
+from fraud_ops.control_plane.domain.notification_models import SUMMARY, DeliveryState, SubscribedEvent
 from fraud_ops.control_plane.domain.snoozing import Snoozing
 from fraud_ops.control_plane.feed.events import FeedAlert
 from fraud_ops.control_plane.feed.place import FeedSource
@@ -26,10 +25,10 @@ from fraud_ops.control_plane.service.notifications.messages import (
     summary_content,
 )
 from fraud_ops.control_plane.service.notifications.outbox import add_delivery, waiting_count
-from fraud_ops.control_plane.service.notifications.terms import terms_of
+from fraud_ops.control_plane.service.notifications.terms import Subscriber, subscribers
 from fraud_ops.control_plane.service.quality import snoozes
 from fraud_ops.control_plane.store.models import ApprovalRow, PositionRow
-from fraud_ops.control_plane.store.notification_models import DeliveryRow, SubscriptionRow
+from fraud_ops.control_plane.store.notification_models import DeliveryRow
 
 __all__ = ["AlertNotifications", "notify_approvals", "unnotified_approvals"]
 
@@ -40,14 +39,6 @@ _APPROVALS: Final = "notify-approvals"
 _AT_ONCE: Final = 200
 
 
-@dataclass(frozen=True, slots=True)
-class _Subscriber:
-    """A subscription with its decoded terms."""
-
-    row: SubscriptionRow
-    terms: Terms
-
-
 class AlertNotifications:
     """Adds the deliveries of new alerts. `per_minute` limits the alerts that a subscription gets one by one."""
 
@@ -56,8 +47,8 @@ class AlertNotifications:
 
     def add(self, session: Session, alerts: Sequence[FeedAlert], now_ms: int) -> None:
         """Add the deliveries of alerts that are live, not snoozed, and newer than the subscription."""
-        subscribers = _subscribers(session, SubscribedEvent.ALERT) if alerts else []
-        if not subscribers:
+        found = subscribers(session, SubscribedEvent.ALERT) if alerts else []
+        if not found:
             return
         snoozing = Snoozing(snoozes(session, now_ms), now_ms)
         live = [
@@ -67,13 +58,13 @@ class AlertNotifications:
             and not each.facts.shadow
             and not snoozing.covers(each.facts.rule_id, each.facts.key)
         ]
-        for subscriber in subscribers:
+        for subscriber in found:
             selected = [(alert, rule) for alert, rule in live if _selects(subscriber, alert, rule)]
             if selected:
                 self._add(session, subscriber, selected, now_ms)
 
     def _add(
-        self, session: Session, to: _Subscriber, alerts: Sequence[tuple[FeedAlert, AlertedRule]], now_ms: int
+        self, session: Session, to: Subscriber, alerts: Sequence[tuple[FeedAlert, AlertedRule]], now_ms: int
     ) -> None:
         quiet_ms = to.terms.quiet_until_ms(now_ms)
         single = 0 if quiet_ms is not None else self._room(session, to, now_ms)
@@ -83,7 +74,7 @@ class AlertNotifications:
             due_ms = quiet_ms or to.terms.quiet_until_ms(now_ms + _MINUTE_MS) or now_ms + _MINUTE_MS
             _add_to_summary(session, to, alerts[single:], now_ms, due_ms)
 
-    def _room(self, session: Session, to: _Subscriber, now_ms: int) -> int:
+    def _room(self, session: Session, to: Subscriber, now_ms: int) -> int:
         """How many more alerts the subscription may get one by one in this minute."""
         sent = session.scalar(
             select(func.count()).where(
@@ -108,7 +99,7 @@ def notify_approvals(session: Session, now_ms: int) -> None:
     requests = unnotified_approvals(session)
     if not requests:
         return
-    for subscriber in _subscribers(session, SubscribedEvent.APPROVAL):
+    for subscriber in subscribers(session, SubscribedEvent.APPROVAL):
         due_ms = subscriber.terms.quiet_until_ms(now_ms) or now_ms
         for request in requests:
             if request.decision is None and request.requested_at_ms >= subscriber.row.created_ms:
@@ -116,7 +107,7 @@ def notify_approvals(session: Session, now_ms: int) -> None:
     session.merge(PositionRow(name=_APPROVALS, offset=requests[-1].id, topic_id=None))
 
 
-def _add_approval(session: Session, to: _Subscriber, request: ApprovalRow, now_ms: int, due_ms: int) -> None:
+def _add_approval(session: Session, to: Subscriber, request: ApprovalRow, now_ms: int, due_ms: int) -> None:
     rule = document_of(request.document) if request.rule_id is not None else {}
     texts = {name: str(rule.get(name) or "") for name in ("name", "severity", "owner")}
     if not to.terms.selects(SubscribedEvent.APPROVAL, request.rule_id, texts["severity"], texts["owner"]):
@@ -135,19 +126,13 @@ def _add_approval(session: Session, to: _Subscriber, request: ApprovalRow, now_m
     add_delivery(session, to.row.id, to.terms.receiver, approval_content(data), now_ms, due_ms)
 
 
-def _subscribers(session: Session, event: SubscribedEvent) -> list[_Subscriber]:
-    rows = session.scalars(select(SubscriptionRow).order_by(SubscriptionRow.id))
-    every = [_Subscriber(row, terms_of(row)) for row in rows]
-    return [each for each in every if event in each.terms.events]
-
-
-def _selects(to: _Subscriber, alert: FeedAlert, rule: AlertedRule) -> bool:
+def _selects(to: Subscriber, alert: FeedAlert, rule: AlertedRule) -> bool:
     is_new = alert.append_ms >= to.row.created_ms
     return is_new and to.terms.selects(SubscribedEvent.ALERT, rule.rule_id, rule.severity, rule.owner)
 
 
 def _add_to_summary(
-    session: Session, to: _Subscriber, alerts: Sequence[tuple[FeedAlert, AlertedRule]], now_ms: int, due_ms: int
+    session: Session, to: Subscriber, alerts: Sequence[tuple[FeedAlert, AlertedRule]], now_ms: int, due_ms: int
 ) -> None:
     """Add alerts to the open summary of a subscription, or to a new one that is due at `due_ms`."""
     row = session.scalar(

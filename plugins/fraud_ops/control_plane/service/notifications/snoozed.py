@@ -4,16 +4,14 @@ transaction.
 
 from __future__ import annotations
 
-from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from fraud_ops.control_plane.domain.canonical import document_of
 from fraud_ops.control_plane.domain.notification_models import SubscribedEvent
 from fraud_ops.control_plane.service.notifications.messages import snooze_content
 from fraud_ops.control_plane.service.notifications.outbox import add_delivery
-from fraud_ops.control_plane.service.notifications.terms import terms_of
+from fraud_ops.control_plane.service.notifications.terms import subscribers
 from fraud_ops.control_plane.store.models import RuleHead, SnoozeRow
-from fraud_ops.control_plane.store.notification_models import SubscriptionRow
 
 __all__ = ["notify_snooze"]
 
@@ -30,10 +28,7 @@ def notify_snooze(session: Session, head: RuleHead, snooze: SnoozeRow, now_ms: i
         "who": snooze.who,
         "reason": snooze.reason,
     }
-    for row in session.scalars(select(SubscriptionRow).order_by(SubscriptionRow.id)).all():
-        terms = terms_of(row)
-        if SubscribedEvent.APPROVAL in terms.events and terms.selects(
-            SubscribedEvent.APPROVAL, head.rule_id, severity, owner
-        ):
-            due_ms = terms.quiet_until_ms(now_ms) or now_ms
-            add_delivery(session, row.id, terms.receiver, snooze_content(data), now_ms, due_ms)
+    for to in subscribers(session, SubscribedEvent.APPROVAL):
+        if to.terms.selects(SubscribedEvent.APPROVAL, head.rule_id, severity, owner):
+            due_ms = to.terms.quiet_until_ms(now_ms) or now_ms
+            add_delivery(session, to.row.id, to.terms.receiver, snooze_content(data), now_ms, due_ms)

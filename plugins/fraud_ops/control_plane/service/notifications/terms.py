@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import Final
 from zoneinfo import ZoneInfo
 
 import msgspec
+from sqlalchemy import select
+from sqlalchemy.orm import Session
 
 from fraud_ops.control_plane.domain.errors import Invalid
 from fraud_ops.control_plane.domain.notification_models import SubscribedEvent, Subscription, Terms
@@ -15,7 +18,7 @@ from fraud_ops.control_plane.store.notification_models import SubscriptionRow
 from fraud_rules.errors import Reason
 from fraud_rules.runtime.safe_text import is_unprintable
 
-__all__ = ["check_terms", "encode_terms", "subscription_of", "terms_of"]
+__all__ = ["Subscriber", "check_terms", "encode_terms", "subscribers", "subscription_of", "terms_of"]
 
 _CLOCK: Final = re.compile(r"([01][0-9]|2[0-3]):[0-5][0-9]", re.ASCII)
 _NAME_CHARS: Final = 80
@@ -24,6 +27,21 @@ _MOST_RULES: Final = 200
 _MOST_OWNERS: Final = 50
 
 _decode = msgspec.json.Decoder(Terms).decode
+
+
+@dataclass(frozen=True, slots=True)
+class Subscriber:
+    """A subscription with its decoded terms."""
+
+    row: SubscriptionRow
+    terms: Terms
+
+
+def subscribers(session: Session, event: SubscribedEvent) -> list[Subscriber]:
+    """The subscriptions to an event."""
+    rows = session.scalars(select(SubscriptionRow).order_by(SubscriptionRow.id))
+    every = [Subscriber(row, terms_of(row)) for row in rows]
+    return [each for each in every if event in each.terms.events]
 
 
 def terms_of(row: SubscriptionRow) -> Terms:
