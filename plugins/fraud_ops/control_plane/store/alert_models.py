@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Float, Index, Integer, SmallInteger, String
+from typing import Final
+
+from sqlalchemy import Float, Index, Integer, SmallInteger, String, or_
 from sqlalchemy.orm import Mapped, mapped_column
 
 from fraud_ops.control_plane.store.models import USER_CHARS, Base
 
-__all__ = ["FIELD_CHARS", "ID_CHARS", "VALUE_CHARS", "AlertRow", "AlertValueRow", "SavedSearchRow"]
+__all__ = [
+    "FIELD_CHARS", "ID_CHARS", "IN_EFFECT", "RETRACTED", "VALUE_CHARS", "AlertRow", "AlertValueRow", "SavedSearchRow",
+]  # fmt: skip
 
 ID_CHARS = 64
 FIELD_CHARS = 64
 VALUE_CHARS = 256
 SEARCH_NAME_CHARS = 80
+
+RETRACTED: Final = "RETRACTED"
+"""The correction of an alert that does not count anymore."""
 
 
 class AlertRow(Base):
@@ -47,6 +54,10 @@ class AlertRow(Base):
     corrected_ms: Mapped[int | None]
     case_id: Mapped[int | None] = mapped_column(Integer)
     json: Mapped[bytes] = mapped_column(deferred=True)
+
+
+IN_EFFECT: Final = or_(AlertRow.correction.is_(None), AlertRow.correction != RETRACTED)
+"""The condition for an alert that counts."""
 
 
 class AlertValueRow(Base):

@@ -1,4 +1,4 @@
-"""Cases that end without a person: nobody worked on them until they expired, or all their alerts were retracted.
+"""Closes cases without a person: no person worked on them until they expired, or all their alerts were retracted.
 
 The caller holds the writer's transaction.
 """
@@ -8,26 +8,22 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Final
 
-from sqlalchemy import ColumnElement, case, delete, exists, func, not_, or_, select, update
+from sqlalchemy import ColumnElement, case, delete, exists, func, not_, select, update
 from sqlalchemy.orm import Session
 
 from fraud_ops.control_plane.domain.canonical import canonical
 from fraud_ops.control_plane.domain.case_models import URGENCIES, CaseAction, CaseOutcome, CaseStatus
 from fraud_ops.control_plane.domain.roles import system_author
 from fraud_ops.control_plane.service.audit import AuditChain, AuditRecord
-from fraud_ops.control_plane.store.alert_models import AlertRow
+from fraud_ops.control_plane.store.alert_models import IN_EFFECT, AlertRow
 from fraud_ops.control_plane.store.case_models import CaseEventRow, CaseRow
 
-__all__ = ["RETRACTED", "expire_cases", "untouched", "update_corrected_cases"]
-
-RETRACTED: Final = "RETRACTED"
-"""The correction of an alert that does not count anymore."""
+__all__ = ["expire_cases", "untouched", "update_corrected_cases"]
 
 AUTHOR: Final = system_author("cases")
 _AT_ONCE: Final = 2_000
 _EXPIRED_KEPT_MS: Final = 365 * 86_400_000
 _LEAST_URGENT: Final = len(URGENCIES) - 1
-_IN_EFFECT: Final = or_(AlertRow.correction.is_(None), AlertRow.correction != RETRACTED)
 
 
 def untouched() -> ColumnElement[bool]:
@@ -63,7 +59,7 @@ def update_corrected_cases(session: Session, alert_ids: Collection[str], now_ms:
     session.flush()
     found = select(AlertRow.case_id).where(AlertRow.alert_id.in_(alert_ids), AlertRow.case_id.is_not(None)).distinct()
     ids = session.scalars(found).all()
-    ranks = select(AlertRow.case_id, func.max(case((_IN_EFFECT, AlertRow.severity_rank), else_=-1)))
+    ranks = select(AlertRow.case_id, func.max(case((IN_EFFECT, AlertRow.severity_rank), else_=-1)))
     ranked = session.execute(ranks.where(AlertRow.case_id.in_(ids)).group_by(AlertRow.case_id))
     rank_of = {each: rank for each, rank in ranked if each is not None}
     bare = set(session.scalars(select(CaseRow.case_id).where(CaseRow.case_id.in_(ids), untouched())))
@@ -90,7 +86,7 @@ def _reopen(session: Session, row: CaseRow, rank: int, now_ms: int) -> None:
         _add_event(session, row, {"status": CaseStatus.OPEN, "outcome": None}, now_ms)
         _audit(session, "case.status", [row], None, now_ms)
         return
-    moved = (AlertRow.case_id == row.case_id) & _IN_EFFECT
+    moved = (AlertRow.case_id == row.case_id) & IN_EFFECT
     count = session.scalar(select(func.count()).where(moved)) or 0
     session.execute(update(AlertRow).where(moved).values(case_id=other.case_id))
     row.alerts -= count

@@ -22,8 +22,8 @@ from fraud_ops.control_plane.domain.case_models import (
     CaseStatus,
 )
 from fraud_ops.control_plane.domain.errors import Invalid, NotFound
-from fraud_ops.control_plane.service.cases.endings import RETRACTED, untouched
-from fraud_ops.control_plane.store.alert_models import AlertRow, AlertValueRow
+from fraud_ops.control_plane.service.cases.endings import untouched
+from fraud_ops.control_plane.store.alert_models import RETRACTED, AlertRow, AlertValueRow
 from fraud_ops.control_plane.store.case_models import CaseEventRow, CaseRow
 from fraud_ops.control_plane.store.models import MarkRow
 from fraud_rules.errors import Reason

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from sqlalchemy import func, or_, select
+from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from fraud_ops.control_plane.domain.alert_search import AlertSeverity
@@ -16,7 +16,7 @@ from fraud_ops.control_plane.service.alerts.index import severity_rank
 from fraud_ops.control_plane.service.notifications.messages import Content, digest_content
 from fraud_ops.control_plane.service.notifications.outbox import add_delivery
 from fraud_ops.control_plane.service.notifications.terms import terms_of
-from fraud_ops.control_plane.store.alert_models import AlertRow
+from fraud_ops.control_plane.store.alert_models import IN_EFFECT, AlertRow
 from fraud_ops.control_plane.store.models import ApprovalRow, MarkRow, RuleHead
 from fraud_ops.control_plane.store.notification_models import SubscriptionRow
 
@@ -100,7 +100,7 @@ def _counts(session: Session, now_ms: int) -> Sequence[tuple[int, int, int, int]
         select(AlertRow.rule_id, AlertRow.severity_rank, func.count(), unreviewed)
         .outerjoin(MarkRow, MarkRow.alert_id == AlertRow.alert_id)
         .where(AlertRow.append_ms >= now_ms - _DAY_MS, AlertRow.append_ms < now_ms, AlertRow.shadow.is_(False))
-        .where(or_(AlertRow.correction.is_(None), AlertRow.correction != "RETRACTED"))
+        .where(IN_EFFECT)
         .group_by(AlertRow.rule_id, AlertRow.severity_rank)
     )
     return [(each[0], each[1], each[2], each[3]) for each in session.execute(query)]

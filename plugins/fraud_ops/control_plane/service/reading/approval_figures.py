@@ -16,7 +16,7 @@ from fraud_ops.control_plane.domain.errors import NotFound
 from fraud_ops.control_plane.domain.lifecycle import StateName
 from fraud_ops.control_plane.domain.read_models import PresentFigures, ShadowFigures
 from fraud_ops.control_plane.domain.rule_input import UNSAVED_ID
-from fraud_ops.control_plane.store.alert_models import AlertRow, AlertValueRow
+from fraud_ops.control_plane.store.alert_models import IN_EFFECT, AlertRow, AlertValueRow
 from fraud_ops.control_plane.store.label_models import LabelRow
 from fraud_ops.control_plane.store.models import ApprovalRow, MarkRow, RevisionRow, RuleHead
 from fraud_rules.batch.archive.place import ArchivePath
@@ -105,7 +105,7 @@ def present_figures(session: Session, rule_id: int, now_ms: int, alert_days: int
         AlertRow.rule_id == rule_id,
         AlertRow.shadow.is_(False),
         AlertRow.append_ms >= since_ms,
-        AlertRow.correction.is_distinct_from("RETRACTED"),
+        IN_EFFECT,
     )
     alerts = session.scalar(select(func.count()).select_from(AlertRow).where(*wanted)) or 0
     per_day = alerts * _DAY_MS / max(now_ms - since_ms, _LEAST_MS)
