@@ -11,7 +11,6 @@ from pathlib import Path
 
 from fraud_ops.alarms import Alarm, RaisedAlarm
 from fraud_ops.control_plane.domain.notification_models import ReceiverShown
-from fraud_ops.control_plane.domain.rule_input import RuleReader
 from fraud_ops.control_plane.domain.snoozing import KnownSnoozing, Snoozing
 from fraud_ops.control_plane.feed.fire_stats import RuleFireStats, fire_stats
 from fraud_ops.control_plane.feed.follower import FeedReader
@@ -28,7 +27,6 @@ from fraud_ops.control_plane.service.reading.evidence import EvidenceReader
 from fraud_ops.control_plane.service.reading.evidence_search import EvidenceSource
 from fraud_ops.control_plane.service.role_cache import RoleCache
 from fraud_ops.control_plane.service.service import ControlService
-from fraud_ops.control_plane.service.store_access import StoreAccess
 from fraud_ops.control_plane.service.today import Today, today_of
 from fraud_ops.control_plane.service.whatif import WhatIfRunner
 from fraud_ops.control_plane.settings import ControlPlaneSettings
@@ -181,12 +179,11 @@ def compose(
     background.start(service)
     stack.callback(background.stop)
     drift = DriftCheck(database, environment.kafka, detector.topics.rules, schema, detector.limits)
-    store = StoreAccess(database, settings, RuleReader(schema, detector.limits), now_ms)
 
     def unapproved() -> Sequence[UnapprovedRule | UnapprovedList]:
         if not settings.four_eyes:
             return ()
-        lists = unapproved_lists(store, partial(_seed_lists, config / "lists", detector.limits))
+        lists = unapproved_lists(service.store, partial(_seed_lists, config / "lists", detector.limits))
         return [*unapproved_rules(database, seeds), *lists]
 
     checks = Checks(service.outbox, drift.read, service.scan_audit, unapproved, service.subscriptions.failing)

@@ -98,18 +98,19 @@ class ControlService:
         self._clock_ms = clock_ms
         ids = schema.field(ID_FIELD)
         self._text_ids = ids is not None and ids.type is FieldType.STRING
-        self._store = StoreAccess(database, settings, self._reader, clock_ms, seeds)
-        self._changes = UserChanges(self._store)
+        self.store = StoreAccess(database, settings, self._reader, clock_ms, seeds)
+        """The access to the store, with the values of lists, which a process keeps once."""
+        self._changes = UserChanges(self.store)
         self._scan = audit.AuditScan()
-        self.lists = ListService(self._store, self._changes)
+        self.lists = ListService(self.store, self._changes)
         """The lists of values."""
-        self.searches = AlertSearches(self._store, self._changes)
+        self.searches = AlertSearches(self.store, self._changes)
         """The alert index, and the searches that users saved."""
-        self.cases = CaseService(self._store, self._changes)
+        self.cases = CaseService(self.store, self._changes)
         """The cases of the review queue."""
-        self.subscriptions = SubscriptionService(self._store, self._changes)
+        self.subscriptions = SubscriptionService(self.store, self._changes)
         """The subscriptions to notifications, and their deliveries."""
-        self.labels = LabelService(self._store, self._changes, schema)
+        self.labels = LabelService(self.store, self._changes, schema)
         """The labels of transactions from files and from the topic."""
 
     def listen(self, listener: Callable[[RuleChanged], None]) -> None:
@@ -150,7 +151,7 @@ class ControlService:
     def approved_revisions(self, rule_id: int, items: Iterable[Revision]) -> frozenset[int]:
         """The revisions among these whose content was approved. A rollback to them takes effect at once."""
         with self._database.reading() as session:
-            approved = approved_contents(session, storable_id(rule_id), self._store.seeds)
+            approved = approved_contents(session, storable_id(rule_id), self.store.seeds)
         return frozenset(each.revision for each in items if approved.covers(each.document))
 
     def diff(self, rule_id: int, before: int, after: int) -> list[Change]:
@@ -236,7 +237,7 @@ class ControlService:
         records = imports.read_import(actor, content, form, self._settings.bounds, self._reader.limits)
         parsed = imports.ParsedRules(self._reader, records)
         with self._database.reading() as session:
-            reads = self._store.work_of(session)
+            reads = self.store.work_of(session)
             foreseen = imports.import_rules(reads, actor, parsed, comment.strip(), saves=False)
         if dry_run or not foreseen.applied:
             return ImportResult(items=foreseen.items, applied=False)
