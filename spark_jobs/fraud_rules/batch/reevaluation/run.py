@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 
 import msgspec
 
@@ -238,7 +239,7 @@ def days_due(archive: ArchiveStore, schema: TransactionSchema, settings: Detecto
     """
     manifest, store = archive.latest(), DayStore(archive)
     evaluated = store.evaluated_days()[-MAX_DAYS_CHECKED:]
-    missed = missed_days(archive, settings, now_ms)
+    missed = _missed(manifest, store, settings, now_ms)
     checked = sorted({*evaluated, *missed})
     if not checked or not manifest.of(Table.TRANSACTIONS):
         return []
@@ -261,7 +262,7 @@ def days_due(archive: ArchiveStore, schema: TransactionSchema, settings: Detecto
             chain = chain_of(day, current, reaches[day], store.state)
             if _has_history(manifest, day, reaches[day], chain, began_ms, settings.topics.transactions):
                 new.append(DueDay(day, 0))
-    return sorted([*again, *new[:MAX_MISSED_AT_ONCE]], key=_day_of)
+    return sorted([*again, *new[:MAX_MISSED_AT_ONCE]], key=attrgetter("day"))
 
 
 def missed_days(archive: ArchiveStore, settings: DetectorSettings, now_ms: int) -> list[Day]:
@@ -269,10 +270,13 @@ def missed_days(archive: ArchiveStore, settings: DetectorSettings, now_ms: int) 
 
     The night after a day evaluates it. So a day is missed only once that night is over.
     """
-    manifest = archive.latest()
+    return _missed(archive.latest(), DayStore(archive), settings, now_ms)
+
+
+def _missed(manifest: Manifest, store: DayStore, settings: DetectorSettings, now_ms: int) -> list[Day]:
     newest = Day.of(min(now_ms, manifest.complete_until_ms) - settings.max_out_of_orderness_ms).plus(-1)
     last = min(newest, Day.of(now_ms).plus(-2))
-    evaluated = set(DayStore(archive).evaluated_days())
+    evaluated = set(store.evaluated_days())
     days = manifest.days(Table.TRANSACTIONS)
     return [day for day in days if last.plus(-MAX_DAYS_CHECKED) < day <= last and day not in evaluated]
 
@@ -284,7 +288,3 @@ def _has_history(manifest: Manifest, day: Day, reach: int, chain: ReplayPlan, be
     except HistoryLost:
         return False
     return True
-
-
-def _day_of(due: DueDay) -> Day:
-    return due.day
