@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 from fraud_rules.model.log_entry import Grouping, LogEntry, UndecodedRule
 from fraud_rules.model.rule import Control, ControlType, Rule, RuleDeletion
@@ -17,6 +18,7 @@ __all__ = ["GroupingInForce", "RuleFold", "RuleInForce", "RuleSet"]
 
 _ENDED_GROUPINGS = 1_000
 _ENDED_RULES = 10_000
+_Key = TypeVar("_Key")
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,9 +104,9 @@ class RuleFold:
                 self._remove(rule_id, entry)
             case Control(ControlType.DELETE_RULES_ALL):
                 for fields in self._groupings:
-                    self._end(fields, entry)
+                    _remember(self._ended_ms, fields, entry, _ENDED_GROUPINGS)
                 for in_force in self._rules.values():
-                    self._end_rule(in_force, entry)
+                    _remember(self._ended_rules_ms, in_force.incarnation, entry, _ENDED_RULES)
                 self._rules, self._groupings, self._changed, self._revisions = {}, {}, {}, {}
             case Control(control) if control.clears_state:
                 self._clear(entry)
@@ -149,26 +151,13 @@ class RuleFold:
         self._revisions.pop(rule_id, None)
         if removed is None:
             return
-        self._end_rule(removed, entry)
+        _remember(self._ended_rules_ms, removed.incarnation, entry, _ENDED_RULES)
         fields = removed.rule.grouping
         by_id = self._mutable_rules(fields)
         del by_id[rule_id]
         if not by_id:
             del self._groupings[fields], self._changed[fields]
-            self._end(fields, entry)
-
-    def _end(self, fields: Grouping, entry: LogEntry) -> None:
-        """Remember when a grouping ended. Remember the last ones only: a detector removes the state of a grouping ten
-        minutes after its end, or treats it as ended long ago."""
-        self._ended_ms[fields] = entry.time_ms
-        if len(self._ended_ms) > _ENDED_GROUPINGS:
-            del self._ended_ms[next(iter(self._ended_ms))]
-
-    def _end_rule(self, ended: RuleInForce, entry: LogEntry) -> None:
-        """Remember when an incarnation of a rule ended. Remember the last ones only, as for groupings."""
-        self._ended_rules_ms[ended.incarnation] = entry.time_ms
-        if len(self._ended_rules_ms) > _ENDED_RULES:
-            del self._ended_rules_ms[next(iter(self._ended_rules_ms))]
+            _remember(self._ended_ms, fields, entry, _ENDED_GROUPINGS)
 
     def _clear(self, entry: LogEntry) -> None:
         self._cleared_ms = entry.time_ms
@@ -190,3 +179,11 @@ class RuleFold:
             by_id = {in_force.rule.rule_id: in_force for in_force in self._groupings[fields].rules}
             self._changed[fields] = by_id
         return by_id
+
+
+def _remember(ended_ms: dict[_Key, int], ended: _Key, entry: LogEntry, most: int) -> None:
+    """Remember when a grouping, or an incarnation of a rule, ended. Remember the last ones only: a detector removes the
+    state of a grouping, and the marks of a rule, ten minutes after the end, or treats it as ended long ago."""
+    ended_ms[ended] = entry.time_ms
+    if len(ended_ms) > most:
+        del ended_ms[next(iter(ended_ms))]
