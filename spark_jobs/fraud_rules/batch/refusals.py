@@ -16,10 +16,7 @@ from fraud_rules.errors import HistoryRefused
 from fraud_rules.model.limits import RecordLimits
 from fraud_rules.model.schema import TransactionSchema
 
-__all__ = ["MOST_REFUSED", "Refusals", "decode_history"]
-
-MOST_REFUSED: Final = 0.01
-"""The default share of records that may be refused. A wrong column or unit refuses nearly all of them."""
+__all__ = ["Refusals", "decode_history"]
 
 _SHOWN: Final = 3
 

@@ -14,6 +14,7 @@ from fraud_rules.cli.configured import CommandContext, load_context
 from fraud_rules.cli.display.history_preview import print_previews
 from fraud_rules.cli.options import HistoryDryRun, Kafka, MaxRefused
 from fraud_rules.errors import HistoryTooLate, InputInvalid
+from fraud_rules.model.limits import MOST_REFUSED
 from fraud_rules.runtime.clock import now_ms, utc_text
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ def load(
         str | None, typer.Option("--since", help="First event day of the archive to send.", show_default="the first")
     ] = None,
     dry_run: HistoryDryRun = False,
-    max_refused: MaxRefused = None,
+    max_refused: MaxRefused = MOST_REFUSED,
 ) -> None:
     """Send past transactions to the detector in the order of their event times, each once.
 
@@ -52,7 +53,6 @@ def load(
       fraud load --archive /data/archive --since 2026-11-01
     """
     from fraud_rules.batch.event_order import OrderedHistory
-    from fraud_rules.batch.refusals import MOST_REFUSED
     from fraud_rules.codec.history.files import history_records
     from fraud_rules.kafka.history_writer import loaded_records, send_history
     from fraud_rules.kafka.reachable import require_broker
@@ -70,7 +70,7 @@ def load(
         history = OrderedHistory(Path(folder), context.schema, context.settings, now_ms())
         for file in files:
             history.add(file.name, history_records(file, context.schema))
-        history.refused.require_share(files, MOST_REFUSED if max_refused is None else max_refused)
+        history.refused.require_share(files, max_refused)
         done = loaded_records(kafka, topic, name)
         first = next(islice(history.rows(), done, None), None)
         if first is not None:

@@ -10,6 +10,7 @@ import typer
 from fraud_rules.cli.configured import load_context
 from fraud_rules.cli.display.history_preview import print_previews
 from fraud_rules.cli.options import HistoryDryRun, Kafka, MaxRefused
+from fraud_rules.model.limits import MOST_REFUSED
 from fraud_rules.runtime.clock import now_ms
 
 ARCHIVE_VARIABLE: Final = "FRAUD_ARCHIVE"
@@ -76,7 +77,7 @@ def import_files(
     files: Annotated[list[Path], typer.Argument(help="JSON Lines, CSV or Parquet.", show_default=False)],
     folder: Archive = None,
     dry_run: HistoryDryRun = False,
-    max_refused: MaxRefused = None,
+    max_refused: MaxRefused = MOST_REFUSED,
     as_json: AsJson = False,
 ) -> None:
     """Import files of past transactions into the archive, for what-ifs. Needs no Kafka.
@@ -93,7 +94,6 @@ def import_files(
     """
     from fraud_rules.batch.archive.importing import import_file
     from fraud_rules.batch.archive.store import ArchiveStore
-    from fraud_rules.batch.refusals import MOST_REFUSED
     from fraud_rules.cli.display.output import print_json
 
     here = load_context()
@@ -101,9 +101,8 @@ def import_files(
         print_previews(files, here)
         return
     store = ArchiveStore.at(folder or str(here.project.var / "archive"))
-    share = MOST_REFUSED if max_refused is None else max_refused
     for file in files:
-        result = import_file(file, store, here.schema, here.settings, now_ms(), share)
+        result = import_file(file, store, here.schema, here.settings, now_ms(), max_refused)
         if as_json:
             print_json(result)
             continue

@@ -61,14 +61,13 @@ IntentKeysFile = Annotated[
 
 
 MaxRefused = Annotated[
-    float | None,
+    float,
     typer.Option(
         "--max-refused",
         min=0.0,
         max=1.0,
         metavar="SHARE",
         help="The share of records that may be unreadable. With more, nothing is done.",
-        show_default="0.01",
     ),
 ]
 HistoryDryRun = Annotated[

@@ -24,12 +24,13 @@ from fraud_rules.batch.archive.compaction import compact
 from fraud_rules.batch.archive.files import QUARANTINE_SCHEMA, open_parquet, sorted_by_time, write_file
 from fraud_rules.batch.archive.manifest import FileEntry, ImportedFile, Manifest, Table
 from fraud_rules.batch.archive.store import ArchiveStore
-from fraud_rules.batch.refusals import MOST_REFUSED, Refusals, decode_history
+from fraud_rules.batch.refusals import Refusals, decode_history
 from fraud_rules.codec.history.files import digest_of, history_records
 from fraud_rules.codec.history.record import HistoryRecord
 from fraud_rules.codec.transactions.codec import RejectedRecord
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.model.day import DAY_MS, Day
+from fraud_rules.model.limits import MOST_REFUSED
 from fraud_rules.model.schema import TIME_FIELD, TransactionSchema
 
 __all__ = ["IMPORT_PARTITION", "FileImportResult", "import_file"]
