@@ -1,14 +1,12 @@
 import { useEffect, useState } from "react";
 
-const TICK_MS = 1_000;
-
-/** The browser's time, each second. */
-export function useNow(): number {
+/** The browser's time, by default each second. */
+export function useNow(tickMs = 1_000): number {
   const [now, setNow] = useState(() => Date.now());
   useEffect(() => {
-    const timer = setInterval(() => setNow(Date.now()), TICK_MS);
+    const timer = setInterval(() => setNow(Date.now()), tickMs);
     return () => clearInterval(timer);
-  }, []);
+  }, [tickMs]);
   return now;
 }
 

@@ -12,6 +12,7 @@ import { useNow } from "../useNow";
 import { casePath, statusOf } from "./caseQueue";
 
 const SHOWN_RULES = 2;
+const MINUTE_MS = 60_000;
 const DAY_MS = 86_400_000;
 const EXPIRES_SOON_MS = 7 * DAY_MS;
 const COLUMNS = ["Case", "Severity", "Status", "Assignee", "Alerts", "Rules", "Latest alert"];
@@ -20,6 +21,7 @@ const COLUMNS = ["Case", "Severity", "Status", "Assignee", "Alerts", "Rules", "L
 export function CaseRows({ label, cases, address = "" }: { label: string; cases: readonly Case[]; address?: string }) {
   const names = useRuleNames();
   const fields = useSchema().data?.fields ?? [];
+  const now = useNow(MINUTE_MS);
   return (
     <RowTable label={label} columns={COLUMNS}>
       {cases.map((row) => (
@@ -40,7 +42,7 @@ export function CaseRows({ label, cases, address = "" }: { label: string; cases:
           </Table.Td>
           <Table.Td>
             <StatusChip row={row} />
-            {row.expiresAt !== null && <Expiry at={row.expiresAt} />}
+            {row.expiresAt !== null && <Expiry leftMs={row.expiresAt - now} />}
           </Table.Td>
           <Table.Td className="wrap" style={{ minWidth: "6.5rem" }}>
             {row.assignee ?? <span className="dimmed">Unassigned</span>}
@@ -67,8 +69,7 @@ export function CaseRows({ label, cases, address = "" }: { label: string; cases:
 }
 
 /** Announces that a case on which no person works expires soon: expires in 3 days. */
-function Expiry({ at }: { at: number }) {
-  const leftMs = at - useNow();
+function Expiry({ leftMs }: { leftMs: number }) {
   if (leftMs >= EXPIRES_SOON_MS) return null;
   const days = Math.max(0, Math.ceil(leftMs / DAY_MS));
   const text = days === 0 ? "expires now" : `expires in ${formatNumber(days)} ${days === 1 ? "day" : "days"}`;

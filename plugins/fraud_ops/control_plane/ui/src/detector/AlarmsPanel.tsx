@@ -11,9 +11,7 @@ import { QueryResult } from "../components/QueryResult";
 import { ScrollableTable } from "../components/ScrollableTable";
 import { Timestamp } from "../components/Timestamp";
 import { formatNumber } from "../format";
-
-/** The anchor of the panel on the page Detector. */
-export const ALARMS = "alarms";
+import { ALARMS } from "../outage/OpenAlarms";
 
 const POLL_MS = 10_000;
 const RECEIVERS: Record<string, string> = { fraud_webhook: "webhook", fraud_smtp: "mail" };

@@ -6,6 +6,9 @@ import { keys } from "../api/keys";
 import type { Alarm, Alarms } from "../api/types";
 import { formatCount } from "../format";
 
+/** The anchor of the alarms on the page Detector. */
+export const ALARMS = "alarms";
+
 const POLL_MS = 10_000;
 const MAX_NAMED = 5;
 
@@ -21,7 +24,7 @@ export function OpenAlarms() {
   const isCritical = alarms.some((alarm) => alarm.severity === "critical");
   return (
     <Link
-      to="/detector#alarms"
+      to={`/detector#${ALARMS}`}
       className="chip alarms"
       data-tone={isCritical ? "bad" : "warn"}
       title={namesText(alarms)}
