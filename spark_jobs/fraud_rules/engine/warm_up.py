@@ -194,7 +194,7 @@ class HistoryMerge:
         if fresh is None:
             return False
         state = journal.open(fresh)
-        # The state has no retention bound yet. That of the old state would remove rows of the history.
+        # The fresh state has no retention bound yet. The bound of the old state would remove rows of the history.
         if not state.append(known, numbers, (marks,)):
             journal.remove(fresh)
             return False

@@ -166,7 +166,7 @@ class AuditScan:
         )
 
     def _record(self, start: tuple[int, str], found: AuditVerdict) -> None:
-        """A part that is whole ends the report about a row of it."""
+        """Report the first fault of a part. A part without a fault ends the report about its rows."""
         if found.broken_at is not None:
             self._broken_at = min(found.broken_at, self._broken_at or found.broken_at)
         elif self._broken_at is not None and start[0] < self._broken_at <= found.rows:

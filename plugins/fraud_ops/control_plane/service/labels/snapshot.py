@@ -42,7 +42,7 @@ class LabelFile:
         self._lock = threading.Lock()
         self._written: _State | None = None
         self.writes = 0
-        """How often this process has written the file."""
+        """The number of times that this process has written the file."""
 
     def refresh(self) -> ArchivePath | None:
         """Write the labels if one has changed since the last call. Return the file; None without labels.
