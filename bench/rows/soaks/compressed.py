@@ -65,9 +65,9 @@ def flat(kind: str, title: str, unit: str) -> tuple[Figure, Figure]:
     )
 
 
-COMMON = (
+STEPS = (
     Figure("minutes", "run", "minutes"),
     Figure("steps", "steps", ""),
-    *flat("rss_mib", "RSS of the process", "MiB"),
     *flat("cpu_ms", "CPU time of a step", "ms"),
 )
+COMMON = (*STEPS, *flat("rss_mib", "RSS of the process", "MiB"))

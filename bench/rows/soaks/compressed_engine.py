@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
+import psutil
 
+from bench.figures import Figure
 from bench.inputs.rulesets import Document
+from bench.rows.soaks.compressed import flat
 from fraud_rules.codec.rules.lazy import EntryReader
 from fraud_rules.codec.transactions.codec import decode_transactions
 from fraud_rules.configuration.project import Project
@@ -20,13 +24,23 @@ from fraud_rules.engine.statelog import MemoryStateLog
 from fraud_rules.engine.task_rows import spread
 from fraud_rules.logs.detector_status import TrafficCounts
 from fraud_rules.model.limits import RecordLimits
+from fraud_rules.model.log_entry import LogEntry, UndecodedRule
 from fraud_rules.model.ruleset import RuleTimeline
 from fraud_rules.model.schema import TransactionSchema
+from fraud_rules.model.value_list import ListChange
 from fraud_rules.stream.driver.progress import BatchOutputs, RunTotals
 
 _KEY_GROUPS = 2
 _START_MS = 1_700_000_000_000
 _PAYEES = 200
+_POINTERS_BYTES = 50
+"""The positions of a record in the rule log."""
+
+RULE_LOG = (
+    Figure("entries", "records in the rule log, last third", ""),
+    Figure("record_bytes", "memory of a record of the rule log", "bytes"),
+    *flat("rest_mib", "RSS without the rule log", "MiB"),
+)
 
 
 class CompressedEngine:
@@ -39,7 +53,7 @@ class CompressedEngine:
         self.timeline = RuleTimeline()
         self.totals = RunTotals(TrafficCounts(0, 0, 0, 0))
         self._step_ms = step_ms
-        self._now_ms, self._batches, self._payments = _START_MS, 0, 0
+        self._now_ms, self._batches, self._payments, self._log_bytes = _START_MS, 0, 0, 0
         self._reader = EntryReader(self.schema, self.settings.limits)
         self._logs, views = [MemoryStateLog() for _ in range(_KEY_GROUPS)], HeapViews()
         self._engines = [
@@ -52,6 +66,7 @@ class CompressedEngine:
         encoded = [json.dumps(record).encode() for record in records]
         entries = [self._reader.read(end + n, self._now_ms, value) for n, value in enumerate(encoded)]
         self.timeline = self.timeline.extended(entries)
+        self._log_bytes += sum(map(_held_bytes, entries))
 
     def pay(self, count: int, between: Iterable[Document] = ()) -> None:
         """Evaluate a batch of payments, which are evenly spaced in the time of a step. The records `between` reach the
@@ -85,6 +100,8 @@ class CompressedEngine:
             "state_mib": self.totals.retained_bytes / 2**20,
             "groupings": len({state.fields for state in self.states()}),
             "entries": len(self.timeline),
+            "record_bytes": self._log_bytes / len(self.timeline),
+            "rest_mib": (psutil.Process().memory_info().rss - self._log_bytes) / 2**20,
         }
 
 
@@ -101,6 +118,17 @@ def rule(rule_id: int, fields: Iterable[str], **members: Any) -> Document:
         **({} if "windowSeconds" in members else {"windowMinutes": 10}),
         **members,
     }
+
+
+def _held_bytes(entry: LogEntry) -> int:
+    """The memory that only this record needs."""
+    content = entry.content
+    held: list[object] = [entry, content, entry.version, entry.append_ms]
+    if isinstance(content, UndecodedRule):
+        held.append(content.value)
+    elif isinstance(content.change, ListChange):
+        held += [content.change, content.change.name, content.change.encoded]
+    return _POINTERS_BYTES + sum(map(sys.getsizeof, held))
 
 
 def _payment(number: int, at_ms: int) -> bytes:

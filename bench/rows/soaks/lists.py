@@ -8,8 +8,8 @@ from typing import Any
 from bench.figures import Figure, Rows, Scale, at_most
 from bench.inputs.rulesets import Document
 from bench.lab import Lab
-from bench.rows.soaks.compressed import COMMON, flat, run
-from bench.rows.soaks.compressed_engine import CompressedEngine, rule
+from bench.rows.soaks.compressed import STEPS, flat, run
+from bench.rows.soaks.compressed_engine import RULE_LOG, CompressedEngine, rule
 
 _STEP_MS = 3_600_000
 _PAYMENTS = 300
@@ -54,16 +54,16 @@ ROWS = (
         "A feed of list changes",
         f"One process with the engine and the rule log in memory. A list of {_LISTED:,} longs; each step is an hour of "
         f"event time with {_PAYMENTS} payments, and in the middle of them an ADD and a REMOVE of {_VALUES} values. A "
-        f"rule with a window of 30 days is deleted after {_DELETED_AT} hours. The RSS has the rule log, which grows by "
-        "each record.",
+        f"rule with a window of 30 days is deleted after {_DELETED_AT} hours. The process holds the rule log, which "
+        "grows by each record.",
         (
-            *COMMON,
+            *STEPS,
+            *RULE_LOG,
             *flat("retained_rows", "retained rows", ""),
             *flat("state_mib", "memory of the state", "MiB"),
             Figure("deleted_states", "states of the deleted grouping, last third", "", at_most(0)),
             Figure("groupings", "groupings held, last third", "", at_most(1)),
             Figure("listed", "values in the list", ""),
-            Figure("entries", "records in the rule log, last third", ""),
         ),
         _measure,
         needs_broker=False,

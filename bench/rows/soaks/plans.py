@@ -9,8 +9,8 @@ from typing import Any
 from bench.figures import Figure, Rows, Scale, at_most
 from bench.inputs.rulesets import Document
 from bench.lab import Lab
-from bench.rows.soaks.compressed import COMMON, flat, run
-from bench.rows.soaks.compressed_engine import CompressedEngine, rule
+from bench.rows.soaks.compressed import STEPS, flat, run
+from bench.rows.soaks.compressed_engine import RULE_LOG, CompressedEngine, rule
 from fraud_rules.engine.state.plans import PLANS
 
 _RULES = 1_000
@@ -59,15 +59,15 @@ ROWS = (
         f"One process with the engine and the rule log in memory. {_RULES:,} rules of one grouping; each step is a "
         f"minute of event time with {_PAYMENTS} payments. An edit of a rule falls between them: another limit, window "
         f"or condition. In every {_MOVES_EVERY}th step, one more rule moves to another grouping, so groupings end and "
-        "begin again. The RSS has the rule log, which grows by each record.",
+        "begin again. The process holds the rule log, which grows by each record.",
         (
-            *COMMON,
+            *STEPS,
+            *RULE_LOG,
             *flat("plans", "compiled plans held", ""),
             *flat("plan_rules", "rules of these plans", ""),
             *flat("retained_rows", "retained rows", ""),
             *flat("state_mib", "memory of the state", "MiB"),
             Figure("groupings", "groupings held, last third", "", at_most(_GROUPINGS_HELD)),
-            Figure("entries", "records in the rule log, last third", ""),
         ),
         _measure,
         needs_broker=False,

@@ -6,13 +6,15 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import overload
+from typing import TypeVar, overload
 
 from fraud_rules.errors import Reason
 from fraud_rules.model.rule import LogChange, Rule, RuleDeletion
 from fraud_rules.model.value_list import ListChange
 
 __all__ = ["Grouping", "LogEntry", "LogPrefix", "RecordOutcome", "UndecodedRule"]
+
+T = TypeVar("T")
 
 Grouping = tuple[str, ...]
 """The sorted names of the fields by which rules group transactions."""
@@ -131,40 +133,40 @@ class LogEntry:
         return self.outcome.list_name
 
 
-class LogPrefix(Sequence[LogEntry]):
-    """The first entries of a list that only grows. Logs of different lengths share the list, so that a log of any
-    length is extended without a copy."""
+class LogPrefix(Sequence[T]):
+    """The first items of a list that only grows. Logs of different lengths share the list, so that a log of any length
+    is extended without a copy."""
 
     __slots__ = ("_count", "_lock", "_shared")
 
-    def __init__(self, shared: list[LogEntry], lock: threading.Lock) -> None:
+    def __init__(self, shared: list[T], lock: threading.Lock) -> None:
         self._shared, self._lock, self._count = shared, lock, len(shared)
 
     @classmethod
-    def empty(cls) -> LogPrefix:
-        """A prefix without entries."""
+    def empty(cls) -> LogPrefix[T]:
+        """A prefix without items."""
         return cls([], threading.Lock())
 
-    def extended(self, entries: Sequence[LogEntry]) -> LogPrefix:
-        """This prefix and these entries. Copies the list only if another prefix has extended it before."""
+    def extended(self, items: Sequence[T]) -> LogPrefix[T]:
+        """This prefix and these items. Copies the list only if another prefix has extended it before."""
         with self._lock:
             if len(self._shared) == self._count:
-                self._shared.extend(entries)
+                self._shared.extend(items)
                 return LogPrefix(self._shared, self._lock)
-        return LogPrefix([*self, *entries], threading.Lock())
+        return LogPrefix([*self, *items], threading.Lock())
 
     @overload
-    def __getitem__(self, index: int) -> LogEntry: ...
+    def __getitem__(self, index: int) -> T: ...
 
     @overload
-    def __getitem__(self, index: slice) -> Sequence[LogEntry]: ...
+    def __getitem__(self, index: slice) -> Sequence[T]: ...
 
-    def __getitem__(self, index: int | slice) -> LogEntry | Sequence[LogEntry]:
+    def __getitem__(self, index: int | slice) -> T | Sequence[T]:
         if isinstance(index, slice):
             return [self._shared[i] for i in range(self._count)[index]]
         return self._shared[range(self._count)[index]]
 
-    def __iter__(self) -> Iterator[LogEntry]:
+    def __iter__(self) -> Iterator[T]:
         return islice(self._shared, self._count)
 
     def __len__(self) -> int:

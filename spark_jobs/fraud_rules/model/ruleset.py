@@ -7,7 +7,7 @@ so that each step through a log of thousands of entries costs microseconds.
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
@@ -57,15 +57,14 @@ class RuleTimeline:
     A timeline is immutable. It caches a bounded number of rule sets, so that a log of any length needs little memory.
     """
 
-    __slots__ = ("_cache", "_lists", "_rule_counts", "_times_ms", "end", "entries")
+    __slots__ = ("_cache", "_lists", "_rule_counts", "end", "entries")
 
     def __init__(self, entries: Iterable[LogEntry] = (), end: int | None = None, *, hypothetical: bool = False) -> None:
         """A log of these entries. A hypothetical log accepts rules whose lists are missing."""
         history = ListHistory(hypothetical=hypothetical)
         admitted, self._lists = history.admit(0, _with_rule_times(None, entries))
-        self.entries = LogPrefix.empty().extended(admitted)
-        self._times_ms: NDArray[np.int64] = np.zeros(0, dtype=np.int64)  # of the first entries
-        self._rule_counts: NDArray[np.int64] = np.zeros(1, dtype=np.int64)  # after the first entries
+        self.entries = LogPrefix[LogEntry].empty().extended(admitted)
+        self._rule_counts = LogPrefix[int].empty().extended([0, *_counts_with_rules(0, admitted)])
         self.end = _end_after(self.entries, 0, end)
         self._cache: dict[int, RuleSet] = {0: RuleSet()}
 
@@ -79,8 +78,7 @@ class RuleTimeline:
         timed = _with_rule_times(self.entries[-1] if self.entries else None, entries)
         timed, longer._lists = self._lists.admit(len(self.entries), timed)
         longer.entries = self.entries.extended(timed)
-        longer._times_ms = self._times_ms
-        longer._rule_counts = self._rule_counts
+        longer._rule_counts = self._rule_counts.extended(_counts_with_rules(len(self.entries), timed))
         longer.end = _end_after(longer.entries, self.end, end)
         longer._cache = dict(self._cache)
         return longer
@@ -91,11 +89,11 @@ class RuleTimeline:
 
     def entry_counts_at(self, append_ms: NDArray[np.int64]) -> NDArray[np.int64]:
         """For each append time, the number of log entries that apply: those whose rule time is not later."""
-        times_ms = self._times_ms
-        if len(times_ms) < len(self.entries):
-            added = [entry.time_ms for entry in self.entries[len(times_ms) :]]
-            self._times_ms = times_ms = np.concatenate([times_ms, np.array(added, dtype=np.int64)])
-        return np.searchsorted(times_ms, append_ms, side="right").astype(np.int64)
+        if len(append_ms) == 0:
+            return np.zeros(0, dtype=np.int64)
+        first, end = (bisect_right(self.entries, at_ms, key=_rule_time) for at_ms in _extremes(append_ms))
+        times_ms = np.array([entry.time_ms for entry in self.entries[first:end]], dtype=np.int64)
+        return first + np.searchsorted(times_ms, append_ms, side="right").astype(np.int64)
 
     def entry_counts_of(self, rows: TransactionBatch) -> NDArray[np.int64]:
         """For each row, the number of log entries that apply to it."""
@@ -106,12 +104,11 @@ class RuleTimeline:
 
         `rule_set` gives the same rules for both, so that changes of lists cause no further rule sets.
         """
-        known = len(self._rule_counts) - 1
-        if known < len(self.entries):
-            added = [at if changes_rules(self.entries[at - 1]) else 0 for at in range(known + 1, len(self.entries) + 1)]
-            longer = np.concatenate([self._rule_counts, np.array(added, dtype=np.int64)])
-            self._rule_counts = np.maximum.accumulate(longer)
-        return self._rule_counts[counts]
+        if len(counts) == 0:
+            return counts
+        first, end = (bisect_right(self._rule_counts, count) for count in _extremes(counts))
+        found = np.array(self._rule_counts[first - 1 : end], dtype=np.int64)
+        return found[np.searchsorted(found, counts, side="right") - 1]
 
     def lists_at(self, count: int) -> Lists:
         """The lists after the first `count` entries, by name."""
@@ -182,6 +179,19 @@ class RuleTimeline:
             oldest = next(cached for cached in self._cache if cached > 0)
             self._cache.pop(oldest, None)
         self._cache[count] = rule_set
+
+
+def _counts_with_rules(known: int, entries: Iterable[LogEntry]) -> list[int]:
+    """The numbers of entries that end with a change of the rule set. `entries` follow the first `known` entries."""
+    return [count for count, entry in enumerate(entries, known + 1) if changes_rules(entry)]
+
+
+def _extremes(values: NDArray[np.int64]) -> tuple[int, int]:
+    return int(values.min()), int(values.max())
+
+
+def _rule_time(entry: LogEntry) -> int:
+    return entry.time_ms
 
 
 def grouping_to_warm(rules: RuleSet, fields: Grouping, version: int) -> GroupingInForce | None:

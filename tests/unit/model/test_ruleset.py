@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import time
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
@@ -184,6 +185,23 @@ def test_rules_come_first_at_equal_milliseconds() -> None:
     assert RuleTimeline().entry_counts_at(np.array([5], dtype=np.int64)).tolist() == [0]
 
 
+def test_positions_in_a_log_follow_from_the_whole_log_for_any_rows() -> None:
+    rng = random.Random(5)
+    log, at_ms, rules_at, times_ms = RuleTimeline(), 0, [0], []
+    for version in range(200):
+        at_ms += rng.choice([0, 0, 1, 7])
+        changes_rules = rng.random() < 0.5
+        entry = LogEntry.accepted(version, at_ms, rule(1)) if changes_rules else LogEntry.rejected(version, at_ms, [])
+        log = log.extended([entry])
+        times_ms.append(at_ms)
+        rules_at.append(version + 1 if changes_rules else rules_at[-1])
+    for _ in range(200):
+        append_ms = np.array([rng.randint(-3, at_ms + 3) for _ in range(rng.choice([0, 1, 1, 5]))], dtype=np.int64)
+        counts = log.entry_counts_at(append_ms)
+        assert counts.tolist() == [bisect_right(times_ms, each) for each in append_ms.tolist()]
+        assert log.rule_counts(counts).tolist() == [rules_at[count] for count in counts.tolist()]
+
+
 def test_the_end_of_a_timeline_is_the_pin() -> None:
     log = RuleTimeline(entries([rule(1)]), end=5)
     assert (log.end, RuleTimeline().end, RuleTimeline(entries([rule(1)])).end) == (5, 0, 1)
@@ -335,7 +353,7 @@ def test_growing_rules_are_those_of_each_prefix(
 
 
 def test_prefixes_of_one_log_share_its_entries_until_they_differ() -> None:
-    first = LogPrefix.empty().extended(entries([rule(1), rule(2)]))
+    first = LogPrefix[LogEntry].empty().extended(entries([rule(1), rule(2)]))
     left, right = first.extended(entries([rule(3)], first=2)), first.extended(entries([rule(4), rule(5)], first=2))
     assert [[entry.rule_id for entry in prefix] for prefix in (first, left, right)] == [[1, 2], [1, 2, 3], [1, 2, 4, 5]]
     assert (len(first), len(left), len(right)) == (2, 3, 4)

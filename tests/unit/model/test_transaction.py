@@ -34,6 +34,7 @@ WIDE = TransactionSchema(
 )
 INT64 = st.integers(-(2**63), 2**63 - 1)
 TIMES = st.integers(-62_135_596_800_000, 253_402_300_799_999)
+APPEND_TIMES = st.integers(0, 253_402_300_799_999)
 TEXTS = st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\0"), max_size=256)
 
 
@@ -56,7 +57,9 @@ def batches(draw: st.DrawFn, schema: TransactionSchema) -> TransactionBatch:
     columns = {
         field.name: column_of(field, [row[position] for row in rows]) for position, field in enumerate(schema.fields)
     }
-    places = draw(st.lists(st.tuples(TIMES, st.integers(0, 2**31 - 1), st.integers(0, 2**62)), min_size=n, max_size=n))
+    places = draw(
+        st.lists(st.tuples(APPEND_TIMES, st.integers(0, 2**31 - 1), st.integers(0, 2**62)), min_size=n, max_size=n)
+    )
     append_ms, partition, offset = np.array(places, np.int64).reshape(n, 3).T
     return TransactionBatch(append_ms, partition.astype(np.int32), offset, columns)
 
