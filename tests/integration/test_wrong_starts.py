@@ -121,7 +121,7 @@ def test_a_topic_with_producer_timestamps_is_refused(world: World) -> None:
     name, before = world.topics.names.transactions, world.kept()
     date_by_producer(world.topics, name)
     verdict = world.refused()
-    assert (verdict.health, verdict.error) == (Health.REFUSED, "TopicUnsuitable"), verdict
+    assert (verdict.health, verdict.error) == (Health.TOPIC_UNSUITABLE, "TopicUnsuitable"), verdict
     assert f"{name} has message.timestamp.type=CreateTime" in str(verdict)
     assert world.kept() == before
     topic_admin.apply(world.broker.kafka, world.topics.declared)

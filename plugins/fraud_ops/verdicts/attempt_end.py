@@ -16,7 +16,7 @@ _NAMED = {
     "CheckpointForeign": Health.CHECKPOINT_FOREIGN,
     "OffsetsLost": Health.OFFSETS_LOST,
     "StorageFull": Health.DISK_FULL,
-    "TopicUnsuitable": Health.REFUSED,
+    "TopicUnsuitable": Health.TOPIC_UNSUITABLE,
     "Fenced": Health.DUPLICATE,
     "DetectorStopped": Health.STOPPED,
     "ConfigError": Health.REFUSED,

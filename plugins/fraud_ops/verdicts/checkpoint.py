@@ -180,7 +180,7 @@ def _state(state: StateFacts) -> Finding:
         health = Health.CHECKPOINT_FOREIGN if state.foreign else Health.CHECKPOINT_DAMAGED
         return Finding(_STATE_TOPIC, state.fault, Grade.BAD, health)
     if state.unsuitable:
-        return Finding(_STATE_TOPIC, "; ".join(state.unsuitable), Grade.BAD, Health.REFUSED)
+        return Finding(_STATE_TOPIC, "; ".join(state.unsuitable), Grade.BAD, Health.TOPIC_UNSUITABLE)
     written = "no state yet" if state.batch_id is None else f"holds the state of batch {state.batch_id}"
     return Finding(_STATE_TOPIC, written, Grade.OK)
 

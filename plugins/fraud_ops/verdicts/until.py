@@ -45,7 +45,7 @@ _AT_WORK = frozenset({Health.HEALTHY, Health.HUNG_PRODUCER, Health.BLIND, Health
 _HOPELESS = frozenset(
     {
         Health.DEAD, Health.DUPLICATE, Health.CHECKPOINT_DAMAGED, Health.CHECKPOINT_FOREIGN, Health.DISK_FULL,
-        Health.REFUSED,
+        Health.OFFSETS_LOST, Health.REFUSED, Health.TOPIC_UNSUITABLE,
     }
 )  # fmt: skip
 

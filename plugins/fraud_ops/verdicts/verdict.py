@@ -26,6 +26,7 @@ class Health(StrEnum):
     CHECKPOINT_DAMAGED = "CHECKPOINT_DAMAGED"
     CHECKPOINT_FOREIGN = "CHECKPOINT_FOREIGN"
     OFFSETS_LOST = "OFFSETS_LOST"  # unread records have been removed
+    TOPIC_UNSUITABLE = "TOPIC_UNSUITABLE"  # a topic's settings would make results wrong, or lose records
     DISK_FULL = "DISK_FULL"
     REFUSED = "REFUSED"  # the request is invalid and no earlier release can run, or the agent must not execute it
     DRAINING = "DRAINING"

@@ -208,7 +208,7 @@ def test_findings(harm: dict[str, object], topics: dict[str, object], grade: Gra
         (StateFacts(batch_id=7), Grade.OK, Health.HEALTHY),
         (StateFacts(fault="was deleted"), Grade.BAD, Health.CHECKPOINT_DAMAGED),
         (StateFacts(fault="other key groups", foreign=True), Grade.BAD, Health.CHECKPOINT_FOREIGN),
-        (StateFacts(batch_id=7, unsuitable=["cleanup.policy=delete"]), Grade.BAD, Health.REFUSED),
+        (StateFacts(batch_id=7, unsuitable=["cleanup.policy=delete"]), Grade.BAD, Health.TOPIC_UNSUITABLE),
     ],
 )
 def test_findings_about_the_state(state: StateFacts, grade: Grade, health: Health) -> None:
@@ -267,8 +267,8 @@ def limit_records(topics: OwnTopics) -> None:
         (recreate_topic, Health.CHECKPOINT_DAMAGED, "was created again"),
         (truncate_topic, Health.CHECKPOINT_DAMAGED, "-3 was truncated"),
         (add_a_partition, Health.CHECKPOINT_DAMAGED, "has 9 partitions"),
-        (stop_compaction, Health.REFUSED, "cleanup.policy=delete"),
-        (limit_records, Health.REFUSED, "max.message.bytes=1048576"),
+        (stop_compaction, Health.TOPIC_UNSUITABLE, "cleanup.policy=delete"),
+        (limit_records, Health.TOPIC_UNSUITABLE, "max.message.bytes=1048576"),
     ],
 )
 def test_harm_to_the_topic_of_the_state_is_found(

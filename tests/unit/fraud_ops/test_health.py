@@ -121,6 +121,9 @@ TABLE = {
     "records are gone": (
         ASKED.said(Phase.FAILED, error_name="OffsetsLost", exit_code=41), Health.OFFSETS_LOST, "OffsetsLost",
     ),
+    "a topic with the producers' times": (
+        ASKED.said(Phase.FAILED, error_name="TopicUnsuitable"), Health.TOPIC_UNSUITABLE, "TopicUnsuitable",
+    ),
     "taken over from": (ASKED.said(Phase.FAILED, error_name="Fenced", exit_code=10), Health.DUPLICATE, "Fenced"),
     "taken over from, by a detector that works": (
         ASKED.said(Phase.FAILED, ago_s=900, error_name="Fenced").wrote(ago_s=5), Health.DUPLICATE, "Fenced",
