@@ -70,6 +70,26 @@ class AlertSearch:
     snoozed: bool = False
     sort: AlertSort = AlertSort.NEWEST
 
+    def described(self) -> dict[str, object]:
+        """The filters that are set, as plain values, for the audit log."""
+        values: dict[str, object] = {
+            "ruleId": self.rule_id,
+            "text": self.text,
+            "since": self.since_ms,
+            "until": self.until_ms,
+            "severities": sorted(self.severities),
+            "minAmount": self.min_amount,
+            "maxAmount": self.max_amount,
+            "verdict": self.verdict,
+            "entity": None if self.entity is None else ":".join(self.entity),
+            "caseId": self.case_id,
+            "alertId": self.alert_id,
+            "shadow": self.shadow,
+            "corrections": self.corrections,
+            "snoozed": self.snoozed or None,
+        }
+        return {name: value for name, value in values.items() if value not in (None, "", [])}
+
     @property
     def is_selective(self) -> bool:
         """Whether a filter selects few alerts: those of a value, of a case or of a person's mark."""

@@ -12,8 +12,8 @@ from fraud_ops.control_plane.domain.alert_search import AlertSeverity
 from fraud_ops.control_plane.domain.read_models import EpochMs, JsonDocument, ReadModel
 
 __all__ = [
-    "URGENCIES", "BulkMarks", "Case", "CaseAction", "CaseDetail", "CaseEvent", "CaseOutcome", "CaseRule", "CaseSearch",
-    "CaseSort", "CaseStatus",
+    "URGENCIES", "BulkChange", "BulkMarks", "Case", "CaseAction", "CaseDetail", "CaseEvent", "CaseOutcome",
+    "CaseRule", "CaseSearch", "CaseSort", "CaseStatus",
 ]  # fmt: skip
 
 URGENCIES: Final = tuple(AlertSeverity)
@@ -67,6 +67,8 @@ class CaseSearch:
     """The filters of the review queue; None and empty values select every case.
 
     `entity` is a field and its value. `text` is the beginning of a value. `alert_id` selects the case of one alert.
+    `since_ms` (inclusive) and `until_ms` (exclusive) bound all alerts of a case. With `only_rule`, a case has
+    alerts of no other rule than `rule_id`.
     """
 
     statuses: frozenset[CaseStatus] = frozenset()
@@ -77,7 +79,27 @@ class CaseSearch:
     entity: tuple[str, str] | None = None
     text: str = ""
     alert_id: str | None = None
+    since_ms: int | None = None
+    until_ms: int | None = None
+    only_rule: bool = False
     sort: CaseSort = CaseSort.SEVERITY
+
+    def described(self) -> dict[str, object]:
+        """The filters that are set, as plain values, for the audit log."""
+        values: dict[str, object] = {
+            "statuses": sorted(self.statuses),
+            "assignee": self.assignee,
+            "unassigned": self.unassigned,
+            "severities": sorted(self.severities),
+            "ruleId": self.rule_id,
+            "onlyRule": self.only_rule,
+            "entity": None if self.entity is None else ":".join(self.entity),
+            "text": self.text,
+            "alertId": self.alert_id,
+            "since": self.since_ms,
+            "until": self.until_ms,
+        }
+        return {name: value for name, value in values.items() if value}
 
 
 class CaseRule(ReadModel):
@@ -136,6 +158,15 @@ class CaseDetail(Case):
     events: list[CaseEvent]
     same_entity: list[Case]
     related: list[Case]
+
+
+class BulkChange(ReadModel):
+    """The result of a change of all that match a filter. If `remaining` is not 0, repeat the request."""
+
+    cases: int
+    marked: int = Field(description="The alerts that got a mark, or lost it by an undo.")
+    remaining: int = Field(description="Those that match and are not changed. After an undo: cases that stay closed.")
+    audit_row: int | None = Field(description="The row of the audit log, for an undo. Null if nothing has changed.")
 
 
 class BulkMarks(ReadModel):

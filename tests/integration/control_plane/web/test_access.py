@@ -92,6 +92,11 @@ ROUTES = [
     Route("POST", "/alerts/marks", ANALYST, 200, {"alertIds": [ALERT], "verdict": "FRAUD"}),
     Route("GET", "/cases", VIEWER, 200),
     Route("GET", "/cases/assignees", VIEWER, 200),
+    Route("GET", "/cases/matching", VIEWER, 200),
+    Route("POST", "/cases/close?ruleId=7&onlyRule=true", ANALYST, 200, {"outcome": "NOT_FRAUD"}),
+    Route("GET", "/alerts/matching", VIEWER, 200),
+    Route("POST", "/alerts/marks/matching?ruleId=7", ANALYST, 200, {"verdict": "FRAUD"}),
+    Route("POST", "/bulk-changes/7/undo", ANALYST, 404),
     Route("GET", "/cases/7", VIEWER, 404),
     Route("PUT", "/cases/7/assignee", ANALYST, 404, {"assignee": None}, IF_MATCH),
     Route("PUT", "/cases/7/status", ANALYST, 404, {"status": "IN_WORK"}, IF_MATCH),
@@ -330,4 +335,5 @@ def _pattern(path: str) -> str:
     )
     for thing in ("rules", "approvals", "snoozes", "cases", "subscriptions"):
         path = path.replace(f"/{thing}/7", f"/{thing}/{{{thing[:-1]}_id}}")
+    path = path.replace("/bulk-changes/7", "/bulk-changes/{row}")
     return path.replace("/receivers/none", "/receivers/{name}").replace("/deliveries/7", "/deliveries/{delivery_id}")

@@ -18,7 +18,7 @@ from fraud_ops.control_plane.store.alert_models import AlertRow, AlertValueRow
 from fraud_ops.control_plane.store.models import MarkRow
 from fraud_rules.errors import Reason
 
-__all__ = ["alert_page", "count_alerts"]
+__all__ = ["alert_page", "count_alerts", "search_conditions"]
 
 _PLACE: Final = (AlertRow.append_ms, AlertRow.source, AlertRow.offset)
 _ORDERS: Final[dict[AlertSort, tuple[Any, ...]]] = {
@@ -40,7 +40,7 @@ def alert_page(
     Raises Invalid if the index has no alert at the position.
     """
     columns = _ORDERS[search.sort]
-    wanted = _conditions(session, search, snoozing)
+    wanted = search_conditions(session, search, snoozing)
     ascending = search.sort is AlertSort.OLDEST
     if after is not None:
         there = _sort_values(session, columns, after)
@@ -67,7 +67,7 @@ def _ids(search: AlertSearch) -> Select[str]:
 
 def count_alerts(session: Session, search: AlertSearch, snoozing: Snoozing, most: int) -> int:
     """Count the alerts of a search, up to `most`."""
-    found = select(AlertRow.alert_id).where(*_conditions(session, search, snoozing)).limit(most).subquery()
+    found = select(AlertRow.alert_id).where(*search_conditions(session, search, snoozing)).limit(most).subquery()
     return session.scalar(select(func.count()).select_from(found)) or 0
 
 
@@ -78,7 +78,8 @@ def _sort_values(session: Session, columns: tuple[Any, ...], position: Position)
     return tuple_(*found)
 
 
-def _conditions(session: Session, search: AlertSearch, snoozing: Snoozing) -> list[ColumnElement[bool]]:
+def search_conditions(session: Session, search: AlertSearch, snoozing: Snoozing) -> list[ColumnElement[bool]]:
+    """The conditions for the alerts of a search."""
     wanted = [*_range_conditions(search), *_kind_conditions(search)]
     if search.text:
         wanted.append(_has_text(session, search))

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, and_, case, func, or_, select, tuple_
+from sqlalchemy import ColumnElement, and_, case, func, not_, or_, select, tuple_
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from fraud_ops.control_plane.domain.case_models import (
@@ -28,7 +28,7 @@ from fraud_ops.control_plane.store.case_models import CaseEventRow, CaseRow
 from fraud_ops.control_plane.store.models import MarkRow
 from fraud_rules.errors import Reason
 
-__all__ = ["CasePage", "case_detail", "case_of", "case_page", "count_open"]
+__all__ = ["CasePage", "case_conditions", "case_detail", "case_of", "case_page", "count_open"]
 
 _EVENTS: Final = 500
 _OTHERS: Final = 20
@@ -77,7 +77,7 @@ def case_page(
     """
     columns = _ORDERS[search.sort]
     backwards = after is None and before is not None
-    wanted = list(_conditions(session, search))
+    wanted = list(case_conditions(session, search))
     place = before if backwards else after
     if place is not None:
         wanted.append(_beyond(session, columns, place, backwards=backwards))
@@ -136,7 +136,8 @@ def _beyond(session: Session, columns: Sequence[_Column], place: int, *, backwar
     return or_(*parts)
 
 
-def _conditions(session: Session, search: CaseSearch) -> Iterator[ColumnElement[bool]]:
+def case_conditions(session: Session, search: CaseSearch) -> Iterator[ColumnElement[bool]]:
+    """The conditions for the cases of a search."""
     if search.statuses:
         yield from _status_conditions(search.statuses)
     if search.assignee is not None:
@@ -147,6 +148,13 @@ def _conditions(session: Session, search: CaseSearch) -> Iterator[ColumnElement[
         yield CaseRow.urgency.in_([URGENCIES.index(each) for each in search.severities])
     if search.rule_id is not None:
         yield CaseRow.case_id.in_(select(AlertRow.case_id).where(AlertRow.rule_id == search.rule_id))
+    if search.rule_id is not None and search.only_rule:
+        other = select(AlertRow).where(AlertRow.case_id == CaseRow.case_id, AlertRow.rule_id != search.rule_id)
+        yield not_(other.exists())
+    if search.since_ms is not None:
+        yield CaseRow.first_alert_ms >= search.since_ms
+    if search.until_ms is not None:
+        yield CaseRow.last_alert_ms < search.until_ms
     if search.entity is not None:
         field, value = search.entity
         yield tuple_(CaseRow.entity_field, CaseRow.entity_value) == tuple_(field, value)

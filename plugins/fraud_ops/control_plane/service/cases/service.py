@@ -4,13 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fraud_ops.control_plane.domain.case_models import BulkMarks, CaseDetail, CaseOutcome, CaseSearch, CaseStatus
+from fraud_ops.control_plane.domain.alert_search import AlertSearch
+from fraud_ops.control_plane.domain.case_models import (
+    BulkChange,
+    BulkMarks,
+    CaseDetail,
+    CaseOutcome,
+    CaseSearch,
+    CaseStatus,
+)
 from fraud_ops.control_plane.domain.read_models import MarkVerdict
 from fraud_ops.control_plane.domain.roles import Actor, Role
+from fraud_ops.control_plane.domain.snoozing import Snoozing
 from fraud_ops.control_plane.feed.place import Position
 from fraud_ops.control_plane.service.bindings import bindings
-from fraud_ops.control_plane.service.cases import changes, marks, queries
+from fraud_ops.control_plane.service.cases import bulk, changes, marks, queries
 from fraud_ops.control_plane.service.cases.queries import CasePage
+from fraud_ops.control_plane.service.ids import storable_id
 from fraud_ops.control_plane.service.store_access import StoreAccess, UserChanges
 
 __all__ = ["CaseService"]
@@ -79,3 +89,32 @@ class CaseService:
         """Mark a selection of alerts; None removes their marks. Raises RequestRefused, Invalid."""
         with self._changes.unit_of_work(actor) as work:
             return marks.mark_alerts(work, actor, alert_ids, verdict)
+
+    def count_open(self, search: CaseSearch) -> int:
+        """Count the cases of a filter that are not closed: those that `close_matching` would close."""
+        with self._store.database.reading() as session:
+            return bulk.matching_cases(session, search)
+
+    def count_unreviewed(self, search: AlertSearch, snoozing: Snoozing) -> int:
+        """Count the alerts that `mark_matching` would mark, up to one more than a request marks."""
+        with self._store.database.reading() as session:
+            return bulk.matching_alerts(session, search, snoozing)
+
+    def close_matching(
+        self, actor: Actor, search: CaseSearch, outcome: CaseOutcome, *, marks: bool, comment: str = ""
+    ) -> BulkChange:
+        """Close the cases of a filter, with one audit row. Raises RequestRefused, Invalid."""
+        with self._changes.unit_of_work(actor, comment) as work:
+            return bulk.close_matching(work, actor, search, outcome, marks=marks, comment=comment.strip())
+
+    def mark_matching(
+        self, actor: Actor, search: AlertSearch, snoozing: Snoozing, verdict: MarkVerdict, comment: str = ""
+    ) -> BulkChange:
+        """Mark the unreviewed alerts of a filter, with one audit row. Raises RequestRefused."""
+        with self._changes.unit_of_work(actor, comment) as work:
+            return bulk.mark_matching(work, actor, search, snoozing, verdict, comment.strip())
+
+    def undo(self, actor: Actor, audit_row: int) -> BulkChange:
+        """Undo a bulk change. Raises RequestRefused, NotFound."""
+        with self._changes.unit_of_work(actor) as work:
+            return bulk.undo(work, actor, storable_id(audit_row))

@@ -11,7 +11,8 @@ from pydantic.alias_generators import to_camel
 from fraud_ops.control_plane.domain import case_models
 from fraud_ops.control_plane.domain.alert_search import AlertSeverity
 from fraud_ops.control_plane.domain.case_models import CaseSearch, CaseSort, CaseStatus
-from fraud_ops.control_plane.web.alert_query import entity_of, position_of
+from fraud_ops.control_plane.service.cases.bulk import MOST_MARKS
+from fraud_ops.control_plane.web.alert_query import AlertQuery, entity_of, position_of
 from fraud_ops.control_plane.web.answer import answer
 from fraud_ops.control_plane.web.auth import CurrentActor
 from fraud_ops.control_plane.web.dependencies import CurrentPlane
@@ -20,6 +21,7 @@ from fraud_ops.control_plane.web.problems import WebError
 from fraud_ops.control_plane.web.routing import least, router
 from fraud_ops.control_plane.web.schemas import cases as schemas
 from fraud_ops.control_plane.web.schemas.base import MAX_ID
+from fraud_rules.runtime.clock import now_ms
 
 __all__ = ["routes"]
 
@@ -43,6 +45,9 @@ class CaseQuery(BaseModel):
     text: Annotated[str, Field(max_length=200, description="The beginning of the entity's value.")] = ""
     alert_id: Annotated[str | None, Field(max_length=64, description="The case of this alert.")] = None
     sort: CaseSort = CaseSort.SEVERITY
+    since: Annotated[int | None, Field(ge=0, le=MAX_ID, description="All alerts of the case from here on, ms.")] = None
+    until: Annotated[int | None, Field(ge=0, le=MAX_ID, description="All alerts of the case before here, ms.")] = None
+    only_rule: Annotated[bool, Field(description="No alerts of another rule than `ruleId`.")] = False
     after: Annotated[int | None, Field(ge=1, le=MAX_CASE, description="List the cases after this one.")] = None
     before: Annotated[int | None, Field(ge=1, le=MAX_CASE, description="List the cases before this one.")] = None
     limit: Annotated[int, Field(ge=1, le=200)] = 50
@@ -58,6 +63,9 @@ class CaseQuery(BaseModel):
             entity=entity_of(self.entity),
             text=self.text.strip(),
             alert_id=self.alert_id,
+            since_ms=self.since,
+            until_ms=self.until,
+            only_rule=self.only_rule,
             sort=self.sort,
         )
 
@@ -77,6 +85,51 @@ def list_cases(plane: CurrentPlane, query: Annotated[CaseQuery, Query()]) -> Res
 def list_assignees(plane: CurrentPlane) -> Response:
     """List the users to whom a case can be assigned."""
     return answer(schemas.Assignees(items=list(plane.service.cases.assignees())))
+
+
+@routes.get("/cases/matching", response_model=schemas.Matching, openapi_extra=least("viewer"))
+def count_matching_cases(plane: CurrentPlane, query: Annotated[CaseQuery, Query()]) -> Response:
+    """Count the cases of a filter that are not closed."""
+    return answer(schemas.Matching(count=plane.service.cases.count_open(query.search()), more=False))
+
+
+@routes.post("/cases/close", response_model=case_models.BulkChange, openapi_extra=least("analyst"))
+def close_matching_cases(
+    plane: CurrentPlane, actor: CurrentActor, query: Annotated[CaseQuery, Query()], body: schemas.BulkCloseRequest
+) -> Response:
+    """Close all cases of a filter that are not closed, at most 10,000, with one row in the audit log."""
+    done = plane.service.cases.close_matching(
+        actor, query.search(), body.outcome, marks=body.marks, comment=body.comment
+    )
+    plane.marks.forget()
+    return answer(done)
+
+
+@routes.get("/alerts/matching", response_model=schemas.Matching, openapi_extra=least("viewer"))
+def count_matching_alerts(plane: CurrentPlane, query: Annotated[AlertQuery, Query()]) -> Response:
+    """Count the unreviewed alerts of a filter, up to 10,000."""
+    found = plane.service.cases.count_unreviewed(query.search(now_ms()), plane.snoozing())
+    return answer(schemas.Matching(count=min(found, MOST_MARKS), more=found > MOST_MARKS))
+
+
+@routes.post("/alerts/marks/matching", response_model=case_models.BulkChange, openapi_extra=least("analyst"))
+def mark_matching_alerts(
+    plane: CurrentPlane, actor: CurrentActor, query: Annotated[AlertQuery, Query()], body: schemas.BulkMarkRequest
+) -> Response:
+    """Mark all unreviewed alerts of a filter, at most 10,000, with one row in the audit log."""
+    done = plane.service.cases.mark_matching(
+        actor, query.search(now_ms()), plane.snoozing(), body.verdict, body.comment
+    )
+    plane.marks.forget()
+    return answer(done)
+
+
+@routes.post("/bulk-changes/{row}/undo", response_model=case_models.BulkChange, openapi_extra=least("analyst"))
+def undo_bulk_change(plane: CurrentPlane, actor: CurrentActor, row: Annotated[int, Path(ge=1, le=MAX_ID)]) -> Response:
+    """Undo a bulk change, named by its row in the audit log. Cases and marks that users changed since stay."""
+    done = plane.service.cases.undo(actor, row)
+    plane.marks.forget()
+    return answer(done)
 
 
 @routes.get("/cases/{case_id}", response_model=case_models.CaseDetail, openapi_extra=least("viewer"))

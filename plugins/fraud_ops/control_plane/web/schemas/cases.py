@@ -11,8 +11,8 @@ from fraud_ops.control_plane.domain.read_models import MarkVerdict
 from fraud_ops.control_plane.web.schemas.base import Comment, Request, ResponseModel
 
 __all__ = [
-    "AssignRequest", "Assignees", "CaseCommentRequest", "CaseStatusRequest", "Cases", "MarkAlertsRequest",
-    "MarkCaseRequest",
+    "AssignRequest", "Assignees", "BulkCloseRequest", "BulkMarkRequest", "CaseCommentRequest", "CaseStatusRequest",
+    "Cases", "MarkAlertsRequest", "MarkCaseRequest", "Matching",
 ]  # fmt: skip
 
 AlertId = Annotated[str, Field(pattern=r"^[0-9A-Za-z-]{1,64}$")]
@@ -54,6 +54,28 @@ class CaseCommentRequest(Request):
     """A comment on a case."""
 
     comment: Annotated[str, Field(min_length=1, max_length=2_000)]
+
+
+class BulkCloseRequest(Request):
+    """The outcome of all open cases of a filter. `marks`: also mark their unreviewed alerts as this outcome."""
+
+    outcome: CaseOutcome
+    marks: bool = False
+    comment: Comment = ""
+
+
+class BulkMarkRequest(Request):
+    """The mark for all unreviewed alerts of a filter."""
+
+    verdict: MarkVerdict
+    comment: Comment = ""
+
+
+class Matching(ResponseModel):
+    """The number of cases or alerts that a bulk change of a filter would change. `more`: there are more."""
+
+    count: int
+    more: bool
 
 
 class MarkCaseRequest(Request):

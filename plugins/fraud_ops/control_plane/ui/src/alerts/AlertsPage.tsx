@@ -3,6 +3,7 @@ import { IconPlayerPause, IconPlayerPlay } from "@tabler/icons-react";
 import { useState } from "react";
 import { useSearchParams } from "react-router";
 import { useCan, useRuleNames } from "../api/hooks";
+import { BulkDialog } from "../cases/BulkDialog";
 import { SelectionMarks } from "../cases/SelectionMarks";
 import { EmptyState } from "../components/EmptyState";
 import { PageHeader, usePageTitle } from "../components/PageHeader";
@@ -30,6 +31,7 @@ export function AlertsPage() {
   const names = useRuleNames();
   const outage = useOutage();
   const [paused, setPaused] = useState(false);
+  const [bulk, setBulk] = useState(false);
   const open = params.get("alert");
   const [selected, setSelected] = useState<ReadonlySet<string>>(new Set());
   const can = useCan();
@@ -79,6 +81,14 @@ export function AlertsPage() {
             <EmptyState>{emptyText(query !== "", Boolean(outage))}</EmptyState>
           ) : (
             <>
+              {can("mark") && (
+                <Button variant="default" mb="sm" onClick={() => setBulk(true)}>
+                  Mark all that match …
+                </Button>
+              )}
+              {bulk && (
+                <BulkDialog subject="alert" query={query} close={() => setBulk(false)} onChanged={view.reload} />
+              )}
               {can("mark") && <SelectionMarks selected={selected} setSelected={setSelected} onMarked={view.reload} />}
               <AlertItems
                 view={view}

@@ -94,6 +94,46 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/alerts/marks/matching": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Mark Matching Alerts
+         * @description Mark all unreviewed alerts of a filter, at most 10,000, with one row in the audit log.
+         */
+        post: operations["markMatchingAlerts"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/alerts/matching": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Count Matching Alerts
+         * @description Count the unreviewed alerts of a filter, up to 10,000.
+         */
+        get: operations["countMatchingAlerts"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/alerts/stream": {
         parameters: {
             query?: never;
@@ -363,6 +403,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/bulk-changes/{row}/undo": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Undo Bulk Change
+         * @description Undo a bulk change, named by its row in the audit log. Cases and marks that users changed since stay.
+         */
+        post: operations["undoBulkChange"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/cases": {
         parameters: {
             query?: never;
@@ -396,6 +456,46 @@ export interface paths {
          * @description List the users to whom a case can be assigned.
          */
         get: operations["listAssignees"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/cases/close": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Close Matching Cases
+         * @description Close all cases of a filter that are not closed, at most 10,000, with one row in the audit log.
+         */
+        post: operations["closeMatchingCases"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/cases/matching": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Count Matching Cases
+         * @description Count the cases of a filter that are not closed.
+         */
+        get: operations["countMatchingCases"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1940,6 +2040,62 @@ export interface components {
             items: components["schemas"]["Binding"][];
         };
         /**
+         * BulkChange
+         * @description The result of a change of all that match a filter. If `remaining` is not 0, repeat the request.
+         */
+        BulkChange: {
+            /**
+             * Auditrow
+             * @description The row of the audit log, for an undo. Null if nothing has changed.
+             */
+            auditRow: number | null;
+            /** Cases */
+            cases: number;
+            /**
+             * Marked
+             * @description The alerts that got a mark, or lost it by an undo.
+             */
+            marked: number;
+            /**
+             * Remaining
+             * @description Those that match and are not changed. After an undo: cases that stay closed.
+             */
+            remaining: number;
+        };
+        /**
+         * BulkCloseRequest
+         * @description The outcome of all open cases of a filter. `marks`: also mark their unreviewed alerts as this outcome.
+         */
+        BulkCloseRequest: {
+            /**
+             * Comment
+             * @default
+             */
+            comment?: string;
+            /**
+             * Marks
+             * @default false
+             */
+            marks?: boolean;
+            outcome: components["schemas"]["CaseOutcome"];
+        };
+        /**
+         * BulkMarkRequest
+         * @description The mark for all unreviewed alerts of a filter.
+         */
+        BulkMarkRequest: {
+            /**
+             * Comment
+             * @default
+             */
+            comment?: string;
+            /**
+             * Verdict
+             * @enum {string}
+             */
+            verdict: "FRAUD" | "NOT_FRAUD";
+        };
+        /**
          * BulkMarks
          * @description The result of marking several alerts. If `remaining` is not 0, repeat the request.
          */
@@ -3254,6 +3410,16 @@ export interface components {
             verdict: "FRAUD" | "NOT_FRAUD";
         };
         /**
+         * Matching
+         * @description The number of cases or alerts that a bulk change of a filter would change. `more`: there are more.
+         */
+        Matching: {
+            /** Count */
+            count: number;
+            /** More */
+            more: boolean;
+        };
+        /**
          * Me
          * @description The user and the user's permissions. A user without a role can read nothing else until an admin binds a role.
          */
@@ -4532,6 +4698,110 @@ export interface operations {
             };
         };
     };
+    markMatchingAlerts: {
+        parameters: {
+            query?: {
+                ruleId?: number | null;
+                /** @description The beginning of a value: of the key, or of an id or a text of the payment. Fewer than 3 characters match a whole value. */
+                text?: string;
+                /** @description Epoch ms, or an age such as 30m, 24h or 7d. */
+                since?: string | null;
+                /** @description Epoch ms, or an age such as 30m, 24h or 7d. */
+                until?: string | null;
+                severity?: components["schemas"]["AlertSeverity"][];
+                minAmount?: number | null;
+                maxAmount?: number | null;
+                verdict?: components["schemas"]["ReviewVerdict"] | null;
+                /** @description A member of the key: FIELD:VALUE. */
+                entity?: string | null;
+                caseId?: number | null;
+                /** @description One alert. */
+                alertId?: string | null;
+                shadow?: boolean | null;
+                corrections?: boolean | null;
+                snoozed?: boolean;
+                sort?: components["schemas"]["AlertSort"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["BulkMarkRequest"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BulkChange"];
+                };
+            };
+            /** @description A problem. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    countMatchingAlerts: {
+        parameters: {
+            query?: {
+                ruleId?: number | null;
+                /** @description The beginning of a value: of the key, or of an id or a text of the payment. Fewer than 3 characters match a whole value. */
+                text?: string;
+                /** @description Epoch ms, or an age such as 30m, 24h or 7d. */
+                since?: string | null;
+                /** @description Epoch ms, or an age such as 30m, 24h or 7d. */
+                until?: string | null;
+                severity?: components["schemas"]["AlertSeverity"][];
+                minAmount?: number | null;
+                maxAmount?: number | null;
+                verdict?: components["schemas"]["ReviewVerdict"] | null;
+                /** @description A member of the key: FIELD:VALUE. */
+                entity?: string | null;
+                caseId?: number | null;
+                /** @description One alert. */
+                alertId?: string | null;
+                shadow?: boolean | null;
+                corrections?: boolean | null;
+                snoozed?: boolean;
+                sort?: components["schemas"]["AlertSort"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Matching"];
+                };
+            };
+            /** @description A problem. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     stream: {
         parameters: {
             query?: never;
@@ -5027,6 +5297,37 @@ export interface operations {
             };
         };
     };
+    undoBulkChange: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                row: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BulkChange"];
+                };
+            };
+            /** @description A problem. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     listCases: {
         parameters: {
             query?: {
@@ -5042,6 +5343,12 @@ export interface operations {
                 /** @description The case of this alert. */
                 alertId?: string | null;
                 sort?: components["schemas"]["CaseSort"];
+                /** @description All alerts of the case from here on, ms. */
+                since?: number | null;
+                /** @description All alerts of the case before here, ms. */
+                until?: number | null;
+                /** @description No alerts of another rule than `ruleId`. */
+                onlyRule?: boolean;
                 /** @description List the cases after this one. */
                 after?: number | null;
                 /** @description List the cases before this one. */
@@ -5090,6 +5397,116 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Assignees"];
+                };
+            };
+            /** @description A problem. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    closeMatchingCases: {
+        parameters: {
+            query?: {
+                status?: components["schemas"]["CaseStatus"][];
+                assignee?: string | null;
+                unassigned?: boolean;
+                severity?: components["schemas"]["AlertSeverity"][];
+                ruleId?: number | null;
+                /** @description The entity: FIELD:VALUE. */
+                entity?: string | null;
+                /** @description The beginning of the entity's value. */
+                text?: string;
+                /** @description The case of this alert. */
+                alertId?: string | null;
+                sort?: components["schemas"]["CaseSort"];
+                /** @description All alerts of the case from here on, ms. */
+                since?: number | null;
+                /** @description All alerts of the case before here, ms. */
+                until?: number | null;
+                /** @description No alerts of another rule than `ruleId`. */
+                onlyRule?: boolean;
+                /** @description List the cases after this one. */
+                after?: number | null;
+                /** @description List the cases before this one. */
+                before?: number | null;
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["BulkCloseRequest"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BulkChange"];
+                };
+            };
+            /** @description A problem. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    countMatchingCases: {
+        parameters: {
+            query?: {
+                status?: components["schemas"]["CaseStatus"][];
+                assignee?: string | null;
+                unassigned?: boolean;
+                severity?: components["schemas"]["AlertSeverity"][];
+                ruleId?: number | null;
+                /** @description The entity: FIELD:VALUE. */
+                entity?: string | null;
+                /** @description The beginning of the entity's value. */
+                text?: string;
+                /** @description The case of this alert. */
+                alertId?: string | null;
+                sort?: components["schemas"]["CaseSort"];
+                /** @description All alerts of the case from here on, ms. */
+                since?: number | null;
+                /** @description All alerts of the case before here, ms. */
+                until?: number | null;
+                /** @description No alerts of another rule than `ruleId`. */
+                onlyRule?: boolean;
+                /** @description List the cases after this one. */
+                after?: number | null;
+                /** @description List the cases before this one. */
+                before?: number | null;
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Matching"];
                 };
             };
             /** @description A problem. */

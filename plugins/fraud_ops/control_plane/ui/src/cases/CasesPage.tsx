@@ -1,7 +1,8 @@
-import { Group, Select } from "@mantine/core";
+import { Button, Group, Select, Text } from "@mantine/core";
 import { useInfiniteQuery } from "@tanstack/react-query";
+import { useState } from "react";
 import { useSearchParams } from "react-router";
-import { useMe, useRuleNames } from "../api/hooks";
+import { useCan, useMe, useRuleNames } from "../api/hooks";
 import { get } from "../api/http";
 import { keys } from "../api/keys";
 import type { Cases } from "../api/types";
@@ -14,7 +15,9 @@ import { RuleSelect } from "../components/RuleSelect";
 import { SeveritySelect } from "../components/SeveritySelect";
 import { type Shortcut, useShortcuts } from "../components/shortcuts";
 import { ShortcutsHelp } from "../components/ShortcutsHelp";
+import { Timestamp } from "../components/Timestamp";
 import { TypedText } from "../components/TypedText";
+import { BulkDialog } from "./BulkDialog";
 import {
   CASE_SORTS,
   caseAddress,
@@ -49,15 +52,52 @@ export default function CasesPage() {
     refetchInterval: REFRESH_MS,
   });
   useShortcuts(SHORTCUTS);
+  const can = useCan();
+  const [bulk, setBulk] = useState(false);
+  const isBounded = filter.since !== null || filter.until !== null || filter.onlyRule;
   return (
     <>
       <PageHeader title="Cases" subtitle="The alerts of one payer or other ID, to review together">
+        {can("workCases") && (
+          <Button variant="default" onClick={() => setBulk(true)}>
+            Close all that match …
+          </Button>
+        )}
         <ShortcutsHelp shortcuts={SHORTCUTS} />
       </PageHeader>
       <Filters
         filter={filter}
         change={(members) => setParams((old) => caseAddress({ ...caseFilterOf(old), ...members }), { replace: true })}
       />
+      {isBounded && (
+        <Group gap="xs" mb="sm">
+          <Text size="sm">
+            Only cases {filter.onlyRule && "without alerts of other rules"}
+            {filter.since !== null && (
+              <>
+                {" "}
+                from <Timestamp ms={filter.since} />
+              </>
+            )}
+            {filter.until !== null && (
+              <>
+                {" "}
+                to <Timestamp ms={filter.until} />
+              </>
+            )}
+          </Text>
+          <Button
+            variant="subtle"
+            size="xs"
+            onClick={() =>
+              setParams((old) => caseAddress({ ...caseFilterOf(old), since: null, until: null, onlyRule: false }))
+            }
+          >
+            Show all times
+          </Button>
+        </Group>
+      )}
+      {bulk && <BulkDialog subject="case" query={query} close={() => setBulk(false)} />}
       <QueryResult query={cases}>
         {({ pages }) => {
           const rows = pages.flatMap((page) => page.items);

@@ -18,13 +18,14 @@ interface Props {
 
 /** Closes a case with an outcome, and marks its unreviewed alerts in the same way. */
 export function CloseDialog({ detail, through, close }: Props) {
-  const [outcome, setOutcome] = useState<Decision>("FRAUD");
-  const [marks, setMarks] = useState(true);
+  const [outcome, setOutcome] = useState<Decision | "">("");
+  const [marks, setMarks] = useState(false);
   const [comment, setComment] = useState("");
   const setStatus = useStatus(detail, { quiet: true });
   const markCase = useMarkCase(detail);
-  const verdict = outcome === "INCONCLUSIVE" ? null : outcome;
-  const save = () =>
+  const verdict = outcome === "INCONCLUSIVE" || outcome === "" ? null : outcome;
+  const save = () => {
+    if (outcome === "") return;
     setStatus.mutate(
       { status: "CLOSED", outcome, through, comment },
       {
@@ -34,6 +35,7 @@ export function CloseDialog({ detail, through, close }: Props) {
         },
       },
     );
+  };
   const markAndSave = () => {
     if (verdict === null || !marks || detail.unreviewed === 0) {
       save();
@@ -52,9 +54,9 @@ export function CloseDialog({ detail, through, close }: Props) {
           markAndSave();
         }}
       >
-        <Radio.Group label="Outcome" value={outcome} onChange={(value) => setOutcome(value)}>
+        <Radio.Group label="Outcome" required value={outcome} onChange={(value) => setOutcome(value)}>
           {Object.entries(DECISIONS).map(([value, label]) => (
-            <Radio key={value} value={value} label={label} my={6} data-autofocus={value === outcome || undefined} />
+            <Radio key={value} value={value} label={label} my={6} data-autofocus={value === "FRAUD" || undefined} />
           ))}
         </Radio.Group>
         {verdict !== null && detail.unreviewed > 0 && (
@@ -71,7 +73,7 @@ export function CloseDialog({ detail, through, close }: Props) {
           <Button variant="default" onClick={close}>
             Cancel
           </Button>
-          <Button type="submit" loading={setStatus.isPending || markCase.isPending}>
+          <Button type="submit" disabled={outcome === ""} loading={setStatus.isPending || markCase.isPending}>
             Close case
           </Button>
         </Group>

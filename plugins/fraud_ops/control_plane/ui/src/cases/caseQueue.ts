@@ -37,6 +37,11 @@ export interface CaseFilter {
   ruleId: number | null;
   entity: string;
   text: string;
+  /** All alerts of a case from here on, and before `until`, in epoch ms; null for any time. */
+  since: number | null;
+  until: number | null;
+  /** Only cases without an alert of another rule than `ruleId`. */
+  onlyRule: boolean;
   sort: string;
 }
 
@@ -50,6 +55,9 @@ export function caseFilterOf(params: URLSearchParams): CaseFilter {
     ruleId: Number(text("ruleId")) || null,
     entity: text("entity"),
     text: text("text"),
+    since: Number(text("since")) || null,
+    until: Number(text("until")) || null,
+    onlyRule: text("onlyRule") === "true",
     sort: text("sort") || "severity",
   };
 }
@@ -62,6 +70,7 @@ export function caseAddress(filter: CaseFilter): string {
     ["ruleId", filter.ruleId === null ? "" : String(filter.ruleId)],
     ["entity", filter.entity],
     ["text", filter.text],
+    ...timesOf(filter),
     ["sort", filter.sort === "severity" ? "" : filter.sort],
     ...filter.severity.map((each): [string, string] => ["severity", each]),
   ]);
@@ -77,9 +86,28 @@ export function caseQuery(filter: CaseFilter, user: string): string {
     ["ruleId", filter.ruleId === null ? "" : String(filter.ruleId)],
     ["entity", filter.entity],
     ["text", filter.text],
+    ...timesOf(filter),
     ["sort", filter.sort],
     ...filter.severity.map((each): [string, string] => ["severity", each]),
   ]);
+}
+
+function timesOf({ since, until, onlyRule }: CaseFilter): [string, string][] {
+  return [
+    ["since", since === null ? "" : String(since)],
+    ["until", until === null ? "" : String(until)],
+    ["onlyRule", onlyRule ? "true" : ""],
+  ];
+}
+
+/** The address of the open cases that only one revision of a rule opened: between two times, without another rule. */
+export function openedByPath(ruleId: number, since: number, until: number): string {
+  return `/cases?${queryOf([
+    ["ruleId", String(ruleId)],
+    ["since", String(since)],
+    ["until", String(until)],
+    ["onlyRule", "true"],
+  ])}`;
 }
 
 /** The address of a case. `address` is the query string of the queue from which the user comes. */

@@ -172,8 +172,11 @@ test("a case closes with its unreviewed alerts marked, up to the newest alert on
   await screen.findAllByRole("listitem");
   await userEvent.keyboard("c");
   const dialog = await screen.findByRole("dialog");
+  expect(within(dialog).getByRole("button", { name: "Close case" }), "no outcome is preselected").toBeDisabled();
   await userEvent.click(within(dialog).getByRole("radio", { name: "Not fraud" }));
-  expect(within(dialog).getByRole("checkbox", { name: "Mark the 2 unreviewed alerts as not fraud" })).toBeChecked();
+  const marks = within(dialog).getByRole("checkbox", { name: "Mark the 2 unreviewed alerts as not fraud" });
+  expect(marks).not.toBeChecked();
+  await userEvent.click(marks);
   await userEvent.type(within(dialog).getByRole("textbox", { name: "Comment" }), "salary");
   await userEvent.click(within(dialog).getByRole("button", { name: "Close case" }));
   expect(await screen.findByText("Closed: not fraud")).toBeVisible();

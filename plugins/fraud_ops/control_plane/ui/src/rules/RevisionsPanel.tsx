@@ -1,7 +1,8 @@
 import { Anchor, Button, Group, Select, Table, Text } from "@mantine/core";
 import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { type ReactNode, useEffect, useState } from "react";
-import { useSearchParams } from "react-router";
+import { Link, useSearchParams } from "react-router";
+import { openedByPath } from "../cases/caseQueue";
 import { useApiMutation } from "../api/hooks";
 import { get, queryString } from "../api/http";
 import { keys } from "../api/keys";
@@ -66,10 +67,24 @@ function RevisionTable({ rule, me, items, fired, children }: TableProps) {
   const to = chosen.to ?? fired?.revision ?? items[0]?.revision ?? 0;
   const from = chosen.from ?? items[items.findIndex((each) => each.revision === to) + 1]?.revision ?? to;
   const [rollbackTo, setRollbackTo] = useState<Version | null>(null);
+  const [restored, setRestored] = useState<number | null>(null);
+  const flooded = items.find((each) => each.revision === restored);
   const canRollBack = me.can.includes("request") && rule.state !== "DELETE" && !rule.pendingApproval;
   const choices = items.map((each) => ({ value: String(each.revision), label: `revision ${each.revision}` }));
   return (
     <>
+      {flooded?.state === "ACTIVE" && (
+        <Text size="sm" mb="sm" role="status">
+          Revision {flooded.revision} is rolled back.{" "}
+          <Anchor
+            component={Link}
+            to={openedBy(rule.ruleId, flooded, items[items.indexOf(flooded) - 1])}
+            underline="always"
+          >
+            Close the cases that only revision {flooded.revision} opened
+          </Anchor>
+        </Text>
+      )}
       <RowTable label="Revisions" columns={["Revision", "State", "Rule", "Author", "Comment"]} actions>
         {items.map((each, i) => (
           <Table.Tr key={each.revision} {...(each === fired ? { bg: "var(--warn-soft)" } : {})}>
@@ -114,6 +129,11 @@ function RevisionTable({ rule, me, items, fired, children }: TableProps) {
                     Compare
                   </Anchor>
                 )}
+                {i > 0 && each.state === "ACTIVE" && (
+                  <Anchor component={Link} to={openedBy(rule.ruleId, each, items[i - 1])} size="sm" underline="always">
+                    Cases of {each.revision} only
+                  </Anchor>
+                )}
                 {i > 0 && canRollBack && !sameContent(each.document, rule.document) && (
                   <Anchor component="button" type="button" size="sm" onClick={() => setRollbackTo(each)}>
                     Roll back to {each.revision}
@@ -154,10 +174,16 @@ function RevisionTable({ rule, me, items, fired, children }: TableProps) {
           to={rollbackTo}
           needsApproval={rollbackNeedsApproval(rule.state, rollbackTo, me)}
           close={() => setRollbackTo(null)}
+          onRestored={setRestored}
         />
       )}
     </>
   );
+}
+
+/** The open cases that only this revision opened: from its activation until that of the next one. */
+function openedBy(ruleId: number, revision: Version, next: Version | undefined): string {
+  return openedByPath(ruleId, revision.at, next?.activation?.time ?? next?.at ?? revision.at);
 }
 
 /** The detector's answer to a revision. Only the newest revision can be live. */
@@ -183,11 +209,14 @@ function RollbackDialog({
   to,
   needsApproval,
   close,
+  onRestored,
 }: {
   rule: RuleDetail;
   to: Version;
   needsApproval: boolean;
   close: () => void;
+  /** Called with the revision that was in force before the rollback. */
+  onRestored: (revision: number) => void;
 }) {
   const [comment, setComment] = useState("");
   // The user has seen this revision. A newer one makes the request fail, so that no unseen change is rolled back.
@@ -217,7 +246,12 @@ function RollbackDialog({
       <form
         onSubmit={(event) => {
           event.preventDefault();
-          rollback.mutate(comment, { onSuccess: close });
+          rollback.mutate(comment, {
+            onSuccess: ({ status }) => {
+              if (status !== 202) onRestored(baseRevision);
+              close();
+            },
+          });
         }}
       >
         <Text size="sm">
