@@ -113,6 +113,36 @@ test("j and k move between the cases, and Enter opens one", async () => {
   expect(await screen.findByRole("heading", { level: 1, name: "Payer 500" })).toBeVisible();
 });
 
+test("all cases of a filter are closed with an outcome that the user chooses, and reopened by an undo", async () => {
+  server.use(
+    http.get(`*${API}/cases/matching`, () => HttpResponse.json({ count: 5048, more: false })),
+    http.post(`*${API}/cases/close`, async ({ request }) => {
+      sent.push({ path: new URL(request.url).search, body: await request.json(), revision: null });
+      return HttpResponse.json({ cases: 5048, marked: 5048, remaining: 0, auditRow: 7 });
+    }),
+    http.post(`*${API}/bulk-changes/7/undo`, () =>
+      HttpResponse.json({ cases: 5048, marked: 5048, remaining: 0, auditRow: 8 }),
+    ),
+  );
+  renderCase("/cases?ruleId=1");
+  await userEvent.click(await screen.findByRole("button", { name: "Close all that match …" }));
+  const send = await screen.findByRole("button", { name: "Close 5,048 cases" });
+  expect(send).toBeDisabled();
+  await userEvent.click(screen.getByRole("radio", { name: "Not fraud" }));
+  await userEvent.click(screen.getByRole("checkbox", { name: "Mark their unreviewed alerts as not fraud" }));
+  await userEvent.click(send);
+  expect(await screen.findByText("5,048 cases closed, 5,048 alerts marked.")).toBeVisible();
+  expect(sent).toEqual([
+    {
+      path: expect.stringContaining("ruleId=1"),
+      body: { outcome: "NOT_FRAUD", marks: true, comment: "" },
+      revision: null,
+    },
+  ]);
+  await userEvent.click(screen.getByRole("button", { name: "Undo" }));
+  expect(await screen.findByText("Undone: 5,048 cases reopened, 5,048 marks removed.")).toBeVisible();
+});
+
 test("single-key shortcuts can be turned off", async () => {
   renderCase("/cases");
   const first = await screen.findByText("Payer 500");
