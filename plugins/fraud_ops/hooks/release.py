@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from types import MappingProxyType
+from typing import Any, Final
 
 from airflow.sdk import Connection
 
@@ -20,16 +21,49 @@ _OPTIONS = frozenset(Release.__struct_fields__) - {"code", "settings", "schema",
 _FORMER_TASKS = "shuffle_partitions"
 """The former name of the option `tasks`, which existing connections may have."""
 
+_SPARK_SETTINGS: Final = MappingProxyType({"queue": "spark.yarn.queue", "namespace": "spark.kubernetes.namespace"})
+"""Extras of SparkSubmitHook that are settings of Spark."""
+
+_OF_SPARK_SUBMIT: Final = frozenset({"spark-binary", "rest-scheme", "rest-port", "yarn_resourcemanager_webapp_address"})
+"""Extras of SparkSubmitHook that concern only the command `spark-submit`. So they apply to the batch jobs only."""
+
+_REFUSED: Final = MappingProxyType(
+    {
+        "deploy-mode": "must be client, because the agent runs the driver of the detector on its own host",
+        "principal": "does not apply to the detector; set spark.kerberos.principal in the member `spark`",
+        "keytab": "does not apply to the detector; set spark.kerberos.keytab, a path, in the member `spark`",
+    }
+)
+
 
 def declared_release(project: Project, spark: Connection, kafka: Connection) -> Release:
-    """The declared release. Raises ConfigError if an option of a connection is missing or unknown."""
-    options: dict[str, Any] = dict(spark.extra_dejson)
-    if _FORMER_TASKS in options:
-        options.setdefault("tasks", options.pop(_FORMER_TASKS))
+    """The declared release. Raises ConfigError if an option of a connection is missing, unknown or impossible."""
+    options = _options(spark)
     unknown = sorted(options.keys() - _OPTIONS)
     if unknown or "checkpoint" not in options:
         fault = f"has unknown options {', '.join(unknown)}" if unknown else "has no checkpoint"
-        raise ConfigError(
-            f"the Airflow connection {spark.conn_id} {fault}: its extra accepts {', '.join(sorted(_OPTIONS))}"
-        )
+        known = sorted(_OPTIONS | _SPARK_SETTINGS.keys())
+        raise ConfigError(f"the Airflow connection {spark.conn_id} {fault}: its extra accepts {', '.join(known)}")
     return release_of(project.config, bootstrap=kafka_of(kafka).bootstrap, master=master_of(spark), **options)
+
+
+def _options(spark: Connection) -> dict[str, Any]:
+    """The options of the Spark connection. The extras of SparkSubmitHook become settings of Spark, or are left out.
+
+    Raises ConfigError for an extra of SparkSubmitHook that the detector cannot follow.
+    """
+    extras = dict(spark.extra_dejson)
+    if _FORMER_TASKS in extras:
+        extras.setdefault("tasks", extras.pop(_FORMER_TASKS))
+    submit = {
+        name: value
+        for name in (*_SPARK_SETTINGS, *_OF_SPARK_SUBMIT, *_REFUSED)
+        if (value := extras.pop(name, None)) not in (None, "")  # Airflow's form also saves empty fields
+    }
+    if submit.get("deploy-mode") == "client":
+        del submit["deploy-mode"]
+    faults = [f"{name} {why}" for name, why in _REFUSED.items() if name in submit]
+    if faults:
+        raise ConfigError(f"the Airflow connection {spark.conn_id}: {'; '.join(faults)}")
+    settings = {setting: str(submit[name]) for name, setting in _SPARK_SETTINGS.items() if name in submit}
+    return extras | ({"spark": settings | extras.get("spark", {})} if settings else {})

@@ -88,6 +88,9 @@ _DIALECTS: Final[Mapping[str, _Dialects]] = MappingProxyType(
 )
 
 
+_ALIASES: Final = MappingProxyType({"sasl.mechanisms": "sasl.mechanism"})
+"""librdkafka's second names of properties. The snippets of hosted Kafka services use them."""
+
 _NO_SECRETS: Final = Secrets()
 
 
@@ -109,16 +112,16 @@ class KafkaConnection:
         overrides the file. Raises ConfigError.
         """
         named = environ.get(PROPERTIES_VARIABLE)
-        properties = dict(_properties(Path(named))) if named else {}
-        for name in _DIALECTS:
-            variable = ENV_PREFIX + name.upper().replace(".", "_")
-            if variable in environ:
-                properties[name] = environ[variable]
+        variables = {name: ENV_PREFIX + name.upper().replace(".", "_") for name in (*_DIALECTS, *_ALIASES)}
+        in_file = _without_aliases(dict(_properties(Path(named))) if named else {}, str(named))
+        in_environ = {name: environ[variable] for name, variable in variables.items() if variable in environ}
+        properties = in_file | _without_aliases(in_environ, "the environment")
         return cls.of(bootstrap, properties, named or "the environment")
 
     @classmethod
     def of(cls, bootstrap: str, properties: Mapping[str, str], where: str = "the connection") -> KafkaConnection:
         """Check the properties. `where` names their source in errors. Raises ConfigError with every fault."""
+        properties = _without_aliases(properties, where)
         faults = list(_faults(properties))
         if faults:
             raise ConfigError(f"{where}: " + "; ".join(faults))
@@ -161,6 +164,15 @@ def _properties(path: Path) -> Iterable[tuple[str, str]]:
         if not separator:
             raise ConfigError(f"{path}, line {number}: must be name=value")
         yield name.strip(), value.strip()
+
+
+def _without_aliases(properties: Mapping[str, str], where: str) -> dict[str, str]:
+    """The properties under their first names. Raises ConfigError if a property has two names with different values."""
+    named = {_ALIASES.get(name, name): value for name, value in properties.items()}
+    for alias, name in _ALIASES.items():
+        if {properties.get(alias, named.get(name)), properties.get(name, named.get(name))} != {named.get(name)}:
+            raise ConfigError(f"{where}: {name} and {alias} are the same property, but have different values")
+    return named
 
 
 def _faults(properties: Mapping[str, str]) -> Iterable[str]:

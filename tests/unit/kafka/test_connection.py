@@ -40,6 +40,19 @@ def test_a_file_and_the_environment_over_it(tmp_path: Path) -> None:
     }
 
 
+def test_librdkafka_s_second_name_of_the_mechanism_is_the_same_property(tmp_path: Path) -> None:
+    plural = {"sasl.mechanisms": "SCRAM-SHA-512", "sasl.username": "detector", "sasl.password": "x"}
+    kafka = KafkaConnection.of("a:1", plural)
+    assert kafka == KafkaConnection.of("a:1", {"sasl.mechanism": "SCRAM-SHA-512"} | plural)
+    assert kafka.kafka_python()["sasl_mechanism"] == kafka.spark()["kafka.sasl.mechanism"] == "SCRAM-SHA-512"
+    file = tmp_path / "kafka.properties"
+    file.write_text("sasl.mechanisms=PLAIN\n")
+    environ = {"FRAUD_KAFKA_PROPERTIES": str(file), "FRAUD_KAFKA_SASL_MECHANISM": "SCRAM-SHA-256"}
+    assert KafkaConnection.load("a:1", environ).security.reveal() == {"sasl.mechanism": "SCRAM-SHA-256"}
+    environ = {"FRAUD_KAFKA_SASL_MECHANISMS": "PLAIN"}
+    assert KafkaConnection.load("a:1", environ).security.reveal() == {"sasl.mechanism": "PLAIN"}
+
+
 def test_each_client_has_its_own_property_names(tmp_path: Path) -> None:
     for name in ("ca", "cert", "key"):
         (tmp_path / name).write_text(f"PEM of {name}")
@@ -69,6 +82,9 @@ def test_each_client_has_its_own_property_names(tmp_path: Path) -> None:
         ({"sasl.mechanism": "GSSAPI"}, "sasl.mechanism must be one of"),
         ({"sasl.mechanism": "OAUTHBEARER"}, "sasl.mechanism must be one of"),
         ({"sasl.mechanism": "AWS_MSK_IAM"}, "sasl.mechanism must be one of"),
+        ({"sasl.mechanisms": "GSSAPI"}, "sasl.mechanism must be one of"),
+        ({"sasl.mechanism": "PLAIN", "sasl.mechanisms": "SCRAM-SHA-256"}, "mechanisms are the same property"),
+        ({"sasl.mechanisms": "PLAIN", "sasl.mechanism": "SCRAM-SHA-256"}, "mechanisms are the same property"),
         ({"sasl.username": "x"}, "sasl.username and sasl.password must both be set"),
         ({"ssl.key.location": "x"}, "ssl.key.location and ssl.certificate.location must both be set"),
     ],
