@@ -6,10 +6,12 @@ import os
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 
 import psutil
 import pytest
 from confluent_kafka import Producer
+from kafka import KafkaConsumer
 
 from fraud_rules.errors import BrokerUnavailable, ConfigError, Fenced, TopicUnsuitable, TransactionExpired
 from fraud_rules.kafka import topics as topic_admin
@@ -37,6 +39,15 @@ def test_readers_see_a_whole_batch_in_order(topics: OwnTopics) -> None:
     assert values(topics, topics.names.alerts) == [b"%d" % i for i in range(2_500)]
     await_settled(topics.kafka, [topics.names.detector_marker])
     assert last_record(topics.kafka, topics.names.detector_marker, b"d") == b"m"
+
+
+def test_the_plainest_consumer_of_kafka_python_reads_a_batch(topics: OwnTopics) -> None:
+    writer = BatchWriter(topics.kafka, topics.prefix)
+    writer.open()
+    writer.write(OutRecord(topics.names.alerts, b"the same text again and again " * 20) for _ in range(100))
+    settings = {"isolation_level": "read_committed", "auto_offset_reset": "earliest", "consumer_timeout_ms": 30_000}
+    with closing(KafkaConsumer(topics.names.alerts, bootstrap_servers=topics.bootstrap, **settings)) as consumer:
+        assert [next(consumer).offset for _ in range(100)] == list(range(100))
 
 
 def test_readers_see_no_record_of_a_failed_batch(topics: OwnTopics) -> None:

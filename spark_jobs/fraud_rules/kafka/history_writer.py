@@ -58,7 +58,6 @@ def send_history(kafka: KafkaConnection, topic: str, load: str, records: Iterato
             {
                 "enable.idempotence": True,  # keeps the order over retries
                 "linger.ms": 20,
-                "compression.type": "lz4",
                 "message.max.bytes": 16_777_216,
                 "queue.buffering.max.messages": 100_000,
                 "log_level": 2,
