@@ -102,7 +102,8 @@ class _Demo:
         self._steps.run("kernel", "compiling the window kernel", "kernel ready", self._compile)
         self._steps.run("parts", "starting broker, agent and Airflow", "broker, agent and Airflow started", self._parts)
         self._report(f"Airflow at {self._address}")
-        self._report(f"fraud rules at {self._site.airflow.site.url}/fraud/control, also as {describe_people()}")
+        self._report(f"fraud rules at {self._site.airflow.site.url}/fraud/control")
+        self._report(f"further users, with the password {PASSWORD}: {describe_people()}")
         self._report(f"commands in another terminal: source {FILE}, then for example fraud status")
         people = DemoPeople(self._site.airflow.site.url, USER, PASSWORD, self._report)
         self._stack.callback(people.stop)
@@ -116,7 +117,7 @@ class _Demo:
         def is_live() -> bool:
             return self._watch.await_seen(lambda outputs: outputs.rules_live >= rules, _START_S, self._continues)
 
-        doing = "waiting for live rules: Airflow's DAGs start the detector and apply the seed rules"
+        doing = "waiting for Airflow's DAGs"
         live = self._steps.run("live", doing, "detector ready, rules live", is_live)
         if not live and not self._stop.is_set():
             raise DetectorFailed(f"the rules were not live within {_START_S:g} s (logs: {self._site.places.logs})")
@@ -135,7 +136,7 @@ class _Demo:
         planted = False
         self._report(f"late frauds of yesterday follow after {_LATE_AFTER_S:g} s: fraud_archive and")
         self._report("fraud_nightly_reevaluation in Airflow find these frauds, which arrive too late for alerts")
-        with open_screen(f"Airflow: {self._address}; fraud rules also as {describe_people()}") as screen:
+        with open_screen(f"Airflow: {self._address}; also {describe_people()}, password {PASSWORD}") as screen:
             while self._continues() and not self._sender.ended():
                 if not planted and self._sending().elapsed_s > _LATE_AFTER_S:
                     self._plant_late_frauds()

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Protocol, Self
+from typing import Final, Protocol, Self
 
 from rich import box
-from rich.console import Console, Group, RenderableType
+from rich.console import Console, ConsoleOptions, Group, RenderableType
 from rich.live import Live
 from rich.panel import Panel
 from rich.table import Table
@@ -25,7 +25,9 @@ from fraud_rules.model.decision import DecisionOutcome
 from fraud_rules.monitoring.liveness import Severity
 
 _PLAIN_EVERY_S = 5.0
-_FRAME_LINES = 10
+_FRAME_LINES = 13
+_NARROW = 110
+"""Below this width, the table of alerts has only the columns that identify an alert."""
 _PLAIN_WIDTH = 180
 
 
@@ -71,7 +73,8 @@ class _Picture:
 
     def show(self, seen: OutputSnapshot, sending: Sending) -> None:
         rows = max(3, self._console.size.height - _FRAME_LINES)
-        self._live.update(picture(seen, sending, rows, self._address), refresh=True)
+        wide = self._console.size.width >= _NARROW
+        self._live.update(picture(seen, sending, rows, self._address, wide=wide), refresh=True)
 
 
 class _Lines:
@@ -97,37 +100,40 @@ class _Lines:
         self._console.file.flush()
 
 
-def picture(seen: OutputSnapshot, sending: Sending, rows: int, address: str) -> RenderableType:
+def picture(seen: OutputSnapshot, sending: Sending, rows: int, address: str, *, wide: bool = True) -> RenderableType:
     """Render the whole screen, with the newest alerts in at most `rows` rows."""
     newest = seen.recent[-(rows - 1) :]
-    alerts = _table(newest) if newest else Text("no alerts yet: a fraud is planted every few seconds", "dim")
+    alerts = _table(newest, wide=wide) if newest else Text("no alerts yet: a fraud is planted every few seconds", "dim")
     title = f"alerts: {seen.alerts}, and {seen.shadow_alerts} of shadow rules"
     outage = _outage(seen)
     return Group(
         Panel(alerts, title=title, title_align="left", border_style="red", height=rows + 2),
         outage or Text("payments are evaluated", "green"),
         Panel(
-            _figures(seen, sending),
+            _Figures([_part(*part) for part in _parts(seen, sending)]),
             title="detector: figures of the last batch (out of date)" if outage else "detector",
             title_align="left",
             border_style="dim" if outage else "blue",
-            height=4,
         ),
         Text(address),
         Text(f"Ctrl-C stops the demo. In another terminal: source {FILE} && fraud rules list", "dim"),
     )
 
 
-def _table(newest: Sequence[ReceivedAlert]) -> Table:
-    """Render alerts in columns. A narrow terminal cuts the least important columns first."""
+def _table(newest: Sequence[ReceivedAlert], *, wide: bool) -> Table:
+    """Render alerts in columns. A narrow terminal has only severity, rule, planted fraud and latency."""
     table = Table(box=None, pad_edge=False, expand=True, header_style="dim")
-    for name, ratio in (("time", 0), ("severity", 0), ("rule", 5), ("about", 4), ("value", 5), ("", 0), ("after", 0)):
+    columns = [("time", 0), ("severity", 0), ("rule", 5), ("about", 4), ("value", 5), ("", 0), ("after", 0)]
+    if not wide:
+        columns = [*columns[1:3], ("planted", 0), columns[-1]]
+    for name, ratio in columns:
         right = name == "after"
         table.add_column(
             name, no_wrap=True, overflow="ellipsis", ratio=ratio or None, justify="right" if right else "left"
         )
     for each in newest:
-        table.add_row(*alert_cells(each.alert, each.received_ms, _mark(each)))
+        cells = alert_cells(each.alert, each.received_ms, _mark(each))
+        table.add_row(*(cells if wide else (*cells[1:3], Text(each.planted or "", "bold magenta"), cells[-1])))
     return table
 
 
@@ -138,7 +144,7 @@ def status_line(seen: OutputSnapshot, sending: Sending) -> Text:
     """
     parts = [_part(*part) for part in _parts(seen, sending)]
     outage = _outage(seen)
-    return Text("   ").join([outage, *parts] if outage else parts)
+    return Text(_GAP).join([outage, *parts] if outage else parts)
 
 
 def _outage(seen: OutputSnapshot) -> Text | None:
@@ -149,14 +155,23 @@ def _outage(seen: OutputSnapshot) -> Text | None:
     return Text(live.sentence(), SEVERITY_STYLES[live.severity])
 
 
-def _figures(seen: OutputSnapshot, sending: Sending) -> Table:
-    """Render the figures in columns of two rows."""
-    parts = [_part(*part) for part in _parts(seen, sending)]
-    half = (len(parts) + 1) // 2
-    grid = Table.grid(padding=(0, 3))
-    grid.add_row(*parts[:half])
-    grid.add_row(*parts[half:])
-    return grid
+@dataclass(frozen=True, slots=True)
+class _Figures:
+    """The figures one after the other. A line ends between two figures, not within one."""
+
+    parts: Sequence[Text]
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Text]:
+        line = Text()
+        for part in self.parts:
+            if line and line.cell_len + len(_GAP) + part.cell_len > options.max_width:
+                yield line
+                line = Text()
+            line = Text(_GAP).join([line, part]) if line else part
+        yield line
+
+
+_GAP: Final = "   "
 
 
 def _part(name: str, value: str) -> Text:

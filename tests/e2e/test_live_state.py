@@ -7,8 +7,9 @@ from contextlib import contextmanager
 from threading import Event, Thread
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Locator, Page, Request, expect
 
+from fraud_demo.airflow import Component
 from tests.e2e.people import People
 from tests.e2e.world import World
 from tests.support.waiting import until
@@ -84,4 +85,78 @@ def ages(page: Page) -> None:
     until(changed, "the age of the last batch changes")
 
 
+def test_a_server_that_hangs_is_named_and_recovers(fired: int, running: World, people: People) -> None:
+    page = people.open("vera", "/today")
+    expect(page.get_by_text("Live updates")).to_be_visible()
+    expect(page.get_by_role("status", name="Detector")).to_contain_text("HEALTHY")
+    server = list(running.airflow.processes(Component.API_SERVER))
+    for process in server:
+        process.suspend()
+    try:
+        expect(page.get_by_role("region", name="No answer")).to_contain_text("The server does not answer.")
+        expect(page.get_by_role("status", name="Detector")).to_contain_text("No answer")
+        expect(page.get_by_text("Live updates")).to_have_count(0)
+        page.get_by_role("link", name="Lists", exact=True).click()
+        expect(page.get_by_text("Waiting for the server for")).to_be_visible()
+    finally:
+        for process in server:
+            process.resume()
+    expect(page.get_by_role("link", name="mules")).to_be_visible()
+    expect(page.get_by_role("region", name="No answer")).to_have_count(0)
+    expect(page.get_by_text("Live updates")).to_be_visible()
+
+
+def test_many_tabs_share_one_stream_and_leave_connections_for_airflow(
+    fired: int, running: World, people: People
+) -> None:
+    first = people.open("ann", f"/alerts?ruleId={fired}")
+    context = first.context
+    streams: set[Request] = set()
+    context.on("request", lambda request: streams.add(request) if STREAM in request.url else None)
+    context.on("requestfailed", lambda request: streams.discard(request))
+    context.on("requestfinished", lambda request: streams.discard(request))
+    first.reload()
+    tabs = [first]
+    for _ in range(7):
+        tab = context.new_page()
+        tab.goto(first.url)
+        tabs.append(tab)
+    for tab in tabs:
+        expect(tab.get_by_text("Live updates")).to_be_visible()
+    assert count_open(streams) == 1
+    airflow = context.new_page()
+    airflow.goto(f"{running.airflow.site.url}/")
+    expect(airflow.get_by_role("link", name="Dags").first).to_be_visible()
+    running.pay(PAYER + 2, 30_000)
+    for tab in tabs:
+        expect(alert_of(tab, PAYER + 2)).to_be_visible()
+    first.close()
+    running.pay(PAYER + 3, 30_000)
+    for tab in tabs[1:]:
+        expect(alert_of(tab, PAYER + 3)).to_be_visible()
+    assert count_open(streams) == 1
+    for tab in tabs[1:]:
+        tab.evaluate(HIDE)
+    until(lambda: hidden_without_stream(tabs[1], streams), "the stream is closed")
+
+
+def hidden_without_stream(tab: Page, streams: set[Request]) -> bool:
+    tab.wait_for_timeout(100)  # lets the events of the requests arrive
+    return count_open(streams) == 0
+
+
+def count_open(streams: set[Request]) -> int:
+    """Count the requests of open tabs: the end of a closed tab's request is not reported."""
+    return sum(not request.frame.page.is_closed() for request in streams)
+
+
+def alert_of(page: Page, payer: int) -> Locator:
+    return page.get_by_role("list", name="Alerts").get_by_role("listitem").filter(has_text=str(payer)).first
+
+
+STREAM = "/alerts/stream"
+HIDE = """() => {
+    Object.defineProperty(document, "visibilityState", { get: () => "hidden" });
+    document.dispatchEvent(new Event("visibilitychange"));
+}"""
 PATHS = {"detector": "/detector", "today": "/today", "rules": "/rules", "alerts": "/alerts"}

@@ -153,6 +153,21 @@ def test_the_picture_fits_the_terminal_and_marks_planted_frauds() -> None:
         assert part in figures
 
 
+def test_eighty_columns_show_every_figure_with_its_value_and_the_names_of_rules() -> None:
+    status = DetectorStatus(True, 80, 41, 103.2, 12, 240, 480, 190, 7, 5_000, 2**20, None)
+    recent = tuple(ReceivedAlert(alert(str(each), each), 1_700_000_000_400, "huge-payment-1") for each in range(20))
+    live = Liveness(Severity.NONE, 1_000, 920, 0, 12_345, 0)
+    seen = OutputSnapshot(
+        recent, 20, 3, frozenset({"huge-payment-1"}), (300, 310, 500), status, live, {}, 7, {"REVIEW": 4}
+    )
+    text = shown(picture(seen, Sending(1_234_567, 2, 1_012.3), 11, "Airflow: here", wide=False), 80)
+    assert len(text.splitlines()) <= 24
+    assert text.count("Exceptional single payment") == 10
+    for part in ("latency p50/p99 310/500 ms", "decisions 0 decline, 4 review, 0 note", "frauds found 1 of 2 planted"):
+        assert part in text
+    assert "…" not in text
+
+
 def test_a_dead_detector_is_not_shown_as_if_it_worked() -> None:
     status = DetectorStatus(False, 900_000, 41, 103.2, 0, 240, 480, 190, 7, 5_000, 2**20, None)
     down = Liveness(Severity.RED, 1_000_000, 100_000, 0, 52_310, 1)

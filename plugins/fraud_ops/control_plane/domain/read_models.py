@@ -326,13 +326,16 @@ class Evidence(ReadModel):
 
 
 class AuditRow(ReadModel):
-    """A row of the audit log. Its hash chains it to the row before."""
+    """A row of the audit log. Its hash chains it to the row before. `ruleId` and `listName` are the rule or list that
+    the row concerns."""
 
     seq: int
     at_ms: EpochMs = Field(serialization_alias="at")
     who: str
     action: str
     subject: str
+    rule_id: int | None
+    list_name: str | None
     before: JsonValue
     after: JsonValue
     previous_hash: str

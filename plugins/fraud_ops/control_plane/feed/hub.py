@@ -45,7 +45,7 @@ class HubBounds:
     """
 
     readers: int = 250
-    ping_s: float = 15.0
+    ping_s: float = 3.0
     frames: int = 4_000
     frame_bytes: int = 33_554_432
 

@@ -93,7 +93,7 @@ class ServerSentEvents(EventEncoder):
         return _event("gap", encode({"from": str(since)}), place)
 
     def begin(self, place: FeedPlace) -> bytes:
-        return b"retry: %d\nid: %b\n\n" % (_RETRY_MS, str(place).encode())
+        return b"retry: %d\n" % _RETRY_MS + _event("begin", b"{}", place)
 
     def ping(self) -> bytes:
         return b": ping\n\n"

@@ -57,7 +57,7 @@ class Reader:
         for block in (await anext(self.text)).decode().split("\n\n"):
             fields = dict(line.split(": ", 1) for line in block.splitlines() if not line.startswith(":"))
             self.last_id = fields.get("id", self.last_id)
-            if "data" in fields:
+            if "data" in fields and fields["event"] != "begin":
                 self.events.append((fields["event"], json.loads(fields["data"])))
 
     async def until(self, count: int) -> None:

@@ -90,7 +90,7 @@ class StreamReader:
 
     def _dispatch(self, fields: dict[str, str]) -> None:
         self.last_id = fields.get("id", self.last_id)
-        if "data" in fields:
+        if "data" in fields and fields["event"] != "begin":
             event = StreamEvent(fields["event"], json.loads(fields["data"]), fields["id"], time.time() * 1_000)
             self.events.append(event)
         self.opened.set()

@@ -5,11 +5,12 @@ import { expect, test } from "vitest";
 import { API } from "./api/http";
 import { keys } from "./api/keys";
 import { NavigationBar } from "./NavigationBar";
+import { StreamProvider } from "./stream/StreamProvider";
 import { mockServer } from "./testing/mockServer";
 import { newClient, renderPage } from "./testing/renderPage";
 import { ANALYST, liveness } from "./testing/samples";
 
-mockServer(
+const server = mockServer(
   http.get(`*${API}/alarms`, ({ request }) =>
     HttpResponse.json({ items: new URL(request.url).searchParams.has("open") ? ALARMS : [], alarmReceivers: [] }),
   ),
@@ -42,6 +43,26 @@ test("the bar shows the open alarms and links to them", async () => {
   expect(link).toHaveTextContent("2 alarms");
   expect(link).toHaveAttribute("href", "/detector#alarms");
   expect(link).toHaveAttribute("data-tone", "bad");
+});
+
+test("an open stream does not say Live updates while Kafka is down", async () => {
+  const client = newClient();
+  client.setQueryData(keys.me, ANALYST);
+  const body = new ReadableStream<Uint8Array>({ start: () => undefined });
+  server.use(
+    http.get(`*${API}/alerts/stream`, () => new HttpResponse(body)),
+    http.get(`*${API}/liveness`, () =>
+      HttpResponse.json(liveness({ verdict: { ...liveness().verdict, name: "BROKER_DOWN" } })),
+    ),
+  );
+  renderPage(
+    <StreamProvider>
+      <NavigationBar me={ANALYST} />
+    </StreamProvider>,
+    { client },
+  );
+  expect(await screen.findByText("Kafka down")).toBeVisible();
+  expect(screen.queryByText("Live updates")).toBeNull();
 });
 
 test("the bar and its menu show the time zone of the times", () => {

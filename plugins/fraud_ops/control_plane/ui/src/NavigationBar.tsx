@@ -11,6 +11,7 @@ import { Chip, type Tone } from "./components/Chip";
 import { formatNumber } from "./format";
 import { OpenAlarms } from "./outage/OpenAlarms";
 import { OutageBanner } from "./outage/OutageBanner";
+import { useLiveness, useSilence } from "./outage/useLiveness";
 import { useStream } from "./stream/StreamProvider";
 
 /** The links to all pages, the user, the open alarms, the state of the event stream, and the outage banner. */
@@ -141,9 +142,22 @@ const STREAM_STATES: Record<ReturnType<typeof useStream>["state"], [Tone, string
   refused: ["bad", "Logged out", "Session expired. Log in again."],
 };
 
+const NO_ANSWER = ["warn", "No answer", "The server does not answer"] as const;
+const KAFKA_DOWN = ["warn", "Kafka down", "Kafka does not answer, so no updates arrive"] as const;
+
+/** An open stream brings no updates while the server or Kafka does not answer. */
+function useStreamState(): readonly [Tone, string, string] {
+  const { state } = useStream();
+  const silence = useSilence();
+  const liveness = useLiveness();
+  if (state === "open" && silence) return NO_ANSWER;
+  if (state === "open" && liveness?.verdict.name === "BROKER_DOWN") return KAFKA_DOWN;
+  return STREAM_STATES[state];
+}
+
 /** The state of the event stream. The banner shows the state of the detector. */
 function StreamStatus() {
-  const [tone, word, title] = STREAM_STATES[useStream().state];
+  const [tone, word, title] = useStreamState();
   return (
     <span role="status">
       <Chip tone={tone} title={title}>

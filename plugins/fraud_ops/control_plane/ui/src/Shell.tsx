@@ -43,8 +43,9 @@ function Content() {
   }, [pathname]);
   return (
     <main className="page" id="content" ref={main} tabIndex={-1}>
-      <Suspense fallback={<Loading />}>
-        <ErrorBoundary key={pathname}>
+      {/* A new boundary for each page: while its module loads, the old page does not stay as if nothing happened. */}
+      <Suspense key={pathname} fallback={<Loading />}>
+        <ErrorBoundary>
           <Outlet />
         </ErrorBoundary>
       </Suspense>

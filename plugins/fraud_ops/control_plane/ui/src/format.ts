@@ -43,6 +43,11 @@ export function formatTime(ms: number, now = Date.now()): string {
     : `${day.format(at)}, ${clock.format(at)}`;
 }
 
+/** The local date and time of day. */
+export function formatDateTime(ms: number): string {
+  return `${day.format(new Date(ms))}, ${clock.format(new Date(ms))}`;
+}
+
 /** 850 ms, 12 s, 3 min, 2 h, 4 d. */
 export function formatDuration(ms: number): string {
   if (ms < 1_000) return `${Math.round(ms)} ms`;

@@ -129,8 +129,9 @@ async def stream(
     user: CurrentUser,
     last_event_id: Annotated[str | None, Header(alias="Last-Event-ID", max_length=200)] = None,
 ) -> Response:
-    """Stream events: `alert` (Alert), `alerts` (AlertBatch), `correction` (CorrectionEvent), `operation` (Activation),
-    `rules` (RuleChanged), `gap` (Gap). With `Last-Event-ID`, the stream resumes after that event."""
+    """Stream events: `begin` (the place where the stream begins), `alert` (Alert), `alerts` (AlertBatch), `correction`
+    (CorrectionEvent), `operation` (Activation), `rules` (RuleChanged), `gap` (Gap). With `Last-Event-ID`, the stream
+    resumes after that event. A silent stream has a comment every three seconds."""
     since = FeedPlace.of(last_event_id) if last_event_id else None
     seat = await reserve_seat(plane.hub, request.app.state.throttle, user[0], plane.settings.rates.streams)
     try:

@@ -20,7 +20,7 @@ function open(me: Me) {
 
 test("other roles than admin see neither roles nor controls", () => {
   open(APPROVER);
-  expect(screen.getByText("Only admins can open this page.")).toBeVisible();
+  expect(screen.getByText("Only admins assign roles and send controls.")).toBeVisible();
   expect(screen.queryByRole("button")).toBeNull();
 });
 

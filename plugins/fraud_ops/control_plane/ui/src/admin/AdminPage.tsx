@@ -51,7 +51,14 @@ const CONTROLS: Record<ControlName, { title: string; description: string; confir
 export default function AdminPage() {
   usePageTitle("Roles & controls");
   const can = useCan();
-  if (!can("control")) return <EmptyState>Only admins can open this page.</EmptyState>;
+  if (!can("control")) {
+    return (
+      <>
+        <PageHeader title="Roles & controls" />
+        <EmptyState>Only admins assign roles and send controls.</EmptyState>
+      </>
+    );
+  }
   return (
     <>
       <PageHeader title="Roles & controls" />

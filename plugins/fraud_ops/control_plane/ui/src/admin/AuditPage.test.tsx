@@ -8,7 +8,9 @@ import { mockServer } from "../testing/mockServer";
 import { renderPage } from "../testing/renderPage";
 import AuditPage from "./AuditPage";
 
-const server = mockServer();
+const server = mockServer(
+  http.get(`*${API}/rules/names`, () => HttpResponse.json({ items: [{ ruleId: 17, name: "Mule fan-out" }] })),
+);
 
 const ROW = {
   seq: 1_234,
@@ -16,6 +18,8 @@ const ROW = {
   who: "ann",
   action: "rule.state",
   subject: "rule 1",
+  ruleId: 1,
+  listName: null,
   before: null,
   after: null,
   previousHash: "0",
@@ -60,8 +64,19 @@ test.each([
   [{ limit: 3 }, { limit: 6 }, "limit 3 → 6"],
   [null, { a: 1, b: 2, c: 3, d: 4, e: 5 }, "a 1, b 2, c 3, 2 more"],
   [{ rule: { limit: 3 } }, { rule: {} }, "rule.limit 3 → –"],
+  [null, { alerts: ["50f6cafe", "60f6cafe"], outcome: "FRAUD" }, "alerts 2 values, outcome FRAUD"],
+  [{ outcome: null }, { outcome: "FRAUD" }, "outcome FRAUD"],
+  [null, { comment: "a comment of more than thirty-two characters" }, "comment a comment of more than thirty-t…"],
 ])("a row shows the change from %o to %o", async (before, after, text) => {
   server.use(http.get(`*${API}/audit`, () => HttpResponse.json({ items: [{ ...ROW, before, after }], next: null })));
   renderPage(<AuditPage />);
   expect(await screen.findByText(text)).toBeVisible();
+});
+
+test("a request names its rule, and a row has a date", async () => {
+  const row = { ...ROW, action: "approval.request", subject: "approval 5", ruleId: 17, at: Date.now() };
+  server.use(http.get(`*${API}/audit`, () => HttpResponse.json({ items: [row], next: null })));
+  renderPage(<AuditPage />);
+  expect(await screen.findByRole("link", { name: "rule 17 Mule fan-out" })).toHaveAttribute("href", "/rules/17");
+  expect(screen.getByRole("table", { name: "Audit log" }).querySelector("time")).toHaveTextContent(/\d [A-Z][a-z]+,/u);
 });

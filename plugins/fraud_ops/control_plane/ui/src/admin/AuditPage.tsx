@@ -1,9 +1,9 @@
 import { Button, Menu, Table } from "@mantine/core";
 import { useInfiniteQuery } from "@tanstack/react-query";
 import { useState } from "react";
-import { useSearchParams } from "react-router";
+import { Link, useSearchParams } from "react-router";
 import { stringifyExactly, toText } from "../api/exactJson";
-import { useApiMutation } from "../api/hooks";
+import { useApiMutation, useRuleNames } from "../api/hooks";
 import { API, get, queryString } from "../api/http";
 import { keys } from "../api/keys";
 import type { AuditRow, Audits, AuditVerdict, Change } from "../api/types";
@@ -16,7 +16,7 @@ import { PageHeader, usePageTitle } from "../components/PageHeader";
 import { QueryResult } from "../components/QueryResult";
 import { RowTable } from "../components/RowTable";
 import { Timestamp } from "../components/Timestamp";
-import { formatNumber } from "../format";
+import { formatCount, formatNumber } from "../format";
 import { changesBetween } from "../rules/changes";
 import { AuditFields } from "./AuditFields";
 import { actionName, filterOf } from "./auditFilter";
@@ -80,7 +80,7 @@ export default function AuditPage() {
                       {formatNumber(row.seq)}
                     </Table.Td>
                     <Table.Td style={{ whiteSpace: "nowrap" }}>
-                      <Timestamp ms={row.at} />
+                      <Timestamp ms={row.at} withDate />
                     </Table.Td>
                     <Table.Td className="wrap" style={{ minWidth: "6rem" }}>
                       {row.who}
@@ -88,6 +88,7 @@ export default function AuditPage() {
                     <Table.Td className="wrap" style={{ minWidth: "15rem" }}>
                       <span title={row.action}>{actionName(row.action)}</span>{" "}
                       <span className="code">{row.subject}</span>
+                      <AuditRule row={row} />
                     </Table.Td>
                     <Table.Td style={{ minWidth: "14rem" }}>
                       <AuditChanges row={row} />
@@ -100,6 +101,27 @@ export default function AuditPage() {
           );
         }}
       </QueryResult>
+    </>
+  );
+}
+
+/** The rule or list of a row whose subject does not name it, such as an approval. */
+function AuditRule({ row: { subject, ruleId, listName } }: { row: AuditRow }) {
+  const names = useRuleNames();
+  if (ruleId !== null && subject !== `rule ${ruleId}`) {
+    return (
+      <>
+        :{" "}
+        <Link to={`/rules/${ruleId}`}>
+          rule {ruleId} {names.get(ruleId)}
+        </Link>
+      </>
+    );
+  }
+  if (listName === null || subject === `list ${listName}`) return null;
+  return (
+    <>
+      : <Link to={`/lists/${encodeURIComponent(listName)}`}>list {listName}</Link>
     </>
   );
 }
@@ -122,10 +144,16 @@ const SHOWN_CHARS = 32;
 /** The first changes in one line: limit 3 → 6. */
 function changesText(changes: readonly Change[]): string {
   const shown = changes.slice(0, SHOWN_CHANGES).map(({ field, before, after }) => {
-    const value = (each: unknown) => toText(each).slice(0, SHOWN_CHARS) || "–";
-    return before === null ? `${field} ${value(after)}` : `${field} ${value(before)} → ${value(after)}`;
+    return before === null ? `${field} ${shortText(after)}` : `${field} ${shortText(before)} → ${shortText(after)}`;
   });
   return [...shown, ...(changes.length > SHOWN_CHANGES ? [`${changes.length - SHOWN_CHANGES} more`] : [])].join(", ");
+}
+
+/** A value in a few words: a long text is cut, and of an array only the length is shown. */
+function shortText(value: unknown): string {
+  if (Array.isArray(value)) return formatCount(value.length, "value");
+  const text = typeof value === "object" && value !== null ? stringifyExactly(value) : toText(value);
+  return text.length > SHOWN_CHARS ? `${text.slice(0, SHOWN_CHARS - 1)}…` : text || "–";
 }
 
 /** The members of an object, with those of inner objects under dotted names. Any other value has the name `value`. */
@@ -137,7 +165,5 @@ function flatten(value: unknown): Record<string, unknown> {
       ? Object.entries(inner as Record<string, unknown>).map(([within, each]) => [`${name}.${within}`, each] as const)
       : [[name, inner] as const],
   );
-  return Object.fromEntries(
-    members.map(([name, each]) => [name, typeof each === "object" ? stringifyExactly(each) : each]),
-  );
+  return Object.fromEntries(members);
 }

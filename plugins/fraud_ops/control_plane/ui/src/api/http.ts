@@ -35,9 +35,13 @@ export async function call<T>(path: string, options: CallOptions = {}): Promise<
   return { status: response.status, body: (text === "" ? null : parseExactly(text)) as T };
 }
 
+/** The longest read. The server itself gives up earlier. */
+const READ_MS = 90_000;
+
 /** Calls the API with GET and returns the body. */
 export async function get<T>(path: string, signal?: AbortSignal): Promise<T> {
-  return (await call<T>(path, signal ? { signal } : {})).body;
+  const limit = AbortSignal.timeout(READ_MS);
+  return (await call<T>(path, { signal: signal ? AbortSignal.any([signal, limit]) : limit })).body;
 }
 
 /** Returns the text of a file that the API generates. */

@@ -143,8 +143,9 @@ export interface paths {
         };
         /**
          * Stream
-         * @description Stream events: `alert` (Alert), `alerts` (AlertBatch), `correction` (CorrectionEvent), `operation` (Activation),
-         *     `rules` (RuleChanged), `gap` (Gap). With `Last-Event-ID`, the stream resumes after that event.
+         * @description Stream events: `begin` (the place where the stream begins), `alert` (Alert), `alerts` (AlertBatch), `correction`
+         *     (CorrectionEvent), `operation` (Activation), `rules` (RuleChanged), `gap` (Gap). With `Last-Event-ID`, the stream
+         *     resumes after that event. A silent stream has a comment every three seconds.
          */
         get: operations["stream"];
         put?: never;
@@ -1962,7 +1963,8 @@ export interface components {
         };
         /**
          * AuditRow
-         * @description A row of the audit log. Its hash chains it to the row before.
+         * @description A row of the audit log. Its hash chains it to the row before. `ruleId` and `listName` are the rule or list that
+         *     the row concerns.
          */
         AuditRow: {
             /** Action */
@@ -1975,8 +1977,12 @@ export interface components {
             before: unknown;
             /** Hash */
             hash: string;
+            /** Listname */
+            listName: string | null;
             /** Previoushash */
             previousHash: string;
+            /** Ruleid */
+            ruleId: number | null;
             /** Seq */
             seq: number;
             /** Subject */

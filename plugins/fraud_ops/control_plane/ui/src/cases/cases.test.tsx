@@ -134,7 +134,7 @@ test("all cases of a filter are closed with an outcome that the user chooses, an
   expect(await screen.findByText("5,048 cases closed, 5,048 alerts marked.")).toBeVisible();
   expect(sent).toEqual([
     {
-      path: expect.stringContaining("ruleId=1"),
+      path: expect.stringContaining("ruleId=1") as string,
       body: { outcome: "NOT_FRAUD", marks: true, comment: "" },
       revision: null,
     },

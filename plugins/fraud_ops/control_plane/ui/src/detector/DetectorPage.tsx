@@ -24,7 +24,7 @@ import {
   formatTime,
   verdictText,
 } from "../format";
-import { useLivenessQuery } from "../outage/useLiveness";
+import { useLivenessQuery, useSilence } from "../outage/useLiveness";
 import { ageMs, useNow } from "../useNow";
 import { AlarmsPanel } from "./AlarmsPanel";
 import { Charts } from "./Charts";
@@ -71,10 +71,11 @@ export default function DetectorPage() {
 /** The verdict with its reasons. Ages in the reasons count up to the time of the verdict. */
 function VerdictPanel({ liveness }: { liveness: Liveness }) {
   const { verdict } = liveness;
+  const tone = useSilence() ? "warn" : verdict.tone;
   return (
-    <section className="panel" aria-label="Verdict" style={{ borderLeft: `4px solid var(--${verdict.tone})` }}>
+    <section className="panel" aria-label="Verdict" style={{ borderLeft: `4px solid var(--${tone})` }}>
       <Group gap="sm" align="baseline">
-        <Chip tone={verdict.tone}>{verdictText(liveness)}</Chip>
+        <Chip tone={tone}>{verdictText(liveness)}</Chip>
         <VerdictSince liveness={liveness} />
         <Text size="sm" c="dimmed" span>
           as of <Timestamp ms={liveness.at} />

@@ -1,7 +1,7 @@
 // @vitest-environment jsdom
-import { screen } from "@testing-library/react";
+import { act, screen } from "@testing-library/react";
 import { http, HttpResponse } from "msw";
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import { API } from "../api/http";
 import { keys } from "../api/keys";
 import { formatTime } from "../format";
@@ -88,6 +88,32 @@ test.each([
   expect(banner).toHaveAttribute("data-severity", severity);
   expect(banner.textContent.trim()).toMatch(sentence);
   expect(banner).toHaveTextContent(name);
+});
+
+test("a server that does not answer is named within 10 s", async () => {
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "setInterval", "clearInterval", "Date"] });
+  try {
+    let hangs = false;
+    server.use(
+      http.get(`*${API}/liveness`, () => {
+        if (hangs) return new Promise<HttpResponse<null>>(() => undefined);
+        return HttpResponse.json(liveness({ severity: "NONE", verdict: { ...liveness().verdict, tone: "good" } }));
+      }),
+    );
+    const client = newClient();
+    renderPage(<OutageBanner />, { client });
+    await expect.poll(() => client.getQueryData(keys.liveness), { interval: 1 }).toBeTruthy();
+    const answeredAt = Date.now();
+    hangs = true;
+    await act(() => vi.advanceTimersByTimeAsync(8_000));
+    expect(screen.queryByRole("region")).toBeNull();
+    await act(() => vi.advanceTimersByTimeAsync(2_000));
+    const banner = screen.getByRole("region", { name: "No answer" });
+    expect(banner).toHaveTextContent(/The server does not answer\. Waiting for (9|10) s\./u);
+    expect(banner).toHaveTextContent(`This page shows the state of ${formatTime(answeredAt)}.`);
+  } finally {
+    vi.useRealTimers();
+  }
 });
 
 test("without an outage there is no banner", async () => {

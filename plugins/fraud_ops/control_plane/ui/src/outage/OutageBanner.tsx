@@ -2,14 +2,34 @@ import { IconAlertTriangle } from "@tabler/icons-react";
 import { Link } from "react-router";
 import type { Liveness, OpenTransaction } from "../api/types";
 import { Chip } from "../components/Chip";
-import { formatNumber, formatTime, verdictText } from "../format";
-import { useLivenessQuery } from "./useLiveness";
+import { formatDuration, formatNumber, formatTime, verdictText } from "../format";
+import { type Silence, useLivenessQuery, useSilence } from "./useLiveness";
 
-/** A banner on every page while the detector evaluates no payment, or is not well. */
+/** A banner on every page while the detector evaluates no payment or is not well, or the server does not answer. */
 export function OutageBanner() {
   const liveness = useLivenessQuery().data;
+  const silence = useSilence();
+  if (silence) return <NoAnswer silence={silence} />;
   if (!liveness) return null;
   return liveness.severity === "NONE" ? <VerdictBanner liveness={liveness} /> : <Outage liveness={liveness} />;
+}
+
+/** The server does not answer, so the page does not know the present state. */
+function NoAnswer({ silence: { ms, since } }: { silence: Silence }) {
+  return (
+    <section className="outage" aria-label="No answer" data-severity="AMBER">
+      <div className="outage-inside">
+        <IconAlertTriangle size={18} aria-hidden style={{ flex: "none" }} />
+        <p>
+          <strong role="status">The server does not answer.</strong>{" "}
+          <span>
+            Waiting for {formatDuration(Math.floor(ms / 1_000) * 1_000)}.
+            {since !== null && ` This page shows the state of ${formatTime(since)}.`}
+          </span>
+        </p>
+      </div>
+    </section>
+  );
 }
 
 /** The verdict of a detector that evaluates payments but is not well, for example because it is blind. */

@@ -7,6 +7,7 @@ import type { Me, RuleDetail, Schema } from "../api/types";
 import { ActivationChip, Chip, StateChip } from "../components/Chip";
 import { ReasonList } from "../components/ErrorAlert";
 import { Loading } from "../components/Loading";
+import { EmptyState } from "../components/EmptyState";
 import { PageHeader, usePageTitle } from "../components/PageHeader";
 import { Precision } from "../components/Precision";
 import { QueryResult } from "../components/QueryResult";
@@ -43,7 +44,9 @@ export default function RulePage() {
       {(user) => (
         <QueryResult query={schema}>
           {(fields) =>
-            from === null ? (
+            !id && !user.can.includes("draft") ? (
+              <NoNewRule />
+            ) : from === null ? (
               <RuleView
                 key={`new ${params.get("template") ?? ""}`}
                 me={user}
@@ -68,6 +71,15 @@ export default function RulePage() {
         </QueryResult>
       )}
     </QueryResult>
+  );
+}
+
+function NoNewRule() {
+  return (
+    <>
+      <PageHeader title="New rule" />
+      <EmptyState>Your role only reads rules. Analysts, approvers and admins create them.</EmptyState>
+    </>
   );
 }
 

@@ -5,7 +5,8 @@ import { API } from "../api/http";
 import { reread } from "../api/reread";
 import type { Activation, Alert, AlertBatch, CorrectionEvent, RuleChanged } from "../api/types";
 import { applyActivation, refreshRule } from "./cacheUpdates";
-import { EventStream, type StreamEvent, type StreamState } from "./eventStream";
+import type { StreamEvent, StreamState } from "./eventStream";
+import { SharedStream } from "./sharedStream";
 
 /**
  * The callbacks for alert events. `opened`: the stream has begun, and has no event from before. `gap`: events are missing
@@ -25,7 +26,7 @@ interface Stream {
 
 const StreamContext = createContext<Stream>({ state: "connecting", subscribe: () => () => undefined });
 
-/** One event stream for all pages of a browser tab. It keeps the query cache current. */
+/** One event stream for all pages of a browser. It keeps the query cache of this tab current. */
 export function StreamProvider({ children }: { children: ReactNode }) {
   const client = useQueryClient();
   const [state, setState] = useState<StreamState>("connecting");
@@ -33,6 +34,7 @@ export function StreamProvider({ children }: { children: ReactNode }) {
 
   useEffect(() => {
     let wasLost = false;
+    let wasOpen = false;
     const notify = (call: (subscriber: AlertSubscriber) => void) => subscribers.current.forEach(call);
     const addAlerts = (alerts: readonly Alert[], count: number) =>
       notify((subscriber) => subscriber.alerts(alerts, count));
@@ -49,11 +51,12 @@ export function StreamProvider({ children }: { children: ReactNode }) {
       else if (name === "rules") void refreshRule(client, body as RuleChanged);
       else if (name === "gap") fillGap();
     };
-    const stream = new EventStream(`${API}/alerts/stream`, {
+    const stream = new SharedStream(`${API}/alerts/stream`, {
       event: handle,
       state: (now) => {
         if (now === "open" && wasLost) fillGap();
-        else if (now === "open") notify((subscriber) => subscriber.opened());
+        else if (now === "open" && !wasOpen) notify((subscriber) => subscriber.opened());
+        wasOpen ||= now === "open";
         wasLost = now === "lost" || (wasLost && now !== "open");
         setState(now);
       },

@@ -5,6 +5,7 @@ import { EventStream, type StreamEvent, type StreamState } from "./eventStream";
 
 const URL_ = "http://localhost/stream";
 const server = mockServer();
+const realTimeout = setTimeout;
 const events: StreamEvent[] = [];
 const states: StreamState[] = [];
 let stream: EventStream | undefined;
@@ -48,6 +49,36 @@ test("a new connection continues after the last event", async () => {
   );
   expect(lastEventIds.slice(0, 2)).toEqual([null, "8"]);
   expect(states.slice(0, 3)).toEqual(["connecting", "open", "lost"]);
+});
+
+test("a stream is open while pings arrive, and lost after 8 s of silence", async () => {
+  let ping: () => void = () => undefined;
+  server.use(
+    http.get(URL_, ({ request }) => {
+      const body = new ReadableStream({
+        start(controller) {
+          ping = () => controller.enqueue(new TextEncoder().encode(": ping\n\n"));
+          request.signal.addEventListener("abort", () => controller.error(new DOMException("", "AbortError")));
+        },
+      });
+      return new HttpResponse(body, { headers: { "Content-Type": "text/event-stream" } });
+    }),
+  );
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+  try {
+    open();
+    await expect.poll(() => states, { interval: 1 }).toContain("open");
+    for (let i = 0; i < 5; i += 1) {
+      ping();
+      await new Promise((resolve) => realTimeout(resolve, 20));
+      await vi.advanceTimersByTimeAsync(3_000);
+    }
+    expect(states).toEqual(["connecting", "open"]);
+    await vi.advanceTimersByTimeAsync(5_000);
+    await expect.poll(() => states, { interval: 1 }).toContain("lost");
+  } finally {
+    vi.useRealTimers();
+  }
 });
 
 test("a refused connection is reported and retried", async () => {

@@ -15,8 +15,10 @@ export interface StreamHandlers {
 
 const MIN_WAIT_MS = 250;
 const MAX_WAIT_MS = 10_000;
-/** The server sends at least a ping every 15 s. A connection that is silent for this long is dead. */
-const SILENCE_MS = 40_000;
+/** The server opens a stream when it has read the latest alerts, which takes a while after its start. */
+const CONNECT_MS = 40_000;
+/** The server sends at least a ping every 3 s. A stream that is silent for this long is dead. */
+const SILENCE_MS = 8_000;
 
 /**
  * Reads a stream of server-sent events until it is closed. After a loss it reconnects with `Last-Event-ID`, so that no
@@ -24,12 +26,13 @@ const SILENCE_MS = 40_000;
  */
 export class EventStream {
   private readonly closing = new AbortController();
-  private lastId: string | undefined;
   private waitMs = MIN_WAIT_MS;
 
+  /** The stream continues after the event `lastId`, and without it begins now. */
   constructor(
     private readonly url: string,
     private readonly handlers: StreamHandlers,
+    private lastId?: string,
   ) {
     void this.run();
   }
@@ -57,7 +60,11 @@ export class EventStream {
     const connection = new AbortController();
     const abort = () => connection.abort();
     this.closing.signal.addEventListener("abort", abort);
-    let silenceTimer = setTimeout(abort, SILENCE_MS);
+    let silenceTimer = setTimeout(abort, CONNECT_MS);
+    const restart = () => {
+      clearTimeout(silenceTimer);
+      silenceTimer = setTimeout(abort, SILENCE_MS);
+    };
     try {
       const response = await fetch(this.url, {
         headers: { Accept: "text/event-stream", ...(this.lastId ? { "Last-Event-ID": this.lastId } : {}) },
@@ -68,6 +75,7 @@ export class EventStream {
       if (!response.ok || !response.body) return response.status === 401 || response.status === 403;
       this.waitMs = MIN_WAIT_MS;
       this.handlers.state("open");
+      restart();
       const parser = createParser({
         onEvent: ({ id, event, data }) => {
           if (id !== undefined) this.lastId = id;
@@ -78,8 +86,7 @@ export class EventStream {
       for (;;) {
         const { done, value } = await reader.read();
         if (done) return false;
-        clearTimeout(silenceTimer);
-        silenceTimer = setTimeout(abort, SILENCE_MS);
+        restart();
         parser.feed(value);
       }
     } catch {

@@ -16,7 +16,7 @@ import { Timestamp } from "../components/Timestamp";
 import { entityPath } from "../entity/entityPath";
 import { fieldLabel } from "../fields";
 import { formatNumber, verdictText } from "../format";
-import { useLiveness } from "../outage/useLiveness";
+import { useLiveness, useSilence } from "../outage/useLiveness";
 import { HourChart } from "./HourChart";
 
 const POLL_MS = 15_000;
@@ -41,13 +41,14 @@ export function TodayPage() {
 /** The detector in one line: verdict, waiting payments, last batch. */
 function DetectorLine() {
   const liveness = useLiveness();
+  const silence = useSilence();
   if (!liveness) return null;
   return (
     <Group gap="xs" mb="md" role="status" aria-label="Detector">
       <Text size="sm" span>
         <Link to="/detector">Detector</Link>
       </Text>
-      <Chip tone={liveness.verdict.tone}>{verdictText(liveness)}</Chip>
+      {silence ? <Chip tone="warn">No answer</Chip> : <Chip tone={liveness.verdict.tone}>{verdictText(liveness)}</Chip>}
       <Text size="sm" c="dimmed" span>
         {formatNumber(liveness.waiting)} waiting payments
         {liveness.since !== null && (
