@@ -15,7 +15,7 @@ def demo(
     ] = None,
     rate: Annotated[float, typer.Option(help="Ordinary transactions per second.")] = 100,
     seed: Annotated[int, typer.Option(help="Seed of the traffic. Ids and times differ from run to run.")] = 1,
-    stop: Annotated[bool, typer.Option("--stop", help="Only stop the processes of an earlier demo.")] = False,
+    stop: Annotated[bool, typer.Option("--stop", help="Only stop the demo that runs or was killed.")] = False,
 ) -> None:
     """Run the whole product: broker, Airflow, detector, and traffic with planted frauds.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 import shutil
 import sys
@@ -45,6 +46,9 @@ _AIRFLOW_ROLE = "viewer"
 _AGENT = ("-m", "fraud_rules.cli", "agent", "run", "--drain-on-exit", "--drain-s=20")
 _NICE = 10
 _DRAIN_S = 60.0
+_COMMAND = "demo"
+"""An argument of the command, which identifies its process."""
+_COMMAND_GRACE_S = 120.0  # the command stops the agent after its current batch
 _GRACE_S = 5.0
 _POLL_S = 0.2
 
@@ -92,6 +96,11 @@ class DemoPaths:
         return self.agent / KEYS_FILE
 
     @property
+    def command(self) -> Path:
+        """The handle of the command that runs the demo."""
+        return self.home / "command.json"
+
+    @property
     def environment(self) -> Path:
         """The file that makes the commands of a shell use the demo."""
         return self.home / "environment"
@@ -136,11 +145,13 @@ class DemoSite:
         )
 
     def stop_left_over(self) -> list[str]:
-        """Stop the components that an earlier demo left behind, and return their names.
+        """Stop an earlier demo, and the components that it left behind. Return their names.
 
-        Supervisors are stopped first, because they would restart the detector.
+        The command is stopped first and as by Ctrl-C: it would take the end of a component for a failure. Supervisors
+        are stopped before the detector, because they would restart it.
         """
         stopped = {
+            "command": self._stop_command(),
             "Airflow": self.airflow.stop(),
             self.past_days.name: self.past_days.stop_left_over(),
             "agent": self.agent.stop_left_over(),
@@ -154,6 +165,9 @@ class DemoSite:
         shutil.rmtree(self.places.home, ignore_errors=True)
         IntentKeys.create(self.places.intent_keys, self._intent_key)
         write_environment(self.places.environment, self.airflow.site.environment(), self._for_a_shell())
+        command = ProcessHandle.of(os.getpid(), _COMMAND)
+        if command is not None:
+            command.write(self.places.command)
         check_free(self.airflow.site.port, AIRFLOW_PORT_VARIABLE)
         began_s = time.monotonic()
         # The stack stops the supervisor of the detector before the agent that runs it.
@@ -180,6 +194,10 @@ class DemoSite:
     def _start_airflow(self) -> None:
         self.airflow.prepare()
         self.airflow.start()
+
+    def _stop_command(self) -> bool:
+        command = ProcessHandle.read(self.places.command)
+        return command is not None and command.pid != os.getpid() and command.end(_COMMAND_GRACE_S)
 
     def stop_detector(self) -> bool:
         """End the detector of this checkpoint, regardless of its starter. Return False if there was none."""

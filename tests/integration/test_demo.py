@@ -77,12 +77,18 @@ def read_until(demo: subprocess.Popen[str], text: str) -> str:
 
 
 @pytest.mark.long
-def test_a_demo_ends_at_once_on_request(home: Path, environ: dict[str, str]) -> None:
+@pytest.mark.parametrize("by_command", [False, True], ids=["ctrl-c", "stop-command"])
+def test_a_demo_ends_at_once_on_request(by_command: bool, home: Path, environ: dict[str, str]) -> None:
     demo = start_demo(environ)
     read_until(demo, "Airflow at")
-    demo.send_signal(signal.SIGINT)
+    stop = start_demo(environ, "--stop") if by_command else None
+    if stop is None:
+        demo.send_signal(signal.SIGINT)
     printed, _ = demo.communicate(timeout=120)
     assert demo.returncode == 130, printed
+    assert "ended with" not in printed
+    if stop is not None:
+        assert stop.communicate(timeout=60) == ("stopped: command\n", None)
     until(lambda: not left_running(home), "no process of the demo remains", 10)
 
 
