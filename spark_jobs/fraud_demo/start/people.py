@@ -1,4 +1,4 @@
-"""The demo's users: gives them their roles, and makes the first request for approval.
+"""The demo's users: gives them their roles, labels past frauds, and makes the first request for approval.
 
 The requests go through the API of the control plane, as the pages send them. They run in a thread, so that no alert
 waits for them.
@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from fraud_demo.listed_mules import RULE_ID
+from fraud_demo.start.past_days import fraud_labels, past_days
 from fraud_ops.control_plane.paths import API
 
 __all__ = ["ROLES", "DemoPeople", "describe_people"]
@@ -63,7 +64,7 @@ class DemoPeople:
 
     def _run(self) -> None:
         deadline_s = time.monotonic() + _ATTEMPTS_S
-        steps = [self._bind, self._approve, self._request]
+        steps = [self._bind, self._label, self._approve, self._request]
         fault = ""
         while steps and time.monotonic() < deadline_s and not self._stop.wait(_EVERY_S):
             try:
@@ -82,6 +83,11 @@ class DemoPeople:
     def _bind(self) -> None:
         for user, role in ROLES.items():
             self._ask(self._admin, "PUT", f"/bindings/{user}", {"role": role})
+
+    def _label(self) -> None:
+        """Upload the labels of the past days, so that each what-if counts the frauds that it catches."""
+        file = {"name": "reported-frauds.csv", "format": "csv", "content": fraud_labels(past_days())}
+        self._ask("ann", "POST", "/labels", file)
 
     def _approve(self) -> None:
         """Let a second person approve the demo's own rule, which four eyes require of each active rule."""

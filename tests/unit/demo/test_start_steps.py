@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 from rich.console import Console
 
-from fraud_demo.start.past_days import past_day
+from fraud_demo.start.past_days import fraud_labels, past_day
 from fraud_demo.start.steps import StartSteps
+from fraud_rules.batch.whatif.labels import read_label_lines
 from fraud_rules.codec.transactions.codec import decode_transactions
 from fraud_rules.configuration.project import Project
 from fraud_rules.model.day import DAY_MS, Day
@@ -52,3 +54,15 @@ def test_a_past_day_has_only_readable_payments_of_that_day(project: Project) -> 
     assert not decoded.rejects
     assert len(decoded.batch) > 20_000
     assert set((decoded.batch.columns[TIME_FIELD].values // DAY_MS).tolist()) == {day.number}
+
+
+def test_each_planted_fraud_of_a_past_day_has_one_labelled_payment(project: Project, tmp_path: Path) -> None:
+    schema = TransactionSchema.load(project.config / "schema.yaml")
+    days = [Day.today().plus(-2), Day.today().plus(-1)]
+    file = tmp_path / "labels.csv"
+    file.write_text(fraud_labels(days))
+    read = read_label_lines(file, schema)
+    paid = {json.loads(value)["transactionId"] for day in days for value in past_day(day)}
+    assert not read.skipped
+    assert len(read.lines) == 94, "47 frauds a day"
+    assert {int(line.transaction_id) for line in read.lines if line.transaction_id is not None} <= paid

@@ -11,6 +11,7 @@ import pytest
 
 from fraud_demo.fraud_patterns import FRAUDS, MAX_FRAUD_MS, SEED_FRAUDS
 from fraud_demo.listed_mules import RULE_ID, list_and_rule
+from fraud_demo.start.past_days import reported
 from fraud_demo.traffic import MALFORMED, TrafficRecord, TrafficSettings, generate, planted_fraud
 from fraud_rules.codec.rules.files import read_rule_file
 from fraud_rules.codec.transactions.codec import DecodeResult, decode_transactions
@@ -117,6 +118,13 @@ def test_every_planted_fraud_alerts_and_nothing_else_does(seed: int) -> None:
     assert {label.rpartition("-")[0] for label in planted.values()} == set(FRAUDS)
     alerts = alerts_under_the_demos_rules(records)
     assert {planted.get(alert["transactionId"]) for alert in alerts} == set(planted.values())
+
+
+@pytest.mark.parametrize("pattern", SEED_FRAUDS)
+def test_the_reported_payment_of_a_fraud_triggers_an_alert(pattern: str) -> None:
+    records = list(planted_fraud(pattern, f"{pattern}-1", START_MS, seed=3))
+    (label,) = reported(records)
+    assert label in {alert["transactionId"] for alert in alerts_under_the_demos_rules(records)}
 
 
 @pytest.mark.parametrize(
