@@ -15,6 +15,7 @@ PAGES = {
     "rules": ("/rules", "role=link[name=/Rapid transfers/]"),
     "new-rule": ("/rules/new", "role=textbox[name='Rule text']"),
     "rule": ("/rules/{rule}", "role=textbox[name='Rule text']"),
+    "requested-rule": ("/rules", "role=link[name=/Payment velocity/]"),
     "versions": ("/rules/{rule}?tab=versions", "role=table[name='Revisions']"),
     "what-if": ("/rules/{rule}?tab=whatif", "role=button[name='Run what-if']"),
     "lists": ("/lists", "role=link[name='mules']"),
@@ -70,8 +71,12 @@ def visit(page: Page, control: str, name: str, rule: int) -> None:
     if name == "opened-alert":
         page.locator(shown).click()
         expect(page.get_by_role("button", name="Fraud", exact=True)).to_be_visible()
+    if name == "requested-rule":
+        page.locator(shown).click()
+        expect(page.get_by_text("Awaiting approval:")).to_be_visible()
     expect(page.get_by_label("Loading")).to_have_count(0)
-    expect(page.get_by_role("alert")).to_have_count(0)
+    # The request is shown as an alert. Any other alert is an error of the page.
+    expect(page.get_by_role("alert")).to_have_count(1 if name == "requested-rule" else 0)
 
 
 def violations(page: Page, project: Project) -> list[str]:

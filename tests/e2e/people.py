@@ -9,6 +9,7 @@ from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page
 from tests.e2e.world import World
 
 WIDE = {"width": 1280, "height": 860}
+MEDIUM = {"width": 800, "height": 860}
 NARROW = {"width": 400, "height": 860}
 WIDEST = {"width": 1920, "height": 1080}
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from airflow.api_fastapi.core_api.security import get_user
-from fastapi import Depends, FastAPI, HTTPException
-from fastapi.responses import HTMLResponse, PlainTextResponse
+from fastapi import Depends, FastAPI, HTTPException, Request
+from fastapi.responses import FileResponse, HTMLResponse, PlainTextResponse
 from markdown_it import MarkdownIt
 
 from fraud_rules.configuration.project import Project
@@ -21,19 +21,32 @@ _ATTEMPTS = "attempts"
 _LOGS = frozenset({"detector.log", "check.log", "starter.log"})
 _SLUG = re.compile(r"[a-z][a-z-]{0,40}")
 _LINK = re.compile(r'href="([a-z-]+)\.md"')
-_PAGE = """<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title><style>
-body {{ font: 16px/1.5 system-ui, sans-serif; max-width: 48rem; margin: 2rem auto; padding: 0 1rem; color: #1a202c; }}
-pre {{ background: #edf2f7; padding: .7rem; overflow-x: auto; }} code {{ font-size: .9em; }}
-td, th {{ text-align: left; padding: .2rem .8rem .2rem 0; vertical-align: top; }}
-</style>{body}<p><a href="README">All runbooks</a></p></html>"""
+_OTHER_DOCUMENT = re.compile(r'<a href="\.\./([^"#]+)[^"]*">(.*?)</a>', re.DOTALL)
+_COMMANDS = re.compile(r"<pre>.*?</pre>", re.DOTALL)
+_DAG_COMMAND = re.compile(r"airflow dags [a-z-]+ (fraud_[a-z_]+)")
+_DAG = re.compile(r"<code>(fraud_[a-z_]+)</code>")
+_FILES = {"runbook.css": "text/css", "runbook.js": "text/javascript"}
+_PAGE = """<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{title}</title>
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<link rel="stylesheet" href="runbook.css"><script src="runbook.js"></script></head>
+<body><nav aria-label="Runbooks"><a id="back" href="../control/detector">Back</a><a href="README">All runbooks</a></nav>
+<main>{body}</main></body></html>"""
 
 
 def create_app(viewer: Callable[..., Any]) -> FastAPI:
     """Create the pages. The dependency `viewer` admits the readers of logs. No page is public."""
     app = FastAPI(dependencies=[Depends(get_user)], docs_url=None, redoc_url=None, openapi_url=None)
+    for name in _FILES:
+        app.get(f"/runbooks/{name}")(_file)
     app.get("/runbooks/{slug}", response_class=HTMLResponse)(_runbook)
     app.get("/logs", response_class=PlainTextResponse, dependencies=[Depends(viewer)])(_log)
     return app
+
+
+def _file(request: Request) -> FileResponse:
+    """The style or the script of the runbooks."""
+    name = request.url.path.rpartition("/")[2]
+    return FileResponse(Path(__file__).with_name(name), media_type=_FILES[name])
 
 
 def _runbook(slug: str) -> HTMLResponse:
@@ -42,7 +55,23 @@ def _runbook(slug: str) -> HTMLResponse:
     if path is None or not path.is_file():
         raise HTTPException(404, "no such runbook")
     body = MarkdownIt("commonmark", {"html": False}).enable("table").render(path.read_text(encoding="utf-8"))
-    return HTMLResponse(_PAGE.format(title=slug, body=_LINK.sub(r'href="\1"', body)))
+    return HTMLResponse(_PAGE.format(title=slug, body=_with_links(body)))
+
+
+def _with_links(body: str) -> str:
+    """Link other runbooks, and the DAGs that a runbook names. Other documents are not served: their paths are text."""
+    dags = {path.stem for path in (Project.find().root / "dags").glob("fraud_*.py")}
+
+    def link(dag: str, text: str) -> str:
+        return f'<a href="../../dags/{dag}" target="_top">{text}</a>' if dag in dags else text
+
+    def below(commands: re.Match[str]) -> str:
+        named = dict.fromkeys(_DAG_COMMAND.findall(commands[0]))
+        return commands[0] + "".join(f"<p>{link(dag, f'Open {dag} in Airflow')}</p>" for dag in named)
+
+    body = _LINK.sub(r'href="\1"', body)
+    body = _OTHER_DOCUMENT.sub(r"\2 (<code>docs/\1</code>)", body)
+    return _DAG.sub(lambda code: link(code[1], code[0]), _COMMANDS.sub(below, body))
 
 
 def _log(path: str, host: str = "") -> PlainTextResponse:

@@ -102,7 +102,7 @@ def loaded(project: Project) -> dict[str, Any]:
 def test_pages_require_a_login() -> None:
     app = create_app(get_user)
     client = TestClient(app)
-    for path in ("/runbooks/stalled", "/logs?path=/etc/passwd", "/docs", "/openapi.json"):
+    for path in ("/runbooks/stalled", "/runbooks/runbook.js", "/logs?path=/etc/passwd", "/docs", "/openapi.json"):
         assert client.get(path).status_code in (401, 403, 404), path
     app.dependency_overrides[get_user] = lambda: None
     try:
@@ -110,6 +110,12 @@ def test_pages_require_a_login() -> None:
         assert "<h1>STALLED</h1>" in page.text
         assert 'href="crash-loop"' in client.get("/runbooks/dead").text
         assert client.get("/runbooks/nothing").status_code == 404
+        behind = client.get("/runbooks/archive-behind").text
+        assert '<a href="../../dags/fraud_archive" target="_top">Open fraud_archive in Airflow</a>' in behind
+        assert '<a href="../../dags/fraud_topics" target="_top"><code>fraud_topics</code></a>' in behind
+        assert 'href="../' not in client.get("/runbooks/blind").text.partition("<main>")[2].replace("../../dags/", "")
+        assert client.get("/runbooks/runbook.css").headers["content-type"].startswith("text/css")
+        assert client.get("/runbooks/runbook.js").headers["content-type"].startswith("text/javascript")
         assert "root:" not in client.get("/logs?path=/etc/passwd").text
     finally:
         app.dependency_overrides.clear()
