@@ -9,8 +9,9 @@ from typing import Any
 
 from airflow.api_fastapi.core_api.security import get_user
 from fastapi import Depends, FastAPI, HTTPException, Request
-from fastapi.responses import FileResponse, HTMLResponse, PlainTextResponse
+from fastapi.responses import FileResponse, HTMLResponse, PlainTextResponse, RedirectResponse
 from markdown_it import MarkdownIt
+from starlette.routing import Route
 
 from fraud_rules.configuration.project import Project
 
@@ -39,8 +40,14 @@ def create_app(viewer: Callable[..., Any]) -> FastAPI:
     for name in _FILES:
         app.get(f"/runbooks/{name}")(_file)
     app.get("/runbooks/{slug}", response_class=HTMLResponse)(_runbook)
+    # Airflow serves the control plane below `/control/` only. The pages themselves send users to the login.
+    app.router.routes.append(Route("/control", _control_plane))
     app.get("/logs", response_class=PlainTextResponse, dependencies=[Depends(viewer)])(_log)
     return app
+
+
+def _control_plane(_: Request) -> RedirectResponse:
+    return RedirectResponse("control/")
 
 
 def _file(request: Request) -> FileResponse:

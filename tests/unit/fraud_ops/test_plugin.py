@@ -14,6 +14,8 @@ import pytest
 from airflow.api_fastapi.core_api.security import get_user
 from airflow.triggers.base import BaseTrigger
 from fastapi.testclient import TestClient
+from starlette.applications import Starlette
+from starlette.routing import Mount
 
 from fraud_ops.airflow_ui.pages import create_app, visible_log
 from fraud_ops.airflow_ui.web_parts import DeferredParts, applications, middlewares
@@ -119,6 +121,12 @@ def test_pages_require_a_login() -> None:
         assert "root:" not in client.get("/logs?path=/etc/passwd").text
     finally:
         app.dependency_overrides.clear()
+
+
+def test_the_address_of_the_pages_without_a_slash_leads_to_them() -> None:
+    airflow = Starlette(routes=[Mount("/fraud", create_app(get_user))])
+    found = TestClient(airflow).get("/fraud/control", follow_redirects=False)
+    assert (found.status_code, found.headers["location"]) == (307, "control/")
 
 
 def test_only_logs_of_this_installation_are_shown(tmp_path: Path) -> None:
