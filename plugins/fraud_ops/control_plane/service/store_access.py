@@ -19,6 +19,7 @@ from fraud_ops.control_plane.service.changes import UnitOfWork
 from fraud_ops.control_plane.service.lists.contents import ListContents
 from fraud_ops.control_plane.settings import ControlPlaneSettings
 from fraud_ops.control_plane.store.database import Database
+from fraud_ops.control_plane.store.submissions import claim
 from fraud_rules.errors import Reason
 from fraud_rules.runtime.safe_text import is_unprintable
 
@@ -70,6 +71,7 @@ class UserChanges:
         """Run a change in the writer's transaction, and call the listeners after the commit. Raises as `check` does."""
         self.check(actor, text, member)
         with self._store.unit_of_work() as work:
+            claim(work.session, work.now_ms)
             yield work
         for changed in work.changed:
             self._notify(changed)

@@ -48,6 +48,7 @@ from fraud_ops.control_plane.web.routes import (
 from fraud_ops.control_plane.web.schemas.alerts import Alert, AlertBatch, CorrectionEvent, Gap
 from fraud_ops.control_plane.web.schemas.base import Problem
 from fraud_ops.control_plane.web.service import Opener, ServiceHolder
+from fraud_ops.control_plane.web.submissions import PARAMETER, Submissions
 
 __all__ = ["app", "create_app"]
 
@@ -90,6 +91,7 @@ def create_app(opener: Opener = compose_here, static: Path = _STATIC) -> FastAPI
     application.state.throttle = Throttle()
     application.state.pace = Pace()
     application.state.shared_reads = SharedReads()
+    application.state.submissions = Submissions()
     added = (extension.routes for extension in extensions().values())
     own = (
         admin, audit, rules, lists, alert_searches, alerts, cases, decisions, entities, labels, detector, notifications,
@@ -181,6 +183,9 @@ def _openapi(application: FastAPI) -> dict[str, Any]:
         document["components"]["securitySchemes"] = _SECURITY
         document["security"] = [{"Airflow": []}]
         document["servers"] = [{"url": PAGES}]
+        for path in document["paths"].values():
+            if "post" in path:
+                path["post"]["parameters"] = [*path["post"].get("parameters", ()), PARAMETER]
         for operation in (each for path in document["paths"].values() for each in path.values()):
             operation["responses"].pop("422", None)
             problem = {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}}

@@ -21,6 +21,7 @@ from fraud_ops.control_plane.web.auth import admit, makes_changes
 from fraud_ops.control_plane.web.load.compression import accepts_gzip, compressed
 from fraud_ops.control_plane.web.load.lanes import LaneName
 from fraud_ops.control_plane.web.load.shared_reads import SharedReads
+from fraud_ops.control_plane.web.submissions import executed_once, submission_of
 from fraud_rules.runtime.safe_text import is_unprintable
 
 __all__ = ["GuardedRoute", "least", "router"]
@@ -99,6 +100,12 @@ def _in_lane(
         user: str = request.state.fraud_user
         zipped = accepts_gzip(request.headers)
         call = partial(_answer, function, named, zipped=zipped)
+        submission = None if reads else await submission_of(request, user)
+        if submission is not None:
+            once = partial(executed_once, state.service().service.store, submission, partial(function, **named))
+            async with state.submissions.turn(submission):
+                first: Response = await lane.run(user, partial(_answer, once, {}, zipped=zipped), budget=budget)
+            return first
         key = _key_of(function, named) if reads else None
         if key is None:
             answer: Response = await lane.run(user, call, budget=budget)

@@ -18,7 +18,7 @@ from fraud_ops.control_plane.web.routing import least, router
 from fraud_ops.control_plane.web.schemas import admin as schemas
 from fraud_rules.codec.rules.members import MEMBERS
 from fraud_rules.model.rule import AggregateFunction, Operator, RuleAction
-from fraud_rules.model.schema import Field
+from fraud_rules.model.schema import Field, FieldType
 from fraud_rules.runtime.clock import now_ms
 
 __all__ = ["routes"]
@@ -116,6 +116,7 @@ def _field(field: Field) -> schemas.FieldShown:
         unit=display.unit,
         values=list(display.values),
         measure=field.is_measure,
+        scale=field.scale if field.type is FieldType.DECIMAL else None,
         minimum=display.minimum,
     )
 

@@ -36,6 +36,7 @@ class FieldShown(ResponseModel):
     unit: str = Field(description="The unit or currency of its numbers; empty for none.")
     values: list[str] = Field(description="The texts that usually occur; empty if unknown.")
     measure: bool = Field(description="Whether sums and averages of the field make sense.")
+    scale: int | None = Field(description="The decimals of a decimal; null for other types.")
     minimum: int | None = Field(description="The smallest number that occurs; null if unknown.")
 
 

@@ -1,10 +1,11 @@
 import { queryOptions, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useEffect, useRef } from "react";
 import { notifyError, notifySuccess } from "../notifications";
-import { type ApiResponse, call, type CallOptions, get, Problem, queryString } from "./http";
+import { type ApiResponse, type CallOptions, get, Problem, queryString } from "./http";
 import { keys } from "./keys";
 import { sinceLastRead } from "./polling";
 import type { Entity, Lists, Me, RuleDetail, RuleNames, Rules, Schema } from "./types";
+import { useSubmission } from "./useSubmission";
 
 export const meQuery = queryOptions({
   queryKey: keys.me,
@@ -116,6 +117,7 @@ export function useApiMutation<V, T = unknown>(
   } = {},
 ) {
   const client = useQueryClient();
+  const submit = useSubmission();
   const mounted = useRef(true);
   useEffect(() => {
     mounted.current = true;
@@ -128,7 +130,7 @@ export function useApiMutation<V, T = unknown>(
   return useMutation({
     mutationFn: (variables: V) => {
       const { path, ...options } = request(variables);
-      return call<T>(path, options);
+      return submit<T>(path, options);
     },
     onSuccess: (answer) => {
       const text = typeof successMessage === "function" ? successMessage(answer) : successMessage;

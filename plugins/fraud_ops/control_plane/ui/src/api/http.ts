@@ -24,6 +24,8 @@ export interface CallOptions {
   method?: "GET" | "POST" | "PUT" | "DELETE";
   body?: unknown;
   revision?: number;
+  /** The Idempotency-Key: the server executes a POST with the same key once. */
+  submission?: string;
   signal?: AbortSignal;
 }
 
@@ -59,10 +61,14 @@ export function queryString(members: Record<string, string | number | boolean | 
   return text === "" ? "" : `?${text}`;
 }
 
-async function send(path: string, { method = "GET", body, revision, signal }: CallOptions): Promise<Response> {
+async function send(
+  path: string,
+  { method = "GET", body, revision, submission, signal }: CallOptions,
+): Promise<Response> {
   const headers: Record<string, string> = { Accept: "application/json" };
   if (body !== undefined) headers["Content-Type"] = "application/json";
   if (revision !== undefined) headers["If-Match"] = `"${revision}"`;
+  if (submission !== undefined) headers["Idempotency-Key"] = submission;
   try {
     return await fetch(API + path, {
       method,

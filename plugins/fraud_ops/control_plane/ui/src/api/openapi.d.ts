@@ -2947,6 +2947,11 @@ export interface components {
             name: string;
             /** Nullable */
             nullable: boolean;
+            /**
+             * Scale
+             * @description The decimals of a decimal; null for other types.
+             */
+            scale: number | null;
             /** Type */
             type: string;
             /**
@@ -4674,7 +4679,10 @@ export interface operations {
     markAlerts: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description A new value for each request. A repeated request gets the first answer, and changes nothing twice. */
+                "Idempotency-Key"?: string;
+            };
             path?: never;
             cookie?: never;
         };
@@ -4728,7 +4736,10 @@ export interface operations {
                 snoozed?: boolean;
                 sort?: components["schemas"]["AlertSort"];
             };
-            header?: never;
+            header?: {
+                /** @description A new value for each request. A repeated request gets the first answer, and changes nothing twice. */
+                "Idempotency-Key"?: string;
+            };
             path?: never;
             cookie?: never;
         };
@@ -4974,7 +4985,10 @@ export interface operations {
     approve: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description A new value for each request. A repeated request gets the first answer, and changes nothing twice. */
+                "Idempotency-Key"?: string;
+            };
             path: {
                 approval_id: number;
             };
@@ -5040,7 +5054,10 @@ export interface operations {
     reject: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description A new value for each request. A repeated request gets the first answer, and changes nothing twice. */
+                "Idempotency-Key"?: string;
+            };
             path: {
                 approval_id: number;
             };
@@ -5306,7 +5323,10 @@ export interface operations {
     undoBulkChange: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description A new value for each request. A repeated request gets the first answer, and changes nothing twice. */
+                "Idempotency-Key"?: string;
+            };
             path: {
                 row: number;
             };
@@ -5443,7 +5463,10 @@ export interface operations {
                 before?: number | null;
                 limit?: number;
             };
-            header?: never;
+            header?: {
+                /** @description A new value for each request. A repeated request gets the first answer, and changes nothing twice. */
+                "Idempotency-Key"?: string;
+            };
             path?: never;
             cookie?: never;
         };
@@ -5598,7 +5621,10 @@ export interface operations {
     commentOnCase: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description A new value for each request. A repeated request gets the first answer, and changes nothing twice. */
+                "Idempotency-Key"?: string;
+            };
             path: {
                 case_id: number;
             };
@@ -5633,7 +5659,10 @@ export interface operations {
     markCase: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description A new value for each request. A repeated request gets the first answer, and changes nothing twice. */
+                "Idempotency-Key"?: string;
+            };
             path: {
                 case_id: number;
             };
@@ -5706,7 +5735,10 @@ export interface operations {
     sendControl: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description A new value for each request. A repeated request gets the first answer, and changes nothing twice. */
+                "Idempotency-Key"?: string;
+            };
             path?: never;
             cookie?: never;
         };
@@ -5807,7 +5839,10 @@ export interface operations {
     retryFailedDeliveries: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description A new value for each request. A repeated request gets the first answer, and changes nothing twice. */
+                "Idempotency-Key"?: string;
+            };
             path?: never;
             cookie?: never;
         };
@@ -5836,7 +5871,10 @@ export interface operations {
     retryDelivery: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description A new value for each request. A repeated request gets the first answer, and changes nothing twice. */
+                "Idempotency-Key"?: string;
+            };
             path: {
                 delivery_id: number;
             };
@@ -5896,7 +5934,10 @@ export interface operations {
     plantFraud: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description A new value for each request. A repeated request gets the first answer, and changes nothing twice. */
+                "Idempotency-Key"?: string;
+            };
             path?: never;
             cookie?: never;
         };
@@ -5929,7 +5970,10 @@ export interface operations {
     setSpeed: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description A new value for each request. A repeated request gets the first answer, and changes nothing twice. */
+                "Idempotency-Key"?: string;
+            };
             path?: never;
             cookie?: never;
         };
@@ -6092,7 +6136,10 @@ export interface operations {
             query?: {
                 dryRun?: boolean;
             };
-            header?: never;
+            header?: {
+                /** @description A new value for each request. A repeated request gets the first answer, and changes nothing twice. */
+                "Idempotency-Key"?: string;
+            };
             path?: never;
             cookie?: never;
         };
@@ -6127,7 +6174,10 @@ export interface operations {
             query?: {
                 dryRun?: boolean;
             };
-            header?: never;
+            header?: {
+                /** @description A new value for each request. A repeated request gets the first answer, and changes nothing twice. */
+                "Idempotency-Key"?: string;
+            };
             path?: never;
             cookie?: never;
         };
@@ -6189,7 +6239,10 @@ export interface operations {
     uploadLabels: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description A new value for each request. A repeated request gets the first answer, and changes nothing twice. */
+                "Idempotency-Key"?: string;
+            };
             path?: never;
             cookie?: never;
         };
@@ -6251,7 +6304,10 @@ export interface operations {
     createList: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description A new value for each request. A repeated request gets the first answer, and changes nothing twice. */
+                "Idempotency-Key"?: string;
+            };
             path?: never;
             cookie?: never;
         };
@@ -6318,6 +6374,8 @@ export interface operations {
             header?: {
                 /** @description The revision as last read: `"<revision>"`. */
                 "If-Match"?: string | null;
+                /** @description A new value for each request. A repeated request gets the first answer, and changes nothing twice. */
+                "Idempotency-Key"?: string;
             };
             path: {
                 name: string;
@@ -6434,7 +6492,10 @@ export interface operations {
     previewListChange: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description A new value for each request. A repeated request gets the first answer, and changes nothing twice. */
+                "Idempotency-Key"?: string;
+            };
             path: {
                 name: string;
             };
@@ -6716,7 +6777,10 @@ export interface operations {
     testReceiver: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description A new value for each request. A repeated request gets the first answer, and changes nothing twice. */
+                "Idempotency-Key"?: string;
+            };
             path: {
                 name: string;
             };
@@ -6810,7 +6874,10 @@ export interface operations {
     createRule: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description A new value for each request. A repeated request gets the first answer, and changes nothing twice. */
+                "Idempotency-Key"?: string;
+            };
             path?: never;
             cookie?: never;
         };
@@ -6872,7 +6939,10 @@ export interface operations {
     validateRule: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description A new value for each request. A repeated request gets the first answer, and changes nothing twice. */
+                "Idempotency-Key"?: string;
+            };
             path?: never;
             cookie?: never;
         };
@@ -7020,6 +7090,8 @@ export interface operations {
             header?: {
                 /** @description The revision as last read: `"<revision>"`. */
                 "If-Match"?: string | null;
+                /** @description A new value for each request. A repeated request gets the first answer, and changes nothing twice. */
+                "Idempotency-Key"?: string;
             };
             path: {
                 rule_id: number;
@@ -7067,6 +7139,8 @@ export interface operations {
             header?: {
                 /** @description The revision as last read: `"<revision>"`. */
                 "If-Match"?: string | null;
+                /** @description A new value for each request. A repeated request gets the first answer, and changes nothing twice. */
+                "Idempotency-Key"?: string;
             };
             path: {
                 rule_id: number;
@@ -7296,7 +7370,10 @@ export interface operations {
     snooze: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description A new value for each request. A repeated request gets the first answer, and changes nothing twice. */
+                "Idempotency-Key"?: string;
+            };
             path?: never;
             cookie?: never;
         };
@@ -7387,7 +7464,10 @@ export interface operations {
     createSubscription: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description A new value for each request. A repeated request gets the first answer, and changes nothing twice. */
+                "Idempotency-Key"?: string;
+            };
             path?: never;
             cookie?: never;
         };
@@ -7513,7 +7593,10 @@ export interface operations {
     startWhatIf: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description A new value for each request. A repeated request gets the first answer, and changes nothing twice. */
+                "Idempotency-Key"?: string;
+            };
             path?: never;
             cookie?: never;
         };
