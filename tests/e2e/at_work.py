@@ -17,16 +17,9 @@ def put_to_work(running: World) -> int:
     running.rule(CASH)
     running.rule(MULES)
     resets = running.rule(DEMO_FORM, "SHADOW")
-    transition = {"state": "ACTIVE", "comment": "three frauds in a week, no false alert"}
     for rule_id in (rapid, asked):
-        etag = running.ask("GET", f"/rules/{rule_id}").headers["etag"]
-        answer = running.ask("POST", f"/rules/{rule_id}/state", "ann", json=transition, headers={"If-Match": etag})
-        assert answer.status_code == 202, answer.text
-    (approval,) = (
-        each["id"] for each in running.ask("GET", "/approvals?open=true").json()["items"] if each["ruleId"] == rapid
-    )
-    decided = running.ask("POST", f"/approvals/{approval}/approve", "ben", json={"comment": ""})
-    assert decided.is_success, decided.text
+        running.request_active(rule_id)
+    running.approve(rapid)
     running.await_live(rapid)
     running.await_live(resets)
     for payer in range(9_100, 9_100 + FRAUDS):

@@ -34,7 +34,7 @@ def test_a_rule_from_its_first_draft_to_a_rollback(running: World, people: Peopl
     choose(ann, "Aggregated field", "Amount (paymentAmount)")
 
     wrong = ann.get_by_role("status", name="Validation")
-    expect(wrong).to_contain_text("Choose grouping keys")
+    expect(wrong).to_contain_text("Still missing: grouping keys")
     expect(wrong.get_by_role("listitem")).to_have_count(0)
     ann.get_by_role("button", name="Save as draft").click()
     expect(wrong).to_be_focused()

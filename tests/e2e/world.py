@@ -89,6 +89,20 @@ class World:
             assert moved.status_code == 200, moved.text
         return rule_id
 
+    def request_active(self, rule_id: int) -> None:
+        """Request ACTIVE for a rule as an analyst."""
+        etag = self.ask("GET", f"/rules/{rule_id}").headers["etag"]
+        transition = {"state": "ACTIVE", "comment": "three frauds in a week, no false alert"}
+        answer = self.ask("POST", f"/rules/{rule_id}/state", "ann", json=transition, headers={"If-Match": etag})
+        assert answer.status_code == 202, answer.text
+
+    def approve(self, rule_id: int) -> None:
+        """Approve the open request of a rule."""
+        found = self.ask("GET", "/approvals?open=true").json()["items"]
+        (approval,) = (each["id"] for each in found if each["ruleId"] == rule_id)
+        decided = self.ask("POST", f"/approvals/{approval}/approve", "ben", json={"comment": ""})
+        assert decided.is_success, decided.text
+
     def await_live(self, rule_id: int) -> None:
         """Wait until the newest version of a rule is live."""
 

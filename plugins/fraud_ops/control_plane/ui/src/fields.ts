@@ -14,9 +14,13 @@ export function fieldLabel(name: string, fields: Fields): string {
   return fieldOf(name, fields)?.label || name;
 }
 
-/** The unit of a rule's aggregate, after a blank; empty for counts. */
-export function unitOf(rule: RuleDocument, fields: Fields): string {
-  if (toText(rule["aggregatorFunctionType"]).toUpperCase().startsWith("COUNT")) return "";
-  const unit = fieldOf(toText(rule["aggregateFieldName"]), fields)?.unit ?? "";
-  return unit === "" ? "" : ` ${unit}`;
+/** The first decimal field: the amount of a payment. */
+export function amountField(fields: Fields): Fields[number] | undefined {
+  return fields.find((field) => field.type === "decimal");
+}
+
+/** The field that a rule aggregates; undefined for counts. */
+export function aggregatedField(rule: RuleDocument, fields: Fields): Fields[number] | undefined {
+  if (toText(rule["aggregatorFunctionType"]).toUpperCase().startsWith("COUNT")) return undefined;
+  return fieldOf(toText(rule["aggregateFieldName"]), fields);
 }

@@ -93,14 +93,20 @@ function aggregateOf(rule: RuleDocument): { name: string; field: string } {
   return count && name === "SUM" ? { name: count, field: "" } : { name, field: count ? "" : field };
 }
 
-function countedWords(name: string, unique: unknown, fields: Fields): string | null {
-  if (name === "COUNT") return "payments";
-  if (name === "COUNT_WITH_RESET") return "payments since the last reset";
+/** What a rule counts: payments, different beneficiaries. Null for a rule that does not count. */
+export function countNoun(rule: RuleDocument, fields: Fields, isOne: boolean): string | null {
+  return countedWords(aggregateOf(rule).name, rule["unique"], fields, isOne);
+}
+
+function countedWords(name: string, unique: unknown, fields: Fields, isOne = false): string | null {
+  const number = isOne ? (noun: string) => noun : plural;
+  if (name === "COUNT") return number("payment");
+  if (name === "COUNT_WITH_RESET") return `${number("payment")} since the last reset`;
   if (name !== "COUNT_DISTINCT") return null;
   const names = ordered(Array.isArray(unique) ? unique.map(toText) : [], fields);
   const [first] = names;
-  if (names.length === 1 && first !== undefined) return `different ${plural(labelOf(first, fields))}`;
-  return `different combinations of ${joinedLabels(names, fields)}`;
+  if (names.length === 1 && first !== undefined) return `different ${number(labelOf(first, fields))}`;
+  return `different ${number("combination")} of ${joinedLabels(names, fields)}`;
 }
 
 function measuredWords(name: string, field: string, fields: Fields): string | null {

@@ -2,9 +2,7 @@ import { Button, Checkbox, Group } from "@mantine/core";
 import { memo } from "react";
 import { Link } from "react-router";
 import { toText } from "../api/exactJson";
-import { useApiMutation, useCan, useSchema } from "../api/hooks";
-import { queryString } from "../api/http";
-import { keys } from "../api/keys";
+import { useCan, useSchema } from "../api/hooks";
 import { Chip } from "../components/Chip";
 import { CopyButton } from "../components/CopyButton";
 import { Fact } from "../components/Fact";
@@ -12,9 +10,9 @@ import { FieldValue } from "../components/FieldValue";
 import { RuleText } from "../components/RuleText";
 import { SeverityChip } from "../components/SeverityChip";
 import { Timestamp } from "../components/Timestamp";
-import { fieldLabel, type Fields, unitOf } from "../fields";
-import { comparisonText, formatDuration, formatKey, formatNumber, formatTime } from "../format";
-import { groupDigits } from "../ruleSentence";
+import { amountField, fieldLabel, type Fields } from "../fields";
+import { formatDuration, formatKey, formatNumber, formatTime } from "../format";
+import { limitText, valueText, withUnit } from "../measure";
 import { severityLevel } from "../severity";
 import { AlertLinks } from "./AlertLinks";
 import { BaselineFacts } from "./BaselineFacts";
@@ -22,6 +20,7 @@ import { EvidencePanel } from "./EvidencePanel";
 import { historyMatters } from "./shortHistory";
 import { SnoozeButton } from "./SnoozeButton";
 import type { Alert, Mark } from "./types";
+import { useMarkAlert } from "./useMarkAlert";
 
 const NO_FIELDS: Fields = [];
 
@@ -69,7 +68,7 @@ export const AlertItem = memo(function AlertItem({
           aria-label={`Select alert ${formatKey(alert.key, fields)}, ${formatTime(alert.appendTime)}`}
         />
       )}
-      <button type="button" className="alert-head" aria-expanded={isOpen} onClick={onToggle}>
+      <button type="button" className="alert-head" data-alert={alert.alertId} aria-expanded={isOpen} onClick={onToggle}>
         <Timestamp ms={alert.appendTime} />
         <span>
           <SeverityChip severity={toText(rule["severity"])} />
@@ -81,8 +80,8 @@ export const AlertItem = memo(function AlertItem({
         </span>
         <span className="wrap number">{formatKey(alert.key, fields)}</span>
         <span className="number wrap">
-          <strong>{groupDigits(alert.triggeringValue)}</strong> {comparisonText(rule, alert.baseline)}
-          {unitOf(rule, fields)}
+          <strong>{valueText(rule, alert.triggeringValue, fields)}</strong> {limitText(rule, alert.baseline, fields)}
+          <PaymentAmount alert={alert} fields={fields} />
         </span>
         <Badges alert={alert} fields={fields} />
       </button>
@@ -90,6 +89,18 @@ export const AlertItem = memo(function AlertItem({
     </li>
   );
 });
+
+/** The amount of the payment that triggered the alert. */
+function PaymentAmount({ alert, fields }: { alert: Alert; fields: Fields }) {
+  const amount = amountField(fields);
+  const text = amount ? toText(alert.triggeringEvent[amount.name]) : "";
+  if (!amount || text === "") return null;
+  return (
+    <div className="dimmed small">
+      {fieldLabel(amount.name, fields)} {withUnit(text, amount)}
+    </div>
+  );
+}
 
 function Badges({ alert, fields }: { alert: Alert; fields: Fields }) {
   return (
@@ -163,21 +174,13 @@ function Details({ alert, onMark, onSnoozed }: DetailsProps) {
 
 function Actions({ alert, onMark, onSnoozed }: DetailsProps) {
   const can = useCan();
-  const saveMark = useApiMutation<Mark["verdict"] | null, Mark | null>(
-    (verdict) => ({
-      ...(verdict === null
-        ? { path: `/alerts/${alert.alertId}/mark`, method: "DELETE" as const }
-        : {
-            path: `/alerts/${alert.alertId}/mark${queryString({ position: alert.position })}`,
-            method: "PUT" as const,
-            body: { verdict },
-          }),
-    }),
-    { invalidates: [keys.cases] },
-  );
+  const saveMark = useMarkAlert();
   const toggleVerdict = (verdict: Mark["verdict"]) => {
     const next = alert.mark?.verdict === verdict ? null : verdict;
-    saveMark.mutate(next, { onSuccess: ({ body }) => onMark(alert.alertId, next === null ? null : body) });
+    saveMark.mutate(
+      { alert, verdict: next },
+      { onSuccess: ({ body }) => onMark(alert.alertId, next === null ? null : body) },
+    );
   };
   return (
     <Group gap="xs" my="sm">

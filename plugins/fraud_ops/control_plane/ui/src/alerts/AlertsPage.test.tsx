@@ -10,6 +10,7 @@ import { renderPage } from "../testing/renderPage";
 import { StreamProvider, useStream } from "../stream/StreamProvider";
 import { alert, ANALYST, rule, SCHEMA } from "../testing/samples";
 import { AlertsPage } from "./AlertsPage";
+import type { Mark } from "./types";
 
 const END = { next: null, searchedTo: null, missing: null };
 let snoozed: object[] = [];
@@ -78,9 +79,15 @@ test("an alert shows its baseline, and the versions of its lists", async () => {
   answers({ first: { items: [compared], ...END } });
   renderPage(<AlertsPage />);
   const item = await screen.findByRole("listitem");
-  expect(item).toHaveTextContent("124.5 > 3 x 41.5");
+  expect(item).toHaveTextContent("124.50 EUR > 124.50 EUR (3 x 41.50)Amount 11.50 EUR");
   await userEvent.click(within(item).getByRole("button", { expanded: false }));
-  for (const fact of [/Current value124.5/u, /Expected value41.5/u, /Factor3/u, /baseline12/u, /List versionsmules 7/u])
+  for (const fact of [
+    /Current value124.50 EUR/u,
+    /Expected value41.50 EUR/u,
+    /Factor3/u,
+    /baseline12/u,
+    /List versionsmules 7/u,
+  ])
     expect(item).toHaveTextContent(fact);
 });
 
@@ -94,12 +101,39 @@ test("an alert shows severity, labels, amounts with separators, and the rule in 
   const item = await screen.findByRole("listitem");
   expect(item).toHaveAttribute("data-severity", "critical");
   await waitFor(() => expect(item).toHaveTextContent("Payer 12"));
-  expect(item).toHaveTextContent("67,091.88 > 50,000 EUR");
+  expect(item).toHaveTextContent("67,091.88 EUR > 50,000.00 EUR");
   await userEvent.click(within(item).getByRole("button", { expanded: false }));
   expect(item).toHaveTextContent(
     "Alert when one payer has a total amount of more than 50,000 EUR within 20 minutes. Only payments where paymentType = 'CSH' count.",
   );
-  expect(item).toHaveTextContent("Amount11.5 EUR");
+  expect(item).toHaveTextContent("Amount11.50 EUR");
+});
+
+test("f and n mark the alert to which j and k have moved", async () => {
+  const marks: [string, unknown][] = [];
+  server.use(
+    http.put(`*${API}/alerts/:id/mark`, async ({ request, params }) => {
+      const { verdict } = (await request.json()) as { verdict: Mark["verdict"] };
+      marks.push([String(params["id"]), verdict]);
+      return HttpResponse.json({ verdict, who: "ann", at: 1_700_000_000_000 });
+    }),
+  );
+  answers({ first: { items: [alert("a"), alert("b", { key: { payeeId: 13 } })], ...END } });
+  renderPage(<AlertsPage />);
+  await screen.findAllByRole("listitem");
+  await userEvent.keyboard("f");
+  expect(marks, "no alert has the focus").toEqual([]);
+  await userEvent.keyboard("jjf");
+  const second = screen.getAllByRole("listitem")[1];
+  await waitFor(() => expect(second).toHaveTextContent("Fraud"));
+  await userEvent.keyboard("n");
+  await waitFor(() => expect(second).toHaveTextContent("Not fraud"));
+  expect(marks).toEqual([
+    ["b", "FRAUD"],
+    ["b", "NOT_FRAUD"],
+  ]);
+  await userEvent.click(screen.getByRole("button", { name: "Shortcuts" }));
+  expect(await screen.findByText("Mark the alert as not fraud")).toBeVisible();
 });
 
 test("a snoozed alert leaves the list at once", async () => {
@@ -208,7 +242,7 @@ test("an alert of the address that the list lacks is shown above it", async () =
   );
   renderPage(<AlertsPage />, { at: "/alerts?alert=old" });
   const linked = within(await screen.findByRole("region", { name: "Linked alert" }));
-  expect(await linked.findByText("77")).toBeVisible();
+  expect(await linked.findByText("77.00 EUR")).toBeVisible();
   await userEvent.click(linked.getByRole("button", { name: "Close" }));
   expect(screen.queryByRole("region", { name: "Linked alert" })).toBeNull();
 });

@@ -4,10 +4,13 @@ import { useState } from "react";
 import { useSearchParams } from "react-router";
 import { useCan, useRuleNames } from "../api/hooks";
 import { BulkDialog } from "../cases/BulkDialog";
+import { markShortcuts } from "../cases/markShortcuts";
 import { SelectionMarks } from "../cases/SelectionMarks";
 import { EmptyState } from "../components/EmptyState";
 import { PageHeader, usePageTitle } from "../components/PageHeader";
 import { QueryResult } from "../components/QueryResult";
+import { focusedValue, moveFocus, type Shortcut, useShortcuts } from "../components/shortcuts";
+import { ShortcutsHelp } from "../components/ShortcutsHelp";
 import { Timestamp } from "../components/Timestamp";
 import { formatCount } from "../format";
 import { useOutage } from "../outage/useLiveness";
@@ -19,7 +22,16 @@ import { LinkedAlert } from "./LinkedAlert";
 import { SavedSearches } from "./SavedSearches";
 import { SearchFields } from "./SearchFields";
 import { SnoozeList } from "./SnoozeList";
+import type { Mark } from "./types";
 import { type AlertListView, queryOf, useAlerts } from "./useAlerts";
+import { useMarkAlert } from "./useMarkAlert";
+
+const ROWS = "button[data-alert]";
+const SHORTCUTS: Shortcut[] = [
+  { key: "j", name: "Next alert", run: () => moveFocus(ROWS, 1) },
+  { key: "k", name: "Previous alert", run: () => moveFocus(ROWS, -1) },
+  { key: "Enter", name: "Open or close alert" },
+];
 
 /**
  * New alerts as they arrive, newest first, or the alerts of a search. The list pauses while an alert is open or selected.
@@ -42,6 +54,14 @@ export function AlertsPage() {
   const setOpen = (alertId: string | null) =>
     setParams((old) => new URLSearchParams([...parametersOf(filterOf(old)), ...openedBy(alertId)]), { replace: true });
   const query = new URLSearchParams(parametersOf(filter)).toString();
+  const saveMark = useMarkAlert();
+  const markFocused = (verdict: Mark["verdict"]) => {
+    const alert = view.alerts.find((each) => each.alertId === focusedValue("alert"));
+    if (!alert || saveMark.isPending) return;
+    saveMark.mutate({ alert, verdict }, { onSuccess: ({ body }) => view.setMark(alert.alertId, body) });
+  };
+  const shortcuts = can("mark") ? [...SHORTCUTS, ...markShortcuts("the alert", markFocused)] : SHORTCUTS;
+  useShortcuts(shortcuts);
 
   return (
     <>
@@ -68,6 +88,7 @@ export function AlertsPage() {
         >
           {paused ? "Resume" : "Pause"}
         </Button>
+        <ShortcutsHelp shortcuts={shortcuts} />
       </PageHeader>
       <SearchFields filter={filter} ruleNames={names} change={change} />
       <FilterChips filter={filter} change={change} />

@@ -2,6 +2,7 @@ import { useCallback, useEffect, useMemo, useRef, useState } from "react";
 import { useSchema } from "../api/hooks";
 import { get } from "../api/http";
 import type { Alerts } from "../api/types";
+import { amountField } from "../fields";
 import { useStream } from "../stream/StreamProvider";
 import {
   addAlerts,
@@ -63,7 +64,7 @@ export function useAlerts(filter: AlertFilter, paused: boolean): AlertListView {
   const [reloads, setReloads] = useState(0);
   const pausedRef = useRef(paused);
   const parameters = new URLSearchParams(parametersOf(filter)).toString();
-  const amountField = useRef<string | null>(null);
+  const amountName = useRef<string | null>(null);
   const { data: schema } = useSchema();
   // A new object for each read: after a change of the filter, or after a reload.
   const request = useMemo(() => ({ parameters, reloads }), [parameters, reloads]);
@@ -75,7 +76,7 @@ export function useAlerts(filter: AlertFilter, paused: boolean): AlertListView {
   }, [paused]);
 
   useEffect(() => {
-    amountField.current = schema?.fields.find((field) => field.type === "decimal")?.name ?? null;
+    amountName.current = amountField(schema?.fields ?? [])?.name ?? null;
   }, [schema]);
 
   useEffect(() => {
@@ -83,7 +84,7 @@ export function useAlerts(filter: AlertFilter, paused: boolean): AlertListView {
     // Alerts that arrive during the read are added to its result. They belong to this filter only.
     let received: Alert[] | null = [];
     const wanted = filterOf(new URLSearchParams(parameters));
-    const isWanted = (alert: Alert) => isLive(wanted) && matches(alert, wanted, amountField.current);
+    const isWanted = (alert: Alert) => isLive(wanted) && matches(alert, wanted, amountName.current);
     const receive = (alerts: readonly Alert[], count: number) => {
       const added = alerts.filter(isWanted);
       if (added.length === 0) return;

@@ -6,9 +6,8 @@ import type { AlertListView } from "../alerts/useAlerts";
 import { useCan } from "../api/hooks";
 import type { CaseDetail } from "../api/types";
 import { formatCount, formatNumber } from "../format";
-import { notifySuccess } from "../notifications";
 import { SelectionMarks } from "./SelectionMarks";
-import { useMarkCase } from "./useCaseChanges";
+import { useMarkAll } from "./useCaseChanges";
 
 /** The alerts of a case, with the marks of all of them or of a selection. */
 export function CaseAlerts({ detail, view }: { detail: CaseDetail; view: AlertListView }) {
@@ -54,29 +53,17 @@ export function CaseAlerts({ detail, view }: { detail: CaseDetail; view: AlertLi
 
 /** Buttons that mark all unreviewed alerts of the case. Alerts that arrive after the newest one shown stay unreviewed. */
 function AllMarks({ detail, view }: { detail: CaseDetail; view: AlertListView }) {
-  const markCase = useMarkCase(detail);
-  const mark = (verdict: Mark["verdict"], marked = 0) =>
-    markCase.mutate(
-      { verdict, through: view.alerts[0]?.position },
-      {
-        onSuccess: ({ body }) => {
-          if (body.remaining > 0 && body.marked > 0) {
-            mark(verdict, marked + body.marked);
-            return;
-          }
-          notifySuccess(`${formatCount(marked + body.marked, "alert")} marked`);
-          view.reload();
-        },
-      },
-    );
+  const markAll = useMarkAll();
+  const mark = (verdict: Mark["verdict"]) =>
+    markAll.run({ caseId: detail.caseId, verdict, through: view.alerts[0]?.position }, view.reload);
   if (detail.unreviewed === 0) return null;
   const all = `Mark ${formatNumber(detail.unreviewed)} unreviewed as`;
   return (
     <>
-      <Button variant="default" loading={markCase.isPending} onClick={() => mark("FRAUD")}>
+      <Button variant="default" loading={markAll.isPending} onClick={() => mark("FRAUD")}>
         {all} fraud
       </Button>
-      <Button variant="default" loading={markCase.isPending} onClick={() => mark("NOT_FRAUD")}>
+      <Button variant="default" loading={markAll.isPending} onClick={() => mark("NOT_FRAUD")}>
         {all} not fraud
       </Button>
     </>

@@ -4,6 +4,7 @@ import { useMemo, useState } from "react";
 import { Link, useNavigate, useParams, useSearchParams } from "react-router";
 import { queryOf, useAlerts } from "../alerts/useAlerts";
 import { filterOf } from "../alerts/alertSearch";
+import type { Mark } from "../alerts/types";
 import { useCan, useMe, useSchema } from "../api/hooks";
 import { get } from "../api/http";
 import { keys } from "../api/keys";
@@ -25,7 +26,8 @@ import { CaseHistory } from "./CaseHistory";
 import { caseAddress, caseFilterOf, casePath, caseQuery } from "./caseQueue";
 import { CaseRows, StatusChip } from "./CaseRows";
 import { CloseDialog } from "./CloseDialog";
-import { useAssign, useStatus } from "./useCaseChanges";
+import { markShortcuts } from "./markShortcuts";
+import { useAssign, useMarkAll, useStatus } from "./useCaseChanges";
 
 const REFRESH_MS = 15_000;
 
@@ -57,6 +59,10 @@ function CaseView({ detail }: { detail: CaseDetail }) {
   const works = can("workCases");
   const isOpen = detail.status !== "CLOSED";
   const assignMe = assign.mutate;
+  const markAll = useMarkAll();
+  const marks = can("mark") && detail.unreviewed > 0 && !markAll.isPending;
+  const markCase = (verdict: Mark["verdict"]) =>
+    marks && markAll.run({ caseId: detail.caseId, verdict, through }, view.reload);
   const shortcuts = useMemo<Shortcut[]>(
     () => [
       { key: "j", name: "Next case", run: () => neighbours.next && void navigate(neighbours.next) },
@@ -71,7 +77,8 @@ function CaseView({ detail }: { detail: CaseDetail }) {
     ],
     [neighbours.next, neighbours.previous, neighbours.queue, navigate, works, assignMe, me, isOpen],
   );
-  useShortcuts(shortcuts);
+  const allShortcuts = can("mark") ? [...shortcuts, ...markShortcuts("unreviewed alerts", markCase)] : shortcuts;
+  useShortcuts(allShortcuts);
   return (
     <>
       <PageHeader title={title} subtitle={<Summary detail={detail} />}>
@@ -101,7 +108,7 @@ function CaseView({ detail }: { detail: CaseDetail }) {
           </Button>
         )}
         <NeighbourLinks {...neighbours} />
-        <ShortcutsHelp shortcuts={shortcuts} />
+        <ShortcutsHelp shortcuts={allShortcuts} />
       </PageHeader>
       {isClosing && <CloseDialog detail={detail} through={through} close={() => setClosing(false)} />}
       <Facts detail={detail} />

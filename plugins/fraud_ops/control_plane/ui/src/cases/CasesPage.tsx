@@ -5,6 +5,7 @@ import { useSearchParams } from "react-router";
 import { useCan, useMe, useRuleNames } from "../api/hooks";
 import { get } from "../api/http";
 import { keys } from "../api/keys";
+import type { Mark } from "../alerts/types";
 import type { Cases } from "../api/types";
 import { Choice } from "../components/Choice";
 import { EmptyState } from "../components/EmptyState";
@@ -13,7 +14,7 @@ import { PageHeader, usePageTitle } from "../components/PageHeader";
 import { QueryResult } from "../components/QueryResult";
 import { RuleSelect } from "../components/RuleSelect";
 import { SeveritySelect } from "../components/SeveritySelect";
-import { type Shortcut, useShortcuts } from "../components/shortcuts";
+import { focusedValue, moveFocus, type Shortcut, useShortcuts } from "../components/shortcuts";
 import { ShortcutsHelp } from "../components/ShortcutsHelp";
 import { Timestamp } from "../components/Timestamp";
 import { TypedText } from "../components/TypedText";
@@ -28,11 +29,14 @@ import {
   STATUS_CHOICES,
 } from "./caseQueue";
 import { CaseRows } from "./CaseRows";
+import { markShortcuts } from "./markShortcuts";
+import { useMarkAll } from "./useCaseChanges";
 
 const REFRESH_MS = 15_000;
+const ROWS = "a[data-case]";
 const SHORTCUTS: Shortcut[] = [
-  { key: "j", name: "Next case", run: () => moveFocus(1) },
-  { key: "k", name: "Previous case", run: () => moveFocus(-1) },
+  { key: "j", name: "Next case", run: () => moveFocus(ROWS, 1) },
+  { key: "k", name: "Previous case", run: () => moveFocus(ROWS, -1) },
   { key: "Enter", name: "Open case" },
 ];
 
@@ -51,8 +55,16 @@ export default function CasesPage() {
     getNextPageParam: (page) => page.next,
     refetchInterval: REFRESH_MS,
   });
-  useShortcuts(SHORTCUTS);
   const can = useCan();
+  const markAll = useMarkAll();
+  const markFocused = (verdict: Mark["verdict"]) => {
+    const row = cases.data?.pages
+      .flatMap((page) => page.items)
+      .find((each) => String(each.caseId) === focusedValue("case"));
+    if (row && row.unreviewed > 0 && !markAll.isPending) markAll.run({ caseId: row.caseId, verdict });
+  };
+  const shortcuts = [...SHORTCUTS, ...(can("mark") ? markShortcuts("unreviewed alerts of the case", markFocused) : [])];
+  useShortcuts(shortcuts);
   const [bulk, setBulk] = useState(false);
   const isBounded = filter.since !== null || filter.until !== null || filter.onlyRule;
   return (
@@ -63,7 +75,7 @@ export default function CasesPage() {
             Close all that match …
           </Button>
         )}
-        <ShortcutsHelp shortcuts={SHORTCUTS} />
+        <ShortcutsHelp shortcuts={shortcuts} />
       </PageHeader>
       <Filters
         filter={filter}
@@ -113,13 +125,6 @@ export default function CasesPage() {
       </QueryResult>
     </>
   );
-}
-
-/** Moves the focus to the link of the next or previous case. */
-function moveFocus(step: number): void {
-  const links = [...document.querySelectorAll<HTMLElement>("a[data-case]")];
-  const current = links.findIndex((each) => each === document.activeElement);
-  links[current < 0 ? 0 : Math.min(Math.max(current + step, 0), links.length - 1)]?.focus();
 }
 
 function Filters({ filter, change }: { filter: CaseFilter; change: (members: Partial<CaseFilter>) => void }) {

@@ -22,7 +22,7 @@ export function CloseDialog({ detail, through, close }: Props) {
   const [marks, setMarks] = useState(false);
   const [comment, setComment] = useState("");
   const setStatus = useStatus(detail, { quiet: true });
-  const markCase = useMarkCase(detail);
+  const markCase = useMarkCase();
   const verdict = outcome === "INCONCLUSIVE" || outcome === "" ? null : outcome;
   const save = () => {
     if (outcome === "") return;
@@ -42,7 +42,7 @@ export function CloseDialog({ detail, through, close }: Props) {
       return;
     }
     markCase.mutate(
-      { verdict, through },
+      { caseId: detail.caseId, verdict, through },
       { onSuccess: ({ body }) => (body.remaining > 0 && body.marked > 0 ? markAndSave() : save()) },
     );
   };

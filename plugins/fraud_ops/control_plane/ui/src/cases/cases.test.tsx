@@ -143,6 +143,23 @@ test("all cases of a filter are closed with an outcome that the user chooses, an
   expect(await screen.findByText("Undone: 5,048 cases reopened, 5,048 marks removed.")).toBeVisible();
 });
 
+test("f and n mark the unreviewed alerts of the case that has the focus, and of an open case", async () => {
+  accept("post", "/cases/5/marks", { marked: 2, unchanged: 0, remaining: 0, unknown: [] });
+  renderCase("/cases");
+  await screen.findByText("Payer 500");
+  await userEvent.keyboard("f");
+  expect(sent).toEqual([]);
+  await userEvent.keyboard("jf");
+  await waitFor(() => expect(sent).toHaveLength(1));
+  expect(sent).toMatchObject([{ path: "/cases/5/marks", body: { verdict: "FRAUD" } }]);
+  await userEvent.keyboard("{Enter}");
+  await screen.findByRole("heading", { level: 1 });
+  await screen.findAllByRole("listitem");
+  await userEvent.keyboard("n");
+  await waitFor(() => expect(sent).toHaveLength(2));
+  expect(sent[1]).toMatchObject({ body: { verdict: "NOT_FRAUD" } });
+});
+
 test("single-key shortcuts can be turned off", async () => {
   renderCase("/cases");
   const first = await screen.findByText("Payer 500");

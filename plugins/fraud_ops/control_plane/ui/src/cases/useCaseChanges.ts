@@ -2,6 +2,8 @@ import { useApiMutation } from "../api/hooks";
 import { keys } from "../api/keys";
 import type { BulkMarks, CaseDetail, CaseOutcome, CaseStatus } from "../api/types";
 import type { Mark } from "../alerts/types";
+import { formatCount } from "../format";
+import { notifySuccess } from "../notifications";
 
 /** Assigns a case to a user, or to none. */
 export function useAssign({ caseId, revision }: CaseDetail) {
@@ -34,12 +36,37 @@ export function useComment({ caseId }: CaseDetail) {
   );
 }
 
-/** Marks the unreviewed alerts of a case, up to the newest alert that the user has seen. */
-export function useMarkCase({ caseId }: CaseDetail) {
-  return useApiMutation<{ verdict: Mark["verdict"]; through: string | undefined }, BulkMarks>(
-    (body) => ({ path: `/cases/${caseId}/marks`, method: "POST", body }),
+interface CaseMarks {
+  caseId: number;
+  verdict: Mark["verdict"];
+  /** The newest alert that the user has seen; undefined for all alerts. */
+  through?: string | undefined;
+}
+
+/** Marks the unreviewed alerts of a case, at most 1,000 with one request. */
+export function useMarkCase() {
+  return useApiMutation<CaseMarks, BulkMarks>(
+    ({ caseId, ...body }) => ({ path: `/cases/${caseId}/marks`, method: "POST", body }),
     { invalidates: [keys.cases] },
   );
+}
+
+/** Marks all unreviewed alerts of a case, with as many requests as they need, and shows how many it has marked. */
+export function useMarkAll() {
+  const { mutate, isPending } = useMarkCase();
+  const run = (marks: CaseMarks, onMarked: () => void = () => undefined, marked = 0) =>
+    mutate(marks, {
+      onSuccess: ({ body }) => {
+        if (body.remaining > 0 && body.marked > 0) {
+          run(marks, onMarked, marked + body.marked);
+          return;
+        }
+        const verdict = marks.verdict === "FRAUD" ? "fraud" : "not fraud";
+        notifySuccess(`${formatCount(marked + body.marked, "alert")} marked as ${verdict}`);
+        onMarked();
+      },
+    });
+  return { run, isPending };
 }
 
 /** Marks the alerts of a selection; null removes their marks. */

@@ -2,7 +2,7 @@ import { Link } from "react-router";
 import { isNumeric, toText } from "../api/exactJson";
 import { entityPath, isEntityField } from "../entity/entityPath";
 import { fieldOf, type Fields } from "../fields";
-import { groupDigits } from "../ruleSentence";
+import { withUnit } from "../measure";
 import { Timestamp } from "./Timestamp";
 
 interface Props {
@@ -19,10 +19,5 @@ export function FieldValue({ name, value, fields }: Props) {
   const text = toText(value);
   if (field && isEntityField(field) && text !== "") return <Link to={entityPath(field.name, text)}>{text}</Link>;
   if (field?.type !== "decimal" || !(isNumeric(value) || typeof value === "string")) return <>{text}</>;
-  return (
-    <>
-      {groupDigits(text)}
-      {field.unit && ` ${field.unit}`}
-    </>
-  );
+  return <>{withUnit(text, field)}</>;
 }

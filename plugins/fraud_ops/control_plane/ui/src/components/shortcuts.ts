@@ -37,6 +37,18 @@ export function useShortcuts(shortcuts: readonly Shortcut[]): void {
   }, []);
 }
 
+/** Moves the focus by `step` elements within those that a selector finds. */
+export function moveFocus(selector: string, step: number): void {
+  const found = [...document.querySelectorAll<HTMLElement>(selector)];
+  const current = found.findIndex((each) => each === document.activeElement);
+  found[current < 0 ? 0 : Math.min(Math.max(current + step, 0), found.length - 1)]?.focus();
+}
+
+/** The value of a data attribute of the focused element, undefined if it has none. */
+export function focusedValue(name: string): string | undefined {
+  return document.activeElement instanceof HTMLElement ? document.activeElement.dataset[name] : undefined;
+}
+
 function isTyping(target: EventTarget | null): boolean {
   return target instanceof Element && target.closest("input:not([type=checkbox]), textarea, select") !== null;
 }

@@ -85,8 +85,8 @@ test("the page shows the rules' aggregates, the lists, the counterparties and th
   asked = [];
   renderPage(<EntityPage />, ADDRESS);
   const rules = within(await screen.findByRole("table", { name: "Rules" }, SLOW));
-  expect(rules.getByText("30.5 EUR")).toBeVisible();
-  expect(rules.getByText("> 40 EUR")).toBeVisible();
+  expect(rules.getByText("30.50 EUR")).toBeVisible();
+  expect(rules.getByText("> 40.00 EUR")).toBeVisible();
   expect(rules.getByText(/^Alert when one payer has a total amount of more than 40 EUR/u)).toBeVisible();
   expect(rules.getByText("76 %")).toBeVisible();
   expect(screen.getByRole("link", { name: "9 Mules" })).toBeVisible();
@@ -108,9 +108,9 @@ test("a rule with a baseline shows what it compares", async () => {
   server.use(http.get(`*${API}/entity`, () => HttpResponse.json(entity({ aggregates }))));
   renderPage(<EntityPage />, ADDRESS);
   const rules = within(await screen.findByRole("table", { name: "Rules" }, SLOW));
-  expect(rules.getByText("> 3 x 1,041.5 (3,124.5 EUR)")).toBeVisible();
-  expect(rules.getByText("> 41.5 + 3 deviations (54.2 EUR)")).toBeVisible();
-  expect(rules.getByText("< 41.5 - 3 deviations (28.8 EUR)")).toBeVisible();
+  expect(rules.getByText("> 3 x 1,041.50 (3,124.50 EUR)")).toBeVisible();
+  expect(rules.getByText("> 41.50 + 3 deviations (54.20 EUR)")).toBeVisible();
+  expect(rules.getByText("< 41.50 - 3 deviations (28.80 EUR)")).toBeVisible();
   expect(rules.getByText("Too few payments before")).toBeVisible();
 });
 

@@ -8,7 +8,7 @@ import { LongTable } from "../components/LongTable";
 import { Timestamp } from "../components/Timestamp";
 import { comparisonText, formatDuration, formatKey, formatPercent } from "../format";
 import { fieldLabel, type Fields } from "../fields";
-import { groupDigits } from "../ruleSentence";
+import { formatMeasure, withUnit } from "../measure";
 import { entityPath } from "./entityPath";
 
 interface Props {
@@ -46,7 +46,7 @@ export function RuleAggregates({ entity, fields }: Props) {
 
 function AggregateRow({ aggregate, field, fields }: { aggregate: Aggregate; field: string; fields: Fields }) {
   const { share } = aggregate;
-  const unit = aggregate.unit && ` ${aggregate.unit}`;
+  const measure = measureOf(aggregate.unit, fields);
   return (
     <Table.Tr>
       <Table.Td className="wrap" style={{ minWidth: "18rem" }}>
@@ -69,11 +69,8 @@ function AggregateRow({ aggregate, field, fields }: { aggregate: Aggregate; fiel
             </Link>
           ))}
       </Table.Td>
-      <Table.Td className="number">
-        {groupDigits(aggregate.value)}
-        {unit}
-      </Table.Td>
-      <Table.Td className="number">{boundText(aggregate)}</Table.Td>
+      <Table.Td className="number">{withUnit(aggregate.value, measure)}</Table.Td>
+      <Table.Td className="number">{boundText(aggregate, measure)}</Table.Td>
       <Table.Td style={{ minWidth: "7rem" }}>
         {share === null ? (
           "–"
@@ -93,13 +90,19 @@ function AggregateRow({ aggregate, field, fields }: { aggregate: Aggregate; fiel
   );
 }
 
+type Measure = Pick<Fields[number], "scale" | "unit">;
+
+/** The decimals of a unit: those of the decimal field that has it. */
+function measureOf(unit: string, fields: Fields): Measure {
+  return { unit, scale: fields.find((field) => field.unit === unit && unit !== "")?.scale ?? null };
+}
+
 /** What the value is compared with: > 40 EUR, or > 41.5 + 3 deviations (54.2 EUR). */
-function boundText({ operator, limit, limitIs, baseline, bound, unit }: Aggregate): string {
-  const withUnit = unit === "" ? "" : ` ${unit}`;
-  if (limitIs === "VALUE") return `${comparisonText({ limitOperatorType: operator, limit })}${withUnit}`;
+function boundText({ operator, limit, limitIs, baseline, bound }: Aggregate, measure: Measure): string {
+  if (limitIs === "VALUE") return `${operator} ${withUnit(limit, measure)}`;
   if (baseline === null || bound === null) return "Too few payments before";
   const rule = { limitOperatorType: operator, limit, baseline: { deviations: limitIs === "DEVIATIONS" } };
-  return `${comparisonText(rule, { value: baseline })} (${groupDigits(bound)}${withUnit})`;
+  return `${comparisonText(rule, { value: formatMeasure(baseline, measure) })} (${withUnit(bound, measure)})`;
 }
 
 function isOver({ eventTime, windowMs }: Aggregate): boolean {

@@ -442,8 +442,16 @@ describe("a new rule", () => {
 
   test("shows no error before its author has edited the member or saved", async () => {
     open("/rules/new", ANALYST);
-    expect(await screen.findByText("Choose grouping keys, an aggregate and a limit.")).toBeVisible();
+    expect(await screen.findByText(/^Still missing: .*limit/u)).toBeVisible();
     expect(screen.queryByText(LIMIT_REASON.message)).toBeNull();
+  });
+
+  test("that is a copy of another rule has a name and a description of its own", async () => {
+    rules.set(1, ruleOne({ document: { ...ruleOne().document, name: "Large", description: "Above 20,000" } }));
+    open("/rules/new?from=1", ANALYST);
+    expect(await field("Name")).toHaveValue("");
+    expect(await field("Description")).toHaveValue("");
+    expect(await field("Limit")).toHaveValue(String(ruleOne().document["limit"]));
   });
 
   test("that is invalid is not sent, and its errors are shown", async () => {

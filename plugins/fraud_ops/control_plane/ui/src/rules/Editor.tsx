@@ -118,7 +118,7 @@ export function Editor({ rule, me, schema, edit, save }: Props) {
               {...(edit.format === "line" ? {} : { language: edit.format })}
             />
             <div ref={resultRef} tabIndex={-1} role="status" aria-label="Validation">
-              {!readOnly && <ValidationResult edit={edit} reasons={reasons} isIncomplete={found.length > 0} />}
+              {!readOnly && <ValidationResult edit={edit} reasons={reasons} missing={found} />}
             </div>
             {!readOnly && validation.current?.valid && rule && validation.current.changes.length > 0 && (
               <details>
@@ -168,12 +168,12 @@ export function Editor({ rule, me, schema, edit, save }: Props) {
 function ValidationResult({
   edit,
   reasons,
-  isIncomplete,
+  missing,
 }: {
   edit: RuleEdit;
   reasons: readonly Reason[];
-  /** Whether a new rule still lacks members that the user has not edited. */
-  isIncomplete: boolean;
+  /** All reasons, also those for members of a new rule that the user has not edited. */
+  missing: readonly Reason[];
 }) {
   const { validation, draft } = edit;
   if (validation.error && !validation.current) return <ErrorAlert error={validation.error} />;
@@ -185,10 +185,10 @@ function ValidationResult({
       </div>
     );
   }
-  if (isIncomplete) {
+  if (missing.length > 0) {
     return (
       <Text size="sm" c="dimmed">
-        Choose grouping keys, an aggregate and a limit.
+        Still missing: {missingText(missing)}.
       </Text>
     );
   }
@@ -212,6 +212,23 @@ function ValidationResult({
       Validating …
     </Text>
   );
+}
+
+const MEMBER_NAMES: Record<string, string> = {
+  groupingKeyNames: "grouping keys",
+  aggregatorFunctionType: "aggregate",
+  aggregateFieldName: "aggregated field",
+  unique: "distinct fields",
+  limitOperatorType: "comparison",
+  limit: "limit",
+  windowMinutes: "window",
+  windowSeconds: "window",
+};
+
+/** The members of the reasons by their labels in the form: grouping keys, limit. */
+function missingText(reasons: readonly Reason[]): string {
+  const members = reasons.map(({ field }) => field.split(".")[0] ?? field);
+  return [...new Set(members.map((name) => MEMBER_NAMES[name] ?? name))].join(", ");
 }
 
 function ConflictAlert({ rule, edit }: { rule: RuleDetail; edit: RuleEdit }) {

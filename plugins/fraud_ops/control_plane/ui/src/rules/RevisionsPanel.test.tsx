@@ -125,6 +125,20 @@ describe("a rollback", () => {
     expect(screen.getByText("the rule is at 8")).toBeVisible();
   });
 
+  test("after a pause offers to close the cases that only the active revision opened", async () => {
+    const active = version(7, { at: 1_000 });
+    const paused = version(8, { state: "PAUSE", at: 5_000, activation: null });
+    server.use(
+      http.get(`*${API}/rules/1/versions`, () =>
+        HttpResponse.json({ items: [paused, active, version(6)], next: null }),
+      ),
+    );
+    await open({ revision: 8, state: "PAUSE" });
+    await confirm("Roll back");
+    const offer = await screen.findByRole("link", { name: "Close the cases that only revision 7 opened" });
+    expect(offer).toHaveAttribute("href", "/cases?ruleId=1&since=1000&until=5000&onlyRule=true");
+  });
+
   test("of an active rule to a shadow revision keeps the state", async () => {
     const old = version(6, { state: "SHADOW", document: { ...rule().document, limit: 6, ruleState: "SHADOW" } });
     server.use(

@@ -67,13 +67,16 @@ function RevisionTable({ rule, me, items, fired, children }: TableProps) {
   const to = chosen.to ?? fired?.revision ?? items[0]?.revision ?? 0;
   const from = chosen.from ?? items[items.findIndex((each) => each.revision === to) + 1]?.revision ?? to;
   const [rollbackTo, setRollbackTo] = useState<Version | null>(null);
-  const [restored, setRestored] = useState<number | null>(null);
-  const flooded = items.find((each) => each.revision === restored);
+  const [rolledBack, setRolledBack] = useState<{ from: number; to: number } | null>(null);
+  // The rule can have been paused or moved to shadow before the rollback.
+  const flooded =
+    rolledBack &&
+    items.find(({ revision, state }) => state === "ACTIVE" && revision <= rolledBack.from && revision > rolledBack.to);
   const canRollBack = me.can.includes("request") && rule.state !== "DELETE" && !rule.pendingApproval;
   const choices = items.map((each) => ({ value: String(each.revision), label: `revision ${each.revision}` }));
   return (
     <>
-      {flooded?.state === "ACTIVE" && (
+      {flooded && (
         <Text size="sm" mb="sm" role="status">
           Revision {flooded.revision} is rolled back.{" "}
           <Anchor
@@ -174,7 +177,7 @@ function RevisionTable({ rule, me, items, fired, children }: TableProps) {
           to={rollbackTo}
           needsApproval={rollbackNeedsApproval(rule.state, rollbackTo, me)}
           close={() => setRollbackTo(null)}
-          onRestored={setRestored}
+          onRestored={(from) => setRolledBack({ from, to: rollbackTo.revision })}
         />
       )}
     </>

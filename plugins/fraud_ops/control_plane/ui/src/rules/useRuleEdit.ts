@@ -42,8 +42,8 @@ const EMPTY: RuleDocument = {
   windowMinutes: 20,
 };
 
-/** The members that a copy leaves out: identity, state and source. */
-const NOT_COPIED = ["ruleId", "ruleState", "source", "disabled"];
+/** The members that a copy of a rule leaves out: identity, state, source, and the texts that describe the other rule. */
+const NOT_COPIED = ["ruleId", "ruleState", "source", "disabled", "name", "description"];
 
 /** An edit of a stored rule, of a copy of another rule, or of a new rule. */
 export function useRuleEdit(
@@ -111,8 +111,9 @@ export function useRuleEdit(
 function initialDraft(rule: RuleDetail | null, template: Pick<RuleDetail, "document"> | null): Draft {
   if (rule !== null) return draftOfDocument("yaml", editableDocument(rule, rule.document));
   if (template === null) return draftOfDocument("yaml", EMPTY);
+  if (template.document["ruleId"] === undefined) return draftOfDocument("yaml", template.document);
   const members = Object.entries(template.document).filter(([name]) => !NOT_COPIED.includes(name));
-  return draftOfDocument("yaml", Object.fromEntries(members));
+  return draftOfDocument("yaml", { name: "", ...Object.fromEntries(members) });
 }
 
 /** The document that a user edits. The document of a draft says SHADOW, but a draft is in no state of the rule log. */

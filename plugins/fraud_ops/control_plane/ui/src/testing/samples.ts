@@ -4,7 +4,7 @@ type SchemaField = Schema["fields"][number];
 
 function field(name: string, type: string, members: Partial<SchemaField> = {}): SchemaField {
   const none = { nullable: false, aliases: [], label: "", description: "", unit: "", values: [] };
-  return { name, type, ...none, measure: false, minimum: null, ...members };
+  return { name, type, ...none, measure: false, scale: null, minimum: null, ...members };
 }
 
 export const SCHEMA: Schema = {
@@ -13,7 +13,14 @@ export const SCHEMA: Schema = {
     field("payeeId", "long", { aliases: ["payerId"], label: "Payer", description: "The account that pays." }),
     field("beneficiaryId", "long", { label: "Beneficiary" }),
     field("paymentType", "string", { label: "Payment type", values: ["CSH", "CRD"] }),
-    field("paymentAmount", "decimal", { nullable: true, label: "Amount", unit: "EUR", measure: true, minimum: 0 }),
+    field("paymentAmount", "decimal", {
+      nullable: true,
+      label: "Amount",
+      unit: "EUR",
+      measure: true,
+      minimum: 0,
+      scale: 2,
+    }),
   ],
   aggregators: ["SUM", "COUNT", "COUNT_DISTINCT"],
   operators: [">", ">=", "<"],

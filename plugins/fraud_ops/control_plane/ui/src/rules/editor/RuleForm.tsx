@@ -33,7 +33,7 @@ const SEVERITIES = ["low", "medium", "high", "critical"];
 // Leaves room to type beside the selected values; a separate input line would stay empty.
 const NARROW_FIELD = { inputField: { minWidth: "2rem", flexBasis: "2rem" } };
 const BELOW: ("label" | "input" | "description" | "error")[] = ["label", "input", "description", "error"];
-const GROUPED = new Set(["long", "string"]);
+const GROUPED = new Set(["long", "string", "decimal"]);
 const ID_FIELD = "transactionId";
 
 /** A form for the members of a rule. It works with every text format, and keeps members without a field here. */
@@ -259,9 +259,9 @@ function Warning({ text }: { text: string | null }) {
   return text === null ? null : <span style={{ color: "var(--warn)" }}>{text}</span>;
 }
 
-/** Whether the form suggests a field for groups: an id or a text, but not the id of the payment itself. */
+/** Whether the form suggests a field for groups: an id, a text or a number, but not the id of the payment itself. */
 function isKey(field: Schema["fields"][number]): boolean {
-  return GROUPED.has(field.type) && !field.measure && field.name !== ID_FIELD;
+  return GROUPED.has(field.type) && field.name !== ID_FIELD;
 }
 
 /** The suggested fields and the current ones, with their labels. */

@@ -1,1 +1,0 @@
-import{R as e,w as t,z as n}from"./fields-C2fYO9Kp.js";function r({classNames:r,styles:i,props:a,stylesCtx:o}){let s=t();return{resolvedClassNames:r===void 0?void 0:n({theme:s,classNames:r,props:a,stylesCtx:o||void 0}),resolvedStyles:i===void 0?void 0:e({theme:s,styles:i,props:a,stylesCtx:o||void 0})}}export{r as t};
