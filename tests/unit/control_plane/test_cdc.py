@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from base64 import b64encode
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -85,6 +87,52 @@ def test_columns_of_the_table_itself_do_not_count_and_databases_may_change_the_c
     apply_record(scene, envelope("c", {**{name.upper(): value for name, value in ROW.items()}, **own}))
     apply_record(scene, envelope("c", {**listed(2), **own}), envelope("c", {"LIST_NAME": "mules", "VALUE": 3}), start=1)
     assert [each.get("ruleId", each.get("values")) for each in sent(scene)] == [5, [2], [3]]
+
+
+def precise(unscaled: int) -> str:
+    """A decimal as Kafka Connect's JSON has it: the unscaled value in two's complement, in Base64."""
+    return b64encode(unscaled.to_bytes((unscaled.bit_length() + 8) // 8, "big", signed=True)).decode()
+
+
+def with_schema(row: dict[str, Any], **scales: int) -> bytes:
+    kind = {"type": "bytes", "name": "org.apache.kafka.connect.data.Decimal"}
+    columns = [{"field": name, "parameters": {"scale": str(scale)}, **kind} for name, scale in scales.items()]
+    schema = {"type": "struct", "fields": [{"field": "after", "type": "struct", "fields": columns}, {"field": "op"}]}
+    return json.dumps({"schema": schema, "payload": {"op": "c", "before": None, "after": row}}).encode()
+
+
+@pytest.mark.parametrize(
+    ("unscaled", "scale", "limit"),
+    [(2_050, 2, "20.5"), (-2_050, 2, "-20.5"), (-264_275_460, 4, "-26427.546"), (-1, 0, "-1"), (0, 2, "0"),
+     (7, -3, "7000"), (-(10**37), 18, "-1" + "0" * 19)],
+)  # fmt: skip
+def test_a_decimal_in_base64_is_read_by_its_schema(scene: Scene, unscaled: int, scale: int, limit: str) -> None:
+    row = {**ROW, "rule_id": precise(5), "limit": precise(unscaled), "window_minutes": precise(6_000)}
+    apply_record(scene, with_schema(row, rule_id=0, limit=scale, window_minutes=2))
+    (rule,) = sent(scene)
+    assert (rule["ruleId"], str(Decimal(str(rule["limit"])).normalize()), rule["windowMinutes"]) == (
+        5,
+        str(Decimal(limit).normalize()),
+        60,
+    )
+
+
+def test_a_decimal_of_variable_scale_is_read_and_an_impossible_one_is_refused(scene: Scene) -> None:
+    oracle = {"scale": 1, "value": precise(-205)}
+    apply_record(
+        scene, envelope("c", {**ROW, "limit": oracle}), envelope("c", listed({"scale": 0, "value": precise(-7)}))
+    )
+    assert [each.get("limit", each.get("values")) for each in sent(scene)] == [-20.5, [-7]]
+    apply_record(
+        scene,
+        with_schema({**ROW, "limit": "-20.50"}, limit=2),
+        envelope("c", {**ROW, "limit": {"scale": -(10**9), "value": "1234"}}),
+        start=2,
+    )
+    variable, wrong = refusals(scene)
+    assert wrong == ["limit: is not a decimal in Base64, as its schema says"]
+    assert "limit: must be a decimal number" in variable[0]
+    assert len(sent(scene)) == 2
 
 
 def test_a_text_that_did_not_change_is_kept(scene: Scene) -> None:

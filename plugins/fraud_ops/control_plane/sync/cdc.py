@@ -2,11 +2,12 @@
 
 A record is a Debezium envelope (`before`, `after`, `op`), alone or under `payload`. A row has the members of a rule as
 columns, named as in the rule log or in snake_case (`grouping_key_names`); further columns do not count. A list may be a
-JSON text or names joined by `&`, and a baseline may be a JSON text. A long text that an update did not change arrives
-as a placeholder, and the rule keeps its text. A deleted row, or a row whose `disabled` is true, deletes its rule. The
-intake validates each row like any rule. A rejected row changes nothing, and the audit log records the reasons. The
-intake changes only rules whose `source` is `cdc`, but recreates deleted rules of any source. An edit in the control
-plane sets another source, and from then on the table cannot change the rule.
+JSON text or names joined by `&`, and a baseline may be a JSON text. The schema of the envelope names the decimals in
+Base64. A long text that an update did not change arrives as a placeholder, and the rule keeps its text. A deleted
+row, or a row whose `disabled` is true, deletes its rule. The intake validates each row like any rule. A rejected row
+changes nothing, and the audit log records the reasons. The intake changes only rules whose `source` is `cdc`, but
+recreates deleted rules of any source. An edit in the control plane sets another source, and from then on the table
+cannot change the rule.
 
 A row with the column `list_name` belongs to a table of list values (`list_cdc`).
 """
@@ -26,7 +27,7 @@ from fraud_ops.control_plane.service.changes import NewRevision, UnitOfWork, sam
 from fraud_ops.control_plane.service.store_access import StoreAccess
 from fraud_ops.control_plane.store.models import RuleHead
 from fraud_ops.control_plane.sync.list_cdc import apply_list_row, is_list_row
-from fraud_ops.control_plane.sync.table_columns import UNCHANGED, members_in, plain_name
+from fraud_ops.control_plane.sync.table_columns import UNCHANGED, decimal_scales, members_in, plain_name, with_decimals
 from fraud_ops.control_plane.sync.topic_consumer import ConsumedTopic, TopicConsumer
 from fraud_rules.codec.rules.codec import encode_document, parse_rule_document
 from fraud_rules.codec.rules.members import MEMBERS
@@ -103,14 +104,19 @@ def _table_change(value: bytes) -> tuple[str, dict[str, Any] | None, dict[str, A
     change = envelope.get("payload", envelope) if isinstance(envelope, dict) else None
     if not isinstance(change, dict) or not {"op", "after", "before"} & change.keys():
         raise RuleRejected([Reason("record", "is not a Debezium envelope (op, before, after)")])
-    op, after, before = change.get("op"), change.get("after"), change.get("before")
-    if op in _UPSERTS and isinstance(after, dict):
-        return op, before if isinstance(before, dict) else None, after
-    if op == "d" and isinstance(before, dict):
+    scales = decimal_scales(envelope.get("schema"))
+    op, after, before = change.get("op"), *(_row(change.get(name), scales) for name in ("after", "before"))
+    if op in _UPSERTS and after is not None:
+        return op, before, after
+    if op == "d" and before is not None:
         return op, before, None
     if op == "m":
         return None
     raise RuleRejected([Reason("op", "must be c, r, u (with after), d (with before) or m")])
+
+
+def _row(row: object, scales: Mapping[str, int]) -> dict[str, Any] | None:
+    return with_decimals(row, scales) if isinstance(row, dict) else None
 
 
 def apply_record(work: UnitOfWork, record: Record) -> None:
