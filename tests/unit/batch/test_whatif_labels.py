@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from fraud_rules.batch.whatif.labels import FRAUD, NOT_FRAUD, LabelLine, Labels, read_label_lines
-from fraud_rules.batch.whatif.result import LabelFigures, WhatIfResult, label_text, suggestion_text, whatif_page
+from fraud_rules.batch.whatif.result import LabelFigures, WhatIfResult, label_text, ratio, suggestion_text, whatif_page
 from fraud_rules.batch.whatif.run import WhatIfQuery, what_if
 from fraud_rules.errors import InputInvalid
 from fraud_rules.model.day import Day
@@ -253,3 +253,18 @@ def test_the_figures_are_sentences_with_their_base(site: Site, tmp_path: Path) -
         f"catches {found.caught} of {found.fraud} confirmed frauds, {found.false_alerts} of {found.not_fraud} "
         "false alerts (labelled transactions of the 2 days)"
     )
+
+
+def test_the_precision_by_labels_that_name_frauds_only_is_a_lower_bound(site: Site, tmp_path: Path) -> None:
+    labels = write_labels(tmp_path / "labels.csv")
+    frauds = [line for line in labels.read_text().splitlines() if "NOT_FRAUD" not in line]
+    labels.write_text("\n".join(frauds) + "\n")
+    result = ask(site, tmp_path, rule={"limit": 900}, labels=labels)
+    found = result.labels
+    assert found is not None
+    assert 0 < found.caught < result.fires
+    said = f"precision at least {ratio(found.caught, result.fires)} of all alerts"
+    assert label_text(result)[1].startswith(said)
+    page = whatif_page(result).decode()
+    assert "precision (at least)" in page
+    assert "precision (labelled)" not in page

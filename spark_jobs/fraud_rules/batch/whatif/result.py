@@ -138,7 +138,7 @@ def label_text(result: WhatIfResult) -> list[str]:
             f"{labels.not_fraud:,} false alerts (labelled transactions of the {days})"
         ),
         (
-            f"precision {ratio(labels.caught, known)} of the labelled alerts, "
+            f"{_precision_text(labels, result.fires)}, "
             f"recall {ratio(labels.caught, labels.fraud)} of the confirmed frauds; "
             f"{result.fires - known:,} of {result.fires:,} alerts have no label"
         ),
@@ -169,6 +169,14 @@ def suggestion_text(found: Suggestion, result: WhatIfResult) -> str:
         f"{said}, catches {found.caught:,} of {labels.fraud:,} confirmed frauds, {found.false_alerts:,} of "
         f"{labels.not_fraud:,} false alerts"
     )
+
+
+def _precision_text(labels: LabelFigures, fires: int) -> str:
+    """The precision in words. Labels that name frauds only give its lower bound, because alerts without a label may be
+    frauds too."""
+    if labels.not_fraud:
+        return f"precision {ratio(labels.caught, labels.caught + labels.false_alerts)} of the labelled alerts"
+    return f"precision at least {ratio(labels.caught, fires)} of all alerts (no label says not fraud)"
 
 
 def ratio(part: int, whole: int) -> str:
@@ -236,11 +244,12 @@ def _limits(result: WhatIfResult) -> str:
     labels = result.labels
     if labels is None:
         return table(["limit", "fires"], [[f"{limit:,f}", count] for limit, count in result.limits])
-    rows = [
-        [f"{limit:,f}", count, caught, wrong, ratio(caught, caught + wrong), ratio(caught, labels.fraud)]
-        for (limit, count), (caught, wrong) in zip(result.limits, labels.by_limit, strict=True)
-    ]
-    return table(["limit", "fires", "caught frauds", "false alerts", "precision (labelled)", "recall"], rows)
+    rows = []
+    for (limit, count), (caught, wrong) in zip(result.limits, labels.by_limit, strict=True):
+        base = caught + wrong if labels.not_fraud else count
+        rows.append([f"{limit:,f}", count, caught, wrong, ratio(caught, base), ratio(caught, labels.fraud)])
+    precision = "precision (labelled)" if labels.not_fraud else "precision (at least)"
+    return table(["limit", "fires", "caught frauds", "false alerts", precision, "recall"], rows)
 
 
 def _when(result: WhatIfResult) -> str:

@@ -2,7 +2,7 @@
 import { screen } from "@testing-library/react";
 import { expect, test } from "vitest";
 import { renderPage } from "../testing/renderPage";
-import { Precision } from "./Precision";
+import { LabelPrecision, Precision } from "./Precision";
 
 test.each([
   [1, 0, "1/1"],
@@ -23,4 +23,15 @@ test("ten marks are a percentage with its interval", () => {
 test("no marks are a dash", () => {
   renderPage(<Precision fraud={0} notFraud={0} />);
   expect(screen.getByText("–")).toBeVisible();
+});
+
+test("labels that name frauds only give a lower bound among all alerts", () => {
+  renderPage(<LabelPrecision labels={{ notFraud: 0, caught: 31, falseAlerts: 0 }} fires={954} />);
+  expect(screen.getByTitle(/^No label says/u)).toHaveTextContent("at least 3 % (31 of 954 alerts)");
+  expect(screen.queryByText(/100/u)).toBeNull();
+});
+
+test("a single label of no fraud makes it the share of labelled alerts", () => {
+  renderPage(<LabelPrecision labels={{ notFraud: 1, caught: 9, falseAlerts: 1 }} fires={954} />);
+  expect(screen.getByTitle(/^9 of 10 marked alerts/u)).toHaveTextContent("90 %");
 });

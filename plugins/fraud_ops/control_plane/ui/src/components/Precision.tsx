@@ -1,3 +1,4 @@
+import { formatNumber } from "../format";
 import { precisionInterval } from "../precision";
 
 const FEW_MARKS = 10;
@@ -20,6 +21,24 @@ export function Precision({ fraud, notFraud }: { fraud: number; notFraud: number
       {percent(fraud / marked)} %{" "}
       <span className="dimmed">
         ({percent(low)}–{percent(high)} %)
+      </span>
+    </span>
+  );
+}
+
+interface LabelPrecisionProps {
+  labels: { notFraud: number; caught: number; falseAlerts: number };
+  fires: number;
+}
+
+/** The precision by labels. Labels that name frauds only give its lower bound, the share among all alerts. */
+export function LabelPrecision({ labels: { notFraud, caught, falseAlerts }, fires }: LabelPrecisionProps) {
+  if (notFraud > 0 || caught === 0) return <Precision fraud={caught} notFraud={falseAlerts} />;
+  return (
+    <span className="number" title="No label says that a payment was no fraud. Alerts without a label may be fraud.">
+      at least {Math.floor((100 * caught) / fires)} %{" "}
+      <span className="dimmed">
+        ({formatNumber(caught)} of {formatNumber(fires)} alerts)
       </span>
     </span>
   );

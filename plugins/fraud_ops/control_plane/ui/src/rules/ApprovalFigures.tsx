@@ -5,7 +5,7 @@ import { keys } from "../api/keys";
 import type { Approval, ApprovalFigures as Figures, LabelFigures, Me } from "../api/types";
 import { ErrorAlert } from "../components/ErrorAlert";
 import { Fact } from "../components/Fact";
-import { Precision } from "../components/Precision";
+import { LabelPrecision } from "../components/Precision";
 import { QueryResult } from "../components/QueryResult";
 import { Timestamp } from "../components/Timestamp";
 import { formatCount, formatNumber } from "../format";
@@ -105,7 +105,7 @@ function WhatIfFacts({ whatIf }: { whatIf: NonNullable<Figures["whatIf"]> }) {
             {formatNumber(labels.falseAlerts)} of {formatNumber(labels.notFraud)}
           </Fact>
           <Fact name="Precision of labelled alerts">
-            <Precision fraud={labels.caught} notFraud={labels.falseAlerts} />
+            <LabelPrecision labels={labels} fires={whatIf.fires} />
           </Fact>
         </>
       )}

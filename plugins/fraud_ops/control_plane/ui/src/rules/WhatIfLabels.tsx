@@ -4,7 +4,7 @@ import { parseNumber, toText } from "../api/exactJson";
 import type { LabelFigures, LimitSuggestion, WhatIfResult } from "../api/types";
 import { Fact } from "../components/Fact";
 import { SERIES_ORDER } from "../components/chartLegend";
-import { Precision } from "../components/Precision";
+import { LabelPrecision } from "../components/Precision";
 import { formatCount, formatNumber } from "../format";
 import { groupDigits } from "../ruleSentence";
 import type { RuleEdit } from "./useRuleEdit";
@@ -26,7 +26,7 @@ export function LabelFacts({ result }: Props) {
       <Fact name="Confirmed frauds caught">{of(labels.caught, labels.fraud)}</Fact>
       <Fact name="False alerts">{of(labels.falseAlerts, labels.notFraud)}</Fact>
       <Fact name="Precision of labelled alerts">
-        <Precision fraud={labels.caught} notFraud={labels.falseAlerts} />
+        <LabelPrecision labels={labels} fires={result.fires} />
       </Fact>
       <Fact name="Alerts without a label">{of(result.fires - labelled, result.fires)}</Fact>
     </>
@@ -116,14 +116,17 @@ export function CaughtAtLimit({ result, position }: Props & { position: number }
   );
 }
 
-/** Precision and recall at a limit of the result in percent; empty where a share has no base. */
+/** Precision and recall at a limit of the result in percent; empty where a share has no base.
+ *
+ * If the labels name frauds only, the precision is a lower bound: the share among all alerts. */
 export function labelPoint(result: WhatIfResult, position: number): { precision?: number; recall?: number } {
   const labels = result.labels ?? null;
   const point = labels?.byLimit[position];
   if (labels === null || point === undefined) return {};
   const [caught, wrong] = point;
+  const base = labels.notFraud > 0 ? caught + wrong : (result.limits[position]?.[1] ?? 0);
   return {
-    ...(caught + wrong > 0 ? { precision: (100 * caught) / (caught + wrong) } : {}),
+    ...(base > 0 ? { precision: (100 * caught) / base } : {}),
     ...(labels.fraud > 0 ? { recall: (100 * caught) / labels.fraud } : {}),
   };
 }
@@ -148,7 +151,11 @@ export function PrecisionChart({
         dataKey="limit"
         series={[
           { name: "recall", label: "recall (%)", color: "var(--mark)" },
-          { name: "precision", label: "precision of labelled alerts (%)", color: "var(--mark-second)" },
+          {
+            name: "precision",
+            label: labels.notFraud > 0 ? "precision of labelled alerts (%)" : "precision, at least (%)",
+            color: "var(--mark-second)",
+          },
         ]}
         withDots={false}
         withLegend
