@@ -17,12 +17,12 @@ from fraud_rules.errors import BrokerUnavailable, ConfigError, Fenced, TopicUnsu
 from fraud_rules.kafka import topics as topic_admin
 from fraud_rules.kafka.consume import await_settled, read_topic
 from fraud_rules.kafka.reader import TopicReader, topic_ids
-from fraud_rules.kafka.suitable import check_topics, faults_of
+from fraud_rules.kafka.suitable import check_topics, faults_of, settings_of_topic
 from fraud_rules.kafka.writer import BatchWriter, OutRecord, last_record
 from fraud_rules.logs.rule_log import check_rule_log
 from tests.support.kafka.own_topics import OwnTopics
 from tests.support.kafka.records import produce, read_all
-from tests.support.kafka.timed_topics import date_by_producer
+from tests.support.kafka.timed_topics import date_by_producer, set_topic
 from tests.support.waiting import until
 
 
@@ -122,6 +122,17 @@ def test_a_record_above_the_limit_of_its_topic_fails_the_batch_by_name(topics: O
     with pytest.raises(BrokerUnavailable):
         writer.write([OutRecord(topics.names.alerts, os.urandom(17_000_000))])
     assert values(topics, topics.names.alerts) == []
+
+
+def test_a_topic_with_a_lower_limit_than_a_record_is_named_with_the_setting(topics: OwnTopics) -> None:
+    writer = BatchWriter(topics.kafka, topics.prefix)
+    writer.open()
+    alerts = topics.names.alerts
+    set_topic(topics.bootstrap, alerts, "max.message.bytes", "1000")
+    until(lambda: settings_of_topic(topics.kafka, alerts)["max.message.bytes"] == "1000", "the limit is set")
+    said = f"{alerts} does not accept a record of 2,000 bytes: raise its max.message.bytes"
+    with pytest.raises(TopicUnsuitable, match=said):
+        writer.write([OutRecord(alerts, os.urandom(2_000))])
 
 
 def test_readers_wait_for_the_end_of_a_decided_transaction(topics: OwnTopics) -> None:

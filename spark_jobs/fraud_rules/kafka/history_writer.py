@@ -19,6 +19,7 @@ from fraud_rules.errors import BrokerUnavailable
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.consume import settled_ends
 from fraud_rules.kafka.reader import TopicReader, describe
+from fraud_rules.kafka.writer import MAX_RECORD_BYTES
 
 __all__ = ["LOAD_PARTITION", "loaded_records", "send_history"]
 
@@ -58,7 +59,7 @@ def send_history(kafka: KafkaConnection, topic: str, load: str, records: Iterato
             {
                 "enable.idempotence": True,  # keeps the order over retries
                 "linger.ms": 20,
-                "message.max.bytes": 16_777_216,
+                "message.max.bytes": MAX_RECORD_BYTES,
                 "queue.buffering.max.messages": 100_000,
                 "log_level": 2,
             }

@@ -16,9 +16,9 @@ from fraud_rules.configuration.topic_names import TopicNames
 from fraud_rules.errors import BrokerUnavailable, TopicUnsuitable
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.reader import describe, has_topic
+from fraud_rules.kafka.writer import MAX_RECORD_BYTES
 
 __all__ = [
-    "MAX_STATE_RECORD_BYTES",
     "check_inputs",
     "check_topics",
     "faults_of",
@@ -29,16 +29,16 @@ __all__ = [
 _TIMEOUT_S = 15.0
 _TIMESTAMP, _CLEANUP, _MAX_BYTES = "message.timestamp.type", "cleanup.policy", "max.message.bytes"
 
-MAX_STATE_RECORD_BYTES = 16_777_216
-"""The largest record that the detector may write to the topic of the state."""
-
 
 def check_topics(kafka: KafkaConnection, names: TopicNames, *, producer_times: bool = False) -> None:
-    """Raise TopicUnsuitable for a wrong setting of the transactions, the rule log or the state, or if the topic of the
-    decisions does not exist. Raises BrokerUnavailable."""
+    """Raise TopicUnsuitable for a wrong setting of the transactions, the rule log or the state, for a topic of large
+    records with a low limit, or if the topic of the decisions does not exist. Raises BrokerUnavailable."""
     faults = _faults_of_inputs(kafka, names, producer_times=producer_times)
     if has_topic(kafka, names.detector_state):
         faults += faults_of_state(names.detector_state, settings_of_topic(kafka, names.detector_state))
+    for name in (names.warm_ups, names.quarantine):
+        if has_topic(kafka, name):
+            faults += _faults_of_limit(name, settings_of_topic(kafka, name), "a large record")
     if not has_topic(kafka, names.decisions):
         faults.append(f"{names.decisions} does not exist; create it (fraud topics apply)")
     if faults:
@@ -83,11 +83,13 @@ def faults_of_state(topic: str, settings: Mapping[str, str | None]) -> Iterator[
             f"{topic} has {_CLEANUP}={actual}, so Kafka removes state that is in use; set compact "
             f"(kafka-configs.sh --alter --entity-type topics --entity-name {topic} --add-config {_CLEANUP}=compact)"
         )
-    if int((actual := settings.get(_MAX_BYTES)) or 0) < MAX_STATE_RECORD_BYTES:
-        yield (
-            f"{topic} has {_MAX_BYTES}={actual}, too little for a chunk of the state; set {MAX_STATE_RECORD_BYTES} "
-            "(fraud topics apply)"
-        )
+    yield from _faults_of_limit(topic, settings, "a chunk of the state")
+
+
+def _faults_of_limit(topic: str, settings: Mapping[str, str | None], content: str) -> Iterator[str]:
+    if int((actual := settings.get(_MAX_BYTES)) or 0) < MAX_RECORD_BYTES:
+        fault = f"{topic} has {_MAX_BYTES}={actual}, too little for {content}"
+        yield f"{fault}; set {MAX_RECORD_BYTES} (fraud topics apply)"
 
 
 def settings_of_topic(kafka: KafkaConnection, topic: str) -> dict[str, str | None]:

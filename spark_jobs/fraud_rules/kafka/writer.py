@@ -9,19 +9,22 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
-from fraud_rules.errors import BrokerUnavailable, Fenced, TransactionExpired
+from fraud_rules.errors import BrokerUnavailable, Fenced, TopicUnsuitable, TransactionExpired
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.consume import ends_of
 from fraud_rules.kafka.reader import TopicReader, describe
 
-__all__ = ["BatchWriter", "OutRecord", "last_record"]
+__all__ = ["MAX_RECORD_BYTES", "BatchWriter", "OutRecord", "last_record"]
+
+MAX_RECORD_BYTES: Final = 8_388_608
+"""The largest record that this product writes. Hosted Kafka services allow no more."""
 
 _TIMEOUT_S = 60.0
 _ABORT_TIMEOUT_S = 5.0
-_MAX_RECORD_BYTES = 16_777_216
 _POLL_EVERY = 1_000
 
 _FENCED = (KafkaError._FENCED, KafkaError.INVALID_PRODUCER_EPOCH, KafkaError.PRODUCER_FENCED)
@@ -49,6 +52,7 @@ class BatchWriter:
         self._id = transactional_id
         self._began_s: float | None = None
         self._failed: KafkaError | None = None
+        self._too_large: str | None = None
         self._offsets: list[int] = []
         self.ends: dict[str, dict[int, int]] = {}
         """The offset after the last record that this writer has written, by topic and partition."""
@@ -58,7 +62,7 @@ class BatchWriter:
                     "transactional.id": transactional_id,
                     "transaction.timeout.ms": int(timeout_s * 1_000),
                     "linger.ms": 0,
-                    "message.max.bytes": _MAX_RECORD_BYTES,
+                    "message.max.bytes": MAX_RECORD_BYTES,
                     "queue.buffering.max.messages": 1_000_000,
                     "queue.buffering.max.kbytes": 1_048_576,
                     "log_level": 2,
@@ -79,8 +83,9 @@ class BatchWriter:
         Readers see the records a little later.
 
         A failure is final for this writer: the process ends, and the next start repeats the batch. Raises Fenced,
-        BrokerUnavailable, and TransactionExpired if the broker has ended this writer because the transaction was open
-        for too long. Another process may have taken over since then.
+        BrokerUnavailable, TopicUnsuitable if a topic does not allow records of this size, and TransactionExpired if the
+        broker has ended this writer because the transaction was open for too long. Another process may have taken over
+        since then.
         """
         count = 0
         self._offsets.clear()
@@ -123,6 +128,8 @@ class BatchWriter:
     def _delivered(self, error: KafkaError | None, message: Message) -> None:
         if error is not None:
             self._failed = error
+            if error.code() == KafkaError.MSG_SIZE_TOO_LARGE:
+                self._too_large = f"{message.topic()} does not accept a record of {len(message.value() or b''):,} bytes"
         else:
             offset = int(message.offset() or 0)
             self._offsets.append(offset)
@@ -136,7 +143,9 @@ class BatchWriter:
             return reason
         return error
 
-    def _named(self, error: KafkaException) -> Fenced | BrokerUnavailable:
+    def _named(self, error: KafkaException) -> Fenced | BrokerUnavailable | TopicUnsuitable:
+        if self._too_large is not None:
+            return TopicUnsuitable(f"{self._too_large}: raise its max.message.bytes (fraud topics apply)")
         cause = error.args[0]
         if isinstance(cause, KafkaError) and cause.code() == KafkaError._FATAL:
             error = self._fatal(error)

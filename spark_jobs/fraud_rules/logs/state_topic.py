@@ -20,7 +20,7 @@ from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.consume import settled_ends
 from fraud_rules.kafka.decoding import decode_or_skip
 from fraud_rules.kafka.reader import Record, TopicReader, uncommitted_ends
-from fraud_rules.kafka.suitable import MAX_STATE_RECORD_BYTES
+from fraud_rules.kafka.writer import MAX_RECORD_BYTES
 from fraud_rules.runtime.compression import decompress
 
 __all__ = ["HEAD", "StateTopic"]
@@ -187,7 +187,7 @@ def _chunk_writer(kafka: KafkaConnection) -> _ChunkWriter:
                 {
                     "acks": "all",
                     "linger.ms": 0,
-                    "message.max.bytes": MAX_STATE_RECORD_BYTES,
+                    "message.max.bytes": MAX_RECORD_BYTES,
                     "delivery.timeout.ms": int(_TIMEOUT_S * 1_000),
                     "log_level": 2,
                 }

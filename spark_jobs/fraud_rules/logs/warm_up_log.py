@@ -20,7 +20,7 @@ from fraud_rules.errors import BrokerUnavailable, StateDamaged
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.decoding import decode_or_skip
 from fraud_rules.kafka.reader import Record, TopicReader
-from fraud_rules.kafka.suitable import MAX_STATE_RECORD_BYTES
+from fraud_rules.kafka.writer import MAX_RECORD_BYTES
 from fraud_rules.runtime.compression import compress, decompress
 
 __all__ = ["WarmUpLog", "WarmUpPart", "WarmUpRef", "WarmUpResult", "digest_of"]
@@ -208,7 +208,7 @@ def _producer(kafka: KafkaConnection) -> Producer:
             {
                 "enable.idempotence": True,
                 "linger.ms": 5,
-                "message.max.bytes": MAX_STATE_RECORD_BYTES,
+                "message.max.bytes": MAX_RECORD_BYTES,
                 "queue.buffering.max.kbytes": 262_144,
                 "delivery.timeout.ms": int(_TIMEOUT_S * 1_000),
                 "log_level": 2,

@@ -45,6 +45,7 @@ from tests.support.kafka.own_topics import OwnTopics
 from tests.support.kafka.records import read_all
 from tests.support.kafka.state_damage import recreate_state, write_records
 from tests.support.kafka.state_topics import state_topics
+from tests.support.kafka.timed_topics import set_topic
 from tests.support.streams.packed import SCHEMA, blobs, run
 from tests.support.streams.state_driver import Answer, Host, StateDriver
 from tests.support.waiting import until
@@ -572,8 +573,24 @@ def test_settings_that_would_lose_state_are_refused(setting: str, value: str, fa
     assert f"{topics.names.detector_state} has {fault}" in until(found, "the broker shows the change")
 
 
+@pytest.mark.parametrize("role", ["warm_ups", "quarantine"])
+def test_a_topic_of_large_records_with_a_low_limit_is_refused(role: str, topics: OwnTopics) -> None:
+    name = getattr(topics.names, role)
+    set_topic(topics.bootstrap, name, "max.message.bytes", "1048588")
+
+    def found() -> str:
+        try:
+            check_topics(topics.kafka, topics.names)
+        except TopicUnsuitable as error:
+            return str(error)
+        return ""
+
+    said = f"{name} has max.message.bytes=1048588, too little for a large record; set 8388608"
+    assert said in until(found, "the broker shows the change")
+
+
 def test_the_declared_settings_of_the_state_have_no_fault() -> None:
-    assert not list(faults_of_state("state", {"cleanup.policy": "compact", "max.message.bytes": "16777216"}))
+    assert not list(faults_of_state("state", {"cleanup.policy": "compact", "max.message.bytes": "8388608"}))
     assert len(list(faults_of_state("state", {}))) == 2
 
 

@@ -9,6 +9,7 @@ from confluent_kafka import Producer
 
 from fraud_rules.kafka import topics as topic_admin
 from fraud_rules.kafka.consume import await_settled
+from fraud_rules.kafka.writer import MAX_RECORD_BYTES
 from fraud_rules.logs.state_topic import StateTopic
 from fraud_rules.runtime.compression import compress
 from tests.support.kafka.own_topics import OwnTopics
@@ -46,7 +47,7 @@ def damaged_state(topics: OwnTopics, detector: str, change: Change) -> Iterator[
 
 def write_records(topics: OwnTopics, topic: StateTopic, records: Mapping[tuple[int, str], bytes | None]) -> None:
     """Write records by key group and name, outside of any transaction. None writes a tombstone."""
-    producer = Producer({"bootstrap.servers": topics.bootstrap, "message.max.bytes": 16_777_216, "log_level": 0})
+    producer = Producer({"bootstrap.servers": topics.bootstrap, "message.max.bytes": MAX_RECORD_BYTES, "log_level": 0})
     for (group, name), blob in records.items():
         value = None if blob is None else compress(blob)
         producer.produce(topic.topic, value, topic.key_of(group, name), topic.partition_of(group))

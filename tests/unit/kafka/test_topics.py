@@ -15,6 +15,7 @@ from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.declared import Cleanup, Timestamp, Topic, load_topics
 from fraud_rules.kafka.reader import has_topic
 from fraud_rules.kafka.topics import ExistingTopic, StepKind, plan
+from fraud_rules.kafka.writer import MAX_RECORD_BYTES
 from tests.support.kafka.own_topics import OwnTopics
 from tests.support.kafka.records import produce, read_all
 from tests.support.ports import free_ports
@@ -35,6 +36,11 @@ def test_every_topic_the_detector_names_is_declared(project: Project) -> None:
 def test_the_rule_log_is_one_sequence_for_ever(project: Project) -> None:
     (rules,) = (topic for topic in load_topics(project.config / "topics.yaml") if topic.name == "rules")
     assert rules == Topic("rules", 1, None, Cleanup.DELETE, Timestamp.APPEND)
+
+
+def test_no_topic_needs_larger_records_than_hosted_kafka_services_allow(project: Project) -> None:
+    declared = load_topics(project.config / "topics.yaml")
+    assert max(topic.max_record_bytes for topic in declared) == MAX_RECORD_BYTES == 8 * 1024 * 1024
 
 
 def test_a_prefix_comes_before_every_name(project: Project) -> None:

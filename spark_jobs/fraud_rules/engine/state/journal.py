@@ -150,8 +150,8 @@ class Journal:
             self._parts.append(_RecordedPart(ChunkPart(state_head.id, piece.packed, None), piece.newest_ms, None))
         if marks is not None:
             empty = rows.take(np.arange(0)).pack()
-            for portion in _split_marks(marks):
-                part = ChunkPart(state_head.id, empty, pack_marks(portion))
+            for portion, packed in _pack_portions(marks):
+                part = ChunkPart(state_head.id, empty, packed)
                 self._parts.append(_RecordedPart(part, None, portion))
 
     def record_prepared(self, chunk: PreparedChunk) -> None:
@@ -256,11 +256,16 @@ def pack_rows(rows: TransactionBatch) -> Iterator[PackedRows]:
     yield from pack_rows(rows.take(np.arange(half, len(rows))))
 
 
-def _split_marks(marks: Marks) -> Iterator[Marks]:
-    """The marks in portions that fit into a chunk, unless their keys are unusually long."""
-    for start in range(0, len(marks.rows), _MARKS_PER_PART):
-        chosen = np.arange(start, min(start + _MARKS_PER_PART, len(marks.rows)))
-        yield Marks(marks.rows[chosen], tuple(key.take(chosen) for key in marks.keys))
+def _pack_portions(marks: Marks) -> Iterator[tuple[Marks, bytes]]:
+    """The marks in portions that fit into a chunk, each with its packed form. A single mark can be larger."""
+    count = len(marks.rows)
+    if count <= _MARKS_PER_PART:
+        packed = pack_marks(marks)
+        if count <= 1 or len(packed) <= MAX_CHUNK_BYTES:
+            yield marks, packed
+            return
+    for chosen in (np.arange(count // 2), np.arange(count // 2, count)):
+        yield from _pack_portions(Marks(marks.rows[chosen], tuple(key.take(chosen) for key in marks.keys)))
 
 
 def _chunks_of(parts: Sequence[_RecordedPart]) -> Iterator[list[_RecordedPart]]:

@@ -59,7 +59,8 @@ from fraud_rules.stream.worker.spill import Spill, is_file
 from fraud_rules.stream.worker.state_log import StateDelta
 from fraud_rules.stream.worker.wire import SIDE_OUTPUT, OutputRow, SideOutput
 
-MAX_QUARANTINED_BYTES = 10_485_760
+MAX_QUARANTINED_BYTES = 8_000_000
+"""A longer record is cut, so that it and its headers are below `MAX_RECORD_BYTES`."""
 
 
 @dataclass(frozen=True, slots=True)

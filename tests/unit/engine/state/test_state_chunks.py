@@ -17,7 +17,7 @@ from fraud_rules.engine.fanout import fan_out
 from fraud_rules.engine.state import chunk_ages, journal
 from fraud_rules.engine.state import head as state_head
 from fraud_rules.engine.state.chunk_ages import MERGE_WIDTH
-from fraud_rules.engine.state.chunks import MAX_CHUNK_BYTES, ChunkInfo, decode_parts
+from fraud_rules.engine.state.chunks import MAX_CHUNK_BYTES, ChunkInfo, decode_parts, unpack_marks
 from fraud_rules.engine.state.head import GroupingStateHead, Head, decode_head
 from fraud_rules.engine.state.store import HeapViews
 from fraud_rules.engine.statelog import MemoryStateLog, StateVersion, is_content_of
@@ -101,6 +101,16 @@ def test_a_large_batch_is_split_into_chunks_of_bounded_size() -> None:
 def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (chunk_ages, journal):
         monkeypatch.setattr(module, "MAX_CHUNK_BYTES", SMALL_BYTES)
+
+
+@pytest.mark.usefixtures("small_chunks")
+def test_many_marks_of_a_batch_are_split_into_chunks_of_bounded_size() -> None:
+    rules, payees = long_rules(limit=0), 3_000
+    detector = Detector(rules)
+    detector.evaluate(rows_of(rules, 0, START_MS + np.arange(payees), payees))
+    parts = [part for info in detector.chunks for part in decode_parts(detector.log.chunk(info.name))]
+    assert sum(len(unpack_marks(part.marks).rows) for part in parts if part.marks is not None) == payees
+    assert max(info.size_bytes for info in detector.chunks) <= SMALL_BYTES * 1.1
 
 
 @pytest.mark.usefixtures("small_chunks")
