@@ -228,13 +228,45 @@ def test_rows_of_a_table_of_lists_change_its_lists(scene: Scene) -> None:
         None,
     )
     assert [(each["listName"], each["listOperation"], each["values"]) for each in sent(scene)] == [
-        ("mules", "SET", [1]), ("mules", "ADD", [2]), ("types", "SET", ["CSH"]),
-        ("mules", "REMOVE", [1]), ("mules", "ADD", [3]), ("mules", "REMOVE", [2]),
+        ("mules", "SET", [1]), ("types", "SET", ["CSH"]), ("mules", "REMOVE", [1]), ("mules", "ADD", [3]),
     ]  # fmt: skip
     assert {each["source"] for each in sent(scene)} == {"cdc"}
     assert [(each.name, each.type, each.size, each.expiring) for each in scene.service.lists.lists()] == [
         ("mules", "long", 1, 0), ("types", "string", 1, 0),
     ]  # fmt: skip
+
+
+def test_the_rows_of_a_poll_are_one_list_record_for_each_list_and_expiry(scene: Scene) -> None:
+    until_ms = scene.clock.now_ms + 1_000
+    rows = [envelope("r", listed(number)) for number in range(90)]
+    rows += [envelope("r", listed(number, expires_at=until_ms)) for number in range(90, 95)]
+    apply_record(scene, *rows, envelope("r", listed("a", "names")), envelope("r", listed("b", "names")))
+    assert [(each["listName"], each["listOperation"], len(each["values"])) for each in sent(scene)] == [
+        ("mules", "SET", 1), ("names", "SET", 1), ("mules", "ADD", 89), ("mules", "ADD", 5), ("names", "ADD", 1),
+    ]  # fmt: skip
+    apply_record(scene, *rows, *(envelope("d", None, listed(number)) for number in range(3)), start=200)
+    assert [(each["listOperation"], each["values"]) for each in sent(scene)[5:]] == [("REMOVE", [0, 1, 2])]
+    assert [(each.name, each.size, each.expiring) for each in scene.service.lists.lists()] == [
+        ("mules", 92, 5), ("names", 2, 0),
+    ]  # fmt: skip
+    assert scene.service.verify_audit().whole
+
+
+def test_the_rows_beside_a_wrong_one_still_share_records(scene: Scene) -> None:
+    rows = [envelope("r", listed(number)) for number in range(64)]
+    apply_record(scene, *rows[:40], envelope("c", listed("wrong")), *rows[40:])
+    assert scene.service.lists.list("mules").size == 64
+    assert len(refusals(scene)) == 1
+    assert len(sent(scene)) < 12
+
+
+def test_list_rows_and_rules_keep_their_order(scene: Scene) -> None:
+    rule = {**ROW, "when": "beneficiaryId in list('mules')"}
+    apply_record(
+        scene, envelope("c", listed(1)), envelope("c", rule), envelope("c", listed(2)), envelope("c", listed(3))
+    )
+    assert [each.get("values", each.get("ruleId")) for each in sent(scene)] == [[1], 5, [2, 3]]
+    assert refusals(scene) == []
 
 
 def test_a_wrong_row_of_a_list_is_refused_with_every_reason_and_skipped(scene: Scene) -> None:

@@ -15,8 +15,9 @@ A row with the column `list_name` belongs to a table of list values (`list_cdc`)
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
+from itertools import groupby
 from typing import Any, Final
 
 from fraud_ops.control_plane.domain.canonical import decoded, document_of
@@ -26,7 +27,7 @@ from fraud_ops.control_plane.domain.roles import system_author
 from fraud_ops.control_plane.service.changes import NewRevision, UnitOfWork, same, save
 from fraud_ops.control_plane.service.store_access import StoreAccess
 from fraud_ops.control_plane.store.models import RuleHead
-from fraud_ops.control_plane.sync.list_cdc import apply_list_row, is_list_row
+from fraud_ops.control_plane.sync.list_cdc import ListRow, apply_list_rows, is_list_row
 from fraud_ops.control_plane.sync.table_columns import UNCHANGED, decimal_scales, members_in, plain_name, with_decimals
 from fraud_ops.control_plane.sync.topic_consumer import ConsumedTopic, TopicConsumer
 from fraud_rules.codec.rules.codec import encode_document, parse_rule_document
@@ -72,7 +73,7 @@ def cdc_intake(
     report: Callable[[RuleChanged], None] = lambda changed: None,
 ) -> TopicConsumer:
     """Create the consumer that applies the table's topic to the store. `report` gets the changes after the commit."""
-    return TopicConsumer(store, ConsumedTopic(kafka, topic, NAME), apply_record, report)
+    return TopicConsumer(store, ConsumedTopic(kafka, topic, NAME), apply_record, report, apply_records)
 
 
 def members_of(value: bytes) -> Mapping[str, Any] | None:
@@ -123,9 +124,9 @@ def apply_record(work: UnitOfWork, record: Record) -> None:
     """Apply one change of the table. Raises RuleRejected for a record that cannot be applied."""
     if record.value is None:
         return  # Debezium writes a tombstone after a deletion, for the compaction of the topic
-    found = _table_change(record.value)
-    if found is not None and is_list_row(found[2] or found[1]):
-        apply_list_row(work, found[1], found[2], SOURCE, record.offset)
+    row = _list_row(record)
+    if row is not None:
+        apply_list_rows(work, [row], SOURCE)
         return
     members = members_of(record.value)
     if members is None:
@@ -139,6 +140,26 @@ def apply_record(work: UnitOfWork, record: Record) -> None:
             _delete_rule(work, record, rule_id)
         case Control():
             raise RuleRejected([Reason("controlType", "a table has no controls")])
+
+
+def apply_records(work: UnitOfWork, records: Sequence[Record]) -> None:
+    """Apply changes of the table in order, consecutive list rows together. Raises RuleRejected like `apply_record`."""
+    for is_listed, run in groupby(
+        ((_list_row(record), record) for record in records), lambda each: each[0] is not None
+    ):
+        if is_listed:
+            apply_list_rows(work, [row for row, _ in run if row is not None], SOURCE)
+        else:
+            for _, record in run:
+                apply_record(work, record)
+
+
+def _list_row(record: Record) -> ListRow | None:
+    """The change of a table of list values; None for any other record. Raises RuleRejected."""
+    found = None if record.value is None else _table_change(record.value)
+    if found is None or not is_list_row(found[2] or found[1]):
+        return None
+    return ListRow(found[1], found[2], record.offset)
 
 
 def _save_rule(work: UnitOfWork, record: Record, rule: Rule) -> None:

@@ -96,12 +96,15 @@ class TopicConsumer:
         source: ConsumedTopic,
         apply_record: Callable[[UnitOfWork, Record], None],
         report: Callable[[RuleChanged], None] = lambda changed: None,
+        apply_together: Callable[[UnitOfWork, Sequence[Record]], None] | None = None,
     ) -> None:
-        """`report` gets the events of the changes after the commit."""
+        """`report` gets the events of the changes after the commit. `apply_together` applies several records like
+        `apply_record`, but with fewer changes."""
         self._store = store
         self._database = store.database
         self._source = source
         self._apply_record = apply_record
+        self._apply_together = apply_together or self._apply_each
         self._report = report
         self._attempts = RepeatedWork(source.name)
 
@@ -210,15 +213,22 @@ class TopicConsumer:
 
     def _apply_all(self, work: UnitOfWork, records: Sequence[Record]) -> None:
         """Apply records together, because each savepoint writes all changes so far. If one record cannot be applied,
-        apply each record in its own savepoint.
+        apply each half in its own savepoint.
         """
+        if len(records) == 1:
+            self._apply(work, records[0])
+            return
         try:
             with work.tentative():
-                for record in records:
-                    self._apply_record(work, record)
+                self._apply_together(work, records)
         except _UNFIT:
-            for record in records:
-                self._apply(work, record)
+            half = len(records) // 2
+            self._apply_all(work, records[:half])
+            self._apply_all(work, records[half:])
+
+    def _apply_each(self, work: UnitOfWork, records: Sequence[Record]) -> None:
+        for record in records:
+            self._apply_record(work, record)
 
     def _apply(self, work: UnitOfWork, record: Record) -> None:
         try:
