@@ -129,6 +129,7 @@ def _measure(_: Lab | None, scale: Scale) -> Mapping[str, Any]:
     Project.find().var.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=Project.find().var, prefix="soak-") as folder:
         made = MadeArchive.make(Path(folder), RULES_10, _TRANSACTIONS)
+        _nightly(made, FIRST)
         month = _Month(made, scale.of(_BATCHES_A_DAY, _TRANSACTIONS))
         return run(scale.soak_minutes, month.step, lambda: month.sizes)
 
