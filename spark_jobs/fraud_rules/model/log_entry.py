@@ -153,7 +153,7 @@ class LogPrefix(Sequence[T]):
             if len(self._shared) == self._count:
                 self._shared.extend(items)
                 return LogPrefix(self._shared, self._lock)
-        return LogPrefix([*self, *items], threading.Lock())
+        return LogPrefix(self._shared[: self._count] + list(items), threading.Lock())  # copied at once: logs are long
 
     @overload
     def __getitem__(self, index: int) -> T: ...
