@@ -27,7 +27,7 @@ from fraud_ops.control_plane.domain.roles import system_author
 from fraud_ops.control_plane.service.changes import NewRevision, UnitOfWork, same, save
 from fraud_ops.control_plane.service.store_access import StoreAccess
 from fraud_ops.control_plane.store.models import RuleHead
-from fraud_ops.control_plane.sync.list_cdc import ListRow, apply_list_rows, is_list_row
+from fraud_ops.control_plane.sync.list_cdc import TableRow, apply_list_rows, is_list_row
 from fraud_ops.control_plane.sync.table_columns import UNCHANGED, decimal_scales, members_in, plain_name, with_decimals
 from fraud_ops.control_plane.sync.topic_consumer import ConsumedTopic, TopicConsumer
 from fraud_rules.codec.rules.codec import encode_document, parse_rule_document
@@ -154,12 +154,12 @@ def apply_records(work: UnitOfWork, records: Sequence[Record]) -> None:
                 apply_record(work, record)
 
 
-def _list_row(record: Record) -> ListRow | None:
+def _list_row(record: Record) -> TableRow | None:
     """The change of a table of list values; None for any other record. Raises RuleRejected."""
     found = None if record.value is None else _table_change(record.value)
     if found is None or not is_list_row(found[2] or found[1]):
         return None
-    return ListRow(found[1], found[2], record.offset)
+    return TableRow(found[1], found[2], record.offset)
 
 
 def _save_rule(work: UnitOfWork, record: Record, rule: Rule) -> None:

@@ -26,7 +26,7 @@ from fraud_rules.errors import Reason, RuleRejected
 from fraud_rules.model.list_history import change_faults
 from fraud_rules.model.value_list import ListChange, ListOperation, ListType, ListValue
 
-__all__ = ["ListRow", "apply_list_rows", "is_list_row"]
+__all__ = ["TableRow", "apply_list_rows", "is_list_row"]
 
 _COLUMNS: Final = ("listName", "listType", "value", "expiresAt")
 _LATEST_EXPIRY_MS: Final = 4_102_444_800_000
@@ -39,7 +39,7 @@ def is_list_row(row: object) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class ListRow:
+class TableRow:
     """A change of the table: the row before and after it, and the offset of its record."""
 
     before: Mapping[str, Any] | None
@@ -62,7 +62,7 @@ class _Step:
         return alike and (self.operation, self.expires_at_ms) == (other.operation, other.expires_at_ms)
 
 
-def apply_list_rows(work: UnitOfWork, rows: Sequence[ListRow], source: str) -> None:
+def apply_list_rows(work: UnitOfWork, rows: Sequence[TableRow], source: str) -> None:
     """Apply consecutive changes of the table with few list records, because each record stays in the rule log for ever.
 
     Of several changes of a value, the last one counts. Raises RuleRejected for a row that cannot be applied.
@@ -94,7 +94,7 @@ def _place(step: _Step) -> tuple[object, ...]:
     return step.members["listName"], step.operation is ListOperation.ADD, step.expires_at_ms or 0, kind
 
 
-def _operations(row: ListRow) -> Iterator[tuple[ListOperation, Mapping[str, Any]]]:
+def _operations(row: TableRow) -> Iterator[tuple[ListOperation, Mapping[str, Any]]]:
     old, new = _members(row.before), _members(row.after)
     same = old is not None and new is not None and all(old.get(name) == new.get(name) for name in ("listName", "value"))
     if old is not None and not same:
