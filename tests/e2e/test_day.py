@@ -134,6 +134,8 @@ def close_case(page: Page, entity: str) -> None:
     page.keyboard.press("a")
     expect(page.get_by_text("Assigned to ann", exact=True)).to_be_visible()
     page.keyboard.press("c")
+    expect(page.get_by_role("radio", name="Fraud", exact=True)).to_be_focused()
+    page.keyboard.press("Space")
     page.get_by_role("dialog").get_by_label("Comment").fill("the payer reported it")
     close = page.get_by_role("dialog").get_by_role("button", name="Close case")
     close.focus()

@@ -1,4 +1,4 @@
-import { Button, Menu, Table } from "@mantine/core";
+import { Anchor, Button, Menu, Table } from "@mantine/core";
 import { useInfiniteQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { Link, useSearchParams } from "react-router";
@@ -112,16 +112,19 @@ function AuditRule({ row: { subject, ruleId, listName } }: { row: AuditRow }) {
     return (
       <>
         :{" "}
-        <Link to={`/rules/${ruleId}`}>
+        <Anchor component={Link} to={`/rules/${ruleId}`} underline="always">
           rule {ruleId} {names.get(ruleId)}
-        </Link>
+        </Anchor>
       </>
     );
   }
   if (listName === null || subject === `list ${listName}`) return null;
   return (
     <>
-      : <Link to={`/lists/${encodeURIComponent(listName)}`}>list {listName}</Link>
+      :{" "}
+      <Anchor component={Link} to={`/lists/${encodeURIComponent(listName)}`} underline="always">
+        list {listName}
+      </Anchor>
     </>
   );
 }
