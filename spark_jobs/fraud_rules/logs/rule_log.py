@@ -77,8 +77,12 @@ class RuleLog:
         """The rule log that `reader` reads. The reader stays connected, because a new connection would delay rules."""
         return cls(reader.read, schema, limits, reached)
 
-    def up_to(self, end: int, refused: Refusals, digest: str = "") -> RuleTimeline:
+    def up_to(
+        self, end: int, refused: Refusals, digest: str = "", admitted: RuleTimeline | None = None
+    ) -> RuleTimeline:
         """The log below offset `end`. Reads only the records that this process has not read yet.
+
+        `admitted` is this log, if the caller has extended it with `entries` and `refused` already.
 
         Raises BrokerUnavailable if Kafka does not have the records, and TopicUnsuitable if they do not match `digest`.
         """
@@ -92,7 +96,9 @@ class RuleLog:
                         f"the rule log below offset {end} differs from the log that the detector read before: records "
                         "were compacted, deleted or replaced. Restore the topic, and keep it forever, uncompacted"
                     )
-                self._timeline = self._timeline.extended(_with_refusals(new.entries, refused), end)
+                if admitted is None:
+                    admitted = self._timeline.extended(_with_refusals(new.entries, refused), end)
+                self._timeline = admitted
                 self._digest = new.digest
             return self._timeline
 

@@ -96,10 +96,14 @@ class RulePinner:
         watch = self._warm_ups
         previous = self._last if self._last.batch_id == batch_id - 1 else self._pins.read(batch_id - 1) or NO_PIN
         pin = self._pins.read(batch_id) if batch_id <= self._newest else None
+        admitted: RuleTimeline | None = None
         if pin is None:
-            pin = self._pins.create(self._decide(batch_id, previous, starts))
+            decided, admitted = self._decide(batch_id, previous, starts)
+            pin = self._pins.create(decided)
+            if pin is not decided:
+                admitted = None  # another attempt has decided before
         self._newest, self._last = max(self._newest, batch_id), pin
-        timeline = self._log.up_to(pin.rules_end, pin.reasons(), pin.digest)
+        timeline = self._log.up_to(pin.rules_end, pin.reasons(), pin.digest, admitted)
         return BatchRules(
             pin,
             timeline,
@@ -114,7 +118,8 @@ class RulePinner:
             self.rate = self.rate.after(rows, *event_span_ms)
         self._retained = retained
 
-    def _decide(self, batch_id: int, previous: Pin, starts: Mapping[str, int]) -> Pin:
+    def _decide(self, batch_id: int, previous: Pin, starts: Mapping[str, int]) -> tuple[Pin, RuleTimeline]:
+        """The pin of a batch without one, and the log up to this pin."""
         end = max(self._reader.ends()[1], previous.rules_end)
         now_ms = self._now_ms()
         # Earlier batches have reported the reasons of these records.
@@ -128,7 +133,7 @@ class RulePinner:
             ready, warm_ups_end = self._warm_ups.ending(previous, starts, end)
             if ready or end > previous.rules_end or warm_ups_end > previous.warm_ups_end or previous.ending():
                 warm_ups = warm_ups_after(previous, timeline, ready)
-        return Pin(
+        pin = Pin(
             batch_id,
             end,
             refused,
@@ -137,6 +142,7 @@ class RulePinner:
             warm_ups_end,
             _live_end(timeline, previous, now_ms),
         )
+        return pin, timeline
 
     def cpu_ns(self, in_force: RuleSet) -> int:
         """The estimated CPU time of the rules in force for each transaction, in ns."""
