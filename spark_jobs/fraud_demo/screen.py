@@ -29,6 +29,7 @@ _FRAME_LINES = 13
 _NARROW = 110
 """Below this width, the table of alerts has only the columns that identify an alert."""
 _PLAIN_WIDTH = 180
+_GAP: Final = "   "
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,9 +170,6 @@ class _Figures:
                 line = Text()
             line = Text(_GAP).join([line, part]) if line else part
         yield line
-
-
-_GAP: Final = "   "
 
 
 def _part(name: str, value: str) -> Text:

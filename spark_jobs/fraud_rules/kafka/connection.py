@@ -168,11 +168,10 @@ def _properties(path: Path) -> Iterable[tuple[str, str]]:
 
 def _without_aliases(properties: Mapping[str, str], where: str) -> dict[str, str]:
     """The properties under their first names. Raises ConfigError if a property has two names with different values."""
-    named = {_ALIASES.get(name, name): value for name, value in properties.items()}
     for alias, name in _ALIASES.items():
-        if {properties.get(alias, named.get(name)), properties.get(name, named.get(name))} != {named.get(name)}:
+        if alias in properties and properties.get(name, properties[alias]) != properties[alias]:
             raise ConfigError(f"{where}: {name} and {alias} are the same property, but have different values")
-    return named
+    return {_ALIASES.get(name, name): value for name, value in properties.items()}
 
 
 def _faults(properties: Mapping[str, str]) -> Iterable[str]:

@@ -542,6 +542,19 @@ def refused(topics: OwnTopics, driver: StateDriver, marker: Marker) -> FraudErro
     return None
 
 
+def fault_of(topics: OwnTopics) -> str:
+    """The fault that the check of the topics names, as soon as the broker shows a changed setting."""
+
+    def found() -> str:
+        try:
+            check_topics(topics.kafka, topics.names)
+        except TopicUnsuitable as error:
+            return str(error)
+        return ""
+
+    return until(found, "the broker shows the change")
+
+
 def test_a_state_with_another_number_of_key_groups_is_refused(
     shared: OwnTopics, packed: list[bytes], tmp_path: Path
 ) -> None:
@@ -563,30 +576,15 @@ def test_settings_that_would_lose_state_are_refused(setting: str, value: str, fa
     check_topics(topics.kafka, topics.names)
     configure_state(topics, **{setting: value})
 
-    def found() -> str:
-        try:
-            check_topics(topics.kafka, topics.names)
-        except TopicUnsuitable as error:
-            return str(error)
-        return ""
-
-    assert f"{topics.names.detector_state} has {fault}" in until(found, "the broker shows the change")
+    assert f"{topics.names.detector_state} has {fault}" in fault_of(topics)
 
 
 @pytest.mark.parametrize("role", ["warm_ups", "quarantine"])
 def test_a_topic_of_large_records_with_a_low_limit_is_refused(role: str, topics: OwnTopics) -> None:
     name = getattr(topics.names, role)
     set_topic(topics.bootstrap, name, "max.message.bytes", "1048588")
-
-    def found() -> str:
-        try:
-            check_topics(topics.kafka, topics.names)
-        except TopicUnsuitable as error:
-            return str(error)
-        return ""
-
     said = f"{name} has max.message.bytes=1048588, too little for a large record; set 8388608"
-    assert said in until(found, "the broker shows the change")
+    assert said in fault_of(topics)
 
 
 def test_the_declared_settings_of_the_state_have_no_fault() -> None:

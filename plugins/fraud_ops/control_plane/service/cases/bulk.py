@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, delete, func, insert, not_, select, update
+from sqlalchemy import ColumnElement, delete, func, insert, select, update
 from sqlalchemy.orm import Session, undefer
 
 from fraud_ops.control_plane.domain.alert_search import AlertSearch
-from fraud_ops.control_plane.domain.canonical import canonical
 from fraud_ops.control_plane.domain.case_models import BulkChange, CaseAction, CaseOutcome, CaseSearch, CaseStatus
 from fraud_ops.control_plane.domain.errors import Invalid, NotFound
 from fraud_ops.control_plane.domain.read_models import MarkVerdict
@@ -22,7 +21,8 @@ from fraud_ops.control_plane.domain.snoozing import Snoozing
 from fraud_ops.control_plane.service.alerts.index import indexed_alert
 from fraud_ops.control_plane.service.alerts.search import search_conditions
 from fraud_ops.control_plane.service.audit import AuditRecord
-from fraud_ops.control_plane.service.cases.queries import case_conditions
+from fraud_ops.control_plane.service.cases.changes import event_members
+from fraud_ops.control_plane.service.cases.queries import UNREVIEWED, case_conditions
 from fraud_ops.control_plane.service.changes import UnitOfWork
 from fraud_ops.control_plane.store.alert_models import AlertRow
 from fraud_ops.control_plane.store.case_models import CaseEventRow, CaseRow
@@ -40,7 +40,6 @@ _VERDICTS: Final[Mapping[CaseOutcome, MarkVerdict]] = {
     CaseOutcome.FRAUD: "FRAUD",
     CaseOutcome.NOT_FRAUD: "NOT_FRAUD",
 }
-_UNREVIEWED: Final = not_(select(MarkRow).where(MarkRow.alert_id == AlertRow.alert_id).exists())
 
 
 def matching_cases(session: Session, search: CaseSearch) -> int:
@@ -50,7 +49,7 @@ def matching_cases(session: Session, search: CaseSearch) -> int:
 
 def matching_alerts(session: Session, search: AlertSearch, snoozing: Snoozing) -> int:
     """Count the unreviewed alerts of a filter, at most MOST_MARKS + 1 of them: an index can have a million."""
-    some = select(AlertRow.alert_id).where(*search_conditions(session, search, snoozing), _UNREVIEWED)
+    some = select(AlertRow.alert_id).where(*search_conditions(session, search, snoozing), UNREVIEWED)
     return session.scalar(select(func.count()).select_from(some.limit(MOST_MARKS + 1).subquery())) or 0
 
 
@@ -68,8 +67,8 @@ def close_matching(
         raise Invalid([Reason("marks", "an inconclusive case has no mark for its alerts")])
     session = work.session
     matching = matching_cases(session, search)
-    newest_last = select(CaseRow.case_id).where(*_open(session, search)).order_by(CaseRow.case_id)
-    ids = session.scalars(newest_last.limit(MOST_CASES)).all()
+    oldest_first = select(CaseRow.case_id).where(*_open(session, search)).order_by(CaseRow.case_id)
+    ids = session.scalars(oldest_first.limit(MOST_CASES)).all()
     marked = _mark_alerts_of(work, who, ids, verdict) if marks and verdict is not None else 0
     detail = {"status": CaseStatus.CLOSED.value, "outcome": outcome.value}
     values = {"status": CaseStatus.CLOSED.value, "closed": True, "outcome": outcome.value, "open_entity": None}
@@ -83,7 +82,7 @@ def mark_matching(
 ) -> BulkChange:
     """Mark the unreviewed alerts of a filter. Marks that users have set stay. Raises RequestRefused."""
     require(who, Permission.MARK)
-    wanted = [*search_conditions(work.session, search, snoozing), _UNREVIEWED]
+    wanted = [*search_conditions(work.session, search, snoozing), UNREVIEWED]
     matching = matching_alerts(work.session, search, snoozing)
     marked = _mark_rows(work, who, wanted, verdict, MOST_MARKS)
     facts = {"filter": search.described(), "verdict": verdict, "marked": marked}
@@ -120,13 +119,7 @@ def _change(
     comment: str,
 ) -> None:
     """Change some cases and add an event to the history of each."""
-    event = {
-        "at_ms": work.now_ms,
-        "who": who.user,
-        "action": CaseAction.STATUS.value,
-        "detail": canonical(dict(detail)).decode(),
-        "comment": comment,
-    }
+    event = event_members(work, who, CaseAction.STATUS, detail, comment)
     changed = {**values, "updated_ms": work.now_ms, "updated_by": who.user}
     for chunk in _chunks(ids):
         work.session.execute(insert(CaseEventRow), [{**event, "case_id": each} for each in chunk])
@@ -162,7 +155,7 @@ def _reopened(work: UnitOfWork, who: Actor, ids: Sequence[int]) -> Iterator[int]
 def _mark_alerts_of(work: UnitOfWork, who: Actor, case_ids: Sequence[int], verdict: MarkVerdict) -> int:
     marked = 0
     for chunk in _chunks(case_ids):
-        wanted = [AlertRow.case_id.in_(chunk), _UNREVIEWED]
+        wanted = [AlertRow.case_id.in_(chunk), UNREVIEWED]
         marked += _mark_rows(work, who, wanted, verdict, MOST_MARKS - marked)
     return marked
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 
 from sqlalchemy import func, select, tuple_, update
 from sqlalchemy.orm import Session
@@ -22,7 +22,7 @@ from fraud_ops.control_plane.store.alert_models import AlertRow
 from fraud_ops.control_plane.store.case_models import CaseEventRow, CaseRow
 from fraud_rules.errors import Reason
 
-__all__ = ["add_event", "assign", "change_status", "comment_on"]
+__all__ = ["add_event", "assign", "change_status", "comment_on", "event_members"]
 
 _MOST_COMMENTS: Final = 1_000
 _PLACE: Final = (AlertRow.append_ms, AlertRow.source, AlertRow.offset)
@@ -97,16 +97,20 @@ def add_event(
     work: UnitOfWork, who: Actor, case: CaseRow, action: CaseAction, detail: Mapping[str, object], comment: str
 ) -> None:
     """Add an event to the history of a case."""
-    work.session.add(
-        CaseEventRow(
-            case_id=case.case_id,
-            at_ms=work.now_ms,
-            who=who.user,
-            action=action.value,
-            detail=canonical(dict(detail)).decode(),
-            comment=comment,
-        )
-    )
+    work.session.add(CaseEventRow(case_id=case.case_id, **event_members(work, who, action, detail, comment)))
+
+
+def event_members(
+    work: UnitOfWork, who: Actor, action: CaseAction, detail: Mapping[str, object], comment: str
+) -> dict[str, Any]:
+    """The members of an event, without its case."""
+    return {
+        "at_ms": work.now_ms,
+        "who": who.user,
+        "action": action.value,
+        "detail": canonical(dict(detail)).decode(),
+        "comment": comment,
+    }
 
 
 def _split(session: Session, case: CaseRow, through: Position | None) -> None:

@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from sqlalchemy import func, not_, select, tuple_
+from sqlalchemy import func, select, tuple_
 from sqlalchemy.orm import Session, undefer
 
 from fraud_ops.control_plane.domain.case_models import BulkMarks, CaseAction
@@ -17,7 +17,7 @@ from fraud_ops.control_plane.feed.place import Position
 from fraud_ops.control_plane.service.alerts.index import indexed_alert
 from fraud_ops.control_plane.service.audit import AuditRecord
 from fraud_ops.control_plane.service.cases.changes import add_event
-from fraud_ops.control_plane.service.cases.queries import case_of
+from fraud_ops.control_plane.service.cases.queries import UNREVIEWED, case_of
 from fraud_ops.control_plane.service.changes import UnitOfWork
 from fraud_ops.control_plane.store.alert_models import AlertRow
 from fraud_ops.control_plane.store.models import MarkRow
@@ -38,9 +38,7 @@ def mark_case(work: UnitOfWork, who: Actor, case_id: int, verdict: MarkVerdict, 
     """
     require(who, Permission.MARK)
     case = case_of(work.session, case_id)
-    unreviewed = select(AlertRow).where(
-        AlertRow.case_id == case_id, not_(select(MarkRow).where(MarkRow.alert_id == AlertRow.alert_id).exists())
-    )
+    unreviewed = select(AlertRow).where(AlertRow.case_id == case_id, UNREVIEWED)
     if through is not None:
         unreviewed = unreviewed.where(tuple_(*_PLACE) <= tuple_(*through))
     rows = work.session.scalars(unreviewed.order_by(*_PLACE).limit(MOST_MARKS).options(undefer(AlertRow.json))).all()

@@ -28,7 +28,10 @@ from fraud_ops.control_plane.store.case_models import CaseEventRow, CaseRow
 from fraud_ops.control_plane.store.models import MarkRow
 from fraud_rules.errors import Reason
 
-__all__ = ["CasePage", "case_conditions", "case_detail", "case_of", "case_page", "count_open"]
+__all__ = ["UNREVIEWED", "CasePage", "case_conditions", "case_detail", "case_of", "case_page", "count_open"]
+
+UNREVIEWED: Final = not_(select(MarkRow).where(MarkRow.alert_id == AlertRow.alert_id).exists())
+"""The condition for alerts without a mark."""
 
 _EVENTS: Final = 500
 _OTHERS: Final = 20

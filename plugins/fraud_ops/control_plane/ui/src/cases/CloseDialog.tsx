@@ -6,7 +6,7 @@ import { ErrorAlert } from "../components/ErrorAlert";
 import { formatNumber } from "../format";
 import { notifySuccess } from "../notifications";
 import { DECISIONS, type Decision } from "./caseQueue";
-import { useMarkCase, useStatus } from "./useCaseChanges";
+import { useMarkAll, useStatus } from "./useCaseChanges";
 import { CaseComment } from "./CaseComment";
 
 interface Props {
@@ -22,7 +22,7 @@ export function CloseDialog({ detail, through, close }: Props) {
   const [marks, setMarks] = useState(false);
   const [comment, setComment] = useState("");
   const setStatus = useStatus(detail, { quiet: true });
-  const markCase = useMarkCase();
+  const markAll = useMarkAll({ quiet: true });
   const verdict = outcome === "INCONCLUSIVE" || outcome === "" ? null : outcome;
   const save = () => {
     if (outcome === "") return;
@@ -41,10 +41,7 @@ export function CloseDialog({ detail, through, close }: Props) {
       save();
       return;
     }
-    markCase.mutate(
-      { caseId: detail.caseId, verdict, through },
-      { onSuccess: ({ body }) => (body.remaining > 0 && body.marked > 0 ? markAndSave() : save()) },
-    );
+    markAll.run({ caseId: detail.caseId, verdict, through }, save);
   };
   return (
     <Dialog close={close} title={`Close case ${detail.caseId}`}>
@@ -73,7 +70,7 @@ export function CloseDialog({ detail, through, close }: Props) {
           <Button variant="default" onClick={close}>
             Cancel
           </Button>
-          <Button type="submit" disabled={outcome === ""} loading={setStatus.isPending || markCase.isPending}>
+          <Button type="submit" disabled={outcome === ""} loading={setStatus.isPending || markAll.isPending}>
             Close case
           </Button>
         </Group>

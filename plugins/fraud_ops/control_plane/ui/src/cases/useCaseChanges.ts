@@ -44,15 +44,18 @@ interface CaseMarks {
 }
 
 /** Marks the unreviewed alerts of a case, at most 1,000 with one request. */
-export function useMarkCase() {
+function useMarkCase() {
   return useApiMutation<CaseMarks, BulkMarks>(
     ({ caseId, ...body }) => ({ path: `/cases/${caseId}/marks`, method: "POST", body }),
     { invalidates: [keys.cases] },
   );
 }
 
-/** Marks all unreviewed alerts of a case, with as many requests as they need, and shows how many it has marked. */
-export function useMarkAll() {
+/**
+ * Marks all unreviewed alerts of a case, with as many requests as they need. It shows how many it has marked, unless it
+ * is quiet.
+ */
+export function useMarkAll({ quiet = false } = {}) {
   const { mutate, isPending } = useMarkCase();
   const run = (marks: CaseMarks, onMarked: () => void = () => undefined, marked = 0) =>
     mutate(marks, {
@@ -62,7 +65,7 @@ export function useMarkAll() {
           return;
         }
         const verdict = marks.verdict === "FRAUD" ? "fraud" : "not fraud";
-        notifySuccess(`${formatCount(marked + body.marked, "alert")} marked as ${verdict}`);
+        if (!quiet) notifySuccess(`${formatCount(marked + body.marked, "alert")} marked as ${verdict}`);
         onMarked();
       },
     });
