@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from fraud_ops.alarms import Alarm, RaisedAlarm
+from fraud_ops.alarms import Alarm
 from fraud_ops.control_plane.domain.notification_models import ReceiverShown
 from fraud_ops.control_plane.domain.snoozing import KnownSnoozing, Snoozing
 from fraud_ops.control_plane.feed.fire_stats import RuleFireStats, fire_stats
@@ -17,7 +17,7 @@ from fraud_ops.control_plane.feed.follower import FeedReader
 from fraud_ops.control_plane.feed.hub import Hub
 from fraud_ops.control_plane.feed.memory import FeedMemory
 from fraud_ops.control_plane.feed.past import PastAlerts
-from fraud_ops.control_plane.service.alarm_log import recent_alarms, record_alarm
+from fraud_ops.control_plane.service.alarm_log import AlarmDesk, recent_alarms
 from fraud_ops.control_plane.service.alerts.listing import AlertList
 from fraud_ops.control_plane.service.approved_content import SeedContents, no_seeds
 from fraud_ops.control_plane.service.labels.snapshot import LabelFile
@@ -35,7 +35,7 @@ from fraud_ops.control_plane.store.database import Database
 from fraud_ops.control_plane.sync.background import Background
 from fraud_ops.control_plane.sync.drift import DriftCheck
 from fraud_ops.control_plane.sync.label_export import LabelExport
-from fraud_ops.control_plane.sync.notifier import Notifier, Send
+from fraud_ops.control_plane.sync.notifier import Notifier, Send, SendAlarm
 from fraud_ops.control_plane.sync.reader_state import ReaderPosition
 from fraud_ops.control_plane.sync.unapproved import (
     UnapprovedList,
@@ -94,6 +94,7 @@ class Environment:
     """The time of the next run of the archive job; None if unknown."""
     alarm_receivers: Callable[[], Sequence[str]] = tuple
     """The names of the connections that receive alarms."""
+    send_alarm: SendAlarm = lambda name, alarm: "this process cannot send alarms"
     notify: Send = lambda receiver, message: "this process cannot send notifications"
     receiver_exists: Callable[[Receiver], bool] = lambda receiver: False
     """Whether the connection of a receiver of notifications exists."""
@@ -144,7 +145,8 @@ def compose(
     seeds = partial(seed_documents, config / "rules", schema, detector.limits)
     known_seeds = CachedValue(partial(_readable_seeds, seeds), _SEEDS_TTL_S)
     service = ControlService(database, schema, detector.limits, settings, now_ms, known_seeds)
-    alarm = partial(_send_and_record, environment.alarm, database)
+    alarm_receivers = CachedValue(environment.alarm_receivers, _RECEIVERS_TTL_S)
+    desk = AlarmDesk(database, alarm_receivers, environment.alarm, now_ms)
     memory = FeedMemory()
     snoozing = CachedValue(lambda: Snoozing(service.snoozes(), now_ms()), _SNOOZES_TTL_S)
     known_snoozing = KnownSnoozing(snoozing)
@@ -156,7 +158,7 @@ def compose(
         service,
         settings.flood,
         detector.detector,
-        alarm,
+        desk,
         now_ms,
         lambda: database.leadership("flood"),
     )
@@ -175,7 +177,9 @@ def compose(
     stack.callback(entities.close)
     evidence = EvidenceReader(EvidenceSource(environment.kafka, schema, detector))
     stack.callback(evidence.close)
-    background = Background(database, environment.kafka, detector, schema, settings, now_ms, changes.accept)
+    background = Background(
+        database, environment.kafka, detector, schema, settings, now_ms, changes.accept, alarm_receivers
+    )
     background.start(service)
     stack.callback(background.stop)
     drift = DriftCheck(database, environment.kafka, detector.topics.rules, schema, detector.limits)
@@ -187,7 +191,7 @@ def compose(
         return [*unapproved_rules(database, seeds), *lists]
 
     checks = Checks(service.outbox, drift.read, service.scan_audit, unapproved, service.subscriptions.failing)
-    watch = StoreWatch(checks, detector.detector, alarm, now_ms, steady_ms, lambda: database.leadership("watch"))
+    watch = StoreWatch(checks, detector.detector, desk.report, now_ms, steady_ms, lambda: database.leadership("watch"))
 
     def reader_positions() -> list[ReaderPosition]:
         feed_positions = feed.positions().items()
@@ -200,11 +204,11 @@ def compose(
         reader_positions,
         partial(read_unread, environment.kafka),
         detector.detector,
-        alarm,
+        desk.report,
         steady_ms,
         lambda: watch.leads,
     )
-    notifier = Notifier(database, settings.receivers, environment.notify, now_ms)
+    notifier = Notifier(database, settings.receivers, environment.notify, now_ms, environment.send_alarm)
     label_export = LabelExport(database, label_file)
     threads = (feed, changes, guard, watch, panel, readers, notifier, label_export, requested_what_ifs)
     for thread in threads:
@@ -230,7 +234,7 @@ def compose(
         requested_what_ifs=requested_what_ifs,
         archive_due_ms=environment.archive_due_ms,
         alarms=CachedValue(lambda: recent_alarms(database), _ALARMS_TTL_S),
-        alarm_receivers=CachedValue(environment.alarm_receivers, _RECEIVERS_TTL_S),
+        alarm_receivers=alarm_receivers,
         receivers=CachedValue(
             lambda: service.subscriptions.receivers(environment.receiver_exists), _NOTIFICATION_RECEIVERS_TTL_S
         ),
@@ -255,13 +259,3 @@ def _readable_seeds(seeds: SeedContents) -> Mapping[int, Collection[bytes]]:
     except FraudError as error:
         _log.warning("the seed files count as not approved: %s", error)
         return no_seeds()
-
-
-def _send_and_record(send: Callable[[Alarm], Sequence[str]], database: Database, alarm: Alarm) -> None:
-    """Send an alarm and save it in the store, so that the pages list it."""
-    receivers = tuple(send(alarm))
-    try:
-        with database.writing() as session:
-            record_alarm(session, RaisedAlarm(alarm, receivers), now_ms())
-    except FraudError as error:
-        _log.warning("the page Detector will not list the alarm %s: %s", alarm.name, error)

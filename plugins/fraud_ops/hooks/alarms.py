@@ -5,7 +5,7 @@ The topic `alarms` gets each alarm of a task or a callback, which cannot reach t
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from html import escape
 
@@ -53,20 +53,19 @@ class AlarmHook(BaseHook):
 
     def send(self, alarm: Alarm) -> list[str]:
         """Send an alarm and return the channels that accepted it. Never raises."""
-        try:
-            silence = silenced(alarm, read_silences(Variable.get(SILENCES, default="[]")), datetime.now(UTC))
-        except ConfigError as error:
-            self.log.warning("no alarm is silenced: %s", error)
-            silence = None
-        if silence is not None:
-            self.log.warning("%s: %s (silenced until %s: %s)", alarm.name, alarm.said, silence.until, silence.reason)
+        if self._is_silenced(alarm):
             return []
         self.log.log(30, "%s %s", alarm.subject, alarm.said)
-        channels: dict[str, Callable[[Connection, Alarm], None]] = {WEBHOOK: self._post, MAIL: self._mail}
-        accepted = [name for name, send in channels.items() if self._sent(name, send, alarm)]
+        accepted = [name for name, send in self._channels().items() if self._fault(name, send, alarm) is None]
         if not accepted:
             self.log.warning("the alarm was not sent: create an Airflow connection %s or %s", WEBHOOK, MAIL)
         return accepted
+
+    def deliver(self, name: str, alarm: Alarm) -> str | None:
+        """Send an alarm through one channel, and return the fault if it has not accepted the alarm; else None, also
+        for a silenced alarm. Never raises.
+        """
+        return None if self._is_silenced(alarm) else self._fault(name, self._channels()[name], alarm)
 
     def receivers(self) -> list[str]:
         """The names of the connections that exist, which receive alarms."""
@@ -79,15 +78,29 @@ class AlarmHook(BaseHook):
             return False
         return True
 
-    def _sent(self, conn_id: str, send: Callable[[Connection, Alarm], None], alarm: Alarm) -> bool:
+    def _channels(self) -> Mapping[str, Callable[[Connection, Alarm], None]]:
+        return {WEBHOOK: self._post, MAIL: self._mail}
+
+    def _is_silenced(self, alarm: Alarm) -> bool:
+        try:
+            silence = silenced(alarm, read_silences(Variable.get(SILENCES, default="[]")), datetime.now(UTC))
+        except ConfigError as error:
+            self.log.warning("no alarm is silenced: %s", error)
+            return False
+        if silence is not None:
+            self.log.warning("%s: %s (silenced until %s: %s)", alarm.name, alarm.said, silence.until, silence.reason)
+        return silence is not None
+
+    def _fault(self, conn_id: str, send: Callable[[Connection, Alarm], None], alarm: Alarm) -> str | None:
+        """Send an alarm, and return the fault. The text of an exception could contain a secret, so only its kind."""
         try:
             send(self.get_connection(conn_id), alarm)
         except AirflowNotFoundException:
-            return False
+            return f"the Airflow connection {conn_id} does not exist"
         except Exception as error:  # noqa: BLE001 -- a channel may fail in any way, and the other one still gets the alarm
             self.log.warning("%s did not accept the alarm: %s", conn_id, type(error).__name__)
-            return False
-        return True
+            return f"did not accept the alarm ({type(error).__name__})"
+        return None
 
     def _post(self, found: Connection, alarm: Alarm) -> None:
         headers = {"Authorization": f"Bearer {found.password}"} if found.password else {}

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 import pytest
 
 from fraud_ops.airflow_ui.runbooks import slug
-from fraud_ops.alarms import Alarm
 from fraud_ops.control_plane.sync.reader_state import ReaderPosition, ReaderProgress
 from fraud_ops.control_plane.watch.reader_watch import ALARM, ReaderWatch
 from fraud_rules.configuration.project import Project
@@ -17,6 +16,7 @@ from fraud_rules.kafka.record_writer import append_records
 from fraud_rules.kafka.unread import Unread, read_unread
 from fraud_rules.kafka.writer import BatchWriter, OutRecord
 from tests.support.control_plane.scene import Clock
+from tests.support.control_plane.standing import StandingAlarms
 from tests.support.kafka.own_topics import OwnTopics
 
 
@@ -58,15 +58,16 @@ class World:
     away: bool = False
     clock: Clock = field(default_factory=Clock)
     positions: dict[str, int] = field(default_factory=lambda: {"mirror": 3, "feed": 3})
-    alarms: list[Alarm] = field(default_factory=list)
+    standing: StandingAlarms = field(default_factory=StandingAlarms)
+    fault: str | None = None
 
     def __post_init__(self) -> None:
         self.watch = ReaderWatch(
-            self.readings, self.unread, "detector", self.alarms.append, self.clock, lambda: self.leads
+            self.readings, self.unread, "detector", self.standing.report, self.clock, lambda: self.leads
         )
 
     def readings(self) -> list[ReaderPosition]:
-        return [ReaderPosition(name, name, at, "it waits", name == "mirror") for name, at in self.positions.items()]
+        return [ReaderPosition(name, name, at, self.fault, name == "mirror") for name, at in self.positions.items()]
 
     def unread(self, topic: str, position: int) -> Unread:
         if self.away:
@@ -75,11 +76,11 @@ class World:
 
     def after(self, seconds: int) -> list[tuple[str, bool]]:
         """The alarms raised in that time, with an observation every ten seconds."""
-        before = len(self.alarms)
+        before = len(self.standing.news)
         for _ in range(0, seconds, 10):
             self.clock.now_ms += 10_000
             self.watch.observe()
-        return [(alarm.said.split()[0], alarm.resolved) for alarm in self.alarms[before:]]
+        return [(alarm.said.split()[0], alarm.resolved) for alarm in self.standing.news[before:]]
 
 
 def test_a_stuck_reader_raises_one_alarm_with_place_and_time_and_resolves_it() -> None:
@@ -87,17 +88,25 @@ def test_a_stuck_reader_raises_one_alarm_with_place_and_time_and_resolves_it() -
     world.positions["feed"] = 9
     assert world.after(60) == []
     assert world.after(600) == [("mirror", False)]
-    (alarm,) = world.alarms
+    (alarm,) = world.standing.news
     assert alarm.name == ALARM
     assert alarm.said == (
-        "mirror is at offset 3 of mirror, which ends at 9; "
-        "its first unread record is from 2020-09-13 12:26:40 UTC; the last error is: it waits"
+        "mirror is at offset 3 of mirror, which ends at 9; its first unread record is from 2020-09-13 12:26:40 UTC"
     )
     state = world.watch.states[0]
     assert (state.behind, state.since_ms, state.stuck) == (6, 1_600_000_000_000, True)
     world.positions["mirror"] = 9
     assert world.after(20) == [("mirror", True)]
     assert world.watch.states[0].behind == 0
+
+
+def test_a_reader_that_fails_is_stuck_also_without_unread_records() -> None:
+    world = World(fault="RuleLogForeign: the topic was recreated", positions={"mirror": 9})
+    assert world.after(60) == []
+    assert world.after(600) == [("mirror", False)]
+    assert world.standing.news[0].said.endswith("the last error is: RuleLogForeign: the topic was recreated")
+    world.fault = None
+    assert world.after(20) == [("mirror", True)]
 
 
 def test_one_process_raises_the_alarm_about_a_shared_position() -> None:

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 import pytest
 
 from fraud_ops.airflow_ui.runbooks import slug
-from fraud_ops.alarms import Alarm
 from fraud_ops.control_plane.domain.errors import Unavailable
 from fraud_ops.control_plane.domain.read_models import AuditVerdict, DriftDifference, OutboxState
 from fraud_ops.control_plane.service.notifications.outbox import FailingReceiver
@@ -18,6 +17,7 @@ from fraud_ops.control_plane.sync.unapproved import UnapprovedRule
 from fraud_ops.control_plane.watch.store_watch import Checks, StoreAlarm, StoreWatch
 from fraud_rules.configuration.project import Project
 from tests.support.control_plane.scene import Clock
+from tests.support.control_plane.standing import StandingAlarms
 
 
 @dataclass
@@ -31,24 +31,26 @@ class World:
     unapproved: tuple[UnapprovedRule, ...] = ()
     failing: tuple[FailingReceiver, ...] = ()
     away: bool = False
-    raised: list[tuple[str, bool]] = field(default_factory=list)
+    alarms: StandingAlarms = field(default_factory=StandingAlarms)
 
     def __post_init__(self) -> None:
         checks = Checks(self.outbox, self.drift, self.audit, lambda: self.unapproved, lambda: self.failing)
         self.watch = StoreWatch(
-            checks, "detector", self.alarm, self.clock, self.clock, lambda: nullcontext(Leadership("watch", led=True))
+            checks,
+            "detector",
+            self.alarms.report,
+            self.clock,
+            self.clock,
+            lambda: nullcontext(Leadership("watch", led=True)),
         )
 
     def after(self, seconds: int) -> list[tuple[str, bool]]:
         """The alarms of the next seconds, with one check per second."""
-        before = len(self.raised)
+        before = len(self.alarms.news)
         for _ in range(seconds):
             self.clock.now_ms += 1_000
             self.watch.step()
-        return self.raised[before:]
-
-    def alarm(self, alarm: Alarm) -> None:
-        self.raised.append((alarm.name, alarm.resolved))
+        return self.alarms.briefly(before)
 
     def outbox(self) -> OutboxState:
         if self.away:

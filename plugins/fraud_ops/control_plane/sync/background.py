@@ -47,6 +47,7 @@ class Background:
         settings: ControlPlaneSettings,
         clock_ms: Callable[[], int],
         report: Callable[[RuleChanged], None] = lambda changed: None,
+        alarm_receivers: Callable[[], Sequence[str]] = tuple,
     ) -> None:
         reader, topic = RuleReader(schema, detector.limits), detector.topics.rules
         store = StoreAccess(database, settings, reader, clock_ms)
@@ -58,7 +59,7 @@ class Background:
             self._publisher.wake()
 
         self._cdc = cdc_intake(store, kafka, detector.topics.rules_cdc, arrived)
-        self._alarms = alarm_intake(store, kafka, detector.topics.alarms)
+        self._alarms = alarm_intake(store, kafka, detector.topics.alarms, alarm_receivers)
         self._labels = label_intake(store, kafka, detector.topics.labels, schema)
         self._expiry = Expiry(store, arrived)
         notifications = AlertNotifications(settings.notifications.alerts_per_minute)

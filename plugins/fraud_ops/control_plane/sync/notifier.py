@@ -12,7 +12,9 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Final
 
+from fraud_ops.alarms import Alarm, decode_alarm
 from fraud_ops.control_plane.leading_thread import LeadingThread
+from fraud_ops.control_plane.service.alarm_log import ALARM_RECEIVER
 from fraud_ops.control_plane.service.notifications.digest import add_digests, due_digests, read_digests
 from fraud_ops.control_plane.service.notifications.intake import notify_approvals, unnotified_approvals
 from fraud_ops.control_plane.service.notifications.outbox import (
@@ -27,28 +29,38 @@ from fraud_ops.control_plane.store.database import Database
 from fraud_ops.control_plane.store.notification_models import DeliveryRow
 from fraud_ops.notifications import Message, Receiver, ReceiverKind
 
-__all__ = ["Notifier", "Send"]
+__all__ = ["Notifier", "Send", "SendAlarm"]
 
 Send = Callable[[Receiver, Message], str | None]
 """Sends a message and returns the fault, None if the receiver has accepted it. Raises nothing."""
 
+SendAlarm = Callable[[str, Alarm], str | None]
+"""Sends an alarm through the connection with a name, and returns the fault as `Send` does. Raises nothing."""
+
 _POLL_INTERVAL_S: Final = 0.5
 _PRUNE_EVERY_S: Final = 60.0
 _AT_ONCE: Final = 20
+_ALARM_CONNECTIONS: Final = 2
 
 
 class Notifier(LeadingThread):
     """Sends deliveries while this process leads. `receivers` are the kinds of the receivers by name."""
 
     def __init__(
-        self, database: Database, receivers: Mapping[str, ReceiverKind], send: Send, clock_ms: Callable[[], int]
+        self,
+        database: Database,
+        receivers: Mapping[str, ReceiverKind],
+        send: Send,
+        clock_ms: Callable[[], int],
+        send_alarm: SendAlarm = lambda name, alarm: "this process cannot send alarms",
     ) -> None:
         super().__init__("fraud-control-notifier", lambda: database.leadership("notifier"), _POLL_INTERVAL_S)
         self._database = database
         self._receivers = receivers
         self._send = send
+        self._send_alarm = send_alarm
         self._clock_ms = clock_ms
-        self._threads = ThreadPoolExecutor(max(1, len(receivers)), "fraud-control-notify")
+        self._threads = ThreadPoolExecutor(len(receivers) + _ALARM_CONNECTIONS, "fraud-control-notify")
         self._running: dict[str, Future[Sequence[SendAttempt]]] = {}
         self._pruned_s = 0.0
 
@@ -90,17 +102,21 @@ class Notifier(LeadingThread):
 
     def _send_all(self, name: str, rows: Sequence[DeliveryRow]) -> Sequence[SendAttempt]:
         """Send deliveries to one receiver, up to the first failure."""
-        kind = self._receivers.get(name)
         attempts: list[SendAttempt] = []
         for row in rows:
-            if kind is None:
-                fault: str | None = "the settings no longer have this receiver"
-            else:
-                fault = self._send(Receiver(name, kind), message_of(row))
+            fault = self._sent(name, row)
             attempts.append(SendAttempt(row.id, fault))
             if fault is not None or self._stop.is_set():
                 break
         return attempts
+
+    def _sent(self, name: str, row: DeliveryRow) -> str | None:
+        if name.startswith(ALARM_RECEIVER):
+            return self._send_alarm(name.removeprefix(ALARM_RECEIVER), decode_alarm(row.data.encode()).alarm)
+        kind = self._receivers.get(name)
+        if kind is None:
+            return "the settings no longer have this receiver"
+        return self._send(Receiver(name, kind), message_of(row))
 
     def _prune(self, now_ms: int) -> None:
         now_s = time.monotonic()

@@ -1,4 +1,4 @@
-"""Decides whether a reader is stuck: its position does not move while its topic has unread records. Pure."""
+"""Decides whether a reader is stuck: it fails, or its position does not move before unread records. Pure."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ class ReaderPosition:
 @dataclass(frozen=True, slots=True)
 class ReaderState:
     """A reader at one moment. `behind` counts offsets, 0 if every record is read; `since_ms` is the append time of the
-    first unread record. `stuck`: the position has not moved for a minute while records are unread.
+    first unread record. `stuck`: for a minute, the position has not moved while records are unread, or the reader has
+    failed, for example because its topic was recreated with fewer records than it has read.
     """
 
     name: str
@@ -49,10 +50,11 @@ class ReaderState:
 
 
 class ReaderProgress:
-    """Remembers since when each position has not moved, by the steady clock of this process."""
+    """Remembers since when each position has not moved, and since when each reader fails, by the steady clock."""
 
     def __init__(self) -> None:
         self._still: dict[tuple[str, str], tuple[int, int]] = {}
+        self._faulty: dict[tuple[str, str], int] = {}
 
     def state(self, reading: ReaderPosition, unread: Unread, steady_ms: int) -> ReaderState:
         """Compute the state of a reader from an observation at `steady_ms`."""
@@ -62,6 +64,9 @@ class ReaderProgress:
             self._still.pop(key, None)
         elif known is None or known[0] != reading.position:
             self._still[key] = reading.position, steady_ms
+        if reading.fault is None:
+            self._faulty.pop(key, None)
+        faulty_ms = steady_ms if reading.fault is None else self._faulty.setdefault(key, steady_ms)
         _, still_ms = self._still.get(key, (reading.position, steady_ms))
         return ReaderState(
             reading.name,
@@ -70,6 +75,6 @@ class ReaderProgress:
             unread.end,
             behind=max(0, unread.end - reading.position) if is_behind else 0,
             since_ms=unread.since_ms,
-            stuck=is_behind and steady_ms - still_ms >= STUCK_MS,
+            stuck=(is_behind and steady_ms - still_ms >= STUCK_MS) or steady_ms - faulty_ms >= STUCK_MS,
             fault=reading.fault,
         )

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from typing import Final, Protocol
 
 from fraud_ops.alarms import Alarm
 from fraud_ops.control_plane.background_thread import BackgroundThread
@@ -22,12 +23,24 @@ from fraud_ops.control_plane.settings import Flood
 from fraud_ops.control_plane.store.locks import Leadership
 from fraud_rules.runtime.retry import RepeatedWork
 
-__all__ = ["ALARM", "GUARD", "FloodGuard"]
+__all__ = ["ALARM", "GUARD", "FloodAlarms", "FloodGuard"]
 
 ALARM = "ALERT_FLOOD"
 GUARD = Actor(system_author("flood-guard"), Role.APPROVER)
 
+_OBSERVED_MS: Final = 180_000
+
 _log = logging.getLogger(__name__)
+
+
+class FloodAlarms(Protocol):
+    """The alarms in the store, see `AlarmDesk`."""
+
+    def report(self, alarm: Alarm, *, again: bool = False) -> None:
+        """Report the state of an alarm."""
+
+    def open_parts(self, name: str) -> frozenset[str]:
+        """The parts of the open alarms with a name."""
 
 
 class FloodGuard(BackgroundThread):
@@ -42,7 +55,7 @@ class FloodGuard(BackgroundThread):
         service: ControlService,
         settings: Flood,
         detector: str,
-        alarm: Callable[[Alarm], object],
+        alarms: FloodAlarms,
         clock_ms: Callable[[], int],
         lead: Callable[[], AbstractContextManager[Leadership]],
         interval_s: float = 2.0,
@@ -52,7 +65,8 @@ class FloodGuard(BackgroundThread):
         self._service = service
         self._settings = settings
         self._detector = detector
-        self._alarm = alarm
+        self._alarms = alarms
+        self._leads_since_ms: int | None = None
         self._clock_ms = clock_ms
         self._lead = lead
         self._interval_s = interval_s
@@ -68,6 +82,8 @@ class FloodGuard(BackgroundThread):
         for change in self._watch.update(self._memory.rates(self._clock_ms())):
             if leads:
                 self._act(change)
+        if leads:
+            self._end_old_alarms()
 
     def _run(self, attempt: RepeatedWork) -> None:
         with self._lead() as lead:
@@ -85,15 +101,25 @@ class FloodGuard(BackgroundThread):
                 return
 
     def _take_over(self) -> None:
-        """Raise the alarms of all flooding rules again: the previous leader may have died before it raised them."""
+        """Raise the alarms of all flooding rules: the previous leader may have died before it raised them."""
+        self._leads_since_ms = self._clock_ms()
         rates = self._memory.rates(self._clock_ms())
         for rule_id in sorted(self.flooding):
             self._act(FloodChange(rule_id, began=True, per_minute=int(rates.get(rule_id, 0))))
 
+    def _end_old_alarms(self) -> None:
+        """Once the rates cover the last minutes, end the alarms of an earlier leader whose floods have ended."""
+        if self._leads_since_ms is None or self._clock_ms() - self._leads_since_ms < _OBSERVED_MS:
+            return
+        self._leads_since_ms = None
+        flooding = {f"rule {rule_id}" for rule_id in self.flooding}
+        for part in sorted(self._alarms.open_parts(ALARM) - flooding):
+            self._alarms.report(Alarm(ALARM, self._detector, f"{part} no longer floods", resolved=True, part=part))
+
     def _act(self, change: FloodChange) -> None:
         moved = self._settings.to_shadow and change.began and self._moved_to_shadow(change)
         said, part = self._message(change, moved=moved), f"rule {change.rule_id}"
-        self._alarm(Alarm(ALARM, self._detector, said, resolved=not change.began, part=part))
+        self._alarms.report(Alarm(ALARM, self._detector, said, resolved=not change.began, part=part))
 
     def _message(self, change: FloodChange, *, moved: bool) -> str:
         limit = self._settings.alerts_per_minute

@@ -42,7 +42,6 @@ class ReaderWatch(BackgroundThread):
         self._steady_ms = steady_ms
         self._leads = leads
         self._progress = ReaderProgress()
-        self._raised: dict[tuple[str, str], ReaderState] = {}
         self.states: Sequence[ReaderState] = ()
         """The readers at the last observation."""
 
@@ -57,16 +56,9 @@ class ReaderWatch(BackgroundThread):
         self.states = found
 
     def _update_alarm(self, state: ReaderState) -> None:
-        """Raise the alarm once when a reader gets stuck, and resolve it once."""
-        key = state.name, state.topic
-        if state.stuck == (key in self._raised):
-            return
+        """Report whether a reader is stuck. The store decides whether that is news."""
         part = f"{state.name} of {state.topic}"
         self._alarm(Alarm(ALARM, self._detector, str(state), resolved=not state.stuck, part=part))
-        if state.stuck:
-            self._raised[key] = state
-        else:
-            del self._raised[key]
 
     def _run(self, attempt: RepeatedWork) -> None:
         while not self._stop.wait(_POLL_INTERVAL_S):

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final
+from typing import Final, Protocol
 
 from fraud_ops.alarms import Alarm
 from fraud_ops.control_plane.domain.read_models import AuditVerdict, OutboxState
@@ -22,7 +22,7 @@ from fraud_ops.control_plane.sync.unapproved import UnapprovedList, UnapprovedRu
 from fraud_rules.errors import FraudError
 from fraud_rules.runtime.clock import SteadyClock
 
-__all__ = ["Checks", "StoreAlarm", "StoreWatch"]
+__all__ = ["Checks", "Report", "StoreAlarm", "StoreWatch"]
 
 STUCK_MS: Final = 30_000
 
@@ -54,6 +54,12 @@ class Checks:
     receivers: Callable[[], Sequence[FailingReceiver]]
 
 
+class Report(Protocol):
+    """Reports the state of an alarm, see `AlarmDesk.report`."""
+
+    def __call__(self, alarm: Alarm, *, again: bool = False) -> None: ...
+
+
 class StoreWatch(LeadingThread):
     """Checks the store while this process leads. `lead` opens the leadership. Alarms name the `detector`."""
 
@@ -61,7 +67,7 @@ class StoreWatch(LeadingThread):
         self,
         checks: Checks,
         detector: str,
-        alarm: Callable[[Alarm], object],
+        report: Report,
         clock_ms: Callable[[], int],
         steady_ms: SteadyClock,
         lead: Callable[[], AbstractContextManager[Leadership]],
@@ -69,13 +75,12 @@ class StoreWatch(LeadingThread):
         super().__init__("control-plane-watch", lead, _POLL_INTERVAL_S)
         self._checks = checks
         self._detector = detector
-        self._alarm = alarm
+        self._report = report
         self._clock_ms = clock_ms
         self._steady_ms = steady_ms
         self._due_ms = dict.fromkeys(_EVERY_MS, -math.inf)
-        self._raised: set[StoreAlarm] = set()
-        self._unapproved: frozenset[UnapprovedRule | UnapprovedList] = frozenset()
-        self._failing: frozenset[str] = frozenset()
+        self._unapproved: frozenset[UnapprovedRule | UnapprovedList] | None = None
+        self._failing: frozenset[str] | None = None
         self._drifted: frozenset[str] = frozenset()
 
     def step(self) -> None:
@@ -117,23 +122,22 @@ class StoreWatch(LeadingThread):
     def _check_unapproved(self) -> None:
         """Report content in force without an approval. More such content raises the alarm again."""
         found = frozenset(self._checks.unapproved())
-        if found - self._unapproved:
-            self._raised.discard(StoreAlarm.UNAPPROVED_RULE)
+        known = self._unapproved
         self._unapproved = found
+        further = known is not None and bool(found - known)
         named = ", ".join(sorted(map(str, found))[:_MOST_NAMED])
         message = f"{len(found)} live rules or lists have no approval" + (f": {named}" if found else "")
-        self._update_alarm(StoreAlarm.UNAPPROVED_RULE, message, holds=bool(found))
+        self._update_alarm(StoreAlarm.UNAPPROVED_RULE, message, holds=bool(found), again=further)
 
     def _check_receivers(self) -> None:
         """Report failing receivers of notifications. Another failing receiver raises the alarm again."""
         found = self._checks.receivers()
         names = frozenset(each.receiver for each in found)
-        if names - self._failing:
-            self._raised.discard(StoreAlarm.RECEIVER_FAILING)
-        self._failing = names
+        known, self._failing = self._failing, names
+        further = known is not None and bool(names - known)
         named = ", ".join(f"{each.receiver} ({each.fault})" for each in found)
         message = f"receivers do not accept notifications: {named}" if found else "all receivers accept notifications"
-        self._update_alarm(StoreAlarm.RECEIVER_FAILING, message, holds=bool(found))
+        self._update_alarm(StoreAlarm.RECEIVER_FAILING, message, holds=bool(found), again=further)
 
     def _check_audit(self) -> None:
         verdict = self._checks.audit()
@@ -142,9 +146,6 @@ class StoreWatch(LeadingThread):
             message += f" and was altered from row {verdict.broken_at} on"
         self._update_alarm(StoreAlarm.AUDIT_BROKEN, message, holds=not verdict.whole)
 
-    def _update_alarm(self, name: StoreAlarm, message: str, *, holds: bool) -> None:
-        """Raise the alarm when a condition begins, and resolve it when the condition ends."""
-        if holds == (name in self._raised):
-            return
-        self._alarm(Alarm(name, self._detector, message, resolved=not holds))
-        (self._raised.add if holds else self._raised.discard)(name)
+    def _update_alarm(self, name: StoreAlarm, message: str, *, holds: bool, again: bool = False) -> None:
+        """Report whether a condition holds. The store decides whether that is news."""
+        self._report(Alarm(name, self._detector, message, resolved=not holds), again=again)

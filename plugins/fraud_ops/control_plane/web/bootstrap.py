@@ -30,6 +30,7 @@ def compose_here(loop: asyncio.AbstractEventLoop, stack: ExitStack) -> ControlPl
         archive=archive_root(),
         alarm=lambda alarm: AlarmHook().send(alarm),
         archive_due_ms=_archive_due_ms,
+        send_alarm=lambda name, alarm: AlarmHook().deliver(name, alarm),
         alarm_receivers=lambda: AlarmHook().receivers(),
         notify=lambda receiver, message: NotificationHook().send(receiver, message),
         receiver_exists=lambda receiver: NotificationHook().exists(receiver),

@@ -17,6 +17,7 @@ from fraud_ops.control_plane.store.locks import Leadership
 from fraud_ops.control_plane.watch.flood_guard import ALARM, FloodGuard
 from tests.support.control_plane.alerts import alert
 from tests.support.control_plane.scene import ADA, RULE, Scene
+from tests.support.control_plane.standing import StandingAlarms
 from tests.support.waiting import until
 
 
@@ -32,63 +33,78 @@ def fire(memory: FeedMemory, rule_id: int, numbers: range, now_ms: int) -> None:
         memory.add(replace(alert(number, rule_id), append_ms=now_ms))
 
 
-def guard_of(scene: Scene, memory: FeedMemory, flood: Flood, alarms: list[Alarm]) -> FloodGuard:
+def guard_of(scene: Scene, memory: FeedMemory, flood: Flood, alarms: StandingAlarms) -> FloodGuard:
     def lead() -> AbstractContextManager[Leadership]:
         return scene.database.leadership("flood")
 
-    return FloodGuard(memory, scene.service, flood, "detector", alarms.append, scene.clock, lead, interval_s=0.01)
+    return FloodGuard(memory, scene.service, flood, "detector", alarms, scene.clock, lead, interval_s=0.01)
 
 
 @pytest.mark.parametrize("to_shadow", [True, False])
 def test_a_flood_raises_one_alarm_and_may_move_the_rule(scene: Scene, to_shadow: bool) -> None:
-    rule_id, alarms, memory = active(scene.service), list[Alarm](), FeedMemory()
+    rule_id, alarms, memory = active(scene.service), StandingAlarms(), FeedMemory()
     flood = Flood(alerts_per_minute=10, to_shadow=to_shadow)
     guard = guard_of(scene, memory, flood, alarms)
     fire(memory, rule_id, range(10), scene.clock.now_ms)
     guard.check()
-    assert not alarms and not guard.flooding
+    assert not alarms.news and not guard.flooding
     fire(memory, rule_id, range(10, 30), scene.clock.now_ms)
     guard.check()
     guard.check()
-    assert [(each.name, each.resolved) for each in alarms] == [(ALARM, False)]
+    assert alarms.briefly() == [(ALARM, False)]
     assert guard.flooding == {rule_id}
     row = scene.service.rule(rule_id).row
     assert row.state is (StateName.SHADOW if to_shadow else StateName.ACTIVE)
     assert (row.updated_by == "system:flood-guard") is to_shadow
     scene.clock.now_ms += 180_000
     guard.check()
-    assert [(each.name, each.resolved) for each in alarms] == [(ALARM, False), (ALARM, True)]
+    assert alarms.briefly() == [(ALARM, False), (ALARM, True)]
     assert scene.service.verify_audit().whole
 
 
 def test_a_rule_that_is_not_in_the_store_floods_too(scene: Scene) -> None:
-    alarms, memory = list[Alarm](), FeedMemory()
+    alarms, memory = StandingAlarms(), FeedMemory()
     flood = Flood(alerts_per_minute=1, to_shadow=True)
     guard = guard_of(scene, memory, flood, alarms)
     fire(memory, 77, range(5), scene.clock.now_ms)
     guard.check()
-    assert "rule 77" in alarms[0].said
+    assert "rule 77" in alarms.news[0].said
 
 
 def test_one_of_several_processes_acts_and_another_takes_over(scene: Scene) -> None:
-    raised: list[list[Alarm]] = [[], []]
+    raised = [StandingAlarms(), StandingAlarms()]
     memory = FeedMemory()
     flood = Flood(alerts_per_minute=10)
     first, second = (guard_of(scene, memory, flood, alarms) for alarms in raised)
     first.start()
     fire(memory, 5, range(30), scene.clock.now_ms)
-    until(lambda: raised[0], "the only process acts")
+    until(lambda: raised[0].news, "the only process acts")
     second.start()
     until(lambda: second.flooding, "the other process knows the flooding rules")
     fire(memory, 6, range(30, 60), scene.clock.now_ms)
     until(lambda: 6 in first.flooding and 6 in second.flooding, "both processes see another flood")
-    until(lambda: len(raised[0]) == 2, "the same process acts")
-    assert not raised[1]
+    until(lambda: len(raised[0].news) == 2, "the same process acts")
+    assert not raised[1].news
     first.stop()
-    until(lambda: len(raised[1]) == 2, "the process that takes over reports the floods")
+    until(lambda: len(raised[1].news) == 2, "the process that takes over reports the floods")
     scene.clock.now_ms += 180_000
-    until(lambda: len(raised[1]) == 4, "the process that took over reports the ends")
+    until(lambda: len(raised[1].news) == 4, "the process that took over reports the ends")
     second.stop()
-    assert [(each.resolved, "rule 5" in each.said) for each in raised[1]] == [
+    assert [(each.resolved, "rule 5" in each.said) for each in raised[1].news] == [
         (False, True), (False, False), (True, True), (True, False),
     ]  # fmt: skip
+
+
+def test_a_new_leader_ends_the_alarm_of_a_flood_that_has_ended(scene: Scene) -> None:
+    alarms, memory = StandingAlarms(), FeedMemory()
+    for rule_id in (5, 6):
+        alarms.report(Alarm(ALARM, "detector", "flood", part=f"rule {rule_id}"))
+    guard = guard_of(scene, memory, Flood(alerts_per_minute=10), alarms)
+    guard.start()
+    fire(memory, 5, range(30), scene.clock.now_ms)
+    until(lambda: guard.flooding, "one of the floods continues")
+    assert not any(each.resolved for each in alarms.news)
+    scene.clock.now_ms += 180_000
+    until(lambda: len(alarms.news) == 4, "both alarms end")
+    guard.stop()
+    assert {(each.part, each.resolved) for each in alarms.news[2:]} == {("rule 5", True), ("rule 6", True)}

@@ -113,15 +113,16 @@ class Server:
         alarms: list[Alarm] = []
         detector = DetectorSettings.load(project.config / "detector.yaml", {})
 
-        def send(alarm: Alarm) -> list[str]:
+        def send(name: str, alarm: Alarm) -> None:
             alarms.append(alarm)
-            return ["fraud_webhook"]
 
         here = Environment(
             project=project,
             kafka=topics.kafka,
             archive=folder / "archive",
-            alarm=send,
+            alarm=lambda alarm: [],
+            alarm_receivers=lambda: ["fraud_webhook"],
+            send_alarm=send,
             settings=settings,
             detector=replace(detector, topics=topics.names, detector=f"{topics.prefix}detector"),
         )

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from fraud_ops.alarms import Alarm
 from fraud_ops.control_plane.domain.notification_models import Delivery, DeliveryState
 from fraud_ops.control_plane.domain.read_models import AuditVerdict, OutboxState
 from fraud_ops.control_plane.service.notifications.subscriptions import SubscriptionService
@@ -21,6 +20,7 @@ from fraud_ops.control_plane.watch.store_watch import Checks, StoreWatch
 from fraud_ops.hooks.notifications import NotificationHook
 from fraud_ops.notifications import ReceiverKind
 from tests.support.control_plane.scene import ANN, Scene
+from tests.support.control_plane.standing import StandingAlarms
 from tests.support.receivers.servers import HttpReceiver
 from tests.support.waiting import until
 
@@ -37,7 +37,7 @@ class Desk:
         self.answer = answer
         self.subscriptions: SubscriptionService = scene.another(receivers=RECEIVERS).subscriptions
         self.notifier = Notifier(scene.database, RECEIVERS, NotificationHook().send, scene.clock)
-        self.raised: list[Alarm] = []
+        self.raised = StandingAlarms()
         checks = Checks(
             lambda: OutboxState(0, None),
             lambda: DriftReport((), True, 9, 9, 0, None),
@@ -48,7 +48,7 @@ class Desk:
         self.watch = StoreWatch(
             checks,
             "detector",
-            self.raised.append,
+            self.raised.report,
             scene.clock,
             scene.clock,
             lambda: nullcontext(Leadership("watch", led=True)),
@@ -70,10 +70,10 @@ class Desk:
 
     def alarms(self) -> list[tuple[str, bool]]:
         """The alarms after the next checks."""
-        before = len(self.raised)
+        before = len(self.raised.news)
         self.scene.clock.now_ms += 60_000
         self.watch.step()
-        return [(each.name, each.resolved) for each in self.raised[before:]]
+        return self.raised.briefly(before)
 
 
 @pytest.fixture
@@ -98,8 +98,8 @@ def test_a_receiver_that_refuses_raises_an_alarm_until_it_accepts(desk: Desk) ->
     assert desk.alarms() == [], "a short outage raises no alarm"
     desk.attempt()
     assert desk.alarms() == [("RECEIVER_FAILING", False)]
-    assert desk.raised[-1].said == "receivers do not accept notifications: desk (the receiver answered 503)"
-    assert "127.0.0.1" not in desk.raised[-1].said
+    assert desk.raised.news[-1].said == "receivers do not accept notifications: desk (the receiver answered 503)"
+    assert "127.0.0.1" not in desk.raised.news[-1].said
     desk.answer("/ok")
     desk.attempt()
     assert desk.alarms() == [("RECEIVER_FAILING", True)]

@@ -9,6 +9,7 @@ from urllib.parse import urlencode
 
 import msgspec
 
+from fraud_ops.alarms import Alarm, RaisedAlarm, encode_alarm
 from fraud_ops.control_plane.domain.canonical import decoded, encoded
 from fraud_ops.control_plane.feed.events import FeedAlert
 from fraud_ops.control_plane.paths import PAGES
@@ -17,9 +18,8 @@ from fraud_rules.runtime.clock import utc_text
 from fraud_rules.runtime.grouped_number import grouped
 
 __all__ = [
-    "AlertedRule", "Content", "alert_content", "alerted_rule", "approval_content", "digest_content", "one_line",
-    "receiver_test_content", "snooze_content",
-    "summary_content",
+    "AlertedRule", "Content", "alarm_content", "alert_content", "alerted_rule", "approval_content", "digest_content",
+    "one_line", "receiver_test_content", "snooze_content", "summary_content",
 ]  # fmt: skip
 
 _TITLE_CHARS: Final = 200
@@ -126,6 +126,13 @@ def snooze_content(data: Mapping[str, Any]) -> Content:
         f"{PAGES}/rules/{data['ruleId']}",
         encoded(data),
     )
+
+
+def alarm_content(alarm: Alarm) -> Content:
+    """The notification about an alarm. Its data is the record of the topic `alarms`."""
+    title = one_line(alarm.subject)
+    data = encode_alarm(RaisedAlarm(alarm)).decode()
+    return Content("alarm", title, one_line(alarm.said), f"{PAGES}/detector", data)
 
 
 def digest_content(data: Mapping[str, Any]) -> Content:
