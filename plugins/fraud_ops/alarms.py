@@ -15,11 +15,14 @@ from fraud_ops.airflow_ui.runbooks import runbook_path
 from fraud_rules.errors import ConfigError
 
 __all__ = [
-    "ALL", "Alarm", "AlarmSeverity", "RaisedAlarm", "Silence", "decode_alarm", "encode_alarm", "read_silences",
-    "severity_of", "silenced",
+    "ALL", "REPEAT_MS", "Alarm", "AlarmSeverity", "RaisedAlarm", "Silence", "decode_alarm", "encode_alarm",
+    "read_silences", "severity_of", "silenced",
 ]  # fmt: skip
 
 ALL = "*"
+
+REPEAT_MS: Final = 3_600_000
+"""How long a standing alarm is quiet before it is sent again."""
 
 _NAME_CHARS: Final = 64
 _PART_CHARS: Final = 256
@@ -78,7 +81,7 @@ class Alarm:
 
 @dataclass(frozen=True, slots=True)
 class RaisedAlarm:
-    """An alarm, and the names of the connections that accepted it."""
+    """An alarm, and the names of the connections that have accepted it without the outbox of the control plane."""
 
     alarm: Alarm
     receivers: tuple[str, ...] = ()

@@ -191,7 +191,7 @@ def compose(
         return [*unapproved_rules(database, seeds), *lists]
 
     checks = Checks(service.outbox, drift.read, service.scan_audit, unapproved, service.subscriptions.failing)
-    watch = StoreWatch(checks, detector.detector, desk.report, now_ms, steady_ms, lambda: database.leadership("watch"))
+    watch = StoreWatch(checks, detector.detector, desk, now_ms, steady_ms, lambda: database.leadership("watch"))
 
     def reader_positions() -> list[ReaderPosition]:
         feed_positions = feed.positions().items()
@@ -204,7 +204,7 @@ def compose(
         reader_positions,
         partial(read_unread, environment.kafka),
         detector.detector,
-        desk.report,
+        desk,
         steady_ms,
         lambda: watch.leads,
     )

@@ -63,9 +63,12 @@ class AlarmHook(BaseHook):
 
     def deliver(self, name: str, alarm: Alarm) -> str | None:
         """Send an alarm through one channel, and return the fault if it has not accepted the alarm; else None, also
-        for a silenced alarm. Never raises.
+        for a silenced alarm, and if the connection was deleted. Never raises.
         """
-        return None if self._is_silenced(alarm) else self._fault(name, self._channels()[name], alarm)
+        send = self._channels().get(name)
+        if send is None or not self._exists(name) or self._is_silenced(alarm):
+            return None
+        return self._fault(name, send, alarm)
 
     def receivers(self) -> list[str]:
         """The names of the connections that exist, which receive alarms."""

@@ -10,17 +10,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from fraud_ops.alarms import Alarm
+from fraud_ops.alarms import REPEAT_MS, Alarm
 from fraud_ops.hooks.alarms import AlarmHook
 from fraud_rules.runtime.clock import now_ms
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-__all__ = ["REPEAT_MS", "Raised", "StandingAlarms", "changes"]
-
-REPEAT_MS: Final = 6 * 3_600_000
-"""How long a standing alarm is quiet before it is sent again."""
+__all__ = ["Raised", "StandingAlarms", "changes"]
 
 _KEY: Final = "standing_alarms"
 

@@ -7,7 +7,10 @@ from dataclasses import dataclass, field
 import pytest
 
 from fraud_ops.airflow_ui.runbooks import slug
+from fraud_ops.alarms import REPEAT_MS, Alarm
+from fraud_ops.control_plane.service.alarm_log import AlarmDesk
 from fraud_ops.control_plane.sync.reader_state import ReaderPosition, ReaderProgress
+from fraud_ops.control_plane.watch.alarm_reports import AlarmReports
 from fraud_ops.control_plane.watch.reader_watch import ALARM, ReaderWatch
 from fraud_rules.configuration.project import Project
 from fraud_rules.errors import BrokerUnavailable
@@ -15,8 +18,8 @@ from fraud_rules.kafka.consume import await_settled
 from fraud_rules.kafka.record_writer import append_records
 from fraud_rules.kafka.unread import Unread, read_unread
 from fraud_rules.kafka.writer import BatchWriter, OutRecord
-from tests.support.control_plane.scene import Clock
-from tests.support.control_plane.standing import StandingAlarms
+from tests.support.control_plane.alarm_memory import AlarmMemory
+from tests.support.control_plane.scene import Clock, Scene
 from tests.support.kafka.own_topics import OwnTopics
 
 
@@ -58,12 +61,13 @@ class World:
     away: bool = False
     clock: Clock = field(default_factory=Clock)
     positions: dict[str, int] = field(default_factory=lambda: {"mirror": 3, "feed": 3})
-    standing: StandingAlarms = field(default_factory=StandingAlarms)
+    memory: AlarmMemory = field(default_factory=AlarmMemory)
+    standing: AlarmReports | None = None
     fault: str | None = None
 
     def __post_init__(self) -> None:
         self.watch = ReaderWatch(
-            self.readings, self.unread, "detector", self.standing.report, self.clock, lambda: self.leads
+            self.readings, self.unread, "detector", self.standing or self.memory, self.clock, lambda: self.leads
         )
 
     def readings(self) -> list[ReaderPosition]:
@@ -76,11 +80,11 @@ class World:
 
     def after(self, seconds: int) -> list[tuple[str, bool]]:
         """The alarms raised in that time, with an observation every ten seconds."""
-        before = len(self.standing.news)
+        before = len(self.memory.news)
         for _ in range(0, seconds, 10):
             self.clock.now_ms += 10_000
             self.watch.observe()
-        return [(alarm.said.split()[0], alarm.resolved) for alarm in self.standing.news[before:]]
+        return [(alarm.said.split()[0], alarm.resolved) for alarm in self.memory.news[before:]]
 
 
 def test_a_stuck_reader_raises_one_alarm_with_place_and_time_and_resolves_it() -> None:
@@ -88,7 +92,7 @@ def test_a_stuck_reader_raises_one_alarm_with_place_and_time_and_resolves_it() -
     world.positions["feed"] = 9
     assert world.after(60) == []
     assert world.after(600) == [("mirror", False)]
-    (alarm,) = world.standing.news
+    (alarm,) = world.memory.news
     assert alarm.name == ALARM
     assert alarm.said == (
         "mirror is at offset 3 of mirror, which ends at 9; its first unread record is from 2020-09-13 12:26:40 UTC"
@@ -104,7 +108,7 @@ def test_a_reader_that_fails_is_stuck_also_without_unread_records() -> None:
     world = World(fault="RuleLogForeign: the topic was recreated", positions={"mirror": 9})
     assert world.after(60) == []
     assert world.after(600) == [("mirror", False)]
-    assert world.standing.news[0].said.endswith("the last error is: RuleLogForeign: the topic was recreated")
+    assert world.memory.news[0].said.endswith("the last error is: RuleLogForeign: the topic was recreated")
     world.fault = None
     assert world.after(20) == [("mirror", True)]
 
@@ -112,6 +116,27 @@ def test_a_reader_that_fails_is_stuck_also_without_unread_records() -> None:
 def test_one_process_raises_the_alarm_about_a_shared_position() -> None:
     assert World(leads=False).after(120) == [("feed", False)]
     assert sorted(World(leads=True).after(120)) == [("feed", False), ("mirror", False)]
+
+
+def test_a_reader_of_another_process_does_not_end_the_alarm_of_this_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    stuck = World(leads=False)
+    monkeypatch.setattr("os.getpid", lambda: -1)
+    well = World(leads=False, positions={"feed": 9}, memory=stuck.memory)
+    assert stuck.after(120) == [("feed", False)]
+    assert well.after(60) == []
+    stuck.positions["feed"] = 9
+    assert stuck.after(20) == [("feed", True)]
+
+
+def test_the_leader_ends_the_alarms_of_a_process_that_has_ended(scene: Scene) -> None:
+    desk = AlarmDesk(scene.database, tuple, pytest.fail, scene.clock)
+    desk.report(Alarm(ALARM, "detector", "feed is stuck", part="feed of alerts in gone:1"))
+    world = World(clock=scene.clock, positions={"feed": 9}, standing=desk)
+    world.after(60)
+    assert desk.open_parts(ALARM), "the process could still be alive"
+    scene.clock.now_ms += 2 * REPEAT_MS
+    world.watch.observe()
+    assert not desk.open_parts(ALARM)
 
 
 def test_the_alarm_has_its_runbook(project: Project) -> None:

@@ -16,8 +16,8 @@ from fraud_ops.control_plane.sync.drift import DriftReport
 from fraud_ops.control_plane.sync.unapproved import UnapprovedRule
 from fraud_ops.control_plane.watch.store_watch import Checks, StoreAlarm, StoreWatch
 from fraud_rules.configuration.project import Project
+from tests.support.control_plane.alarm_memory import AlarmMemory
 from tests.support.control_plane.scene import Clock
-from tests.support.control_plane.standing import StandingAlarms
 
 
 @dataclass
@@ -31,14 +31,14 @@ class World:
     unapproved: tuple[UnapprovedRule, ...] = ()
     failing: tuple[FailingReceiver, ...] = ()
     away: bool = False
-    alarms: StandingAlarms = field(default_factory=StandingAlarms)
+    alarms: AlarmMemory = field(default_factory=AlarmMemory)
 
     def __post_init__(self) -> None:
         checks = Checks(self.outbox, self.drift, self.audit, lambda: self.unapproved, lambda: self.failing)
         self.watch = StoreWatch(
             checks,
             "detector",
-            self.alarms.report,
+            self.alarms,
             self.clock,
             self.clock,
             lambda: nullcontext(Leadership("watch", led=True)),

@@ -13,8 +13,8 @@ ALARM_NAME_CHARS = 64
 
 
 class AlarmRow(Base):
-    """An alarm, from its first message to its last one. `receivers` has the names of the connections that accepted the
-    last message, with spaces in between. `cleared_ms` is the time at which the end of the alarm was reported.
+    """An alarm, from its first report to its last one. `receivers` has the names of the connections that get its
+    messages, with spaces in between. `cleared_ms` is the time at which the end of the alarm was reported.
     """
 
     __tablename__ = "alarms"

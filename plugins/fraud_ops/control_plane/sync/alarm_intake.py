@@ -1,6 +1,6 @@
-"""The intake of alarms: copies the records of the topic `alarms` to the store.
+"""The intake of alarms: applies the records of the topic `alarms` to the store, and delivers those that are news.
 
-A task has sent its alarm once. A connection that did not accept it gets it again by the outbox of notifications.
+A task reports its alarm each time that it runs. The store decides, as for the alarms of the API servers.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from functools import partial
 from typing import Final
 
 from fraud_ops.alarms import decode_alarm
-from fraud_ops.control_plane.service.alarm_log import deliver_alarm, record_alarm
+from fraud_ops.control_plane.service.alarm_log import OLD_MS, admit_alarm
 from fraud_ops.control_plane.service.changes import UnitOfWork
 from fraud_ops.control_plane.service.store_access import StoreAccess
 from fraud_ops.control_plane.sync.topic_consumer import ConsumedTopic, TopicConsumer
@@ -20,8 +20,6 @@ from fraud_rules.kafka.reader import Record
 __all__ = ["alarm_intake", "apply_record"]
 
 _NAME: Final = "alarms"
-_RETRIED_MS: Final = 3_600_000
-"""An older record is no news: the topic was recreated, or the store was empty."""
 
 
 def alarm_intake(
@@ -33,11 +31,11 @@ def alarm_intake(
 
 
 def apply_record(receivers: Callable[[], Sequence[str]], work: UnitOfWork, record: Record) -> None:
-    """Apply one record. Raises an error of `UNDECODABLE` for an unreadable one."""
+    """Apply one record. Raises an error of `UNDECODABLE` for an unreadable one.
+
+    An alarm that is older than a day is not delivered: the store has lost its position in the topic.
+    """
     if record.value is None:
         return
-    raised = decode_alarm(record.value)
-    record_alarm(work.session, raised, record.append_ms)
-    if work.now_ms - record.append_ms < _RETRIED_MS:
-        missing = [name for name in receivers() if name not in raised.receivers]
-        deliver_alarm(work.session, raised.alarm, missing, work.now_ms)
+    raised, is_recent = decode_alarm(record.value), work.now_ms - record.append_ms < OLD_MS
+    admit_alarm(work.session, raised, receivers() if is_recent else (), record.append_ms, work.now_ms)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from typing import Final, Protocol
+from typing import Final
 
 from fraud_ops.alarms import Alarm
 from fraud_ops.control_plane.background_thread import BackgroundThread
@@ -21,9 +21,10 @@ from fraud_ops.control_plane.feed.memory import FeedMemory
 from fraud_ops.control_plane.service.service import ControlService
 from fraud_ops.control_plane.settings import Flood
 from fraud_ops.control_plane.store.locks import Leadership
+from fraud_ops.control_plane.watch.alarm_reports import AlarmReports
 from fraud_rules.runtime.retry import RepeatedWork
 
-__all__ = ["ALARM", "GUARD", "FloodAlarms", "FloodGuard"]
+__all__ = ["ALARM", "GUARD", "FloodGuard"]
 
 ALARM = "ALERT_FLOOD"
 GUARD = Actor(system_author("flood-guard"), Role.APPROVER)
@@ -31,16 +32,6 @@ GUARD = Actor(system_author("flood-guard"), Role.APPROVER)
 _OBSERVED_MS: Final = 180_000
 
 _log = logging.getLogger(__name__)
-
-
-class FloodAlarms(Protocol):
-    """The alarms in the store, see `AlarmDesk`."""
-
-    def report(self, alarm: Alarm, *, again: bool = False) -> None:
-        """Report the state of an alarm."""
-
-    def open_parts(self, name: str) -> frozenset[str]:
-        """The parts of the open alarms with a name."""
 
 
 class FloodGuard(BackgroundThread):
@@ -55,7 +46,7 @@ class FloodGuard(BackgroundThread):
         service: ControlService,
         settings: Flood,
         detector: str,
-        alarms: FloodAlarms,
+        alarms: AlarmReports,
         clock_ms: Callable[[], int],
         lead: Callable[[], AbstractContextManager[Leadership]],
         interval_s: float = 2.0,
@@ -79,11 +70,15 @@ class FloodGuard(BackgroundThread):
 
     def check(self, *, leads: bool = True) -> None:
         """Check all rates once. Without `leads`, update only the set of flooding rules."""
-        for change in self._watch.update(self._memory.rates(self._clock_ms())):
-            if leads:
-                self._act(change)
-        if leads:
-            self._end_old_alarms()
+        rates = self._memory.rates(self._clock_ms())
+        changes = self._watch.update(rates)
+        if not leads:
+            return
+        for change in changes:
+            self._act(change)
+        for rule_id in sorted(self.flooding - {each.rule_id for each in changes}):
+            self._report(FloodChange(rule_id, began=True, per_minute=int(rates.get(rule_id, 0))))
+        self._end_old_alarms()
 
     def _run(self, attempt: RepeatedWork) -> None:
         with self._lead() as lead:
@@ -118,6 +113,10 @@ class FloodGuard(BackgroundThread):
 
     def _act(self, change: FloodChange) -> None:
         moved = self._settings.to_shadow and change.began and self._moved_to_shadow(change)
+        self._report(change, moved=moved)
+
+    def _report(self, change: FloodChange, *, moved: bool = False) -> None:
+        """Report whether a rule floods. The store decides whether that is news."""
         said, part = self._message(change, moved=moved), f"rule {change.rule_id}"
         self._alarms.report(Alarm(ALARM, self._detector, said, resolved=not change.began, part=part))
 

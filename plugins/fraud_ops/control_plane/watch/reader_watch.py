@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import socket
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
-from fraud_ops.alarms import Alarm
+from fraud_ops.alarms import REPEAT_MS, Alarm
 from fraud_ops.control_plane.background_thread import BackgroundThread
 from fraud_ops.control_plane.sync.reader_state import ReaderPosition, ReaderProgress, ReaderState
+from fraud_ops.control_plane.watch.alarm_reports import AlarmReports
 from fraud_rules.kafka.unread import Unread
 from fraud_rules.runtime.clock import SteadyClock
 from fraud_rules.runtime.retry import RepeatedWork
@@ -17,6 +20,8 @@ __all__ = ["ALARM", "ReaderWatch"]
 ALARM: Final = "READER_STUCK"
 
 _POLL_INTERVAL_S: Final = 10.0
+_SILENT_MS: Final = 2 * REPEAT_MS
+"""A process repeats its alarms more often, so an older alarm is that of a process that has ended."""
 
 
 class ReaderWatch(BackgroundThread):
@@ -27,7 +32,7 @@ class ReaderWatch(BackgroundThread):
         readings: Callable[[], Iterable[ReaderPosition]],
         unread: Callable[[str, int], Unread],
         detector: str,
-        alarm: Callable[[Alarm], object],
+        alarms: AlarmReports,
         steady_ms: SteadyClock,
         leads: Callable[[], bool],
     ) -> None:
@@ -38,9 +43,10 @@ class ReaderWatch(BackgroundThread):
         self._readings = readings
         self._unread = unread
         self._detector = detector
-        self._alarm = alarm
+        self._alarms = alarms
         self._steady_ms = steady_ms
         self._leads = leads
+        self._process = f"{socket.gethostname()}:{os.getpid()}"
         self._progress = ReaderProgress()
         self.states: Sequence[ReaderState] = ()
         """The readers at the last observation."""
@@ -52,13 +58,17 @@ class ReaderWatch(BackgroundThread):
             state = self._progress.state(reading, self._unread(reading.topic, reading.position), self._steady_ms())
             found.append(state)
             if self._leads() or not reading.shared:
-                self._update_alarm(state)
+                self._report(state, "" if reading.shared else f" in {self._process}")
         self.states = found
+        if self._leads():
+            for part in sorted(self._alarms.open_parts(ALARM, silent_ms=_SILENT_MS)):
+                said = f"no process reports {part} any more"
+                self._alarms.report(Alarm(ALARM, self._detector, said, resolved=True, part=part))
 
-    def _update_alarm(self, state: ReaderState) -> None:
+    def _report(self, state: ReaderState, where: str) -> None:
         """Report whether a reader is stuck. The store decides whether that is news."""
-        part = f"{state.name} of {state.topic}"
-        self._alarm(Alarm(ALARM, self._detector, str(state), resolved=not state.stuck, part=part))
+        part = f"{state.name} of {state.topic}{where}"
+        self._alarms.report(Alarm(ALARM, self._detector, str(state) + where, resolved=not state.stuck, part=part))
 
     def _run(self, attempt: RepeatedWork) -> None:
         while not self._stop.wait(_POLL_INTERVAL_S):

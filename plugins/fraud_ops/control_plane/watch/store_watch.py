@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final, Protocol
+from typing import Final
 
 from fraud_ops.alarms import Alarm
 from fraud_ops.control_plane.domain.read_models import AuditVerdict, OutboxState
@@ -19,10 +19,11 @@ from fraud_ops.control_plane.service.notifications.outbox import FailingReceiver
 from fraud_ops.control_plane.store.locks import Leadership
 from fraud_ops.control_plane.sync.drift import DriftReport
 from fraud_ops.control_plane.sync.unapproved import UnapprovedList, UnapprovedRule
+from fraud_ops.control_plane.watch.alarm_reports import AlarmReports
 from fraud_rules.errors import FraudError
 from fraud_rules.runtime.clock import SteadyClock
 
-__all__ = ["Checks", "Report", "StoreAlarm", "StoreWatch"]
+__all__ = ["Checks", "StoreAlarm", "StoreWatch"]
 
 STUCK_MS: Final = 30_000
 
@@ -54,12 +55,6 @@ class Checks:
     receivers: Callable[[], Sequence[FailingReceiver]]
 
 
-class Report(Protocol):
-    """Reports the state of an alarm, see `AlarmDesk.report`."""
-
-    def __call__(self, alarm: Alarm, *, again: bool = False) -> None: ...
-
-
 class StoreWatch(LeadingThread):
     """Checks the store while this process leads. `lead` opens the leadership. Alarms name the `detector`."""
 
@@ -67,7 +62,7 @@ class StoreWatch(LeadingThread):
         self,
         checks: Checks,
         detector: str,
-        report: Report,
+        alarms: AlarmReports,
         clock_ms: Callable[[], int],
         steady_ms: SteadyClock,
         lead: Callable[[], AbstractContextManager[Leadership]],
@@ -75,7 +70,7 @@ class StoreWatch(LeadingThread):
         super().__init__("control-plane-watch", lead, _POLL_INTERVAL_S)
         self._checks = checks
         self._detector = detector
-        self._report = report
+        self._alarms = alarms
         self._clock_ms = clock_ms
         self._steady_ms = steady_ms
         self._due_ms = dict.fromkeys(_EVERY_MS, -math.inf)
@@ -148,4 +143,4 @@ class StoreWatch(LeadingThread):
 
     def _update_alarm(self, name: StoreAlarm, message: str, *, holds: bool, again: bool = False) -> None:
         """Report whether a condition holds. The store decides whether that is news."""
-        self._report(Alarm(name, self._detector, message, resolved=not holds), again=again)
+        self._alarms.report(Alarm(name, self._detector, message, resolved=not holds), again=again)

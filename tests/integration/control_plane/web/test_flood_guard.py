@@ -15,9 +15,9 @@ from fraud_ops.control_plane.service.service import ControlService
 from fraud_ops.control_plane.settings import Flood
 from fraud_ops.control_plane.store.locks import Leadership
 from fraud_ops.control_plane.watch.flood_guard import ALARM, FloodGuard
+from tests.support.control_plane.alarm_memory import AlarmMemory
 from tests.support.control_plane.alerts import alert
 from tests.support.control_plane.scene import ADA, RULE, Scene
-from tests.support.control_plane.standing import StandingAlarms
 from tests.support.waiting import until
 
 
@@ -33,7 +33,7 @@ def fire(memory: FeedMemory, rule_id: int, numbers: range, now_ms: int) -> None:
         memory.add(replace(alert(number, rule_id), append_ms=now_ms))
 
 
-def guard_of(scene: Scene, memory: FeedMemory, flood: Flood, alarms: StandingAlarms) -> FloodGuard:
+def guard_of(scene: Scene, memory: FeedMemory, flood: Flood, alarms: AlarmMemory) -> FloodGuard:
     def lead() -> AbstractContextManager[Leadership]:
         return scene.database.leadership("flood")
 
@@ -42,7 +42,7 @@ def guard_of(scene: Scene, memory: FeedMemory, flood: Flood, alarms: StandingAla
 
 @pytest.mark.parametrize("to_shadow", [True, False])
 def test_a_flood_raises_one_alarm_and_may_move_the_rule(scene: Scene, to_shadow: bool) -> None:
-    rule_id, alarms, memory = active(scene.service), StandingAlarms(), FeedMemory()
+    rule_id, alarms, memory = active(scene.service), AlarmMemory(), FeedMemory()
     flood = Flood(alerts_per_minute=10, to_shadow=to_shadow)
     guard = guard_of(scene, memory, flood, alarms)
     fire(memory, rule_id, range(10), scene.clock.now_ms)
@@ -63,7 +63,7 @@ def test_a_flood_raises_one_alarm_and_may_move_the_rule(scene: Scene, to_shadow:
 
 
 def test_a_rule_that_is_not_in_the_store_floods_too(scene: Scene) -> None:
-    alarms, memory = StandingAlarms(), FeedMemory()
+    alarms, memory = AlarmMemory(), FeedMemory()
     flood = Flood(alerts_per_minute=1, to_shadow=True)
     guard = guard_of(scene, memory, flood, alarms)
     fire(memory, 77, range(5), scene.clock.now_ms)
@@ -72,7 +72,7 @@ def test_a_rule_that_is_not_in_the_store_floods_too(scene: Scene) -> None:
 
 
 def test_one_of_several_processes_acts_and_another_takes_over(scene: Scene) -> None:
-    raised = [StandingAlarms(), StandingAlarms()]
+    raised = [AlarmMemory(), AlarmMemory()]
     memory = FeedMemory()
     flood = Flood(alerts_per_minute=10)
     first, second = (guard_of(scene, memory, flood, alarms) for alarms in raised)
@@ -96,7 +96,7 @@ def test_one_of_several_processes_acts_and_another_takes_over(scene: Scene) -> N
 
 
 def test_a_new_leader_ends_the_alarm_of_a_flood_that_has_ended(scene: Scene) -> None:
-    alarms, memory = StandingAlarms(), FeedMemory()
+    alarms, memory = AlarmMemory(), FeedMemory()
     for rule_id in (5, 6):
         alarms.report(Alarm(ALARM, "detector", "flood", part=f"rule {rule_id}"))
     guard = guard_of(scene, memory, Flood(alerts_per_minute=10), alarms)

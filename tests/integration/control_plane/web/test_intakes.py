@@ -46,7 +46,7 @@ def test_alarms_of_a_server_and_of_a_task_are_listed(server: Server) -> None:
     found = until(listed, "both alarms", 30)
     assert found["TASK_FAILED"].items() >= {
         "severity": "warning", "part": "fraud_archive.archive", "said": "no space left", "source": "", "count": 1,
-        "runbook": "/fraud/runbooks/task-failed", "receivers": [], "cleared": None, "old": False,
+        "runbook": "/fraud/runbooks/task-failed", "receivers": ["fraud_webhook"], "cleared": None, "old": False,
     }.items()  # fmt: skip
     assert found["ALERT_FLOOD"].items() >= {"part": "rule 5", "receivers": ["fraud_webhook"], "old": False}.items()
     sent = {"ALERT_FLOOD", "TASK_FAILED"}  # no connection has accepted the alarm of the task

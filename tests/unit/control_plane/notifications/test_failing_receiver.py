@@ -19,8 +19,8 @@ from fraud_ops.control_plane.sync.notifier import Notifier
 from fraud_ops.control_plane.watch.store_watch import Checks, StoreWatch
 from fraud_ops.hooks.notifications import NotificationHook
 from fraud_ops.notifications import ReceiverKind
+from tests.support.control_plane.alarm_memory import AlarmMemory
 from tests.support.control_plane.scene import ANN, Scene
-from tests.support.control_plane.standing import StandingAlarms
 from tests.support.receivers.servers import HttpReceiver
 from tests.support.waiting import until
 
@@ -37,7 +37,7 @@ class Desk:
         self.answer = answer
         self.subscriptions: SubscriptionService = scene.another(receivers=RECEIVERS).subscriptions
         self.notifier = Notifier(scene.database, RECEIVERS, NotificationHook().send, scene.clock)
-        self.raised = StandingAlarms()
+        self.raised = AlarmMemory()
         checks = Checks(
             lambda: OutboxState(0, None),
             lambda: DriftReport((), True, 9, 9, 0, None),
@@ -48,7 +48,7 @@ class Desk:
         self.watch = StoreWatch(
             checks,
             "detector",
-            self.raised.report,
+            self.raised,
             scene.clock,
             scene.clock,
             lambda: nullcontext(Leadership("watch", led=True)),

@@ -21,7 +21,7 @@ from fraud_ops.notifications import Message
 
 __all__ = [
     "FailingReceiver", "SendAttempt", "add_delivery", "due_receivers", "failing_receivers", "message_of", "next_due",
-    "prune", "record_attempt", "waiting_count",
+    "prune", "record_attempt", "waiting_count", "waiting_rows",
 ]  # fmt: skip
 
 _FIRST_PAUSE_MS: Final = 5_000
@@ -154,6 +154,14 @@ def prune(session: Session, now_ms: int) -> int:
             session.execute(delete(DeliveryRow).where(DeliveryRow.id.in_(old[start : start + 400])))
         count += len(old)
     return count
+
+
+def waiting_rows(session: Session, receiver: str) -> Sequence[DeliveryRow]:
+    """The deliveries to a receiver that it has not accepted yet, in order."""
+    query = select(DeliveryRow).where(
+        DeliveryRow.state == DeliveryState.WAITING.value, DeliveryRow.receiver == receiver
+    )
+    return session.scalars(query.order_by(DeliveryRow.id)).all()
 
 
 def waiting_count(session: Session, subscription_id: int) -> int:

@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 
 from fraud_ops.alarms import Alarm
 
-__all__ = ["StandingAlarms"]
+__all__ = ["AlarmMemory"]
 
 
 @dataclass
-class StandingAlarms:
+class AlarmMemory:
     """`news` has the messages that the store would send."""
 
     news: list[Alarm] = field(default_factory=list)
@@ -22,7 +22,9 @@ class StandingAlarms:
             self.news.append(alarm)
         (self._open.discard if alarm.resolved else self._open.add)(key)
 
-    def open_parts(self, name: str) -> frozenset[str]:
+    def open_parts(self, name: str, *, silent_ms: int = 0) -> frozenset[str]:
+        if silent_ms:
+            return frozenset()
         return frozenset(part for known, part in self._open if known == name)
 
     def briefly(self, since: int = 0) -> list[tuple[str, bool]]:
