@@ -28,7 +28,7 @@ from fraud_ops.control_plane.service.reading.evidence_search import EvidenceSour
 from fraud_ops.control_plane.service.role_cache import RoleCache
 from fraud_ops.control_plane.service.service import ControlService
 from fraud_ops.control_plane.service.today import Today, today_of
-from fraud_ops.control_plane.service.whatif import WhatIfRunner
+from fraud_ops.control_plane.service.whatif import WhatIfs
 from fraud_ops.control_plane.settings import ControlPlaneSettings
 from fraud_ops.control_plane.store.alarm_models import AlarmRow
 from fraud_ops.control_plane.store.database import Database
@@ -50,6 +50,7 @@ from fraud_ops.control_plane.watch.reader_watch import ReaderWatch
 from fraud_ops.control_plane.watch.requested_what_ifs import RequestedWhatIfs
 from fraud_ops.control_plane.watch.rule_changes import ChangesWatch
 from fraud_ops.control_plane.watch.store_watch import Checks, StoreWatch
+from fraud_ops.control_plane.watch.what_if_runner import WhatIfRunner
 from fraud_ops.hooks.observer import DetectorObserver
 from fraud_ops.notifications import Receiver
 from fraud_rules.batch.archive.place import ArchivePath
@@ -119,7 +120,7 @@ class ControlPlane:
     guard: FloodGuard
     evidence: EvidenceReader
     entities: EntityReporter
-    what_ifs: WhatIfRunner
+    what_ifs: WhatIfs
     requested_what_ifs: RequestedWhatIfs
     archive_due_ms: Callable[[], int | None]
     alarms: CachedValue[Sequence[AlarmRow]]
@@ -163,7 +164,8 @@ def compose(
         lambda: database.leadership("flood"),
     )
     label_file = LabelFile(database, environment.archive)
-    what_ifs = WhatIfRunner(environment.project, environment.archive, labels=label_file.refresh)
+    what_ifs = WhatIfs(database, environment.archive, now_ms)
+    runner = WhatIfRunner(database, what_ifs, environment.project, environment.archive, labels=label_file.refresh)
     panel = Panel(
         environment.kafka,
         DetectorObserver(environment.kafka, detector, wait_ms=_READ_WAIT_MS),
@@ -171,7 +173,6 @@ def compose(
         detector,
         now_ms,
     )
-    stack.callback(what_ifs.close)
     requested_what_ifs = RequestedWhatIfs(service, what_ifs)
     entities = EntityReporter(EntitySource(environment.kafka, environment.archive, schema, detector), now_ms)
     stack.callback(entities.close)
@@ -210,7 +211,7 @@ def compose(
     )
     notifier = Notifier(database, settings.receivers, environment.notify, now_ms, environment.send_alarm)
     label_export = LabelExport(database, label_file)
-    threads = (feed, changes, guard, watch, panel, readers, notifier, label_export, requested_what_ifs)
+    threads = (feed, changes, guard, watch, panel, readers, notifier, label_export, requested_what_ifs, runner)
     for thread in threads:
         thread.start()
         stack.callback(thread.stop)

@@ -18,11 +18,12 @@ from sqlalchemy.exc import DBAPIError
 
 from fraud_ops.alarms import Alarm, RaisedAlarm
 from fraud_ops.control_plane.domain.case_models import CaseOutcome, CaseSearch, CaseStatus
-from fraud_ops.control_plane.domain.errors import LeadershipLost, StoreBusy, Unavailable
+from fraud_ops.control_plane.domain.errors import LeadershipLost, LimitReached, StoreBusy, Unavailable
 from fraud_ops.control_plane.domain.lifecycle import StateName
 from fraud_ops.control_plane.service.alarm_log import recent_alarms, record_alarm
 from fraud_ops.control_plane.service.alerts.index import AlertIndex
 from fraud_ops.control_plane.service.labels.snapshot import LabelFile
+from fraud_ops.control_plane.service.whatif import WhatIfQuestion, WhatIfs
 from fraud_ops.control_plane.settings import ControlPlaneSettings
 from fraud_ops.control_plane.store import database as database_module
 from fraud_ops.control_plane.store import locks
@@ -201,6 +202,23 @@ def test_an_approver_sees_the_newest_verdict_of_a_shadow_alert(scene: Scene) -> 
     scene.another(four_eyes=True).change_state(ANN, 1, detail.row.revision, StateName.ACTIVE)
     _, shadow, _ = scene.service.approval_figures(scene.service.approvals().items[0].id)
     assert shadow is not None and (shadow.alerts, shadow.fraud, shadow.not_fraud) == (1, 1, 0)
+
+
+def test_what_ifs_wait_in_order_and_each_server_reads_them(scene: Scene, postgres: Postgres, tmp_path: Path) -> None:
+    other = Database.open(postgres.url)
+    ours, theirs = (WhatIfs(each, tmp_path, scene.clock) for each in (scene.database, other))
+    question = WhatIfQuestion(b"{}", 7)
+    ours.request(1, question)
+    first = theirs.start(question, "ann", 1)
+    with pytest.raises(LimitReached):
+        ours.start(question, "ann", 1)
+    runs = [ours.next_run(), theirs.next_run(), ours.next_run()]
+    assert [run and run.rule_id for run in runs] == [None, 1, None]
+    ours.end(first, b"7", None)
+    assert theirs.get(first.id).result == b"7"
+    theirs.fail_interrupted()
+    assert not ours.is_requested(1)
+    other.close()
 
 
 def test_many_rules_arrive_at_once(scene: Scene) -> None:

@@ -5,14 +5,18 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from sqlalchemy import select
 
 from fraud_ops.control_plane.domain.lifecycle import StateName
 from fraud_ops.control_plane.service.service import ControlService
-from fraud_ops.control_plane.service.whatif import WhatIfQuestion, WhatIfRunner, WhatIfStatus
+from fraud_ops.control_plane.service.whatif import WhatIfQuestion, WhatIfs, WhatIfStatus
+from fraud_ops.control_plane.store.what_if_models import WhatIfRow
 from fraud_ops.control_plane.watch.requested_what_ifs import RequestedWhatIfs
+from fraud_ops.control_plane.watch.what_if_runner import WhatIfRunner
 from fraud_rules.batch.whatif.place import FOLDER
 from fraud_rules.configuration.project import Project
 from fraud_rules.model.day import Day
@@ -49,10 +53,16 @@ def archive(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def runner(project: Project, archive: Path) -> Iterator[WhatIfRunner]:
-    runner = WhatIfRunner(project, archive, [sys.executable, "-c", SAVES])
-    yield runner
-    runner.close()
+def what_ifs(scene: Scene, archive: Path) -> WhatIfs:
+    return WhatIfs(scene.database, archive, scene.clock)
+
+
+@contextmanager
+def running(scene: Scene, what_ifs: WhatIfs, project: Project, archive: Path, script: str) -> Iterator[None]:
+    runner = WhatIfRunner(scene.database, what_ifs, project, archive, [sys.executable, "-c", script])
+    runner.start()
+    yield
+    runner.stop()
 
 
 @pytest.fixture
@@ -64,17 +74,31 @@ def service(scene: Scene) -> ControlService:
 
 
 @pytest.fixture
-def requested(service: ControlService, runner: WhatIfRunner) -> Iterator[RequestedWhatIfs]:
-    requested = RequestedWhatIfs(service, runner)
+def requested(service: ControlService, what_ifs: WhatIfs) -> Iterator[RequestedWhatIfs]:
+    requested = RequestedWhatIfs(service, what_ifs)
     requested.start()
     yield requested
     requested.stop()
+
+
+@pytest.fixture
+def saving(scene: Scene, what_ifs: WhatIfs, project: Project, archive: Path) -> Iterator[None]:
+    with running(scene, what_ifs, project, archive, SAVES):
+        yield
+
+
+def waiting(scene: Scene) -> list[int]:
+    """The rules whose what-ifs wait for a runner."""
+    with scene.database.reading() as session:
+        rows = select(WhatIfRow.rule_id).where(WhatIfRow.rule_id.is_not(None), WhatIfRow.status == "WAITING")
+        return [rule_id for rule_id in session.scalars(rows) if rule_id is not None]
 
 
 def reports(archive: Path) -> list[dict[str, object]]:
     return [json.loads(each.read_text()) for each in sorted((archive / FOLDER).glob("*/result.json"))]
 
 
+@pytest.mark.usefixtures("saving")
 def test_a_request_gets_its_what_if_once(service: ControlService, requested: RequestedWhatIfs, archive: Path) -> None:
     asked = service.change_state(ANN, 1, 2, StateName.ACTIVE).row.pending
     assert asked is not None
@@ -91,6 +115,7 @@ def test_a_request_gets_its_what_if_once(service: ControlService, requested: Req
     assert len(reports(archive)) == 2
 
 
+@pytest.mark.usefixtures("saving")
 def test_a_request_that_ends_evaluation_gets_none(
     service: ControlService, requested: RequestedWhatIfs, archive: Path
 ) -> None:
@@ -105,39 +130,43 @@ def test_a_request_that_ends_evaluation_gets_none(
 
 
 def test_a_request_during_the_what_if_of_an_earlier_one_gets_its_own(
-    service: ControlService, project: Project, archive: Path
+    scene: Scene,
+    service: ControlService,
+    requested: RequestedWhatIfs,
+    what_ifs: WhatIfs,
+    project: Project,
+    archive: Path,
 ) -> None:
-    runner = WhatIfRunner(project, archive, [sys.executable, "-c", WAITS + SAVES])
-    requested = RequestedWhatIfs(service, runner)
-    requested.start()
-    try:
+    with running(scene, what_ifs, project, archive, WAITS + SAVES):
         first = service.change_state(ANN, 1, 2, StateName.ACTIVE).row.pending
         assert first is not None
         until((archive / "started").exists, "the what-if of the first request runs")
         service.decide(PAT, first.id, approve=False)
         service.edit(ANN, 1, 2, rule_input(ruleId=1, limit=30))
         service.change_state(ANN, 1, 3, StateName.ACTIVE)
+        until(lambda: len(waiting(scene)) == 1, "the what-if of the second request waits")
         (archive / "go").touch()
         until(lambda: not requested.awaits(1), "both what-ifs have ended")
-    finally:
-        requested.stop()
-        runner.close()
     assert len(reports(archive)) == 2
 
 
-def test_a_request_does_not_wait_for_its_what_if(service: ControlService, project: Project, archive: Path) -> None:
+def test_a_request_does_not_wait_for_its_what_if(
+    scene: Scene,
+    service: ControlService,
+    requested: RequestedWhatIfs,
+    what_ifs: WhatIfs,
+    project: Project,
+    archive: Path,
+) -> None:
     """The runner is busy with what-ifs of users that do not end. The request is saved, and its what-if waits."""
-    runner = WhatIfRunner(project, archive, [sys.executable, "-c", "import time; time.sleep(600)"])
-    requested = RequestedWhatIfs(service, runner)
-    requested.start()
-    try:
-        first = runner.start(WhatIfQuestion(b"{}", 7), "ann", 1)
-        until(lambda: first.status is WhatIfStatus.RUNNING, "the first one runs")
+    with running(scene, what_ifs, project, archive, "import time; time.sleep(600)"):
+        first = what_ifs.start(WhatIfQuestion(b"{}", 7), "ann", 1)
+        until(lambda: what_ifs.get(first.id).status is WhatIfStatus.RUNNING, "the first one runs")
         for number in range(10):
-            runner.start(WhatIfQuestion(b"{}", 7), f"user {number}", 1)
+            what_ifs.start(WhatIfQuestion(b"{}", 7), f"user {number}", 1)
         assert service.change_state(ANN, 1, 2, StateName.ACTIVE).row.pending is not None
         assert requested.awaits(1)
-    finally:
-        requested.stop()
-        runner.close()
+        until(lambda: waiting(scene) == [1], "the what-if of the request waits")
+    elsewhere = RequestedWhatIfs(service, what_ifs)
+    assert elsewhere.awaits(1), "another API server knows that it waits"
     assert not reports(archive)

@@ -1,38 +1,37 @@
-"""Runs the what-ifs of the web page one at a time, each in its own process, so that the API server stays responsive."""
+"""The queue of what-ifs in the store. Each API server adds to it and reads it; one of them evaluates the what-ifs."""
 
 from __future__ import annotations
 
-import logging
-import os
-import subprocess
-import sys
-import threading
 import uuid
-from collections import OrderedDict, deque
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from decimal import Decimal
 from enum import StrEnum
-from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, Final
+
+import msgspec
+from sqlalchemy import delete, func, select, update
+from sqlalchemy.orm import Session, undefer
 
 from fraud_ops.control_plane.domain.errors import LimitReached, NotFound, RequestRefused
+from fraud_ops.control_plane.domain.roles import system_author
 from fraud_ops.control_plane.service.reading.approval_figures import saved_what_if
+from fraud_ops.control_plane.store.database import Database
+from fraud_ops.control_plane.store.submissions import claim
+from fraud_ops.control_plane.store.what_if_models import WHAT_IF_ID_CHARS, WhatIfRow
 from fraud_rules.batch.archive.manifest import Table
 from fraud_rules.batch.archive.place import ArchivePath
 from fraud_rules.batch.archive.store import ArchiveStore
-from fraud_rules.configuration.project import HOME_VARIABLE, Project
 from fraud_rules.model.day import Day
 
-__all__ = ["WhatIfQuestion", "WhatIfRun", "WhatIfRunner", "WhatIfStatus"]
+__all__ = ["WhatIfQuestion", "WhatIfRun", "WhatIfStatus", "WhatIfs"]
 
-_KEPT = 100
-_WAITING = 10
-_MOST_S = 600.0
-_NICE = 10
-
-_log = logging.getLogger(__name__)
+_KEPT: Final = 100
+_KEPT_MS: Final = 86_400_000
+_WAITING: Final = 10
+_MOST_REQUESTED: Final = 1_000
+_USER: Final = system_author("approvals")
+_SAID_CHARS: Final = 1_000
 
 
 class WhatIfStatus(StrEnum):
@@ -42,6 +41,12 @@ class WhatIfStatus(StrEnum):
     RUNNING = "RUNNING"
     DONE = "DONE"
     FAILED = "FAILED"
+
+
+_UNFINISHED: Final = (WhatIfStatus.WAITING, WhatIfStatus.RUNNING)
+_IS_WAITING: Final = WhatIfRow.status == WhatIfStatus.WAITING
+_IS_RUNNING: Final = WhatIfRow.status == WhatIfStatus.RUNNING
+_INTERRUPTED: Final = "the API server that evaluated it stopped or lost the store: start the what-if again"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,69 +64,82 @@ class WhatIfQuestion:
     precision: float | None = None
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class WhatIfRun:
-    """The run of a what-if. `result` is its JSON, `report` the name of its page, and `said` the reason of a failure."""
+    """A what-if as the store has it. `rule_id` names the rule whose request for approval started it, None for a user's.
+    `result` is its JSON, and `said` the reason of a failure.
+    """
 
     id: str
     question: WhatIfQuestion
     user: str
-    status: WhatIfStatus = WhatIfStatus.WAITING
+    rule_id: int | None
+    status: WhatIfStatus
     result: bytes | None = None
-    report: str | None = None
     said: str | None = None
-    ended: threading.Event = field(default_factory=threading.Event)
+
+    @property
+    def ended(self) -> bool:
+        """Whether the what-if has a result or has failed."""
+        return self.status not in _UNFINISHED
 
 
-class WhatIfRunner:
-    """Starts what-ifs and remembers the last hundred. Several threads may use it."""
+class WhatIfs:
+    """Adds what-ifs to the queue and reads them. The store keeps ended ones for a day, at most the newest 100."""
 
-    def __init__(
-        self,
-        project: Project,
-        archive: ArchivePath,
-        command: Sequence[str] = (),
-        labels: Callable[[], ArchivePath | None] = lambda: None,
-    ) -> None:
-        """`command` is the command to which the arguments of `fraud whatif` are appended. `labels` returns
-        the file of labels; None without labels.
-        """
-        self._project = project
+    def __init__(self, database: Database, archive: ArchivePath, clock_ms: Callable[[], int]) -> None:
+        self._database = database
         self._archive = archive
-        self._command = list(command) or [sys.executable, "-m", "fraud_rules.cli", "whatif"]
-        self._labels = labels
-        self._lock = threading.Lock()
-        self._runs: OrderedDict[str, WhatIfRun] = OrderedDict()
-        self._waiting: deque[WhatIfRun] = deque()
-        self._works = False
-        self._child: subprocess.Popen[bytes] | None = None
-        self._closed = False
+        self._clock_ms = clock_ms
 
     def start(self, question: WhatIfQuestion, user: str, most: int) -> WhatIfRun:
         """Queue a what-if. Raises LimitReached if the user already has `most`, and RequestRefused if too many wait."""
-        with self._lock:
-            unfinished = sum(run.user == user and not run.ended.is_set() for run in self._runs.values())
+        with self._database.writing() as session:
+            claim(session, self._clock_ms())
+            self._prune(session)
+            unfinished = _count(session, WhatIfRow.who == user, WhatIfRow.status.in_(_UNFINISHED))
             if unfinished >= most:
                 raise LimitReached(f"{unfinished} what-ifs of yours are running or waiting; wait for their results")
-            if len(self._waiting) >= _WAITING or self._closed:
-                raise RequestRefused(f"{len(self._waiting)} what-ifs are already waiting: try again when they are done")
-            run = WhatIfRun(uuid.uuid4().hex[:12], question, user)
-            self._runs[run.id] = run
-            self._waiting.append(run)
-            while len(self._runs) > _KEPT:
-                self._runs.popitem(last=False)
-            if not self._works:
-                self._works = True
-                threading.Thread(target=self._work, name="fraud-control-whatif", daemon=True).start()
-            return run
+            waiting = _count(session, WhatIfRow.rule_id.is_(None), _IS_WAITING)
+            if waiting >= _WAITING:
+                raise RequestRefused(f"{waiting} what-ifs are already waiting: try again when they are done")
+            return self._add(session, question, user, None)
+
+    def request(self, rule_id: int, question: WhatIfQuestion) -> None:
+        """Queue the what-if of a rule that awaits approval, unless it waits or runs already. It replaces another one of
+        this rule that still waits, and starts when no user's what-if waits. Raises RequestRefused if too many wait.
+        """
+        encoded = _encode(question)
+        with self._database.writing() as session:
+            self._prune(session)
+            same = WhatIfRow.question == encoded
+            if _count(session, WhatIfRow.rule_id == rule_id, WhatIfRow.status.in_(_UNFINISHED), same):
+                return
+            session.execute(delete(WhatIfRow).where(WhatIfRow.rule_id == rule_id, _IS_WAITING))
+            waiting = _count(session, WhatIfRow.rule_id.is_not(None), _IS_WAITING)
+            if waiting >= _MOST_REQUESTED:
+                raise RequestRefused(f"{waiting} requests for approval already wait for their what-ifs")
+            self._add(session, question, _USER, rule_id)
+
+    def withdraw(self, rule_id: int) -> None:
+        """Remove the what-if of a rule that no longer needs one from the queue. One that runs continues."""
+        if self.is_requested(rule_id):
+            with self._database.writing() as session:
+                session.execute(delete(WhatIfRow).where(WhatIfRow.rule_id == rule_id, _IS_WAITING))
+
+    def is_requested(self, rule_id: object) -> bool:
+        """Whether the what-if of a request for this rule waits or runs."""
+        with self._database.reading() as session:
+            return _count(session, WhatIfRow.rule_id == rule_id, WhatIfRow.status.in_(_UNFINISHED)) > 0
 
     def get(self, run_id: str) -> WhatIfRun:
-        """Read one of the remembered what-ifs. Raises NotFound."""
-        with self._lock:
-            run = self._runs.get(run_id)
-        if run is None:
-            raise NotFound("this what-if does not exist; the API server may have restarted since")
-        return run
+        """Read a what-if. Raises NotFound."""
+        with self._database.reading() as session:
+            query = select(WhatIfRow).where(WhatIfRow.id == run_id).options(undefer(WhatIfRow.result))
+            row = session.scalar(query)
+            if row is None:
+                raise NotFound("this what-if does not exist; the store keeps results for a day")
+            return _run_of(row, row.result)
 
     def saved(self, document: Mapping[str, Any]) -> tuple[str, dict[str, Any]] | None:
         """Find the newest saved what-if of a rule, given without its state: the name of its report, and its result."""
@@ -132,88 +150,72 @@ class WhatIfRunner:
         manifest = ArchiveStore(self._archive).latest()
         return sorted({*manifest.days(Table.TRANSACTIONS), *manifest.days(Table.IMPORTED)})
 
-    def close(self) -> None:
-        """Cancel the waiting what-ifs and kill the running one."""
-        with self._lock:
-            self._closed = True
-            self._waiting.clear()
-            child = self._child
-        if child is not None:
-            child.kill()
+    def next_run(self) -> WhatIfRun | None:
+        """Start the first what-if that waits, those of users before those of requests. None if none waits."""
+        first = select(WhatIfRow).where(_IS_WAITING).order_by(WhatIfRow.rule_id.is_not(None), WhatIfRow.number).limit(1)
+        with self._database.reading() as session:
+            if session.scalar(first) is None:
+                return None
+        with self._database.writing() as session:
+            row = session.scalar(first)
+            if row is None:
+                return None
+            row.status = WhatIfStatus.RUNNING
+            return _run_of(row)
 
-    def _work(self) -> None:
-        while True:
-            with self._lock:
-                if not self._waiting:
-                    self._works = False
-                    return
-                run = self._waiting.popleft()
-            run.status = WhatIfStatus.RUNNING
-            try:
-                self._evaluate(run)
-            except OSError as error:
-                run.status, run.said = WhatIfStatus.FAILED, f"the what-if could not start: {error.strerror}"
-            except Exception as error:  # noqa: BLE001 -- the next what-ifs wait for this thread
-                _log.exception("what-if %s failed", run.id)
-                run.status, run.said = WhatIfStatus.FAILED, f"{type(error).__name__}: see the API server's log"
-            finally:
-                run.ended.set()
+    def end(self, run: WhatIfRun, result: bytes | None, said: str | None) -> None:
+        """Save the end of a what-if that runs: its result, or the reason of its failure. The result of a request is its
+        report in the archive, so its row ends.
+        """
+        status = WhatIfStatus.FAILED if result is None else WhatIfStatus.DONE
+        said = None if said is None else said[:_SAID_CHARS]
+        running = WhatIfRow.id == run.id, _IS_RUNNING
+        with self._database.writing() as session:
+            if run.rule_id is not None:
+                session.execute(delete(WhatIfRow).where(*running))
+                return
+            session.execute(update(WhatIfRow).where(*running).values(status=status, result=result, said=said))
 
-    def _evaluate(self, run: WhatIfRun) -> None:
-        with TemporaryDirectory(prefix="fraud-whatif-") as folder:
-            draft = Path(folder, "draft.json")
-            draft.write_bytes(run.question.record)
-            arguments = [*self._arguments(run.question, draft), *self._label_arguments()]
-            done = self._done(arguments, Path(folder))
-        if done is None:
-            run.status, run.said = WhatIfStatus.FAILED, f"the what-if took over {_MOST_S:g} s: try fewer days"
-            return
-        code, output, errors = done
-        if code != 0:
-            last = errors.decode("utf-8", "replace").strip().splitlines()[-1:]
-            run.status, run.said = WhatIfStatus.FAILED, (last[0] if last else f"exit code {code}")[:1_000]
-            return
-        run.result, run.status = output, WhatIfStatus.DONE
+    def fail_interrupted(self) -> None:
+        """Fail what-ifs that run. Only a server that has begun to lead may call it: no other server evaluates any."""
+        with self._database.reading() as session:
+            if not _count(session, _IS_RUNNING):
+                return
+        with self._database.writing() as session:
+            session.execute(delete(WhatIfRow).where(_IS_RUNNING, WhatIfRow.rule_id.is_not(None)))
+            session.execute(update(WhatIfRow).where(_IS_RUNNING).values(status=WhatIfStatus.FAILED, said=_INTERRUPTED))
 
-    def _arguments(self, question: WhatIfQuestion, draft: Path) -> list[str]:
-        limits = ",".join(f"{limit:f}" for limit in question.limits)
-        asked = [f"--days={question.days}", f"--archive={self._archive}", "--processes=1", "--json"]
-        if limits:
-            asked.append(f"--limits={limits}")
-        if not question.windows:
-            asked.append("--no-windows")
-        if question.alerts_per_day is not None:
-            asked.append(f"--alerts-per-day={question.alerts_per_day!r}")
-        if question.precision is not None:
-            asked.append(f"--precision={question.precision!r}")
-        return [*self._command, str(draft), *asked]
+    def _add(self, session: Session, question: WhatIfQuestion, user: str, rule_id: int | None) -> WhatIfRun:
+        row = WhatIfRow(
+            id=uuid.uuid4().hex[:WHAT_IF_ID_CHARS],
+            who=user,
+            rule_id=rule_id,
+            question=_encode(question),
+            status=WhatIfStatus.WAITING,
+            at_ms=self._clock_ms(),
+        )
+        session.add(row)
+        return _run_of(row)
 
-    def _label_arguments(self) -> list[str]:
-        path = self._labels()
-        return [] if path is None else [f"--labels={path}"]
+    def _prune(self, session: Session) -> None:
+        """Delete old what-ifs, and ended ones beyond the newest."""
+        old = WhatIfRow.at_ms < self._clock_ms() - _KEPT_MS
+        session.execute(delete(WhatIfRow).where(old, ~_IS_RUNNING))
+        ended = WhatIfRow.status.not_in(_UNFINISHED)
+        newest = select(WhatIfRow.number).where(ended).order_by(WhatIfRow.number.desc())
+        last = session.scalar(newest.offset(_KEPT - 1).limit(1))
+        if last is not None:
+            session.execute(delete(WhatIfRow).where(ended, WhatIfRow.number < last))
 
-    def _done(self, command: Sequence[str], folder: Path) -> tuple[int, bytes, bytes] | None:
-        """Run the command; return exit code, output and errors, or None if it took too long."""
-        with Path(folder, "out").open("wb") as out, Path(folder, "err").open("wb") as err:
-            child = subprocess.Popen(
-                ["nice", f"-n{_NICE}", *command],
-                stdin=subprocess.DEVNULL,
-                stdout=out,
-                stderr=err,
-                env={**os.environ, HOME_VARIABLE: str(self._project.root), "PYTHONPATH": os.pathsep.join(sys.path)},
-            )
-        with self._lock:
-            self._child = child
-            closed = self._closed
-        if closed:  # between the start of the child and its registration
-            child.kill()
-        try:
-            code = child.wait(_MOST_S)
-        except subprocess.TimeoutExpired:
-            child.kill()
-            child.wait()
-            return None
-        finally:
-            with self._lock:
-                self._child = None
-        return code, Path(folder, "out").read_bytes(), Path(folder, "err").read_bytes()
+
+def _count(session: Session, *conditions: Any) -> int:
+    return session.scalar(select(func.count()).select_from(WhatIfRow).where(*conditions)) or 0
+
+
+def _run_of(row: WhatIfRow, result: bytes | None = None) -> WhatIfRun:
+    question = msgspec.json.decode(row.question, type=WhatIfQuestion)
+    return WhatIfRun(row.id, question, row.who, row.rule_id, WhatIfStatus(row.status), result, row.said)
+
+
+def _encode(question: WhatIfQuestion) -> bytes:
+    return msgspec.json.encode(question)

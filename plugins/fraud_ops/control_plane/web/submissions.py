@@ -75,7 +75,7 @@ def executed_once(store: StoreAccess, submission: Submission, function: Callable
         changed = submissions.current.get() is None
     finally:
         submissions.current.reset(running)
-    if changed or response.status_code in (201, 202):  # what-ifs and tests of receivers do not change the store
+    if changed or response.status_code in (201, 202):  # tests of receivers do not change the store
         _keep(store, submission, response)
     return response
 
