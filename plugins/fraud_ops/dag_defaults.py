@@ -8,7 +8,7 @@ from typing import Any
 
 from airflow.sdk import AsyncCallback, DeadlineAlert, DeadlineReference  # type: ignore[attr-defined] # not in its stub
 
-from fraud_ops.notifiers import FraudAlarm
+from fraud_ops.notifiers import FraudAlarm, FraudAlarmEnd
 
 __all__ = ["DEADLINE", "OWNER", "SINCE", "TAGS", "TASK_FAILED", "deadline", "defaults"]
 
@@ -23,7 +23,8 @@ DEADLINE = "DEADLINE"
 
 
 def defaults(*, retries: int = 2, alarm: str | None = TASK_FAILED) -> dict[str, Any]:
-    """The default arguments of a DAG's tasks. A task that fails after its last retry raises `alarm`.
+    """The default arguments of a DAG's tasks. A task that fails after its last retry raises `alarm`,
+    and the next success of the task ends it.
 
     The variables FRAUD_POOL and FRAUD_QUEUE of the environment name the pool and the queue of all tasks, so that they
     do not wait behind the tasks of other teams in a shared Airflow.
@@ -36,6 +37,7 @@ def defaults(*, retries: int = 2, alarm: str | None = TASK_FAILED) -> dict[str, 
         "retry_exponential_backoff": 2.0,
         "max_retry_delay": timedelta(minutes=5),
         "on_failure_callback": [] if alarm is None else [FraudAlarm(alarm)],
+        "on_success_callback": [] if alarm is None else [FraudAlarmEnd(alarm)],
     }
 
 

@@ -5,16 +5,12 @@ A fault names the kind of the error only: an address, an answer or a text of an 
 
 from __future__ import annotations
 
-import asyncio
-import logging
 import smtplib
-from collections.abc import Mapping
-from typing import Final
 
-import httpx
-from airflow.sdk import BaseHook, Connection, conf
+from airflow.sdk import BaseHook, Connection
 from airflow.sdk.exceptions import AirflowNotFoundException
 
+from fraud_ops.hooks.http_post import base_url, post
 from fraud_ops.notifications import (
     Message,
     Receiver,
@@ -30,12 +26,6 @@ from fraud_rules.runtime.clock import MS_PER_S, now_ms
 
 __all__ = ["NotificationHook"]
 
-_TIMEOUT_S: Final = 10.0
-"""The longest time of one request, from the name lookup to the status of the answer."""
-
-# httpx logs the address of each request, which is the secret of a Slack webhook.
-logging.getLogger("httpx").setLevel(logging.WARNING)
-
 
 class NotificationHook(BaseHook):
     """Sends one message at a time. Several threads may use it."""
@@ -49,8 +39,8 @@ class NotificationHook(BaseHook):
             return f"the Airflow connection {receiver.connection_id} does not exist"
         except ConfigError as error:
             return str(error)
-        except (TimeoutError, httpx.TimeoutException):
-            return f"no answer within {_TIMEOUT_S:g} s"
+        except TimeoutError:
+            return "the mail server did not answer in time"
         except smtplib.SMTPResponseException as error:
             return f"the mail server answered {error.smtp_code}"
         except Exception as error:  # noqa: BLE001 -- a receiver may fail in any way, and the message is sent again
@@ -65,13 +55,13 @@ class NotificationHook(BaseHook):
         return True
 
     def _webhook(self, found: Connection, message: Message) -> str | None:
-        body = webhook_body(message, _base_url())
+        body = webhook_body(message, base_url())
         keys = signing_keys(found.password or "")
-        return _posted(str(found.host), body, webhook_headers(message.message_id, now_ms() // MS_PER_S, body, keys))
+        return post(str(found.host), body, webhook_headers(message.message_id, now_ms() // MS_PER_S, body, keys))
 
     def _slack(self, found: Connection, message: Message) -> str | None:
-        body = slack_body(message, _base_url())
-        return _posted(str(found.password), body, {"content-type": "application/json"})
+        body = slack_body(message, base_url())
+        return post(str(found.password), body, {"content-type": "application/json"})
 
     def _mail(self, found: Connection, message: Message) -> None:
         from airflow.providers.smtp.hooks.smtp import SmtpHook
@@ -83,30 +73,7 @@ class NotificationHook(BaseHook):
             smtp.send_email_smtp(
                 to=to,
                 subject=message.title,
-                html_content=mail_html(message, _base_url()),
+                html_content=mail_html(message, base_url()),
                 mime_subtype="alternative",
                 custom_headers={"Message-ID": f"<{message.message_id}@fraud-rules>"},
             )
-
-
-def _posted(url: str, body: bytes, headers: Mapping[str, str]) -> str | None:
-    """Post a body, and return the fault. Redirects are not followed, so that only the connection names the address."""
-    try:
-        status = asyncio.run(_status(url, body, headers))
-    except (httpx.InvalidURL, httpx.UnsupportedProtocol):
-        raise ConfigError("the connection has no valid URL") from None
-    return None if httpx.codes.is_success(status) else f"the receiver answered {status}"
-
-
-async def _status(url: str, body: bytes, headers: Mapping[str, str]) -> int:
-    """The status of the answer. The limit is for the whole request: a receiver could send its answer byte by byte."""
-    async with (
-        asyncio.timeout(_TIMEOUT_S),
-        httpx.AsyncClient(timeout=_TIMEOUT_S) as client,
-        client.stream("POST", url, content=body, headers=headers) as answer,
-    ):
-        return answer.status_code
-
-
-def _base_url() -> str:
-    return str(conf.get("api", "base_url", fallback="")).rstrip("/")

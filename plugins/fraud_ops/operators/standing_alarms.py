@@ -1,67 +1,86 @@
-"""Alarms of a task that runs again and again: sent once, repeated slowly, and resolved when the check finds no fault.
+"""Alarms of a task that runs again and again. It reports each alarm at each run, and its end when the check finds no
+fault. The control plane decides which reports are news.
 
-The XComs of the task remember what it has raised, so a restart of Airflow neither repeats an alarm nor forgets its end.
+The XComs of the task remember its alarms, so that it reports their ends. Without Kafka, they also tell which alarms
+were sent directly, and when.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Final, Protocol
 
 import msgspec
 
-from fraud_ops.alarms import REPEAT_MS, Alarm
+from fraud_ops.alarms import REPEAT_MS, Alarm, RaisedAlarm
 from fraud_ops.hooks.alarms import AlarmHook
 from fraud_rules.runtime.clock import now_ms
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-__all__ = ["Raised", "StandingAlarms", "changes"]
+__all__ = ["AlarmChannel", "ReportedAlarm", "StandingAlarms", "report_alarms"]
 
-_KEY: Final = "standing_alarms"
+_KEY: Final = "reported_alarms"
 
 
-class Raised(msgspec.Struct, frozen=True):
-    """A standing alarm, and when it was sent last, in epoch ms."""
+class AlarmChannel(Protocol):
+    """Reports alarms to the control plane, or sends them directly, see `AlarmHook`."""
+
+    def append(self, reports: Sequence[RaisedAlarm]) -> bool:
+        """Report alarms; return whether Kafka has all reports."""
+
+    def send(self, alarm: Alarm) -> Sequence[str]:
+        """Send an alarm directly; return the connections that accepted it."""
+
+
+class ReportedAlarm(msgspec.Struct, frozen=True):
+    """A standing alarm. `at_ms` is the time of its last report or message; `receivers` are the connections that got it
+    directly, of which the control plane does not know yet."""
 
     name: str
     detector: str
     part: str
-    sent_ms: int
+    at_ms: int
+    receivers: tuple[str, ...] = ()
 
 
-def changes(
-    known: Mapping[str, Raised], found: Mapping[str, Alarm], at_ms: int
-) -> tuple[list[Alarm], dict[str, Raised]]:
-    """The alarms to send now, and what stands after them. The keys say which alarms are the same one."""
-    due = {key for key in found if key not in known or at_ms - known[key].sent_ms >= REPEAT_MS}
-    ended = [
-        Alarm(each.name, each.detector, "the check finds no fault", resolved=True, part=each.part)
+def report_alarms(
+    channel: AlarmChannel, known: Mapping[str, ReportedAlarm], found: Mapping[str, Alarm], ended: str, at_ms: int
+) -> dict[str, ReportedAlarm]:
+    """Report what stands and what has ended, with the text `ended`, and return what the next run must know. The keys
+    say which alarms are the same one. Without Kafka, only new alarms are sent, and ends wait for a later run.
+    """
+    ends = [
+        RaisedAlarm(Alarm(each.name, each.detector, ended, resolved=True, part=each.part), each.receivers)
         for key, each in known.items()
         if key not in found
     ]
-    after = {
-        key: Raised(alarm.name, alarm.detector, alarm.part, at_ms if key in due else known[key].sent_ms)
-        for key, alarm in found.items()
-    }
-    return [*(found[key] for key in found if key in due), *ended], after
+    standing = [RaisedAlarm(alarm, known[key].receivers if key in known else ()) for key, alarm in found.items()]
+    if not ends and not standing:
+        return {}
+    if channel.append([*ends, *standing]):
+        return {key: ReportedAlarm(each.name, each.detector, each.part, at_ms) for key, each in found.items()}
+    after = dict(known)
+    for key, alarm in found.items():
+        if key not in known or at_ms - known[key].at_ms >= REPEAT_MS:
+            receivers = tuple(channel.send(alarm))
+            if receivers:
+                after[key] = ReportedAlarm(alarm.name, alarm.detector, alarm.part, at_ms, receivers)
+    return after
 
 
 class StandingAlarms:
     """The alarms of one task of a scheduled DAG. `task_id` is the task that remembers them."""
 
-    def __init__(self, context: Context, task_id: str, send: Callable[[Alarm], Any] | None = None) -> None:
+    def __init__(self, context: Context, task_id: str) -> None:
         self._ti = context["ti"]
         self._task_id = task_id
-        self._send = send or AlarmHook().raise_alarm
 
-    def report(self, found: Mapping[str, Alarm]) -> None:
-        """Send the new alarms and those that are due again, and report the end of the others."""
+    def report(self, found: Mapping[str, Alarm], ended: str = "the check finds no fault") -> None:
+        """Report the alarms that stand, and the end of the others with the text `ended`."""
         # Without `map_indexes`, Airflow returns a list if two earlier runs have pushed a value.
         text = self._ti.xcom_pull(task_ids=self._task_id, key=_KEY, include_prior_dates=True, map_indexes=-1)
-        known = msgspec.json.decode(text, type=dict[str, Raised]) if text else {}
-        sending, after = changes(known, found, now_ms())
-        for alarm in sending:
-            self._send(alarm)
+        known = msgspec.json.decode(text, type=dict[str, ReportedAlarm]) if text else {}
+        after = report_alarms(AlarmHook(), known, found, ended, now_ms())
         self._ti.xcom_push(key=_KEY, value=msgspec.json.encode(after).decode())

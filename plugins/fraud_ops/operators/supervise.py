@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 from fraud_ops.airflow_ui.links import publish_links
 from fraud_ops.alarms import Alarm
 from fraud_ops.error_mapping import airflow_errors
-from fraud_ops.hooks.alarms import AlarmHook
 from fraud_ops.hooks.detector import supervisor_id
 from fraud_ops.operators.detector import DECLARED, DetectorOperator
-from fraud_ops.triggers.detector import NEWS, OVER, SupervisionTrigger, raised_no_alarm
+from fraud_ops.operators.standing_alarms import StandingAlarms
+from fraud_ops.triggers.detector import NEWS, OVER, SupervisionTrigger
 from fraud_ops.verdicts.health import assess_detector
 from fraud_ops.verdicts.verdict import Health, Verdict
 from fraud_rules.deploy.release import fingerprint
@@ -25,6 +25,10 @@ __all__ = ["CRASH_LOOP", "SuperviseOperator"]
 
 CRASH_LOOP = "CRASH_LOOP"
 """The name of the alarm for a detector that failed to start several times in a row."""
+
+
+_ENDS = frozenset({Health.HEALTHY, Health.STOPPED})
+"""The verdicts with which a run ends the alarms of the run before it."""
 
 
 class SuperviseOperator(DetectorOperator):
@@ -50,13 +54,15 @@ class SuperviseOperator(DetectorOperator):
             verdict = assess_detector(observation, self.health_limits(), observation.at_ms, supervisor_id())
         self.log.info("%s", verdict)
         publish_links(context, observation, verdict.health)
+        if verdict.health in _ENDS:
+            self._report(context, verdict)
         declared = context["ti"].xcom_pull(task_ids=self.deploy_task_id, key=DECLARED)
         if declared is None:
             declared = self._declared_fingerprint()
         self._defer(context, ends_ms=now_ms() + int(self.window.total_seconds() * 1_000), declared=declared)
 
     def resume(self, context: Context, event: dict[str, Any], ends_ms: int, declared: str, known: str) -> None:
-        """Raise an alarm for a new verdict. End if the window is over or the declared release has changed."""
+        """Report a new verdict. End if the window is over or the declared release has changed."""
         if event["why"] != NEWS:
             self.log.info("%s", "the window is over" if event["why"] == OVER else "the declared release has changed")
             return
@@ -64,17 +70,16 @@ class SuperviseOperator(DetectorOperator):
         self.log.info("%s; %s", verdict, event["step"])
         with airflow_errors():
             publish_links(context, self.hook().observe(), verdict.health)
-            self._raise_alarm(context, verdict, known, crash_loop=event["crash_loop"])
+            self._report(context, verdict, crash_loop=event["crash_loop"])
         self._defer(context, ends_ms=ends_ms, declared=declared, known=event["known"])
 
-    def _raise_alarm(self, context: Context, verdict: Verdict, known: str, *, crash_loop: bool) -> None:
-        """Raise an alarm for a verdict that is not well, or resolve the last alarm for HEALTHY."""
-        recovered = verdict.health is Health.HEALTHY and not raised_no_alarm(known)
-        if verdict.health.is_well and not recovered:
-            return
-        name = known.partition("@")[0] if recovered else CRASH_LOOP if crash_loop else verdict.health.value
-        reasons = "; ".join(verdict.reasons)
-        AlarmHook().raise_alarm(Alarm(name, self.hook().settings.detector, reasons, _link(context), resolved=recovered))
+    def _report(self, context: Context, verdict: Verdict, *, crash_loop: bool = False) -> None:
+        """Report the alarm of a verdict, and the end of the alarms of other verdicts, also of an earlier run."""
+        found = {}
+        if not verdict.health.is_well:
+            name = CRASH_LOOP if crash_loop else verdict.health.value
+            found[name] = Alarm(name, self.hook().settings.detector, "; ".join(verdict.reasons), _link(context))
+        StandingAlarms(context, self.task_id).report(found, ended=str(verdict))
 
     def _defer(self, context: Context, *, ends_ms: int, declared: str, known: str = "") -> None:
         self.defer(

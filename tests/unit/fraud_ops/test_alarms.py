@@ -8,22 +8,27 @@ import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from fraud_ops.alarms import Alarm, read_silences, silenced
+from fraud_ops.alarms import Alarm, decode_alarm, read_silences, silenced
+from fraud_ops.dag_defaults import defaults
 from fraud_ops.hooks.alarms import AlarmHook
 from fraud_rules.errors import ConfigError
+from fraud_rules.kafka.consume import await_settled, read_topic
+from tests.support.kafka.own_topics import OwnTopics
+from tests.support.ports import free_ports
 
 ALARM = Alarm("STALLED", "detector", "batch 7 ended 41 s ago", source="http://here/run")
 NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
 
 
 class Received:
-    """A webhook: what was posted to it."""
+    """A webhook: what was posted to it. It answers with each status in turn, and then with the last one again."""
 
-    def __init__(self, status: int) -> None:
+    def __init__(self, *statuses: int) -> None:
         self.posts: list[tuple[dict[str, str], Any]] = []
         received = self
 
@@ -31,7 +36,7 @@ class Received:
             def do_POST(self) -> None:
                 body = self.rfile.read(int(self.headers["Content-Length"]))
                 received.posts.append((dict(self.headers), json.loads(body)))
-                self.send_response(status)
+                self.send_response(statuses[min(len(received.posts), len(statuses)) - 1])
                 self.end_headers()
 
             def log_message(self, *_: object) -> None:
@@ -49,11 +54,16 @@ def webhook(monkeypatch: pytest.MonkeyPatch) -> Iterator[Received]:
 
 @pytest.fixture
 def broken_webhook(monkeypatch: pytest.MonkeyPatch) -> Iterator[Received]:
-    yield from serving(monkeypatch, 500)
+    yield from serving(monkeypatch, 503)
 
 
-def serving(monkeypatch: pytest.MonkeyPatch, status: int) -> Iterator[Received]:
-    received = Received(status)
+@pytest.fixture
+def late_webhook(monkeypatch: pytest.MonkeyPatch) -> Iterator[Received]:
+    yield from serving(monkeypatch, 503, 503, 200)
+
+
+def serving(monkeypatch: pytest.MonkeyPatch, *statuses: int) -> Iterator[Received]:
+    received = Received(*statuses)
     connection = {"conn_type": "http", "host": received.url, "password": "t0ken"}
     monkeypatch.setenv("AIRFLOW_CONN_FRAUD_WEBHOOK", json.dumps(connection))
     monkeypatch.setenv("AIRFLOW_VAR_FRAUD_SILENCES", "[]")
@@ -64,7 +74,7 @@ def serving(monkeypatch: pytest.MonkeyPatch, status: int) -> Iterator[Received]:
 
 
 def test_an_alarm_has_its_reason_and_its_runbook(webhook: Received) -> None:
-    assert AlarmHook().raise_alarm(ALARM) == ["fraud_webhook"]
+    assert AlarmHook().send(ALARM) == ["fraud_webhook"]
     ((headers, document),) = webhook.posts
     assert headers["Authorization"] == "Bearer t0ken"
     assert document["name"] == "STALLED"
@@ -77,19 +87,71 @@ def test_a_silence_suppresses_only_the_message(webhook: Received, monkeypatch: p
     until = (datetime.now(UTC) + timedelta(hours=1)).isoformat()
     silence = [{"alarm": "LAGGING", "until": until, "reason": "catching up"}]
     monkeypatch.setenv("AIRFLOW_VAR_FRAUD_SILENCES", json.dumps(silence))
-    assert AlarmHook().raise_alarm(Alarm("LAGGING", "detector", "far behind")) == []
-    assert AlarmHook().raise_alarm(ALARM) == ["fraud_webhook"]
+    assert AlarmHook().send(Alarm("LAGGING", "detector", "far behind")) == []
+    assert AlarmHook().send(ALARM) == ["fraud_webhook"]
     assert len(webhook.posts) == 1
 
 
 def test_a_silence_that_cannot_be_read_silences_nothing(webhook: Received, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AIRFLOW_VAR_FRAUD_SILENCES", '[{"alarm": "*"}]')
-    assert AlarmHook().raise_alarm(ALARM) == ["fraud_webhook"]
+    assert AlarmHook().send(ALARM) == ["fraud_webhook"]
 
 
-def test_a_channel_that_fails_is_no_error(broken_webhook: Received) -> None:
-    assert AlarmHook().raise_alarm(ALARM) == []
-    assert len(broken_webhook.posts) == 1
+def test_a_channel_that_fails_is_no_error(broken_webhook: Received, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fraud_ops.hooks.alarms._PAUSES_S", (0.0, 0.0, 0.0))
+    assert AlarmHook().send(ALARM) == []
+    assert len(broken_webhook.posts) == 4, "a limited number of attempts"
+
+
+def test_a_receiver_that_refuses_for_a_moment_gets_an_alarm_that_is_sent_directly(
+    late_webhook: Received, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Kafka cannot be reached, so the task sends the alarm itself."""
+    monkeypatch.setattr("fraud_ops.hooks.alarms._PAUSES_S", (0.1, 0.1, 0.1))
+    nowhere = {"conn_type": "kafka", "extra": {"bootstrap.servers": f"127.0.0.1:{free_ports(1)[0]}"}}
+    monkeypatch.setenv("AIRFLOW_CONN_FRAUD_KAFKA", json.dumps(nowhere))
+    AlarmHook().raise_alarm(ALARM)
+    assert [document["name"] for _, document in late_webhook.posts] == ["STALLED"] * 3
+
+
+class Ti:
+    """A task instance and its run, as a callback reads them."""
+
+    dag_id, task_id, run_id, map_index, log_url = "fraud_archive", "archive", "r1", -1, ""
+
+    def __init__(self, before: str | None, *, try_number: int = 1, dated: bool = True) -> None:
+        self.before, self.try_number = before, try_number
+        self.logical_date = NOON if dated else None
+
+    def get_previous_ti(self, map_index: int) -> SimpleNamespace | None:
+        return None if self.before is None else SimpleNamespace(state=self.before)
+
+
+@pytest.mark.parametrize(
+    ("ti", "receivers"),
+    [
+        pytest.param(Ti("success"), None, id="no failure before"),
+        pytest.param(Ti(None), None, id="the first run"),
+        pytest.param(Ti("failed"), ("fraud_webhook",), id="the last run failed"),
+        pytest.param(Ti("success", try_number=2), (), id="cleared or retried"),
+        pytest.param(Ti("failed", dated=False), (), id="an earlier run is unknown"),
+    ],
+)
+def test_the_success_of_a_task_ends_the_alarm_of_its_failure(
+    webhook: Received, topics: OwnTopics, monkeypatch: pytest.MonkeyPatch, ti: Ti, receivers: tuple[str, ...] | None
+) -> None:
+    kafka = {"conn_type": "kafka", "extra": {"bootstrap.servers": topics.bootstrap}}
+    monkeypatch.setenv("AIRFLOW_CONN_FRAUD_KAFKA", json.dumps(kafka))
+    monkeypatch.setenv("FRAUD_TOPICS_ALARMS", topics.names.alarms)
+    (callback,) = defaults()["on_success_callback"]
+    callback.notify({"ti": ti, "dag_run": ti})
+    await_settled(topics.kafka, [topics.names.alarms])
+    records = read_topic(topics.kafka, topics.names.alarms).get(0, ())
+    reports = [decode_alarm(each.value or b"") for each in records]
+    found = [(each.alarm.name, each.alarm.part, each.alarm.resolved, each.receivers) for each in reports]
+    ended = ("TASK_FAILED", "fraud_archive.archive", True)
+    assert found == ([] if receivers is None else [(*ended, receivers)])
+    assert webhook.posts == [], "the control plane sends it"
 
 
 class Mailbox(socketserver.ThreadingTCPServer):
@@ -127,7 +189,7 @@ def test_it_comes_by_mail_too(webhook: Received, monkeypatch: pytest.MonkeyPatch
         host, port = mailbox.server_address[:2]
         connection = {"conn_type": "smtp", "host": host, "port": port, "extra": extra}
         monkeypatch.setenv("AIRFLOW_CONN_FRAUD_SMTP", json.dumps(connection))
-        assert AlarmHook().raise_alarm(ALARM) == ["fraud_webhook", "fraud_smtp"]
+        assert AlarmHook().send(ALARM) == ["fraud_webhook", "fraud_smtp"]
         mailbox.shutdown()
     (message,) = mailbox.messages
     assert "Subject: [fraud] STALLED (detector)" in message

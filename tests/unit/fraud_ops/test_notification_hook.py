@@ -116,7 +116,7 @@ def test_a_mail_has_the_text_and_the_link(monkeypatch: pytest.MonkeyPatch) -> No
 def test_a_receiver_that_fails_is_named_in_time(
     path: str, fault: str | None, receiver: HttpReceiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("fraud_ops.hooks.notifications._TIMEOUT_S", 1.0)
+    monkeypatch.setattr("fraud_ops.hooks.http_post.TIMEOUT_S", 1.0)
     assert webhook(monkeypatch, receiver.url + path) == fault
     assert len(receiver.requests()) == 1, "a redirect is not followed"
 

@@ -312,7 +312,7 @@ def test_the_restore_drill_reads_the_topic_through_the_connections(home: Path, t
     assert (report["batchId"], report["keyGroups"], report["chunks"], report["faults"]) == (12, 8, 0, [])
 
 
-def test_a_missing_supervisor_is_one_alarm_with_an_end(home: Path, topics: OwnTopics) -> None:
+def test_a_missing_supervisor_is_reported_at_each_run_and_its_end_once(home: Path, topics: OwnTopics) -> None:
     check = CheckSupervisionOperator(task_id="check", limits=Limits(unsupervised_ms=0))
     assert "no start has been requested" in check.execute(Run().context)
     deferred(DeployOperator(task_id="deploy"))
@@ -327,7 +327,30 @@ def test_a_missing_supervisor_is_one_alarm_with_an_end(home: Path, topics: OwnTo
     await_settled(topics.kafka, [topics.names.alarms])
     (records,) = read_topic(topics.kafka, topics.names.alarms).values()
     raised = [decode_alarm(record.value or b"").alarm for record in records]
-    assert [(each.name, each.resolved) for each in raised] == [("UNSUPERVISED", False), ("UNSUPERVISED", True)]
+    assert [(each.name, each.resolved) for each in raised] == 3 * [("UNSUPERVISED", False)] + [("UNSUPERVISED", True)]
+
+
+def test_the_supervisor_of_the_next_run_ends_the_alarm_of_the_last_one(
+    home: Path, topics: OwnTopics, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fraud_ops.triggers.detector._PAUSE_AFTER_START_S", 0.0)
+    agent, run = Agent(topics), Run()
+    deferred(DeployOperator(task_id="deploy"))
+    died = newest()
+    agent.says(AttemptPhase.FAILED, died, exit_code=-9, batches_committed=50)
+    operator = supervising()
+    waits = deferred(operator, run)
+    event = asyncio.run(first_event(waits.trigger)).payload
+    with pytest.raises(TaskDeferred):
+        operator.resume(run.context, event, **waits.kwargs)
+    hook = FraudDetectorHook()
+    hook.request_drain(hook.observe(), "maintenance", "ann")
+    agent.says(AttemptPhase.STOPPED, newest())
+    deferred(supervising(), run)
+    await_settled(topics.kafka, [topics.names.alarms])
+    (records,) = read_topic(topics.kafka, topics.names.alarms).values()
+    raised = [decode_alarm(record.value or b"").alarm for record in records]
+    assert [(each.name, each.resolved) for each in raised] == [("DEAD", False), ("DEAD", True)]
 
 
 @pytest.mark.parametrize(
