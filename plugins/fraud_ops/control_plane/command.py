@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from enum import StrEnum
 from typing import Annotated
 
 import typer
@@ -89,6 +90,26 @@ def publish(kafka: Kafka) -> None:
     from fraud_ops.control_plane import store_commands
 
     store_commands.publish(kafka)
+
+
+class RereadReader(StrEnum):
+    """A reader that does not begin again by itself after its topic was recreated."""
+
+    CDC = "cdc"
+
+
+@app.command()
+def reread(reader: Annotated[RereadReader, typer.Argument(help="The reader.")], kafka: Kafka) -> None:
+    """Read a recreated topic from its beginning. Refused, with exit code 36, if the topic was not recreated.
+
+    \b
+    Examples:
+      fraud control reread cdc
+    """
+    from fraud_ops.control_plane import store_commands
+
+    assert reader is RereadReader.CDC
+    store_commands.reread_cdc(kafka)
 
 
 def main() -> None:

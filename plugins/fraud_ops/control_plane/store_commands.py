@@ -1,10 +1,11 @@
-"""The operators' commands for the store: audit chain, outbox, drift, and publishing without Airflow.
+"""The operators' commands for the store: audit chain, outbox, drift, publishing without Airflow, and reading again.
 
 `command` imports this module only for these commands: the database's libraries take seconds to load.
 """
 
 from __future__ import annotations
 
+import getpass
 import logging
 import os
 import signal
@@ -16,11 +17,14 @@ import typer
 
 from fraud_ops.control_plane.domain.errors import AuditBroken, Drifted
 from fraud_ops.control_plane.domain.read_models import AuditVerdict, DriftedList, DriftSide
+from fraud_ops.control_plane.domain.rule_input import RuleReader
 from fraud_ops.control_plane.service.service import ControlService
+from fraud_ops.control_plane.service.store_access import StoreAccess
 from fraud_ops.control_plane.settings import ControlPlaneSettings
 from fraud_ops.control_plane.store.database import Database
 from fraud_ops.control_plane.sync.audit_check import check_audit
 from fraud_ops.control_plane.sync.background import Background
+from fraud_ops.control_plane.sync.cdc import cdc_intake
 from fraud_ops.control_plane.sync.drift import DriftCheck, DriftReport
 from fraud_rules.cli.options import default_bootstrap
 from fraud_rules.configuration.project import Project
@@ -30,7 +34,7 @@ from fraud_rules.kafka.reachable import require_broker
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.runtime.clock import now_ms, utc
 
-__all__ = ["drift", "outbox", "publish", "verify"]
+__all__ = ["drift", "outbox", "publish", "reread_cdc", "verify"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +100,25 @@ def publish(kafka: KafkaConnection) -> None:
     typer.echo("publishing")
     stop.wait()
     background.stop()
+
+
+def reread_cdc(kafka: KafkaConnection) -> None:
+    """Continue with the recreated topic of the rule table. Raises RequestRefused, BrokerUnavailable."""
+    require_broker(kafka)
+    opened = _open()
+    reader = RuleReader(opened.schema, opened.detector.limits)
+    store = StoreAccess(opened.database, opened.settings, reader, now_ms)
+    topic = opened.detector.topics.rules_cdc
+    offset = cdc_intake(store, kafka, topic).reread(_os_user())
+    typer.echo(f"{topic} is read from offset {offset} on, by the running API server or `fraud control publish`")
+
+
+def _os_user() -> str:
+    """The user of this process; its number if the host has no name for it, as in many containers."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return str(os.getuid())
 
 
 def _open() -> _Opened:

@@ -64,6 +64,7 @@ class World:
     memory: AlarmMemory = field(default_factory=AlarmMemory)
     standing: AlarmReports | None = None
     fault: str | None = None
+    missing: str | None = None
 
     def __post_init__(self) -> None:
         self.watch = ReaderWatch(
@@ -76,6 +77,8 @@ class World:
     def unread(self, topic: str, position: int) -> Unread:
         if self.away:
             raise BrokerUnavailable("away")
+        if topic == self.missing:
+            raise BrokerUnavailable(f"{topic} is missing")
         return Unread(9, 1_600_000_000_000 if position < 9 else None)
 
     def after(self, seconds: int) -> list[tuple[str, bool]]:
@@ -110,6 +113,18 @@ def test_a_reader_that_fails_is_stuck_also_without_unread_records() -> None:
     assert world.after(600) == [("mirror", False)]
     assert world.memory.news[0].said.endswith("the last error is: RuleLogForeign: the topic was recreated")
     world.fault = None
+    assert world.after(20) == [("mirror", True)]
+
+
+def test_a_topic_that_cannot_be_read_is_a_fault_of_its_reader_alone() -> None:
+    world = World(positions={"mirror": 9, "feed": 9})
+    world.away = True
+    with pytest.raises(BrokerUnavailable):
+        world.after(10)
+    world.away, world.missing = False, "mirror"
+    assert world.after(120) == [("mirror", False)]
+    assert world.memory.news[0].said.endswith("the last error is: mirror is missing")
+    world.missing = None
     assert world.after(20) == [("mirror", True)]
 
 

@@ -92,6 +92,7 @@ RUNS = (
     Run(r"fraud heartbeat.*", codes=(0, 1)),
     Run(r"fraud control (drift|outbox|audit verify.*)", codes=(0, 37, 39)),
     Run(r"fraud control publish", says="publishing"),
+    Run(r"fraud control reread cdc", codes=(36, 37)),  # the topic was not recreated
     Run(r"fraud control( --help)?", codes=(0, 2)),
     # without the words that they ask for, or without a token
     Run(r"fraud control (token|rules|approvals|lists|alerts).*", codes=(2, 3, 37)),

@@ -15,6 +15,7 @@ from typing import Final
 
 from sqlalchemy.exc import DataError
 
+from fraud_ops.control_plane.domain.errors import RequestRefused
 from fraud_ops.control_plane.domain.read_models import RuleChanged
 from fraud_ops.control_plane.domain.roles import system_author
 from fraud_ops.control_plane.service.audit import AuditRecord
@@ -155,6 +156,26 @@ class TopicConsumer:
             with self._working() as work:
                 for record in unread.records:
                     visit(work, record)
+
+    def reread(self, user: str) -> int:
+        """Continue at the beginning of a topic that was recreated, and return its first offset. A row of the audit log
+        names the `user` of this host.
+
+        Raises RequestRefused if the store knows this topic, BrokerUnavailable, Unavailable.
+        """
+        name, kafka, topic = self._source.name, self._source.kafka, self._source.topic
+        topic_id = topic_ids(kafka, [topic])[topic]
+        with TopicReader(kafka, topic) as reader:
+            first, end = settled_ends(reader)[0]
+        with self._working() as work:
+            row = work.session.get(PositionRow, name)
+            if row is None or not _is_foreign(row, topic_id, end):
+                raise RequestRefused(f"{topic} was not recreated: its reader continues at its position by itself")
+            before, row.offset, row.topic_id = row.offset, first, topic_id
+            after = {"offset": first, "osUser": user}
+            record = AuditRecord(system_author(name), f"{name}.reread", f"topic {topic}", {"offset": before}, after)
+            work.append_audit(record)
+        return first
 
     def _unread(self) -> Iterator[_Unread]:
         """Wait until open transactions have ended, and yield the unread records in batches.

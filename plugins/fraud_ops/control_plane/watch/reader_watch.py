@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import socket
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import Final
 
 from fraud_ops.alarms import REPEAT_MS, Alarm
 from fraud_ops.control_plane.background_thread import BackgroundThread
 from fraud_ops.control_plane.sync.reader_state import ReaderPosition, ReaderProgress, ReaderState
 from fraud_ops.control_plane.watch.alarm_reports import AlarmReports
+from fraud_rules.errors import FraudError
 from fraud_rules.kafka.unread import Unread
 from fraud_rules.runtime.clock import SteadyClock
 from fraud_rules.runtime.retry import RepeatedWork
@@ -52,14 +54,26 @@ class ReaderWatch(BackgroundThread):
         """The readers at the last observation."""
 
     def observe(self) -> None:
-        """Observe all readers once. Raises FraudError if the store or Kafka does not answer."""
-        found = []
+        """Observe all readers once. A topic that cannot be read is a fault of its reader.
+
+        Raises FraudError if the store does not answer, or if no topic can be read: other alarms report that.
+        """
+        found: list[tuple[ReaderPosition, Unread]] = []
+        errors: list[FraudError] = []
         for reading in self._readings():
-            state = self._progress.state(reading, self._unread(reading.topic, reading.position), self._steady_ms())
-            found.append(state)
+            try:
+                found.append((reading, self._unread(reading.topic, reading.position)))
+            except FraudError as error:
+                errors.append(error)
+                fault = reading.fault or " ".join(str(error).split())
+                found.append((replace(reading, fault=fault), Unread(reading.position, None)))
+        if errors and len(errors) == len(found):
+            raise errors[0]
+        states = [(each, self._progress.state(each, unread, self._steady_ms())) for each, unread in found]
+        for reading, state in states:
             if self._leads() or not reading.shared:
                 self._report(state, "" if reading.shared else f" in {self._process}")
-        self.states = found
+        self.states = [state for _, state in states]
         if self._leads():
             for part in sorted(self._alarms.open_parts(ALARM, silent_ms=_SILENT_MS)):
                 said = f"no process reports {part} any more"
