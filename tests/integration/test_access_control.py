@@ -129,7 +129,9 @@ def activate_rule(broker: LockedBroker, folder: Path) -> None:
     """Create and activate a rule in the control plane, and wait until it has published both records."""
     kafka, url = kafka_as(broker, KafkaComponent.CONTROL_PLANE), empty_store(folder)
     scene = Scene(Database.open(url), ControlPlaneSettings(database=url, bindings={"ada": Role.ADMIN}))
-    background = Background(scene.database, kafka, DetectorSettings(), SCHEMA, scene.settings, now_ms)
+    background = Background(
+        scene.database, kafka, DetectorSettings(), SCHEMA, scene.settings, now_ms, alarm_receivers=tuple
+    )
     background.start(scene.service)
     try:
         detail = scene.service.create(ANN, rule_input(ruleId=1, limit=1))

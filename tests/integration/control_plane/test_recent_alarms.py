@@ -19,7 +19,9 @@ from fraud_ops.control_plane.service.store_access import StoreAccess
 from fraud_ops.control_plane.store.alarm_models import AlarmRow
 from fraud_ops.control_plane.store.models import PositionRow
 from fraud_ops.control_plane.sync.alarm_intake import alarm_intake
+from fraud_ops.control_plane.sync.background import Background
 from fraud_ops.control_plane.sync.topic_consumer import TopicConsumer
+from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.kafka import topics as topic_admin
 from fraud_rules.kafka.record_writer import append_records
 from tests.support.control_plane.hostile import HOSTILE
@@ -88,7 +90,7 @@ def test_an_alarm_that_comes_back_after_a_day_is_a_new_one_and_old_ones_leave(sc
 @pytest.fixture
 def intake(scene: Scene, topics: OwnTopics) -> TopicConsumer:
     store = StoreAccess(scene.database, scene.settings, RuleReader(SCHEMA, LIMITS), scene.clock)
-    return alarm_intake(store, topics.kafka, topics.names.alarms)
+    return alarm_intake(store, topics.kafka, topics.names.alarms, tuple)
 
 
 def append(topics: OwnTopics, *values: bytes) -> None:
@@ -126,6 +128,19 @@ def test_an_alarm_of_a_dag_reaches_the_store_by_the_topic(
     assert (row.name, row.part, row.source) == ("TASK_FAILED", "fraud_archive.archive", "http://here/log")
     assert row.said == "fraud_archive.archive (r1) no space left"
     assert row.receivers == "", "no receiver is configured"
+
+
+def test_a_process_without_connections_leaves_the_alarms_of_tasks_to_the_api_servers(
+    scene: Scene, topics: OwnTopics
+) -> None:
+    """`fraud control publish` would apply the records, and no receiver would get the alarms."""
+    detector = DetectorSettings(topics=topics.names)
+    publishing = Background(scene.database, topics.kafka, detector, SCHEMA, scene.settings, scene.clock)
+    serving = Background(
+        scene.database, topics.kafka, detector, SCHEMA, scene.settings, scene.clock, alarm_receivers=tuple
+    )
+    assert "alarms" not in [each.name for each in publishing.readings()]
+    assert "alarms" in [each.name for each in serving.readings()]
 
 
 def test_unreadable_records_are_skipped(scene: Scene, topics: OwnTopics, intake: TopicConsumer) -> None:

@@ -37,6 +37,9 @@ KEPT_MS: Final = 30 * 86_400_000
 OLD_MS: Final = 86_400_000
 """An alarm whose last message is older than this is old. A further message then starts a new alarm."""
 
+_UNSENT_PAUSE_MS: Final = 60_000
+"""The pause before the next direct attempt, if no connection accepted the alarm."""
+
 _MOST_KEPT: Final = 1_000
 _VERDICTS: Final = frozenset({*(each.value for each in Health), "CRASH_LOOP"})
 
@@ -111,7 +114,10 @@ class AlarmDesk:
         self._sent_directly: dict[tuple[str, str], _Direct] = {}
 
     def report(self, alarm: Alarm, *, again: bool = False) -> None:
-        """Report the state of an alarm. With `again`, a standing alarm is sent anew. Raises nothing."""
+        """Report the state of an alarm. With `again`, a standing alarm is sent anew.
+
+        Raises nothing but the errors of `receivers`.
+        """
         now_ms, key = self._clock_ms(), (alarm.name, alarm.part)
         told = self._sent_directly.get(key)
         try:
@@ -126,7 +132,8 @@ class AlarmDesk:
             self._sent_directly.pop(key, None)
         except FraudError as error:
             _log.warning("the store cannot keep the alarm %s: %s", alarm.name, error)
-            if not alarm.resolved and (told is None or again or now_ms - told.at_ms >= REPEAT_MS):
+            pause_ms = REPEAT_MS if told is not None and told.receivers else _UNSENT_PAUSE_MS
+            if not alarm.resolved and (told is None or again or now_ms - told.at_ms >= pause_ms):
                 self._sent_directly[key] = _Direct(tuple(self._direct(alarm)), now_ms)
 
     def open_parts(self, name: str, *, silent_ms: int = 0) -> frozenset[str]:

@@ -23,7 +23,7 @@ _NAME: Final = "alarms"
 
 
 def alarm_intake(
-    store: StoreAccess, kafka: KafkaConnection, topic: str, receivers: Callable[[], Sequence[str]] = tuple
+    store: StoreAccess, kafka: KafkaConnection, topic: str, receivers: Callable[[], Sequence[str]]
 ) -> TopicConsumer:
     """Create the consumer that applies the topic to the store. `receivers` names the connections that exist."""
     apply = partial(apply_record, receivers)

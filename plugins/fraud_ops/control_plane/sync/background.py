@@ -36,7 +36,11 @@ _JOIN_S: Final = 15.0
 
 
 class Background:
-    """Starts once and stops once. `report` gets the changes of other writers, and ours after publication."""
+    """Starts once and stops once. `report` gets the changes of other writers, and ours after publication.
+
+    `alarm_receivers` names the connections that get alarms. A process without connections leaves the topic `alarms` to
+    the API servers: it would apply records that then reach no receiver.
+    """
 
     def __init__(
         self,
@@ -47,7 +51,7 @@ class Background:
         settings: ControlPlaneSettings,
         clock_ms: Callable[[], int],
         report: Callable[[RuleChanged], None] = lambda changed: None,
-        alarm_receivers: Callable[[], Sequence[str]] = tuple,
+        alarm_receivers: Callable[[], Sequence[str]] | None = None,
     ) -> None:
         reader, topic = RuleReader(schema, detector.limits), detector.topics.rules
         store = StoreAccess(database, settings, reader, clock_ms)
@@ -58,9 +62,12 @@ class Background:
             report(changed)
             self._publisher.wake()
 
-        self._cdc = cdc_intake(store, kafka, detector.topics.rules_cdc, arrived)
-        self._alarms = alarm_intake(store, kafka, detector.topics.alarms, alarm_receivers)
-        self._labels = label_intake(store, kafka, detector.topics.labels, schema)
+        self._intakes = {
+            "cdc": cdc_intake(store, kafka, detector.topics.rules_cdc, arrived),
+            "labels": label_intake(store, kafka, detector.topics.labels, schema),
+        }
+        if alarm_receivers is not None:
+            self._intakes["alarms"] = alarm_intake(store, kafka, detector.topics.alarms, alarm_receivers)
         self._expiry = Expiry(store, arrived)
         notifications = AlertNotifications(settings.notifications.alerts_per_minute)
         self._indexer = AlertIndexer(
@@ -90,7 +97,7 @@ class Background:
         """List the readers whose positions are in the store. Raises Unavailable."""
         consumers = [
             ReaderPosition(each.name, each.topic, each.position(), each.failure, shared=True)
-            for each in (self._mirror, self._cdc, self._alarms, self._labels)
+            for each in (self._mirror, *self._intakes.values())
         ]
         return [*consumers, *self._indexer.readings()]
 
@@ -100,6 +107,6 @@ class Background:
 
     def _by_name(self) -> Sequence[tuple[str, Publisher | TopicConsumer | Expiry | AlertIndexer]]:
         return (
-            ("publisher", self._publisher), ("mirror", self._mirror), ("cdc", self._cdc), ("alarms", self._alarms),
-            ("labels", self._labels), ("expiry", self._expiry), ("alert-index", self._indexer),
+            ("publisher", self._publisher), ("mirror", self._mirror), *self._intakes.items(),
+            ("expiry", self._expiry), ("alert-index", self._indexer),
         )  # fmt: skip
