@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOperator
 from airflow.sdk import DAG
 
 from fraud_ops.dag_defaults import TAGS, deadline, defaults
-from fraud_ops.operators.rules import SeedApplyOperator, SeedApprovalOperator, SeedDiffOperator
+from fraud_ops.operators.rules import REQUESTS, SeedApplyOperator, SeedDiffOperator
 from fraud_ops.sensors.detector import RulesLiveSensor
 
 DOC = """
@@ -16,12 +17,12 @@ DOC = """
 create, change and delete in its log. The DAG never changes rules of another source (`ui`, `cli`, `cdc`), and ignores a
 seed rule with the id of such a rule. The source of a list is that of its last change.
 
-If a rule has `approve: true`, in the file or in the log, its change waits for a user in the Airflow variable
-`fraud_rule_approvers`. `approve: ann, bob` names the users in the rule. The user who triggered the run cannot approve
-it. A change of a list needs the approvals of the rules that name the list.
+*apply* writes exactly the shown changes that need no approval, or fails. *live* waits until the detector reports every
+version live. A second run changes nothing.
 
-*apply* writes exactly the shown changes, or fails. *live* waits until the detector reports every version live. A
-second run changes nothing.
+If a rule has `approve: true`, in the file or in the log, *request* triggers a run of `fraud_seed_approval` for its
+change. A change of a list needs the approvals of the rules that name the list. Changes that a list connects wait
+together. All other changes do not wait.
 """
 
 with DAG(
@@ -34,23 +35,17 @@ with DAG(
     is_paused_upon_creation=False,
     tags=[*TAGS, "rules"],
     default_args=defaults(),
-    deadline=deadline(timedelta(days=1), "seed rules still wait for an approval, or are not live"),
+    deadline=deadline(timedelta(days=1), "seed rules are not live"),
 ):
     diff = SeedDiffOperator(
         task_id="diff",
         doc_md="Shows the rules and lists to create, change and delete.",
         execution_timeout=timedelta(minutes=5),
     )
-    approve = SeedApprovalOperator(
-        task_id="approve",
-        doc_md="Waits for an approval, if a rule requires it.",
-        diff=diff.task_id,
-        response_timeout=timedelta(days=2),
-    )
     apply = SeedApplyOperator(
         task_id="apply",
-        doc_md="Writes the shown changes.",
-        digest="{{ ti.xcom_pull(task_ids='diff')['digest'] }}",
+        doc_md="Writes the shown changes that need no approval.",
+        digest="{{ ti.xcom_pull(task_ids='diff', key='digest') }}",
         execution_timeout=timedelta(minutes=5),
     )
     live = RulesLiveSensor(
@@ -59,4 +54,11 @@ with DAG(
         versions=apply.output,
         timeout=timedelta(hours=6).total_seconds(),
     )
-    diff >> approve >> apply >> live
+    TriggerDagRunOperator.partial(
+        task_id="request",
+        doc_md="Requests the approval of the other changes. A request that is open already is skipped.",
+        trigger_dag_id=REQUESTS,
+        skip_when_already_exists=True,
+        execution_timeout=timedelta(minutes=5),
+    ).expand_kwargs(diff.output)
+    diff >> apply >> live

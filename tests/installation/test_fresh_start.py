@@ -9,13 +9,14 @@ import subprocess
 from collections import Counter
 from contextlib import closing, suppress
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
 
 from fraud_rules.kafka.record_writer import append_records
 from fraud_rules.logs.rule_status import WarmUpState, read_operations
-from tests.installation.dags import DETECTOR, QUICK, WARM_UP
+from tests.installation.dags import DETECTOR, QUICK, REQUESTS, WARM_UP
 from tests.support.processes.supervised import Supervised
 from tests.support.waiting import until
 
@@ -84,6 +85,35 @@ def test_a_rule_that_requests_a_warm_up_starts_a_run(world: Supervised) -> None:
 
     until(is_warm, "the rule is warm", every_s=0.5)
     append_records(kafka, topics.rules, [(b"9001", b'{"ruleId":9001,"ruleState":"DELETE"}')])
+
+
+def test_a_request_for_a_seed_rule_waits_in_a_run_of_its_own(world: Supervised) -> None:
+    """The seeds continue while it waits, and do not request it twice."""
+    (file,) = (world.context.project.config / "rules").glob("1-*.yaml")
+    before = file.read_text(encoding="utf-8")
+    file.write_text(f"{before}approve: ben\n", encoding="utf-8")
+    try:
+        runs = [world.api.trigger("fraud_seed_rules") for _ in range(2)]
+        assert [world.api.await_run("fraud_seed_rules", each) for each in runs] == ["success"] * 2
+        (request,) = world.api.call("GET", f"dags/{REQUESTS}/dagRuns")["dag_runs"]
+        until(lambda: waiting_for(world, request) == ["ben"], "the request waits for ben", every_s=0.5)
+        assert [world.api.xcom("fraud_seed_rules", each, "apply") for each in runs] == [[], []]
+    finally:
+        file.write_text(before, encoding="utf-8")
+    world.api.call("DELETE", f"dags/{REQUESTS}/dagRuns/{ended(world, request)}")
+
+
+def waiting_for(world: Supervised, run: dict[str, Any]) -> list[str]:
+    """The users whose answer a run needs."""
+    found = world.api.call("GET", f"dags/{REQUESTS}/dagRuns/{run['dag_run_id']}/hitlDetails")["hitl_details"]
+    return [user["name"] for each in found for user in each["assigned_users"]]
+
+
+def ended(world: Supervised, run: dict[str, Any]) -> str:
+    """The id of a run, once it is marked as failed: Airflow deletes no run that is running."""
+    run_id: str = run["dag_run_id"]
+    world.api.call("PATCH", f"dags/{REQUESTS}/dagRuns/{run_id}", state="failed")
+    return run_id
 
 
 def test_the_documented_clean_up_deletes_old_records_and_no_watcher(world: Supervised, tmp_path: Path) -> None:

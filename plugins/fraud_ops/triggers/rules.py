@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Container, Sequence
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
@@ -37,9 +37,6 @@ class RulesLiveTrigger(BaseTrigger):
         }
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
-        from fraud_rules.kafka.decoding import decode_or_skip
-        from fraud_rules.logs.rule_status import decode_operation
-
         hook = FraudDetectorHook(self.kafka_conn_id)
         await hook.resolve_kafka()
         await asyncio.sleep(SETTLE_S)
@@ -48,14 +45,20 @@ class RulesLiveTrigger(BaseTrigger):
         with closing(TopicsTail(hook.kafka, {topic: None})) as tail:
             while not set(self.versions) <= reported.keys():
                 try:
-                    records = (await asyncio.to_thread(tail.new))[topic]
+                    reported |= await asyncio.to_thread(_new_reports, tail, topic, frozenset(self.versions))
                 except BrokerUnavailable as error:
                     self.log.warning("%s", error)
-                    records = []
-                reports = (decode_or_skip(topic, record, decode_operation) for record in records)
-                reported |= {report.rule_version: report for report in reports if report is not None}
                 await asyncio.sleep(self.look_s)
         yield TriggerEvent(_event([reported[version] for version in self.versions]))
+
+
+def _new_reports(tail: TopicsTail, topic: str, versions: Container[int]) -> dict[int, RuleOperation]:
+    """The new reports on these versions. The whole topic may be new, so the event loop must not decode it."""
+    from fraud_rules.kafka.decoding import decode_or_skip
+    from fraud_rules.logs.rule_status import decode_operation
+
+    reports = (decode_or_skip(topic, record, decode_operation) for record in tail.new()[topic])
+    return {each.rule_version: each for each in reports if each is not None and each.rule_version in versions}
 
 
 def _event(reports: Sequence[RuleOperation]) -> dict[str, Any]:

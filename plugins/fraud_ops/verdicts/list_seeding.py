@@ -46,15 +46,15 @@ def _of_file(
         return SeedChange(subject, SeedEffect.UNCHANGED, "")
     effect = SeedEffect.CREATE if known is None else SeedEffect.CHANGE
     details = f"{len(set(seed.values))} values" + ("" if known is None else f", before: {known.size}")
-    return SeedChange(subject, effect, details, list_key(seed.name), tuple(records), approvers_of(*documents))
+    key, approvers = list_key(seed.name), approvers_of(*documents)
+    return SeedChange(subject, effect, details, key, tuple(records), approvers, frozenset({seed.name}))
 
 
 def _deletion(known: ValueList, documents: Iterable[Mapping[str, object]], limits: RuleLimits) -> SeedChange:
     records = encode_list_records(known.name, ListOperation.DELETE, None, [], SEED, limits.max_list_record_bytes)
-    return SeedChange(
-        f"list {known.name}", SeedEffect.DELETE, f"{known.size} values", list_key(known.name), tuple(records),
-        approvers_of(*documents),
-    )  # fmt: skip
+    key, approvers, details = list_key(known.name), approvers_of(*documents), f"{known.size} values"
+    names = frozenset({known.name})
+    return SeedChange(f"list {known.name}", SeedEffect.DELETE, details, key, tuple(records), approvers, names)
 
 
 def _source_of(known: ValueList, log: RuleTimeline) -> str | None:

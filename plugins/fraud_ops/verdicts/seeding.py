@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
@@ -11,6 +11,7 @@ from typing import Any, Final
 from fraud_rules.codec.rules.apply import RulesRejected, ValidatedRecord
 from fraud_rules.codec.rules.codec import encode_document
 from fraud_rules.model.rule import Rule
+from fraud_rules.model.rule_fold import RuleInForce
 from fraud_rules.model.ruleset import RuleSet
 
 __all__ = ["SEED", "SeedChange", "SeedEffect", "SeedPlan", "approvers_of", "seed_plan"]
@@ -37,7 +38,8 @@ class SeedEffect(StrEnum):
 class SeedChange:
     """The change of one rule or list. There are no `records` if there is nothing to write; `key` is their key.
     `details` names the differences. `approvers` are the users who may approve: None if no approval is needed, empty for
-    every approver of rules."""
+    every approver of rules. `lists` names the changed list, or the lists that the rule names in the file or in the log.
+    """
 
     subject: str
     effect: SeedEffect
@@ -45,6 +47,7 @@ class SeedChange:
     key: bytes = b""
     records: tuple[bytes, ...] = ()
     approvers: tuple[str, ...] | None = None
+    lists: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +77,37 @@ class SeedPlan:
         return [change for change in self.to_write if change.approvers is not None]
 
     @property
+    def approvers(self) -> Sequence[str]:
+        """The users that the changes name as approvers, by name."""
+        return sorted({name for change in self.to_approve for name in change.approvers or ()})
+
+    @property
+    def at_once(self) -> SeedPlan:
+        """The changes to write without an approval. They do not depend on a change that needs one."""
+        free = [part for part in self._parts() if not part.to_approve]
+        return self._only({change.subject for part in free for change in part.to_write})
+
+    @property
+    def requests(self) -> Mapping[str, SeedPlan]:
+        """The parts that each need an approval, by digest. A part has all changes that depend on each other."""
+        return {part.digest: part for part in self._parts() if part.to_approve}
+
+    def _parts(self) -> Sequence[SeedPlan]:
+        """The written changes, divided where no list connects them."""
+        groups: list[tuple[set[str], list[SeedChange]]] = []
+        for change in self.to_write:
+            joined = [group for group in groups if change.lists & group[0]]
+            groups = [group for group in groups if group not in joined]
+            names = set(change.lists).union(*(group[0] for group in joined))
+            groups.append((names, [each for group in joined for each in group[1]] + [change]))
+        return [self._only({change.subject for change in group}) for _, group in groups]
+
+    def _only(self, subjects: Container[str]) -> SeedPlan:
+        """The plan for these rules and lists only."""
+        chosen = [[each for each in part if each.subject in subjects] for part in (self.changes, self.lists)]
+        return SeedPlan(*map(tuple, chosen))
+
+    @property
     def digest(self) -> str:
         """The digest of the records to write. An approval holds for one digest."""
         return hashlib.sha256(b"\n".join(record for _, record in self.records)).hexdigest()
@@ -88,9 +122,11 @@ class SeedPlan:
 def seed_plan(validated: Sequence[ValidatedRecord], in_force: RuleSet) -> SeedPlan:
     """The plan. Raises RulesRejected if a file has an invalid rule or another record."""
     rules = _rules(validated)
-    changes = {rule_id: _of_file(rule, _document(in_force, rule_id)) for rule_id, rule in rules.items()}
-    known = ((rule_id, _document(in_force, rule_id)) for rule_id in in_force.rules if rule_id not in rules)
-    changes |= {rule_id: _deletion(rule_id, document) for rule_id, document in known if document.get("source") == SEED}
+    changes = {rule_id: _of_file(rule, in_force.rules.get(rule_id)) for rule_id, rule in rules.items()}
+    gone = [known for rule_id, known in in_force.rules.items() if rule_id not in rules]
+    changes |= {
+        known.rule.rule_id: _deletion(known.rule) for known in gone if known.rule.document.get("source") == SEED
+    }
     return SeedPlan(tuple(changes[rule_id] for rule_id in sorted(changes)))
 
 
@@ -108,12 +144,8 @@ def _rules(validated: Sequence[ValidatedRecord]) -> dict[int, Rule]:
     return rules
 
 
-def _document(in_force: RuleSet, rule_id: int) -> Mapping[str, Any]:
-    known = in_force.rules.get(rule_id)
-    return {} if known is None else known.rule.document
-
-
-def _of_file(rule: Rule, known: Mapping[str, Any]) -> SeedChange:
+def _of_file(rule: Rule, in_force: RuleInForce | None) -> SeedChange:
+    known = {} if in_force is None else in_force.rule.document
     wanted, subject = {**rule.document, "source": SEED}, f"rule {rule.rule_id}"
     if known and known.get("source") != SEED:
         owner = known.get("source") or "an unknown source"
@@ -122,15 +154,16 @@ def _of_file(rule: Rule, known: Mapping[str, Any]) -> SeedChange:
         return SeedChange(subject, SeedEffect.UNCHANGED, "")
     effect = SeedEffect.CHANGE if known else SeedEffect.CREATE
     details = _differences(known, wanted) if known else str(wanted.get("name", ""))
-    return SeedChange(
-        subject, effect, details, _key(rule.rule_id), (encode_document(wanted),), approvers_of(wanted, known)
-    )
+    lists = frozenset(rule.lists) if in_force is None else frozenset({*rule.lists, *in_force.rule.lists})
+    records, approvers = (encode_document(wanted),), approvers_of(wanted, known)
+    return SeedChange(subject, effect, details, _key(rule.rule_id), records, approvers, lists)
 
 
-def _deletion(rule_id: int, known: Mapping[str, Any]) -> SeedChange:
-    record = encode_document({"ruleId": rule_id, "ruleState": "DELETE", "source": SEED})
-    name = str(known.get("name", ""))
-    return SeedChange(f"rule {rule_id}", SeedEffect.DELETE, name, _key(rule_id), (record,), approvers_of(known))
+def _deletion(rule: Rule) -> SeedChange:
+    record = encode_document({"ruleId": rule.rule_id, "ruleState": "DELETE", "source": SEED})
+    name, approvers = str(rule.document.get("name", "")), approvers_of(rule.document)
+    lists, key = frozenset(rule.lists), _key(rule.rule_id)
+    return SeedChange(f"rule {rule.rule_id}", SeedEffect.DELETE, name, key, (record,), approvers, lists)
 
 
 def _key(rule_id: int) -> bytes:

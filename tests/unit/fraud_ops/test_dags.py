@@ -36,6 +36,7 @@ DAGS = {
     "fraud_seed_rules",
     "fraud_supervision",
     "fraud_topics",
+    "fraud_seed_approval",
     "fraud_warm_up",
 }
 
@@ -88,7 +89,7 @@ def test_a_page_names_its_owner_and_its_deadline(bag: DagBag, dag_id: str) -> No
     assert dag.description
     assert "fraud" in dag.tags
     assert dag.deadline
-    assert dag.max_active_runs == 1
+    assert (dag.max_active_runs == 1) is (dag_id != "fraud_seed_approval"), "no request waits for another one"
     assert not dag.catchup
     for task in dag.tasks:
         assert task.owner == "fraud-platform", task.task_id

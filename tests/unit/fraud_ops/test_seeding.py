@@ -168,3 +168,28 @@ def test_a_list_needs_the_approvals_of_its_rules(schema: TransactionSchema) -> N
         files = in_files(schema, rule(1, when=when, **members))
         (change,) = seed_lists(seeds, files, log, RuleLimits())
         assert change.approvers == approvers
+
+
+def test_only_changes_that_a_list_connects_wait_together(schema: TransactionSchema) -> None:
+    """Rules 1 and 2 name the same list, and rule 1 needs an approval. Rules 3 and 4 are on their own."""
+    when = "beneficiaryId in list('mules')"
+    documents = rule(1, when=when, approve=True), rule(2, when=when), rule(3), rule(4, approve="ann")
+    files, log = in_files(schema, *documents), timeline(schema)
+    lists = seed_lists([SeedList("mules.yaml", "mules", ListType.LONG, [1])], files, log, RuleLimits())
+    plan = SeedPlan(seed_plan(files, log.latest).changes, lists)
+    assert subjects(plan.at_once) == ["rule 3"]
+    assert [subjects(part) for part in plan.requests.values()] == [["list mules", "rule 1", "rule 2"], ["rule 4"]]
+    assert [part.approvers for part in plan.requests.values()] == [[], ["ann"]]
+
+
+def test_a_rule_that_no_longer_names_a_list_waits_with_its_deletion(schema: TransactionSchema) -> None:
+    named = rule(1, when="beneficiaryId in list('mules')", source="seed", approve=True)
+    log = timeline(schema, changed("mules", "SET", 1), named)
+    files = in_files(schema, rule(1))
+    plan = SeedPlan(seed_plan(files, log.latest).changes, seed_lists([], files, log, RuleLimits()))
+    assert [subjects(part) for part in plan.requests.values()] == [["rule 1", "list mules"]]
+    assert not plan.at_once.to_write
+
+
+def subjects(plan: SeedPlan) -> list[str]:
+    return [each.subject for each in plan.to_write]
