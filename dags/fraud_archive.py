@@ -29,7 +29,7 @@ with DAG(
     schedule=CronTriggerTimetable("10 * * * *", timezone="UTC", run_immediately=timedelta(0)),
     catchup=False,
     max_active_runs=1,
-    is_paused_upon_creation=False,
+    is_paused_upon_creation=True,
     tags=[*TAGS, "nightly"],
     default_args=defaults(),
     deadline=deadline(timedelta(minutes=50), "the archive was not updated within the hour"),

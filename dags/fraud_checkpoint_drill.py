@@ -28,7 +28,7 @@ with DAG(
     schedule=CronTriggerTimetable("30 3 * * *", timezone="UTC", run_immediately=timedelta(0)),
     catchup=False,
     max_active_runs=1,
-    is_paused_upon_creation=False,
+    is_paused_upon_creation=True,
     tags=[*TAGS, "checkpoint"],
     default_args=defaults(retries=1),
     deadline=deadline(timedelta(hours=2), "the restore drill has not ended in time"),

@@ -32,7 +32,7 @@ with DAG(
     schedule=timedelta(seconds=5),  # with `max_active_runs`: a new run starts right after the previous one
     catchup=False,
     max_active_runs=1,
-    is_paused_upon_creation=False,
+    is_paused_upon_creation=True,
     tags=[*TAGS, "supervision"],
     default_args=defaults(),
     dagrun_timeout=timedelta(minutes=60),  # a run that never ends would prevent the next run

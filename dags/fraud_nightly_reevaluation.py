@@ -33,7 +33,7 @@ with DAG(
     start_date=SINCE,
     catchup=False,
     max_active_runs=1,
-    is_paused_upon_creation=False,
+    is_paused_upon_creation=True,
     tags=[*TAGS, "nightly"],
     params={
         "day": Param("", type="string", title="Day", description="For example 2026-11-20, UTC. Empty: yesterday."),

@@ -32,7 +32,7 @@ with DAG(
     schedule=timedelta(hours=1),
     catchup=False,
     max_active_runs=1,
-    is_paused_upon_creation=False,
+    is_paused_upon_creation=True,
     tags=[*TAGS, "rules"],
     default_args=defaults(),
     deadline=deadline(timedelta(days=1), "seed rules are not live"),

@@ -23,7 +23,7 @@ with DAG(
     schedule=timedelta(hours=6),
     catchup=False,
     max_active_runs=1,
-    is_paused_upon_creation=False,
+    is_paused_upon_creation=True,
     tags=[*TAGS, "topics"],
     default_args=defaults(),
     deadline=deadline(timedelta(minutes=30), "the topics were not checked in time"),

@@ -34,7 +34,7 @@ with DAG(
     schedule=[REQUESTS],
     catchup=False,
     max_active_runs=1,
-    is_paused_upon_creation=False,
+    is_paused_upon_creation=True,
     tags=[*TAGS, "nightly"],
     default_args=defaults(),
     deadline=deadline(timedelta(hours=1), "a warm-up has not ended within an hour", of_queueing=True),

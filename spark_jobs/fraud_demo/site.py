@@ -20,6 +20,7 @@ from fraud_demo.children import Child
 from fraud_demo.start.past_days import ARGUMENT as PAST_DAYS
 from fraud_demo.start.people import ROLES
 from fraud_demo.start.shell import write_environment
+from fraud_demo.start.unpaused import Unpausing
 from fraud_demo.steering import VARIABLE as STEERING_VARIABLE
 from fraud_rules.cli.configured import CommandContext
 from fraud_rules.cli.nightly import ARCHIVE_VARIABLE
@@ -125,6 +126,7 @@ class DemoSite:
         self.broker = Broker(self.places.home / "broker", port, controller_port, context.project)
         self._intent_key = secrets.token_hex(32)
         self.airflow = LocalAirflow(self._airflow_site())
+        self._unpausing = Unpausing(self.airflow.site)
         self.agent = Child(
             "agent",
             [
@@ -181,6 +183,8 @@ class DemoSite:
         topic_admin.apply(self.broker.kafka, declared)
         self.agent.start()
         airflow.wait()
+        stack.callback(self._unpausing.stop)
+        self._unpausing.start()
         report(f"{len(declared)} topics, agent, Airflow's components ({time.monotonic() - began_s:.0f} s)")
 
     def _for_a_shell(self) -> dict[str, str]:
@@ -207,6 +211,7 @@ class DemoSite:
         """Raise if a component has ended."""
         self.agent.check()
         self.airflow.check()
+        self._unpausing.check()
 
     def drain(self) -> None:
         """Stop the detector after its current batch, and wait for its end. Raises DetectorFailed."""

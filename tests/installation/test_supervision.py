@@ -27,7 +27,7 @@ from fraud_rules.deploy.attempt import AttemptPhase
 from fraud_rules.model.day import Day
 from fraud_rules.runtime.clock import now_ms
 from tests.installation.dags import DETECTOR, QUICK, WITH_SPARK
-from tests.support.processes.lone_airflow import lone_airflow, with_dags
+from tests.support.processes.lone_airflow import lone_airflow, unpause, with_dags
 from tests.support.processes.signals import send_signal
 from tests.support.processes.supervised import RUN_S, Supervised, demo_ports, restart
 from tests.support.waiting import until
@@ -218,6 +218,7 @@ def test_the_detector_and_the_rules_outlive_the_loss_of_airflows_database(world:
     world.site.airflow.start()
     world.site.airflow.await_healthy()
     world.api.login()
+    unpause(world.site.airflow.site)
     world.await_supervision(since_ms)
     assert world.api.call("GET", f"dags/{DETECTOR}/dagRuns")["total_entries"] == 1
     world.await_rules()

@@ -1,13 +1,14 @@
-"""A real Airflow beside other installations, with a selection of the DAGs."""
+"""A real Airflow beside other installations, with a selection of the DAGs, all unpaused."""
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from fraud_demo.airflow import AirflowSite, LocalAirflow
+from fraud_demo.start.unpaused import UNPAUSED, Unpausing
 from tests.support.processes.supervised import FOLDERS, Api, project_at
 
 
@@ -19,11 +20,19 @@ def lone_airflow(site: AirflowSite) -> Iterator[Api]:
     try:
         airflow.start()
         airflow.await_healthy()
+        unpause(site, [path.stem for path in (site.project.root / "dags").glob("*.py")])
         api = Api(site.url)
         api.login()
         yield api
     finally:
         airflow.stop()
+
+
+def unpause(site: AirflowSite, dag_ids: Sequence[str] = UNPAUSED) -> None:
+    """Unpause DAGs, once Airflow knows them."""
+    unpausing = Unpausing(site, dag_ids)
+    unpausing.run()
+    unpausing.check()
 
 
 def with_dags(root: Path, home: Path, *names: str) -> None:

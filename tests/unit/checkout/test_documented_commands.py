@@ -65,6 +65,7 @@ RUNS = (
     Run(r"bin/bootstrap.*", reason="the clone's environment is made by it"),
     Run(r"(docker|cp \.env\.example|mvn|java) .*", reason="needs Docker, or the Flink demo's sources"),
     Run(r"airflow db migrate", reason="needs an installation of Airflow; test_supervision creates a new database"),
+    Run(r"airflow dags unpause .*", reason="needs Airflow's database; test_dags compares its names with the DAGs"),
     Run(r"airflow db clean .*", reason="needs Airflow's database; test_fresh_start runs it on a copy"),
     Run(r"airflow backfill .*", reason="needs Airflow's database; tests/integration/test_reevaluation.py runs days"),
     Run(

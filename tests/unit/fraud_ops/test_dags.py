@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
@@ -16,6 +17,7 @@ from airflow.timetables import interval, trigger
 from airflow.timetables.base import TimeRestriction
 from airflow.utils.timezone import coerce_datetime
 
+from fraud_demo.start.unpaused import UNPAUSED
 from fraud_ops.airflow_ui.runbooks import slug
 from fraud_ops.control_plane.watch.flood_guard import ALARM
 from fraud_ops.dag_defaults import defaults
@@ -34,9 +36,19 @@ DAGS = {
     "fraud_detector_ops",
     "fraud_nightly_reevaluation",
     "fraud_seed_rules",
+    "fraud_seed_approval",
     "fraud_supervision",
     "fraud_topics",
-    "fraud_seed_approval",
+    "fraud_warm_up",
+}
+
+PAUSED = {
+    "fraud_archive",
+    "fraud_checkpoint_drill",
+    "fraud_detector",
+    "fraud_nightly_reevaluation",
+    "fraud_seed_rules",
+    "fraud_topics",
     "fraud_warm_up",
 }
 
@@ -141,6 +153,19 @@ def test_the_checks_and_the_archive_leave_the_start_to_the_detector(
 
 
 @pytest.mark.parametrize("dag_id", sorted(DAGS))
+def test_dags_that_change_something_by_themselves_start_paused(bag: DagBag) -> None:
+    """The others check, or act only on a request. The pages decide, whatever Airflow's own default is."""
+    assert {dag.dag_id for dag in dags(bag) if dag.is_paused_upon_creation} == PAUSED
+    assert all(dag.is_paused_upon_creation is not None for dag in dags(bag))
+
+
+@pytest.mark.parametrize("page", ["docs/operations.md", "config/images/init.sh"])
+def test_the_documented_command_and_compose_unpause_these_dags_by_name(page: str, project: Project) -> None:
+    text = (project.root / page).read_text(encoding="utf-8")
+    (names,) = re.findall(r"airflow dags unpause --yes --treat-dag-id-as-regex '\^fraud_\((.+)\)\$'", text)
+    assert {f"fraud_{name}" for name in names.split("|")} == PAUSED == set(UNPAUSED)
+
+
 def test_every_task_ends_some_time(bag: DagBag, dag_id: str) -> None:
     """By its own timeout, by that of its deferral, or, where a person is asked, by that of the answer."""
     for task in bag.dags[dag_id].tasks:
