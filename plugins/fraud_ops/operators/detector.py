@@ -14,6 +14,7 @@ from fraud_ops.error_mapping import airflow_errors
 from fraud_ops.hooks.connections import KAFKA, SPARK
 from fraud_ops.hooks.detector import FraudDetectorHook, supervisor_id
 from fraud_ops.operators.decisions import decide
+from fraud_ops.operators.mixed_releases import report_mixed_releases
 from fraud_ops.triggers.detector import OutcomeTrigger
 from fraud_ops.verdicts.actions import ActionKind, OperatorRequest, action_to_deploy, request_text
 from fraud_ops.verdicts.health import assess_detector
@@ -80,7 +81,7 @@ class DeployOperator(DetectorOperator):
     """Requests the declared release, and adopts a detector that already runs it.
 
     The operator appends an intent only if the declared release has changed. A refused release fails the task, while the
-    old one continues to run.
+    old one continues to run. Earlier code is not started; it raises MIXED_RELEASES.
     """
 
     def execute(self, context: Context) -> dict[str, Any]:
@@ -92,7 +93,9 @@ class DeployOperator(DetectorOperator):
             action = action_to_deploy(observation, verdict, declared)
             publish_links(context, observation, verdict.health)
             self.log.info("%s: %s", action.kind, action.reason)
-            if action.kind is ActionKind.NOTHING or action.release is None:
+            refused = action.reason if action.kind is ActionKind.REFUSE else None
+            report_mixed_releases(context, self.task_id, observation.detector, refused)
+            if action.release is None:
                 return {"epoch": observation.intents.epoch, "health": verdict.health.value}
             by = request_text(OperatorRequest.START, context["dag_run"].run_id)
             record = hook.request_run(observation, action.release, action.reason, by, declared=True)

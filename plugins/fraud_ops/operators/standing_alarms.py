@@ -71,16 +71,17 @@ def report_alarms(
 
 
 class StandingAlarms:
-    """The alarms of one task of a scheduled DAG. `task_id` is the task that remembers them."""
+    """The alarms of one task of a scheduled DAG. `task_id` is the task that remembers them, in the XCom `key`."""
 
-    def __init__(self, context: Context, task_id: str) -> None:
+    def __init__(self, context: Context, task_id: str, key: str = _KEY) -> None:
         self._ti = context["ti"]
         self._task_id = task_id
+        self._key = key
 
     def report(self, found: Mapping[str, Alarm], ended: str = "the check finds no fault") -> None:
         """Report the alarms that stand, and the end of the others with the text `ended`."""
         # Without `map_indexes`, Airflow returns a list if two earlier runs have pushed a value.
-        text = self._ti.xcom_pull(task_ids=self._task_id, key=_KEY, include_prior_dates=True, map_indexes=-1)
+        text = self._ti.xcom_pull(task_ids=self._task_id, key=self._key, include_prior_dates=True, map_indexes=-1)
         known = msgspec.json.decode(text, type=dict[str, ReportedAlarm]) if text else {}
         after = report_alarms(AlarmHook(), known, found, ended, now_ms())
-        self._ti.xcom_push(key=_KEY, value=msgspec.json.encode(after).decode())
+        self._ti.xcom_push(key=self._key, value=msgspec.json.encode(after).decode())

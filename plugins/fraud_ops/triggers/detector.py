@@ -7,6 +7,7 @@ supervises it again.
 from __future__ import annotations
 
 import asyncio
+import socket
 import time
 from collections.abc import AsyncIterator
 from contextlib import closing
@@ -26,10 +27,14 @@ from fraud_rules.deploy.release import Release, fingerprint
 from fraud_rules.errors import FraudError
 from fraud_rules.runtime.clock import now_ms
 
-__all__ = ["NEWS", "OVER", "SETTLE_S", "OutcomeTrigger", "SupervisionTrigger", "raised_no_alarm", "verdict_key"]
+__all__ = [
+    "DECLARED", "DIFFERENT", "NEWS", "OVER", "SETTLE_S", "OutcomeTrigger", "SupervisionTrigger", "raised_no_alarm",
+    "verdict_key",
+]  # fmt: skip
 
-NEWS, OVER, DECLARED = "news", "over", "declared"
-"""The reasons why a `SupervisionTrigger` fires: a new verdict, the end of the run's window, a new declared release."""
+NEWS, OVER, DECLARED, DIFFERENT = "news", "over", "declared", "different"
+"""The reasons why a `SupervisionTrigger` fires: a new verdict, the end of the run's window, a new declared release,
+another release on this host than on the worker's."""
 
 SETTLE_S = 5.0
 """The shortest time from the start of a trigger until it fires. If a task resumes before the scheduler has recorded its
@@ -100,9 +105,11 @@ class SupervisionTrigger(BaseTrigger):
 
     `known` is the key of the verdict that the operator has handled (`verdict_key`); only another verdict is news.
     `ends_ms` is the end of the run's window. `declared` is the fingerprint of the declared release that this run's
-    deployment has considered. If the declaration changes, the run ends, and the next run deploys the new release. If
-    Airflow wrongly treats a triggerer as dead, a task has two triggers for a moment. They start the detector only once,
-    because the intent log accepts only the first intent.
+    deployment has considered. If the declaration changes, the run ends, and the next run deploys the new release.
+    `settled`: an earlier run ended because of this release already. So a difference between `declared` and this host's
+    declaration is one between the hosts: it is reported once, and only a change of this host's declaration, known as
+    `own`, ends the run. If Airflow wrongly treats a triggerer as dead, a task has two triggers for a moment. They start
+    the detector only once, because the intent log accepts only the first intent.
     """
 
     def __init__(
@@ -113,11 +120,15 @@ class SupervisionTrigger(BaseTrigger):
         ends_ms: int,
         declared: str,
         known: str = "",
+        own: str = "",
+        settled: bool = False,
         link: str = "",
         limits: dict[str, int] | None = None,
         look_s: float = 2.0,
     ) -> None:
         super().__init__()
+        self.own = own
+        self.settled = settled
         self.kafka_conn_id = kafka_conn_id
         self.spark_conn_id = spark_conn_id
         self.ends_ms = ends_ms
@@ -134,6 +145,8 @@ class SupervisionTrigger(BaseTrigger):
             "ends_ms": self.ends_ms,
             "declared": self.declared,
             "known": self.known,
+            "own": self.own,
+            "settled": self.settled,
             "link": self.link,
             "limits": self.limits.as_dict(),
             "look_s": self.look_s,
@@ -174,7 +187,7 @@ class SupervisionTrigger(BaseTrigger):
                     verdict.health is not Health.HEALTHY and time.monotonic() - requested_s < _PAUSE_AFTER_START_S
                 )
                 if event is not None and not starting and time.monotonic() - began_s >= SETTLE_S:
-                    yield TriggerEvent(event)
+                    yield TriggerEvent({**event, "own": self.own})
                     return
                 await asyncio.sleep(self.look_s)
 
@@ -202,11 +215,15 @@ class SupervisionTrigger(BaseTrigger):
         try:
             await hook.resolve_kafka()
             await hook.resolve_intent_keys()
-            declared = fingerprint(await hook.async_declared_release())
+            before, self.own = self.own, fingerprint(await hook.async_declared_release())
         except (FraudError, OSError) as error:
             self.log.warning("the declared release is invalid: %s", error)
             return None
-        return None if declared == self.declared else {"why": DECLARED}
+        if self.own in (self.declared, before) and (self.settled or self.own == self.declared):
+            return None
+        if not self.settled or before:
+            return {"why": DECLARED}
+        return {"why": DIFFERENT, "host": socket.gethostname()}
 
     def _record_supervision(self, hook: FraudDetectorHook, observation: DetectorObservation, verdict: Verdict) -> None:
         """Record the verdict, unless another supervisor is active. After a failure, a later observation retries."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -24,7 +25,7 @@ class OperatorRequest(StrEnum):
     REBUILD = "rebuild"
 
 
-_DEPLOYMENT_PREFIX = f"{OperatorRequest.START} by "
+_DEPLOYED = f"{OperatorRequest.START} by "
 
 
 class ActionKind(StrEnum):
@@ -34,6 +35,7 @@ class ActionKind(StrEnum):
     WAIT = "wait"
     START = "start"
     ROLL_BACK = "roll back"
+    REFUSE = "refuse"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +74,8 @@ def next_action(observation: DetectorObservation, verdict: Verdict, outlook: Out
 def action_to_deploy(observation: DetectorObservation, verdict: Verdict, declared: Release) -> SupervisorAction:
     """The action that makes the detector run the declared release.
 
+    The log of intents orders the releases: code that another deployment has replaced is earlier code. The action is
+    REFUSE for it, because this host may lack an upgrade that other hosts have. Only a person starts it again.
     The action is NOTHING if the newest intent requests that release already, or a drain. It is also NOTHING if another
     release has replaced the declared one since its deployment, for example by a roll back. Then the declaration must
     change first, or a person must request the start.
@@ -91,6 +95,11 @@ def action_to_deploy(observation: DetectorObservation, verdict: Verdict, declare
             ActionKind.NOTHING,
             f"release {fingerprint_declared} was replaced after its last deployment; change the declaration",
         )
+    if _was_replaced(observation, declared.code):
+        return SupervisorAction(
+            ActionKind.REFUSE,
+            f"release {fingerprint_declared} has the code {declared.code}, which another deployment has replaced",
+        )
     return SupervisorAction(
         ActionKind.START, f"release {fingerprint_declared} replaces {newest.intent.fingerprint}", declared
     )
@@ -101,9 +110,19 @@ def request_text(action: OperatorRequest, person: str) -> str:
     return f"{action} by {person}"
 
 
+def _was_replaced(observation: DetectorObservation, code: str) -> bool:
+    """Whether a deployment has started this code, and a later one other code."""
+    deployed = [release.code for release in _deployed(observation)]
+    return code in deployed and deployed[-1] != code
+
+
 def _last_deployed(observation: DetectorObservation) -> str | None:
     """The fingerprint of the release that the last deployment started; None before the first one."""
-    deployed = [
-        record for record in observation.intents.valid if record.intent.requested_by.startswith(_DEPLOYMENT_PREFIX)
-    ]
-    return deployed[-1].intent.fingerprint if deployed else None
+    deployed = _deployed(observation)
+    return fingerprint(deployed[-1]) if deployed else None
+
+
+def _deployed(observation: DetectorObservation) -> Sequence[Release]:
+    """The releases that deployments and persons started, in their order."""
+    starts = (each.intent for each in observation.intents.valid if each.intent.requested_by.startswith(_DEPLOYED))
+    return [intent.release for intent in starts if intent.release is not None]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from msgspec import structs
 
 from fraud_ops.operators.decisions import release_before
 from fraud_ops.verdicts.actions import ActionKind, action_to_deploy, next_action
@@ -88,6 +89,27 @@ def test_what_a_deployment_does(world: World, expected: ActionKind) -> None:
     step = action_to_deploy(world.seen, assess_detector(world.seen, Limits(), NOW_MS, "http://here"), B)
     assert step.kind is expected, step
     assert (step.release == B) is (expected is ActionKind.START)
+
+
+def test_of_alternating_hosts_with_old_and_new_code_only_the_new_code_is_started_once() -> None:
+    old, new = structs.replace(A, code="01d"), structs.replace(A, code="ef0")
+    world, started = World().asked(old).said(Phase.RUNNING).wrote(ago_s=1), []
+    for declared in (old, new, old, new, structs.replace(old, settings="key_groups: 32"), new):
+        step = action_to_deploy(world.seen, assess_detector(world.seen, Limits(), NOW_MS), declared)
+        if step.release is not None:
+            started.append(step.release.code)
+            world = world.asked(step.release).said(Phase.RUNNING).wrote(ago_s=1)
+        assert (step.kind is ActionKind.REFUSE) is (declared.code == "01d" and "ef0" in started)
+    assert started == ["ef0"]
+
+
+def test_only_a_person_returns_to_earlier_code() -> None:
+    old, new = structs.replace(A, code="01d"), structs.replace(A, code="ef0")
+    world = World().asked(old).asked(new).asked(old, by="start by ann").said(Phase.RUNNING).wrote(ago_s=1)
+    verdict = assess_detector(world.seen, Limits(), NOW_MS)
+    assert action_to_deploy(world.seen, verdict, old).kind is ActionKind.NOTHING
+    assert action_to_deploy(world.seen, verdict, new).kind is ActionKind.REFUSE
+    assert action_to_deploy(world.seen, verdict, structs.replace(A, code="ef1")).kind is ActionKind.START
 
 
 def test_pauses_grow_until_the_rollback() -> None:

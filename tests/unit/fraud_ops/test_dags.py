@@ -22,6 +22,7 @@ from fraud_ops.airflow_ui.runbooks import slug
 from fraud_ops.control_plane.watch.flood_guard import ALARM
 from fraud_ops.dag_defaults import defaults
 from fraud_ops.operators.archive_checks import DAYS_MISSED
+from fraud_ops.operators.mixed_releases import MIXED_RELEASES
 from fraud_ops.verdicts.checkpoint import HISTORY_AT_RISK
 from fraud_ops.verdicts.verdict import Health
 from fraud_rules.configuration.project import Project
@@ -35,8 +36,8 @@ DAGS = {
     "fraud_detector",
     "fraud_detector_ops",
     "fraud_nightly_reevaluation",
-    "fraud_seed_rules",
     "fraud_seed_approval",
+    "fraud_seed_rules",
     "fraud_supervision",
     "fraud_topics",
     "fraud_warm_up",
@@ -152,7 +153,6 @@ def test_the_checks_and_the_archive_leave_the_start_to_the_detector(
     assert first.run_after - installed_at == wait
 
 
-@pytest.mark.parametrize("dag_id", sorted(DAGS))
 def test_dags_that_change_something_by_themselves_start_paused(bag: DagBag) -> None:
     """The others check, or act only on a request. The pages decide, whatever Airflow's own default is."""
     assert {dag.dag_id for dag in dags(bag) if dag.is_paused_upon_creation} == PAUSED
@@ -166,6 +166,7 @@ def test_the_documented_command_and_compose_unpause_these_dags_by_name(page: str
     assert {f"fraud_{name}" for name in names.split("|")} == PAUSED == set(UNPAUSED)
 
 
+@pytest.mark.parametrize("dag_id", sorted(DAGS))
 def test_every_task_ends_some_time(bag: DagBag, dag_id: str) -> None:
     """By its own timeout, by that of its deferral, or, where a person is asked, by that of the answer."""
     for task in bag.dags[dag_id].tasks:
@@ -206,7 +207,18 @@ def code_lines(path: Path) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    "name", [*Health, HISTORY_AT_RISK, "CRASH_LOOP", "TASK_FAILED", "DEADLINE", "AIRFLOW_DEAD", DAYS_MISSED, ALARM]
+    "name",
+    [
+        *Health,
+        HISTORY_AT_RISK,
+        "CRASH_LOOP",
+        "TASK_FAILED",
+        "DEADLINE",
+        "AIRFLOW_DEAD",
+        DAYS_MISSED,
+        ALARM,
+        MIXED_RELEASES,
+    ],
 )
 def test_every_verdict_and_alarm_has_a_runbook(name: str, project: Project) -> None:
     assert_is_runbook(project.root / "docs" / "runbooks" / f"{slug(name)}.md")

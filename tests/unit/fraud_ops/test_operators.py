@@ -19,13 +19,14 @@ import yaml
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException, TaskDeferred
 from airflow.triggers.base import TriggerEvent
 
-from fraud_ops.alarms import decode_alarm
+from fraud_ops.alarms import Alarm, decode_alarm
 from fraud_ops.hooks.connections import SPARK, connection, master_of
 from fraud_ops.hooks.detector import FraudDetectorHook, supervisor_id
 from fraud_ops.operators.batch import WhatIfOperator
 from fraud_ops.operators.checkpoint import CheckCheckpointOperator
 from fraud_ops.operators.detector import DecisionOperator, DeployOperator
 from fraud_ops.operators.drill import RestoreDrillOperator
+from fraud_ops.operators.mixed_releases import report_mixed_releases
 from fraud_ops.operators.rules import SeedApplyOperator, SeedApprovalOperator, SeedDiffOperator
 from fraud_ops.operators.supervise import SuperviseOperator
 from fraud_ops.operators.supervision import CheckSupervisionOperator
@@ -242,6 +243,51 @@ def test_a_run_ends_once_the_declaration_differs_from_the_one_it_deployed(
     operator.resume(Run().context, event, **later.value.kwargs)
 
 
+def test_a_triggerer_with_another_release_ends_one_run_and_then_raises_an_alarm(
+    home: Path, topics: OwnTopics, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run that ends for a changed declaration is followed by its deployment. Here, the worker declares the same."""
+    for interval in ("_DECLARATION_INTERVAL_S", "_PAUSE_AFTER_START_S"):
+        monkeypatch.setattr(f"fraud_ops.triggers.detector.{interval}", 0.0)
+    monkeypatch.setattr("fraud_ops.triggers.detector.SETTLE_S", 0.0)
+    deploying = Run()
+    deferred(DeployOperator(task_id="deploy"), deploying)
+    Agent(topics).says(AttemptPhase.STARTING, newest())
+    declared = deploying.pushed["declared"]
+    (home / "config" / "detector.yaml").write_text("tick_ms: 5000\n")
+    first = Run(pulled={"deploy": declared})
+    operator = supervising()
+    waits = deferred(operator, first)
+    event = asyncio.run(first_event(waits.trigger)).payload
+    assert event["why"] == "declared"
+    operator.resume(first.context, event, **waits.kwargs)
+
+    second = Run(pulled={"deploy": declared}, pushed=first.pushed)
+    waits = deferred(operator, second)
+    event = asyncio.run(first_event(waits.trigger)).payload
+    assert event["why"] == "different"
+    with pytest.raises(TaskDeferred) as later:
+        operator.resume(second.context, event, **waits.kwargs)
+    (raised,) = raised_alarms(topics)
+    assert raised.name == "MIXED_RELEASES"
+    assert declared in raised.said and event["own"] in raised.said
+
+    (home / "config" / "detector.yaml").write_text("tick_ms: 6000\n")
+    event = asyncio.run(first_event(later.value.trigger)).payload
+    assert event["why"] == "declared", "a change on the triggerer's own host still ends the run"
+
+
+def test_the_alarm_for_mixed_releases_outlives_runs_that_find_none(home: Path, topics: OwnTopics) -> None:
+    """The hosts take turns. The alarm ends three hours after the last run that found a difference."""
+    run = Run()
+    for found in ("the worker is behind", None):
+        report_mixed_releases(run.context, "deploy", DETECTOR, found)
+    assert [each.resolved for each in raised_alarms(topics)] == [False]
+    run.pushed["mixed_releases_ms"] -= 3 * 3_600_000
+    report_mixed_releases(run.context, "deploy", DETECTOR, None)
+    assert [each.resolved for each in raised_alarms(topics)] == [False, True]
+
+
 def test_a_second_airflow_only_raises_an_alarm(home: Path, topics: OwnTopics, monkeypatch: pytest.MonkeyPatch) -> None:
     agent, first = Agent(topics), supervisor_id()
     deferred(DeployOperator(task_id="deploy"))
@@ -258,6 +304,12 @@ def test_a_second_airflow_only_raises_an_alarm(home: Path, topics: OwnTopics, mo
     assert seen.intents.newest == died
     assert seen.deployment.supervision is not None
     assert seen.deployment.supervision[1].supervisor == first
+
+
+def raised_alarms(topics: OwnTopics) -> list[Alarm]:
+    await_settled(topics.kafka, [topics.names.alarms])
+    (records,) = read_topic(topics.kafka, topics.names.alarms).values()
+    return [decode_alarm(record.value or b"").alarm for record in records]
 
 
 def supervising() -> SuperviseOperator:
@@ -329,10 +381,9 @@ def test_a_missing_supervisor_is_reported_at_each_run_and_its_end_once(home: Pat
     hook.record_supervision(hook.observe(), "HEALTHY", "")
     for _ in range(2):
         assert CheckSupervisionOperator(task_id="check").execute(run.context)
-    await_settled(topics.kafka, [topics.names.alarms])
-    (records,) = read_topic(topics.kafka, topics.names.alarms).values()
-    raised = [decode_alarm(record.value or b"").alarm for record in records]
-    assert [(each.name, each.resolved) for each in raised] == 3 * [("UNSUPERVISED", False)] + [("UNSUPERVISED", True)]
+    assert [(each.name, each.resolved) for each in raised_alarms(topics)] == 3 * [("UNSUPERVISED", False)] + [
+        ("UNSUPERVISED", True)
+    ]
 
 
 def test_the_supervisor_of_the_next_run_ends_the_alarm_of_the_last_one(
@@ -352,10 +403,7 @@ def test_the_supervisor_of_the_next_run_ends_the_alarm_of_the_last_one(
     hook.request_drain(hook.observe(), "maintenance", "ann")
     agent.says(AttemptPhase.STOPPED, newest())
     deferred(supervising(), run)
-    await_settled(topics.kafka, [topics.names.alarms])
-    (records,) = read_topic(topics.kafka, topics.names.alarms).values()
-    raised = [decode_alarm(record.value or b"").alarm for record in records]
-    assert [(each.name, each.resolved) for each in raised] == [("DEAD", False), ("DEAD", True)]
+    assert [(each.name, each.resolved) for each in raised_alarms(topics)] == [("DEAD", False), ("DEAD", True)]
 
 
 @pytest.mark.parametrize(
