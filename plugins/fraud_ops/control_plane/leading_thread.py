@@ -7,7 +7,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 
 from fraud_ops.control_plane.background_thread import BackgroundThread
-from fraud_ops.control_plane.store.locks import Leadership
+from fraud_ops.control_plane.store.leases import Leadership
 from fraud_rules.runtime.retry import RepeatedWork
 
 __all__ = ["LeadingThread"]

@@ -53,13 +53,6 @@ class FileLock:
         """The id of the process that locked the file last, for a message."""
         return os.pread(self._descriptor, _PID_BYTES, 0).decode("ascii", "replace").strip() or "unknown"
 
-    def is_current(self) -> bool:
-        """Whether the path still names this file. A lock on a file that was removed excludes no other process."""
-        try:
-            return os.path.samestat(self.path.stat(), os.fstat(self._descriptor))
-        except FileNotFoundError:
-            return False
-
     def fileno(self) -> int:
         """The descriptor, for a child process that is to inherit the lock."""
         return self._descriptor

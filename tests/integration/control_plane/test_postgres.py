@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
-import pwd
-import shutil
-import subprocess
 import tempfile
 import threading
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -18,7 +15,7 @@ from sqlalchemy.exc import DBAPIError
 
 from fraud_ops.alarms import Alarm, RaisedAlarm
 from fraud_ops.control_plane.domain.case_models import CaseOutcome, CaseSearch, CaseStatus
-from fraud_ops.control_plane.domain.errors import LeadershipLost, LimitReached, StoreBusy, Unavailable
+from fraud_ops.control_plane.domain.errors import LimitReached, StoreBusy, Unavailable
 from fraud_ops.control_plane.domain.lifecycle import StateName
 from fraud_ops.control_plane.service.alarm_log import recent_alarms, record_alarm
 from fraud_ops.control_plane.service.alerts.index import AlertIndex
@@ -26,55 +23,17 @@ from fraud_ops.control_plane.service.labels.snapshot import LabelFile
 from fraud_ops.control_plane.service.whatif import WhatIfQuestion, WhatIfs
 from fraud_ops.control_plane.settings import ControlPlaneSettings
 from fraud_ops.control_plane.store import database as database_module
-from fraud_ops.control_plane.store import locks
 from fraud_ops.control_plane.store.database import SCHEMA, Database
 from fraud_ops.control_plane.sync.drift import compare, store_side
 from fraud_rules.batch.whatif.labels import read_label_lines
 from tests.support.control_plane.alerts import alert
+from tests.support.control_plane.leaders import check_leadership, lease_end
 from tests.support.control_plane.memory_log import MemoryLog
+from tests.support.control_plane.postgres import Postgres, binaries
 from tests.support.control_plane.scene import ADA, ANN, RULE, Scene, rule_input
 from tests.support.control_plane.scene import SCHEMA as ALERT_SCHEMA
 from tests.support.control_plane.upgrades import EXPECTED, cases_after_upgrade, fill_version_6
-from tests.support.ports import free_ports
 from tests.support.waiting import until
-
-NOBODY = "nobody"
-
-
-def binaries() -> Path | None:
-    """The folder with the programs of the newest installed Postgres."""
-    found = shutil.which("postgres")
-    if found is not None and Path(found).resolve().with_name("initdb").exists():
-        return Path(found).resolve().parent
-    return max(Path("/usr/lib/postgresql").glob("*/bin"), default=None)
-
-
-class Postgres:
-    """A server with its own port and folder. Postgres refuses to run as root, so root runs it as the user `nobody`."""
-
-    def __init__(self, folder: Path, programs: Path) -> None:
-        self._programs = programs
-        self._data = folder / "data"
-        self.port = free_ports(1)[0]
-        self._user = NOBODY if os.geteuid() == 0 else None
-        if self._user is not None:
-            os.chown(folder, pwd.getpwnam(NOBODY).pw_uid, -1)
-        self._run("initdb", "--auth=trust", "--username=fraud", "--no-sync")
-
-    @property
-    def url(self) -> str:
-        return f"postgresql+psycopg2://fraud@127.0.0.1:{self.port}/postgres"
-
-    def start(self) -> None:
-        options = f"-p {self.port} -c listen_addresses=127.0.0.1 -c unix_socket_directories={self._data} -c fsync=off"
-        self._run("pg_ctl", "--wait", f"--log={self._data}/log", f"--options={options}", "start")
-
-    def stop(self) -> None:
-        self._run("pg_ctl", "--wait", "--mode=immediate", "stop")
-
-    def _run(self, program: str, *options: str) -> None:
-        command = [str(self._programs / program), f"--pgdata={self._data}", *options]
-        subprocess.run(command, user=self._user, cwd="/", check=True, stdout=subprocess.DEVNULL)
 
 
 @pytest.fixture(scope="module")
@@ -244,14 +203,24 @@ def test_writers_take_turns(scene: Scene) -> None:
     assert (verdict.whole, verdict.rows) == (True, 8 * 15)
 
 
-def test_one_process_leads_at_a_time(scene: Scene, postgres: Postgres) -> None:
+def test_one_process_leads_at_a_time_and_none_holds_a_connection(scene: Scene, postgres: Postgres) -> None:
     other = Database.open(postgres.url)
-    ours, theirs = scene.database.leadership("publisher"), other.leadership("publisher")
-    with ours as first, theirs as second, other.leadership("mirror") as third:
-        assert list(map(bool, (first, second, third))) == [True, False, True]
-    with other.leadership("publisher") as again:
-        assert again
+    check_leadership(scene.database, other)
+    with ExitStack() as held:
+        for number in range(30):
+            assert held.enter_context(scene.database.leadership(f"work {number}"))
+        assert scene.database._engine.pool.checkedout() == 0  # type: ignore[attr-defined]
+        with scene.database.writing() as session:
+            session.execute(text("SELECT 1"))
     other.close()
+
+
+def test_a_long_write_costs_no_leadership(scene: Scene) -> None:
+    """The writer's turn is the leader's own. The thread that renews does not wait for it."""
+    with scene.database.leadership("mirror"), scene.database.writing():
+        before = lease_end(scene.database, "mirror")
+        scene.database.renew_leases()
+        assert lease_end(scene.database, "mirror") > before
 
 
 def test_a_standby_process_opens_no_connections(scene: Scene, postgres: Postgres) -> None:
@@ -265,34 +234,6 @@ def test_a_standby_process_opens_no_connections(scene: Scene, postgres: Postgres
             with other.leadership("mirror") as standby:
                 assert not standby
     assert opened == []
-    other.close()
-
-
-def test_a_leader_detects_the_end_of_its_session_and_another_process_leads(scene: Scene, postgres: Postgres) -> None:
-    other = Database.open(postgres.url)
-    with scene.database.leadership("mirror") as lead:
-        lead.check()
-        ended = "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND granted"
-        with other.reading() as session:
-            assert session.execute(text(ended)).scalars().all() == [True]
-        with pytest.raises(LeadershipLost, match="mirror"):
-            until(lead.check, "the leader detects the end of its session")
-        with other.leadership("mirror") as next_lead:
-            assert next_lead
-    other.close()
-
-
-def test_a_stopped_leader_loses_its_lock(scene: Scene, postgres: Postgres, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(locks, "_IDLE_S", 1)
-    other = Database.open(postgres.url)
-
-    def leads() -> bool:
-        with other.leadership("mirror") as lead:
-            return bool(lead)
-
-    with scene.database.leadership("mirror") as lead:
-        assert lead and not leads()
-        until(leads, "the server ends the session of a leader that does not check its lock")
     other.close()
 
 

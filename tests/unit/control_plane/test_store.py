@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import create_engine, select
 
-from fraud_ops.control_plane.domain.errors import LeadershipLost, StoreBusy, StoreTooNew, Unavailable
+from fraud_ops.control_plane.domain.errors import StoreBusy, StoreTooNew, Unavailable
 from fraud_ops.control_plane.domain.roles import Role
 from fraud_ops.control_plane.settings import ControlPlaneSettings
 from fraud_ops.control_plane.store import alarm_models
@@ -25,7 +25,6 @@ from fraud_rules.configuration.project import Project
 from fraud_rules.errors import ConfigError
 from tests.support.control_plane.scene import ADA, Scene, empty_store, rule_input
 from tests.support.control_plane.upgrades import EXPECTED, cases_after_upgrade, fill_version_6
-from tests.support.waiting import until
 
 
 def test_many_open_a_new_file_at_once(tmp_path: Path) -> None:
@@ -75,16 +74,6 @@ def test_writers_take_turns_and_lose_nothing(scene: Scene) -> None:
     verdict = scene.service.verify_audit()
     assert (verdict.whole, verdict.rows) == (True, 48)
     other.database.close()
-
-
-def test_there_is_one_leader_at_a_time(scene: Scene) -> None:
-    other = Database.open(scene.settings.database)
-    ours, theirs = scene.database.leadership("publisher"), other.leadership("publisher")
-    with ours as first, theirs as second, other.leadership("mirror") as third:
-        assert list(map(bool, (first, second, third))) == [True, False, True]
-    with other.leadership("publisher") as again:
-        assert again
-    other.close()
 
 
 _WRITES = """
@@ -143,15 +132,6 @@ def test_connections_that_are_all_in_use_are_named(scene: Scene) -> None:
         with pytest.raises(StoreBusy, match="connections"), quick.reading() as session:
             session.execute(select(Fact))
     quick.close()
-
-
-def test_a_leader_notices_that_its_lock_is_gone(scene: Scene) -> None:
-    with scene.database.leadership("publisher") as lead:
-        lead.check()
-        (lock,) = Path(scene.database.file or "").parent.glob("*.publisher.lock")
-        lock.unlink()
-        with pytest.raises(LeadershipLost, match="publisher"):
-            until(lead.check, "the leader notices")
 
 
 def test_an_error_rolls_back_the_whole_change(scene: Scene) -> None:

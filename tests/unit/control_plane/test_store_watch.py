@@ -11,7 +11,7 @@ from fraud_ops.airflow_ui.runbooks import slug
 from fraud_ops.control_plane.domain.errors import Unavailable
 from fraud_ops.control_plane.domain.read_models import AuditVerdict, DriftDifference, OutboxState
 from fraud_ops.control_plane.service.notifications.outbox import FailingReceiver
-from fraud_ops.control_plane.store.locks import Leadership
+from fraud_ops.control_plane.store.leases import Leadership
 from fraud_ops.control_plane.sync.drift import DriftReport
 from fraud_ops.control_plane.sync.unapproved import UnapprovedRule
 from fraud_ops.control_plane.watch.store_watch import Checks, StoreAlarm, StoreWatch

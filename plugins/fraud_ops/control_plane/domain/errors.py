@@ -85,7 +85,7 @@ class StoreTooNew(Unavailable):
 
 
 class LeadershipLost(Unavailable):
-    """This process has lost its leadership lock, so another process may lead."""
+    """This process has lost its leadership, so another process may lead."""
 
     exit_code = 61
 

@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from sqlalchemy import Engine, create_engine, event, text
+from sqlalchemy import URL, Engine, create_engine, event, text
 from sqlalchemy.engine import Connection, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, InterfaceError, OperationalError, SQLAlchemyError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
@@ -21,7 +21,8 @@ from sqlalchemy.orm import Session
 from sqlalchemy.pool import QueuePool
 
 from fraud_ops.control_plane.domain.errors import StoreBusy, Unavailable
-from fraud_ops.control_plane.store.locks import Leadership, advisory_leadership, file_leadership, held_file
+from fraud_ops.control_plane.store.leases import Leadership, Leases, check_fence
+from fraud_ops.control_plane.store.locks import held_file
 from fraud_ops.control_plane.store.migrations import migrate
 from fraud_rules.errors import ConfigError
 
@@ -35,6 +36,14 @@ _MIGRATION_LOCK: Final = 0x66726175_640002
 _WAIT_S: Final = 10.0
 _IDLE_TRANSACTION_S: Final = 60
 _POOL: Final = 10
+_SERVER_LIVENESS: Final = {
+    "connect_timeout": 10,
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 20_000,
+}
+"""The connection arguments that detect a server that has become unreachable."""
 _LOCKED: Final = ("55P03", "database is locked")
 """The errors of Postgres and SQLite for a lock that was not granted in time."""
 
@@ -47,6 +56,7 @@ class Database:
         self._engine = engine
         self._wait_s = wait_s
         self._thread_lock = threading.Lock()
+        self._leases = Leases(self.reading, self.writing, self._renewing)
         self.file = _file_of(engine)
 
     @classmethod
@@ -61,6 +71,7 @@ class Database:
 
     def close(self) -> None:
         """Close all connections."""
+        self._leases.close()
         self._engine.dispose()
 
     @contextmanager
@@ -76,7 +87,8 @@ class Database:
     def writing(self) -> Iterator[Session]:
         """Open the write transaction as the only writer. The end of the block commits it, and an error rolls it back.
 
-        Raises StoreBusy if another writer does not end in time, and Unavailable if the database fails.
+        Raises StoreBusy if another writer does not end in time, LeadershipLost if this thread has led and another
+        process leads now, and Unavailable if the database fails.
         """
         writer = self._engine.execution_options(writer=True)
         with ExitStack() as held:
@@ -86,21 +98,25 @@ class Database:
             held.enter_context(session.begin())
             if self.file is None:
                 session.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _WRITER_LOCK})
+            check_fence(session)
             yield session
 
     def leadership(self, name: str) -> AbstractContextManager[Leadership]:
-        """Try to become the leader for the work `name`, without waiting. Leadership ends with the block or the process.
-        Raises Unavailable.
+        """Try to become the leader for the work `name`, without waiting for another leader. Leadership ends with the
+        block, and 15 seconds after the end of a process. Raises Unavailable.
         """
-        return file_leadership(_lock_path(self.file, name), name) if self.file is not None else self._lead(name)
+        return self._leases.lead(name)
+
+    def renew_leases(self) -> None:
+        """Renew the leases of this process now; a thread does so every few seconds. Raises Unavailable."""
+        self._leases.renew()
 
     @contextmanager
-    def _lead(self, name: str) -> Iterator[Leadership]:
-        with ExitStack() as held:
-            with self._mapped_errors():
-                connection = held.enter_context(self._engine.connect())
-                lead = held.enter_context(advisory_leadership(connection, name, _lock_key(name)))
-            yield lead
+    def _renewing(self) -> Iterator[Session]:
+        """Open a transaction that writes and does not wait for the turn of a writer."""
+        writer = self._engine.execution_options(writer=True)
+        with self._mapped_errors(), Session(writer) as session, session.begin():
+            yield session
 
     @contextmanager
     def _as_only_thread(self) -> Iterator[None]:
@@ -143,41 +159,32 @@ class Database:
             raise
 
 
-def _lock_key(name: str) -> int:
-    """Compute the number of a Postgres advisory lock from the end of its name."""
-    return int.from_bytes(name.encode()[-7:].rjust(7, b"\0")) ^ _WRITER_LOCK << 4
-
-
 def _engine(url: str, wait_s: float) -> Engine:
     try:
         parsed = make_url(url)
         if parsed.get_backend_name() == "sqlite":
             return _sqlite(url, parsed.database, wait_s)
-        return create_engine(
-            parsed, connect_args=_postgres(wait_s), pool_pre_ping=True, pool_size=_POOL, pool_timeout=wait_s,
-            hide_parameters=True,
-        )  # fmt: skip
+        return _postgres(parsed, wait_s)
     except (ArgumentError, ImportError, SQLAlchemyError) as error:
         raise ConfigError(f"the control plane's database: {type(error).__name__}: check its URL") from error
 
 
-def _postgres(wait_s: float) -> dict[str, object]:
-    """Build the connection arguments. They limit the wait for locks, end the transaction of a suspended process, and
-    detect a server that has become unreachable.
+def _postgres(url: URL, wait_s: float) -> Engine:
+    """Create the engine. Each transaction sets its own limits, because PgBouncer in transaction mode accepts no
+    start-up options and gives each transaction another session.
     """
     settings = {
         "search_path": SCHEMA,
         "lock_timeout": f"{wait_s * 1_000:.0f}",
         "idle_in_transaction_session_timeout": f"{_IDLE_TRANSACTION_S}s",
     }
-    return {
-        "options": " ".join(f"-c{name}={value}" for name, value in settings.items()),
-        "connect_timeout": 10,
-        "keepalives_idle": 10,
-        "keepalives_interval": 5,
-        "keepalives_count": 3,
-        "tcp_user_timeout": 20_000,
-    }
+    calls = ", ".join(f"set_config('{name}', '{value}', true)" for name, value in settings.items())
+    engine = create_engine(
+        url, connect_args=_SERVER_LIVENESS, pool_pre_ping=True, pool_size=_POOL, pool_timeout=wait_s,
+        hide_parameters=True,
+    )  # fmt: skip
+    event.listen(engine, "begin", lambda connection: connection.exec_driver_sql(f"SELECT {calls}"))
+    return engine
 
 
 def _sqlite(url: str, file: str | None, wait_s: float) -> Engine:

@@ -20,7 +20,7 @@ from fraud_ops.control_plane.feed.place import FeedSource
 from fraud_ops.control_plane.service.alerts.index import AlertIndex
 from fraud_ops.control_plane.service.notifications.intake import AlertNotifications
 from fraud_ops.control_plane.store.database import Database
-from fraud_ops.control_plane.store.locks import Leadership
+from fraud_ops.control_plane.store.leases import Leadership
 from fraud_ops.control_plane.store.models import PositionRow
 from fraud_ops.control_plane.sync.reader_state import ReaderPosition
 from fraud_rules.configuration.settings import TopicNames

@@ -19,7 +19,7 @@ from sqlalchemy import select
 from fraud_ops.control_plane.domain.read_models import RuleChanged
 from fraud_ops.control_plane.service.store_access import StoreAccess
 from fraud_ops.control_plane.store.facts import store_id
-from fraud_ops.control_plane.store.locks import Leadership
+from fraud_ops.control_plane.store.leases import Leadership
 from fraud_ops.control_plane.store.models import OutboxRow
 from fraud_ops.control_plane.sync.mirror import AUDIT_HEADER, SEQ_HEADER, STORE_HEADER, mark_arrived, mark_published
 from fraud_ops.control_plane.sync.topic_consumer import TopicConsumer

@@ -21,7 +21,7 @@ from fraud_ops.control_plane.domain.roles import system_author
 from fraud_ops.control_plane.service.audit import AuditRecord
 from fraud_ops.control_plane.service.changes import UnitOfWork
 from fraud_ops.control_plane.service.store_access import StoreAccess
-from fraud_ops.control_plane.store.locks import Leadership
+from fraud_ops.control_plane.store.leases import Leadership
 from fraud_ops.control_plane.store.models import PositionRow
 from fraud_rules.errors import RuleLogForeign, RuleRejected
 from fraud_rules.kafka.connection import KafkaConnection

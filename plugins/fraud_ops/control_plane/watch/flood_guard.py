@@ -20,7 +20,7 @@ from fraud_ops.control_plane.domain.roles import Actor, Role, system_author
 from fraud_ops.control_plane.feed.memory import FeedMemory
 from fraud_ops.control_plane.service.service import ControlService
 from fraud_ops.control_plane.settings import Flood
-from fraud_ops.control_plane.store.locks import Leadership
+from fraud_ops.control_plane.store.leases import Leadership
 from fraud_ops.control_plane.watch.alarm_reports import AlarmReports
 from fraud_rules.runtime.retry import RepeatedWork
 

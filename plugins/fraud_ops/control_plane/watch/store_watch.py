@@ -16,7 +16,7 @@ from fraud_ops.alarms import Alarm
 from fraud_ops.control_plane.domain.read_models import AuditVerdict, OutboxState
 from fraud_ops.control_plane.leading_thread import LeadingThread
 from fraud_ops.control_plane.service.notifications.outbox import FailingReceiver
-from fraud_ops.control_plane.store.locks import Leadership
+from fraud_ops.control_plane.store.leases import Leadership
 from fraud_ops.control_plane.sync.drift import DriftReport
 from fraud_ops.control_plane.sync.unapproved import UnapprovedList, UnapprovedRule
 from fraud_ops.control_plane.watch.alarm_reports import AlarmReports

@@ -16,7 +16,7 @@ from fraud_ops.control_plane.background_thread import BackgroundThread
 from fraud_ops.control_plane.domain.errors import LeadershipLost
 from fraud_ops.control_plane.service.whatif import WhatIfQuestion, WhatIfRun, WhatIfs
 from fraud_ops.control_plane.store.database import Database
-from fraud_ops.control_plane.store.locks import Leadership
+from fraud_ops.control_plane.store.leases import Leadership
 from fraud_rules.batch.archive.place import ArchivePath
 from fraud_rules.configuration.project import HOME_VARIABLE, Project
 from fraud_rules.runtime.retry import RepeatedWork

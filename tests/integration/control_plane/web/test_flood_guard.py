@@ -13,7 +13,7 @@ from fraud_ops.control_plane.domain.read_models import RuleInput
 from fraud_ops.control_plane.feed.memory import FeedMemory
 from fraud_ops.control_plane.service.service import ControlService
 from fraud_ops.control_plane.settings import Flood
-from fraud_ops.control_plane.store.locks import Leadership
+from fraud_ops.control_plane.store.leases import Leadership
 from fraud_ops.control_plane.watch.flood_guard import ALARM, FloodGuard
 from tests.support.control_plane.alarm_memory import AlarmMemory
 from tests.support.control_plane.alerts import alert

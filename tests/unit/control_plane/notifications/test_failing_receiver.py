@@ -13,7 +13,7 @@ import pytest
 from fraud_ops.control_plane.domain.notification_models import Delivery, DeliveryState
 from fraud_ops.control_plane.domain.read_models import AuditVerdict, OutboxState
 from fraud_ops.control_plane.service.notifications.subscriptions import SubscriptionService
-from fraud_ops.control_plane.store.locks import Leadership
+from fraud_ops.control_plane.store.leases import Leadership
 from fraud_ops.control_plane.sync.drift import DriftReport
 from fraud_ops.control_plane.sync.notifier import Notifier
 from fraud_ops.control_plane.watch.store_watch import Checks, StoreWatch
