@@ -30,6 +30,7 @@ from fraud_ops.control_plane.service.service import ControlService
 from fraud_ops.control_plane.service.today import Today, today_of
 from fraud_ops.control_plane.service.whatif import WhatIfs
 from fraud_ops.control_plane.settings import ControlPlaneSettings
+from fraud_ops.control_plane.store.accounts import Account, user_of
 from fraud_ops.control_plane.store.alarm_models import AlarmRow
 from fraud_ops.control_plane.store.database import Database
 from fraud_ops.control_plane.sync.background import Background
@@ -44,7 +45,7 @@ from fraud_ops.control_plane.sync.unapproved import (
     unapproved_lists,
     unapproved_rules,
 )
-from fraud_ops.control_plane.ttl_cache import CachedValue
+from fraud_ops.control_plane.ttl_cache import CachedByKey, CachedValue
 from fraud_ops.control_plane.watch.flood_guard import FloodGuard
 from fraud_ops.control_plane.watch.reader_watch import ReaderWatch
 from fraud_ops.control_plane.watch.requested_what_ifs import RequestedWhatIfs
@@ -76,6 +77,8 @@ _TODAY_TTL_S = 2.0
 _ALARMS_TTL_S = 2.0
 _RECEIVERS_TTL_S = 60.0
 _SEEDS_TTL_S = 10.0
+_USERS_TTL_S = 60.0
+_USERS_KEPT = 10_000
 _NOTIFICATION_RECEIVERS_TTL_S = 2.0
 _READ_WAIT_MS = 20
 
@@ -110,6 +113,7 @@ class ControlPlane:
     schema: TransactionSchema
     service: ControlService
     roles: RoleCache
+    users: CachedByKey[Account, str]
     memory: FeedMemory
     alerts: AlertList
     feed: FeedReader
@@ -221,6 +225,7 @@ def compose(
         schema=schema,
         service=service,
         roles=RoleCache(service),
+        users=CachedByKey(partial(user_of, database, clock_ms=now_ms), _USERS_TTL_S, _USERS_KEPT),
         memory=memory,
         alerts=AlertList(memory, PastAlerts(environment.kafka, detector.topics), snoozing),
         feed=feed,

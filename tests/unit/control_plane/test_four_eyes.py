@@ -232,7 +232,7 @@ def test_a_rollback_to_force_needs_the_right_to_force(service: ControlService) -
 
 SINCE_VERSION_5 = (
     "alerts", "alert_values", "saved_searches", "cases", "case_events", "subscriptions", "deliveries", "alarms",
-    "labels", "submissions", "what_ifs", "leaderships",
+    "labels", "submissions", "what_ifs", "leaderships", "accounts",
 )  # fmt: skip
 
 

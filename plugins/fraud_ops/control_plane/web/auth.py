@@ -10,6 +10,7 @@ from functools import partial
 from typing import Annotated, Final
 from urllib.parse import urlsplit
 
+from airflow.api_fastapi.app import get_auth_manager
 from airflow.api_fastapi.auth.managers.base_auth_manager import COOKIE_NAME_JWT_TOKEN
 from airflow.api_fastapi.core_api.security import bearer_scheme, get_user
 from airflow.configuration import conf
@@ -18,7 +19,10 @@ from starlette.exceptions import HTTPException
 from starlette.requests import HTTPConnection
 
 from fraud_ops.control_plane.composition import ControlPlane
+from fraud_ops.control_plane.domain.errors import Invalid
 from fraud_ops.control_plane.domain.roles import Actor, Role
+from fraud_ops.control_plane.service.bindings import check_name
+from fraud_ops.control_plane.store.accounts import Account
 from fraud_ops.control_plane.web.load.lanes import LaneName, Lanes
 from fraud_ops.control_plane.web.load.rates import CountedSession, Throttle
 from fraud_ops.control_plane.web.problems import WebError
@@ -42,8 +46,9 @@ async def admit(request: Request, least: Role | None, control_plane: FastAPI | N
     if session is not None and COUNTED not in request.scope:
         # Before the authentication, which reads Airflow's database in the event loop.
         await count(application, request.method, session)
-    user = await _user(request)
+    account = await _account(request)
     _check_origin(request)
+    user = await _user(application, account)
     role = await _role(application, user)
     now = CountedSession(user, makes_changes=makes_changes(role))
     if session != now:
@@ -101,12 +106,26 @@ CurrentUser = Annotated[tuple[str, Role | None], Depends(_user_of)]
 """The user of the request, who may lack a role."""
 
 
-async def _user(request: Request) -> str:
+async def _account(request: Request) -> Account:
     try:
         found = await get_user(request, None, await bearer_scheme(request))
     except HTTPException as error:
         raise WebError(401, f"{error.detail}; log in to Airflow") from error
-    return str(found.get_name())
+    manager = type(get_auth_manager())
+    return Account(f"{manager.__module__}.{manager.__qualname__}", str(found.get_id()), str(found.get_name()))
+
+
+async def _user(application: FastAPI, account: Account) -> str:
+    """The user of an account. Raises WebError (401) for a name that the store cannot keep."""
+    plane: ControlPlane = application.state.service()
+    with suppress(KeyError):
+        return plane.users.cached(account)
+    try:
+        check_name(account.name)
+    except Invalid as error:
+        raise WebError(401, "your login name must have 1 to 256 characters on one line") from error
+    lanes: Lanes = application.state.lanes
+    return await lanes[LaneName.ROLES].run(account.name, partial(plane.users.get, account))
 
 
 def _check_origin(request: Request) -> None:

@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import pytest
+from airflow.api_fastapi.auth.managers.models.base_user import BaseUser
 from airflow.api_fastapi.core_api import security
 from anyio import to_thread
 from fastapi import FastAPI
@@ -204,6 +205,34 @@ def test_a_new_or_removed_role_counts_at_once(server: Server) -> None:
     assert server.ask("GET", "/me", "nobody").json()["role"] == "viewer"
     assert server.ask("DELETE", "/bindings/nobody").status_code == 204
     assert server.ask("GET", "/rules", "nobody").status_code == 403
+
+
+class LoginUser(BaseUser):
+    """A user of a login that has ids, as FAB and Keycloak have."""
+
+    def __init__(self, number: str, name: str) -> None:
+        self.number, self.name = number, name
+
+    def get_id(self) -> str:
+        return self.number
+
+    def get_name(self) -> str:
+        return self.name
+
+
+def test_the_id_of_the_login_decides_and_not_its_name(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    def me(number: str, name: str) -> tuple[str, str | None]:
+        async def get_user(*_: object) -> BaseUser:
+            return LoginUser(number, name)
+
+        monkeypatch.setattr(auth, "get_user", get_user)
+        shown = server.ask("GET", "/me").json()
+        return shown["user"], shown["role"]
+
+    assert me("1", "approver") == ("approver", "approver")
+    other, role = me("2", "approver")
+    assert other.startswith("approver (") and role is None, "a reused name inherits no role"
+    assert me("1", "renamed") == ("approver", "approver"), "a renamed person stays the same user"
 
 
 def test_answers_have_security_headers(server: Server) -> None:
