@@ -1657,9 +1657,9 @@ export interface components {
         };
         /**
          * AlarmShown
-         * @description An alarm from its first message to its last one, of `count` messages. `part` is what it is about, such as a rule
-         *     or a task; empty for the whole detector. `receivers` are the connections that accepted the last message. `cleared`
-         *     is the time at which its end was reported, null if no end is known. `old`: it is cleared, or its last message is
+         * @description An alarm from its first report to its last one, of `count` reports. `part` is what it is about, such as a rule
+         *     or a task; empty for the whole detector. `receivers` are the connections that get its messages. `cleared`
+         *     is the time at which its end was reported, null if no end is known. `old`: it is cleared, or its last report is
          *     older than a day. `source` is the address of the run that raised it, empty if unknown.
          */
         AlarmShown: {
