@@ -163,6 +163,21 @@ def test_a_frequent_text_selects_the_same_alerts_as_a_rare_one(
     assert numbers(searches.page(search, Snoozing(), None, COUNT)[0]) == rare
 
 
+@pytest.mark.parametrize("sort", AlertSort)
+@pytest.mark.parametrize("narrow", [{"text": "501"}, {"entity": ("payeeId", "501")}, {"verdict": ReviewVerdict.FRAUD}])
+def test_a_page_for_a_frequent_value_examines_a_bounded_number_of_alerts_and_the_next_page_continues(
+    searches: AlertSearches, monkeypatch: pytest.MonkeyPatch, sort: AlertSort, narrow: dict[str, Any]
+) -> None:
+    search = AlertSearch(sort=sort, **narrow)
+    wanted = everything(searches, search)
+    monkeypatch.setattr("fraud_ops.control_plane.service.alerts.search._FREQUENT", 1)
+    monkeypatch.setattr("fraud_ops.control_plane.service.alerts.search._EXAMINED", 4)
+    page, after = searches.page(search, Snoozing(), None, COUNT)
+    assert len(page) <= 4 < len(wanted)
+    assert after is not None
+    assert everything(searches, search) == wanted
+
+
 def test_an_alert_counts_once_and_keeps_its_json(scene: Scene) -> None:
     found = filled(scene, [sample(1), sample(1), sample(2)])
     again = alert(9, key={"payeeId": 1})

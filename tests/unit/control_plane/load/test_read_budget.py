@@ -49,10 +49,19 @@ def test_reads_above_the_budget_get_their_share_of_a_core() -> None:
 def test_a_read_without_cpu_time_in_time_is_refused_and_takes_nothing() -> None:
     budget = ReadBudget(share=0.01, burst_s=0.0)
     limits = LaneLimits(threads=2, user_threads=1, user_requests=10, wait_s=0.05)
-    run_in_lane(budget, [("vera", partial(compute, 0.02))])
+    run_in_lane(budget, [("vera", partial(compute, 0.1))])
     with pytest.raises(WebError) as error:
         run_in_lane(budget, [("vic", partial(compute, 0.02))], limits)
     assert error.value.status == 503
+
+
+def test_a_viewer_does_not_wait_for_the_long_read_of_another_one() -> None:
+    budget = ReadBudget(share=0.01, burst_s=0.01, debt_s=0.000_1)
+    limits = LaneLimits(threads=2, user_threads=1, user_requests=10, wait_s=2.0)
+    run_in_lane(budget, [("vera", partial(compute, 0.3))], limits)
+    run_in_lane(budget, [("vic", partial(compute, 0.001))], limits)
+    with pytest.raises(WebError, match="too many requests"):
+        run_in_lane(budget, [("vera", partial(compute, 0.001))], limits)
 
 
 def test_a_call_measures_its_own_cpu_time() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 from sqlalchemy import ColumnElement, Select, and_, exists, func, not_, or_, select, tuple_
@@ -12,13 +13,13 @@ from fraud_ops.control_plane.domain.alert_search import PREFIX_CHARS, AlertSearc
 from fraud_ops.control_plane.domain.canonical import canonical
 from fraud_ops.control_plane.domain.errors import Invalid
 from fraud_ops.control_plane.domain.snoozing import Snoozing
-from fraud_ops.control_plane.feed.place import Position
+from fraud_ops.control_plane.feed.place import FeedSource, Position
 from fraud_ops.control_plane.service.alerts.index import IndexedAlert, indexed_alert, severity_rank
 from fraud_ops.control_plane.store.alert_models import AlertRow, AlertValueRow
 from fraud_ops.control_plane.store.models import MarkRow
 from fraud_rules.errors import Reason
 
-__all__ = ["alert_page", "count_alerts", "search_conditions"]
+__all__ = ["alert_page", "search_conditions"]
 
 _PLACE: Final = (AlertRow.append_ms, AlertRow.source, AlertRow.offset)
 _ORDERS: Final[dict[AlertSort, tuple[Any, ...]]] = {
@@ -29,30 +30,53 @@ _ORDERS: Final[dict[AlertSort, tuple[Any, ...]]] = {
 }
 _LAST: Final = "\U0010ffff"
 _FREQUENT: Final = 20_000
-"""The number of values from which a text counts as frequent."""
+"""The number of rows from which a text, an entity or a verdict counts as frequent."""
+_EXAMINED: Final = 50_000
+"""The alerts that one page may examine for a frequent text, entity or verdict: about half a second of CPU time."""
 
 
 def alert_page(
     session: Session, search: AlertSearch, snoozing: Snoozing, after: Position | None, limit: int
 ) -> tuple[Sequence[IndexedAlert], Position | None]:
-    """List at most `limit` alerts after the alert at a position, and the position after which the list continues.
+    """List at most `limit` alerts after the alert at a position, and the position after which the list continues. A
+    page that lacks alerts and has such a position ends at a bound: the search examined that many alerts for it.
 
     Raises Invalid if the index has no alert at the position.
     """
     columns = _ORDERS[search.sort]
-    wanted = search_conditions(session, search, snoozing)
+    wanted = _plain_conditions(search, snoozing)
     ascending = search.sort is AlertSort.OLDEST
     if after is not None:
         there = _sort_values(session, columns, after)
         wanted.append(tuple_(*columns) > there if ascending else tuple_(*columns) < there)
     order = columns if ascending else tuple(each.desc() for each in columns)
+    chosen = list(_choices(session, search))
+    last = None
+    if any(each.is_checked for each in chosen):
+        last = _last_examined(session, _ids(search).where(*wanted).order_by(*order), columns)
+        if last is not None:
+            there = tuple_(*last[: len(columns)])
+            wanted.append(tuple_(*columns) <= there if ascending else tuple_(*columns) >= there)
+    wanted += [each.condition for each in chosen]
     # The ids first: a database that sorts all found alerts then sorts no JSON.
     first = _ids(search).where(*wanted).order_by(*order).limit(limit + 1)
     rows = session.scalars(
         select(AlertRow).where(AlertRow.alert_id.in_(first)).order_by(*order).options(undefer(AlertRow.json))
     ).all()
     shown = [indexed_alert(row) for row in rows[:limit]]
-    return shown, shown[-1].alert.position if len(rows) > limit else None
+    if len(rows) > limit:
+        return shown, shown[-1].alert.position
+    return shown, None if last is None else _position(last[len(columns) :])
+
+
+def _last_examined(session: Session, ids: Select[str], columns: tuple[Any, ...]) -> Sequence[Any] | None:
+    """The sort values and the place of the last alert that a page may examine; None if the page may examine all."""
+    return session.execute(ids.with_only_columns(*columns, *_PLACE).offset(_EXAMINED - 1).limit(1)).first()
+
+
+def _position(place: Sequence[Any]) -> Position:
+    append_ms, source, offset = place
+    return int(append_ms), FeedSource(source), int(offset)
 
 
 def _ids(search: AlertSearch) -> Select[str]:
@@ -65,12 +89,6 @@ def _ids(search: AlertSearch) -> Select[str]:
     return ids.with_hint(AlertRow, "INDEXED BY ix_alerts_amount", "sqlite")
 
 
-def count_alerts(session: Session, search: AlertSearch, snoozing: Snoozing, most: int) -> int:
-    """Count the alerts of a search, up to `most`."""
-    found = select(AlertRow.alert_id).where(*search_conditions(session, search, snoozing)).limit(most).subquery()
-    return session.scalar(select(func.count()).select_from(found)) or 0
-
-
 def _sort_values(session: Session, columns: tuple[Any, ...], position: Position) -> Any:
     found = session.execute(select(*columns).where(tuple_(*_PLACE) == tuple_(*position))).first()
     if found is None:
@@ -80,13 +98,12 @@ def _sort_values(session: Session, columns: tuple[Any, ...], position: Position)
 
 def search_conditions(session: Session, search: AlertSearch, snoozing: Snoozing) -> list[ColumnElement[bool]]:
     """The conditions for the alerts of a search."""
+    return [*_plain_conditions(search, snoozing), *(each.condition for each in _choices(session, search))]
+
+
+def _plain_conditions(search: AlertSearch, snoozing: Snoozing) -> list[ColumnElement[bool]]:
+    """The conditions for an alert's own row."""
     wanted = [*_range_conditions(search), *_kind_conditions(search)]
-    if search.text:
-        wanted.append(_has_text(session, search))
-    if search.entity is not None:
-        wanted.append(AlertRow.alert_id.in_(_of_entity(search.entity)))
-    if search.verdict is not None:
-        wanted.append(_reviewed_as(search.verdict))
     return wanted if search.snoozed else wanted + _not_snoozed(snoozing)
 
 
@@ -118,16 +135,36 @@ def _kind_conditions(search: AlertSearch) -> Iterator[ColumnElement[bool]]:
         yield AlertRow.correction.is_not(None) if search.corrections else AlertRow.correction.is_(None)
 
 
-def _has_text(session: Session, search: AlertSearch) -> ColumnElement[bool]:
-    """The condition for the text. The alerts of a rare text are few ids. For a frequent text, such a set would be most
-    of the index, so each alert is checked in the order of the list, until a page is full.
+@dataclass(frozen=True, slots=True)
+class _Choice:
+    """A condition for rows of another table. `is_checked`: it is checked for each alert in the order of the list, until
+    a page is full, because the alerts that fit would be most of the index.
     """
-    wanted = list(_text_conditions(search))
-    rows = select(AlertValueRow.alert_id).where(*wanted)
+
+    condition: ColumnElement[bool]
+    is_checked: bool
+
+
+def _choices(session: Session, search: AlertSearch) -> Iterator[_Choice]:
+    if search.text:
+        yield _choice(session, AlertValueRow.alert_id, list(_text_conditions(search)))
+    if search.entity is not None:
+        field, value = search.entity
+        named = [AlertValueRow.field == field, AlertValueRow.value == value.lower()]
+        yield _choice(session, AlertValueRow.alert_id, [*named, AlertValueRow.in_key.is_(True)])
+    if search.verdict is ReviewVerdict.UNREVIEWED:
+        yield _Choice(not_(exists().where(MarkRow.alert_id == AlertRow.alert_id)), is_checked=True)
+    elif search.verdict is not None:
+        yield _choice(session, MarkRow.alert_id, [MarkRow.verdict == search.verdict.value])
+
+
+def _choice(session: Session, alert_id: Any, wanted: Sequence[ColumnElement[bool]]) -> _Choice:
+    """The alerts of a rare text are few ids. For a frequent one, such a set would be most of the index."""
+    rows = select(alert_id).where(*wanted)
     some = session.scalar(select(func.count()).select_from(rows.limit(_FREQUENT).subquery())) or 0
     if some < _FREQUENT:
-        return AlertRow.alert_id.in_(rows)
-    return exists().where(AlertValueRow.alert_id == AlertRow.alert_id, *wanted)
+        return _Choice(AlertRow.alert_id.in_(rows), is_checked=False)
+    return _Choice(exists().where(alert_id == AlertRow.alert_id, *wanted), is_checked=True)
 
 
 def _text_conditions(search: AlertSearch) -> Iterator[ColumnElement[bool]]:
@@ -139,19 +176,6 @@ def _text_conditions(search: AlertSearch) -> Iterator[ColumnElement[bool]]:
     else:
         yield AlertValueRow.value >= text
         yield AlertValueRow.value < text + _LAST
-
-
-def _of_entity(entity: tuple[str, str]) -> Any:
-    field, value = entity
-    return select(AlertValueRow.alert_id).where(
-        AlertValueRow.field == field, AlertValueRow.value == value.lower(), AlertValueRow.in_key
-    )
-
-
-def _reviewed_as(verdict: ReviewVerdict) -> ColumnElement[bool]:
-    if verdict is ReviewVerdict.UNREVIEWED:
-        return not_(exists().where(MarkRow.alert_id == AlertRow.alert_id))
-    return AlertRow.alert_id.in_(select(MarkRow.alert_id).where(MarkRow.verdict == verdict.value))
 
 
 def _not_snoozed(snoozing: Snoozing) -> list[ColumnElement[bool]]:

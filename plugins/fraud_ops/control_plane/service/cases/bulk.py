@@ -47,10 +47,10 @@ def matching_cases(session: Session, search: CaseSearch) -> int:
     return session.scalar(select(func.count()).where(*_open(session, search))) or 0
 
 
-def matching_alerts(session: Session, search: AlertSearch, snoozing: Snoozing) -> int:
-    """Count the unreviewed alerts of a filter, at most MOST_MARKS + 1 of them: an index can have a million."""
-    some = select(AlertRow.alert_id).where(*search_conditions(session, search, snoozing), UNREVIEWED)
-    return session.scalar(select(func.count()).select_from(some.limit(MOST_MARKS + 1).subquery())) or 0
+def matching_alerts(session: Session, search: AlertSearch, snoozing: Snoozing) -> Sequence[str]:
+    """The unreviewed alerts of a filter, at most MOST_MARKS + 1 of them: an index can have a million."""
+    wanted = [*search_conditions(session, search, snoozing), UNREVIEWED]
+    return session.scalars(select(AlertRow.alert_id).where(*wanted).limit(MOST_MARKS + 1)).all()
 
 
 def close_matching(
@@ -78,15 +78,18 @@ def close_matching(
 
 
 def mark_matching(
-    work: UnitOfWork, who: Actor, search: AlertSearch, snoozing: Snoozing, verdict: MarkVerdict, comment: str
+    work: UnitOfWork, who: Actor, search: AlertSearch, matching: Sequence[str], verdict: MarkVerdict, comment: str
 ) -> BulkChange:
-    """Mark the unreviewed alerts of a filter. Marks that users have set stay. Raises RequestRefused."""
+    """Mark those of the matching alerts of a filter that are unreviewed. Marks that users have set stay. Raises
+    RequestRefused.
+    """
     require(who, Permission.MARK)
-    wanted = [*search_conditions(work.session, search, snoozing), UNREVIEWED]
-    matching = matching_alerts(work.session, search, snoozing)
-    marked = _mark_rows(work, who, wanted, verdict, MOST_MARKS)
+    marked = 0
+    for chunk in _chunks(matching[:MOST_MARKS]):
+        marked += _mark_rows(work, who, [AlertRow.alert_id.in_(chunk), UNREVIEWED], verdict, len(chunk))
     facts = {"filter": search.described(), "verdict": verdict, "marked": marked}
-    return _recorded(work, who, _MARK, f"{marked} alerts", facts, comment, 0, marked, max(0, matching - marked))
+    remaining = max(0, len(matching) - MOST_MARKS)
+    return _recorded(work, who, _MARK, f"{marked} alerts", facts, comment, 0, marked, remaining)
 
 
 def undo(work: UnitOfWork, who: Actor, seq: int) -> BulkChange:

@@ -98,7 +98,7 @@ class CaseService:
     def count_unreviewed(self, search: AlertSearch, snoozing: Snoozing) -> int:
         """Count the alerts that `mark_matching` would mark, up to one more than a request marks."""
         with self._store.database.reading() as session:
-            return bulk.matching_alerts(session, search, snoozing)
+            return len(bulk.matching_alerts(session, search, snoozing))
 
     def close_matching(
         self, actor: Actor, search: CaseSearch, outcome: CaseOutcome, *, marks: bool, comment: str = ""
@@ -111,8 +111,10 @@ class CaseService:
         self, actor: Actor, search: AlertSearch, snoozing: Snoozing, verdict: MarkVerdict, comment: str = ""
     ) -> BulkChange:
         """Mark the unreviewed alerts of a filter, with one audit row. Raises RequestRefused."""
+        with self._store.database.reading() as session:  # before the lock: it can examine the whole index
+            matching = bulk.matching_alerts(session, search, snoozing)
         with self._changes.unit_of_work(actor, comment) as work:
-            return bulk.mark_matching(work, actor, search, snoozing, verdict, comment.strip())
+            return bulk.mark_matching(work, actor, search, matching, verdict, comment.strip())
 
     def undo(self, actor: Actor, audit_row: int) -> BulkChange:
         """Undo a bulk change. Raises RequestRefused, NotFound."""

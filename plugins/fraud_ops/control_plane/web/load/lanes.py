@@ -96,7 +96,7 @@ class Lane:
             raise WebError(429, f"{share.requests} of your requests are running or waiting; wait for their answers")
         share.requests += 1
         try:
-            return await self._run(share, call, begins, budget)
+            return await self._run(user, call, begins, budget)
         finally:
             share.requests -= 1
             if not share.requests:
@@ -107,16 +107,16 @@ class Lane:
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     async def _run(
-        self, share: _Share, call: Callable[[], T], begins: Callable[[], object], budget: ReadBudget | None
+        self, user: str, call: Callable[[], T], begins: Callable[[], object], budget: ReadBudget | None
     ) -> T:
-        metered = Metered(call)
+        share, metered = self._shares[user], Metered(call)
         async with AsyncExitStack() as held:
             try:
                 async with asyncio.timeout(self._limits.wait_s):
                     # The user's turn comes first, so that the waiting requests of one user hold no thread.
                     await held.enter_async_context(share.turns)
                     if budget is not None:
-                        await held.enter_async_context(budget.turn(metered))
+                        await held.enter_async_context(budget.turn(user, metered))
                     await held.enter_async_context(self._turns)
             except TimeoutError:
                 raise WebError(503, "the server has too many requests of this kind; try again later") from None

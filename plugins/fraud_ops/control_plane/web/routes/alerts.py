@@ -13,6 +13,7 @@ from starlette.types import Receive, Scope, Send
 
 from fraud_ops.control_plane.composition import ControlPlane
 from fraud_ops.control_plane.domain import read_models
+from fraud_ops.control_plane.domain.alert_search import AlertSort
 from fraud_ops.control_plane.domain.errors import NotFound
 from fraud_ops.control_plane.feed.events import FeedAlert
 from fraud_ops.control_plane.feed.fire_stats import RuleFireStats
@@ -78,7 +79,8 @@ def list_alerts(plane: CurrentPlane, query: Annotated[ListQuery, Query()]) -> Re
     `next` continues the search.
 
     A search by time, severity, amount, verdict, text or entity, and another order, come from the alert index. The
-    index has the alerts of the last days (`alert_days`) and is about a second behind.
+    index has the alerts of the last days (`alert_days`) and is about a second behind. For a text, an entity or a
+    verdict of very many alerts, a page examines at most 50,000 alerts, and `next` continues the search.
     """
     search = query.search(now_ms())
     if not search.needs_index:
@@ -87,7 +89,9 @@ def list_alerts(plane: CurrentPlane, query: Annotated[ListQuery, Query()]) -> Re
         raise WebError(422, "key cannot be combined with these filters: use text")
     found, following = plane.service.searches.page(search, plane.snoozing(), position_of(query.before), query.limit)
     items = [(each.alert, each.correction) for each in found]
-    return _page(plane, items, {"next": _position_text(following), "searchedTo": None, "missing": None})
+    was_cut = following is not None and len(found) < query.limit and search.sort is AlertSort.NEWEST
+    searched_to = following[0] if following is not None and was_cut else None
+    return _page(plane, items, {"next": _position_text(following), "searchedTo": searched_to, "missing": None})
 
 
 def _live_page(plane: ControlPlane, query: ListQuery) -> Response:

@@ -42,7 +42,8 @@ export interface paths {
          *     `next` continues the search.
          *
          *     A search by time, severity, amount, verdict, text or entity, and another order, come from the alert index. The
-         *     index has the alerts of the last days (`alert_days`) and is about a second behind.
+         *     index has the alerts of the last days (`alert_days`) and is about a second behind. For a text, an entity or a
+         *     verdict of very many alerts, a page examines at most 50,000 alerts, and `next` continues the search.
          */
         get: operations["listAlerts"];
         put?: never;
