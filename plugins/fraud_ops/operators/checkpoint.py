@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import Asset
 from airflow.sdk.exceptions import AirflowFailException
 
-from fraud_ops.airflow_ui.links import publish_links
+from fraud_ops.airflow_ui.links import Runbook, publish_runbook
 from fraud_ops.alarms import Alarm
 from fraud_ops.error_mapping import airflow_errors
 from fraud_ops.operators.decisions import last_release
@@ -36,6 +36,8 @@ class CheckCheckpointOperator(DetectorOperator):
     task without retries. The check starts no JVM and writes neither to the checkpoint nor to Kafka.
     """
 
+    operator_extra_links = (Runbook(),)
+
     def __init__(self, *, checkpoint_limits: CheckpointLimits | None = None, **kwargs: Any) -> None:
         super().__init__(outlets=[CHECKPOINT], **kwargs)
         self.checkpoint_limits = checkpoint_limits or CheckpointLimits()
@@ -48,7 +50,7 @@ class CheckCheckpointOperator(DetectorOperator):
             observation = hook.observe()
             if observation.fault is None and not observation.intents.valid:
                 self.log.info("no checkpoint to check: the detector has never run in this installation")
-                publish_links(context, observation, Health.STOPPED)
+                publish_runbook(context, Health.STOPPED)
                 return {}
             # The check needs no broker. Without one, the last release is unknown, so the declared release is checked.
             reader = CheckpointHook(
@@ -71,7 +73,7 @@ class CheckCheckpointOperator(DetectorOperator):
         found = findings(facts, topics, traffic, limits, before, starting=starting, state=state)
         grade, verdict = overall(found)
         self.log.info("%s\n%s", grade.name, table(found))
-        publish_links(context, observation, verdict)
+        publish_runbook(context, verdict)
         context["ti"].xcom_push(key=_SIZE, value=facts.size_bytes)
         context["outlet_events"][CHECKPOINT].extra = {"grade": grade.name, **document(found)}
         alarms = {

@@ -23,7 +23,7 @@ from fraud_ops.verdicts.verdict import Limits
 from fraud_rules.deploy.release import fingerprint
 
 if TYPE_CHECKING:
-    from airflow.sdk import Context
+    from airflow.sdk import BaseOperatorLink, Context
 
     from fraud_rules.deploy.intent import IntentRecord
 
@@ -36,7 +36,7 @@ DECLARED = "declared"
 class DetectorOperator(BaseOperator):
     """The base of all operators for the detector: connections, limits and links."""
 
-    operator_extra_links = LINKS
+    operator_extra_links: Sequence[BaseOperatorLink] = LINKS
     template_fields: Sequence[str] = ()
 
     def __init__(

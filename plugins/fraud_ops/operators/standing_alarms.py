@@ -84,4 +84,5 @@ class StandingAlarms:
         text = self._ti.xcom_pull(task_ids=self._task_id, key=self._key, include_prior_dates=True, map_indexes=-1)
         known = msgspec.json.decode(text, type=dict[str, ReportedAlarm]) if text else {}
         after = report_alarms(AlarmHook(), known, found, ended, now_ms())
-        self._ti.xcom_push(key=self._key, value=msgspec.json.encode(after).decode())
+        if known or after:
+            self._ti.xcom_push(key=self._key, value=msgspec.json.encode(after).decode())

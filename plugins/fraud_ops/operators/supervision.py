@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from airflow.sdk.exceptions import AirflowFailException
 
-from fraud_ops.airflow_ui.links import publish_links
+from fraud_ops.airflow_ui.links import Runbook, publish_runbook
 from fraud_ops.alarms import Alarm
 from fraud_ops.error_mapping import airflow_errors
 from fraud_ops.operators.detector import DetectorOperator
@@ -25,12 +25,14 @@ _PART = "supervision"
 class CheckSupervisionOperator(DetectorOperator):
     """Fails, with a standing alarm, if the detector should run, but no supervisor has checked it lately."""
 
+    operator_extra_links = (Runbook(),)
+
     def execute(self, context: Context) -> str:
         with airflow_errors():
             observation, limits = self.hook().observe(), self.health_limits()
         found = assess_detector(observation, limits, observation.at_ms)
         verdict = assess_supervision(observation, limits, observation.at_ms)
-        publish_links(context, observation, (verdict or found).health)
+        publish_runbook(context, (verdict or found).health)
         alarms = StandingAlarms(context, self.task_id)
         if verdict is None:
             alarms.report({})
