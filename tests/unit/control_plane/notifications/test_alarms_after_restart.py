@@ -12,7 +12,7 @@ from fraud_ops.control_plane.domain.read_models import AuditVerdict, OutboxState
 from fraud_ops.control_plane.feed.memory import FeedMemory
 from fraud_ops.control_plane.service.alarm_log import AlarmDesk
 from fraud_ops.control_plane.settings import Flood
-from fraud_ops.control_plane.store.locks import Leadership
+from fraud_ops.control_plane.store.leases import Leadership
 from fraud_ops.control_plane.store.notification_models import DeliveryRow
 from fraud_ops.control_plane.sync.drift import DriftReport
 from fraud_ops.control_plane.watch.flood_guard import FloodGuard
