@@ -205,6 +205,8 @@ JVM: Final = (
     "-Xss4m",
     # With the default of 21 MB, loading classes causes four or five full collections per start, of up to a second each.
     "-XX:MetaspaceSize=256m",
+    # With C1 alone the code cache has 48 MB, and since Java 20 each few MB of new code cause a full collection.
+    "-XX:ReservedCodeCacheSize=240m",
     _EXIT_ON_OOM,
 )
 

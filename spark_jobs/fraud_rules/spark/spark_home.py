@@ -3,6 +3,9 @@
 Spark puts `python/lib/pyspark.zip` of its home first in the path of every Python worker. Python caches no bytecode for
 a zip file, so each worker compiles its imports. That adds half of the CPU time of a worker's start, which must end
 within Spark's limit of ten seconds. Here a folder with the name of the zip file links to the installed package.
+
+Spark puts the jar of slf4j-api into the class path twice: by its name, and with all jars. Java 21 ignores a class
+archive if a jar comes again before the end of the path. So this jar has another name here.
 """
 
 from __future__ import annotations
@@ -12,6 +15,7 @@ import os
 import shutil
 import tempfile
 from pathlib import Path
+from typing import Final
 
 import py4j
 import pyspark
@@ -20,13 +24,19 @@ from fraud_rules.runtime.class_archive import archivable
 
 __all__ = ["spark_home"]
 
+_FIRST: Final = "slf4j-"
+"""The prefix of the jar that Spark's launcher finds by its name."""
+
+_LAYOUT: Final = 2
+"""The number of the layout below. An older release of this product has a home of its own."""
+
 
 def spark_home() -> Path:
     """The path of the home, a folder of links to the installed Spark. Several processes may create it at once."""
     installed = Path(pyspark.__file__).parent
     jars = archivable(installed / "jars")
     source = installed if jars.parent == installed else jars
-    mark = hashlib.blake2b(str(source).encode(), digest_size=8).hexdigest()
+    mark = hashlib.blake2b(f"{source} {_LAYOUT}".encode(), digest_size=8).hexdigest()
     home = Path(tempfile.gettempdir()) / f"fraud-rules-{os.getuid()}" / f"spark-{pyspark.__version__}-{mark}"
     if _is_whole(home):
         return home
@@ -36,7 +46,9 @@ def spark_home() -> Path:
     fresh = Path(tempfile.mkdtemp(dir=home.parent))
     for part in ("bin", "sbin"):
         (fresh / part).symlink_to(installed / part)
-    (fresh / "jars").symlink_to(jars)
+    (fresh / "jars").mkdir()
+    for jar in sorted(jars.glob("*.jar")):
+        (fresh / "jars" / jar.name.removeprefix(_FIRST)).symlink_to(jar)
     for package, archive in ((installed, "pyspark.zip"), (Path(py4j.__file__).parent, _py4j_archive(installed))):
         folder = fresh / "python" / "lib" / archive
         folder.mkdir(parents=True)
