@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from bench.inputs.rulesets import Document, encoded
 from fraud_rules.batch.archive.files import LOG_SCHEMA, write_file, write_transactions
-from fraud_rules.batch.archive.manifest import BatchResult, FileEntry, SourceQuery, Table
+from fraud_rules.batch.archive.manifest import BatchResult, FileEntry, Table
 from fraud_rules.batch.archive.store import ArchiveStore
 from fraud_rules.configuration.project import Project
 from fraud_rules.configuration.settings import DetectorSettings
@@ -71,7 +71,7 @@ class MadeArchive:
                 batches.append((at_ms, _progress(len(batches), {topic: {"0": end}}, len(rules))))
         files.append(self._log(Table.PROGRESS, batches, self.settings.detector.encode(), days))
         ends = {topic: {"0": rows * days}}
-        manifest = self.store.latest().with_batch(SourceQuery("made", 0), ends, BatchResult(tuple(files), 0, began))
+        manifest = self.store.latest().with_batch(ends, BatchResult(tuple(files), 0, began))
         self.store.commit(manifest)
         self.store.commit(manifest.complete(FIRST.plus(days + 1).end_ms))
 

@@ -25,7 +25,7 @@ from bench.lab import Lab
 from bench.rows.soaks.compressed import COMMON, TOLERATED, flat, run
 from fraud_rules.batch.archive.compaction import compact
 from fraud_rules.batch.archive.files import write_transactions
-from fraud_rules.batch.archive.manifest import BatchResult, Manifest, SourceQuery, Table
+from fraud_rules.batch.archive.manifest import BatchResult, Manifest, Table
 from fraud_rules.batch.reevaluation.part import DayWork, PartAccount, run_part
 from fraud_rules.batch.reevaluation.report import DayResult
 from fraud_rules.batch.reevaluation.run import DayOptions, days_due, evaluate, prepare
@@ -71,7 +71,7 @@ class _Month:
         end = (first + self.batches) * _ROWS_A_BATCH
         ends = {settings.topics.transactions: {str(each): end for each in range(PARTITIONS)}}
         manifest = store.latest()
-        manifest = manifest.with_batch(SourceQuery("made", manifest.version), ends, BatchResult(tuple(files), 0))
+        manifest = manifest.with_batch(ends, BatchResult(tuple(files), 0))
         kept = [each for each in manifest.files if each.day > day.number - _KEPT_DAYS or each.table is Table.RULES]
         manifest = msgspec.structs.replace(manifest, files=tuple(kept))
         store.commit(manifest)

@@ -14,7 +14,7 @@ import pytest
 from fraud_ops.control_plane.domain.errors import Invalid
 from fraud_ops.control_plane.service.reading.entities import EntityReporter
 from fraud_rules.batch.archive.files import write_transactions
-from fraud_rules.batch.archive.manifest import BatchResult, Manifest, SourceQuery
+from fraud_rules.batch.archive.manifest import BatchResult, Manifest
 from fraud_rules.batch.archive.store import ArchiveStore
 from fraud_rules.batch.entity.server import EntitySource
 from fraud_rules.codec.transactions.codec import decode_transactions
@@ -65,7 +65,7 @@ def archive_of(project: Project, folder: Path, topic: str, values: list[bytes], 
     ).batch
     entry = write_transactions(store, Day.of(append_ms), batch, schema)
     result = BatchResult((entry,), 0, append_ms)
-    store.commit(Manifest().with_batch(SourceQuery("q", 0), {topic: {"0": end, "1": count}}, result))
+    store.commit(Manifest().with_batch({topic: {"0": end, "1": count}}, result))
 
 
 def test_the_report_has_the_payments_of_archive_and_topic(topics: OwnTopics, project: Project, tmp_path: Path) -> None:

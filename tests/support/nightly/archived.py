@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from fraud_rules.batch.archive.files import LOG_SCHEMA, write_file, write_transactions
-from fraud_rules.batch.archive.manifest import BatchResult, FileEntry, SourceQuery, Table
+from fraud_rules.batch.archive.manifest import BatchResult, FileEntry, Table
 from fraud_rules.batch.archive.store import ArchiveStore
 from fraud_rules.codec.transactions.codec import decode_transactions
 from fraud_rules.configuration.settings import DetectorSettings
@@ -76,9 +76,9 @@ class Site:
         pins = [batch.pin for batch in recording.batches] + [len(recording.rules)]
         refused = [sorted(batch.refused) for batch in recording.batches] + [[]]
         count = len(cuts) if upto is None else min(upto, len(cuts))
-        done = -1 if manifest.source is None else manifest.source.batch_id
+        done = sum(file.rows for file in manifest.of(Table.PROGRESS)) - 1
         files: list[FileEntry] = []
-        if manifest.source is None:
+        if done < 0:
             rules = [(rule.append_ms, b"", rule.value) for rule in recording.rules]
             files += self._log(Table.RULES, rules)
         ends: dict[str, int] = {}
@@ -98,7 +98,7 @@ class Site:
         ]
         files += self._log(Table.PROGRESS, progress, first_offset=done + 1)
         batch = BatchResult(tuple(files), 0, 0)
-        manifest = manifest.with_batch(SourceQuery(QUERY, count - 1), {TRANSACTIONS: ends}, batch)
+        manifest = manifest.with_batch({TRANSACTIONS: ends}, batch)
         self.store.commit(manifest)
         self.store.commit(manifest.complete(until_ms))
         return sorted({Day(file.day) for file in files if file.table is Table.TRANSACTIONS})

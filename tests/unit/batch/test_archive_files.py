@@ -14,7 +14,7 @@ from fraud_rules.batch.archive.ahead import used_share
 from fraud_rules.batch.archive.columns import batch_of, table_of
 from fraud_rules.batch.archive.compaction import MOST_SMALL, compact
 from fraud_rules.batch.archive.files import read_transactions, write_transactions
-from fraud_rules.batch.archive.manifest import BatchResult, FileEntry, Manifest, SourceQuery, Table
+from fraud_rules.batch.archive.manifest import BatchResult, FileEntry, Manifest, Table
 from fraud_rules.batch.archive.store import ArchiveStore, named_storage_errors, write_whole
 from fraud_rules.errors import ArchiveBusy, ArchiveDamaged, ConfigError, InputInvalid, StorageFull
 from fraud_rules.model.day import Day
@@ -54,7 +54,7 @@ def plain(batch: TransactionBatch, schema: TransactionSchema = SCHEMA) -> list[d
 def site(folder: Path, files: int, each: int = 5) -> tuple[ArchiveStore, Manifest]:
     store = ArchiveStore(folder)
     entries = tuple(write_transactions(store, DAY, rows(each, i * each), SCHEMA) for i in range(files))
-    manifest = Manifest().with_batch(SourceQuery("q", 0), {}, BatchResult(entries, 0))
+    manifest = Manifest().with_batch({}, BatchResult(entries, 0))
     store.commit(manifest)
     return store, manifest
 
@@ -98,7 +98,7 @@ def test_files_do_not_grow_in_number_with_the_runs(tmp_path: Path) -> None:
     most = 0
     for run in range(40):
         entry = write_transactions(store, DAY, rows(5, 100 + 5 * run), SCHEMA)
-        manifest = manifest.with_batch(SourceQuery("q", 1 + run), {}, BatchResult((entry,), 0))
+        manifest = manifest.with_batch({}, BatchResult((entry,), 0))
         store.commit(manifest)
         manifest = compact(store, manifest, SCHEMA, run)
         manifest, gone = manifest.without_retired(before_ms=run + 1)
@@ -174,7 +174,7 @@ def test_the_archive_says_how_much_of_retention_has_passed() -> None:
 
 
 def replace_ends(manifest: Manifest) -> Manifest:
-    return manifest.with_batch(SourceQuery("q", 0), {"a": {"0": 1}, "b": {"0": 1}}, BatchResult((), 0))
+    return manifest.with_batch({"a": {"0": 1}, "b": {"0": 1}}, BatchResult((), 0))
 
 
 @pytest.mark.parametrize(
@@ -196,7 +196,7 @@ def test_a_manifest_keeps_the_first_offset_that_kafka_had(
     known: dict[str, int], kept: dict[int, int], expected: dict[str, int]
 ) -> None:
     before = Manifest(starts={"rules": known, "alerts": {"0": 9}})
-    after = before.with_batch(SourceQuery("q", 0), {}, BatchResult((), 0), {"rules": kept})
+    after = before.with_batch({}, BatchResult((), 0), {"rules": kept})
     assert after.starts == {"rules": expected, "alerts": {"0": 9}}
 
 

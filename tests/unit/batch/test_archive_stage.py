@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from fraud_rules.batch.archive.files import read_log
-from fraud_rules.batch.archive.manifest import Manifest, SourceQuery, Table
+from fraud_rules.batch.archive.manifest import Manifest, Table
 from fraud_rules.batch.archive.stage import ArchiveStage, decode_written
 from fraud_rules.batch.archive.store import ArchiveStore
 from fraud_rules.batch.reevaluation.published import PublishedAlerts
@@ -104,7 +104,7 @@ def test_a_record_of_a_time_before_1970_belongs_to_its_day(table: Table, event_m
     store = ArchiveStore(tmp_path)
     stage = ArchiveStage(store, load_schema("default"), {"published": table}, RecordLimits())
     written = decode_written(out.column(0)[0].as_py() for out in stage.run([batch_of("published", [(b"a", value)])]))
-    store.commit(Manifest().with_batch(SourceQuery("q", 0), {}, written))
+    store.commit(Manifest().with_batch({}, written))
     published = PublishedAlerts.archived(store, store.latest(), Day.of(event_ms))
     assert written.unreadable == 0 and [file.day for file in written.files] == [Day.of(event_ms).number]
     assert [*published.live, *published.shadow, *published.corrected] == ([] if table is Table.DECISIONS else ["a"])

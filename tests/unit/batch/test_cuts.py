@@ -16,7 +16,7 @@ import pytest
 from fraud_rules.batch.archive.compaction import MOST_SMALL, compact
 from fraud_rules.batch.archive.files import LOG_SCHEMA, read_log, write_file
 from fraud_rules.batch.archive.log_merge import merged_log
-from fraud_rules.batch.archive.manifest import BatchResult, FileEntry, Manifest, SourceQuery, Table
+from fraud_rules.batch.archive.manifest import BatchResult, FileEntry, Manifest, Table
 from fraud_rules.batch.archive.store import ArchiveStore
 from fraud_rules.batch.reevaluation.chain import ReplayPlan, check_same_topic
 from fraud_rules.batch.reevaluation.cuts import Cuts
@@ -56,7 +56,7 @@ def batch(number: int, end: int, at_ms: int, pin: int = 0, partitions: int = 1) 
 
 def archive(folder: Path, files: Callable[[ArchiveStore], Iterable[FileEntry]]) -> ArchivedLogs:
     store = ArchiveStore(folder)
-    store.commit(Manifest().with_batch(SourceQuery("q", 0), {}, BatchResult(tuple(files(store)), 0)))
+    store.commit(Manifest().with_batch({}, BatchResult(tuple(files(store)), 0)))
     return ArchivedLogs(store, store.latest(), SCHEMA, SETTINGS)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from fraud_rules.batch.archive.manifest import BatchResult, FileEntry, Manifest, SourceQuery, Table
+from fraud_rules.batch.archive.manifest import BatchResult, FileEntry, Manifest, Table
 from fraud_rules.batch.reevaluation.basis import Basis
 from fraud_rules.batch.reevaluation.chain import is_due, reach_of
 from fraud_rules.batch.reevaluation.cuts import refused_entries
@@ -32,7 +32,7 @@ def basis(rows: dict[Day, int]) -> Basis:
 
 def archived(until_ms: int = DAY.plus(1).end_ms) -> Manifest:
     files = [FileEntry(Table.TRANSACTIONS, day.number, str(day), rows, 1, 0, 0, {}) for day, rows in ROWS.items()]
-    return Manifest().with_batch(SourceQuery("q", 0), {}, BatchResult(tuple(files), 0)).complete(until_ms)
+    return Manifest().with_batch({}, BatchResult(tuple(files), 0)).complete(until_ms)
 
 
 RESULT = DayResult(

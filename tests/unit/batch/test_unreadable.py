@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from fraud_rules.batch.archive.files import LOG_SCHEMA, write_file
-from fraud_rules.batch.archive.manifest import BatchResult, Manifest, SourceQuery, Table
+from fraud_rules.batch.archive.manifest import BatchResult, Manifest, Table
 from fraud_rules.batch.archive.store import ArchiveStore
 from fraud_rules.batch.reevaluation.evidence import ArchivedLogs
 from fraud_rules.batch.reevaluation.published import PublishedAlerts
@@ -49,7 +49,7 @@ def store(tmp_path: Path) -> ArchiveStore:
         Table.PROGRESS: [_progress(0, {"0": 5}, 0, ()).decode()],
     }
     files = [_write(store, table, [*UNREADABLE, *(each.encode() for each in good)]) for table, good in logs.items()]
-    store.commit(Manifest().with_batch(SourceQuery("q", 0), {}, BatchResult(tuple(files), 0)))
+    store.commit(Manifest().with_batch({}, BatchResult(tuple(files), 0)))
     return store
 
 

@@ -1,46 +1,41 @@
 """The archive job: copies the new records of the logs to Parquet, then ends.
 
-The manifest defines the content of the archive, and Spark's checkpoint must agree with it. A manifest commits the
-files, the offsets and the number of a batch together, so the job skips a repeated batch that is committed already. If
-the checkpoint does not fit the manifest (because it is lost or older), the job removes it, and the query starts at the
-end of the manifest.
+The manifest defines the content of the archive. It commits the files and the end offsets of a batch together, and the
+job reads on from the offsets of the newest manifest. So a killed run loses no record and repeats none.
 """
 
 from __future__ import annotations
 
+import json
 import logging
-import shutil
 import time
 from collections.abc import Mapping
-from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import msgspec
 from pyspark.sql import DataFrame, SparkSession
 
 from fraud_rules.batch.archive.compaction import compact
 from fraud_rules.batch.archive.completeness import readable_until
-from fraud_rules.batch.archive.manifest import Manifest, SourceQuery, Table
+from fraud_rules.batch.archive.manifest import BatchResult, Manifest, Table
 from fraud_rules.batch.archive.stage import ARCHIVE_ROW, ArchiveStage, decode_written
 from fraud_rules.batch.archive.store import ArchiveStore
 from fraud_rules.batch.archive.topic_identity import check_topics
 from fraud_rules.configuration.settings import DetectorSettings, TopicNames
-from fraud_rules.errors import ArchiveBehind, ArchiveFailed, ArchiveForeign, FraudError
+from fraud_rules.errors import ArchiveBehind, ArchiveFailed, ArchiveForeign
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.consume import topic_ends, topic_starts
+from fraud_rules.model.lost_records import Offsets
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.runtime.clock import now_ms
 from fraud_rules.spark.append_times import append_time
-from fraud_rules.spark.session import SparkOptions, build_session
-from fraud_rules.spark.shutdown import job_error, stop_spark
-from fraud_rules.spark.storage import DiskFolder
-from fraud_rules.stream.checkpoint import end_offsets, known_query
+from fraud_rules.spark.batch_session import batch_session
+from fraud_rules.spark.shutdown import job_error
+from fraud_rules.stream.inputs import limited
 
 __all__ = ["ArchiveJob", "ArchiveResult", "archive"]
 
-CHECKPOINT = "checkpoint"
 _RETIRED_FOR_MS = 3_600_000
 _log = logging.getLogger(__name__)
 _MAX_FETCH_BYTES = "16777216"
@@ -84,28 +79,18 @@ def archive(job: ArchiveJob) -> ArchiveResult:
     Raises ArchiveBusy, ArchiveBehind, ArchiveForeign, ArchiveDamaged, StorageFull, BrokerUnavailable, ArchiveFailed.
     """
     started_ms, started = now_ms(), time.monotonic()
-    with job.store.writing(), ExitStack() as stack:
+    with job.store.writing():
         before = job.store.latest()
         ids = check_topics(job.kafka, job.store, before, tables_of(job.settings.topics))
         kept = {topic: topic_starts(job.kafka, topic) for topic in tables_of(job.settings.topics)}
-        starts = _starting_offsets(job, before, kept)
         until_ms, hidden = readable_until(job.kafka, job.settings.topics.transactions, started_ms)
         if hidden:
             _log.warning("the archive is not complete up to this run: %s", hidden)
-        checkpoint = _checkpoint(job, stack)
-        _fit_checkpoint(job, before, checkpoint)
+        starts, ends = _offsets(job, before, kept)
         if ids != before.topic_ids:
             job.store.commit(before.with_topics(ids))
-        options = SparkOptions(
-            checkpoint=str(checkpoint),
-            jars=job.jars,
-            master=job.master,
-            driver_memory=job.driver_memory,
-            name="fraud-archive",
-        )
-        spark = build_session(options)
-        stack.callback(stop_spark, spark)
-        _run(job, spark, starts, kept, checkpoint)
+        with batch_session("fraud-archive", job.jars, job.master, job.driver_memory) as spark:
+            _run(job, spark, starts, ends, kept)
         manifest = _finish(job, started_ms, until_ms, hidden)
     added = [file for file in manifest.files if file not in before.files]
     return ArchiveResult(
@@ -136,69 +121,46 @@ def tables_of(topics: TopicNames) -> dict[str, Table]:
 
 
 def _run(
-    job: ArchiveJob,
-    spark: SparkSession,
-    starts: Mapping[str, Mapping[str, int]],
-    kept: Mapping[str, Mapping[int, int]],
-    checkpoint: Path,
+    job: ArchiveJob, spark: SparkSession, starts: Offsets, ends: Offsets, kept: Mapping[str, Mapping[int, int]]
 ) -> None:
-    topics = tables_of(job.settings.topics)
-    stage = ArchiveStage(job.store, job.schema, topics, job.settings.record_limits)
+    """Archive the records between the offsets, batch by batch."""
+    stage = ArchiveStage(job.store, job.schema, tables_of(job.settings.topics), job.settings.record_limits)
+    try:
+        while starts != ends:
+            until = limited(starts, ends, job.records_a_batch)
+            blobs = _records(job, spark, starts, until).mapInArrow(stage.run, ARCHIVE_ROW).toArrow().column(0)
+            _commit(job, until, decode_written(blobs.to_pylist()), kept)
+            starts = until
+    except Exception as error:
+        raise job_error(ArchiveFailed, error) from error
+
+
+def _records(job: ArchiveJob, spark: SparkSession, starts: Offsets, ends: Offsets) -> DataFrame:
+    """The records between the offsets, with the columns that `ArchiveStage.run` reads."""
     options = {
         **job.kafka.spark(),
-        "subscribe": ",".join(topics),
-        "startingOffsets": msgspec.json.encode(starts).decode(),
+        "assign": json.dumps({topic: [int(partition) for partition in places] for topic, places in ends.items()}),
+        "startingOffsets": json.dumps(starts),
+        "endingOffsets": json.dumps(ends),
         "failOnDataLoss": "true",
-        "maxOffsetsPerTrigger": str(job.records_a_batch),
         "includeHeaders": "true",
         "kafka.isolation.level": "read_committed",
         "kafka.max.poll.records": "5000",
         "kafka.fetch.max.bytes": _MAX_FETCH_BYTES,
         "kafka.max.partition.fetch.bytes": _MAX_FETCH_BYTES,
     }
-    records = spark.readStream.format("kafka").options(**options).load()
     timestamp = append_time(job.settings.topics.transactions, producer_times=job.settings.producer_times)
-    frame = records.select("topic", "partition", "offset", timestamp, "key", "value", "headers")
-    folder = DiskFolder(checkpoint)
-    failures: list[BaseException] = []
-
-    def on_batch(rows: DataFrame, batch_id: int) -> None:
-        try:
-            source = SourceQuery(known_query(folder) or "", batch_id)
-            _write_batch(job, stage, rows, source, end_offsets(folder, batch_id), kept)
-        except BaseException as error:
-            failures.append(error)
-            raise
-
-    try:
-        writer = frame.writeStream.queryName("fraud-archive").foreachBatch(on_batch)
-        query = writer.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True).start()
-        query.awaitTermination()
-    except Exception as error:
-        cause = failures[0] if failures else error
-        raise job_error(ArchiveFailed, cause) from error
+    records = spark.read.format("kafka").options(**options).load()
+    return records.select("topic", "partition", "offset", timestamp, "key", "value", "headers")
 
 
-def _write_batch(
-    job: ArchiveJob,
-    stage: ArchiveStage,
-    rows: DataFrame,
-    source: SourceQuery,
-    ends: dict[str, dict[str, int]],
-    kept: Mapping[str, Mapping[int, int]],
-) -> None:
-    """Write and commit the files of a batch, unless it is committed already."""
-    manifest = job.store.latest()
-    known = manifest.source
-    if known is not None and known.query_id == source.query_id and source.batch_id <= known.batch_id:
-        return
-    table = rows.mapInArrow(stage.run, ARCHIVE_ROW).toArrow()
-    written = decode_written(table.column(0).to_pylist())
+def _commit(job: ArchiveJob, ends: Offsets, written: BatchResult, kept: Mapping[str, Mapping[int, int]]) -> None:
+    """Commit the files of a batch, and its end offsets."""
     for text in written.skipped:
         _log.warning("an unreadable record is not archived: %s", text)
     if written.unreadable > len(written.skipped):
         _log.warning("%d more unreadable records are not archived", written.unreadable - len(written.skipped))
-    job.store.commit(manifest.with_batch(source, ends, written, kept))
+    job.store.commit(job.store.latest().with_batch(ends, written, kept))
 
 
 def _finish(job: ArchiveJob, started_ms: int, until_ms: int, hidden: str) -> Manifest:
@@ -216,21 +178,21 @@ def _finish(job: ArchiveJob, started_ms: int, until_ms: int, hidden: str) -> Man
     return manifest
 
 
-def _starting_offsets(
-    job: ArchiveJob, manifest: Manifest, kept: Mapping[str, Mapping[int, int]]
-) -> dict[str, dict[str, int]]:
-    """The start offsets of a new checkpoint: the end of the manifest, or Kafka's first offset in `kept` if it is later.
+def _offsets(job: ArchiveJob, manifest: Manifest, kept: Mapping[str, Mapping[int, int]]) -> tuple[Offsets, Offsets]:
+    """The offsets of the records to archive: from the end of the manifest, or from Kafka's first offset in `kept` if it
+    is later, to the end of the visible records.
 
     Raises ArchiveBehind if records between the two are gone, ArchiveForeign if a topic is shorter than its archive.
     """
     starts: dict[str, dict[str, int]] = {}
+    ends: dict[str, dict[str, int]] = {}
     for topic, firsts in kept.items():
-        ends = topic_ends(job.kafka, topic)
+        newest = topic_ends(job.kafka, topic)
         for partition, first in firsts.items():
-            archived = manifest.ends.get(topic, {}).get(str(partition))
-            if archived is not None and archived > ends[partition]:
+            archived, end = manifest.ends.get(topic, {}).get(str(partition)), newest[partition]
+            if archived is not None and archived > end:
                 raise ArchiveForeign(
-                    f"{topic}-{partition} ends at {ends[partition]}, but {job.store.root} has {archived} of its "
+                    f"{topic}-{partition} ends at {end}, but {job.store.root} has {archived} of its "
                     "records: it belongs to another Kafka, or the topic has lost records; archive into a new folder"
                 )
             if archived is not None and first > archived and not job.accept_loss:
@@ -239,36 +201,5 @@ def _starting_offsets(
                     "archived; continue without them by --accept-loss, and archive more often"
                 )
             starts.setdefault(topic, {})[str(partition)] = max(first, archived or 0)
-    return starts
-
-
-def _fit_checkpoint(job: ArchiveJob, manifest: Manifest, checkpoint: Path) -> None:
-    """Remove a checkpoint that does not fit the manifest, because the manifest defines the content of the archive.
-
-    A checkpoint from before a topic joined the archive does not fit either: the new one starts at the first record of
-    that topic. `accept_loss` always removes the checkpoint, because Spark would resume at the lost records.
-    """
-    folder = DiskFolder(checkpoint)
-    try:
-        query, commits = known_query(folder), [int(name) for name in folder.names("commits") if name.isdigit()]
-    except FraudError:
-        query, commits = "", []
-    if query is None:
-        return
-    source = manifest.source
-    last = max(commits, default=-1)
-    fits = source is not None and source.query_id == query and last in (source.batch_id, source.batch_id - 1)
-    never = source is None and last < 0
-    known = source is None or tables_of(job.settings.topics).keys() <= manifest.ends.keys()
-    if job.accept_loss or not (fits or never) or not known:
-        shutil.rmtree(checkpoint)
-
-
-def _checkpoint(job: ArchiveJob, stack: ExitStack) -> Path:
-    """The folder of Spark's checkpoint. An archive in an object store has a new one for each run: the query starts at
-    the end of the manifest anyway.
-    """
-    root = job.store.root
-    if isinstance(root, Path):
-        return root / CHECKPOINT
-    return Path(stack.enter_context(TemporaryDirectory(prefix="fraud-archive-"))) / CHECKPOINT
+            ends.setdefault(topic, {})[str(partition)] = end
+    return starts, ends

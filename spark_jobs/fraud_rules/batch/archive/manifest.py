@@ -14,7 +14,7 @@ import msgspec
 
 from fraud_rules.model.day import Day
 
-__all__ = ["FileEntry", "ImportedFile", "Manifest", "RetiredFile", "SourceQuery", "Table"]
+__all__ = ["FileEntry", "ImportedFile", "Manifest", "RetiredFile", "Table"]
 
 FORMAT = 1
 
@@ -60,13 +60,6 @@ class RetiredFile(msgspec.Struct, frozen=True, rename="camel"):
     at_ms: int
 
 
-class SourceQuery(msgspec.Struct, frozen=True, rename="camel"):
-    """The query whose batches the archive holds, up to `batch_id`."""
-
-    query_id: str
-    batch_id: int
-
-
 class ImportedFile(msgspec.Struct, frozen=True, rename="camel"):
     """An imported file: its name, its number of records, the imported rows, and the rejected records by reason.
 
@@ -95,7 +88,6 @@ class Manifest(msgspec.Struct, frozen=True, rename="camel"):
 
     version: int = 0
     format: int = FORMAT
-    source: SourceQuery | None = None
     ends: dict[str, dict[str, int]] = {}
     starts: dict[str, dict[str, int]] = {}
     topic_ids: dict[str, str] = {}
@@ -132,17 +124,15 @@ class Manifest(msgspec.Struct, frozen=True, rename="camel"):
 
     def with_batch(
         self,
-        source: SourceQuery,
-        ends: dict[str, dict[str, int]],
+        ends: Mapping[str, Mapping[str, int]],
         added: BatchResult,
         kept: Mapping[str, Mapping[int, int]] = MappingProxyType({}),
     ) -> Manifest:
-        """The next version, with the files of a batch. `kept` are the first offsets that Kafka has, by topic."""
+        """The next version, with files and end offsets of a batch. `kept` are Kafka's first offsets, by topic."""
         return msgspec.structs.replace(
             self,
             version=self.version + 1,
-            source=source,
-            ends={**self.ends, **ends},
+            ends={**self.ends, **{topic: dict(places) for topic, places in ends.items()}},
             starts={**self.starts, **{topic: self._starts_of(topic, first) for topic, first in kept.items()}},
             began_ms=added.first_append_ms if self.began_ms is None else self.began_ms,
             transactions=self.transactions + sum(f.rows for f in added.files if f.table is Table.TRANSACTIONS),
@@ -198,7 +188,7 @@ class Manifest(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class BatchResult(msgspec.Struct, frozen=True):
-    """The result of one batch of the archive's query: its files.
+    """The result of one batch of the job: its files.
 
     `refused` counts the unreadable transactions, `unreadable` the unreadable records of other logs. `skipped` names the
     first of these records. `first_append_ms` is the first append time of a transaction.
