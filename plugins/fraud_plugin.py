@@ -8,8 +8,7 @@ from airflow.plugins_manager import AirflowPlugin
 
 from fraud_ops.airflow_ui.links import LINKS
 from fraud_ops.airflow_ui.report_links import Report
-from fraud_ops.airflow_ui.web_parts import DeferredParts, applications, middlewares
-from fraud_ops.control_plane.paths import PAGES
+from fraud_ops.airflow_ui.web_parts import DeferredParts, applications, middlewares, pages_address
 
 
 class FraudPlugin(AirflowPlugin):
@@ -22,7 +21,7 @@ class FraudPlugin(AirflowPlugin):
     external_views: list[Any] = [  # noqa: RUF012
         {
             "name": "Fraud rules",
-            "href": f"{PAGES}/",
+            "href": pages_address(),
             "destination": "nav",
             "url_route": "fraud-rules",
             "nav_top_level": True,

@@ -9,11 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from typing import Any, overload
+from urllib.parse import urlsplit
+
+from airflow.configuration import conf
 
 from fraud_ops.airflow_ui.report_links import REPORTS_PATH
 from fraud_ops.control_plane.paths import PAGES
 
-__all__ = ["DeferredParts", "applications", "middlewares"]
+__all__ = ["DeferredParts", "applications", "middlewares", "pages_address"]
 
 
 class DeferredParts(Sequence[dict[str, Any]]):
@@ -49,6 +52,11 @@ def applications() -> Sequence[dict[str, Any]]:
         {"app": protected(create_pages, control_plane), "url_prefix": "/fraud", "name": "Fraud"},
         {"app": protected(create_reports, control_plane), "url_prefix": REPORTS_PATH, "name": "Fraud reports"},
     ]
+
+
+def pages_address() -> str:
+    """The address of the pages for a browser. Airflow may be below a path."""
+    return f"{urlsplit(conf.get('api', 'base_url', fallback='')).path.rstrip('/')}{PAGES}/"
 
 
 def middlewares() -> Sequence[dict[str, Any]]:

@@ -18,7 +18,7 @@ from starlette.applications import Starlette
 from starlette.routing import Mount
 
 from fraud_ops.airflow_ui.pages import create_app, visible_log
-from fraud_ops.airflow_ui.web_parts import DeferredParts, applications, middlewares
+from fraud_ops.airflow_ui.web_parts import DeferredParts, applications, middlewares, pages_address
 from fraud_ops.triggers.detector import OutcomeTrigger, SupervisionTrigger
 from fraud_ops.triggers.rules import RulesLiveTrigger
 from fraud_ops.triggers.warm_up import WarmUpTrigger
@@ -127,6 +127,17 @@ def test_the_address_of_the_pages_without_a_slash_leads_to_them() -> None:
     airflow = Starlette(routes=[Mount("/fraud", create_app(get_user))])
     found = TestClient(airflow).get("/fraud/control", follow_redirects=False)
     assert (found.status_code, found.headers["location"]) == (307, "control/")
+
+
+@pytest.mark.parametrize(
+    ("base_url", "address"),
+    [("", "/fraud/control/"), ("https://host:8443", "/fraud/control/"), ("https://host/af/", "/af/fraud/control/")],
+)
+def test_the_link_in_the_navigation_is_below_the_path_of_airflow(
+    monkeypatch: pytest.MonkeyPatch, base_url: str, address: str
+) -> None:
+    monkeypatch.setenv("AIRFLOW__API__BASE_URL", base_url)
+    assert pages_address() == address
 
 
 def test_only_logs_of_this_installation_are_shown(tmp_path: Path) -> None:

@@ -6,7 +6,8 @@ import { defineConfig } from "vitest/config";
 const server = loadEnv("", ".", "FRAUD_")["FRAUD_AIRFLOW_URL"] ?? "http://127.0.0.1:8080";
 
 export default defineConfig({
-  base: "/fraud/control/",
+  // The server puts the path of the pages before these addresses, because Airflow may be below a path.
+  base: "./",
   plugins: [react()],
   build: {
     outDir: "../static",

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from html import escape
 from pathlib import Path
 from typing import Any
 
 from fastapi import FastAPI, Request, Response
 from fastapi.openapi.utils import get_openapi
-from fastapi.responses import FileResponse
+from fastapi.responses import HTMLResponse
 from fastapi.routing import APIRoute
 from fastapi.staticfiles import StaticFiles
 from pydantic.json_schema import models_json_schema
@@ -126,22 +127,21 @@ async def _lifespan(application: FastAPI) -> AsyncIterator[None]:
 
 def _add_pages(application: FastAPI, static: Path) -> None:
     @application.get("/", include_in_schema=False)
-    async def page() -> Response:
+    async def page(request: Request) -> Response:
         """Serve the page. It holds no data, because all data comes from the API."""
         index = static / "index.html"
         if not index.is_file():
             return problems.problem(404, "the pages have not been built: see plugins/fraud_ops/control_plane/ui")
-        return FileResponse(index, headers={"Cache-Control": "no-cache"})
-
-    async def unknown_page(_: Request) -> Response:
-        return await page()
+        # The files of the page lie below the path at which Airflow serves these pages, for each address of a page.
+        text = index.read_text("utf-8").replace('"./', f'"{escape(request.scope.get("root_path", ""))}/')
+        return HTMLResponse(text, headers={"Cache-Control": "no-cache"})
 
     for name in _PAGES:
         # Reloads and bookmarks request these addresses. The page reads from the address what it has to show.
         application.add_api_route(f"/{name}", page, include_in_schema=False)
         application.add_api_route(f"/{name}/{{rest}}", page, include_in_schema=False)
     application.router.routes.append(Mount("/assets", _Assets(directory=static / "assets", check_dir=False)))
-    application.router.routes.append(_UnknownPage("/{rest:path}", unknown_page, include_in_schema=False))
+    application.router.routes.append(_UnknownPage("/{rest:path}", page, include_in_schema=False))
 
 
 class _UnknownPage(Route):

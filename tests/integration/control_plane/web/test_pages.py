@@ -35,5 +35,5 @@ def test_the_page_has_no_inline_script_and_no_script_of_another_site(project: Pr
     assert scripts
     for attributes, body in scripts:
         assert body.strip() == ""
-        assert 'src="/fraud/control/assets/' in attributes
-    assert not re.findall(r"""(?:src|href)=["'](?!/fraud/control/assets/)""", page)
+        assert 'src="./assets/' in attributes
+    assert not re.findall(r"""(?:src|href)=["'](?!\./assets/)""", page)

@@ -33,3 +33,17 @@ def test_another_address_is_not_found(client: TestClient, path: str, headers: di
     found = client.get(PAGES + path, headers=headers)
     assert found.status_code == 404
     assert found.headers["content-type"] == "application/problem+json"
+
+
+@pytest.mark.parametrize("path", ["/", "/today", "/rules/7", "/nowhere"])
+@pytest.mark.parametrize("prefix", ["", "/af"])
+def test_the_page_names_its_files_below_the_path_of_airflow(tmp_path: Path, prefix: str, path: str) -> None:
+    (tmp_path / "assets").mkdir()
+    (tmp_path / "assets" / "x.js").write_text("1", encoding="utf-8")
+    (tmp_path / "index.html").write_text('<script src="./assets/x.js"></script>', encoding="utf-8")
+    airflow = FastAPI(root_path=prefix)  # as Airflow is created with the path of its base_url
+    airflow.mount(PAGES, create_app(static=tmp_path))
+    client = TestClient(airflow)
+    file = f"{prefix}{PAGES}/assets/x.js"
+    assert client.get(f"{prefix}{PAGES}{path}", headers=HTML).text == f'<script src="{file}"></script>'
+    assert client.get(file).text == "1"

@@ -8,7 +8,7 @@ import { airflowColorScheme } from "./colorScheme";
 import { ErrorBoundary } from "./components/ErrorBoundary";
 import { NotFound } from "./components/NotFound";
 import { MODULES } from "./firstPage";
-import { BASE_PATH } from "./parentAddress";
+import { BASE_PATH } from "./basePath";
 import { RulesPage } from "./rules/RulesPage";
 import { Shell } from "./Shell";
 import { theme, variables } from "./theme";

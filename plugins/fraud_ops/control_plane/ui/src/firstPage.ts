@@ -2,7 +2,7 @@ import type { QueryClient } from "@tanstack/react-query";
 import { matchPath } from "react-router";
 import { entityQuery, meQuery, ruleQuery, schemaQuery } from "./api/hooks";
 import { entityOf } from "./entity/entityPath";
-import { BASE_PATH } from "./parentAddress";
+import { BASE_PATH } from "./basePath";
 
 /** The modules of the pages that the first bundle lacks, by the pattern of their path. */
 export const MODULES = {

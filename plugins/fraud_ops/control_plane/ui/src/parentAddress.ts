@@ -1,8 +1,6 @@
 import { useEffect } from "react";
 import { useLocation, useNavigate } from "react-router";
-
-/** The path of the pages on the server. */
-export const BASE_PATH = "/fraud/control";
+import { BASE_PATH } from "./basePath";
 
 const PATH = /^#(\/[^#]*)$/u;
 

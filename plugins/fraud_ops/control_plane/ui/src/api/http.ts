@@ -1,7 +1,8 @@
+import { BASE_PATH } from "../basePath";
 import { parseExactly, stringifyExactly } from "./exactJson";
 import type { Reason } from "./types";
 
-export const API = "/fraud/control/api";
+export const API = `${BASE_PATH}/api`;
 
 /** An error response (RFC 9457): status, title, detail, and reasons by field. */
 export class Problem extends Error {

@@ -6,7 +6,7 @@ import { keys } from "../api/keys";
 import { EmptyState } from "../components/EmptyState";
 import { PageHeader, usePageTitle } from "../components/PageHeader";
 import { QueryResult } from "../components/QueryResult";
-import { BASE_PATH } from "../parentAddress";
+import { BASE_PATH } from "../basePath";
 import { type ApiDescription, type Operation, operationsOf } from "./apiDescription";
 import { OperationDetails } from "./OperationDetails";
 

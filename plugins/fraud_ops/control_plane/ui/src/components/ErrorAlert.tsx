@@ -2,6 +2,7 @@ import { Alert, Button, Group, Text } from "@mantine/core";
 import { IconAlertTriangle } from "@tabler/icons-react";
 import { Problem } from "../api/http";
 import type { Reason } from "../api/types";
+import { airflowPath } from "../basePath";
 
 /** An error, with its reasons by field. */
 export function ErrorAlert({ error, title, retry }: { error: unknown; title?: string; retry?: () => void }) {
@@ -19,7 +20,7 @@ export function ErrorAlert({ error, title, retry }: { error: unknown; title?: st
       {problem && <ReasonList reasons={problem.reasons} />}
       {problem?.status === 401 && (
         <Text size="sm">
-          <a href={`/auth/login?next=${encodeURIComponent(window.location.pathname)}`}>Log in again</a>
+          <a href={airflowPath(`/auth/login?next=${encodeURIComponent(window.location.pathname)}`)}>Log in again</a>
         </Text>
       )}
       {retry && (

@@ -5,6 +5,7 @@ import { useLocation } from "react-router";
 import { get } from "../api/http";
 import { keys } from "../api/keys";
 import type { Alarm, Alarms } from "../api/types";
+import { airflowPath } from "../basePath";
 import { Chip } from "../components/Chip";
 import { EmptyState } from "../components/EmptyState";
 import { QueryResult } from "../components/QueryResult";
@@ -101,7 +102,7 @@ function AlarmRow({ alarm }: { alarm: Alarm }) {
         <Chip tone={tone}>{alarm.severity === "critical" ? "Critical" : "Warning"}</Chip>
       </Table.Td>
       <Table.Td>
-        <a href={alarm.runbook}>{alarm.name}</a>
+        <a href={airflowPath(alarm.runbook)}>{alarm.name}</a>
         {alarm.part && <Text size="xs">{alarm.part}</Text>}
       </Table.Td>
       <Table.Td style={{ minWidth: "16rem" }} className="wrap">
@@ -109,7 +110,7 @@ function AlarmRow({ alarm }: { alarm: Alarm }) {
         {alarm.source && (
           <>
             {" "}
-            <a href={alarm.source}>Log</a>
+            <a href={airflowPath(alarm.source)}>Log</a>
           </>
         )}
       </Table.Td>

@@ -6,6 +6,7 @@ import { useSchema } from "../api/hooks";
 import { get } from "../api/http";
 import { keys } from "../api/keys";
 import type { Drift, Liveness, Progress } from "../api/types";
+import { airflowPath } from "../basePath";
 import { Chip } from "../components/Chip";
 import { EmptyState } from "../components/EmptyState";
 import { Fact } from "../components/Fact";
@@ -80,7 +81,7 @@ function VerdictPanel({ liveness }: { liveness: Liveness }) {
         <Text size="sm" c="dimmed" span>
           as of <Timestamp ms={liveness.at} />
         </Text>
-        <a href={verdict.runbook}>Runbook</a>
+        <a href={airflowPath(verdict.runbook)}>Runbook</a>
       </Group>
       {verdict.reasons.map((reason) => (
         <Text key={reason} size="sm" mt={6} className="wrap">

@@ -1,6 +1,7 @@
 import { IconAlertTriangle } from "@tabler/icons-react";
 import { Link } from "react-router";
 import type { Liveness, OpenTransaction } from "../api/types";
+import { airflowPath } from "../basePath";
 import { Chip } from "../components/Chip";
 import { formatDuration, formatNumber, formatTime, verdictText } from "../format";
 import { type Silence, useLivenessQuery, useSilence } from "./useLiveness";
@@ -55,7 +56,7 @@ function BannerLinks({ verdict, text }: { verdict: Liveness["verdict"]; text: st
     <>
       <Chip tone={verdict.tone}>{text}</Chip>
       <Link to="/detector">Detector</Link>
-      <a href={verdict.runbook}>Runbook</a>
+      <a href={airflowPath(verdict.runbook)}>Runbook</a>
     </>
   );
 }

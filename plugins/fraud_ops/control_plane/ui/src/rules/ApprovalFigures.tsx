@@ -3,6 +3,7 @@ import { useQuery } from "@tanstack/react-query";
 import { get } from "../api/http";
 import { keys } from "../api/keys";
 import type { Approval, ApprovalFigures as Figures, LabelFigures, Me } from "../api/types";
+import { airflowPath } from "../basePath";
 import { ErrorAlert } from "../components/ErrorAlert";
 import { Fact } from "../components/Fact";
 import { LabelPrecision } from "../components/Precision";
@@ -91,7 +92,7 @@ function WhatIfFacts({ whatIf }: { whatIf: NonNullable<Figures["whatIf"]> }) {
     <>
       <Fact name="Expected alerts per day">{formatNumber(whatIf.alertsPerDay)}</Fact>
       <Fact name="What-if">
-        <a href={whatIf.report}>
+        <a href={airflowPath(whatIf.report)}>
           {formatCount(whatIf.fires, "alert")} in {formatCount(days, "day")} to {whatIf.days.at(-1)}
         </a>
       </Fact>

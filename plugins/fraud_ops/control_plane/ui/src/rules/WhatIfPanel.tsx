@@ -5,6 +5,7 @@ import { useState } from "react";
 import { parseNumber, toText } from "../api/exactJson";
 import { get } from "../api/http";
 import type { ArchivedDays, WhatIf, WhatIfResult } from "../api/types";
+import { airflowPath } from "../basePath";
 import { EmptyState } from "../components/EmptyState";
 import { ErrorAlert } from "../components/ErrorAlert";
 import { Fact } from "../components/Fact";
@@ -170,7 +171,7 @@ function WhatIfReport({
       <OverlapTable result={result} />
       {report && (
         <Text size="sm">
-          <a href={report}>Full report</a> (evaluated in {formatNumber(result.seconds)} s)
+          <a href={airflowPath(report)}>Full report</a> (evaluated in {formatNumber(result.seconds)} s)
         </Text>
       )}
     </div>
