@@ -60,12 +60,13 @@ def test_an_intact_chain_can_be_recomputed_independently(scene: Scene) -> None:
 
 def test_a_scan_checks_new_rows_and_then_every_row_again_in_parts(scene: Scene) -> None:
     def step() -> tuple[bool, int, int | None]:
-        with scene.database.reading() as session:
-            found = scan.step(session)
+        """A step of a new process."""
+        with scene.database.writing() as session:
+            AuditScan(most=2).step(session, scene.clock()).save(session)
+        found = scene.service.audit_state()
         return found.whole, found.rows, found.broken_at
 
     three_changes(scene)
-    scan = AuditScan(most=2)
     assert step() == (True, 2, None)
     assert step() == (True, 3, None), "the new row, and rows 1 and 2 again"
     behind_its_back(scene, "UPDATE audit SET who = 'eve' WHERE seq = 1")
@@ -75,6 +76,18 @@ def test_a_scan_checks_new_rows_and_then_every_row_again_in_parts(scene: Scene) 
     behind_its_back(scene, "UPDATE audit SET who = 'ann' WHERE seq = 1")
     assert step() == (False, 4, 1), "rows 3 and 4"
     assert step() == (True, 4, None)
+
+
+def test_the_state_of_the_scan_says_which_rows_were_verified_and_when(scene: Scene) -> None:
+    three_changes(scene)
+    unknown = scene.service.audit_state()
+    assert (unknown.rows, unknown.total, unknown.verified_at_ms) == (0, 3, None)
+    checked = scene.service.scan_audit()
+    assert (checked.whole, checked.rows, checked.total, checked.verified_at_ms) == (True, 3, 3, scene.clock())
+    scene.service.edit(ANN, 1, 3, rule_input(limit=31))
+    behind_its_back(scene, "UPDATE audit SET who = 'eve' WHERE seq = 1")
+    told = scene.service.audit_state()
+    assert (told.whole, told.rows, told.total) == (True, 3, 4), "the request checks no row"
 
 
 def test_rows_have_user_action_time_before_and_after(scene: Scene) -> None:

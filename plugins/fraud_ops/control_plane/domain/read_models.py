@@ -23,6 +23,7 @@ from fraud_rules.model.value_list import ListType
 __all__ = [
     "Approval",
     "AuditRow",
+    "AuditState",
     "AuditVerdict",
     "Binding",
     "Change",
@@ -349,6 +350,14 @@ class AuditVerdict(ReadModel):
     rows: int
     broken_at: int | None
     head: str = Field(description="The hash of the last row.")
+
+
+class AuditState(AuditVerdict):
+    """The state of the verification in the background: the rows up to `rows` of `total` were checked, the last time at
+    `verifiedAt` (null before the first time)."""
+
+    total: int
+    verified_at_ms: EpochMs | None = Field(serialization_alias="verifiedAt")
 
 
 class Binding(ReadModel):

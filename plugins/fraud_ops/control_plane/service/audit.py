@@ -10,21 +10,33 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Final
 
-from sqlalchemy import ColumnElement, or_, select
+import msgspec
+from sqlalchemy import ColumnElement, func, or_, select
 from sqlalchemy.orm import Session
 
-from fraud_ops.control_plane.domain.canonical import canonical
-from fraud_ops.control_plane.domain.read_models import AuditRow, AuditVerdict, Page
-from fraud_ops.control_plane.store.models import AuditEntry
+from fraud_ops.control_plane.domain.canonical import canonical, encoded
+from fraud_ops.control_plane.domain.read_models import AuditRow, AuditState, AuditVerdict, Page
+from fraud_ops.control_plane.store.models import AuditEntry, Fact
 
-__all__ = ["FIRST", "AuditChain", "AuditFilter", "AuditRecord", "AuditScan", "rows", "verify"]
+__all__ = [
+    "FIRST",
+    "AuditChain",
+    "AuditFilter",
+    "AuditRecord",
+    "AuditScan",
+    "ScanState",
+    "rows",
+    "scan_state",
+    "verify",
+]
 
 FIRST: Final = "0" * 64
 _AT_ONCE: Final = 1_000
 _START: Final = 0, FIRST
+_STATE: Final = "audit_scan"
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,34 +155,61 @@ def verify(session: Session) -> AuditVerdict:
 class AuditScan:
     """Verifies the audit log in parts of bounded size: each step checks the new rows, and then some earlier rows in
     turn, from the first one on. So every row is checked again and again, however long the log is.
+
+    The store keeps the state, so another process continues after the last checked row.
     """
 
-    def __init__(self, most: int = 100_000) -> None:
-        """`most` rows take about three seconds of CPU time."""
+    def __init__(self, most: int = 10_000) -> None:
+        """`most` rows take about a third of a second of CPU time."""
         self._most = most
-        self._newest = self._next = _START
-        self._broken_at: int | None = None
 
-    def step(self, session: Session) -> AuditVerdict:
-        """Check the next part, and return the verdict about the rows that have been checked so far."""
-        at_first = self._newest == _START
-        found = _verdict(session, self._newest, self._most)
-        self._record(self._newest, found)
-        self._newest = found.rows, found.head
-        if not at_first:
-            earlier = _verdict(session, self._next, min(self._most, self._newest[0] - self._next[0]))
-            self._record(self._next, earlier)
-            self._next = (earlier.rows, earlier.head) if earlier.rows < self._newest[0] else _START
-        return AuditVerdict(
-            whole=self._broken_at is None, rows=self._newest[0], broken_at=self._broken_at, head=self._newest[1]
-        )
+    def step(self, session: Session, at_ms: int) -> ScanState:
+        """Check the next part. The caller saves the state."""
+        known = scan_state(session)
+        newest = known.newest
+        found = _verdict(session, newest, self._most)
+        broken_at = _first_fault(known.broken_at, newest, found)
+        turn = known.turn
+        if newest != _START:
+            earlier = _verdict(session, turn, min(self._most, found.rows - turn[0]))
+            broken_at = _first_fault(broken_at, turn, earlier)
+            turn = (earlier.rows, earlier.head) if earlier.rows < found.rows else _START
+        return ScanState((found.rows, found.head), turn, broken_at, at_ms)
 
-    def _record(self, start: tuple[int, str], found: AuditVerdict) -> None:
-        """Report the first fault of a part. A part without a fault ends the report about its rows."""
-        if found.broken_at is not None:
-            self._broken_at = min(found.broken_at, self._broken_at or found.broken_at)
-        elif self._broken_at is not None and start[0] < self._broken_at <= found.rows:
-            self._broken_at = None
+
+@dataclass(frozen=True, slots=True)
+class ScanState:
+    """The number and the hash of the last row that was checked, and of the last one that was checked again."""
+
+    newest: tuple[int, str] = _START
+    turn: tuple[int, str] = _START
+    broken_at: int | None = None
+    at_ms: int | None = None
+
+    def save(self, session: Session) -> None:
+        """Save the state, in the writer's transaction."""
+        session.merge(Fact(name=_STATE, value=encoded(asdict(self))))
+
+    def shown(self, session: Session) -> AuditState:
+        """The state for users. It reads no row of the log but the last one."""
+        rows, head = self.newest
+        return AuditState(
+            whole=self.broken_at is None, rows=rows, broken_at=self.broken_at, head=head, verified_at_ms=self.at_ms,
+            total=session.scalar(select(func.max(AuditEntry.seq))) or 0,
+        )  # fmt: skip
+
+
+def scan_state(session: Session) -> ScanState:
+    """Read the saved state."""
+    found = session.get(Fact, _STATE)
+    return ScanState() if found is None else msgspec.json.decode(found.value, type=ScanState)
+
+
+def _first_fault(known: int | None, start: tuple[int, str], found: AuditVerdict) -> int | None:
+    """The first fault after a part was checked. A part without a fault ends the report about its rows."""
+    if found.broken_at is not None:
+        return min(found.broken_at, known or found.broken_at)
+    return None if known is not None and start[0] < known <= found.rows else known
 
 
 def _verdict(session: Session, start: tuple[int, str], most: int | None) -> AuditVerdict:

@@ -19,6 +19,7 @@ from fraud_ops.control_plane.domain.lifecycle import StateName
 from fraud_ops.control_plane.domain.read_models import (
     Approval,
     AuditRow,
+    AuditState,
     AuditVerdict,
     Binding,
     Change,
@@ -368,10 +369,18 @@ class ControlService:
         with self._database.reading() as session:
             return audit.verify(session)
 
-    def scan_audit(self) -> AuditVerdict:
-        """Check the next part of the audit log, see `AuditScan`. One thread of the process may do so."""
+    def scan_audit(self) -> AuditState:
+        """Check the next part of the audit log, see `AuditScan`."""
         with self._database.reading() as session:
-            return self._scan.step(session)
+            state = self._scan.step(session, self._clock_ms())
+        with self._database.writing() as session:
+            state.save(session)
+            return state.shown(session)
+
+    def audit_state(self) -> AuditState:
+        """Read the state of the verification in the background."""
+        with self._database.reading() as session:
+            return audit.scan_state(session).shown(session)
 
     def outbox(self) -> OutboxState:
         """Count the changes that wait for the rule log."""

@@ -27,7 +27,7 @@ __all__ = ["Checks", "StoreAlarm", "StoreWatch"]
 
 STUCK_MS: Final = 30_000
 
-_EVERY_MS: Final = {"outbox": 5_000, "receivers": 10_000, "unapproved": 10_000, "drift": 60_000, "audit": 600_000}
+_EVERY_MS: Final = {"outbox": 5_000, "receivers": 10_000, "unapproved": 10_000, "drift": 60_000, "audit": 60_000}
 _POLL_INTERVAL_S: Final = 1.0
 _MOST_NAMED: Final = 5
 

@@ -8,7 +8,10 @@ import { mockServer } from "../testing/mockServer";
 import { renderPage } from "../testing/renderPage";
 import AuditPage from "./AuditPage";
 
+const VERIFIED = { whole: true, rows: 1_000, total: 1_234, brokenAt: null, head: "1", verifiedAt: 1_700_000_000_000 };
+
 const server = mockServer(
+  http.get(`*${API}/audit/verify`, () => HttpResponse.json(VERIFIED)),
   http.get(`*${API}/rules/names`, () => HttpResponse.json({ items: [{ ruleId: 17, name: "Mule fan-out" }] })),
 );
 
@@ -79,4 +82,18 @@ test("a request names its rule, and a row has a date", async () => {
   renderPage(<AuditPage />);
   expect(await screen.findByRole("link", { name: "rule 17 Mule fan-out" })).toHaveAttribute("href", "/rules/17");
   expect(screen.getByRole("table", { name: "Audit log" }).querySelector("time")).toHaveTextContent(/\d [A-Z][a-z]+,/u);
+});
+
+test.each([
+  [VERIFIED, "Intact: 1,000 of 1,234 rows"],
+  [{ ...VERIFIED, rows: 1_234 }, "Intact: 1,234 rows"],
+  [{ ...VERIFIED, whole: false, brokenAt: 7 }, "Broken at row 7"],
+  [{ ...VERIFIED, rows: 0, verifiedAt: null }, "Verification starts within a minute"],
+])("the page shows the verified rows %#", async (state, text) => {
+  server.use(
+    http.get(`*${API}/audit`, () => HttpResponse.json({ items: [], next: null })),
+    http.get(`*${API}/audit/verify`, () => HttpResponse.json(state)),
+  );
+  renderPage(<AuditPage />);
+  expect(await screen.findByText(text)).toBeVisible();
 });

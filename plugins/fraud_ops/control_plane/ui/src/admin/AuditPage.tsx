@@ -1,12 +1,12 @@
-import { Anchor, Button, Menu, Table } from "@mantine/core";
-import { useInfiniteQuery } from "@tanstack/react-query";
+import { Anchor, Menu, Table, Text } from "@mantine/core";
+import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { Link, useSearchParams } from "react-router";
 import { stringifyExactly, toText } from "../api/exactJson";
-import { useApiMutation, useRuleNames } from "../api/hooks";
+import { useRuleNames } from "../api/hooks";
 import { API, get, queryString } from "../api/http";
 import { keys } from "../api/keys";
-import type { AuditRow, Audits, AuditVerdict, Change } from "../api/types";
+import type { AuditRow, Audits, AuditState, Change } from "../api/types";
 import { ChangeTable } from "../components/ChangeTable";
 import { Chip } from "../components/Chip";
 import { EmptyState } from "../components/EmptyState";
@@ -21,7 +21,7 @@ import { changesBetween } from "../rules/changes";
 import { AuditFields } from "./AuditFields";
 import { actionName, filterOf } from "./auditFilter";
 
-/** The audit log, and the check of its hash chain. */
+/** The audit log, and the state of the verification of its hash chain. */
 export default function AuditPage() {
   usePageTitle("Audit");
   const [params, setParams] = useSearchParams();
@@ -42,28 +42,20 @@ export default function AuditPage() {
       },
       { replace: true },
     );
-  const verify = useApiMutation<null, AuditVerdict>(() => ({ path: "/audit/verify" }));
-  const verdict = verify.data?.body;
+  const verification = useQuery({
+    queryKey: [...keys.audit, "verify"],
+    queryFn: ({ signal }) => get<AuditState>("/audit/verify", signal),
+    refetchInterval: 10_000,
+  });
   return (
     <>
       <PageHeader title="Audit" subtitle="Each row contains the hash of the previous row.">
-        <span role="status">
-          {verdict && (
-            <Chip tone={verdict.whole ? "good" : "bad"}>
-              {verdict.whole
-                ? `Intact: ${formatNumber(verdict.rows)} rows`
-                : `Broken at row ${formatNumber(verdict.brokenAt)}`}
-            </Chip>
-          )}
-        </span>
+        <span role="status">{verification.data && <VerifiedRows state={verification.data} />}</span>
         <ExportButton>
           <Menu.Item component="a" href={`${API}/audit/export${queryString(filter)}`} download>
             CSV
           </Menu.Item>
         </ExportButton>
-        <Button variant="default" loading={verify.isPending} onClick={() => verify.mutate(null)}>
-          Verify hash chain
-        </Button>
       </PageHeader>
       <AuditFields params={params} change={change} />
       <QueryResult query={audit}>
@@ -101,6 +93,21 @@ export default function AuditPage() {
           );
         }}
       </QueryResult>
+    </>
+  );
+}
+
+/** The state of the verification in the background. */
+function VerifiedRows({ state }: { state: AuditState }) {
+  const { whole, rows, total, brokenAt, verifiedAt } = state;
+  if (verifiedAt === null) return <Chip>Verification starts within a minute</Chip>;
+  const found = rows < total ? `${formatNumber(rows)} of ${formatNumber(total)} rows` : `${formatNumber(rows)} rows`;
+  return (
+    <>
+      <Chip tone={whole ? "good" : "bad"}>{whole ? `Intact: ${found}` : `Broken at row ${formatNumber(brokenAt)}`}</Chip>{" "}
+      <Text span size="sm" c="dimmed">
+        verified <Timestamp ms={verifiedAt} />
+      </Text>
     </>
   );
 }

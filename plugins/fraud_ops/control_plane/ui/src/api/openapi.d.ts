@@ -350,7 +350,8 @@ export interface paths {
         };
         /**
          * Verify Audit
-         * @description Check the audit chain.
+         * @description Read the state of the verification of the audit chain. It runs in the background: each minute it checks up to
+         *     10,000 new rows, and as many earlier rows again. `fraud control audit verify` checks all rows at once.
          */
         get: operations["verifyAudit"];
         put?: never;
@@ -1992,10 +1993,11 @@ export interface components {
             who: string;
         };
         /**
-         * AuditVerdict
-         * @description The result of checking the audit chain. `brokenAt` is the first row that does not fit.
+         * AuditState
+         * @description The state of the verification in the background: the rows up to `rows` of `total` were checked, the last time at
+         *     `verifiedAt` (null before the first time).
          */
-        AuditVerdict: {
+        AuditState: {
             /** Brokenat */
             brokenAt: number | null;
             /**
@@ -2005,6 +2007,10 @@ export interface components {
             head: string;
             /** Rows */
             rows: number;
+            /** Total */
+            total: number;
+            /** Verifiedat */
+            verifiedAt: number | null;
             /** Whole */
             whole: boolean;
         };
@@ -5214,7 +5220,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["AuditVerdict"];
+                    "application/json": components["schemas"]["AuditState"];
                 };
             };
             /** @description A problem. */
