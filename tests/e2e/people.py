@@ -25,14 +25,20 @@ class People:
 
     def page(self, user: str, size: dict[str, int] | None = None, theme: str = "light") -> Page:
         """Open a window of a logged-in user; `theme` is the theme that the user selected in Airflow's UI."""
+        return self._window(self._running.token(user), size, theme)
+
+    def visitor(self) -> Page:
+        """Open a window without a session."""
+        return self._window(None, None, "light")
+
+    def _window(self, token: str | None, size: dict[str, int] | None, theme: str) -> Page:
         context: BrowserContext = self._browser.new_context(
             viewport=size or WIDE,  # type: ignore[arg-type]
             reduced_motion="reduce",
         )
         context.set_default_timeout(30_000)
-        context.add_cookies(
-            [{"name": "_token", "value": self._running.token(user), "url": self._running.airflow.site.url}]
-        )
+        if token is not None:
+            context.add_cookies([{"name": "_token", "value": token, "url": self._running.airflow.site.url}])
         context.add_init_script(f"localStorage.setItem('theme', '{theme}')")
         self._contexts.append(context)
         page = context.new_page()

@@ -88,13 +88,3 @@ def test_a_child_that_inherits_the_file_holds_the_lock(path: Path) -> None:
         assert not again.acquire()
         child.communicate(b"")
         assert again.acquire()
-
-
-def test_a_lock_on_a_removed_file_is_not_current(path: Path) -> None:
-    with FileLock(path) as lock:
-        assert lock.acquire()
-        assert lock.is_current()
-        path.unlink()
-        assert not lock.is_current()
-        path.touch()
-        assert not lock.is_current()

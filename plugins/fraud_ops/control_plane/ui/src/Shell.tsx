@@ -1,9 +1,11 @@
 import { Suspense, useEffect, useRef } from "react";
 import { Outlet, useLocation } from "react-router";
 import { useMe } from "./api/hooks";
+import { Problem } from "./api/http";
 import { ErrorBoundary } from "./components/ErrorBoundary";
 import { Loading } from "./components/Loading";
 import { QueryResult } from "./components/QueryResult";
+import { openLogin } from "./login";
 import { NavigationBar } from "./NavigationBar";
 import { useParentAddress } from "./parentAddress";
 import { StreamProvider } from "./stream/StreamProvider";
@@ -12,6 +14,11 @@ import { StreamProvider } from "./stream/StreamProvider";
 export function Shell() {
   const me = useMe();
   useParentAddress();
+  // Only a first read opens the login: a page that is open may have unsaved changes.
+  const isLoggedOut = me.data === undefined && me.error instanceof Problem && me.error.status === 401;
+  useEffect(() => {
+    if (isLoggedOut) openLogin(window);
+  }, [isLoggedOut]);
   return (
     <>
       <a className="skip" href="#content">

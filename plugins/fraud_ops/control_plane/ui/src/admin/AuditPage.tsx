@@ -104,7 +104,9 @@ function VerifiedRows({ state }: { state: AuditState }) {
   const found = rows < total ? `${formatNumber(rows)} of ${formatNumber(total)} rows` : `${formatNumber(rows)} rows`;
   return (
     <>
-      <Chip tone={whole ? "good" : "bad"}>{whole ? `Intact: ${found}` : `Broken at row ${formatNumber(brokenAt)}`}</Chip>{" "}
+      <Chip tone={whole ? "good" : "bad"}>
+        {whole ? `Intact: ${found}` : `Broken at row ${formatNumber(brokenAt)}`}
+      </Chip>{" "}
       <Text span size="sm" c="dimmed">
         verified <Timestamp ms={verifiedAt} />
       </Text>

@@ -2,7 +2,7 @@ import { Alert, Button, Group, Text } from "@mantine/core";
 import { IconAlertTriangle } from "@tabler/icons-react";
 import { Problem } from "../api/http";
 import type { Reason } from "../api/types";
-import { airflowPath } from "../basePath";
+import { loginAddress } from "../login";
 
 /** An error, with its reasons by field. */
 export function ErrorAlert({ error, title, retry }: { error: unknown; title?: string; retry?: () => void }) {
@@ -20,7 +20,7 @@ export function ErrorAlert({ error, title, retry }: { error: unknown; title?: st
       {problem && <ReasonList reasons={problem.reasons} />}
       {problem?.status === 401 && (
         <Text size="sm">
-          <a href={airflowPath(`/auth/login?next=${encodeURIComponent(window.location.pathname)}`)}>Log in again</a>
+          <a href={loginAddress(window.location)}>Log in again</a>
         </Text>
       )}
       {retry && (

@@ -141,7 +141,7 @@ function RuleView({ me, schema, rule, template }: Props) {
         </Tabs.Panel>
         <Tabs.Panel value="whatif">
           <Suspense fallback={<Loading />}>
-            <WhatIfPanel edit={edit} busy={save.busy} />
+            <WhatIfPanel edit={edit} busy={save.busy} saveDraft={rule ? undefined : () => save.save(() => false)} />
           </Suspense>
         </Tabs.Panel>
         {rule && (

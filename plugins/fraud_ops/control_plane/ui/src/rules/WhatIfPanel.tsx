@@ -28,8 +28,11 @@ export interface WhatIfProps {
   busy: boolean;
 }
 
-/** The alerts of the edited rule on past days, also with other limits and windows. Publishes nothing. */
-export function WhatIfPanel({ edit, busy }: WhatIfProps) {
+/**
+ * The alerts of the edited rule on past days, also with other limits and windows. Publishes nothing. `saveDraft` saves
+ * a new rule.
+ */
+export function WhatIfPanel({ saveDraft, edit, busy }: WhatIfProps & { saveDraft?: (() => void) | undefined }) {
   const { validation } = edit;
   const [days, setDays] = useState<number | string>(7);
   const [alertsPerDay, setAlertsPerDay] = useState<number | string>("");
@@ -90,6 +93,11 @@ export function WhatIfPanel({ edit, busy }: WhatIfProps) {
         >
           Run what-if
         </Button>
+        {saveDraft && (
+          <Button size="sm" variant="default" disabled={document === null} loading={busy} onClick={saveDraft}>
+            Save as draft
+          </Button>
+        )}
         {document === null ? (
           <Text size="sm" c="dimmed">
             Correct the rule first: it is not valid.
