@@ -78,7 +78,7 @@ class Site:
         count = len(cuts) if upto is None else min(upto, len(cuts))
         done = sum(file.rows for file in manifest.of(Table.PROGRESS)) - 1
         files: list[FileEntry] = []
-        if done < 0:
+        if not manifest.of(Table.RULES):
             rules = [(rule.append_ms, b"", rule.value) for rule in recording.rules]
             files += self._log(Table.RULES, rules)
         ends: dict[str, int] = {}
