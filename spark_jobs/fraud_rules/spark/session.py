@@ -31,7 +31,6 @@ _MEMORY = re.compile(r"([0-9]{1,9})([kmgt]?)b?", re.ASCII)
 _MIB: Final = {"": 1, "k": 1 / 1024, "m": 1, "g": 1024, "t": 1024 * 1024}
 _STREAMING: Final = "spark.sql.streaming."
 _HADOOP: Final = "spark.hadoop."
-_CHECKPOINTING: Final = "org.apache.spark.sql.execution.streaming.checkpointing."
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +143,7 @@ def _nothing(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def _settings(options: SparkOptions, jars: list[Path]) -> dict[str, str]:
-    settings = {**_placement(options, jars), **_CHECKPOINT, **_LOCAL_CHECKPOINT, **_LOW_LATENCY, **_HISTORY, **_WORKERS}
+    settings = {**_placement(options, jars), **_LOCAL_CHECKPOINT, **_LOW_LATENCY, **_HISTORY, **_WORKERS}
     settings |= {f"spark.executorEnv.{name}": value for name, value in _MALLOC.items()}
     settings["spark.sql.shuffle.partitions"] = str(options.tasks)
     return settings | dict(options.further)
@@ -173,9 +172,6 @@ def _placement(options: SparkOptions, jars: list[Path]) -> dict[str, str]:
     return settings
 
 
-# Spark verifies the files of its checkpoint.
-_CHECKPOINT: Final = {_STREAMING + "checkpoint.fileChecksum.enabled": "true"}
-
 # By default Spark keeps the data of its UI for a thousand batches. These objects survive the young generation and would
 # fill the heap. With these settings the UI shows only the newest batches.
 _HISTORY: Final = {
@@ -183,7 +179,6 @@ _HISTORY: Final = {
     "spark.ui.retainedStages": "40",
     "spark.ui.retainedTasks": "400",
     "spark.sql.ui.retainedExecutions": "10",
-    _STREAMING + "ui.retainedProgressUpdates": "20",
 }
 
 # glibc gives the JVM's 300 threads up to eight arenas per core and allocates ever larger blocks from them. Freed memory
@@ -223,9 +218,6 @@ _LOW_LATENCY: Final = {
     "spark.shuffle.compress": "false",
     "spark.shuffle.checksum.enabled": "false",
     "spark.sql.shuffle.orderIndependentChecksum.enabled": "false",
-    _STREAMING + "noDataMicroBatches.enabled": "false",
-    _STREAMING + "metricsEnabled": "false",
-    _STREAMING + "numRecentProgressUpdates": "2",
     "spark.sql.adaptive.enabled": "false",
     # A large batch reads Kafka as a table. Spark's older source of tables converts each record twice.
     "spark.sql.sources.useV1SourceList": "avro,csv,json,orc,parquet,text",
@@ -247,5 +239,4 @@ _WORKERS: Final = {
 # Hadoop's local file system forks a process for each file that it creates, which costs tens of milliseconds per batch.
 _LOCAL_CHECKPOINT: Final = {
     _HADOOP + "fs.file.impl": "com.globalmentor.apache.hadoop.fs.BareLocalFileSystem",
-    _STREAMING + "checkpointFileManagerClass": _CHECKPOINTING + "FileSystemBasedCheckpointFileManager",
 }
