@@ -6,7 +6,6 @@ job reads on from the offsets of the newest manifest. So a killed run loses no r
 
 from __future__ import annotations
 
-import json
 import logging
 import time
 from collections.abc import Mapping
@@ -31,6 +30,7 @@ from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.runtime.clock import now_ms
 from fraud_rules.spark.append_times import append_time
 from fraud_rules.spark.batch_session import batch_session
+from fraud_rules.spark.kafka_records import records_between
 from fraud_rules.spark.shutdown import job_error
 from fraud_rules.stream.inputs import limited
 
@@ -38,7 +38,6 @@ __all__ = ["ArchiveJob", "ArchiveResult", "archive"]
 
 _RETIRED_FOR_MS = 3_600_000
 _log = logging.getLogger(__name__)
-_MAX_FETCH_BYTES = "16777216"
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,20 +136,8 @@ def _run(
 
 def _records(job: ArchiveJob, spark: SparkSession, starts: Offsets, ends: Offsets) -> DataFrame:
     """The records between the offsets, with the columns that `ArchiveStage.run` reads."""
-    options = {
-        **job.kafka.spark(),
-        "assign": json.dumps({topic: [int(partition) for partition in places] for topic, places in ends.items()}),
-        "startingOffsets": json.dumps(starts),
-        "endingOffsets": json.dumps(ends),
-        "failOnDataLoss": "true",
-        "includeHeaders": "true",
-        "kafka.isolation.level": "read_committed",
-        "kafka.max.poll.records": "5000",
-        "kafka.fetch.max.bytes": _MAX_FETCH_BYTES,
-        "kafka.max.partition.fetch.bytes": _MAX_FETCH_BYTES,
-    }
     timestamp = append_time(job.settings.topics.transactions, producer_times=job.settings.producer_times)
-    records = spark.read.format("kafka").options(**options).load()
+    records = records_between(spark, job.kafka, starts, ends, {"includeHeaders": "true"})
     return records.select("topic", "partition", "offset", timestamp, "key", "value", "headers")
 
 

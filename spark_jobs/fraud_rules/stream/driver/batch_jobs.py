@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Final
 
@@ -12,6 +11,7 @@ from pyspark.sql import functions as f
 
 from fraud_rules.model.lost_records import Offsets
 from fraud_rules.spark.append_times import append_time
+from fraud_rules.spark.kafka_records import records_between
 from fraud_rules.stream.driver.placement import SteadyExecutor, one_task, run_task
 from fraud_rules.stream.worker.context import RECORDS_PROPERTY, BatchRecords, WorkerContext
 from fraud_rules.stream.worker.engine_stage import EngineStage
@@ -23,17 +23,6 @@ __all__ = ["LARGE_BATCH_TRANSACTIONS", "BatchJobs", "is_large", "read_records"]
 
 LARGE_BATCH_TRANSACTIONS: Final = 4_000
 """The number of transactions from which a batch gets many tasks."""
-
-_MAX_FETCH_BYTES = "16777216"
-_READ_OPTIONS: Final = {
-    "failOnDataLoss": "true",
-    "kafka.isolation.level": "read_committed",
-    # With the default of 500 ms, a batch that has caught up with the producer waits that long for another byte.
-    "kafka.fetch.max.wait.ms": "20",
-    "kafka.max.poll.records": "5000",
-    "kafka.fetch.max.bytes": _MAX_FETCH_BYTES,
-    "kafka.max.partition.fetch.bytes": _MAX_FETCH_BYTES,
-}
 
 
 class BatchJobs:
@@ -99,16 +88,13 @@ def read_records(spark: SparkSession, context: WorkerContext, starts: Offsets, e
     There are at least `context.tasks` Spark partitions, so that a topic with few partitions does not limit the cores.
     """
     options = {
-        **context.kafka.spark(),
-        **_READ_OPTIONS,
-        "assign": json.dumps({topic: [int(at) for at in places] for topic, places in ends.items()}),
-        "startingOffsets": json.dumps(starts),
-        "endingOffsets": json.dumps(ends),
+        # With the default of 500 ms, a batch that has caught up with the producer waits that long for another byte.
+        "kafka.fetch.max.wait.ms": "20",
         "minPartitions": str(context.tasks),
         # With a fixed group, the consumers of an executor serve the next large batch too. No offset is ever committed.
         "kafka.group.id": f"fraud-rules-{context.settings.detector}",
     }
-    return _selected(spark.read.format("kafka").options(**options).load(), context)
+    return _selected(records_between(spark, context.kafka, starts, ends, options), context)
 
 
 def _selected(records: DataFrame, context: WorkerContext) -> DataFrame:
