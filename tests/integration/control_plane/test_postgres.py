@@ -27,6 +27,7 @@ from fraud_ops.control_plane.store.database import SCHEMA, Database
 from fraud_ops.control_plane.sync.drift import compare, store_side
 from fraud_rules.batch.whatif.labels import read_label_lines
 from tests.support.control_plane.alerts import alert
+from tests.support.control_plane.concurrent_edits import check_concurrent_edits
 from tests.support.control_plane.leaders import check_leadership, lease_end
 from tests.support.control_plane.memory_log import MemoryLog
 from tests.support.control_plane.postgres import Postgres, binaries
@@ -189,18 +190,7 @@ def test_many_rules_arrive_at_once(scene: Scene) -> None:
 
 
 def test_writers_take_turns(scene: Scene) -> None:
-    def write(rule_id: int) -> None:
-        detail = scene.service.create(ADA, rule_input(ruleId=rule_id))
-        for limit in range(1, 15):
-            detail = scene.service.edit(ADA, rule_id, detail.row.revision, rule_input(limit=limit))
-
-    threads = [threading.Thread(target=write, args=(rule_id,)) for rule_id in range(1, 9)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    verdict = scene.service.verify_audit()
-    assert (verdict.whole, verdict.rows) == (True, 8 * 15)
+    check_concurrent_edits(scene, 14)
 
 
 def test_one_process_leads_at_a_time_and_none_holds_a_connection(scene: Scene, postgres: Postgres) -> None:
