@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
 import attrs
-from airflow.sdk import BaseOperatorLink, conf
+from airflow.sdk import BaseOperatorLink
 from airflow.sdk.execution_time.xcom import XCom
 
+from fraud_ops.airflow_ui.address import base_url
 from fraud_ops.airflow_ui.runbooks import LOGS, runbook_file, runbook_path
 
 if TYPE_CHECKING:
@@ -62,20 +63,16 @@ def publish_links(context: Context, observation: DetectorObservation, health: He
     ti = context["ti"]
     ti.xcom_push(key=SparkUi().xcom_key, value=(status.spark_ui if status else None) or "")
     ti.xcom_push(key=DetectorLogs().xcom_key, value=_log_address(status))
-    ti.xcom_push(key=Runbook().xcom_key, value=_base_url() + runbook_path(health))
+    ti.xcom_push(key=Runbook().xcom_key, value=base_url() + runbook_path(health))
 
 
 def publish_runbook(context: Context, name: str) -> None:
     """Publish the runbook of an error, if the error has one."""
     if runbook_file(name).is_file():
-        context["ti"].xcom_push(key=Runbook().xcom_key, value=_base_url() + runbook_path(name))
+        context["ti"].xcom_push(key=Runbook().xcom_key, value=base_url() + runbook_path(name))
 
 
 def _log_address(status: AttemptStatus | None) -> str:
     if status is None or not status.log:
         return ""
-    return f"{_base_url()}{LOGS}?{urlencode({'path': status.log, 'host': status.host})}"
-
-
-def _base_url() -> str:
-    return str(conf.get("api", "base_url", fallback="")).rstrip("/")
+    return f"{base_url()}{LOGS}?{urlencode({'path': status.log, 'host': status.host})}"

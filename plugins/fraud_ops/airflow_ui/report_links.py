@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import attrs
-from airflow.sdk import BaseOperatorLink, conf
+from airflow.sdk import BaseOperatorLink
 from airflow.sdk.execution_time.xcom import XCom
 
 if TYPE_CHECKING:
     from airflow.sdk import BaseOperator
     from airflow.sdk.types import TaskInstanceKey
+from fraud_ops.airflow_ui.address import base_url
 
 __all__ = ["REPORTS_PATH", "Report", "report_path"]
 
@@ -29,5 +30,4 @@ class Report(BaseOperatorLink):
 
 def report_path(kind: str, name: str) -> str:
     """The URL of a report. `kind` is `nights`, with a day as `name`, or `whatif`, with the name of its folder."""
-    base = str(conf.get("api", "base_url", fallback="")).rstrip("/")
-    return f"{base}{REPORTS_PATH}/{kind}/{name}/report.html"
+    return f"{base_url()}{REPORTS_PATH}/{kind}/{name}/report.html"

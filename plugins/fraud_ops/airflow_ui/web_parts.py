@@ -11,8 +11,7 @@ from functools import cache
 from typing import Any, overload
 from urllib.parse import urlsplit
 
-from airflow.configuration import conf
-
+from fraud_ops.airflow_ui.address import base_url
 from fraud_ops.airflow_ui.report_links import REPORTS_PATH
 from fraud_ops.control_plane.paths import PAGES
 
@@ -56,7 +55,7 @@ def applications() -> Sequence[dict[str, Any]]:
 
 def pages_address() -> str:
     """The address of the pages for a browser. Airflow may be below a path."""
-    return f"{urlsplit(conf.get('api', 'base_url', fallback='')).path.rstrip('/')}{PAGES}/"
+    return f"{urlsplit(base_url()).path}{PAGES}/"
 
 
 def middlewares() -> Sequence[dict[str, Any]]:

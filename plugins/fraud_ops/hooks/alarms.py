@@ -16,9 +16,10 @@ import msgspec
 from airflow.sdk import BaseHook, Connection, Variable
 from airflow.sdk.exceptions import AirflowNotFoundException
 
+from fraud_ops.airflow_ui.address import base_url
 from fraud_ops.alarms import Alarm, RaisedAlarm, encode_alarm, read_silences, silenced
 from fraud_ops.hooks.connections import KAFKA, connection, kafka_of
-from fraud_ops.hooks.http_post import base_url, post
+from fraud_ops.hooks.http_post import post
 from fraud_rules.configuration.project import Project
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.errors import ConfigError, FraudError

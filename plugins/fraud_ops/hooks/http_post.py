@@ -11,11 +11,10 @@ from collections.abc import Mapping
 from typing import Final
 
 import httpx
-from airflow.sdk import conf
 
 from fraud_rules.errors import ConfigError
 
-__all__ = ["base_url", "post"]
+__all__ = ["post"]
 
 TIMEOUT_S: Final = 10.0
 """The longest time of one request, from the name lookup to the status of the answer."""
@@ -45,8 +44,3 @@ async def _status(url: str, body: bytes, headers: Mapping[str, str]) -> int:
         client.stream("POST", url, content=body, headers=headers) as answer,
     ):
         return answer.status_code
-
-
-def base_url() -> str:
-    """The address of Airflow, without a slash at its end; empty if the configuration has none."""
-    return str(conf.get("api", "base_url", fallback="")).rstrip("/")

@@ -10,7 +10,8 @@ import smtplib
 from airflow.sdk import BaseHook, Connection
 from airflow.sdk.exceptions import AirflowNotFoundException
 
-from fraud_ops.hooks.http_post import base_url, post
+from fraud_ops.airflow_ui.address import base_url
+from fraud_ops.hooks.http_post import post
 from fraud_ops.notifications import (
     Message,
     Receiver,
