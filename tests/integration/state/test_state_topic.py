@@ -34,7 +34,7 @@ from fraud_rules.kafka.suitable import check_topics, faults_of_state
 from fraud_rules.kafka.writer import OutRecord, last_record
 from fraud_rules.logs.state_topic import HEAD
 from fraud_rules.model.output import ViewRefresh
-from fraud_rules.stream.driver.drill import drill
+from fraud_rules.stream.driver.drill import DrillReport, drill
 from fraud_rules.stream.driver.marker import Marker
 from fraud_rules.stream.driver.records import state_records
 from fraud_rules.stream.driver.state_guard import check_state
@@ -51,6 +51,8 @@ from tests.support.streams.state_driver import Answer, Host, StateDriver
 from tests.support.waiting import until
 
 BATCHES = 45
+PACED = 4
+"""Up to this batch, the detector waits for a drill before each batch."""
 
 
 @pytest.fixture(scope="module")
@@ -412,14 +414,17 @@ def test_a_drill_is_right_while_the_detector_writes(
 ) -> None:
     driver = detector(own, tmp_path)
     found, done = [driver.evaluate(packed[0])], threading.Event()
+    reports: list[DrillReport] = []
 
     def work() -> None:
-        found.extend(driver.evaluate(blob) for blob in packed[1:])
+        for number, blob in enumerate(packed[1:], 1):
+            if number < PACED:
+                until(lambda wanted=number: len(reports) >= wanted, "a drill has ended")
+            found.append(driver.evaluate(blob))
         done.set()
 
     with ThreadPoolExecutor(1) as others:
         working = others.submit(work)
-        reports = []
         while not done.is_set() and not working.done():
             reports.append(drill(own.kafka, driver.settings, SCHEMA))
         working.result()
