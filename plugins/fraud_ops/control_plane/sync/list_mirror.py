@@ -7,16 +7,14 @@ record of another writer does not disturb our changes that wait for the log.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from fraud_ops.control_plane.domain.roles import log_author
 from fraud_ops.control_plane.service.changes import UnitOfWork
 from fraud_ops.control_plane.service.lists.changes import NewListChange, save_list
-from fraud_ops.control_plane.service.lists.uses import uses_of_lists
+from fraud_ops.control_plane.service.lists.uses import in_force
 from fraud_rules.errors import Reason, RuleRejected
 from fraud_rules.model.list_history import change_faults
 from fraud_rules.model.log_entry import LogEntry
-from fraud_rules.model.value_list import ListChange, ListOperation, ListType
+from fraud_rules.model.value_list import ListChange, ListOperation
 
 __all__ = ["apply_foreign_list"]
 
@@ -26,7 +24,8 @@ _FROM_LOG = "from the rule log"
 def apply_foreign_list(work: UnitOfWork, entry: LogEntry, change: ListChange, source: str) -> None:
     """Save a change of another writer. Raises RuleRejected for a change that the rule log rejects."""
     known = work.lists.type_before(change.name, entry.version)
-    faults = change_faults(change, known, work.lists.count(), _users(work, change, known))
+    users = in_force(work.session, work.reader, change, known)
+    faults = change_faults(change, known, work.lists.count(), users)
     if not faults:
         faults = _length_faults(work, change)
     if faults:
@@ -45,15 +44,6 @@ def apply_foreign_list(work: UnitOfWork, entry: LogEntry, change: ListChange, so
             at_ms=entry.append_ms,
         ),
     )
-
-
-def _users(work: UnitOfWork, change: ListChange, known: ListType | None) -> Sequence[int]:
-    """The rules in force that name the list, if the change may be rejected because of them."""
-    retypes = change.operation is ListOperation.SET and known is not None and known is not change.type
-    if change.operation is not ListOperation.DELETE and not retypes:
-        return ()
-    uses = uses_of_lists(work.session, work.reader).get(change.name, ())
-    return [use.rule_id for use in uses if use.state.in_log]
 
 
 def _length_faults(work: UnitOfWork, change: ListChange) -> list[Reason]:

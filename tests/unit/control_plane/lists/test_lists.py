@@ -217,6 +217,31 @@ def test_a_rule_and_its_list_belong_together(scene: Scene) -> None:
     assert "rule 1 uses it" in str(refused.value)
 
 
+def test_a_change_of_a_list_asks_once_for_its_rules_while_other_changes_wait(scene: Scene) -> None:
+    create(scene, 1)
+    use(scene, StateName.SHADOW)
+    statements: list[str] = []
+    event.listen(Engine, "before_cursor_execute", record := lambda *given: statements.append(given[2]))
+    scene.service.lists.change(ADA, "mules", None, given(ADD, 2))
+    event.remove(Engine, "before_cursor_execute", record)
+    begun = statements.index("BEGIN IMMEDIATE")
+    ended = next(n for n in range(begun, len(statements)) if statements[n] == "BEGIN")
+    assert sum("rules.document LIKE" in each for each in statements[begun:ended]) == 1
+
+
+def test_each_server_sees_the_rules_that_another_one_changed(scene: Scene) -> None:
+    create(scene, 1)
+    other = scene.another()
+    assert other.lists.list("mules").rules == []
+    use(scene, StateName.SHADOW)
+    assert [each.rule_id for each in other.lists.list("mules").rules] == [1]
+    revision = scene.service.rule(1).row.revision
+    document = {**RULE, "ruleId": 1, "name": "No mules"}
+    scene.service.edit(ADA, 1, revision, RuleInput(document=document))
+    assert other.lists.list("mules").rules == []
+    other.lists.change(ADA, "mules", 1, given(DELETE))
+
+
 def test_records_of_others_follow_the_order_of_the_log(scene: Scene, log: MemoryLog) -> None:
     log.append(b'{"listName": "mules", "listOperation": "SET", "listType": "long", "values": [1, 2], "source": "cli"}')
     log.append(b'{"listName": "mules", "listOperation": "ADD", "listType": "string", "values": ["x"], "source": "cli"}')

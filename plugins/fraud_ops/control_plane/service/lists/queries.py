@@ -16,7 +16,7 @@ from fraud_ops.control_plane.domain.rule_input import RuleReader
 from fraud_ops.control_plane.service.lists.changes import head_of_list
 from fraud_ops.control_plane.service.lists.contents import ListContents
 from fraud_ops.control_plane.service.lists.expiries import expiries_of, expiry_counts
-from fraud_ops.control_plane.service.lists.uses import uses_of_lists
+from fraud_ops.control_plane.service.lists.uses import uses_of, uses_of_lists
 from fraud_ops.control_plane.store.models import ApprovalRow, ListChangeRow, ListHead
 from fraud_rules.codec.rules.export import RuleFormat
 from fraud_rules.codec.rules.list_files import export_lists
@@ -32,12 +32,12 @@ def rows(session: Session, reader: RuleReader) -> tuple[StoredList, ...]:
     """The lists that are not deleted, by name."""
     heads = session.scalars(select(ListHead).where(~ListHead.deleted).order_by(ListHead.name)).all()
     uses, expiries = uses_of_lists(session, reader), expiry_counts(session)
-    return tuple(_row(session, head, uses, expiries) for head in heads)
+    return tuple(_row(session, head, uses.get(head.name, ()), expiries) for head in heads)
 
 
 def detail(session: Session, reader: RuleReader, name: str) -> StoredList:
     """Read a list. Raises NotFound."""
-    return _row(session, head_of_list(session, name), uses_of_lists(session, reader), expiry_counts(session))
+    return _row(session, head_of_list(session, name), uses_of(session, reader, name), expiry_counts(session))
 
 
 def values(
@@ -126,7 +126,7 @@ def export_all(session: Session, contents: ListContents, form: RuleFormat) -> st
 def _row(
     session: Session,
     head: ListHead,
-    uses: Mapping[str, Sequence[ListUse]],
+    uses: Sequence[ListUse],
     expiries: Mapping[str, tuple[int, int]],
 ) -> StoredList:
     pending = None if head.approval_id is None else session.get(ApprovalRow, head.approval_id)
@@ -140,7 +140,7 @@ def _row(
         updated_at_ms=head.updated_at_ms,
         updated_by=head.updated_by,
         published=head.outbox_seq is None or head.log_version is not None,
-        rules=list(uses.get(head.name, ())),
+        rules=list(uses),
         expiring=expiring,
         next_expiry_ms=next_expiry_ms,
         log_version=head.log_version,

@@ -19,6 +19,7 @@ from fraud_ops.control_plane.domain.rule_input import SOURCE
 from fraud_ops.control_plane.service.ids import check_page, storable_bound, storable_id
 from fraud_ops.control_plane.service.lists import imports, queries, transitions
 from fraud_ops.control_plane.service.lists.changes import head_of_list
+from fraud_ops.control_plane.service.lists.uses import uses_of
 from fraud_ops.control_plane.service.store_access import StoreAccess, UserChanges
 from fraud_rules.codec.rules.export import RuleFormat
 from fraud_rules.model.value_list import ListOperation, ListType, ListValue
@@ -106,7 +107,7 @@ class ListService:
         made = list_change(name, list_input, list_input.type, SOURCE, self._store.reader.limits)
         with self._changes.unit_of_work(actor, comment) as work:
             transitions.create(work, actor, made, list_input.expires_at_ms, comment.strip())
-            return queries.detail(work.session, self._store.reader, name)
+        return self.list(name)
 
     def change(
         self, actor: Actor, name: str, revision: int | None, list_input: ListInput, comment: str = ""
@@ -119,10 +120,11 @@ class ListService:
         check_size(list_input, self._store.settings.bounds.list_bytes)
         with self._store.database.reading() as session:
             value_type = ListType(head_of_list(session, name).type)
+            uses_of(session, self._store.reader, name)  # parses new rules before other changes wait
         wanted = list_change(name, list_input, value_type, SOURCE, self._store.reader.limits)
         with self._changes.unit_of_work(actor, comment) as work:
             head = transitions.change(work, actor, wanted, revision, list_input.expires_at_ms, comment.strip())
-            return None if head.deleted else queries.detail(work.session, self._store.reader, name)
+        return None if head.deleted else self.list(name)
 
     def import_lists(
         self,

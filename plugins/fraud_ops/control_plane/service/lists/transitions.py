@@ -6,7 +6,6 @@ of a list that an ACTIVE rule names needs an approver and, with four eyes, a sec
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Final
 
 import msgspec
@@ -15,14 +14,14 @@ from fraud_ops.control_plane.domain.canonical import document_of, encoded
 from fraud_ops.control_plane.domain.errors import Conflict, Invalid, RequestRefused
 from fraud_ops.control_plane.domain.lifecycle import ChangeMode, is_second_person, mode_of_edit
 from fraud_ops.control_plane.domain.list_input import check_expiry, list_change
-from fraud_ops.control_plane.domain.list_models import ListInput, ListUse
+from fraud_ops.control_plane.domain.list_models import ListInput
 from fraud_ops.control_plane.domain.roles import Actor, Permission, require
 from fraud_ops.control_plane.domain.rule_input import SOURCE
 from fraud_ops.control_plane.service.changes import UnitOfWork
 from fraud_ops.control_plane.service.contributors import contributors_of, encode_contributors
 from fraud_ops.control_plane.service.lists.changes import NewListChange, checked_list, head_of_list, save_list
 from fraud_ops.control_plane.service.lists.expiries import expiries_of
-from fraud_ops.control_plane.service.lists.uses import strongest_state, uses_of_lists
+from fraud_ops.control_plane.service.lists.uses import in_force, strongest_state, uses_of
 from fraud_ops.control_plane.service.requests import decided_comment, detail_of, open_request
 from fraud_ops.control_plane.store.models import ApprovalRow, ListHead
 from fraud_rules.codec.rules.list_plan import plan_set
@@ -45,6 +44,7 @@ def create(work: UnitOfWork, actor: Actor, made: ListChange, expires_at_ms: int 
     if known is not None and not known.deleted:
         raise Conflict(f"the list {made.name} already exists", known.revision)
     check_expiry(made.operation, expires_at_ms, work.now_ms)
+    _check(work, made)
     return _saved(work, actor, made, expires_at_ms, comment)
 
 
@@ -82,14 +82,13 @@ def mode_of(work: UnitOfWork, actor: Actor, wanted: ListChange, expires_at_ms: i
 
     Raises RequestRefused, Invalid.
     """
-    uses = uses_of_lists(work.session, work.reader).get(wanted.name, ())
     mode = ChangeMode.NOW
     if work.lists.current(wanted.name) is None:
         require(actor, Permission.DRAFT)
     else:
-        mode = _mode(actor, wanted.operation, uses, four_eyes=work.settings.four_eyes)
+        mode = _mode(work, actor, wanted)
     check_expiry(wanted.operation, expires_at_ms, work.now_ms)
-    _check(work, wanted, uses)
+    _check(work, wanted)
     return mode if _records(work, wanted, expires_at_ms) else None
 
 
@@ -103,7 +102,7 @@ def carry_out(work: UnitOfWork, request: ApprovalRow, head: ListHead, actor: Act
     operation = ListOperation(document["listOperation"])
     list_input = ListInput(operation, tuple(map(str, values)))
     wanted = list_change(head.name, list_input, ListType(head.type), SOURCE, work.reader.limits)
-    _check(work, wanted, uses_of_lists(work.session, work.reader).get(head.name, ()))
+    _check(work, wanted)
     records = _records(work, wanted, expires_at_ms)
     if records:
         new = NewListChange(
@@ -115,15 +114,15 @@ def carry_out(work: UnitOfWork, request: ApprovalRow, head: ListHead, actor: Act
         save_list(work, new)
 
 
-def _mode(actor: Actor, operation: ListOperation, uses: Sequence[ListUse], *, four_eyes: bool) -> ChangeMode:
-    if operation is ListOperation.DELETE:
+def _mode(work: UnitOfWork, actor: Actor, wanted: ListChange) -> ChangeMode:
+    if wanted.operation is ListOperation.DELETE:
         require(actor, Permission.DELETE)
         return ChangeMode.NOW  # only a list that no rule in force names can be deleted
-    return mode_of_edit(strongest_state(uses), actor, four_eyes=four_eyes)
+    uses = uses_of(work.session, work.reader, wanted.name)
+    return mode_of_edit(strongest_state(uses), actor, four_eyes=work.settings.four_eyes)
 
 
 def _saved(work: UnitOfWork, actor: Actor, wanted: ListChange, expires_at_ms: int | None, comment: str) -> ListHead:
-    _check(work, wanted, uses_of_lists(work.session, work.reader).get(wanted.name, ()))
     records = _records(work, wanted, expires_at_ms)
     new = NewListChange(
         wanted, SOURCE, actor.user, actor.user, ACTION, records, comment=comment, expires_at_ms=expires_at_ms
@@ -131,11 +130,12 @@ def _saved(work: UnitOfWork, actor: Actor, wanted: ListChange, expires_at_ms: in
     return save_list(work, new)
 
 
-def _check(work: UnitOfWork, wanted: ListChange, uses: Sequence[ListUse]) -> None:
+def _check(work: UnitOfWork, wanted: ListChange) -> None:
     """Raise Invalid with the reasons for which the rule log would reject the change."""
-    known, lists = work.lists.current(wanted.name), work.lists.count()
-    in_force = [use.rule_id for use in uses if use.state.in_log]
-    found = change_faults(wanted, None if known is None else known.type, lists, in_force)
+    known = work.lists.current(wanted.name)
+    known_type = None if known is None else known.type
+    users = in_force(work.session, work.reader, wanted, known_type)
+    found = change_faults(wanted, known_type, work.lists.count(), users)
     size, most = _size_after(known, wanted), work.reader.limits.max_list_values
     if not found and size > most:
         found = [Reason("values", f"the list would have {size} values, at most {most} are allowed")]
