@@ -31,7 +31,7 @@ from tests.support.control_plane.concurrent_edits import check_concurrent_edits
 from tests.support.control_plane.leaders import check_leadership, lease_end
 from tests.support.control_plane.memory_log import MemoryLog
 from tests.support.control_plane.postgres import Postgres, binaries
-from tests.support.control_plane.scene import ADA, ANN, RULE, Scene, rule_input
+from tests.support.control_plane.scene import ADA, ANN, REASON, RULE, Scene, rule_input
 from tests.support.control_plane.scene import SCHEMA as ALERT_SCHEMA
 from tests.support.control_plane.upgrades import EXPECTED, cases_after_upgrade, fill_version_6
 from tests.support.waiting import until
@@ -159,7 +159,7 @@ def test_an_approver_sees_the_newest_verdict_of_a_shadow_alert(scene: Scene) -> 
     scene.service.mark(ANN, found.facts.alert_id, 1, 3, "NOT_FRAUD")
     scene.clock.now_ms += 10_000
     scene.service.labels.upload(ANN, "x.csv", "csv", "transactionId,label\n11,FRAUD\n")
-    scene.another(four_eyes=True).change_state(ANN, 1, detail.row.revision, StateName.ACTIVE)
+    scene.another(four_eyes=True).change_state(ANN, 1, detail.row.revision, StateName.ACTIVE, comment=REASON)
     _, shadow, _ = scene.service.approval_figures(scene.service.approvals().items[0].id)
     assert shadow is not None and (shadow.alerts, shadow.fraud, shadow.not_fraud) == (1, 1, 0)
 

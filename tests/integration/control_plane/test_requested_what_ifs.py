@@ -21,7 +21,7 @@ from fraud_rules.batch.whatif.place import FOLDER
 from fraud_rules.configuration.project import Project
 from fraud_rules.model.day import Day
 from tests.support.conformance import load_schema
-from tests.support.control_plane.scene import ANN, PAT, Scene, rule_input
+from tests.support.control_plane.scene import ANN, PAT, REASON, Scene, rule_input
 from tests.support.nightly.archived import Site
 from tests.support.waiting import until
 
@@ -100,17 +100,17 @@ def reports(archive: Path) -> list[dict[str, object]]:
 
 @pytest.mark.usefixtures("saving")
 def test_a_request_gets_its_what_if_once(service: ControlService, requested: RequestedWhatIfs, archive: Path) -> None:
-    asked = service.change_state(ANN, 1, 2, StateName.ACTIVE).row.pending
+    asked = service.change_state(ANN, 1, 2, StateName.ACTIVE, comment=REASON).row.pending
     assert asked is not None
     until(lambda: not requested.awaits(1), "the what-if of the request has ended")
     (report,) = reports(archive)
     assert report["asked"] == ["--days=7", f"--archive={archive}", "--processes=1", "--json", "--no-windows"]
     service.decide(PAT, asked.id, approve=False)
-    service.change_state(ANN, 1, 2, StateName.ACTIVE)
+    service.change_state(ANN, 1, 2, StateName.ACTIVE, comment=REASON)
     until(lambda: not requested.awaits(1), "the second request is seen")
     assert len(reports(archive)) == 1, "the evidence of the same rule is there"
     service.edit(ANN, 1, 2, rule_input(ruleId=1, limit=30))
-    service.change_state(ANN, 1, 3, StateName.ACTIVE)
+    service.change_state(ANN, 1, 3, StateName.ACTIVE, comment=REASON)
     until(lambda: not requested.awaits(1), "the third request is seen")
     assert len(reports(archive)) == 2
 
@@ -119,12 +119,12 @@ def test_a_request_gets_its_what_if_once(service: ControlService, requested: Req
 def test_a_request_that_ends_evaluation_gets_none(
     service: ControlService, requested: RequestedWhatIfs, archive: Path
 ) -> None:
-    asked = service.change_state(ANN, 1, 2, StateName.ACTIVE).row.pending
+    asked = service.change_state(ANN, 1, 2, StateName.ACTIVE, comment=REASON).row.pending
     assert asked is not None
     service.decide(PAT, asked.id, approve=True)
     until(lambda: not requested.awaits(1), "the what-if of the activation has ended")
     before = len(reports(archive))
-    service.change_state(ANN, 1, 3, StateName.PAUSE)
+    service.change_state(ANN, 1, 3, StateName.PAUSE, comment=REASON)
     until(lambda: not requested.awaits(1), "the request to pause is seen")
     assert len(reports(archive)) == before <= 1
 
@@ -138,12 +138,12 @@ def test_a_request_during_the_what_if_of_an_earlier_one_gets_its_own(
     archive: Path,
 ) -> None:
     with running(scene, what_ifs, project, archive, WAITS + SAVES):
-        first = service.change_state(ANN, 1, 2, StateName.ACTIVE).row.pending
+        first = service.change_state(ANN, 1, 2, StateName.ACTIVE, comment=REASON).row.pending
         assert first is not None
         until((archive / "started").exists, "the what-if of the first request runs")
         service.decide(PAT, first.id, approve=False)
         service.edit(ANN, 1, 2, rule_input(ruleId=1, limit=30))
-        service.change_state(ANN, 1, 3, StateName.ACTIVE)
+        service.change_state(ANN, 1, 3, StateName.ACTIVE, comment=REASON)
         until(lambda: len(waiting(scene)) == 1, "the what-if of the second request waits")
         (archive / "go").touch()
         until(lambda: not requested.awaits(1), "both what-ifs have ended")
@@ -164,7 +164,7 @@ def test_a_request_does_not_wait_for_its_what_if(
         until(lambda: what_ifs.get(first.id).status is WhatIfStatus.RUNNING, "the first one runs")
         for number in range(10):
             what_ifs.start(WhatIfQuestion(b"{}", 7), f"user {number}", 1)
-        assert service.change_state(ANN, 1, 2, StateName.ACTIVE).row.pending is not None
+        assert service.change_state(ANN, 1, 2, StateName.ACTIVE, comment=REASON).row.pending is not None
         assert requested.awaits(1)
         until(lambda: waiting(scene) == [1], "the what-if of the request waits")
     elsewhere = RequestedWhatIfs(service, what_ifs)

@@ -25,6 +25,8 @@ ABE = Actor("abe", Role.ANALYST)
 PAT = Actor("pat", Role.APPROVER)
 PIA = Actor("pia", Role.APPROVER)
 ADA = Actor("ada", Role.ADMIN)
+REASON = "three frauds in a week"
+"""The comment of a request for approval."""
 RULE: dict[str, Any] = {
     "groupingKeyNames": ["payeeId", "beneficiaryId"],
     "aggregateFieldName": "paymentAmount",

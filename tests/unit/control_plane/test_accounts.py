@@ -10,7 +10,7 @@ from fraud_ops.control_plane.domain.errors import RequestRefused
 from fraud_ops.control_plane.domain.lifecycle import StateName
 from fraud_ops.control_plane.domain.roles import Actor, Role
 from fraud_ops.control_plane.store.accounts import Account, user_of
-from tests.support.control_plane.scene import ADA, Scene, rule_input
+from tests.support.control_plane.scene import ADA, REASON, Scene, rule_input
 
 PAT = Account("FabAuthManager", "17", "pat")
 
@@ -48,7 +48,7 @@ def test_a_person_under_another_name_cannot_approve_the_own_request(scene: Scene
     before = Actor(user(scene, PAT), Role.APPROVER)
     service.create(before, rule_input(ruleId=1))
     service.change_state(before, 1, 1, StateName.SHADOW)
-    request = service.change_state(before, 1, 2, StateName.ACTIVE).row.pending
+    request = service.change_state(before, 1, 2, StateName.ACTIVE, comment=REASON).row.pending
     assert request is not None
     after = Actor(user(scene, replace(PAT, name="patricia")), Role.APPROVER)
     assert after == before

@@ -15,7 +15,7 @@ from fraud_rules.batch.whatif.place import FOLDER, report_name
 from fraud_rules.codec.rules.codec import encode_document, parse_rule_record
 from fraud_rules.model.rule import Rule
 from tests.support.control_plane.alerts import alert
-from tests.support.control_plane.scene import ADA, ANN, LIMITS, RULE, SCHEMA, Scene, rule_input
+from tests.support.control_plane.scene import ABE, ADA, ANN, LIMITS, REASON, RULE, SCHEMA, Scene, rule_input
 
 DAY_MS = 86_400_000
 
@@ -37,10 +37,10 @@ def test_shadow_alerts_count_since_the_rule_has_its_document(scene: Scene) -> No
     since_ms = scene.clock.now_ms
     ids = [shadow_alert(scene, 10, number, 1) for number in range(4)]
     shadow_alert(scene, 20, 0, 2)
-    for alert_id, verdict in zip(ids, ("FRAUD", "NOT_FRAUD", "FRAUD"), strict=False):
-        scene.service.mark(ANN, alert_id, 1, 3, "FRAUD" if verdict == "FRAUD" else "NOT_FRAUD")
+    for alert_id, verdict, who in zip(ids, ("FRAUD", "NOT_FRAUD", "FRAUD"), (ANN, ANN, ABE), strict=False):
+        scene.service.mark(who, alert_id, 1, 3, "FRAUD" if verdict == "FRAUD" else "NOT_FRAUD")
     scene.clock.now_ms += DAY_MS
-    scene.another(four_eyes=True).change_state(ANN, 1, detail.row.revision, StateName.ACTIVE)
+    scene.another(four_eyes=True).change_state(ANN, 1, detail.row.revision, StateName.ACTIVE, comment=REASON)
     request = scene.service.approvals().items[0]
     document, shadow, _ = scene.service.approval_figures(request.id)
     evaluated = parse_rule_record(encode_document({**document, "ruleState": "ACTIVE"}), SCHEMA, LIMITS)
@@ -48,9 +48,10 @@ def test_shadow_alerts_count_since_the_rule_has_its_document(scene: Scene) -> No
     assert {**evaluated.document, "ruleState": None} == {**document, "ruleState": None}, "a saved what-if has it"
     assert shadow is not None and (shadow.since_ms, shadow.until_ms) == (since_ms, since_ms + DAY_MS)
     assert (shadow.alerts, shadow.fraud, shadow.not_fraud) == (4, 2, 1)
+    assert shadow.by_requester == 2, "ann requests the approval, abe marked the third alert"
     with scene.database.reading() as session:
-        pruned = shadow_figures(session, document, since_ms + 3 * DAY_MS, 1, text_ids=False)
-        other = shadow_figures(session, {**document, "limit": 31}, scene.clock.now_ms, 30, text_ids=False)
+        pruned = shadow_figures(session, document, "ann", since_ms + 3 * DAY_MS, 1, text_ids=False)
+        other = shadow_figures(session, {**document, "limit": 31}, "ann", scene.clock.now_ms, 30, text_ids=False)
     assert pruned is not None and (pruned.since_ms, pruned.alerts) == (since_ms + 2 * DAY_MS, 0), "the alert index"
     assert other is None, "another document has no shadow alerts"
     with pytest.raises(NotFound):
@@ -75,7 +76,7 @@ def test_the_present_rate_counts_since_the_rule_has_its_content(scene: Scene) ->
     scene.clock.now_ms += DAY_MS // 2
     scene.service.edit(ADA, 1, 3, rule_input(ruleId=1, limit=30, name="Mules"))
     scene.clock.now_ms += DAY_MS // 2
-    asked = scene.another(four_eyes=True).edit(ANN, 1, 4, rule_input(ruleId=1, limit=3)).row.pending
+    asked = scene.another(four_eyes=True).edit(ANN, 1, 4, rule_input(ruleId=1, limit=3), comment=REASON).row.pending
     assert asked is not None
     _, shadow, present = scene.service.approval_figures(asked.id)
     assert shadow is None and present is not None
@@ -109,7 +110,7 @@ def test_a_what_if_from_before_the_first_save_is_found(scene: Scene, tmp_path: P
         b'{"rule": %b, "fires": 4}' % encode_document({**tried, "ruleState": "ACTIVE"})
     )
     detail = scene.service.change_state(ANN, rule_id, detail.row.revision, StateName.SHADOW)
-    scene.another(four_eyes=True).change_state(ANN, rule_id, detail.row.revision, StateName.ACTIVE)
+    scene.another(four_eyes=True).change_state(ANN, rule_id, detail.row.revision, StateName.ACTIVE, comment=REASON)
     document, _, _ = scene.service.approval_figures(scene.service.approvals().items[0].id)
     found = saved_what_if(tmp_path, document)
     assert found is not None and found[1]["fires"] == 4

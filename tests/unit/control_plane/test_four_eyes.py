@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from fraud_ops.control_plane.domain.errors import Conflict, RefusalCause, RequestRefused
+from fraud_ops.control_plane.domain.errors import Conflict, Invalid, RefusalCause, RequestRefused
 from fraud_ops.control_plane.domain.lifecycle import StateName
 from fraud_ops.control_plane.domain.list_models import ListInput, StoredList
 from fraud_ops.control_plane.domain.read_models import Approval
@@ -24,7 +24,7 @@ from fraud_rules.codec.rules.codec import encode_document, parse_rule_record
 from fraud_rules.model.rule import Rule
 from fraud_rules.model.value_list import ListOperation, ListType
 from tests.support.control_plane.memory_log import MemoryLog
-from tests.support.control_plane.scene import ABE, ADA, ANN, LIMITS, PAT, PIA, SCHEMA, Scene, rule_input
+from tests.support.control_plane.scene import ABE, ADA, ANN, LIMITS, PAT, PIA, REASON, RULE, SCHEMA, Scene, rule_input
 
 SHADOW, ACTIVE, PAUSE, DELETE = StateName.SHADOW, StateName.ACTIVE, StateName.PAUSE, StateName.DELETE
 
@@ -43,7 +43,7 @@ def edit(service: ControlService, who: Actor, **members: object) -> None:
 
 
 def request(service: ControlService, who: Actor, state: StateName = ACTIVE) -> Approval:
-    return pending(service.change_state(who, 1, service.rule(1).row.revision, state).row.pending)
+    return pending(service.change_state(who, 1, service.rule(1).row.revision, state, comment=REASON).row.pending)
 
 
 def pending(found: Approval | None) -> Approval:
@@ -76,7 +76,9 @@ def test_an_approval_ends_the_part_of_the_contributors_before_it(service: Contro
     edit(service, PAT, limit=1)
     edit(service, ABE, limit=1, name="Money mules")
     approve(service, PIA, request(service, ABE))
-    edited = pending(service.edit(ANN, 1, service.rule(1).row.revision, rule_input(limit=30)).row.pending)
+    edited = pending(
+        service.edit(ANN, 1, service.rule(1).row.revision, rule_input(limit=30), comment=REASON).row.pending
+    )
     assert edited.contributors == ["abe", "ann"]
     approve(service, PAT, edited)
 
@@ -105,7 +107,7 @@ def test_a_rollback_brings_back_the_contributors_of_its_revision(service: Contro
     inherits_pats_limit = service.rule(1).row.revision
     edit(service, ANN, limit=20)
     approve(service, PIA, request(service, ANN))
-    rollback = service.rollback(ANN, 1, service.rule(1).row.revision, inherits_pats_limit).row.pending
+    rollback = service.rollback(ANN, 1, service.rule(1).row.revision, inherits_pats_limit, comment=REASON).row.pending
     refuse(service, PAT, pending(rollback))
     approve(service, ADA, pending(rollback))
     assert service.rule(1).row.document["limit"] == 1
@@ -114,7 +116,9 @@ def test_a_rollback_brings_back_the_contributors_of_its_revision(service: Contro
 def test_an_approver_rolls_back_to_approved_content_at_once(service: ControlService) -> None:
     """Ann asks for a limit of 3, pat approves it, and it floods. Pat ends the flood alone."""
     approve(service, PIA, request(service, ANN))
-    edited = service.edit(ANN, 1, service.rule(1).row.revision, rule_input(name="Mules", limit=3)).row.pending
+    edited = service.edit(
+        ANN, 1, service.rule(1).row.revision, rule_input(name="Mules", limit=3), comment=REASON
+    ).row.pending
     approve(service, PAT, pending(edited))
     good, flood = service.revisions(1).items[1], service.revisions(1).items[0]
     assert service.approved_revisions(1, service.revisions(1).items) >= {good.revision, flood.revision}
@@ -123,7 +127,7 @@ def test_an_approver_rolls_back_to_approved_content_at_once(service: ControlServ
     row = service.audit_rows().items[0]
     assert (row.who, row.action) == ("pat", "rule.rollback")
     assert row.after is not None and row.after["approvedBefore"] == "approval 1 by pia"
-    asked = service.rollback(ANN, 1, restored.row.revision, flood.revision).row.pending
+    asked = service.rollback(ANN, 1, restored.row.revision, flood.revision, comment=REASON).row.pending
     assert pending(asked).action == "rollback", "an analyst asks for it"
     assert pending(asked).contributors == ["ann"], "the restored content was approved, so pat changed nothing since"
 
@@ -134,7 +138,7 @@ def test_a_rollback_to_content_that_was_never_approved_waits(service: ControlSer
     edit(service, ABE, limit=20)
     approve(service, PIA, request(service, ABE))
     assert unapproved not in service.approved_revisions(1, service.revisions(1).items)
-    requested = pending(service.rollback(PIA, 1, service.rule(1).row.revision, unapproved).row.pending)
+    requested = pending(service.rollback(PIA, 1, service.rule(1).row.revision, unapproved, comment=REASON).row.pending)
     refuse(service, PIA, requested)
 
 
@@ -142,8 +146,9 @@ def test_an_approval_by_a_contributor_does_not_cover_a_rollback(scene: Scene, se
     edit(service, PAT, limit=1)
     approve(scene.another(four_eyes=False), PAT, request(service, ANN))
     own = service.rule(1).row.revision
-    approve(service, PIA, pending(service.edit(ANN, 1, own, rule_input(limit=20)).row.pending))
-    assert pending(service.rollback(PAT, 1, service.rule(1).row.revision, own).row.pending).action == "rollback"
+    approve(service, PIA, pending(service.edit(ANN, 1, own, rule_input(limit=20), comment=REASON).row.pending))
+    rolled = service.rollback(PAT, 1, service.rule(1).row.revision, own, comment=REASON)
+    assert pending(rolled.row.pending).action == "rollback"
 
 
 def test_the_approvals_of_a_deleted_rule_do_not_cover_a_new_one_with_its_number(service: ControlService) -> None:
@@ -153,7 +158,8 @@ def test_the_approvals_of_a_deleted_rule_do_not_cover_a_new_one_with_its_number(
     service.create(ANN, rule_input(ruleId=1, limit=40))
     service.change_state(ANN, 1, service.rule(1).row.revision, SHADOW)
     approve(service, PIA, request(service, ANN))
-    assert pending(service.rollback(PAT, 1, service.rule(1).row.revision, old).row.pending).action == "rollback"
+    rolled = service.rollback(PAT, 1, service.rule(1).row.revision, old, comment=REASON)
+    assert pending(rolled.row.pending).action == "rollback"
 
 
 def test_a_seed_file_counts_as_approved(scene: Scene) -> None:
@@ -227,7 +233,8 @@ def test_a_rollback_to_force_needs_the_right_to_force(service: ControlService) -
     approve(service, PIA, request(service, ANN))
     with pytest.raises(RequestRefused, match="force"):
         service.rollback(ANN, 1, service.rule(1).row.revision, forced)
-    assert pending(service.rollback(PAT, 1, service.rule(1).row.revision, forced).row.pending).document["force"] is True
+    rolled = service.rollback(PAT, 1, service.rule(1).row.revision, forced, comment=REASON)
+    assert pending(rolled.row.pending).document["force"] is True
 
 
 SINCE_VERSION_5 = (
@@ -247,7 +254,9 @@ def test_a_store_of_the_first_version_gets_its_contributors(scene: Scene) -> Non
     edit(service, ABE, limit=1, name="Money mules")
     approve(service, PIA, request(service, ABE))
     scene.clock.now_ms += 1
-    edited = pending(service.edit(ANN, 1, service.rule(1).row.revision, rule_input(limit=30)).row.pending)
+    edited = pending(
+        service.edit(ANN, 1, service.rule(1).row.revision, rule_input(limit=30), comment=REASON).row.pending
+    )
     service.create(PAT, rule_input(ruleId=2))
     before = columns(scene.database)
     connection = sqlite3.connect(str(scene.database.file))
@@ -317,10 +326,14 @@ def test_a_change_of_a_list_that_only_a_request_names_withdraws_it(service: Cont
     approve(service, PIA, request(service, ANN))
     service.lists.create(ABE, "safe", ListInput(ListOperation.SET, ("1",), ListType.LONG))
     members = {"name": "Mules", "limit": 20, "when": "beneficiaryId not in list('safe')"}
-    requested = pending(service.edit(PIA, 1, service.rule(1).row.revision, rule_input(**members)).row.pending)
+    requested = pending(
+        service.edit(PIA, 1, service.rule(1).row.revision, rule_input(**members), comment=REASON).row.pending
+    )
     service.lists.change(ABE, "safe", None, ListInput(ListOperation.ADD, ("2",)))
     refused_as_changed(service, PAT, requested, "the list safe")
-    again = pending(service.edit(PIA, 1, service.rule(1).row.revision, rule_input(**members)).row.pending)
+    again = pending(
+        service.edit(PIA, 1, service.rule(1).row.revision, rule_input(**members), comment=REASON).row.pending
+    )
     assert again.contributors == ["abe", "ann", "pia"]
     approve(service, PAT, again)
 
@@ -358,7 +371,9 @@ def test_an_approval_of_a_rule_covers_the_values_of_its_lists(service: ControlSe
     add(lists, PAT, 2)
     approve(service, PIA, request(service, ANN))
     edited = pending(
-        service.edit(ANN, 1, service.rule(1).row.revision, rule_input(**NAMES_MULES | {"limit": 30})).row.pending
+        service.edit(
+            ANN, 1, service.rule(1).row.revision, rule_input(**NAMES_MULES | {"limit": 30}), comment=REASON
+        ).row.pending
     )
     assert edited.contributors == ["ann"]
     approve(service, PAT, edited)
@@ -369,16 +384,18 @@ def test_a_rollback_to_approved_content_waits_if_a_list_of_the_rule_has_changed_
 ) -> None:
     approve(service, PIA, request(service, ANN))
     good = service.rule(1).row.revision
-    approve(service, PIA, pending(service.edit(ANN, 1, good, rule_input(limit=3)).row.pending))
+    approve(service, PIA, pending(service.edit(ANN, 1, good, rule_input(limit=3), comment=REASON).row.pending))
     add(lists, ANN, 6)
-    asked = service.rollback(PAT, 1, service.rule(1).row.revision, good).row.pending
+    asked = service.rollback(PAT, 1, service.rule(1).row.revision, good, comment=REASON).row.pending
     assert "ann" in pending(asked).contributors
 
 
 def test_an_edit_that_names_a_list_counts_its_contributors(service: ControlService) -> None:
     approve(service, PIA, request(service, ANN))
     service.lists.create(PAT, "mules", ListInput(ListOperation.SET, ("1",), ListType.LONG))
-    edited = pending(service.edit(ANN, 1, service.rule(1).row.revision, rule_input(**NAMES_MULES)).row.pending)
+    edited = pending(
+        service.edit(ANN, 1, service.rule(1).row.revision, rule_input(**NAMES_MULES), comment=REASON).row.pending
+    )
     refuse(service, PAT, edited)
     approve(service, PIA, edited)
 
@@ -399,7 +416,9 @@ def test_an_approved_set_ends_the_part_of_the_contributors_before_it(
     approve(service, PIA, request(service, ANN))
     service.change_state(PIA, 1, service.rule(1).row.revision, PAUSE)
     add(lists, PIA, 3)
-    asked = lists.change(ANN, "mules", lists.list("mules").revision, ListInput(ListOperation.SET, ("4",)))
+    asked = lists.change(
+        ANN, "mules", lists.list("mules").revision, ListInput(ListOperation.SET, ("4",)), comment=REASON
+    )
     assert asked is not None
     approve(service, PAT, pending(asked.pending))
     approve(service, PIA, request(service, ANN))
@@ -445,3 +464,30 @@ def columns(database: Database) -> dict[str, list[tuple[object, ...]]]:
     }
     connection.close()
     return found
+
+
+def test_a_request_needs_a_reason(service: ControlService) -> None:
+    with pytest.raises(Invalid, match="comment: state the reason") as refused:
+        service.change_state(ANN, 1, service.rule(1).row.revision, ACTIVE, comment=" ")
+    assert [reason.field for reason in refused.value.reasons] == ["comment"]
+    approve(service, PIA, request(service, ANN))
+    with pytest.raises(Invalid, match="comment: state the reason"):
+        edit(service, ANN, limit=30)
+    service.lists.create(ABE, "mules", ListInput(ListOperation.SET, ("1",), ListType.LONG))
+    approve(service, PAT, pending(service.edit(ANN, 1, 3, rule_input(**NAMES_MULES), comment=REASON).row.pending))
+    with pytest.raises(Invalid, match="comment: state the reason"):
+        service.lists.change(ANN, "mules", None, ListInput(ListOperation.ADD, ("2",)))
+    assert not service.approvals().items
+    service.change_state(PAT, 1, service.rule(1).row.revision, PAUSE)  # at once, so without a reason
+
+
+def test_an_import_that_requests_needs_a_reason_but_its_preview_does_not(service: ControlService) -> None:
+    approve(service, PIA, request(service, ANN))
+    content = json.dumps([{**RULE, "ruleId": 1, "limit": 30}])
+    assert [item.effect for item in service.import_rules(ANN, content, dry_run=True).items] == ["requested"]
+    refused = service.import_rules(ANN, content)
+    assert not refused.applied
+    assert [(reason.field, reason.message[:16]) for reason in refused.items[0].reasons] == [
+        ("comment", "state the reason")
+    ]
+    assert service.import_rules(ANN, content, comment=REASON).applied

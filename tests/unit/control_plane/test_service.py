@@ -22,7 +22,7 @@ from fraud_ops.control_plane.store.database import Database
 from fraud_ops.control_plane.store.models import AuditEntry, OutboxRow
 from fraud_rules.codec.rules.export import RuleFormat
 from tests.support.control_plane.memory_log import MemoryLog
-from tests.support.control_plane.scene import ABE, ADA, ANN, PAT, PIA, RULE, VIC, Scene, rule_input
+from tests.support.control_plane.scene import ABE, ADA, ANN, PAT, PIA, REASON, RULE, VIC, Scene, rule_input
 from tests.support.records.flink_demo import DEFAULT_RULES
 
 SHADOW, ACTIVE, PAUSE, DELETE = StateName.SHADOW, StateName.ACTIVE, StateName.PAUSE, StateName.DELETE
@@ -236,7 +236,7 @@ def test_with_four_eyes_requesters_and_authors_do_not_approve(scene: Scene) -> N
     in_state(scene, SHADOW)
     service = scene.another(four_eyes=True)
     by_pat = service.edit(PAT, 1, 2, rule_input(limit=99))
-    asked = service.change_state(PIA, 1, by_pat.row.revision, ACTIVE)
+    asked = service.change_state(PIA, 1, by_pat.row.revision, ACTIVE, comment=REASON)
     assert asked.row.pending is not None
     assert (asked.row.pending.author, asked.row.pending.requested_by) == (PAT.user, PIA.user)
     for who in (PIA, PAT):
@@ -244,14 +244,16 @@ def test_with_four_eyes_requesters_and_authors_do_not_approve(scene: Scene) -> N
             service.decide(who, asked.row.pending.id, approve=True)
     service.decide(ADA, asked.row.pending.id, approve=True)
     assert service.rule(1).row.state is ACTIVE
-    assert service.edit(PAT, 1, service.rule(1).row.revision, rule_input(limit=1)).row.pending is not None
+    assert (
+        service.edit(PAT, 1, service.rule(1).row.revision, rule_input(limit=1), comment=REASON).row.pending is not None
+    )
     assert service.rule(1).row.document["limit"] == 99
     assert service.change_state(PAT, 1, service.rule(1).row.revision, PAUSE).row.state is PAUSE
 
 
 def test_a_request_lapses_when_the_rule_changes(scene: Scene) -> None:
     in_state(scene, SHADOW)
-    asked = scene.service.change_state(ANN, 1, 2, ACTIVE).row.pending
+    asked = scene.service.change_state(ANN, 1, 2, ACTIVE, comment=REASON).row.pending
     assert asked is not None
     scene.service.edit(ABE, 1, 2, rule_input(limit=1_000_000))
     with pytest.raises(Conflict, match="withdrawn"):
@@ -262,13 +264,13 @@ def test_a_request_lapses_when_the_rule_changes(scene: Scene) -> None:
 
 def test_an_approved_edit_is_made_as_requested(scene: Scene) -> None:
     in_state(scene, SHADOW, ACTIVE)
-    asked = scene.service.edit(ANN, 1, 3, rule_input(limit=77)).row.pending
+    asked = scene.service.edit(ANN, 1, 3, rule_input(limit=77), comment=REASON).row.pending
     assert asked is not None
     assert asked.document["limit"] == 77
     scene.service.decide(PAT, asked.id, approve=True)
     detail = scene.service.rule(1)
     assert (detail.row.document["limit"], detail.author, detail.row.updated_by) == (77, "ann", "pat")
-    again = scene.service.rollback(ANN, 1, detail.row.revision, 3).row.pending
+    again = scene.service.rollback(ANN, 1, detail.row.revision, 3, comment=REASON).row.pending
     assert again is not None
     assert scene.service.decide(ANN, again.id, approve=False).decision is DecisionName.WITHDRAWN
     assert scene.service.rule(1).row.document["limit"] == 77
@@ -382,7 +384,7 @@ def test_an_import_is_all_or_nothing(scene: Scene) -> None:
     new = {**RULE, "ruleId": 9, "ruleState": "ACTIVE"}
     known = {**RULE, "ruleId": 1, "limit": 50}
     end = {"ruleId": 1, "ruleState": "DELETE"}
-    done = scene.service.import_rules(ANN, json.dumps([new, known]))
+    done = scene.service.import_rules(ANN, json.dumps([new, known]), comment=REASON)
     assert [(item.rule_id, item.effect) for item in done.items] == [(9, "added"), (1, "requested")]
     assert scene.service.rule(9).row.state is StateName.DRAFT
     for bad in ({**RULE, "ruleId": 10, "limit": "x"}, end, {"ruleState": "CONTROL", "controlType": "CLEAR_STATE_ALL"}):
@@ -410,7 +412,7 @@ def test_a_dry_run_foresees_each_effect_and_waits_for_no_writer(scene: Scene) ->
     in_state(scene, SHADOW)
     in_state(scene, SHADOW, ACTIVE)
     in_state(scene, SHADOW, ACTIVE)
-    scene.service.edit(ANN, 3, 3, rule_input(limit=77))
+    scene.service.edit(ANN, 3, 3, rule_input(limit=77), comment=REASON)
     changed = [{**RULE, "ruleId": rule_id, "limit": 50} for rule_id in (1, 2, 3, 4)]
     same = [{**RULE, "ruleId": rule_id} for rule_id in (1, 2, 3)]
     ends = [{"ruleId": rule_id, "ruleState": "DELETE"} for rule_id in (1, 9)]

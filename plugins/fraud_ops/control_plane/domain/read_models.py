@@ -287,13 +287,16 @@ class Mark(ReadModel):
 
 
 class ShadowFigures(ReadModel):
-    """The alerts of a rule since it became a shadow rule with its present document, and their marks."""
+    """The alerts of a rule since it became a shadow rule with its present document, and their marks. `by_requester` of
+    the marks are by the user who requests the approval.
+    """
 
     since_ms: EpochMs = Field(serialization_alias="since")
     until_ms: EpochMs = Field(serialization_alias="until")
     alerts: int
     fraud: int
     not_fraud: int
+    by_requester: int
 
 
 class PresentFigures(ReadModel):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from fraud_ops.control_plane.domain.canonical import decoded, document_of
-from fraud_ops.control_plane.domain.errors import RequestRefused
+from fraud_ops.control_plane.domain.errors import Invalid, RequestRefused
 from fraud_ops.control_plane.domain.lifecycle import StateName
 from fraud_ops.control_plane.domain.read_models import RuleChanged
 from fraud_ops.control_plane.domain.roles import Actor, Permission, require
@@ -13,6 +15,7 @@ from fraud_ops.control_plane.service.contributors import contributors_of, encode
 from fraud_ops.control_plane.service.lists.basis import current_basis, encode_basis
 from fraud_ops.control_plane.service.lists.contributors import contributors_of_lists
 from fraud_ops.control_plane.store.models import ApprovalRow, ListHead, RuleHead
+from fraud_rules.errors import Reason
 
 __all__ = [
     "check_request",
@@ -23,6 +26,8 @@ __all__ = [
     "record_rejection",
     "request_approval",
 ]
+
+_NO_REASON: Final = Reason("comment", "state the reason: this change needs an approval, and the approver decides by it")
 
 
 def request_approval(
@@ -40,7 +45,7 @@ def request_approval(
     """Save a request for approval of a change of a rule. `contributors` are the users who changed `document` since its
     last approval. Those of the lists that `document` names join them.
 
-    Raises RequestRefused if the rule already has an open request.
+    Raises RequestRefused if the rule already has an open request, and Invalid without a comment.
     """
     request = ApprovalRow(
         rule_id=head.rule_id,
@@ -56,8 +61,13 @@ def request_approval(
 
 
 def open_request(work: UnitOfWork, actor: Actor, head: RuleHead | ListHead, request: ApprovalRow) -> None:
-    """Save a request of this user about a rule or list. Raises RequestRefused if an open request exists."""
+    """Save a request of this user about a rule or list. Its comment is the reason, by which the approver decides.
+
+    Raises RequestRefused if an open request exists, and Invalid without a comment.
+    """
     check_request(actor, head)
+    if request.comment == "":
+        raise Invalid([_NO_REASON])
     request.revision, request.requested_by, request.requested_at_ms = head.revision, actor.user, work.now_ms
     request.basis = encode_basis(current_basis(work, request, head))
     work.session.add(request)
@@ -111,7 +121,7 @@ def record_rejection(
 
 def decided_comment(request: ApprovalRow, approver: str, comment: str) -> str:
     """The comment of the revision that an approval creates: both reasons, each with its user."""
-    asked = f"requested by {request.requested_by}" + (f": {request.comment}" if request.comment else "")
+    asked = f"requested by {request.requested_by}: {request.comment}"
     return f"{asked}; approved by {approver}" + (f": {comment}" if comment else "")
 
 

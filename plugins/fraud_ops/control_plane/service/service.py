@@ -263,9 +263,10 @@ class ControlService:
         rule that the request changes. Raises NotFound.
         """
         with self._database.reading() as session:
-            document = approval_figures.requested_rule(session, storable_id(approval_id))
+            request = approval_figures.request_about_rule(session, storable_id(approval_id))
+            document, requester = approval_figures.requested_rule(request), request.requested_by
             days, at_ms = self._settings.bounds.alert_days, self._clock_ms()
-            shadow = approval_figures.shadow_figures(session, document, at_ms, days, text_ids=self._text_ids)
+            shadow = approval_figures.shadow_figures(session, document, requester, at_ms, days, text_ids=self._text_ids)
             return document, shadow, approval_figures.present_figures(session, document["ruleId"], at_ms, days)
 
     def requested_rule(self, rule_id: int) -> Document | None:

@@ -16,6 +16,7 @@ from fraud_demo.airflow import USER, LocalAirflow
 from fraud_ops.control_plane.domain.roles import Role
 from fraud_rules.configuration.project import Project
 from fraud_rules.kafka.broker import Broker
+from tests.support.control_plane.scene import REASON
 from tests.support.control_plane.web.api_server import PASSWORD, ApiServer, api_server
 from tests.support.control_plane.web.server import RULE
 
@@ -125,5 +126,6 @@ def _status(served: ApiServer, method: str, path: str, user: str, body: Any = No
 def _move(served: ApiServer, rule: dict[str, Any], state: str, user: str) -> tuple[int, str | None]:
     """The answer's status, and the state of the rule after it."""
     match = {"If-Match": f'"{rule["revision"]}"'}
-    answer = served.ask("POST", f"/rules/{rule['ruleId']}/state", user, json={"state": state}, headers=match)
+    transition = {"state": state, "comment": REASON}
+    answer = served.ask("POST", f"/rules/{rule['ruleId']}/state", user, json=transition, headers=match)
     return answer.status_code, answer.json().get("state")

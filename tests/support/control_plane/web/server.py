@@ -26,6 +26,7 @@ from fraud_ops.control_plane.web.app import create_app
 from fraud_ops.control_plane.web.bootstrap import compose_in_loop
 from fraud_rules.configuration.project import Project
 from fraud_rules.configuration.settings import DetectorSettings
+from tests.support.control_plane.scene import REASON
 from tests.support.kafka.own_topics import OwnTopics
 from tests.support.waiting import until
 
@@ -150,7 +151,8 @@ class Server:
     def move(self, rule: dict[str, Any], state: str, user: str = "approver") -> httpx.Response:
         """Request a transition of a rule, based on the revision that was read."""
         match = {"If-Match": f'"{rule["revision"]}"'}
-        return self.ask("POST", f"/rules/{rule['ruleId']}/state", user, json={"state": state}, headers=match)
+        transition = {"state": state, "comment": REASON}
+        return self.ask("POST", f"/rules/{rule['ruleId']}/state", user, json=transition, headers=match)
 
 
 def mounted(application: FastAPI, login: Login) -> FastAPI:

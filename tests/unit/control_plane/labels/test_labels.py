@@ -26,7 +26,7 @@ from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.reader import Record
 from tests.support.control_plane.alerts import alert
 from tests.support.control_plane.hostile import HOSTILE
-from tests.support.control_plane.scene import ANN, LIMITS, SCHEMA, VIC, Scene, rule_input
+from tests.support.control_plane.scene import ANN, LIMITS, REASON, SCHEMA, VIC, Scene, rule_input
 from tests.support.waiting import until
 
 DAY_MS = 86_400_000
@@ -204,7 +204,8 @@ def test_an_approver_sees_labels_of_shadow_alerts(scene: Scene) -> None:
     upload(scene, "11,,FRAUD", "12,,FRAUD")
     mark(scene, ids[1], "NOT_FRAUD")
     mark(scene, ids[2], "FRAUD")
-    scene.another(four_eyes=True).change_state(ANN, 1, detail.row.revision, StateName.ACTIVE)
+    scene.another(four_eyes=True).change_state(ANN, 1, detail.row.revision, StateName.ACTIVE, comment=REASON)
     _, shadow, _ = scene.service.approval_figures(scene.service.approvals().items[0].id)
     assert shadow is not None
     assert (shadow.alerts, shadow.fraud, shadow.not_fraud) == (4, 2, 1)
+    assert shadow.by_requester == 3, "a label of the requester counts like a mark"

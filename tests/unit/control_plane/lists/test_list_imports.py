@@ -14,7 +14,7 @@ from fraud_ops.control_plane.domain.read_models import RuleInput
 from fraud_ops.control_plane.domain.roles import Actor
 from fraud_rules.codec.rules.export import RuleFormat
 from fraud_rules.model.value_list import ListOperation, ListType
-from tests.support.control_plane.scene import ADA, ANN, PAT, PIA, RULE, VIC, Scene
+from tests.support.control_plane.scene import ADA, ANN, PAT, PIA, REASON, RULE, VIC, Scene
 
 
 def create(scene: Scene, name: str, *values: object, kind: ListType = ListType.LONG) -> None:
@@ -95,7 +95,7 @@ def test_the_rules_of_a_list_decide_whether_its_import_needs_approval(scene: Sce
         revision = scene.service.change_state(ADA, 1, revision, step).row.revision
     service = scene.another(four_eyes=True)
     assert service.lists.import_lists(PAT, "mules,long,8", dry_run=True).items[0].effect == "requested"
-    result = service.lists.import_lists(PAT, "mules,long,8")
+    result = service.lists.import_lists(PAT, "mules,long,8", comment=REASON)
     assert (result.applied, result.items[0].effect, values(scene, "mules")) == (True, "requested", ["7"])
     (request,) = service.approvals().items
     service.decide(PIA, request.id, approve=True)

@@ -21,7 +21,7 @@ from fraud_ops.control_plane.sync.expiry import Expiry
 from fraud_ops.control_plane.sync.list_drift import ListComparison
 from fraud_rules.model.value_list import ListOperation, ListType
 from tests.support.control_plane.memory_log import MemoryLog
-from tests.support.control_plane.scene import ABE, ADA, ANN, LIMITS, PAT, PIA, RULE, SCHEMA, VIC, Scene
+from tests.support.control_plane.scene import ABE, ADA, ANN, LIMITS, PAT, PIA, REASON, RULE, SCHEMA, VIC, Scene
 
 SET, ADD, REMOVE, DELETE = ListOperation
 DAY_MS = 86_400_000
@@ -157,7 +157,7 @@ def test_the_rules_of_a_list_decide_who_changes_it(
         with pytest.raises(RequestRefused):
             lists.change(who, "mules", None, given(ADD, 2))
         return
-    changed = lists.change(who, "mules", None, given(ADD, 2))
+    changed = lists.change(who, "mules", None, given(ADD, 2), comment=REASON)
     assert changed is not None
     assert (changed.pending is not None, values(scene)) == (
         outcome == "request",
@@ -186,11 +186,11 @@ def test_a_second_person_approves_a_change_of_a_list(scene: Scene, log: MemoryLo
     assert (newest.author, newest.comment) == ("pia", "requested by pat: case 9; approved by pia: seen")
     arrive(log)
     assert log.timeline().lists["mules"].values() == [1, 2, 3]
-    again = service.lists.change(PAT, "mules", None, given(REMOVE, 1))
+    again = service.lists.change(PAT, "mules", None, given(REMOVE, 1), comment=REASON)
     assert again is not None and again.pending is not None
     service.decide(PIA, again.pending.id, approve=False)
     assert values(scene) == ["1", "2", "3"]
-    third = service.lists.change(PAT, "mules", None, given(REMOVE, 1))
+    third = service.lists.change(PAT, "mules", None, given(REMOVE, 1), comment=REASON)
     assert third is not None and third.pending is not None
     log.append(b'{"listName": "mules", "listOperation": "ADD", "values": [9], "source": "cli"}')
     log.apply_record()
@@ -312,7 +312,7 @@ def test_the_audit_log_can_be_read_by_list(scene: Scene, log: MemoryLog) -> None
     for name in ("mules", "trusted"):
         create(scene, 1, name=name)
     use(scene, StateName.ACTIVE)
-    asked = scene.service.lists.change(ANN, "mules", None, given(ADD, 2))
+    asked = scene.service.lists.change(ANN, "mules", None, given(ADD, 2), comment=REASON)
     assert asked is not None and asked.pending is not None
     scene.service.decide(PAT, asked.pending.id, approve=False)
     log.append(b'{"listName": "mules", "listOperation": "ADD", "listType": "string", "values": ["x"]}')
@@ -343,7 +343,7 @@ def test_values_expire_once_and_survive_a_restart(scene: Scene, log: MemoryLog) 
     lists.change(PAT, "mules", None, given(ADD, 2, 3, expires_at_ms=at_ms))
     lists.change(PAT, "mules", None, given(ADD, 3))  # stays
     lists.change(PAT, "mules", None, given(ADD, 4, expires_at_ms=at_ms + 1))
-    asked = lists.change(ANN, "mules", None, given(ADD, 5))
+    asked = lists.change(ANN, "mules", None, given(ADD, 5), comment=REASON)
     assert asked is not None and asked.pending is not None
     assert [each.expires_at_ms for each in lists.values("mules").items] == [None, at_ms, None, at_ms + 1]
     assert (asked.expiring, asked.next_expiry_ms) == (2, at_ms)

@@ -21,7 +21,7 @@ from fraud_ops.control_plane.service.notifications.outbox import SendAttempt, pr
 from fraud_ops.control_plane.store.notification_models import DeliveryRow
 from fraud_ops.notifications import ReceiverKind
 from tests.support.control_plane.alerts import alert
-from tests.support.control_plane.scene import ANN, PAT, SCHEMA, Scene, rule_input
+from tests.support.control_plane.scene import ANN, PAT, REASON, SCHEMA, Scene, rule_input
 
 ALERT, APPROVAL, DIGEST = SubscribedEvent
 RULE = {"ruleId": 1, "name": "Rapid", "severity": "HIGH", "owner": "cards", "limit": 20, "limitOperatorType": ">"}
@@ -186,7 +186,7 @@ def test_a_decided_request_is_not_notified(desk: Scene) -> None:
     subscribe(desk, APPROVAL)
     service.create(ANN, rule_input(ruleId=1))
     shadow = service.change_state(ANN, 1, 1, StateName.SHADOW)
-    pending = service.change_state(ANN, 1, shadow.row.revision, StateName.ACTIVE).row.pending
+    pending = service.change_state(ANN, 1, shadow.row.revision, StateName.ACTIVE, comment=REASON).row.pending
     assert pending is not None
     service.decide(PAT, pending.id, approve=False)
     with desk.database.writing() as session:

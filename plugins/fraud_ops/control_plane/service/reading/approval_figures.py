@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import msgspec
 from sqlalchemy import ColumnElement, case, func, select
-from sqlalchemy.orm import Session
+from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from fraud_ops.control_plane.domain.canonical import document_of
 from fraud_ops.control_plane.domain.errors import NotFound
@@ -26,7 +26,14 @@ from fraud_rules.codec.rules.members import REMARKS
 from fraud_rules.kafka.decoding import UNDECODABLE
 from fraud_rules.model.schema import ID_FIELD
 
-__all__ = ["present_figures", "requested_rule", "rule_to_evaluate", "saved_what_if", "shadow_figures"]
+__all__ = [
+    "present_figures",
+    "request_about_rule",
+    "requested_rule",
+    "rule_to_evaluate",
+    "saved_what_if",
+    "shadow_figures",
+]
 
 _EVALUATED: Final = (None, StateName.ACTIVE.value, StateName.SHADOW.value)
 """The targets of requests after which the detector evaluates the rule. None: an edit or a rollback."""
@@ -41,11 +48,16 @@ _WITHOUT_EFFECT: Final = frozenset({*REMARKS, _STATE, "ruleId", "action", "weigh
 _decode = msgspec.json.Decoder(dict[str, Any], float_hook=Decimal).decode
 
 
-def requested_rule(session: Session, approval_id: int) -> dict[str, Any]:
-    """The rule of a request for approval, without its state. Raises NotFound for a request about a list too."""
+def request_about_rule(session: Session, approval_id: int) -> ApprovalRow:
+    """Read a request for approval. Raises NotFound for a request about a list too."""
     request = session.get(ApprovalRow, approval_id)
     if request is None or request.rule_id is None:
         raise NotFound(f"approval {approval_id} of a rule does not exist")
+    return request
+
+
+def requested_rule(request: ApprovalRow) -> dict[str, Any]:
+    """The rule of a request for approval, without its state."""
     return _content(document_of(request.document)) | {"ruleId": request.rule_id}
 
 
@@ -55,13 +67,14 @@ def rule_to_evaluate(session: Session, rule_id: int) -> dict[str, Any] | None:
     request = None if head is None or head.approval_id is None else session.get(ApprovalRow, head.approval_id)
     if request is None or request.target not in _EVALUATED:
         return None
-    return requested_rule(session, request.id)
+    return requested_rule(request)
 
 
 def shadow_figures(
-    session: Session, document: Mapping[str, Any], now_ms: int, alert_days: int, *, text_ids: bool
+    session: Session, document: Mapping[str, Any], requester: str, now_ms: int, alert_days: int, *, text_ids: bool
 ) -> ShadowFigures | None:
-    """Count the shadow alerts of a rule since it became a shadow rule with this document; None if it is none.
+    """Count the shadow alerts of a rule since it became a shadow rule with this document, and their marks: all, and
+    those by the requester. None if it is no shadow rule.
 
     The alert index has the alerts of the last `alert_days` days. Of an alert's mark and the label of its transaction,
     the newer one counts. `text_ids`: transaction ids are texts.
@@ -73,22 +86,24 @@ def shadow_figures(
     since_ms = max(since_ms, now_ms - alert_days * _DAY_MS)
     wanted = AlertRow.rule_id == rule_id, AlertRow.shadow.is_(True), AlertRow.append_ms >= since_ms
     alerts = session.scalar(select(func.count()).select_from(AlertRow).where(*wanted)) or 0
-    verdict = _verdict()
+    verdict, own = _newer(LabelRow.verdict, MarkRow.verdict), _newer(LabelRow.author, MarkRow.who) == requester
     reviewed = (
-        select(verdict, func.count())
+        select(verdict, func.count(), func.sum(case((own, 1), else_=0)))
         .select_from(AlertRow)
         .outerjoin(MarkRow, MarkRow.alert_id == AlertRow.alert_id)
         .outerjoin(AlertValueRow, (AlertValueRow.alert_id == AlertRow.alert_id) & (AlertValueRow.field == ID_FIELD))
         .outerjoin(LabelRow, _indexed_id(text_ids=text_ids) == AlertValueRow.value)
         .where(*wanted)
     )
-    verdicts = {found: int(count) for found, count in session.execute(reviewed.group_by(verdict))}
+    verdicts = {found: (int(count), int(mine)) for found, count, mine in session.execute(reviewed.group_by(verdict))}
+    (fraud, own_fraud), (not_fraud, own_not_fraud) = (verdicts.get(each, (0, 0)) for each in ("FRAUD", "NOT_FRAUD"))
     return ShadowFigures(
         since_ms=since_ms,
         until_ms=now_ms,
         alerts=alerts,
-        fraud=verdicts.get("FRAUD", 0),
-        not_fraud=verdicts.get("NOT_FRAUD", 0),
+        fraud=fraud,
+        not_fraud=not_fraud,
+        by_requester=own_fraud + own_not_fraud,
     )
 
 
@@ -125,10 +140,10 @@ def _since_ms(session: Session, rule_id: int, state: StateName, content: dict[st
     return since_ms
 
 
-def _verdict() -> ColumnElement[str | None]:
-    """The newer verdict of an alert: that of its mark, or that of the label of its transaction."""
+def _newer(of_label: InstrumentedAttribute[str], of_mark: InstrumentedAttribute[str]) -> ColumnElement[str | None]:
+    """The column of the newer one: of the mark of an alert, or of the label of its transaction."""
     is_newer = MarkRow.at_ms.is_(None) | (LabelRow.at_ms >= MarkRow.at_ms)
-    return case((LabelRow.at_ms.is_not(None) & is_newer, LabelRow.verdict), else_=MarkRow.verdict)
+    return case((LabelRow.at_ms.is_not(None) & is_newer, of_label), else_=of_mark)
 
 
 def _indexed_id(*, text_ids: bool) -> ColumnElement[str]:

@@ -4063,11 +4063,14 @@ export interface components {
         };
         /**
          * ShadowFigures
-         * @description The alerts of a rule since it became a shadow rule with its present document, and their marks.
+         * @description The alerts of a rule since it became a shadow rule with its present document, and their marks. `by_requester` of
+         *     the marks are by the user who requests the approval.
          */
         ShadowFigures: {
             /** Alerts */
             alerts: number;
+            /** Byrequester */
+            byRequester: number;
             /** Fraud */
             fraud: number;
             /** Notfraud */

@@ -1,9 +1,10 @@
-import { Button, FileButton, Group, Textarea, TextInput } from "@mantine/core";
+import { Button, FileButton, Group, Textarea } from "@mantine/core";
 import { type ReactNode, useRef, useState } from "react";
 import { useApiMutation } from "../api/hooks";
 import type { Reason } from "../api/types";
 import { notifyError } from "../notifications";
 import type { Tone } from "./Chip";
+import { CommentInput } from "./CommentInput";
 import { Dialog } from "./Dialog";
 import { ErrorAlert } from "./ErrorAlert";
 
@@ -17,7 +18,7 @@ export const EFFECT_TONES: Record<string, Tone> = {
 };
 
 interface Result {
-  items: readonly { reasons: readonly Reason[] }[];
+  items: readonly { effect: string; reasons: readonly Reason[] }[];
   applied: boolean;
 }
 
@@ -42,6 +43,7 @@ export function ImportDialog<R extends Result>(props: Props<R>) {
   const [content, setContent] = useState("");
   const [comment, setComment] = useState("");
   const resetFileInput = useRef<() => void>(null);
+  const commentRef = useRef<HTMLInputElement>(null);
   const preview = useApiMutation<string, R>(
     (text) => ({ path: `${path}?dryRun=true`, method: "POST", body: { content: text, comment } }),
     { quiet: true },
@@ -61,6 +63,7 @@ export function ImportDialog<R extends Result>(props: Props<R>) {
   );
   // The import validates again. If it fails, its result replaces that of the preview.
   const result = apply.data?.body ?? previewed;
+  const asksApproval = result?.items.some(({ effect }) => effect === "requested") ?? false;
   const isInvalid = result?.items.some((item) => item.reasons.length > 0) ?? true;
   const change = (text: string) => {
     setContent(text);
@@ -94,13 +97,7 @@ export function ImportDialog<R extends Result>(props: Props<R>) {
         maxRows={14}
         styles={{ input: { fontFamily: "var(--mantine-font-family-monospace)" } }}
       />
-      <TextInput
-        label="Comment"
-        value={comment}
-        onChange={(event) => setComment(event.currentTarget.value)}
-        maxLength={500}
-        mt="xs"
-      />
+      <CommentInput ref={commentRef} comment={comment} change={setComment} asksApproval={asksApproval} mt="xs" />
       {error && <ErrorAlert error={error} />}
       {apply.data?.body.applied === false && <ErrorAlert title="Nothing imported" error={staleError} />}
       {result && children(result)}
@@ -119,7 +116,10 @@ export function ImportDialog<R extends Result>(props: Props<R>) {
         <Button
           disabled={isInvalid}
           loading={apply.isPending}
-          onClick={() => apply.mutate(content, { onSuccess: ({ body }) => body.applied && close() })}
+          onClick={() => {
+            if (commentRef.current?.reportValidity() === false) return;
+            apply.mutate(content, { onSuccess: ({ body }) => body.applied && close() });
+          }}
         >
           Import
         </Button>

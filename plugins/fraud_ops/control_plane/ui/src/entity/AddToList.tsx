@@ -1,13 +1,15 @@
 import { Button, Group, Select } from "@mantine/core";
 import { useState } from "react";
 import { toText } from "../api/exactJson";
-import { useApiMutation, useLists } from "../api/hooks";
+import { useApiMutation, useLists, useMe } from "../api/hooks";
 import { keys } from "../api/keys";
 import type { Entity } from "../api/types";
 import { Dialog } from "../components/Dialog";
 import { ErrorAlert } from "../components/ErrorAlert";
 import { CommentInput } from "../components/CommentInput";
+import { strongestState } from "../lists/types";
 import { ExpirySelect, expiryOf } from "../lists/ValuesInput";
+import { editNeedsApproval } from "../rules/lifecycle";
 
 /** Adds the entity's value to a list. */
 export function AddToList({ entity, close }: { entity: Entity; close: () => void }) {
@@ -15,6 +17,7 @@ export function AddToList({ entity, close }: { entity: Entity; close: () => void
   const [days, setDays] = useState("");
   const [comment, setComment] = useState("");
   const { data } = useLists();
+  const me = useMe().data;
   const add = useApiMutation<string>(
     (list) => ({
       path: `/lists/${encodeURIComponent(list)}/changes`,
@@ -29,6 +32,8 @@ export function AddToList({ entity, close }: { entity: Entity; close: () => void
   );
   const type = typeof entity.value === "string" ? "string" : "long";
   const lists = (data?.items ?? []).filter((each) => !entity.lists.includes(each.name));
+  const chosen = lists.find((each) => each.name === name);
+  const needsApproval = me !== undefined && chosen !== undefined && editNeedsApproval(strongestState(chosen), me);
   return (
     <Dialog close={close} title={`Add ${toText(entity.value)} to a list`}>
       <form
@@ -47,14 +52,14 @@ export function AddToList({ entity, close }: { entity: Entity; close: () => void
           nothingFoundMessage="No lists"
         />
         <ExpirySelect days={days} change={setDays} />
-        <CommentInput comment={comment} change={setComment} mt="xs" />
+        <CommentInput comment={comment} change={setComment} asksApproval={needsApproval} mt="xs" />
         {add.error && <ErrorAlert error={add.error} />}
         <Group justify="flex-end" mt="md">
           <Button variant="default" onClick={close}>
             Cancel
           </Button>
           <Button type="submit" disabled={name === null} loading={add.isPending}>
-            Add
+            {needsApproval ? "Request change" : "Add"}
           </Button>
         </Group>
       </form>

@@ -129,9 +129,9 @@ test("an analyst adds the value to a list", async () => {
     http.get(`*${API}/lists`, () =>
       HttpResponse.json({
         items: [
-          { name: "mules", type: "long" },
-          { name: "watched", type: "long" },
-          { name: "names", type: "string" },
+          { name: "mules", type: "long", rules: [] },
+          { name: "watched", type: "long", rules: [{ ruleId: 1, name: "Mules", state: "ACTIVE" }] },
+          { name: "names", type: "string", rules: [] },
         ],
       }),
     ),
@@ -148,4 +148,26 @@ test("an analyst adds the value to a list", async () => {
   expect(screen.queryByRole("option", { name: "names" })).toBeNull();
   await userEvent.click(screen.getByRole("button", { name: "Add" }));
   await waitFor(() => expect(added).toMatchObject({ operation: "ADD", values: ["12"] }));
+});
+
+test("a change of the list of an active rule asks for its reason", async () => {
+  const rules = [{ ruleId: 1, name: "Mules", state: "ACTIVE" }];
+  server.use(
+    http.get(`*${API}/lists`, () => HttpResponse.json({ items: [{ name: "mules", type: "long", rules }] })),
+    http.post(`*${API}/lists/mules/changes`, async ({ request }) => {
+      added = await request.json();
+      return HttpResponse.json({}, { status: 202 });
+    }),
+  );
+  added = null;
+  renderPage(<EntityPage />, ADDRESS);
+  await userEvent.click(await screen.findByRole("button", { name: "Add to list …" }, SLOW));
+  const [list = document.body] = await screen.findAllByLabelText("List");
+  await userEvent.click(list);
+  await userEvent.click(await screen.findByRole("option", { name: "mules" }));
+  await userEvent.click(screen.getByRole("button", { name: "Request change" }));
+  expect(added).toBeNull();
+  await userEvent.type(screen.getByRole("textbox", { name: "Reason" }), "case 12");
+  await userEvent.click(screen.getByRole("button", { name: "Request change" }));
+  await waitFor(() => expect(added).toMatchObject({ operation: "ADD", values: ["12"], comment: "case 12" }));
 });

@@ -80,6 +80,12 @@ function ShadowFacts({ shadow }: { shadow: NonNullable<Figures["shadow"]> }) {
       {days >= 1 && <Fact name="Shadow alerts per day">{formatNumber(shadow.alerts / days)}</Fact>}
       <Fact name="Marked shadow alerts">
         {formatNumber(shadow.fraud)} fraud, {formatNumber(shadow.notFraud)} not fraud
+        {shadow.byRequester > 0 && (
+          <>
+            <br />
+            {formatNumber(shadow.byRequester)} of {formatCount(shadow.fraud + shadow.notFraud, "mark")} by the requester
+          </>
+        )}
       </Fact>
     </>
   );

@@ -20,7 +20,7 @@ const server = mockServer(
   }),
   http.get(`*${API}/approvals/:id/figures`, () =>
     HttpResponse.json({
-      shadow: { since: SINCE, until: SINCE + 4 * 86_400_000, alerts: 30, fraud: 3, notFraud: 5 },
+      shadow: { since: SINCE, until: SINCE + 4 * 86_400_000, alerts: 30, fraud: 3, notFraud: 5, byRequester: 6 },
       present: { since: SINCE, until: SINCE + 86_400_000, alerts: 528, alertsPerDay: 528 },
       running: isRunning,
       whatIf: hasWhatIf
@@ -70,7 +70,7 @@ test("an approver sees shadow alerts, labels and expected alerts per day", async
   const fact = async (name: string) => (await within(figures).findByText(name)).nextElementSibling;
   expect(await fact("Shadow alerts")).toHaveTextContent("30 since");
   expect(await fact("Shadow alerts per day")).toHaveTextContent("7.5");
-  expect(await fact("Marked shadow alerts")).toHaveTextContent("3 fraud, 5 not fraud");
+  expect(await fact("Marked shadow alerts")).toHaveTextContent("3 fraud, 5 not fraud6 of 8 marks by the requester");
   expect(await fact("Alerts per day now")).toHaveTextContent("528");
   expect(await fact("Expected alerts per day")).toHaveTextContent("11");
   expect(await fact("Days with data")).toHaveTextContent(/^1 of 2$/u);

@@ -102,6 +102,20 @@ test("a file is shown, previewed and imported, with the comment", async () => {
   expect(await screen.findByText("File imported")).toBeVisible();
 });
 
+test("an import that requests approvals asks for the reason", async () => {
+  answer([{ ...CHANGED, effect: "requested" }]);
+  const close = open();
+  await type("a rule");
+  await preview();
+  await effects();
+  await userEvent.click(button("Import"));
+  expect(imports).toEqual([]);
+  await userEvent.type(screen.getByRole("textbox", { name: "Reason" }), "new limits");
+  await userEvent.click(button("Import"));
+  await waitFor(() => expect(close).toHaveBeenCalledOnce());
+  expect(imports).toEqual([{ content: "a rule", comment: "new limits" }]);
+});
+
 test("errors are listed by rule and field, and prevent the import", async () => {
   answer([ADDED, REJECTED]);
   open();
