@@ -86,8 +86,9 @@ def ages(page: Page) -> None:
 
 
 def test_a_server_that_hangs_is_named_and_recovers(fired: int, running: World, people: People) -> None:
-    page = people.open("vera", "/today")
+    page, detector = people.open("vera", "/today"), people.open("vera", "/detector")
     expect(page.get_by_text("Live updates")).to_be_visible()
+    expect(detector.get_by_role("region", name="Verdict")).to_contain_text("HEALTHY")
     expect(page.get_by_role("status", name="Detector")).to_contain_text("HEALTHY")
     server = list(running.airflow.processes(Component.API_SERVER))
     for process in server:
@@ -95,6 +96,7 @@ def test_a_server_that_hangs_is_named_and_recovers(fired: int, running: World, p
     try:
         expect(page.get_by_role("region", name="No answer")).to_contain_text("The server does not answer.")
         expect(page.get_by_role("status", name="Detector")).to_contain_text("No answer")
+        expect(detector.get_by_role("region", name="Verdict")).to_contain_text("No answer")
         expect(page.get_by_text("Live updates")).to_have_count(0)
         page.get_by_role("link", name="Lists", exact=True).click()
         expect(page.get_by_text("Waiting for the server for")).to_be_visible()

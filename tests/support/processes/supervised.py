@@ -206,6 +206,11 @@ class Api:
         answer.raise_for_status()
         self._client.headers["Authorization"] = f"Bearer {answer.json()['access_token']}"
 
+    @property
+    def token(self) -> str:
+        """The token of the login."""
+        return self._client.headers["Authorization"].removeprefix("Bearer ")
+
     def call(self, method: str, path: str, **body: Any) -> Any:
         """Send one request and return the decoded answer.
 

@@ -26,6 +26,7 @@ import {
   verdictText,
 } from "../format";
 import { useLivenessQuery, useSilence } from "../outage/useLiveness";
+import { VerdictChip } from "../outage/VerdictChip";
 import { ageMs, useNow } from "../useNow";
 import { AlarmsPanel } from "./AlarmsPanel";
 import { Charts } from "./Charts";
@@ -76,7 +77,7 @@ function VerdictPanel({ liveness }: { liveness: Liveness }) {
   return (
     <section className="panel" aria-label="Verdict" style={{ borderLeft: `4px solid var(--${tone})` }}>
       <Group gap="sm" align="baseline">
-        <Chip tone={tone}>{verdictText(liveness)}</Chip>
+        <VerdictChip liveness={liveness} />
         <VerdictSince liveness={liveness} />
         <Text size="sm" c="dimmed" span>
           as of <Timestamp ms={liveness.at} />

@@ -6,7 +6,7 @@ import { useSchema } from "../api/hooks";
 import { get } from "../api/http";
 import { keys } from "../api/keys";
 import type { Today } from "../api/types";
-import { Chip, StateChip } from "../components/Chip";
+import { StateChip } from "../components/Chip";
 import { EmptyState } from "../components/EmptyState";
 import { Fact } from "../components/Fact";
 import { PageHeader, usePageTitle } from "../components/PageHeader";
@@ -15,8 +15,9 @@ import { SeverityChip } from "../components/SeverityChip";
 import { Timestamp } from "../components/Timestamp";
 import { entityPath } from "../entity/entityPath";
 import { fieldLabel } from "../fields";
-import { formatNumber, verdictText } from "../format";
-import { useLiveness, useSilence } from "../outage/useLiveness";
+import { formatNumber } from "../format";
+import { useLiveness } from "../outage/useLiveness";
+import { VerdictChip } from "../outage/VerdictChip";
 import { HourChart } from "./HourChart";
 
 const POLL_MS = 15_000;
@@ -41,14 +42,13 @@ export function TodayPage() {
 /** The detector in one line: verdict, waiting payments, last batch. */
 function DetectorLine() {
   const liveness = useLiveness();
-  const silence = useSilence();
   if (!liveness) return null;
   return (
     <Group gap="xs" mb="md" role="status" aria-label="Detector">
       <Text size="sm" span>
         <Link to="/detector">Detector</Link>
       </Text>
-      {silence ? <Chip tone="warn">No answer</Chip> : <Chip tone={liveness.verdict.tone}>{verdictText(liveness)}</Chip>}
+      <VerdictChip liveness={liveness} />
       <Text size="sm" c="dimmed" span>
         {formatNumber(liveness.waiting)} waiting payments
         {liveness.since !== null && (

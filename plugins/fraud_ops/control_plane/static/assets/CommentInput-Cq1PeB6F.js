@@ -1,1 +1,0 @@
-import{xt as e}from"./index-SAf9XFRw.js";import{t}from"./jsx-runtime-Wy9s6hX0.js";var n=t();function r({comment:t,change:r,asksApproval:i=!1,...a}){return(0,n.jsx)(e,{...a,label:i?`Reason`:`Comment`,required:i,...i?{pattern:`.*\\S.*`,title:`The approver decides by the reason`}:{},value:t,maxLength:500,onChange:e=>r(e.currentTarget.value)})}export{r as t};
