@@ -15,7 +15,7 @@ from typing import TextIO
 
 import psutil
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, BrowserContext, expect
 
 from fraud_demo.airflow import Component
 from fraud_rules.configuration.project import Project
@@ -30,6 +30,7 @@ PATHS = (
     "today", "rules", "rules/1", "lists", "alerts", "cases", "decisions", "approvals", "quality", "notifications",
     "detector", "audit", "admin",
 )  # fmt: skip
+WINDOWS = 4
 LAG_S = 10.0
 """The pages read the state every 5 s."""
 SILENT_LAG_S = 13.0
@@ -110,7 +111,8 @@ FAULTS: dict[str, Callable[[Scene], float | None]] = {
 def test_every_page_shows_each_fault_and_its_end(world: Supervised, browser: Browser, tmp_path: Path) -> None:
     site = world.site.airflow.site
     control = f"{site.url}/fraud/control"
-    pages = {path: window(browser, site.url, world.api.token) for path in PATHS}
+    windows = [window(browser, site.url, world.api.token) for _ in range(WINDOWS)]
+    pages = {path: windows[number % WINDOWS].new_page() for number, path in enumerate(PATHS)}
     for path, page in pages.items():
         page.goto(f"{control}/{path}")
         expect(page.get_by_text("Live updates")).to_be_visible()
@@ -127,12 +129,12 @@ def test_every_page_shows_each_fault_and_its_end(world: Supervised, browser: Bro
         assert not late, (name, late)
 
 
-def window(browser: Browser, url: str, token: str) -> Page:
-    """Open a window with connections of its own: the tabs of one browser share six."""
+def window(browser: Browser, url: str, token: str) -> BrowserContext:
+    """Open a browser of its own: the tabs of one browser share six connections, and a user may have a few streams."""
     context = browser.new_context(viewport=WIDE, reduced_motion="reduce")  # type: ignore[arg-type]
     context.set_default_timeout(120_000)
     context.add_cookies([{"name": "_token", "value": token, "url": url}])
-    return context.new_page()
+    return context
 
 
 def walk(scene: Scene, name: str, break_it: Callable[[Scene], float | None], report: TextIO) -> dict[str, Figures]:

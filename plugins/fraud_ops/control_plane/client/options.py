@@ -45,7 +45,9 @@ TokenFile = Annotated[
         show_default="var/control-token",
     ),
 ]
-Comment = Annotated[str, typer.Option("--comment", help="The reason, for the history. A request for approval needs one.")]
+Comment = Annotated[
+    str, typer.Option("--comment", help="The reason, for the history. A request for approval needs one.")
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
