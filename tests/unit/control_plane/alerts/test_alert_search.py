@@ -178,6 +178,23 @@ def test_a_page_for_a_frequent_value_examines_a_bounded_number_of_alerts_and_the
     assert everything(searches, search) == wanted
 
 
+@pytest.mark.parametrize("sort", AlertSort)
+@pytest.mark.parametrize(
+    "narrow", [{"text": "501", "shadow": True}, {"text": "501", "corrections": True}, {"shadow": True}]
+)
+def test_a_page_counts_the_alerts_that_it_examines_for_an_attribute_without_an_index(
+    searches: AlertSearches, monkeypatch: pytest.MonkeyPatch, sort: AlertSort, narrow: dict[str, Any]
+) -> None:
+    search = AlertSearch(sort=sort, **narrow)
+    wanted = everything(searches, search)
+    for name, value in {"_FREQUENT": 1, "_EXAMINED": 4, "_EXAMINED_ROWS": 4}.items():
+        monkeypatch.setattr(f"fraud_ops.control_plane.service.alerts.search.{name}", value)
+    page, after = searches.page(search, Snoozing(), None, COUNT)
+    assert len(page) <= 1
+    assert after is not None
+    assert everything(searches, search) == wanted
+
+
 def test_an_alert_counts_once_and_keeps_its_json(scene: Scene) -> None:
     found = filled(scene, [sample(1), sample(1), sample(2)])
     again = alert(9, key={"payeeId": 1})

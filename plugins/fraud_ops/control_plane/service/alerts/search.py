@@ -1,4 +1,4 @@
-"""Searches the alert index. Every filter and every sort order has an index of the database."""
+"""Searches the alert index. Filters and orders have indexes of the database; a page of any other filter is bounded."""
 
 from __future__ import annotations
 
@@ -33,6 +33,8 @@ _FREQUENT: Final = 20_000
 """The number of rows from which a text, an entity or a verdict counts as frequent."""
 _EXAMINED: Final = 50_000
 """The alerts that one page may examine for a frequent text, entity or verdict: about half a second of CPU time."""
+_EXAMINED_ROWS: Final = 200_000
+"""The same for a filter of rows that no index has: for shadow alerts, and for corrected ones."""
 
 
 def alert_page(
@@ -44,7 +46,7 @@ def alert_page(
     Raises Invalid if the index has no alert at the position.
     """
     columns = _ORDERS[search.sort]
-    wanted = _plain_conditions(search, snoozing)
+    wanted = [*_range_conditions(search), *_kind_conditions(search)]
     ascending = search.sort is AlertSort.OLDEST
     if after is not None:
         there = _sort_values(session, columns, after)
@@ -52,12 +54,13 @@ def alert_page(
     order = columns if ascending else tuple(each.desc() for each in columns)
     chosen = list(_choices(session, search))
     last = None
-    if any(each.is_checked for each in chosen):
-        last = _last_examined(session, _ids(search).where(*wanted).order_by(*order), columns)
+    most = _most_examined(search, chosen)
+    if most is not None:
+        last = _last_examined(session, _ids(search).where(*wanted).order_by(*order), columns, most)
         if last is not None:
             there = tuple_(*last[: len(columns)])
             wanted.append(tuple_(*columns) <= there if ascending else tuple_(*columns) >= there)
-    wanted += [each.condition for each in chosen]
+    wanted += [*_row_conditions(search, snoozing), *(each.condition for each in chosen)]
     # The ids first: a database that sorts all found alerts then sorts no JSON.
     first = _ids(search).where(*wanted).order_by(*order).limit(limit + 1)
     rows = session.scalars(
@@ -69,9 +72,16 @@ def alert_page(
     return shown, None if last is None else _position(last[len(columns) :])
 
 
-def _last_examined(session: Session, ids: Select[str], columns: tuple[Any, ...]) -> Sequence[Any] | None:
+def _most_examined(search: AlertSearch, chosen: Sequence[_Choice]) -> int | None:
+    """The number of alerts that a page may examine; None for a search that finds its alerts in an index."""
+    if any(each.is_checked for each in chosen):
+        return _EXAMINED
+    return _EXAMINED_ROWS if not chosen and (search.shadow or search.corrections) else None
+
+
+def _last_examined(session: Session, ids: Select[str], columns: tuple[Any, ...], most: int) -> Sequence[Any] | None:
     """The sort values and the place of the last alert that a page may examine; None if the page may examine all."""
-    return session.execute(ids.with_only_columns(*columns, *_PLACE).offset(_EXAMINED - 1).limit(1)).first()
+    return session.execute(ids.with_only_columns(*columns, *_PLACE).offset(most - 1).limit(1)).first()
 
 
 def _position(place: Sequence[Any]) -> Position:
@@ -98,13 +108,8 @@ def _sort_values(session: Session, columns: tuple[Any, ...], position: Position)
 
 def search_conditions(session: Session, search: AlertSearch, snoozing: Snoozing) -> list[ColumnElement[bool]]:
     """The conditions for the alerts of a search."""
-    return [*_plain_conditions(search, snoozing), *(each.condition for each in _choices(session, search))]
-
-
-def _plain_conditions(search: AlertSearch, snoozing: Snoozing) -> list[ColumnElement[bool]]:
-    """The conditions for an alert's own row."""
-    wanted = [*_range_conditions(search), *_kind_conditions(search)]
-    return wanted if search.snoozed else wanted + _not_snoozed(snoozing)
+    wanted = [*_range_conditions(search), *_kind_conditions(search), *_row_conditions(search, snoozing)]
+    return [*wanted, *(each.condition for each in _choices(session, search))]
 
 
 def _range_conditions(search: AlertSearch) -> Iterator[ColumnElement[bool]]:
@@ -121,6 +126,7 @@ def _range_conditions(search: AlertSearch) -> Iterator[ColumnElement[bool]]:
 
 
 def _kind_conditions(search: AlertSearch) -> Iterator[ColumnElement[bool]]:
+    """The conditions that have an index."""
     if search.rule_id is not None:
         yield AlertRow.rule_id == search.rule_id
     if search.severities:
@@ -129,10 +135,16 @@ def _kind_conditions(search: AlertSearch) -> Iterator[ColumnElement[bool]]:
         yield AlertRow.alert_id == search.alert_id
     if search.case_id is not None:
         yield AlertRow.case_id == search.case_id
+
+
+def _row_conditions(search: AlertSearch, snoozing: Snoozing) -> Iterator[ColumnElement[bool]]:
+    """The conditions for an alert's own row that no index has. A page counts the alerts that it examines for them."""
     if search.shadow is not None:
         yield AlertRow.shadow == search.shadow
     if search.corrections is not None:
         yield AlertRow.correction.is_not(None) if search.corrections else AlertRow.correction.is_(None)
+    if not search.snoozed:
+        yield from _not_snoozed(snoozing)
 
 
 @dataclass(frozen=True, slots=True)
