@@ -148,4 +148,5 @@ def walk(scene: Scene, name: str, break_it: Callable[[Scene], float | None], rep
         report.write(f"{name}, {page}: {'; '.join(spans(said, fault_s))}\n")
         report.writelines(f"    {line}\n" for line in dict.fromkeys(look.rest for look in said.looks))
     report.flush()
+    assert not scene.watch.contradictions
     return scene.watch.figures(fault_s, repair_s)

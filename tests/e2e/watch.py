@@ -18,6 +18,8 @@ SILENT = "NO ANSWER"
 _ASK_S = 0.5
 _SILENCE_S = 2.0
 _LOOK_MS = 1_000
+_AHEAD_S = 3.0
+"""A page can read a new state before this watch has an answer of the API about it."""
 _READ = """() => {
     const text = (found) => (found?.textContent ?? "").replace(/\\s+/g, " ").trim();
     const banner = document.querySelector("section.outage");
@@ -66,7 +68,8 @@ class Said:
         worst = 0.0
         for look in page.looks:
             last = bisect_right(times, look.at_s) - 1
-            said = last
+            soon = self.looks[last + 1 : bisect_right(times, look.at_s + _AHEAD_S)]
+            said = -1 if any(each.word == look.word for each in soon) else last
             while said >= 0 and self.looks[said].word != look.word:
                 said -= 1
             if 0 <= said < last:
@@ -127,6 +130,7 @@ class Watch:
         self._pages = pages
         self._api = api
         self.pages = {name: Said() for name in pages}
+        self.contradictions: list[str] = []
 
     def until(self, ended: Callable[[], bool], what: str, timeout_s: float) -> None:
         """Look at the pages until a condition holds. Fails with `what` after `timeout_s`."""
@@ -143,9 +147,8 @@ class Watch:
             word = seen["banner"] or WELL
             rest = " | ".join(filter(None, (seen["text"], seen["alarms"])))
             self.pages[name].looks.append(Look(time.monotonic(), word, rest))
-            is_own_well = seen["own"] in ("", word) or (word == WELL and seen["own"] in _QUIET)
-            if not is_own_well:
-                self.pages[name].looks.append(Look(time.monotonic(), f"{word} and {seen['own']}"))
+            if seen["banner"] and seen["own"] not in ("", word):
+                self.contradictions.append(f"{name}: the banner says {word}, the page {seen['own']}")
         page.wait_for_timeout(max(0.0, _LOOK_MS - 1_000 * (time.monotonic() - began_s)))
 
     def figures(self, fault_s: float, repair_s: float | None) -> dict[str, Figures]:
@@ -160,10 +163,6 @@ class Watch:
                 self._api.lag_s(said),
             )
         return found
-
-
-_QUIET = ("STARTING", "DEGRADED", "DRAINED", "IDLE")
-"""Verdicts that may stand beside no banner."""
 
 
 def table(faults: Mapping[str, Mapping[str, Figures]]) -> str:
