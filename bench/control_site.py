@@ -39,10 +39,10 @@ class ControlSite:
     ) -> None:
         self._password = secrets.token_urlsafe(16)
         self._users = (USER, *users)
-        self._passwords = session.checkpoint.with_suffix(".passwords.json")
+        self._passwords = session.files.with_suffix(".passwords.json")
         kafka = {"conn_type": "kafka", "extra": {"bootstrap.servers": session.bootstrap}}
         site = AirflowSite(
-            home=session.checkpoint.with_suffix(".airflow"),
+            home=session.files.with_suffix(".airflow"),
             project=session.project,
             port=port,
             password=self._password,

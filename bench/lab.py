@@ -1,4 +1,4 @@
-"""The environment of measurements: one broker, and for each session its own topics, checkpoint and detector."""
+"""The environment of measurements: one broker, and for each session its own topics and detector."""
 
 from __future__ import annotations
 
@@ -55,11 +55,11 @@ class Lab:
 
     @contextmanager
     def session(self, name: str) -> Iterator[Session]:
-        """Open a session with its own topics and checkpoint. Afterwards stop its detector and remove them."""
+        """Open a session with its own topics. Afterwards stop its detector and remove them."""
         prefix = f"{name}-{uuid.uuid4().hex[:6]}-"
         declared = load_topics(self.project.config / "topics.yaml", prefix)
         topic_admin.apply(self.broker.kafka, declared)
-        session = Session(self, prefix, self.home / f"{prefix}checkpoint")
+        session = Session(self, prefix, self.home / f"{prefix}session")
         try:
             yield session
         finally:
@@ -72,11 +72,12 @@ class Lab:
 class Session:
     """The topics of one measurement, and the detector on them."""
 
-    def __init__(self, lab: Lab, prefix: str, checkpoint: Path) -> None:
+    def __init__(self, lab: Lab, prefix: str, files: Path) -> None:
         self.project = lab.project
         self.bootstrap = lab.broker.bootstrap
         self.kafka = lab.broker.kafka
-        self.checkpoint = checkpoint
+        self.files = files
+        """The path that begins the names of all files of the session."""
         self.names = TopicNames(**{field.name: prefix + str(field.default) for field in fields(TopicNames)})
         self.environ = {
             f"FRAUD_TOPICS_{field.name.upper()}": getattr(self.names, field.name) for field in fields(TopicNames)
@@ -106,8 +107,8 @@ class Session:
     def launch(self, *further: str) -> Detector:
         """Start the detector's process and return at once. `further` are more arguments."""
         self._starts += 1
-        log = self.checkpoint.with_suffix(f".{self._starts}.log")
-        arguments = ["--bootstrap", self.bootstrap, "--checkpoint", str(self.checkpoint), *logging_to(self.pause_log)]
+        log = self.files.with_suffix(f".{self._starts}.log")
+        arguments = ["--bootstrap", self.bootstrap, *logging_to(self.pause_log)]
         arguments += further
         self.detector = Detector(self.project, arguments, self.environ, log)
         return self.detector
@@ -115,7 +116,7 @@ class Session:
     @property
     def pause_log(self) -> Path:
         """The JVM's log of garbage collection pauses, of the newest start."""
-        return self.checkpoint.with_suffix(f".{self._starts}.gc.log")
+        return self.files.with_suffix(f".{self._starts}.gc.log")
 
     def start(self, rules: tuple[Document, ...], *further: str) -> None:
         """Start the detector and return once these rules are live. `further` are more arguments."""
@@ -130,15 +131,15 @@ class Session:
             self.detector = None
 
     def remove_files(self) -> None:
-        """Remove the checkpoint and the workers' views of it."""
-        shutil.rmtree(self.views(), ignore_errors=True)
-        shutil.rmtree(self.checkpoint, ignore_errors=True)
+        """Remove the workers' views."""
+        for folder in self.views():
+            shutil.rmtree(folder, ignore_errors=True)
 
-    def views(self) -> Path:
-        """The folder of the workers' views of this checkpoint."""
-        from fraud_rules.stream.worker.views import view_folder
+    def views(self) -> list[Path]:
+        """The folders of the workers' views."""
+        from fraud_rules.stream.worker.views import views_of
 
-        return view_folder(str(self.checkpoint))
+        return views_of(self.environ["FRAUD_DETECTOR"])
 
     def progress(self, last: int = 1) -> list[dict[str, Any]]:
         """The newest progress records, oldest first."""

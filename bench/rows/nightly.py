@@ -82,7 +82,7 @@ def _evaluated(made: MadeArchive, rows: int) -> tuple[float, float]:
     from fraud_rules.batch.reevaluation.job import over
     from fraud_rules.spark.session import SparkOptions, build_session
 
-    spark = build_session(SparkOptions(str(made.store.root / "spark"), Project.find().jars / "connector", "local[2]"))
+    spark = build_session(SparkOptions(Project.find().jars / "connector", "local[2]"))
     try:
         spread = over(spark)
         spark.range(2).count()

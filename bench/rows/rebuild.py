@@ -38,7 +38,7 @@ def _measure(lab: Lab, scale: Scale) -> Mapping[str, float]:
             backlog.release()
             session.await_evaluated(min(start + _PART, load.count))
         session.stop()
-        report = session.checkpoint.with_suffix(".work")
+        report = session.files.with_suffix(".work")
         session.environ[WORK_VARIABLE] = str(report)
         times_ms, driver_bytes = _watch(session.launch("--rebuild=bench"), report)
         seconds = (times_ms[1] - times_ms[0]) / _MS_PER_S

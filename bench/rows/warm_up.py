@@ -90,7 +90,7 @@ def _steady(session: Session, id_base: int) -> subprocess.Popen[bytes]:
 def _job(session: Session) -> float:
     """Run the job, and return its own time in seconds."""
     script = str(session.project.root / "spark_jobs" / "warm_up.py")
-    arguments = ["--bootstrap", session.bootstrap, "--archive", str(session.checkpoint.with_suffix(".archive"))]
+    arguments = ["--bootstrap", session.bootstrap, "--archive", str(session.files.with_suffix(".archive"))]
     arguments += ["--jars", str(session.project.jars / "connector")]
     done = subprocess.run(
         [sys.executable, script, *arguments],

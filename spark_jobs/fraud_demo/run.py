@@ -1,7 +1,7 @@
 """Runs the demo: starts all components, sends traffic, shows the alerts, checks the run, and stops all components.
 
 Airflow's DAGs work as in production: one DAG starts and supervises the detector, another applies the seed rules. A run
-first stops the processes that an earlier demo left behind. It then creates a new broker, Airflow and checkpoint in
+first stops the processes that an earlier demo left behind. It then creates a new broker and Airflow in
 var/demo, so that its check covers only its own records.
 """
 

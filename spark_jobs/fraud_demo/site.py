@@ -62,11 +62,6 @@ class DemoPaths:
     logs: Path
 
     @property
-    def checkpoint(self) -> Path:
-        """The detector's checkpoint."""
-        return self.home / "checkpoint"
-
-    @property
     def steering(self) -> Path:
         """The folder in which the pages request changes of the traffic."""
         return self.home / "steering"
@@ -204,8 +199,8 @@ class DemoSite:
         return command is not None and command.pid != os.getpid() and command.end(_COMMAND_GRACE_S)
 
     def stop_detector(self) -> bool:
-        """End the detector of this checkpoint, regardless of its starter. Return False if there was none."""
-        return end_tree(ProcessHandle.find(f"--checkpoint={self.places.checkpoint}"), _GRACE_S)
+        """End the detector of this demo, regardless of its starter. Return False if there was none."""
+        return end_tree(ProcessHandle.find(f"--settings={self.places.home}/"), _GRACE_S)
 
     def check(self) -> None:
         """Raise if a component has ended."""
@@ -246,7 +241,7 @@ class DemoSite:
 
     def _airflow_site(self) -> AirflowSite:
         kafka = {"conn_type": "kafka", "extra": {"bootstrap.servers": self.broker.bootstrap}}
-        spark = {"conn_type": "spark", "host": "local[2,4]", "extra": {"checkpoint": str(self.places.checkpoint)}}
+        spark = {"conn_type": "spark", "host": "local[2,4]"}
         key = {"conn_type": "generic", "password": self._intent_key}
         return AirflowSite(
             home=self.places.home / "airflow",

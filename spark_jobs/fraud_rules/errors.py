@@ -104,13 +104,13 @@ class TransactionOpen(BrokerUnavailable):
 
 
 class CheckpointDamaged(FraudError):
-    """The checkpoint was changed or has lost files. The detector never replaces it by an empty checkpoint."""
+    """The marker is missing, or older than the outputs of the detector. A start would write outputs again."""
 
     exit_code = 8
 
 
 class CheckpointForeign(FraudError):
-    """The checkpoint belongs to another job, or it fixes settings that have since changed."""
+    """Settings, fields, key groups or topics do not fit the checkpoint, or a later version wrote it."""
 
     exit_code = 9
 

@@ -16,6 +16,7 @@ from fraud_ops.control_plane.domain.roles import Role
 from fraud_ops.control_plane.settings import ControlPlaneSettings
 from fraud_ops.control_plane.store.database import Database
 from fraud_ops.control_plane.sync.background import Background
+from fraud_ops.hooks.checkpoint import CheckpointHook
 from fraud_ops.hooks.observer import DetectorObserver
 from fraud_rules.configuration.project import Project
 from fraud_rules.configuration.settings import DetectorSettings, TopicNames
@@ -78,12 +79,20 @@ def test_each_component_works_with_its_principal_and_has_no_further_rights(
     assert forbidden_ids(broker) == []
     with pytest.raises(BrokerUnavailable, match="no ACL allows"):
         read_topic(kafka_as(broker, KafkaComponent.PRODUCER), TopicNames().alerts)
+    check_checkpoint(broker)
     files = [path for path in (tmp_path / "ops").rglob("*") if path.is_file() and path.suffix != ".properties"]
     assert files
     assert not [path for path in files if PASSWORD.encode() in path.read_bytes()]
     records = [each for name in asdict(TopicNames()).values() for part in read_topic(broker.kafka, name).values()
                for each in part]  # fmt: skip
     assert not [each for each in records if PASSWORD.encode() in (each.value or b"")]
+
+
+def check_checkpoint(broker: LockedBroker) -> None:
+    """Airflow reads everything about the checkpoint except the size of the state, which is the cluster's."""
+    facts = CheckpointHook(kafka_as(broker, KafkaComponent.AIRFLOW), DetectorSettings()).facts(now_ms(), open_ms=30_000)
+    assert (facts.fault, facts.stuck, facts.short_of_replicas, facts.size_bytes) == (None, [], [], None)
+    assert facts.batch_id is not None
 
 
 def create_users(broker: LockedBroker, folder: Path) -> None:

@@ -245,7 +245,7 @@ def test_the_command_line_writes_intents_and_reports_attempts(
     assert fraud("agent", "status", env=env).exit_code == 1
     ops.agent("--drain-on-exit")
     wheel = str(stand_in(tmp_path / "a.whl"))
-    place = [f"--checkpoint={tmp_path / 'checkpoint'}", f"--wheel={wheel}", "--wait=60"]
+    place = [f"--wheel={wheel}", "--wait=60"]
     ended = fraud("deploy", "--reason=try", *place, env=env)
     assert (ended.exit_code, "RUNNING" in ended.out) == (0, True), ended
     status = json.loads(fraud("agent", "status", "--json", env=env).out)

@@ -18,7 +18,7 @@ from fraud_rules.configuration.project import Project
 from fraud_rules.kafka.broker import Broker
 from fraud_rules.kafka.consume import await_settled
 from fraud_rules.replay.replay import decode_exactly
-from fraud_rules.stream.driver.marker import Marker
+from fraud_rules.stream.checkpoint.marker import Marker
 from tests.support.kafka.records import read_all
 from tests.support.kafka.timed_topics import Logs, timed_topics
 from tests.support.processes.running_detector import Installation, RunningDetector, covers

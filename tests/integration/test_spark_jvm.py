@@ -30,7 +30,7 @@ def places(batches):
     for _ in batches:
         yield pa.RecordBatch.from_pydict({"place": [pyspark.__file__, pyspark.__cached__, py4j.__file__]})
 
-spark = build_session(SparkOptions(sys.argv[1], Path(sys.argv[2]), driver_memory="512m"))
+spark = build_session(SparkOptions(Path(sys.argv[1]), driver_memory="512m"))
 WorkerStart(spark).join()
 found = spark.range(1).mapInArrow(places, "place string").toArrow().column(0).to_pylist()
 management = spark._jvm.java.lang.management.ManagementFactory
@@ -48,11 +48,10 @@ print(json.dumps(facts))
 
 
 @pytest.fixture(scope="module")
-def facts(project: Project, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+def facts(project: Project) -> dict[str, Any]:
     """The facts that a session reports about itself, and about its end without memory."""
-    checkpoint = tmp_path_factory.mktemp("jvm") / "checkpoint"
     done = subprocess.run(
-        [sys.executable, "-c", SCRIPT, str(checkpoint), str(project.jars / "connector")],
+        [sys.executable, "-c", SCRIPT, str(project.jars / "connector")],
         capture_output=True,
         text=True,
         check=False,
@@ -84,11 +83,11 @@ def test_workers_import_pyspark_with_its_bytecode(facts: dict[str, Any]) -> None
     assert py4j.is_file()
 
 
-def test_workers_that_cannot_start_are_named(project: Project, tmp_path: Path) -> None:
+def test_workers_that_cannot_start_are_named(project: Project) -> None:
     """As on a host without this package: the first words of a worker are no port number."""
     script = SCRIPT.partition("found = ")[0]
     done = subprocess.run(
-        [sys.executable, "-c", script, str(tmp_path / "checkpoint"), str(project.jars / "connector")],
+        [sys.executable, "-c", script, str(project.jars / "connector")],
         capture_output=True,
         text=True,
         check=False,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import shutil
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,6 +13,8 @@ import pytest
 
 from fraud_rules.configuration.project import Project
 from fraud_rules.deploy.attempt import AttemptPhase
+from fraud_rules.deploy.code import code_digest
+from fraud_rules.errors import ReleaseInvalid
 from fraud_rules.kafka.consume import topic_ends
 from tests.support.kafka.own_topics import OwnTopics
 from tests.support.processes.running_agent import Operations
@@ -134,3 +137,26 @@ def test_speculative_tasks_change_no_output(
     found, counts = differences(site.installation, site.load.traffic.documents)
     assert not found, "\n".join(found)
     assert counts["alerts"] > 0
+
+
+def test_a_worker_with_other_code_is_refused_by_host_and_digests(
+    topics: OwnTopics, project: Project, tmp_path: Path
+) -> None:
+    """It would evaluate by its own code, and write wrong alerts in silence."""
+    other = tmp_path / "other"
+    shutil.copytree(project.root / "spark_jobs", other, ignore=shutil.ignore_patterns("__pycache__"))
+    with (other / "fraud_rules" / "errors.py").open("a") as file:
+        file.write("# another release\n")
+    (tmp_path / "cluster").mkdir()
+    cluster = StandaloneCluster(tmp_path / "cluster", workers=1, python_path=other)
+    site = Site(tmp_path / "site", project, topics, seed=3, key_groups=2)
+    flags = [flag for name, value in SPARK.items() for flag in ("--spark-conf", f"{name}={value}")]
+    try:
+        with site.working(20):
+            refused = site.start("--master", cluster.url, "--driver-memory", "700m", *flags)
+            assert refused.wait_end() == ReleaseInvalid.exit_code, refused.said()[-2000:]
+    finally:
+        cluster.end()
+    assert f"{socket.gethostname()} has other code than the driver: {other} has digest" in refused.said()
+    assert f"the driver {code_digest()}" in refused.said()
+    assert site.installation.progress() == []

@@ -21,8 +21,7 @@ from fraud_rules.logs.rule_status import RuleOperation, WarmUpState, decode_oper
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.replay.replay import alert_members, decode_exactly, replay_recording
 from fraud_rules.runtime.clock import now_ms
-from fraud_rules.spark.storage import DiskFolder
-from fraud_rules.stream.pins import PinStore
+from fraud_rules.stream.checkpoint.marker import read_marker
 from tests.support.kafka.own_topics import OwnTopics
 from tests.support.kafka.records import produce, read_all
 from tests.support.nightly.jobs import archived, run_job, start_job
@@ -128,14 +127,12 @@ class Site:
 
     def is_prepared(self) -> bool:
         """Whether the detector has begun to prepare the view of a result."""
-        return any((self.installation.home / "tmp" / "fraud-rules-views").glob("*/warm-ups/*/*/key-group-*"))
+        return any((self.installation.home / "tmp").glob("fraud-rules-views-*/*/warm-ups/*/*/key-group-*"))
 
     def is_pinned(self, version: int) -> bool:
-        """Whether a pin names the result for this rule record."""
-        pins = PinStore(DiskFolder(self.installation.checkpoint))
-        newest = max(pins.batches(), default=None)
-        pin = None if newest is None else pins.read(newest)
-        return pin is not None and str(version) in pin.warm_ups
+        """Whether the newest pin names the result for this rule record."""
+        marker = read_marker(self.topics.kafka, self.installation.settings)
+        return marker is not None and str(version) in marker.pin.warm_ups
 
     def batches_with(self, version: int) -> list[int]:
         """The batches that have added the result for this rule record."""

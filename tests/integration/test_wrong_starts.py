@@ -6,9 +6,7 @@ All tests share one installation, in order. Its detector has worked, was drained
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import json
-import shutil
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -27,6 +25,7 @@ from fraud_rules.kafka import topics as topic_admin
 from fraud_rules.kafka.broker import Broker
 from fraud_rules.kafka.consume import read_topic, topic_ends
 from fraud_rules.kafka.declared import load_topics
+from fraud_rules.kafka.writer import last_record
 from fraud_rules.logs.detector_status import BatchProgress, decode_progress
 from fraud_rules.runtime.clock import now_ms
 from tests.support.kafka.own_topics import OwnTopics
@@ -40,11 +39,11 @@ from tests.support.waiting import until
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
 
-Harm = Callable[[Path], object]
+Harm = Callable[[bytes], bytes | None]
 
 
 class World:
-    """An installation with one checkpoint."""
+    """An installation with one detector."""
 
     def __init__(self, home: Path, project: Project, broker: Broker) -> None:
         prefix = f"w{uuid.uuid4().hex[:8]}-"
@@ -53,9 +52,8 @@ class World:
         self.topics = OwnTopics(broker.bootstrap, prefix, names, load_topics(project.config / "topics.yaml", prefix))
         topic_admin.apply(broker.kafka, self.topics.declared)
         self.ops = Operations(home, project, self.topics)
-        self.checkpoint = home / "checkpoint"
-        settings = DetectorSettings.load(project.config / "detector.yaml", environment(self.topics))
-        self._watch = DetectorObserver(broker.kafka, settings)
+        self._settings = DetectorSettings.load(project.config / "detector.yaml", environment(self.topics))
+        self._watch = DetectorObserver(broker.kafka, self._settings)
 
     def verdict(self) -> Verdict:
         return assess_detector(self._watch.observe(), Limits(), now_ms())
@@ -80,18 +78,25 @@ class World:
         self.ops.await_phase(self.ops.decide(self.ops.release(**options)), AttemptPhase.REFUSED)
         return self.verdict()
 
-    def kept(self) -> tuple[str, object]:
-        """The state that must not change: the bytes of the checkpoint, and the ends of the output topics."""
-        digest = hashlib.sha256()
-        for path in sorted(self.checkpoint.rglob("*")):
-            digest.update(str(path).encode())
-            if path.is_file():
-                digest.update(path.read_bytes())
+    def kept(self) -> object:
+        """What must not change: the ends of the output topics, of the marker and of the state."""
         names = self.topics.names
-        return digest.hexdigest(), [
+        return [
             topic_ends(self.broker.kafka, name)
-            for name in (names.alerts, names.detector_marker, names.detector_progress)
+            for name in (names.alerts, names.detector_marker, names.detector_progress, names.detector_state)
         ]
+
+    def marker(self) -> bytes:
+        """The record of the newest marker."""
+        detector = self._settings.detector.encode()
+        text = last_record(self.broker.kafka, self.topics.names.detector_marker, detector)
+        assert text is not None
+        return text
+
+    def write_marker(self, marker: bytes | None) -> None:
+        """Write another record in place of the newest marker; None deletes it."""
+        detector = self._settings.detector.encode()
+        produce(self.topics.bootstrap, self.topics.names.detector_marker, [marker], key=detector)
 
 
 @pytest.fixture(scope="module")
@@ -127,37 +132,42 @@ def test_a_topic_with_producer_timestamps_is_refused(world: World) -> None:
     topic_admin.apply(world.broker.kafka, world.topics.declared)
 
 
-def manifest_with(**changed: object) -> Harm:
-    def change(copy: Path) -> None:
-        path = copy / "detector.json"
-        path.write_text(json.dumps({**json.loads(path.read_text()), **changed}))
-
-    return change
+def with_members(**changed: object) -> Harm:
+    """The marker has other members."""
+    return lambda marker: json.dumps({**json.loads(marker), **changed}).encode()
 
 
-def cut_short(copy: Path) -> None:
-    newest = max((copy / "commits").glob("[0-9]*"), key=lambda path: int(path.name))
-    newest.write_bytes(b"v1")
+def of_topics(marker: bytes) -> bytes:
+    """The marker has the offsets of other topics."""
+    topics = {f"old-{name}": identity for name, identity in json.loads(marker)["topics"].items()}
+    return with_members(topics=topics)(marker)
+
+
+def with_fields(marker: bytes) -> bytes:
+    """The marker has another field."""
+    return with_members(fields={**json.loads(marker)["fields"], "branch": ["long", False, 0]})(marker)
 
 
 @pytest.mark.parametrize(
     ("harm", "expected", "error"),
     [
-        pytest.param(shutil.rmtree, Health.CHECKPOINT_FOREIGN, "CheckpointForeign", id="missing"),
-        pytest.param(
-            manifest_with(detector="another"), Health.CHECKPOINT_FOREIGN, "CheckpointForeign", id="another detector's"
-        ),
-        pytest.param(manifest_with(format=99), Health.CHECKPOINT_FOREIGN, "CheckpointForeign", id="of a newer version"),
-        pytest.param(cut_short, Health.CHECKPOINT_DAMAGED, "CheckpointDamaged", id="damaged"),
+        pytest.param(of_topics, Health.CHECKPOINT_FOREIGN, "CheckpointForeign", id="of other topics"),
+        pytest.param(with_fields, Health.CHECKPOINT_FOREIGN, "CheckpointForeign", id="of another schema"),
+        pytest.param(lambda marker: b"{", Health.CHECKPOINT_FOREIGN, "CheckpointForeign", id="unreadable"),
+        pytest.param(lambda marker: None, Health.CHECKPOINT_DAMAGED, "CheckpointDamaged", id="missing"),
+        pytest.param(with_members(batchId=0), Health.CHECKPOINT_DAMAGED, "CheckpointDamaged", id="an older copy"),
     ],
 )
-def test_a_wrong_checkpoint_is_refused(harm: Harm, expected: Health, error: str, world: World, tmp_path: Path) -> None:
+def test_a_wrong_checkpoint_is_refused(harm: Harm, expected: Health, error: str, world: World) -> None:
+    right = world.marker()
+    world.write_marker(harm(right))
     before = world.kept()
-    copy = Path(shutil.copytree(world.checkpoint, tmp_path / "copy"))
-    harm(copy)
-    verdict = world.refused(checkpoint=str(copy))
-    assert (verdict.health, verdict.error) == (expected, error), verdict
-    assert world.kept() == before
+    try:
+        verdict = world.refused()
+        assert (verdict.health, verdict.error) == (expected, error), verdict
+        assert world.kept() == before
+    finally:
+        world.write_marker(right)
 
 
 def test_the_right_checkpoint_works_afterwards_and_after_a_broker_outage(world: World) -> None:

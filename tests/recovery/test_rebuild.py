@@ -14,13 +14,14 @@ import yaml
 
 from fraud_rules.configuration.project import Project
 from fraud_rules.errors import CheckpointForeign, StateDamaged
+from fraud_rules.kafka.consume import topic_ends
 from fraud_rules.kafka.writer import last_record
 from fraud_rules.model.schema import TransactionSchema
 from tests.support import oracle
 from tests.support.kafka.own_topics import OwnTopics
 from tests.support.kafka.records import produce
 from tests.support.kafka.state_damage import recreate_state
-from tests.support.processes.running_detector import Installation, RunningDetector
+from tests.support.processes.running_detector import Installation
 from tests.support.recovery.site import Site
 from tests.support.recovery.verdict import Run, differences, recorded_stream
 from tests.support.waiting import until
@@ -45,62 +46,54 @@ class RebuildSite(Site):
         settings = replace(self.installation.settings, key_groups=key_groups)
         self.installation = replace(self.installation, settings=settings)
 
-    @property
-    def old_checkpoints(self) -> list[Path]:
-        return sorted(self.installation.home.glob("checkpoint.aside-*"))
-
 
 def test_a_lost_state_is_rebuilt_also_after_a_kill(project: Project, topics: OwnTopics, tmp_path: Path) -> None:
     with RebuildSite(tmp_path, project, topics, seed=5, key_groups=4).working(ROWS) as site:
         site.start()
         site.await_batches(20)
-        assert RunningDetector(site.installation, "--rebuild=rushed").wait_end() == CheckpointForeign.exit_code
         assert site.starts[-1].stop() == 0
         recreate_state(topics)
         assert site.start().wait_end() == StateDamaged.exit_code
         site.load.allow(ROWS)
         killed = site.start("--rebuild=once")
-        until(lambda: site.old_checkpoints, "the old checkpoint is set aside")
+        state = topics.names.detector_state
+        until(lambda: any(topic_ends(topics.kafka, state).values()), "the rebuild writes chunks")
         killed.kill()
-        again = site.start()
+        again = site.start("--rebuild=once")
         site.await_batches(1)
         again.kill()
         site.start("--rebuild=once")
         site.await_batches(10)
         site.finish()
-        assert len(site.old_checkpoints) == 1, "the rebuild ran once"
-        assert (site.old_checkpoints[0] / "offsets").is_dir(), "the old checkpoint is kept"
-        found, counts = differences(site.installation, site.load.traffic.documents, rebuilds=1)
+        found, counts = differences(site.installation, site.load.traffic.documents)
         assert not found, "\n".join(found)
         assert counts["alerts"] > 0
 
 
-def test_a_checkpoint_of_format_2_changes_to_the_present_format(
+def test_the_checkpoint_of_a_version_with_its_state_elsewhere_is_rebuilt(
     project: Project, topics: OwnTopics, tmp_path: Path
 ) -> None:
     with RebuildSite(tmp_path, project, topics, seed=7, key_groups=4).working(ROWS) as site:
         site.start()
         site.await_batches(20)
         assert site.starts[-1].stop() == 0
-        write_as_format_2(site.installation, topics)
-        assert site.start().wait_end() == CheckpointForeign.exit_code
+        write_as_before(site.installation, topics)
+        assert site.start().wait_end() == StateDamaged.exit_code
         site.load.allow(ROWS)
         site.start("--rebuild=upgrade")
         site.await_batches(20)
         site.finish()
-        found, counts = differences(site.installation, site.load.traffic.documents, rebuilds=1)
+        found, counts = differences(site.installation, site.load.traffic.documents)
         assert not found, "\n".join(found)
         assert counts["alerts"] > 0
 
 
-def write_as_format_2(installation: Installation, topics: OwnTopics) -> None:
-    """Leave checkpoint, marker and topics as a version with the state in the checkpoint leaves them."""
-    manifest = installation.checkpoint / "detector.json"
-    manifest.write_text(json.dumps({**json.loads(manifest.read_text()), "format": 2}))
-    (installation.checkpoint / "state").mkdir()
+def write_as_before(installation: Installation, topics: OwnTopics) -> None:
+    """Leave marker and topics as a version leaves them that keeps the state in files."""
     key = installation.settings.detector.encode()
     text = last_record(topics.kafka, topics.names.detector_marker, key)
-    marker = {name: value for name, value in json.loads(text or b"").items() if name not in ("state", "rebuild")}
+    kept = ("queryId", "batchId", "endOffsets", "pin")
+    marker = {name: value for name, value in json.loads(text or b"").items() if name in kept}
     produce(topics.bootstrap, topics.names.detector_marker, [json.dumps(marker).encode()], key=key)
     recreate_state(topics)
 
@@ -109,39 +102,41 @@ def test_the_number_of_key_groups_changes_and_changes_back(project: Project, top
     with RebuildSite(tmp_path, project, topics, seed=6, key_groups=4).working(ROWS) as site:
         site.start()
         site.await_batches(20)
-        installations = [site.installation]
+        parts: list[tuple[Installation, int | None]] = []
         for key_groups in (5, 4):
             assert site.starts[-1].stop() == 0
+            parts.append((site.installation, len(site.installation.progress())))
             site.set_key_groups(key_groups)
-            installations.append(site.installation)
             assert site.start().wait_end() == CheckpointForeign.exit_code
             site.load.allow(ROWS)
             site.start(f"--rebuild=to-{key_groups}")
             site.await_batches(20)
         site.finish()
-        found = faults_of_changes(installations, site.load.traffic.documents)
+        found = faults_of_changes([*parts, (site.installation, None)], site.load.traffic.documents)
         assert not found, "\n".join(found)
 
 
-def faults_of_changes(installations: Sequence[Installation], documents: dict[bytes, Any]) -> list[str]:
+def faults_of_changes(parts: Sequence[tuple[Installation, int | None]], documents: dict[bytes, Any]) -> list[str]:
     """Compare the alerts with the oracle, which evaluates the whole stream with the settings of each installation.
 
-    An installation has written the alerts from its first batch to the first batch of the next one.
+    `parts` are the installations in order, each with the number of batches at its end (None: all). An installation has
+    written the alerts from the end of the previous one to its own.
     """
-    run, schema = Run.of(installations[-1]), TransactionSchema.load(installations[-1].schema)
-    queries = list(dict.fromkeys(progress.query_id for progress in run.progress))
-    assert len(queries) == len(installations)
+    last = parts[-1][0]
+    run, schema = Run.of(last), TransactionSchema.load(last.schema)
 
-    def alerts(installation: Installation, count: int) -> list[dict[str, Any]]:
-        """The alerts of the first `count` queries with these settings."""
-        if not count:
+    def alerts(installation: Installation, batches: int | None) -> list[dict[str, Any]]:
+        """The alerts of the first batches with these settings."""
+        if batches == 0:
             return []
-        known = up_to(run, queries[:count], installation)
+        known = up_to(run, batches, installation)
         return list(oracle.evaluate(recorded_stream(known, installation, documents), schema)["alerts"])
 
     expected: list[dict[str, Any]] = []
-    for number, installation in enumerate(installations):
-        expected += alerts(installation, number + 1)[len(alerts(installation, number)) :]
+    before: int | None = 0
+    for installation, batches in parts:
+        expected += alerts(installation, batches)[len(alerts(installation, before)) :]
+        before = batches
     wanted = sorted((each["transactionId"], each["ruleId"], each["triggeringValue"]) for each in expected)
     written = [*run.values("alerts"), *run.values("shadow_alerts")]
     got = sorted(
@@ -150,9 +145,9 @@ def faults_of_changes(installations: Sequence[Installation], documents: dict[byt
     return [] if wanted == got else [f"{len(wanted)} alerts expected, {len(got)} written"]
 
 
-def up_to(run: Run, queries: Sequence[str], installation: Installation) -> Run:
-    """The part of a run that these queries have evaluated."""
-    progress = [each for each in run.progress if each.query_id in queries]
+def up_to(run: Run, batches: int | None, installation: Installation) -> Run:
+    """The part of a run that its first batches have evaluated."""
+    progress = run.progress[:batches]
     ends = progress[-1].ends_of(installation.topics.names.transactions)
     transactions = [tx for tx in run.transactions if tx.offset() < ends.get(tx.partition(), 0)]
     return replace(run, transactions=transactions, progress=progress)

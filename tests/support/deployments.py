@@ -13,7 +13,6 @@ RELEASE = Release(
     code="c0de",
     settings="detector: cards\n",
     schema="fields: [{name: transactionId, type: long}, {name: eventTime, type: timestamp}]",
-    checkpoint="/data/checkpoint",
     bootstrap="kafka:9092",
 )
 

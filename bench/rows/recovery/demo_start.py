@@ -98,8 +98,8 @@ class _Demo:
         return wanted
 
     def _jvm(self) -> psutil.Process:
-        marker = f"--checkpoint={self.home / 'var' / 'demo' / 'checkpoint'}"
-        drivers = [each for each in psutil.process_iter() if marker in arguments_of(each)]
+        marker = f"--settings={self.home / 'var' / 'demo'}/"
+        drivers = [each for each in psutil.process_iter() if any(a.startswith(marker) for a in arguments_of(each))]
         found = {child for each in drivers for child in each.children(recursive=True) if child.name() == "java"}
         assert len(found) == 1, f"the detector has {len(found)} JVMs"
         return found.pop()

@@ -54,7 +54,7 @@ def _measure(lab: Lab, scale: Scale) -> Mapping[str, float]:
             values = {"events": float(session.progress()[-1]["retainedEvents"])}
             values["kill_s"] = recovery_s(session)
             _settle(session)
-            values["kill_without_views_s"] = recovery_s(session, lambda: shutil.rmtree(session.views()))
+            values["kill_without_views_s"] = recovery_s(session, session.remove_files)
             _settle(session)
         session.stop()
         with _cluster(session) as cluster, _steady(session, _CLUSTER_RATE, id_base=2 * _EVENTS):
@@ -95,7 +95,7 @@ def _settle(session: Session) -> None:
 @contextmanager
 def _cluster(session: Session) -> Iterator[StandaloneCluster]:
     """The session's detector on a cluster of two workers, which have restored nothing yet."""
-    home = session.checkpoint.with_suffix(".cluster")
+    home = session.files.with_suffix(".cluster")
     home.mkdir()
     cluster = StandaloneCluster(home, workers=2, cores=_EXECUTOR_CORES)
     try:

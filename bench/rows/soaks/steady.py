@@ -1,4 +1,4 @@
-"""Measures memory and checkpoint size during half an hour at a steady rate."""
+"""Measures memory during half an hour at a steady rate."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _WINDOW_MINUTES = 1
 _LATENESS_MINUTES = 1
 _MIB = 2**20
 _JVM_MIB = 600
-KINDS = ("jvm_mib", "python_mib", "views_mib", "checkpoint_mib", "retained_events")
+KINDS = ("jvm_mib", "python_mib", "views_mib", "retained_events")
 
 RULES: tuple[Document, ...] = tuple({**rule, "windowMinutes": _WINDOW_MINUTES} for rule in RULES_10)
 
@@ -59,8 +59,7 @@ def _sizes(session: Session) -> dict[str, float]:
     last = session.progress()
     return {
         **resident,
-        "views_mib": allocated_mib(session.views()),
-        "checkpoint_mib": allocated_mib(session.checkpoint),
+        "views_mib": sum(map(allocated_mib, session.views())),
         "retained_events": last[0]["retainedEvents"] if last else 0,
         "p99_ms": (last[0]["previous"] or {}).get("p99Ms") or 0 if last else 0,
     }
@@ -80,7 +79,6 @@ def _figures() -> list[Figure]:
         "jvm_mib": "RSS of the JVM",
         "python_mib": "RSS of the driver and the Python workers (pages they share count in each)",
         "views_mib": "memory-mapped views",
-        "checkpoint_mib": "checkpoint on disk",
     }
     found = [Figure("minutes", "steady run", "minutes"), Figure("retained_events", "retained events", "")]
     for kind, title in titles.items():

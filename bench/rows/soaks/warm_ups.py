@@ -24,11 +24,9 @@ from fraud_rules.logs.rule_log import RuleLog
 from fraud_rules.logs.warm_up_log import WarmUpLog, WarmUpPart, WarmUpResult
 from fraud_rules.model.limits import RuleLimits
 from fraud_rules.model.schema import TransactionSchema
-from fraud_rules.spark.storage import DiskFolder
 from fraud_rules.stream.driver.records import BatchTime, rule_operation_records, warm_up_records
 from fraud_rules.stream.driver.rule_pinning import RulePinner
 from fraud_rules.stream.driver.warm_ups import WarmUpWatch
-from fraud_rules.stream.pins import PinStore
 
 _BASE_RULES = 200
 _RULES_A_DAY = 10
@@ -87,7 +85,7 @@ class _Driver:
         self._topics, self._log_of = settings.topics, WarmUpLog(KafkaConnection(""), "warm-ups", settings.detector)
         self._watch = WarmUpWatch(self._log_of)
         log, reader = RuleLog(self.rules.read, schema, RuleLimits()), cast(TopicReader, self.rules)
-        self._pinner = RulePinner(settings, log, reader, PinStore(DiskFolder(folder)), warm_ups=self._watch)
+        self._pinner = RulePinner(settings, log, reader, warm_ups=self._watch)
         self._batch = 0
         for number in range(1, _BASE_RULES + 1):
             if number % len(_GROUPINGS) % 2:  # the other groupings end and start anew

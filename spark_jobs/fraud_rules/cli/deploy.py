@@ -17,7 +17,6 @@ from fraud_rules.cli.options import (
     ASKS,
     KEYS_FILE,
     AcceptLoss,
-    Checkpoint,
     DriverMemory,
     IntentKeysFile,
     Kafka,
@@ -50,7 +49,6 @@ _FIRES_EXIT_CODE = 1
 def deploy(
     kafka: Kafka,
     reason: Reason,
-    checkpoint: Checkpoint = DEFAULTS.checkpoint,
     wheel: Annotated[
         str, typer.Option(help="Path of a wheel on the agent's host.", show_default="the agent's code")
     ] = "",
@@ -63,9 +61,7 @@ def deploy(
     metrics: Metrics = "",
     intent_keys: IntentKeysFile = None,
     resume: Resume = False,
-    rebuild: Annotated[
-        bool, typer.Option("--rebuild", help="Recompute the state from the topics and begin a new checkpoint.")
-    ] = False,
+    rebuild: Annotated[bool, typer.Option("--rebuild", help="Recompute the state from the topics.")] = False,
     partial: Partial = False,
     accept_loss: AcceptLoss = False,
     wait: Wait = 0,
@@ -80,7 +76,7 @@ def deploy(
     Examples:
       fraud deploy --reason "first start" --wait 120
       fraud deploy --reason "disk replaced" --rebuild --wait 600
-      fraud deploy --reason "cluster" --master spark://master:7077 --checkpoint /mnt/fraud/checkpoint
+      fraud deploy --reason "cluster" --master spark://master:7077
     """
     from fraud_rules.deploy.intent import IntentKind, Rebuild
     from fraud_rules.deploy.local import release_of
@@ -88,7 +84,6 @@ def deploy(
     context = load_context()
     release = release_of(
         context.project.config,
-        checkpoint=checkpoint or str(context.project.var / "checkpoint"),
         bootstrap=kafka.bootstrap,
         wheel=wheel,
         master=master,

@@ -11,8 +11,6 @@ import typer
 from fraud_rules.cli.configured import load_context
 from fraud_rules.cli.options import (
     AcceptLoss,
-    Adopt,
-    Checkpoint,
     DriverMemory,
     Jars,
     Kafka,
@@ -33,7 +31,6 @@ if TYPE_CHECKING:
 
 def detect(
     kafka: Kafka,
-    checkpoint: Checkpoint = DEFAULTS.checkpoint,
     master: Master = DEFAULTS.master,
     tasks: Tasks = DEFAULTS.tasks,
     driver_memory: DriverMemory = DEFAULTS.driver_memory,
@@ -42,7 +39,6 @@ def detect(
     jars: Jars = None,
     metrics: Metrics = "",
     resume: Resume = False,
-    adopt: Adopt = False,
     accept_loss: AcceptLoss = False,
 ) -> None:
     """Run the detector until Ctrl-C or SIGTERM.
@@ -52,13 +48,12 @@ def detect(
     \b
     Examples:
       fraud detect
-      fraud detect --bootstrap kafka-1:9092 --master spark://master:7077 --checkpoint /mnt/fraud/checkpoint
+      fraud detect --bootstrap kafka-1:9092 --master spark://master:7077
     """
     _run(
         _job(
             kafka,
             DetectorOptions(
-                checkpoint=checkpoint,
                 jars=jars,
                 master=master,
                 tasks=tasks,
@@ -66,7 +61,6 @@ def detect(
                 spark_conf=spark_settings(spark_conf or []),
                 ui_port=ui_port,
                 resume=resume,
-                adopt=adopt,
                 metrics=metrics,
                 accept_loss=accept_loss,
             ),
@@ -76,7 +70,6 @@ def detect(
 
 def rebuild(
     kafka: Kafka,
-    checkpoint: Checkpoint = DEFAULTS.checkpoint,
     master: Master = DEFAULTS.master,
     tasks: Tasks = DEFAULTS.tasks,
     driver_memory: DriverMemory = DEFAULTS.driver_memory,
@@ -90,9 +83,8 @@ def rebuild(
 ) -> None:
     """Recompute the state from the topics and run on it. Use it for a damaged state, new `key_groups` or an upgrade.
 
-    One Kafka transaction replaces the state in detector-state. The old checkpoint is set aside beside the new one,
-    never deleted. The rebuild replays the batches and rules that are recorded in detector-progress and writes no output
-    twice.
+    The rebuild replays the batches and rules that are recorded in detector-progress. One Kafka transaction then
+    replaces the state in detector-state. No output is written twice.
     Under an agent, use `fraud deploy --rebuild`.
 
     \b
@@ -103,7 +95,6 @@ def rebuild(
     from fraud_rules.stream.driver.streaming import check_start
 
     options = DetectorOptions(
-        checkpoint=checkpoint,
         jars=jars,
         master=master,
         tasks=tasks,
@@ -116,7 +107,7 @@ def rebuild(
     job = _job(kafka, options)
     if check:
         check_start(job)
-        print(f"{job.spark.checkpoint} can be rebuilt")
+        print(f"the state of {job.settings.detector} can be rebuilt")
         return
     _run(job)
 
@@ -133,7 +124,7 @@ def _run(job: DetectorJob) -> None:
     from fraud_rules.stream.work import default_report, work_lines
 
     def on_running() -> None:
-        _report(f"the detector is running, checkpoint {job.spark.checkpoint}")
+        _report(f"the detector {job.settings.detector} is running")
 
     run(job, on_running, work=default_report(work_lines(_report)), report=_report)
     _report("the detector has stopped")

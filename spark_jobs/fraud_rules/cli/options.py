@@ -81,7 +81,6 @@ def declared(name: str, *, shown: str | bool = True) -> Any:
     return typer.Option(option.flag, help=option.help, metavar=option.metavar, min=option.at_least, show_default=shown)
 
 
-Checkpoint = Annotated[str, declared("checkpoint", shown="var/checkpoint")]
 Master = Annotated[str, declared("master")]
 Tasks = Annotated[int, declared("tasks")]
 DriverMemory = Annotated[str, declared("driver_memory")]
@@ -90,7 +89,6 @@ UiPort = Annotated[int | None, declared("ui_port", shown="no UI")]
 Jars = Annotated[Path | None, declared("jars", shown="lib/connector")]
 Metrics = Annotated[str, declared("metrics", shown="no metrics")]
 Resume = Annotated[bool, declared("resume")]
-Adopt = Annotated[bool, declared("adopt")]
 Partial = Annotated[bool, declared("partial")]
 AcceptLoss = Annotated[bool, declared("accept_loss")]
 

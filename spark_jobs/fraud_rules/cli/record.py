@@ -18,7 +18,7 @@ def record(
 ) -> None:
     """Write the detector's input as a recording.
 
-    A recording holds the transactions and the rule log from the start of the checkpoint to the last batch, and the
+    A recording holds the transactions and the rule log from the start of the history to the last batch, and the
     offsets and pins of each batch. `fraud replay` of the file gives the alerts that the detector published.
 
     \b

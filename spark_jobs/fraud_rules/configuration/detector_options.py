@@ -47,7 +47,6 @@ class DetectorOptions:
         default=0, metadata=_option("--epoch", "The intent's epoch. The start is refused if a newer intent exists.")
     )
     bootstrap: str = field(default="", metadata=_option("--bootstrap", "Kafka's bootstrap servers.", "HOST:PORT,..."))
-    checkpoint: str = field(default="", metadata=_option("--checkpoint", "A folder. On a cluster, all hosts mount it."))
     settings: Path | None = field(
         default=None, metadata=_option("--settings", "The file with the detector's settings.")
     )
@@ -72,17 +71,9 @@ class DetectorOptions:
     ui_port: int | None = field(default=None, metadata=_option("--ui-port", "Serve Spark's UI on this port."))
     metrics: str = field(default="", metadata=_option("--metrics", "Serve metrics at this address.", "HOST:PORT"))
     resume: bool = field(default=False, metadata=_option("--resume", "Lift a stop that the rule log requested."))
-    adopt: bool = field(
-        default=False,
-        metadata=_option(
-            "--adopt", "Start on an empty checkpoint folder after the last written output, with its state."
-        ),
-    )
     rebuild: str | None = field(
         default=None,
-        metadata=_option(
-            "--rebuild", "Recompute the state from the topics and begin a new checkpoint, once per ID.", "ID"
-        ),
+        metadata=_option("--rebuild", "Recompute the state from the topics, once per ID.", "ID"),
     )
     partial: bool = field(
         default=False,
@@ -105,7 +96,6 @@ class DetectorOptions:
         return replace(
             self,
             bootstrap=self.bootstrap or environ.get(BOOTSTRAP_VARIABLE, "127.0.0.1:9092"),
-            checkpoint=self.checkpoint or str(project.var / "checkpoint"),
             settings=self.settings or project.config / "detector.yaml",
             schema=self.schema or project.config / "schema.yaml",
             jars=self.jars or project.jars / "connector",

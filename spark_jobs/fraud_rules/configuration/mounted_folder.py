@@ -1,4 +1,4 @@
-"""Folders that every host of a cluster mounts under the same path: the checkpoint, and an archive on disks."""
+"""Folders that every host of a cluster mounts under the same path: an archive on disks."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ class Project:
 
     @property
     def var(self) -> Path:
-        """Run-time data: broker data, checkpoints, logs."""
+        """Run-time data: broker data, logs."""
         return self.root / "var"
 
     @classmethod

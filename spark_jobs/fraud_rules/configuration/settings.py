@@ -102,12 +102,13 @@ class DetectorSettings:
     """Validated settings. Times are in milliseconds, and sizes in bytes. `config/detector.yaml` describes each setting.
 
     `detector` is the detector's name. It determines the transactional id, so that a second detector with the same name
-    fences the first. A new checkpoint fixes `key_groups`. An idle detector runs a batch every `tick_ms`.
+    fences the first. The first start fixes `key_groups`, and a rebuild changes it. An idle detector runs a batch every
+    `tick_ms`.
     `state_budget_bytes` bounds the state of all rules, estimated with `state_bytes_per_event` (see `engine.budget`).
     `cpu_budget_ns` bounds the estimated CPU time of all rules for each transaction (see `engine.cpu_cost`).
-    `spill_output_bytes` is the size above which outputs spill. `views_folder` is the folder of the views on each worker
-    host. `evaluations` also writes evaluations without an alert, for debugging. `producer_times` accepts the timestamps
-    of producers as append times.
+    `row_output_bytes` is the size above which a task sends an output to the driver itself. `views_folder` is the folder
+    of the views on each worker host. `evaluations` also writes evaluations without an alert, for debugging.
+    `producer_times` accepts the timestamps of producers as append times.
     """
 
     detector: str = matching("detector", NAME, NAME_IS)
@@ -121,7 +122,7 @@ class DetectorSettings:
     state_budget_bytes: int = bounded(8_589_934_592, 1_048_576, 2**50)
     state_bytes_per_event: int = bounded(320, 1, 65_536)
     cpu_budget_ns: int = bounded(1_000_000, 1_000, 10**9)
-    spill_output_bytes: int = bounded(16_777_216, 65_536, 2**31)
+    row_output_bytes: int = bounded(16_777_216, 1_024, 2**31)
     views_folder: str = matching("", _FOLDER, "an absolute path, or empty for the temporary folder")
     evaluations: bool = False
     producer_times: bool = False

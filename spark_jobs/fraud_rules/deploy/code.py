@@ -10,7 +10,7 @@ from typing import Final
 
 from fraud_rules.errors import ReleaseInvalid
 
-__all__ = ["ENTRY", "code_digest", "code_digest_of_wheel"]
+__all__ = ["ENTRY", "code_digest", "code_digest_of_wheel", "code_root"]
 
 ENTRY: Final = "detector"
 """The module that starts a detector, beside the package."""
@@ -21,9 +21,14 @@ _DIGEST_CHARS = 16
 
 def code_digest() -> str:
     """The digest of the running code."""
-    root = Path(__file__).resolve().parents[2]
+    root = code_root()
     files = [root / f"{ENTRY}.py", *(root / _PACKAGE).rglob("*.py")]
     return _digest((file.relative_to(root).as_posix(), file.read_bytes()) for file in files if file.is_file())
+
+
+def code_root() -> Path:
+    """The folder of the running code."""
+    return Path(__file__).resolve().parents[2]
 
 
 def code_digest_of_wheel(wheel: Path) -> str:

@@ -22,7 +22,6 @@ def detector_arguments(intent: Intent, epoch: int, *, settings: Path, schema: Pa
         attempt=intent.attempt_id,
         epoch=epoch,
         bootstrap=release.bootstrap,
-        checkpoint=release.checkpoint,
         settings=settings,
         schema=schema,
         jars=jars,

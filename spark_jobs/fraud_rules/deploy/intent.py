@@ -56,7 +56,7 @@ class IntentKind(StrEnum):
 
 
 class Rebuild(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
-    """The order to recompute the checkpoint. `partial` accepts that retention has removed the topics' beginning."""
+    """The order to recompute the state. `partial` accepts that retention has removed the topics' beginning."""
 
     partial: bool = False
 

@@ -18,7 +18,6 @@ __all__ = ["release_of"]
 def release_of(
     config: Path,
     *,
-    checkpoint: str,
     bootstrap: str,
     wheel: str = "",
     environ: Mapping[str, str] = os.environ,
@@ -33,7 +32,6 @@ def release_of(
         code=code_digest_of_wheel(Path(wheel)) if wheel else code_digest(),
         settings=DetectorSettings.load(config / "detector.yaml", environ).text(),
         schema=TransactionSchema.load(config / "schema.yaml").text(),
-        checkpoint=checkpoint,
         bootstrap=bootstrap,
         wheel=wheel,
         **options,

@@ -25,13 +25,12 @@ class Release(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields
     that an older release can run again after the files have changed. `tasks` is the number of tasks of a large batch;
     its JSON member keeps the name that older releases have. `spark` are further settings of Spark. `kafka_properties`
     is the path of a file with the broker's SASL and TLS properties, on the agent's host. `metrics` is the address
-    (host:port) of the detector's metrics, empty for no metrics.
+    (host:port) of the detector's metrics, empty for no metrics. `checkpoint` is a folder that earlier versions need.
     """
 
     code: str
     settings: str
     schema: str
-    checkpoint: str
     bootstrap: str
     wheel: str = ""
     master: str = DEFAULTS.master
@@ -41,6 +40,7 @@ class Release(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields
     kafka_properties: str = ""
     ui_port: int | None = None
     metrics: str = ""
+    checkpoint: str = ""
 
 
 def fingerprint(release: Release) -> str:

@@ -7,15 +7,15 @@ must be compacted: with any other policy, Kafka would remove state that is in us
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
-from confluent_kafka import KafkaException
+from confluent_kafka import KafkaException, TopicCollection
 from confluent_kafka.admin import AdminClient, ConfigResource  # type: ignore[attr-defined]
 
 from fraud_rules.configuration.topic_names import TopicNames
 from fraud_rules.errors import BrokerUnavailable, TopicUnsuitable
 from fraud_rules.kafka.connection import KafkaConnection
-from fraud_rules.kafka.reader import describe, has_topic
+from fraud_rules.kafka.reader import describe, has_topic, mapped_errors
 from fraud_rules.kafka.writer import MAX_RECORD_BYTES
 
 __all__ = [
@@ -23,11 +23,13 @@ __all__ = [
     "check_topics",
     "faults_of",
     "faults_of_state",
+    "partitions_short_of_replicas",
     "settings_of_topic",
 ]
 
 _TIMEOUT_S = 15.0
 _TIMESTAMP, _CLEANUP, _MAX_BYTES = "message.timestamp.type", "cleanup.policy", "max.message.bytes"
+_MIN_IN_SYNC = "min.insync.replicas"
 
 
 def check_topics(kafka: KafkaConnection, names: TopicNames, *, producer_times: bool = False) -> None:
@@ -90,6 +92,21 @@ def _faults_of_limit(topic: str, settings: Mapping[str, str | None], content: st
     if int((actual := settings.get(_MAX_BYTES)) or 0) < MAX_RECORD_BYTES:
         fault = f"{topic} has {_MAX_BYTES}={actual}, too little for {content}"
         yield f"{fault}; set {MAX_RECORD_BYTES} (fraud topics apply)"
+
+
+def partitions_short_of_replicas(kafka: KafkaConnection, topics: Sequence[str]) -> list[str]:
+    """The partitions with too few replicas in sync for a write, as texts. Raises BrokerUnavailable."""
+    admin = AdminClient(kafka.confluent({"log_level": 2}))
+    with mapped_errors(kafka):
+        answers = admin.describe_topics(TopicCollection(list(topics)), request_timeout=_TIMEOUT_S)
+        partitions = {topic: answer.result().partitions for topic, answer in answers.items()}
+    least = {topic: int(settings_of_topic(kafka, topic)[_MIN_IN_SYNC] or 1) for topic in topics}
+    return [
+        f"{topic}-{each.id} has {len(each.isr)} of {len(each.replicas)} replicas in sync, and needs {least[topic]}"
+        for topic in topics
+        for each in partitions[topic]
+        if len(each.isr) < least[topic]
+    ]
 
 
 def settings_of_topic(kafka: KafkaConnection, topic: str) -> dict[str, str | None]:

@@ -29,6 +29,7 @@ __all__ = [
     "admin_client",
     "apply",
     "delete",
+    "log_bytes",
     "observe",
     "plan",
     "retentions_ms",
@@ -141,6 +142,23 @@ def retentions_ms(kafka: KafkaConnection, topics: Sequence[str]) -> dict[str, in
         settings = client.describe_configs(resources, config_filter="all")["topic"]
     found = {topic: int(settings[topic][_RETENTION]["value"]) for topic in topics}
     return {topic: kept_ms if kept_ms >= 0 else None for topic, kept_ms in found.items()}
+
+
+def log_bytes(kafka: KafkaConnection, topic: str) -> int | None:
+    """The size of one copy of a topic in the brokers' log directories. Raises BrokerUnavailable.
+
+    None if a broker does not report it, for example because no ACL allows this client to describe the cluster.
+    """
+    sizes: dict[int, int] = {}
+    with admin_client(kafka) as client:
+        for answer in client.describe_log_dirs([topic]):
+            if not answer["log_dirs"] or any(each["error_code"] for each in answer["log_dirs"]):
+                return None
+            logs = (log for each in answer["log_dirs"] for named in each["topics"] for log in named["partitions"])
+            for log in logs:
+                number = log["partition_index"]
+                sizes[number] = max(sizes.get(number, 0), log["partition_size"])
+    return sum(sizes.values())
 
 
 def plan(topics: Sequence[Topic], observed: Mapping[str, ExistingTopic]) -> tuple[TopicStep, ...]:

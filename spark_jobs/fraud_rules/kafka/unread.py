@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fraud_rules.errors import BrokerUnavailable
 from fraud_rules.kafka.connection import KafkaConnection
+from fraud_rules.kafka.ends import TopicEnds
 from fraud_rules.kafka.reader import TopicReader, first_uncommitted
 from fraud_rules.model.open_transaction import OpenTransaction
 
 if TYPE_CHECKING:
     from kafka.admin import KafkaAdminClient
 
-__all__ = ["Unread", "open_transaction_at", "read_unread"]
+__all__ = ["Unread", "open_transaction_at", "open_transactions", "read_unread"]
 
 _log = logging.getLogger(__name__)
 
@@ -37,6 +39,26 @@ def read_unread(kafka: KafkaConnection, topic: str, position: int) -> Unread:
         first, end = reader.ends()
         record = next(reader.read(max(first, position), end), None)
     return Unread(end, None if record is None else record.append_ms)
+
+
+def open_transactions(kafka: KafkaConnection, topics: Iterable[str]) -> list[OpenTransaction]:
+    """The open transactions that hide records of topics, by partition. Topics may be missing.
+
+    Raises BrokerUnavailable.
+    """
+    ends = TopicEnds(kafka)
+    names = list(topics)
+    gone = ends.missing(names)
+    places = {topic: ends.partitions(topic) for topic in names if topic not in gone}
+    committed, written = ends.committed(places), ends.written(places)
+    hidden = [
+        (topic, partition, committed[topic][str(partition)])
+        for topic, partitions in places.items()
+        for partition in partitions
+        if committed[topic][str(partition)] < written[topic][str(partition)]
+    ]
+    found = (open_transaction_at(kafka, *place) for place in hidden)
+    return [each for each in found if each is not None]
 
 
 def open_transaction_at(kafka: KafkaConnection, topic: str, partition: int, offset: int) -> OpenTransaction | None:

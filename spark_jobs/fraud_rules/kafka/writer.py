@@ -16,9 +16,9 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from fraud_rules.errors import BrokerUnavailable, Fenced, TopicUnsuitable, TransactionExpired
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.consume import ends_of
-from fraud_rules.kafka.reader import TopicReader, describe
+from fraud_rules.kafka.reader import Record, TopicReader, describe
 
-__all__ = ["MAX_RECORD_BYTES", "BatchWriter", "OutRecord", "last_record"]
+__all__ = ["MAX_RECORD_BYTES", "BatchWriter", "OutRecord", "last_record", "newest_record"]
 
 MAX_RECORD_BYTES: Final = 8_388_608
 """The largest record that this product writes. Hosted Kafka services allow no more."""
@@ -167,10 +167,16 @@ def last_record(kafka: KafkaConnection, topic: str, key: bytes, *, settled: bool
     Without `settled`, an open transaction may hide a newer value, see `settled_ends`. Raises TransactionOpen,
     BrokerUnavailable.
     """
-    found: bytes | None = None
+    found = newest_record(kafka, topic, key, settled=settled)
+    return None if found is None else found.value
+
+
+def newest_record(kafka: KafkaConnection, topic: str, key: bytes, *, settled: bool = True) -> Record | None:
+    """The record of `last_record`, with its append time. Its value is None if the key was removed."""
+    found: Record | None = None
     with TopicReader(kafka, topic) as reader:
         for partition, ends in ends_of(reader, settled=settled).items():
             for record in reader.read(*ends, partition):
                 if record.key == key:
-                    found = record.value
+                    found = record
     return found

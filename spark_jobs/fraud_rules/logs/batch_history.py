@@ -1,7 +1,7 @@
 """The evaluated transactions of a detector and their batches, from which a rebuild recomputes the state.
 
-Each batch recorded its end offsets and its rules in `detector-progress`. A checkpoint that a rebuild
-or `--adopt` has created continues the batches of the previous one. A checkpoint without state begins a new history.
+Each batch recorded its end offsets and its rules in `detector-progress`. Records of earlier versions also say
+`rebuilt`: their query continues the batches of the previous one.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import msgspec
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.errors import FraudError, HistoryLost
 from fraud_rules.kafka.connection import KafkaConnection
-from fraud_rules.kafka.consume import settled_ends
+from fraud_rules.kafka.consume import ends_of, settled_ends
 from fraud_rules.kafka.decoding import decode_or_skip
 from fraud_rules.kafka.reader import Record, TopicReader
 from fraud_rules.model.lost_records import LossReason, LostRecords
@@ -23,10 +23,12 @@ from fraud_rules.model.warm_up import BatchWarmUp
 from fraud_rules.replay.need import HistoryNeed
 from fraud_rules.replay.segments import BatchEnd
 
-__all__ = ["History", "newest_watermark_ms", "read_ends", "read_history"]
+__all__ = ["History", "last_batch", "newest_watermark_ms", "read_ends", "read_history"]
 
 
 _RECENT_OFFSETS: Final = 256
+_MOST_OFFSETS: Final = 65_536
+"""How many records a search backwards holds at once."""
 
 
 class _Batch(msgspec.Struct, rename="camel"):
@@ -140,6 +142,17 @@ def read_ends(history: History, kafka: KafkaConnection, settings: DetectorSettin
             yield BatchEnd(batch.rules_end, within, tuple(batch.warm_ups))
 
 
+def last_batch(kafka: KafkaConnection, settings: DetectorSettings, *, settled: bool = True) -> tuple[str, int] | None:
+    """The detector's last batch in `detector-progress` (query id, batch id), None if the topic has none.
+
+    Without `settled`, an open transaction may hide a later one. Raises TransactionOpen, BrokerUnavailable.
+    """
+    with TopicReader(kafka, settings.topics.detector_progress) as reader:
+        first, end = ends_of(reader, settled=settled)[0]
+        found = _last_before(reader, first, end, settings)
+    return None if found is None else (found[1].query_id, found[1].batch_id)
+
+
 def newest_watermark_ms(kafka: KafkaConnection, settings: DetectorSettings, batch: tuple[str, int]) -> int | None:
     """The newest watermark of a key group after a recent batch (query id, batch id). None if it is unknown.
 
@@ -154,16 +167,24 @@ def newest_watermark_ms(kafka: KafkaConnection, settings: DetectorSettings, batc
 
 def _batch_before(reader: TopicReader, append_ms: int, settings: DetectorSettings) -> int:
     """The offset of the detector's last batch that was written before a time, the first offset if there is none."""
-    (first, end), span = reader.ends(), _RECENT_OFFSETS
+    first, end = reader.ends()
     until = reader.offset_at(append_ms)
-    until = end if until is None else until
+    found = _last_before(reader, first, end if until is None else until, settings)
+    return first if found is None else found[0].offset
+
+
+def _last_before(
+    reader: TopicReader, first: int, until: int, settings: DetectorSettings
+) -> tuple[Record, _Batch] | None:
+    """The detector's last batch in a range of offsets."""
+    span = _RECENT_OFFSETS
     while until > first:
         start = max(first, until - span)
-        own = [record.offset for record, _ in _batches_of(reader, start, until, settings)]
+        own = list(_batches_of(reader, start, until, settings))
         if own:
             return own[-1]
-        until, span = start, 4 * span  # other detectors write to the topic too
-    return first
+        until, span = start, min(4 * span, _MOST_OFFSETS)  # other detectors write to the topic too
+    return None
 
 
 def _clipped(history: History, kafka: KafkaConnection, topic: str, need: HistoryNeed | None) -> History:

@@ -110,8 +110,8 @@ class BatchProgress(msgspec.Struct, frozen=True, rename="camel"):
 
     `late` counts a transaction once for each grouping in which it was late; `late_transactions` counts it once.
     `duplicates`, `conflicting_duplicates` and `null_keys` count a transaction once (see `TrafficCounts`).
-    `since_start` counts the records read since this start of the detector. `rebuilt`: the query's state includes the
-    batches of earlier queries, after a rebuild or `--adopt`. `attempt` is the id of the intent that the detector
+    `since_start` counts the records read since this start of the detector. `rebuilt`: the query continues
+    the batches of the previous one; only earlier versions write it. `attempt` is the id of the intent that the detector
     executes, if it executes one. `lost` lists the records that the detector skips from this batch on, because a person
     has accepted the loss. `retained_marks` counts the marks that alerts leave for cool-downs and resets, once per rule
     and key. `view_catch_ups` and `view_rebuilds` count the views that were not current (see `ViewCounts`), and

@@ -12,10 +12,9 @@ __all__ = ["find_losses"]
 
 
 def find_losses(
-    kafka: KafkaConnection, starts: Offsets, ends: Offsets, topics: Collection[str], recreated: Collection[str]
+    kafka: KafkaConnection, starts: Offsets, topics: Collection[str], recreated: Collection[str]
 ) -> list[LostRecords]:
-    """The records of the topics from `starts` on that cannot be read. `ends` are the ends of a planned batch, else
-    `starts`.
+    """The records of the topics from `starts` on that cannot be read.
 
     `recreated` names the topics that were deleted and created again, so that their old offsets are invalid. Raises
     BrokerUnavailable.
@@ -28,8 +27,7 @@ def find_losses(
         if topic in recreated:
             found += _of_recreated(topic, known, kept)
         else:
-            planned = {int(partition): offset for partition, offset in ends.get(topic, {}).items()}
-            found += _of_same(topic, known, planned, kept)
+            found += _of_same(topic, known, kept)
     return found
 
 
@@ -39,15 +37,12 @@ def _of_recreated(topic: str, known: Mapping[int, int], kept: Mapping[int, tuple
         yield LostRecords(topic, partition, known.get(partition, 0), end, LossReason.RECREATED)
 
 
-def _of_same(
-    topic: str, known: Mapping[int, int], planned: Mapping[int, int], kept: Mapping[int, tuple[int, int]]
-) -> Iterator[LostRecords]:
+def _of_same(topic: str, known: Mapping[int, int], kept: Mapping[int, tuple[int, int]]) -> Iterator[LostRecords]:
     for partition, start in sorted(known.items()):
         if partition not in kept:
             continue  # Kafka never removes a partition of a topic
         first, last = kept[partition]
-        furthest = max(start, planned.get(partition, start))
         if start < first:
             yield LostRecords(topic, partition, start, first, LossReason.REMOVED, first - start)
-        elif furthest > last:
-            yield LostRecords(topic, partition, furthest, last, LossReason.TRUNCATED)
+        elif start > last:
+            yield LostRecords(topic, partition, start, last, LossReason.TRUNCATED)

@@ -36,7 +36,7 @@ class _Run:
 
 
 def record_run(kafka: KafkaConnection, settings: DetectorSettings) -> Recording:
-    """Record the input of the detector, from the start of its checkpoint to its last batch.
+    """Record the input of the detector, from the start of its history to its last batch.
 
     Raises BrokerUnavailable, and FraudError if there is no batch or Kafka does not hold all of the input anymore.
     """
@@ -72,7 +72,7 @@ def _last_run(kafka: KafkaConnection, settings: DetectorSettings) -> _Run:
     starts: Mapping[int, int] = {}
     for progress in _batches(kafka, settings):
         if batches and _starts_new_state(batches[-1], progress):
-            # A new checkpoint always starts at the end of the previous one; a detector refuses any other start.
+            # A new history always starts at the end of the previous one.
             starts = batches[-1].ends_of(settings.topics.transactions)
             batches.clear()
         batches.append(progress)

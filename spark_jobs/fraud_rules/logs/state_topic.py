@@ -17,7 +17,7 @@ from confluent_kafka import KafkaError, Message, Producer
 
 from fraud_rules.errors import BrokerUnavailable
 from fraud_rules.kafka.connection import KafkaConnection
-from fraud_rules.kafka.consume import settled_ends
+from fraud_rules.kafka.consume import ends_of, settled_ends
 from fraud_rules.kafka.decoding import decode_or_skip
 from fraud_rules.kafka.reader import Record, TopicReader, uncommitted_ends
 from fraud_rules.kafka.writer import MAX_RECORD_BYTES
@@ -124,6 +124,19 @@ class StateTopic:
                     names = found.setdefault(place[0], set())
                     names.discard(place[1]) if record.value is None else names.add(place[1])
         return found
+
+    def has_records(self, *, settled: bool = True) -> bool:
+        """Whether any record of this detector exists, in any partition.
+
+        Without `settled`, an open transaction may hide records. Raises TransactionOpen, BrokerUnavailable.
+        """
+        live: set[bytes] = set()
+        with TopicReader(self.kafka, self.topic) as reader:
+            for partition, ends in ends_of(reader, settled=settled).items():
+                for record in reader.read(*ends, partition):
+                    if record.key is not None and self._place(record.key) is not None:
+                        live.discard(record.key) if record.value is None else live.add(record.key)
+        return bool(live)
 
     def send_chunks(self, key_group: int, chunks: Sequence[tuple[str, bytes]]) -> None:
         """Begin to write compressed chunks, outside of any transaction. `flush_chunks` waits for them.

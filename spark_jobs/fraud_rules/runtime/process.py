@@ -53,11 +53,12 @@ class ProcessHandle:
 
     @classmethod
     def find(cls, marker: str) -> ProcessHandle | None:
-        """Find a running process with `marker` among its arguments. The process needs no written handle."""
+        """Find a running process with an argument that begins with `marker`. The process needs no written handle."""
         for process in psutil.process_iter():
             try:
-                if marker in arguments_of(process) and process.status() != psutil.STATUS_ZOMBIE:
-                    return cls(process.pid, process.create_time(), marker)
+                found = next((each for each in arguments_of(process) if each.startswith(marker)), None)
+                if found is not None and process.status() != psutil.STATUS_ZOMBIE:
+                    return cls(process.pid, process.create_time(), found)
             except psutil.Error:
                 continue
         return None

@@ -1,8 +1,7 @@
-"""The Spark session of a batch job: it has no checkpoint, and ends with the job."""
+"""The Spark session of a batch job, which ends with the job."""
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,12 +16,9 @@ __all__ = ["batch_session"]
 
 @contextmanager
 def batch_session(name: str, jars: Path, master: str, driver_memory: str) -> Iterator[SparkSession]:
-    """Start Spark with a temporary folder in place of a checkpoint. Raises the ConfigErrors of `build_session`."""
-    with tempfile.TemporaryDirectory(prefix=f"{name}-") as scratch:
-        spark = build_session(
-            SparkOptions(checkpoint=scratch, jars=jars, master=master, driver_memory=driver_memory, name=name)
-        )
-        try:
-            yield spark
-        finally:
-            stop_spark(spark)
+    """Start Spark. Raises the ConfigErrors of `build_session`."""
+    spark = build_session(SparkOptions(jars, master=master, driver_memory=driver_memory, name=name))
+    try:
+        yield spark
+    finally:
+        stop_spark(spark)

@@ -45,7 +45,7 @@ def record_classes(jars: Path) -> None:
     """Write the archive beside this folder of jars. Raises FraudError or OSError."""
     with tempfile.TemporaryDirectory(prefix="classes-") as scratch, recorded_archive(class_archive(jars)) as recording:
         further = {"spark.driver.extraJavaOptions": shlex.join((*JVM, *recording))}
-        spark = build_session(SparkOptions(checkpoint=f"{scratch}/checkpoint", jars=jars, further=further))
+        spark = build_session(SparkOptions(jars, further=further))
         _run_jobs(spark, f"{scratch}/rows")
         _begin_to_read(spark)
         _load(spark, [name for jar in jars.glob("*.jar") for name in _classes_of(jar) if name.startswith(_OF_A_READ)])

@@ -18,7 +18,6 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from fraud_rules.configuration.detector_options import DEFAULTS
-from fraud_rules.configuration.mounted_folder import mounted_folder
 from fraud_rules.errors import ConfigError, DetectorFailed
 from fraud_rules.runtime.class_archive import archivable, sharing_options
 from fraud_rules.spark.shutdown import detector_error
@@ -29,18 +28,16 @@ _LEAST_HEAP_MIB = 512
 
 _MEMORY = re.compile(r"([0-9]{1,9})([kmgt]?)b?", re.ASCII)
 _MIB: Final = {"": 1, "k": 1 / 1024, "m": 1, "g": 1024, "t": 1024 * 1024}
-_STREAMING: Final = "spark.sql.streaming."
 _HADOOP: Final = "spark.hadoop."
 
 
 @dataclass(frozen=True, slots=True)
 class SparkOptions:
-    """The options of a Spark session. `checkpoint` is a path or `file:` URI, `jars` a folder. `ui_port` None: no UI.
+    """The options of a Spark session. `jars` is a folder. `ui_port` None: no UI.
 
     `further` settings of Spark override this product's, except those on which results depend, see `check_options`.
     """
 
-    checkpoint: str
     jars: Path
     master: str = DEFAULTS.master
     tasks: int = DEFAULTS.tasks
@@ -54,21 +51,14 @@ class SparkOptions:
         """Whether driver and executors are one process on this host."""
         return self.master.startswith("local")
 
-    @property
-    def checkpoint_path(self) -> Path:
-        """The checkpoint as a path of this host. Raises ConfigError for an object store or HDFS."""
-        return mounted_folder(self.checkpoint, "checkpoint")
-
 
 def check_options(options: SparkOptions) -> None:
-    """Raise ConfigError for a missing connector, too little memory, a setting that must not change, or a checkpoint
-    that is not on a mounted file system."""
-    _ = options.checkpoint_path
+    """Raise ConfigError for a missing connector, too little memory, or a setting that must not change."""
     if not any(jar.name.startswith("spark-sql-kafka") for jar in options.jars.glob("*.jar")):
         raise ConfigError(f"{options.jars} has no Kafka connector for Spark: fetch the jars first (make jars)")
     if _mebibytes(options.driver_memory) < _LEAST_HEAP_MIB:
         raise ConfigError(f"a driver memory of {options.driver_memory} is too little: set {_LEAST_HEAP_MIB}m or more")
-    ours = [name for name in options.further if name.startswith(_STREAMING) or name in _WORKERS]
+    ours = [name for name in options.further if name in _WORKERS]
     if ours:
         raise ConfigError(f"{', '.join(ours)}: exactly-once results depend on these Spark settings, so do not set them")
 
@@ -143,7 +133,7 @@ def _nothing(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def _settings(options: SparkOptions, jars: list[Path]) -> dict[str, str]:
-    settings = {**_placement(options, jars), **_LOCAL_CHECKPOINT, **_LOW_LATENCY, **_HISTORY, **_WORKERS}
+    settings = {**_placement(options, jars), **_LOCAL_FILES, **_LOW_LATENCY, **_HISTORY, **_WORKERS}
     settings |= {f"spark.executorEnv.{name}": value for name, value in _MALLOC.items()}
     settings["spark.sql.shuffle.partitions"] = str(options.tasks)
     return settings | dict(options.further)
@@ -236,7 +226,7 @@ _WORKERS: Final = {
     "spark.python.worker.killOnIdleTimeout": "true",
 }
 
-# Hadoop's local file system forks a process for each file that it creates, which costs tens of milliseconds per batch.
-_LOCAL_CHECKPOINT: Final = {
+# Hadoop's local file system forks a process for each file that it creates, which costs tens of milliseconds.
+_LOCAL_FILES: Final = {
     _HADOOP + "fs.file.impl": "com.globalmentor.apache.hadoop.fs.BareLocalFileSystem",
 }

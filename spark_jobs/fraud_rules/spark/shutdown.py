@@ -18,13 +18,10 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from fraud_rules import errors
-from fraud_rules.errors import CheckpointDamaged, DetectorFailed, FraudError, MemoryExhausted, OffsetsLost, StorageFull
+from fraud_rules.errors import DetectorFailed, FraudError, MemoryExhausted, OffsetsLost, StorageFull
 
 _NAMED = re.compile(r"fraud_rules\.errors\.(\w+): (.+)")
 _CAUSE = re.compile(r"^(?:Caused by: )?([\w.$]*(?:Error|Exception): .+)$", re.MULTILINE)
-_CHECKPOINT_DAMAGED = re.compile(r"CHECKSUM_VERIFICATION_FAILED|ChecksumException")
-"""Spark's messages for a damaged file of the checkpoint."""
-
 _RECORDS_GONE = re.compile(
     r"KAFKA_DATA_LOSS|OffsetOutOfRangeException|data may have been (?:lost|missed)", re.IGNORECASE
 )
@@ -59,8 +56,6 @@ def detector_error(error: BaseException) -> FraudError:
         return MemoryExhausted(
             "an executor has run out of memory: raise spark.executor.memory; the next start repeats the current batch"
         )
-    if _CHECKPOINT_DAMAGED.search(text):
-        return CheckpointDamaged(f"a file of the checkpoint is damaged: {cause[:_MESSAGE_LENGTH]}; restore it")
     if _RECORDS_GONE.search(text):
         return OffsetsLost(
             f"records are gone before they were read: {cause[:_MESSAGE_LENGTH]}; the next start names them"

@@ -1,4 +1,4 @@
-"""The loop of the detector: plans the batches of its checkpoint and runs them, one after the other, in a thread."""
+"""The loop of the detector: plans batches and runs them, one after the other, in a thread."""
 
 from __future__ import annotations
 
@@ -6,20 +6,39 @@ import logging
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Final, Protocol
 
 from fraud_rules.errors import BrokerUnavailable
 from fraud_rules.model.lost_records import Offsets
-from fraud_rules.stream.plan_log import PlanLog, PlannedBatch
 
-__all__ = ["BatchLoop"]
+__all__ = ["BatchLoop", "PlannedBatch"]
 
 _POLL_S: Final = 0.005
 _OUTAGE_POLL_S: Final = 0.5
+_MOST_HALVINGS: Final = 5
 _PATIENCE_S: Final = 60.0
 """How long the brokers may be unavailable between two batches. Then the process ends with an error that names it."""
 
 _log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedBatch:
+    """The records of a batch: from `starts` up to `ends`. A partition without a start begins at its first record."""
+
+    batch_id: int
+    starts: Offsets
+    ends: Offsets
+
+    @property
+    def records(self) -> int:
+        """The number of offsets between the starts and the ends."""
+        return sum(
+            end - self.starts.get(topic, {}).get(place, 0)
+            for topic, places in self.ends.items()
+            for place, end in places.items()
+        )
 
 
 class Inputs(Protocol):
@@ -32,13 +51,19 @@ class Inputs(Protocol):
 class BatchLoop:
     """Runs batches until it is stopped or a batch fails."""
 
-    def __init__(self, plan: PlanLog, inputs: Inputs, run: Callable[[PlannedBatch], bool], max_records: int) -> None:
-        """`run` runs a batch and returns whether another may follow it. Its error ends the loop. A batch reads about
-        `max_records` at most."""
-        self._plan = plan
+    def __init__(
+        self, batch_id: int, starts: Offsets, inputs: Inputs, run: Callable[[PlannedBatch], bool], max_records: int,
+        halvings: int = 0,
+    ) -> None:  # fmt: skip
+        """`batch_id` and `starts` are those of the first batch. `run` runs a batch and returns whether another may
+        follow it. Its error ends the loop. A batch reads about `max_records` at most. `halvings` halves that so many
+        times until the loop has caught up, because a batch of the full size has ended earlier starts."""
+        self._batch_id = batch_id
+        self._starts = starts
         self._inputs = inputs
         self._run = run
         self._max_records = max_records
+        self._limit = max(1, max_records >> min(halvings, _MOST_HALVINGS))
         self._stop = threading.Event()
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run_all, name="batches", daemon=True)
@@ -58,14 +83,13 @@ class BatchLoop:
 
     def _run_all(self) -> None:
         try:
-            batch = self._plan.unfinished()
-            while not self._stop.is_set():
-                if batch is not None:
-                    continues = self._run(batch)
-                    self._plan.finish(batch)
-                    if not continues:
-                        return
-                batch = self._next()
+            while (batch := self._next()) is not None:
+                continues = self._run(batch)
+                self._batch_id, self._starts = batch.batch_id + 1, batch.ends
+                if batch.records < self._limit:
+                    self._limit = self._max_records
+                if not continues:
+                    return
         except BaseException as error:  # noqa: BLE001 - the main thread reports it
             self.error = error
         finally:
@@ -76,7 +100,7 @@ class BatchLoop:
         while not self._stop.is_set():
             ends = self._new_ends()
             if ends is not None:
-                return self._plan.plan(ends)
+                return PlannedBatch(self._batch_id, self._starts, ends)
             self._stop.wait(_POLL_S)
         return None
 
@@ -85,7 +109,7 @@ class BatchLoop:
         deadline_s = time.monotonic() + _PATIENCE_S
         while not self._stop.is_set():
             try:
-                return self._inputs.new_ends(self._plan.ends, self._max_records)
+                return self._inputs.new_ends(self._starts, self._limit)
             except BrokerUnavailable as error:
                 if time.monotonic() >= deadline_s:
                     raise

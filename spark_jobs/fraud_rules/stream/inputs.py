@@ -1,4 +1,4 @@
-"""The offsets up to which the input topics can be read, for the plan of the next batch."""
+"""The offsets up to which the input topics can be read by the next batch."""
 
 from __future__ import annotations
 
@@ -29,11 +29,10 @@ class InputTopics:
         self._places: Mapping[str, Sequence[int]] = {}
         self._looked_s = float("-inf")
 
-    def first(self, known: Offsets) -> Offsets:
-        """The offsets at which a new plan starts: the known ones, else the first record of the partition."""
+    def first(self) -> Offsets:
+        """The offsets of the first records that Kafka still holds."""
         self._look()
-        beginnings = self._ends.first(self._places)
-        return {topic: {**places, **known.get(topic, {})} for topic, places in beginnings.items()}
+        return self._ends.first(self._places)
 
     def new_ends(self, starts: Offsets, most: int) -> Offsets | None:
         """The end offsets of the next batch, which reads `most` records or a few more. None without a new record.

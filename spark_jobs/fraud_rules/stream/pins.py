@@ -1,7 +1,7 @@
 """Pins. A pin fixes the end of the rule log for one batch before the batch is evaluated.
 
-A pin is a file in the checkpoint's folder and is never replaced. So a batch that is repeated after a crash uses the pin
-of its first execution, and is evaluated under the same rules.
+A pin becomes durable with the outputs of its batch, in the marker of the same transaction. An attempt without a
+commit leaves no visible output, so the next attempt may have another pin.
 """
 
 from __future__ import annotations
@@ -11,16 +11,11 @@ from typing import Final
 
 import msgspec
 
-from fraud_rules.errors import CheckpointDamaged, Reason
+from fraud_rules.errors import Reason
 from fraud_rules.logs.offset_runs import runs_of
 from fraud_rules.logs.warm_up_log import WarmUpRef
 from fraud_rules.model.ruleset import Grouping, RuleTimeline
 from fraud_rules.model.warm_up import grouping_warmed_by
-from fraud_rules.spark.storage import Folder
-
-FOLDER: Final = "pins"
-_KEPT: Final = 200
-"""The number of kept pins. Spark keeps the offsets of its last 100 batches, so pins outlive them."""
 
 
 class Pin(msgspec.Struct, frozen=True, rename="camel"):
@@ -101,45 +96,3 @@ _decode = msgspec.json.Decoder(Pin).decode
 
 NO_PIN: Final = Pin(-1, 0)
 """The pin before the first batch, with no rules."""
-
-
-class PinStore:
-    """The pins of one checkpoint."""
-
-    def __init__(self, folder: Folder) -> None:
-        self._folder = folder
-
-    def read(self, batch_id: int) -> Pin | None:
-        """The pin of a batch. Raises CheckpointDamaged if it cannot be read."""
-        name = f"{FOLDER}/{batch_id}"
-        text = self._folder.read(name)
-        if text is None:
-            return None
-        try:
-            pin = Pin.decode(text)
-        except msgspec.DecodeError as error:
-            raise CheckpointDamaged(
-                f"{self._folder.root}/{name} is not a pin ({error}): restore the checkpoint"
-            ) from error
-        if pin.batch_id != batch_id:
-            raise CheckpointDamaged(
-                f"{self._folder.root}/{name} is the pin of batch {pin.batch_id}: restore the checkpoint"
-            )
-        return pin
-
-    def create(self, pin: Pin) -> Pin:
-        """Write a pin durably, unless its batch has one already. Return the pin in force."""
-        if self._folder.create(f"{FOLDER}/{pin.batch_id}", pin.encode()):
-            if pin.batch_id >= _KEPT:
-                self._folder.delete(f"{FOLDER}/{pin.batch_id - _KEPT}")
-            return pin
-        known = self.read(pin.batch_id)
-        if known is None:
-            raise CheckpointDamaged(
-                f"{self._folder.root}/{FOLDER}/{pin.batch_id} has disappeared: does another process delete files there?"
-            )
-        return known
-
-    def batches(self) -> list[int]:
-        """The ids of the batches with pins, ascending."""
-        return sorted(int(name) for name in self._folder.names(FOLDER) if name.isdigit())

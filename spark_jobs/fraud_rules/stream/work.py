@@ -1,7 +1,7 @@
 """Reports the driver's current work to a file that the agent reads, or to a terminal.
 
-A phase of a start is reported at its beginning, a batch only after a second. Then a thread reads the tasks' progress
-files each second, see `task_work`. A short batch costs nothing.
+A phase of a start is reported at its beginning, a batch only after a second. Then a thread reads what the tasks
+have sent each second, see `channel`. A short batch costs nothing.
 """
 
 from __future__ import annotations
@@ -135,12 +135,11 @@ class BatchWatch:
             self._batch = batch_id, clock.now_ms(), time.monotonic()
             self._seen, self._progress = None, TasksProgress()
 
-    def batch_ended(self) -> bool:
-        """Record the end of the batch. Return whether the batch was reported."""
+    def batch_ended(self) -> None:
+        """Record the end of the batch."""
         with self._lock:
-            reported, self._batch, self._seen = self._seen is not None, None, None
+            self._batch, self._seen = None, None
             self._report.end()
-            return reported
 
     def _run(self) -> None:
         while not self._stop.wait(_QUIET_S):

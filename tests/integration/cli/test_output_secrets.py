@@ -74,8 +74,8 @@ USAGE_EXIT_CODE = 2
 
 UNREACHABLE = {
     "topics apply": [],
-    "detect": ["--checkpoint", "{folder}/checkpoint"],
-    "rebuild": ["--checkpoint", "{folder}/checkpoint"],
+    "detect": [],
+    "rebuild": [],
     "archive": ["--archive", "{folder}/archive"],
     "reevaluate": ["2026-01-01", "--archive", "{folder}/archive"],
     "warm-up": ["--archive", "{folder}/archive"],

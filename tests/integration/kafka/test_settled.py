@@ -25,7 +25,7 @@ from fraud_rules.logs.quarantine import read_marks
 from fraud_rules.logs.rule_status import read_rules
 from fraud_rules.logs.state_topic import StateTopic
 from fraud_rules.model.schema import TransactionSchema
-from fraud_rules.stream.driver.marker import Marker
+from fraud_rules.stream.checkpoint.marker import Marker
 from fraud_rules.stream.driver.state_guard import check_state, new_position
 from fraud_rules.stream.pins import Pin
 from tests.support.kafka.open_transaction import open_transaction

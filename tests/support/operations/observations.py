@@ -20,9 +20,7 @@ NOW_MS = 1_790_000_000_000
 
 def release(settings: str = "key_groups: 16", **members: Any) -> Release:
     """A release that differs from others by its settings."""
-    return Release(
-        code="c0de", settings=settings, schema="fields: []", checkpoint="/checkpoint", bootstrap="kafka:9092", **members
-    )
+    return Release(code="c0de", settings=settings, schema="fields: []", bootstrap="kafka:9092", **members)
 
 
 @dataclass(frozen=True)
@@ -35,7 +33,7 @@ class World:
     supervised: tuple[float, str] | None = None
     noted: tuple[Health, float] = (Health.HEALTHY, 0)
     batch: tuple[float, int] | None = None
-    queries: tuple[str, ...] = ("query",)
+    writers: tuple[str, ...] = ("attempt",)
     traffic: TrafficCounts | None = None
     arrived_age_s: float | None = None
     skew_s: float | None = 0
@@ -147,7 +145,7 @@ class World:
             log,
             deployment,
             newest,
-            self.queries,
+            self.writers,
             self.traffic,
             arrived_ms,
             skew_ms,

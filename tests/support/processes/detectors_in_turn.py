@@ -41,7 +41,7 @@ class DetectorsInTurn:
         self._said_from = 0
         self._starts = 0
 
-    def begin(self, installation: Installation, *flags: str, checkpoint: Path | None = None) -> None:
+    def begin(self, installation: Installation, *flags: str) -> None:
         """Start a detector. The previous detector must have ended."""
         assert len(self._exit_codes()) == self._starts, "another detector still runs"
         self._said_from = self._log.stat().st_size
@@ -49,7 +49,7 @@ class DetectorsInTurn:
         self._topics = installation.topics
         detector_starts(self._topics)
         assert self._process.stdin is not None
-        self._process.stdin.write(json.dumps(installation.arguments(*flags, checkpoint=checkpoint)).encode() + b"\n")
+        self._process.stdin.write(json.dumps(installation.arguments(*flags)).encode() + b"\n")
         self._process.stdin.flush()
 
     def wait_ready(self) -> None:

@@ -158,13 +158,12 @@ class Operations:
 
     def release(self, wheel: Path | None = None, config: Path | None = None, **options: Any) -> Release:
         """Create a release with the shipped configuration, or a folder's, on these topics."""
-        given = {"checkpoint": str(self._folder / "checkpoint"), **options}
         return release_of(
             config or self._project.config,
             bootstrap=self._topics.bootstrap,
             wheel="" if wheel is None else str(wheel),
             environ=environment(self._topics),
-            **given,
+            **options,
         )
 
     def decide(self, release: Release | None, **members_of_intent: Any) -> IntentRecord:

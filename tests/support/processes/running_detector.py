@@ -58,15 +58,10 @@ class Installation:
         parsed = DetectorSettings.load(file, environ={})
         return cls(home, project, topics, parsed, schema or project.config / "schema.yaml")
 
-    @property
-    def checkpoint(self) -> Path:
-        return self.home / "checkpoint"
-
-    def arguments(self, *flags: str, checkpoint: Path | None = None) -> list[str]:
+    def arguments(self, *flags: str) -> list[str]:
         """The detector's arguments. Spark tries tasks four times, so that one killed worker does not end the driver."""
         return [
             "--bootstrap", self.topics.bootstrap,
-            "--checkpoint", str(checkpoint or self.checkpoint),
             "--settings", str(self.home / "detector.yaml"),
             "--schema", str(self.schema),
             "--jars", str(self.project.jars / "connector"),
@@ -89,13 +84,13 @@ class Installation:
 class RunningDetector:
     """One start of a detector, in its own session."""
 
-    def __init__(self, installation: Installation, *flags: str, checkpoint: Path | None = None) -> None:
+    def __init__(self, installation: Installation, *flags: str) -> None:
         self.installation = installation
         self.log = installation.home / "detector.log"
         self._said_from = self.log.stat().st_size if self.log.exists() else 0
         detector_starts(installation.topics)
         entry = str(installation.project.root / "spark_jobs" / "detector.py")
-        command = [sys.executable, entry, *installation.arguments(*flags, checkpoint=checkpoint)]
+        command = [sys.executable, entry, *installation.arguments(*flags)]
         environment = {**({} if "--master" in flags else local_spark()), **installation.environment}
         self.process = start_detached(command, self.log, environment=environment)
 

@@ -29,10 +29,11 @@ class StandaloneCluster:
     on one host, and views belong to a host.
     """
 
-    def __init__(self, home: Path, workers: int, cores: int = 1) -> None:
-        """Start a master and so many workers, each with so many cores."""
+    def __init__(self, home: Path, workers: int, cores: int = 1, python_path: Path | None = None) -> None:
+        """Start a master and so many workers, each with so many cores. `python_path` is the PYTHONPATH of workers."""
         self._home = home
         self._cores = cores
+        self._environ = {} if python_path is None else {"PYTHONPATH": str(python_path)}
         port, ui_port = free_ports(2)
         self.url = f"spark://{_HOST}:{port}"
         self._master = self._start("master", "Master", f"--host={_HOST}", f"--port={port}", f"--webui-port={ui_port}")
@@ -91,7 +92,9 @@ class StandaloneCluster:
         )
         folder = self.folder(number)
         folder.mkdir(exist_ok=True)
-        return self._start(f"worker-{number}", "Worker", *options, self.url, TMPDIR=str(folder), SPARK_LOCAL_IP=host)
+        return self._start(
+            f"worker-{number}", "Worker", *options, self.url, TMPDIR=str(folder), SPARK_LOCAL_IP=host, **self._environ
+        )
 
     def _start(self, name: str, kind: str, *arguments: str, **environ: str) -> subprocess.Popen[bytes]:
         words = [word for argument in arguments for word in argument.split("=", 1)]

@@ -111,10 +111,10 @@ class Supervised:
         return attempt
 
     def driver(self) -> psutil.Process:
-        """The driver on the checkpoint, found by its command line. Fails unless there is exactly one."""
-        marker = f"--checkpoint={self.site.places.checkpoint}"
-        found = [process for process in psutil.process_iter() if marker in _arguments(process)]
-        roots = [process for process in found if marker not in _arguments(process.parent())]
+        """The detector's driver, found by its command line. Fails unless there is exactly one."""
+        marker = f"--settings={self.site.places.home}/"
+        found = [process for process in psutil.process_iter() if _has(process, marker)]
+        roots = [process for process in found if not _has(process.parent(), marker)]
         assert len(roots) == 1, roots
         return roots[0]
 
@@ -144,7 +144,7 @@ class Supervised:
 
     def supervisors(self) -> list[psutil.Process]:
         """The processes of Airflow and of the agent, without the agent's children."""
-        agent = [each for each in psutil.process_iter() if _agent_home(self.site) in _arguments(each)]
+        agent = [each for each in psutil.process_iter() if _has(each, _agent_home(self.site))]
         return [*self.site.airflow.processes(), *agent]
 
     def await_evaluated(self) -> None:
@@ -317,9 +317,9 @@ def supervised(project: Project, home: Path) -> Iterator[Supervised]:
 def end_at_once(site: DemoSite) -> None:
     """Kill all processes of a test's installation, without an orderly shutdown."""
     processes = [*site.airflow.processes()]
-    for marker in (_agent_home(site), f"--checkpoint={site.places.checkpoint}"):
+    for marker in (_agent_home(site), f"--settings={site.places.home}/"):
         for process in psutil.process_iter():
-            if marker in _arguments(process):
+            if _has(process, marker):
                 processes += [process, *process.children(recursive=True)]
     send_signal(processes, signal.SIGKILL)
     psutil.wait_procs(processes, timeout=30)
@@ -363,8 +363,9 @@ def _supervised_ms(seen: DetectorObservation) -> int:
     return 0 if seen.deployment.supervision is None else seen.deployment.supervision[0]
 
 
-def _arguments(process: psutil.Process | None) -> list[str]:
+def _has(process: psutil.Process | None, marker: str) -> bool:
+    """Whether an argument of the process begins with this text."""
     try:
-        return [] if process is None else process.cmdline()
+        return process is not None and any(each.startswith(marker) for each in process.cmdline())
     except psutil.Error:
-        return []
+        return False

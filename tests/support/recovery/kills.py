@@ -1,6 +1,6 @@
 """The experiment: kill and restart one detector under load, repeatedly, at moments drawn from a seed.
 
-A moment is a phase of a batch, visible in the checkpoint and the topics, plus a delay drawn from the seed.
+A moment is a phase of a batch, visible in the topics, plus a delay drawn from the seed.
 """
 
 from __future__ import annotations
@@ -45,15 +45,14 @@ _OF_TEN = (
 
 
 class Moment(StrEnum):
-    """The phase of a batch at which to kill; a delay of up to `_DELAYS_S` follows."""
+    """The phase of a batch at which to kill; a delay of up to `_DELAYS_S` follows. With its delay, COMMITTED also
+    covers the evaluation of the next batch."""
 
-    PLANNED = "planned"
-    PINNED = "pinned"
-    WRITTEN = "written"
-    FINISHED = "finished"
+    SENT = "sent"
+    COMMITTED = "committed"
 
 
-_DELAYS_S = {Moment.PLANNED: 0.3, Moment.PINNED: 0.3, Moment.WRITTEN: 0.03, Moment.FINISHED: 0.3}
+_DELAYS_S = {Moment.SENT: 0.03, Moment.COMMITTED: 0.3}
 
 
 @dataclass(frozen=True)

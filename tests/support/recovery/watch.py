@@ -1,10 +1,9 @@
-"""Observes the phase of a detector's batch from outside: its checkpoint's files, and its progress in Kafka."""
+"""Observes the phase of a detector's batch from outside, by its progress records in Kafka."""
 
 from __future__ import annotations
 
 import contextlib
 import threading
-from pathlib import Path
 from typing import Self
 
 from confluent_kafka import Consumer, TopicPartition
@@ -12,14 +11,11 @@ from confluent_kafka import Consumer, TopicPartition
 from fraud_rules.logs.detector_status import decode_progress
 from tests.support.processes.running_detector import Installation
 
-_FOLDERS = {"planned": "offsets", "pinned": "pins", "finished": "commits"}
-
 
 class Watch:
     """Observes one detector. `batch_id` is the id of the last batch with committed outputs."""
 
     def __init__(self, installation: Installation) -> None:
-        self._checkpoint = installation.checkpoint
         self._names = installation.topics.names
         self.batch_id = -1
         self.ends: dict[int, int] = {}
@@ -42,19 +38,12 @@ class Watch:
             thread.join()
 
     def newest(self, moment: str) -> int:
-        """The newest batch that has reached a moment. At `written` its records are on their way to Kafka."""
-        if moment == "written":
-            return self._in_transaction
-        return _newest(self._checkpoint / _FOLDERS[moment])
+        """The newest batch that has reached a moment: `sent` (its records are in Kafka) or `committed`."""
+        return self._in_transaction if moment == "sent" else self.batch_id
 
     def phase(self) -> str:
         """The phase of the newest batch."""
-        planned, pinned, finished = (_newest(self._checkpoint / folder) for folder in _FOLDERS.values())
-        if finished == planned:
-            return "between batches"
-        if self.batch_id == planned:
-            return "written, not finished"
-        return "pinned, not written" if pinned == planned else "planned, not pinned"
+        return "sent, not committed" if self._in_transaction > self.batch_id else "evaluated, or not begun"
 
     def _follow(self, bootstrap: str, committed: bool) -> None:
         consumer = Consumer(
@@ -84,10 +73,3 @@ class Watch:
             self.batch_id = progress.batch_id
         else:
             self._in_transaction = progress.batch_id
-
-
-def _newest(folder: Path) -> int:
-    try:
-        return max((int(file.name) for file in folder.iterdir() if file.name.isdigit()), default=-1)
-    except FileNotFoundError:
-        return -1

@@ -15,7 +15,7 @@ from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.writer import BatchWriter, OutRecord
 from fraud_rules.logs.state_topic import StateTopic
 from fraud_rules.model.output import KeyGroupOutput, ViewRefresh
-from fraud_rules.stream.driver.marker import Marker
+from fraud_rules.stream.checkpoint.marker import Marker
 from fraud_rules.stream.driver.records import state_records
 from fraud_rules.stream.driver.state_guard import new_position
 from fraud_rules.stream.pins import Pin

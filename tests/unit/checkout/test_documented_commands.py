@@ -103,7 +103,7 @@ RUNS = (
     Run(r"fraud reevaluate 2.*", codes=(0, 25, 26, 27), long=True),
     Run(r"fraud (archive|warm-up)( --json)?", long=True),
     Run(r"fraud agent run", says=r"agent", long=True),
-    Run(r"fraud detect( --adopt)?", says=r"detector", long=True),
+    Run(r"fraud detect", says=r"detector", long=True),
     Run(r"python spark_jobs/detector\.py .*", says=r"detector: running", long=True),
     Run(r"python examples/payment_gate\.py .*", says=r"gate: running", long=True),
     Run(r"fraud rebuild( --check)?", codes=(0, 1, 9, 11, 18), long=True),
@@ -189,7 +189,6 @@ def runnable(text: str, clone: Clone) -> str:
     bootstrap = f"127.0.0.1:{clone.environ['FRAUD_BROKER_PORT']}"
     values = {
         "broker:9092": bootstrap,
-        "/data/checkpoint": "var/other-checkpoint",
         "RULE --days N": "draft.yaml --days 7",
     }
     for placeholder, value in values.items():

@@ -18,7 +18,6 @@ ALL = DetectorOptions(
     attempt="a1",
     epoch=7,
     bootstrap="a:1,b:2",
-    checkpoint="/mnt/fraud/checkpoint",
     settings=Path("/s.yaml"),
     schema=Path("/schema.yaml"),
     jars=Path("/jars"),
@@ -29,7 +28,6 @@ ALL = DetectorOptions(
     ui_port=4040,
     metrics="127.0.0.1:9100",
     resume=True,
-    adopt=True,
     rebuild="a1",
     partial=True,
     accept_loss=True,
@@ -43,7 +41,6 @@ def test_a_command_line_has_every_option_once() -> None:
         "--attempt=a1",
         "--epoch=7",
         "--bootstrap=a:1,b:2",
-        "--checkpoint=/mnt/fraud/checkpoint",
         "--settings=/s.yaml",
         "--schema=/schema.yaml",
         "--jars=/jars",
@@ -55,7 +52,6 @@ def test_a_command_line_has_every_option_once() -> None:
         "--ui-port=4040",
         "--metrics=127.0.0.1:9100",
         "--resume",
-        "--adopt",
         "--rebuild=a1",
         "--partial",
         "--accept-loss",
@@ -81,7 +77,6 @@ def test_the_project_and_the_environment_supply_defaults(project: Project) -> No
     assert DEFAULTS.in_project(project, {}) == replace(
         DEFAULTS,
         bootstrap="127.0.0.1:9092",
-        checkpoint=str(project.var / "checkpoint"),
         settings=project.config / "detector.yaml",
         schema=project.config / "schema.yaml",
         jars=project.jars / "connector",
@@ -110,7 +105,7 @@ def test_the_commands_offer_options_as_they_are_declared() -> None:
         found[option.default] = option  # typer takes the flag out of the default of an annotation
     for flag in ("--bootstrap", "--intent-keys", "--dry-run", "--max-refused"):
         del found[flag]
-    assert len(found) == 12
+    assert len(found) == 10
     assert all(
         (declared[flag].help, declared[flag].at_least) == (option.help, option.min) for flag, option in found.items()
     )

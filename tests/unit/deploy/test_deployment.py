@@ -104,7 +104,7 @@ def test_an_invalid_release_names_all_faults() -> None:
 
 def test_a_folder_stands_for_a_release(project: Project, tmp_path: Path) -> None:
     def of(config: Path, **environ: str) -> Release:
-        return release_of(config, checkpoint="/c", bootstrap="b:1", environ=environ)
+        return release_of(config, bootstrap="b:1", environ=environ)
 
     shipped = of(project.config)
     settings, schema = settings_of(shipped)

@@ -15,9 +15,7 @@ from fraud_rules.errors import ConfigError
 
 
 def declared(project: Project, host: str, **extras: Any) -> Release:
-    spark = Connection(
-        conn_id="spark_default", conn_type="spark", host=host, extra=json.dumps({"checkpoint": "/x", **extras})
-    )
+    spark = Connection(conn_id="spark_default", conn_type="spark", host=host, extra=json.dumps(extras))
     kafka = Connection(conn_id="fraud_kafka", conn_type="kafka", extra=json.dumps({"bootstrap.servers": "a:1"}))
     return declared_release(project, spark, kafka)
 

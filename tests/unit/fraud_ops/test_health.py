@@ -260,8 +260,8 @@ TABLE = {
     "two that decide": (running().supervisor(9, "http://there"), Health.DUPLICATE, "http://there also supervises"),
     "another that decided once": (running().supervisor(31, "http://there"), Health.HEALTHY, "batch 7"),
     "ourselves, a moment ago": (running().supervisor(1), Health.HEALTHY, "batch 7"),
-    "two that write": (replace(running(), queries=("a", "b", "a")), Health.DUPLICATE, "a, b"),
-    "a new query after a rebuild": (replace(running(), queries=("a", "b")), Health.HEALTHY, "batch 7"),
+    "two that write": (replace(running(), writers=("a", "b", "a")), Health.DUPLICATE, "a, b"),
+    "a new attempt": (replace(running(), writers=("a", "b")), Health.HEALTHY, "batch 7"),
 }  # fmt: skip
 
 

@@ -41,13 +41,14 @@ from fraud_rules.deploy.deployment_log import DeploymentLog, append_intent
 from fraud_rules.deploy.intent import IntentKind, IntentRecord
 from fraud_rules.deploy.intent_keys import IntentKeys
 from fraud_rules.kafka.consume import await_settled, read_topic
-from fraud_rules.stream.driver.marker import Marker
+from fraud_rules.stream.checkpoint.marker import Marker
 from fraud_rules.stream.driver.state_guard import new_position
 from fraud_rules.stream.pins import Pin
 from tests.support.deployments import KEY, run
 from tests.support.kafka.own_topics import OwnTopics
 from tests.support.kafka.records import produce
 from tests.support.kafka.topic_files import name_topics
+from tests.support.places import has_file_store
 
 DETECTOR = "detector"
 
@@ -104,7 +105,7 @@ def home(project: Project, topics: OwnTopics, tmp_path: Path, monkeypatch: pytes
     (tmp_path / "config" / "detector.yaml").write_text("")
     monkeypatch.setenv("FRAUD_HOME", str(tmp_path))
     kafka = {"conn_type": "kafka", "extra": {"bootstrap.servers": topics.bootstrap}}
-    spark = {"conn_type": "spark", "host": "local[2,4]", "extra": {"checkpoint": str(tmp_path / "checkpoint")}}
+    spark = {"conn_type": "spark", "host": "local[2,4]"}
     monkeypatch.setenv("AIRFLOW_CONN_FRAUD_KAFKA", json.dumps(kafka))
     monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", json.dumps(spark))
     monkeypatch.setenv("AIRFLOW_CONN_FRAUD_INTENT_KEY", json.dumps({"conn_type": "generic", "password": KEY}))
@@ -153,7 +154,7 @@ def test_a_change_is_deployed_and_a_refused_one_is_not_deployed_again(home: Path
 
 @pytest.mark.parametrize("option", ["tasks", "shuffle_partitions"])
 def test_the_connection_sets_the_number_of_tasks(home: Path, monkeypatch: pytest.MonkeyPatch, option: str) -> None:
-    spark = {"conn_type": "spark", "host": "local[2,4]", "extra": {"checkpoint": str(home / "checkpoint"), option: 5}}
+    spark = {"conn_type": "spark", "host": "local[2,4]", "extra": {option: 5}}
     monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", json.dumps(spark))
     assert FraudDetectorHook().declared_release().tasks == 5
 
@@ -320,26 +321,26 @@ async def first_event(trigger: Any) -> TriggerEvent:
     return await anext(trigger.run())
 
 
-def test_without_a_broker_the_files_of_the_checkpoint_are_checked_all_the_same(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_a_broker_the_checkpoint_is_unknown(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     unseen = DetectorObservation.failed(DETECTOR, 1, "no Kafka answers at kafka:9092")
     monkeypatch.setattr(FraudDetectorHook, "observe", lambda self: unseen)
-    (home / "checkpoint").mkdir()
-    (home / "checkpoint" / "detector.json").write_text('{"detector": "another"}')
-    with pytest.raises(AirflowFailException, match=r"CHECKPOINT_FOREIGN: readable: .* belongs to .* no Kafka answers"):
+    with pytest.raises(AirflowFailException, match="BROKER_DOWN: broker: no Kafka answers at kafka:9092"):
         CheckCheckpointOperator(task_id="check").execute(Run().context)
 
 
-def test_the_check_refuses_a_checkpoint_in_an_object_store_by_name(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    unseen = DetectorObservation.failed(DETECTOR, 1, "no Kafka answers at kafka:9092")
-    monkeypatch.setattr(FraudDetectorHook, "observe", lambda self: unseen)
-    spark = {"conn_type": "spark", "host": "local[2,4]", "extra": {"checkpoint": "s3a://bucket/checkpoint"}}
-    monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", json.dumps(spark))
-    with pytest.raises(
-        AirflowFailException, match="ConfigError: s3a://bucket/checkpoint: the checkpoint must be a folder"
-    ):
-        CheckCheckpointOperator(task_id="check").execute(Run().context)
+def test_the_check_reads_the_checkpoint_of_the_detector(home: Path, topics: OwnTopics) -> None:
+    """Before the first intent there is nothing to check; before the first batch there is no fault."""
+    run = Run()
+    assert CheckCheckpointOperator(task_id="check").execute(run.context) == {}
+    deferred(DeployOperator(task_id="deploy"))
+    assert CheckCheckpointOperator(task_id="check").execute(run.context) == {"grade": "OK"}
+    assert ("size_bytes" in run.pushed) == has_file_store()
+    produce(topics.bootstrap, topics.names.detector_marker, [b"{}"], key=DETECTOR.encode())
+    await_settled(topics.kafka, [topics.names.detector_marker])
+    with pytest.raises(AirflowFailException, match=r"CHECKPOINT_FOREIGN: marker: .* not readable by this version"):
+        CheckCheckpointOperator(task_id="check").execute(run.context)
+    (raised,) = raised_alarms(topics)
+    assert (raised.name, raised.part) == ("CHECKPOINT_FOREIGN", "checkpoint")
 
 
 def test_the_restore_drill_skips_a_new_detector(home: Path) -> None:
@@ -412,11 +413,11 @@ def test_the_supervisor_of_the_next_run_ends_the_alarm_of_the_last_one(
         ("SPARK_DEFAULT", None, "connection spark_default is missing"),
         ("FRAUD_KAFKA", None, "connection fraud_kafka is missing"),
         ("FRAUD_KAFKA", {"conn_type": "kafka", "extra": {}}, "has no bootstrap.servers"),
-        ("SPARK_DEFAULT", {"conn_type": "spark", "extra": {"checkpoint": "/x"}}, "has no master"),
+        ("SPARK_DEFAULT", {"conn_type": "spark"}, "has no master"),
         ("FRAUD_INTENT_KEY", None, "fraud_intent_key is missing"),
         ("FRAUD_INTENT_KEY", {"conn_type": "generic", "password": "short"}, "one or two keys"),
-        ("SPARK_DEFAULT", {"conn_type": "spark", "host": "yarn"}, "has no checkpoint"),
-        ("SPARK_DEFAULT", {"conn_type": "spark", "host": "yarn", "extra": {"chekpoint": "/x"}}, "unknown options"),
+        ("SPARK_DEFAULT", {"conn_type": "spark", "host": "a", "extra": {"checkpoint": "/x"}}, "checkpoint does not"),
+        ("SPARK_DEFAULT", {"conn_type": "spark", "host": "yarn", "extra": {"taks": 5}}, "unknown options taks"),
     ],
 )
 def test_a_connection_that_is_missing_or_wrong_is_named(

@@ -136,6 +136,6 @@ def test_starts_after_the_last_batch_count() -> None:
         intent = Intent("d", kind, f"a{epoch}", epoch - 1, "because", "me", "test", 0, release)
         return IntentRecord(epoch, epoch * 1_000, intent, void=False)
 
-    run = Release(code="c0de", settings="", schema="", checkpoint="/checkpoint", bootstrap="kafka:9092")
+    run = Release(code="c0de", settings="", schema="", bootstrap="kafka:9092")
     log = IntentLog("d", [asked(0, run), asked(1, run), asked(2, None), asked(3, run)])
     assert [starts_since(log, since_ms) for since_ms in (None, 0, 1_000, 3_000)] == [3, 2, 1, 0]

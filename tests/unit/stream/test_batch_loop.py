@@ -1,18 +1,15 @@
-"""The loop of batches: it repeats a planned batch, survives an outage, and ends after a stop or an error."""
+"""The loop of batches: one batch follows the other, also after an outage, until a stop or an error."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
 from fraud_rules.errors import BrokerUnavailable, FraudError, StateDamaged
 from fraud_rules.model.lost_records import Offsets
-from fraud_rules.spark.storage import DiskFolder
 from fraud_rules.stream import batch_loop
-from fraud_rules.stream.batch_loop import BatchLoop
-from fraud_rules.stream.plan_log import PlanLog, PlannedBatch
+from fraud_rules.stream.batch_loop import BatchLoop, PlannedBatch
 
 START = {"transactions": {"0": 0}}
 ENDED_S = 30.0
@@ -31,13 +28,8 @@ class Inputs:
         return {"transactions": {"0": starts["transactions"]["0"] + 5}}
 
 
-@pytest.fixture
-def plan(tmp_path: Path) -> PlanLog:
-    return PlanLog.open(DiskFolder(tmp_path / "checkpoint"), START)
-
-
-def ran(plan: PlanLog, inputs: Inputs, run: Callable[[PlannedBatch], bool]) -> BatchLoop:
-    loop = BatchLoop(plan, inputs, run, 1_000)
+def ran(inputs: Inputs, run: Callable[[PlannedBatch], bool]) -> BatchLoop:
+    loop = BatchLoop(7, START, inputs, run, 1_000)
     loop.start()
     assert loop.wait(ENDED_S)
     return loop
@@ -51,45 +43,78 @@ def first_of(batches_run: list[PlannedBatch], count: int) -> Callable[[PlannedBa
     return run
 
 
-def test_a_planned_batch_comes_first(plan: PlanLog) -> None:
-    planned = plan.plan({"transactions": {"0": 3}})
+def test_each_batch_starts_where_the_last_one_ended() -> None:
     seen: list[PlannedBatch] = []
-    loop = ran(plan, Inputs(), first_of(seen, 2))
-    assert loop.error is None
-    assert seen == [planned, PlannedBatch(1, planned.ends, {"transactions": {"0": 8}})]
-    assert plan.unfinished() is None
+    assert ran(Inputs(), first_of(seen, 2)).error is None
+    ends = [{"transactions": {"0": 5}}, {"transactions": {"0": 10}}]
+    assert seen == [PlannedBatch(7, START, ends[0]), PlannedBatch(8, ends[0], ends[1])]
 
 
-def test_a_failed_batch_stays_planned(plan: PlanLog) -> None:
+def test_a_failed_batch_ends_the_loop() -> None:
+    seen: list[PlannedBatch] = []
+
     def fail(batch: PlannedBatch) -> bool:
+        seen.append(batch)
         raise StateDamaged("a chunk is gone")
 
-    loop = ran(plan, Inputs(), fail)
-    assert isinstance(loop.error, FraudError)
-    assert plan.unfinished() == PlannedBatch(0, START, {"transactions": {"0": 5}})
+    assert isinstance(ran(Inputs(), fail).error, FraudError)
+    assert [batch.batch_id for batch in seen] == [7]
 
 
-def test_a_stop_ends_the_loop_after_the_current_batch(plan: PlanLog) -> None:
+def test_a_stop_ends_the_loop_after_the_current_batch() -> None:
+    seen: list[PlannedBatch] = []
+
     def run(batch: PlannedBatch) -> bool:
+        seen.append(batch)
         loop.stop()
         return True
 
-    loop = BatchLoop(plan, Inputs(), run, 1_000)
+    loop = BatchLoop(7, START, Inputs(), run, 1_000)
     loop.start()
     assert loop.wait(ENDED_S)
-    assert (loop.error, plan.unfinished(), plan.ends) == (None, None, {"transactions": {"0": 5}})
+    assert (loop.error, [batch.batch_id for batch in seen]) == (None, [7])
 
 
-def test_an_outage_delays_the_next_batch(plan: PlanLog, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_outage_delays_the_next_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(batch_loop, "_OUTAGE_POLL_S", 0.01)
     seen: list[PlannedBatch] = []
-    assert ran(plan, Inputs(outages=3), first_of(seen, 1)).error is None
-    assert [batch.batch_id for batch in seen] == [0]
+    assert ran(Inputs(outages=3), first_of(seen, 1)).error is None
+    assert [batch.batch_id for batch in seen] == [7]
 
 
-def test_a_long_outage_ends_the_loop_with_its_name(plan: PlanLog, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_outage_ends_the_loop_with_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(batch_loop, "_OUTAGE_POLL_S", 0.01)
     monkeypatch.setattr(batch_loop, "_PATIENCE_S", 0.05)
-    loop = ran(plan, Inputs(outages=10**6), first_of([], 1))
+    loop = ran(Inputs(outages=10**6), first_of([], 1))
     assert isinstance(loop.error, BrokerUnavailable)
-    assert plan.unfinished() is None
+
+
+class Backlog:
+    """A topic with `waiting` records, and with many more as soon as they are read."""
+
+    def __init__(self, waiting: int) -> None:
+        self.waiting = waiting
+
+    def new_ends(self, starts: Offsets, most: int) -> Offsets | None:
+        start = starts["transactions"]["0"]
+        end = min(self.waiting, start + most)
+        if end == self.waiting:
+            self.waiting += 1_000
+        return {"transactions": {"0": end}}
+
+
+def test_a_batch_that_ended_several_starts_is_repeated_smaller_until_the_loop_has_caught_up() -> None:
+    seen: list[PlannedBatch] = []
+    loop = BatchLoop(7, START, Backlog(30), first_of(seen, 4), 50, halvings=2)
+    loop.start()
+    assert loop.wait(ENDED_S)
+    assert [batch.records for batch in seen] == [12, 12, 6, 50]
+
+
+@pytest.mark.parametrize(("halvings", "size"), [(0, 30), (1, 25), (5, 1), (99, 1)])
+def test_a_batch_is_never_smaller_than_one_record(halvings: int, size: int) -> None:
+    seen: list[PlannedBatch] = []
+    loop = BatchLoop(7, START, Backlog(30), first_of(seen, 1), 50, halvings)
+    loop.start()
+    assert loop.wait(ENDED_S)
+    assert [batch.records for batch in seen] == [size]

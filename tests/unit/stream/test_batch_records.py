@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import json
 from typing import Any
 
@@ -15,13 +14,7 @@ from fraud_rules.configuration.project import Project
 from fraud_rules.configuration.settings import DecisionSettings, DetectorSettings, TopicNames
 from fraud_rules.engine.decision import alerts_in_order
 from fraud_rules.errors import (
-    DetectorFailed,
-    FraudError,
     Reason,
-    RecordRejected,
-    RuleRejected,
-    StateDamaged,
-    StorageFull,
 )
 from fraud_rules.kafka.writer import OutRecord
 from fraud_rules.logs.detector_status import TrafficCounts, ViewCounts, decode_progress
@@ -29,8 +22,7 @@ from fraud_rules.model.limits import RuleLimits
 from fraud_rules.model.output import AlertRecord, DuplicateRecord, KeyGroupOutput, LateRecord, ViewRefresh
 from fraud_rules.model.ruleset import RuleTimeline
 from fraud_rules.model.schema import TransactionSchema
-from fraud_rules.runtime.compression import compress, decompress
-from fraud_rules.spark.shutdown import detector_error
+from fraud_rules.runtime.compression import decompress
 from fraud_rules.stream.driver.metrics import DetectorMetrics
 from fraud_rules.stream.driver.progress import BatchOutputs, BatchPosition, RulesInForce, RunTotals, progress_record
 from fraud_rules.stream.driver.records import (
@@ -43,7 +35,6 @@ from fraud_rules.stream.driver.records import (
     rule_operation_records,
 )
 from fraud_rules.stream.pins import NO_PIN, Pin
-from fraud_rules.stream.worker.spill import Spill, is_file
 from fraud_rules.stream.worker.wire import RefusedRecord, SideOutput, quantiles_ms
 
 TOPICS = TopicNames()
@@ -326,62 +317,6 @@ def test_views_that_were_not_current_are_counted_per_batch_and_since_the_start()
     labels = {"detector": "detector"}
     assert metrics.registry.get_sample_value("fraud_detector_view_rebuilds_total", labels) == 2
     assert metrics.registry.get_sample_value("fraud_detector_view_catch_ups_total", labels) == 2
-
-
-def test_a_large_output_travels_as_a_file(tmp_path: Any) -> None:
-    spill = Spill(str(tmp_path), 10)
-    small, large = spill.pack(b"small", 4), spill.pack(b"much too large", 4)
-    assert (is_file(small), is_file(large)) == (False, True)
-    assert (spill.unpack(small), spill.unpack(large)) == (b"small", b"much too large")
-    spill.clean()
-    spill.clean()
-    assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize(
-    ("error", "kind", "says"),
-    [
-        (StateDamaged("lost"), StateDamaged, "lost"),
-        (RuntimeError("Traceback\n  fraud_rules.errors.StateDamaged: lost chunk 3\n"), StateDamaged, "lost chunk 3"),
-        (
-            RuntimeError("fraud_rules.errors.RuleRejected: filter: is too long; limit: is no number"),
-            RuleRejected,
-            "filter: is too long; limit: is no number",
-        ),
-        (
-            RuntimeError("fraud_rules.errors.RecordRejected: too-large: 5 MiB"),
-            RecordRejected,
-            "too-large: 5 MiB",
-        ),
-        (ConnectionRefusedError(111, "refused"), DetectorFailed, "JVM has ended"),
-        (BrokenPipeError(32, "Broken pipe"), DetectorFailed, "JVM has ended"),
-        (RuntimeError("a\njava.io.IOException: No space left\n\tat x"), FraudError, "No space left"),
-        (OSError(errno.ENOSPC, "No space left on device", "/c/offsets/7"), StorageFull, "/c/offsets/7"),
-        (OSError(errno.EDQUOT, "Disk quota exceeded", "/c/pins/7"), StorageFull, "/c/pins/7"),
-        (
-            RuntimeError("Traceback\n  OSError: [Errno 28] No space left on device: '/views/3'\n"),
-            StorageFull,
-            "OSError: [Errno 28] No space left on device: '/views/3'",
-        ),
-        (OSError(errno.ESTALE, "Stale file handle", "/c/pins/7"), DetectorFailed, "Stale file handle: '/c/pins/7'"),
-        (PermissionError(errno.EACCES, "Permission denied", "/c"), DetectorFailed, "PermissionError"),
-        (FileNotFoundError(errno.ENOENT, "No such file", "/c/outputs/7"), DetectorFailed, "'/c/outputs/7'"),
-        (RuntimeError("something"), FraudError, "something"),
-    ],
-)
-def test_every_shutdown_has_a_name(error: Exception, kind: type[FraudError], says: str) -> None:
-    result = detector_error(error)
-    assert isinstance(result, kind)
-    assert says in str(result)
-    assert "\n" not in str(result)
-
-
-@pytest.mark.parametrize("size", [0, 1, 16_383, 16_384, 1_000_000])
-def test_a_blob_survives_compression(size: int) -> None:
-    blob = bytes(range(256)) * (size // 256 + 1)
-    squeezed = compress(blob[:size])
-    assert decompress(squeezed) == blob[:size]
-    assert len(squeezed) < max(16_400, size // 10)
 
 
 def test_a_blob_of_another_kind_is_refused() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,15 +12,14 @@ import pytest
 from fraud_rules.configuration.project import Project
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.engine.budget import RetainedState
-from fraud_rules.errors import CheckpointDamaged, Reason, TopicUnsuitable
+from fraud_rules.errors import Reason, TopicUnsuitable
 from fraud_rules.kafka.reader import Record
 from fraud_rules.logs.rule_log import RuleLog
 from fraud_rules.model.limits import RuleLimits
 from fraud_rules.model.schema import TransactionSchema
-from fraud_rules.spark.storage import DiskFolder
-from fraud_rules.stream.driver.marker import Marker
+from fraud_rules.stream.checkpoint.marker import Marker
 from fraud_rules.stream.driver.rule_pinning import RulePinner
-from fraud_rules.stream.pins import NO_PIN, Pin, PinStore
+from fraud_rules.stream.pins import NO_PIN, Pin
 
 RULE: Mapping[str, Any] = {
     "ruleId": 1,
@@ -68,9 +66,9 @@ def schema(project: Project) -> TransactionSchema:
     return TransactionSchema.load(project.config / "schema.yaml")
 
 
-def pinner_of(log: Log, schema: TransactionSchema, home: Path, **settings: Any) -> RulePinner:
+def pinner_of(log: Log, schema: TransactionSchema, pin: Pin = NO_PIN, **settings: Any) -> RulePinner:
     rules = RuleLog(log.read, schema, RuleLimits())
-    return RulePinner(DetectorSettings(**settings), rules, log, PinStore(DiskFolder(home)))  # type: ignore[arg-type]
+    return RulePinner(DetectorSettings(**settings), rules, log, pin)  # type: ignore[arg-type]
 
 
 NOW_MS, HOUR_MS, TOLERANCE_MS = 1_800_000_000_000, 3_600_000, 300_000
@@ -87,48 +85,18 @@ class Clock:
         return self.now_ms
 
 
-def timed_pinner(log: Log, schema: TransactionSchema, home: Path, clock: Clock) -> RulePinner:
+def timed_pinner(log: Log, schema: TransactionSchema, clock: Clock, pin: Pin = NO_PIN) -> RulePinner:
     rules = RuleLog(log.read, schema, RuleLimits())
-    return RulePinner(DetectorSettings(), rules, log, PinStore(DiskFolder(home)), now_ms=clock)  # type: ignore[arg-type]
+    return RulePinner(DetectorSettings(), rules, log, pin, now_ms=clock)  # type: ignore[arg-type]
 
 
 def place_of(pin: Pin) -> tuple[int, int]:
     return pin.batch_id, pin.rules_end
 
 
-def test_a_pin_is_created_once_and_kept(tmp_path: Path) -> None:
-    store = PinStore(DiskFolder(tmp_path))
-    first = Pin(3, 7, {"5": [("windowMinutes", "too wide")]})
-
-    assert store.create(first) == first
-    assert store.create(Pin(3, 9)) == first
-    assert store.read(3) == first
-    assert store.read(4) is None
-    assert store.batches() == [3]
-    assert first.reasons() == {5: [Reason("windowMinutes", "too wide")]}
-
-
-def test_old_pins_are_removed(tmp_path: Path) -> None:
-    store = PinStore(DiskFolder(tmp_path))
-    for batch in range(260):
-        store.create(Pin(batch, batch))
-    assert store.batches()[0] == 60
-    assert store.batches()[-1] == 259
-
-
-@pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"batchId":2}', b'{"batchId":4,"rulesEnd":1}'])
-def test_a_damaged_pin_is_refused_by_name(content: bytes, tmp_path: Path) -> None:
-    (tmp_path / "pins").mkdir()
-    (tmp_path / "pins" / "2").write_bytes(content)
-    with pytest.raises(CheckpointDamaged, match="pins/2"):
-        PinStore(DiskFolder(tmp_path)).read(2)
-
-
-def test_a_batch_is_pinned_at_the_end_of_the_log_and_hands_over_what_is_new(
-    schema: TransactionSchema, tmp_path: Path
-) -> None:
+def test_a_batch_is_pinned_at_the_end_of_the_log_and_hands_over_what_is_new(schema: TransactionSchema) -> None:
     log = Log()
-    pinner = pinner_of(log, schema, tmp_path)
+    pinner = pinner_of(log, schema)
     assert place_of(pinner.rules_of(0).pin) == (0, 0)
 
     log.add(ruleId=1)
@@ -142,37 +110,29 @@ def test_a_batch_is_pinned_at_the_end_of_the_log_and_hands_over_what_is_new(
     assert pinner.rules_of(2).decided == []
 
 
-def test_a_repeated_batch_has_the_rules_of_its_first_attempt(schema: TransactionSchema, tmp_path: Path) -> None:
+def test_an_attempt_without_a_commit_leaves_no_pin(schema: TransactionSchema) -> None:
     log = Log()
     log.add(ruleId=1)
-    first = pinner_of(log, schema, tmp_path).rules_of(0)
+    committed = pinner_of(log, schema).rules_of(0).pin
     log.add(ruleId=2)
+    lost = pinner_of(log, schema, committed).rules_of(1)
+    log.add(ruleId=3)
 
-    again = pinner_of(log, schema, tmp_path).rules_of(0)
-    assert again.pin == first.pin
-    assert [entry.version for entry in again.decided] == [0]
-    assert list(again.timeline.latest.rules) == [1]
-
-    after = pinner_of(log, schema, tmp_path).rules_of(1)
-    assert place_of(after.pin) == (1, 2)
-    assert [entry.version for entry in after.decided] == [1]
+    again = pinner_of(log, schema, committed).rules_of(1)
+    assert (place_of(lost.pin), place_of(again.pin)) == ((1, 2), (1, 3))
+    assert [entry.version for entry in again.decided] == [1, 2], "the lost attempt has told no one"
+    assert list(again.timeline.latest.rules) == [1, 2, 3]
 
 
-def test_the_first_batch_of_a_checkpoint_begun_later_has_one_before_it(
-    schema: TransactionSchema, tmp_path: Path
-) -> None:
+def test_a_pin_names_the_reasons_of_refused_records() -> None:
+    pin = Pin(3, 7, {"5": [("windowMinutes", "too wide")]})
+    assert pin.reasons() == {5: [Reason("windowMinutes", "too wide")]}
+    assert Pin.decode(pin.encode()) == pin
+
+
+def test_a_rule_over_budget_stays_refused_for_every_reader(schema: TransactionSchema) -> None:
     log = Log()
-    log.add(ruleId=1)
-    PinStore(DiskFolder(tmp_path)).create(Pin(NO_PIN.batch_id, 1))
-    log.add(ruleId=2)
-    rules = pinner_of(log, schema, tmp_path).rules_of(0)
-    assert place_of(rules.pin) == (0, 2)
-    assert [entry.version for entry in rules.decided] == [1], "what the checkpoint before has told of is told once"
-
-
-def test_a_rule_over_budget_stays_refused_for_every_reader(schema: TransactionSchema, tmp_path: Path) -> None:
-    log = Log()
-    pinner = pinner_of(log, schema, tmp_path, state_budget_bytes=1_048_576)
+    pinner = pinner_of(log, schema, state_budget_bytes=1_048_576)
     pinner.rules_of(0)
     pinner.record_batch(600_000, (1_000, 1_000), RetainedState())
 
@@ -183,15 +143,15 @@ def test_a_rule_over_budget_stays_refused_for_every_reader(schema: TransactionSc
     assert [reason.field for reason in refused.decided[0].reasons] == ["windowMinutes"]
     assert list(pinner.rules_of(2).timeline.latest.rules) == [2]
 
-    pin = PinStore(DiskFolder(tmp_path)).read(2) or NO_PIN
+    pin = pinner.newest_pin()
     elsewhere = RuleLog(log.read, schema, RuleLimits()).up_to(pin.rules_end, pin.reasons())
     assert list(elsewhere.latest.rules) == [2]
 
 
-def test_a_rule_with_a_grouping_that_workers_cannot_map_is_refused(schema: TransactionSchema, tmp_path: Path) -> None:
+def test_a_rule_with_a_grouping_that_workers_cannot_map_is_refused(schema: TransactionSchema) -> None:
     log = Log()
     rules = RuleLog(log.read, schema, RuleLimits())
-    pinner = RulePinner(DetectorSettings(), rules, log, PinStore(DiskFolder(tmp_path)), mappings=15_016)  # type: ignore[arg-type]
+    pinner = RulePinner(DetectorSettings(), rules, log, mappings=15_016)  # type: ignore[arg-type]
     log.add(ruleId=1)
     log.add(ruleId=2, groupingKeyNames=["beneficiaryId"], force=True)
     log.add(ruleId=3)
@@ -202,9 +162,9 @@ def test_a_rule_with_a_grouping_that_workers_cannot_map_is_refused(schema: Trans
     assert "vm.max_map_count (15,016)" in reason.message
 
 
-def test_later_pins_keep_only_the_offsets_of_refused_records(schema: TransactionSchema, tmp_path: Path) -> None:
+def test_later_pins_keep_only_the_offsets_of_refused_records(schema: TransactionSchema) -> None:
     log = Log()
-    pinner = pinner_of(log, schema, tmp_path, state_budget_bytes=1_048_576)
+    pinner = pinner_of(log, schema, state_budget_bytes=1_048_576)
     pinner.rules_of(0)
     pinner.record_batch(600_000, (1_000, 1_000), RetainedState())
     for rule_id in range(1, 6_301):
@@ -219,15 +179,14 @@ def test_later_pins_keep_only_the_offsets_of_refused_records(schema: Transaction
     assert third.pin.refused == {"0-6299": [], "6301": []}
     assert list(third.timeline.latest.rules) == [7_000]
     assert len(third.pin.encode()) < 200 < 1_000_000 < len(first.pin.encode())
-    again = pinner_of(log, schema, tmp_path, state_budget_bytes=1_048_576)
-    assert again.rules_of(1).pin == first.pin, "a repeated batch reports the same reasons"
-    assert list(again.rules_of(3).timeline.latest.rules) == [7_000]
+    again = pinner_of(log, schema, third.pin, state_budget_bytes=1_048_576)
+    assert list(again.rules_of(4).timeline.latest.rules) == [7_000]
 
 
-def test_the_cpu_budget_decides_by_the_log_alone(schema: TransactionSchema, tmp_path: Path) -> None:
-    """Another checkpoint, which reads the same log in other batches, refuses the same records."""
+def test_the_cpu_budget_decides_by_the_log_alone(schema: TransactionSchema) -> None:
+    """Another detector, which reads the same log in other batches, refuses the same records."""
     log = Log()
-    pinner = pinner_of(log, schema, tmp_path / "first", cpu_budget_ns=4_000)
+    pinner = pinner_of(log, schema, cpu_budget_ns=4_000)
     log.add(ruleId=1)
     pinner.rules_of(0)
     log.add(ruleId=2, groupingKeyNames=["beneficiaryId"])
@@ -247,29 +206,26 @@ def test_the_cpu_budget_decides_by_the_log_alone(schema: TransactionSchema, tmp_
     assert list(last.timeline.latest.rules) == [5, 6]
     assert pinner.cpu_ns(last.timeline.latest) <= 4_000
 
-    assert pinner_of(log, schema, tmp_path / "first", cpu_budget_ns=1_000).rules_of(1).pin == rules.pin, "repeated"
-    other = pinner_of(log, schema, tmp_path / "other", cpu_budget_ns=4_000).rules_of(0)
+    other = pinner_of(log, schema, cpu_budget_ns=4_000).rules_of(0)
     assert other.pin.reasons().keys() == last.pin.reasons().keys()
     assert list(other.timeline.latest.rules) == [5, 6]
 
 
 @pytest.mark.parametrize("harm", ["replaced", "compacted"])
-def test_a_rule_log_that_lost_records_in_the_middle_is_refused(
-    harm: str, schema: TransactionSchema, tmp_path: Path
-) -> None:
+def test_a_rule_log_that_lost_records_in_the_middle_is_refused(harm: str, schema: TransactionSchema) -> None:
     log = Log()
     for rule_id in range(1, 4):
         log.add(ruleId=rule_id)
-    pin = pinner_of(log, schema, tmp_path).rules_of(0).pin
+    pin = pinner_of(log, schema).rules_of(0).pin
     log.add(ruleId=4)
-    assert pinner_of(log, schema, tmp_path).stopped_at() is None
+    assert pinner_of(log, schema, pin).stopped_at() is None
     if harm == "compacted":
         log.gone.add(1)
     else:
         log.values[1] = log.values[0]
 
     with pytest.raises(TopicUnsuitable, match="below offset 3 differs from the log that the detector read before"):
-        pinner_of(log, schema, tmp_path).stopped_at()
+        pinner_of(log, schema, pin).stopped_at()
     with pytest.raises(TopicUnsuitable):
         RuleLog(log.read, schema, RuleLimits()).up_to(pin.rules_end, pin.reasons(), pin.digest)
     by_an_earlier_version = Pin(pin.batch_id, pin.rules_end, pin.refused)
@@ -290,9 +246,9 @@ def test_the_rule_log_is_read_only_where_it_is_new(schema: TransactionSchema) ->
     assert log.reads == [(0, 3), (3, 5)]
 
 
-def test_a_start_continues_from_the_last_known_rate(schema: TransactionSchema, tmp_path: Path) -> None:
+def test_a_start_continues_from_the_last_known_rate(schema: TransactionSchema) -> None:
     log = Log()
-    first = pinner_of(log, schema, tmp_path, state_budget_bytes=1_048_576)
+    first = pinner_of(log, schema, state_budget_bytes=1_048_576)
     first.rules_of(0)
     first.record_batch(600_000, (0, 60_000), RetainedState())
     marker = Marker.decode(Marker("q", 0, {}, Pin(0, 0), first.rate).encode())
@@ -300,7 +256,7 @@ def test_a_start_continues_from_the_last_known_rate(schema: TransactionSchema, t
     log.add(ruleId=1)
     rules = RuleLog(log.read, schema, RuleLimits())
     settings = DetectorSettings(state_budget_bytes=1_048_576)
-    pinner = RulePinner(settings, rules, log, PinStore(DiskFolder(tmp_path)), marker.rate)  # type: ignore[arg-type]
+    pinner = RulePinner(settings, rules, log, marker.pin, marker.rate)  # type: ignore[arg-type]
     assert list(pinner.rules_of(1).timeline.latest.rules) == []
 
 
@@ -315,10 +271,10 @@ def test_a_marker_of_a_release_without_a_rate_is_read() -> None:
     ids=["a rule", "an invalid rule", "a deletion", "a stop", "a list"],
 )
 def test_a_record_from_the_future_is_rejected_and_delays_no_other_record(
-    wrong: Mapping[str, Any], schema: TransactionSchema, tmp_path: Path
+    wrong: Mapping[str, Any], schema: TransactionSchema
 ) -> None:
     log, clock = Log(), Clock()
-    pinner = timed_pinner(log, schema, tmp_path, clock)
+    pinner = timed_pinner(log, schema, clock)
     log.add_at(NOW_MS - HOUR_MS, {**RULE, "ruleId": 1})
     pinner.rules_of(0)
     log.add_at(NOW_MS + 8_760 * HOUR_MS, wrong)
@@ -337,16 +293,12 @@ def test_a_record_from_the_future_is_rejected_and_delays_no_other_record(
     elsewhere = RuleLog(log.read, schema, RuleLimits()).up_to(4, later.pin.reasons(), later.pin.digest)
     assert [each.time_ms for each in elsewhere.entries] == [each.time_ms for each in later.timeline.entries]
     assert list(elsewhere.latest.rules) == [3]
-    again = timed_pinner(log, schema, tmp_path, clock)
-    assert again.rules_of(1).pin == rules.pin, "the clock of the first attempt decides"
     assert pinner.rules_of(3).decided == []
 
 
-def test_a_record_within_the_tolerance_is_reported_when_its_time_has_come(
-    schema: TransactionSchema, tmp_path: Path
-) -> None:
+def test_a_record_within_the_tolerance_is_reported_when_its_time_has_come(schema: TransactionSchema) -> None:
     log, clock = Log(), Clock()
-    pinner = timed_pinner(log, schema, tmp_path, clock)
+    pinner = timed_pinner(log, schema, clock)
     log.add_at(NOW_MS, {**RULE, "ruleId": 1})
     log.add_at(NOW_MS + TOLERANCE_MS, {**RULE, "ruleId": 2})
     log.add_at(NOW_MS - 9, {**RULE, "ruleId": 3})
@@ -359,20 +311,18 @@ def test_a_record_within_the_tolerance_is_reported_when_its_time_has_come(
 
     clock.now_ms += TOLERANCE_MS - 1
     assert pinner.rules_of(1).decided == []
-    assert timed_pinner(log, schema, tmp_path, clock).stopped_at() is None
+    assert timed_pinner(log, schema, clock, pinner.newest_pin()).stopped_at() is None
     clock.now_ms += 1
-    due = timed_pinner(log, schema, tmp_path, clock).rules_of(2)
+    due = pinner.rules_of(2)
     assert [each.version for each in due.decided] == [1, 2, 4]
     assert (list(due.live.rules), due.live.stopped_at, due.pin.live_end) == ([1, 2, 3], 4, None)
     clock.now_ms -= HOUR_MS
-    assert pinner.rules_of(2).decided == due.decided
     later = pinner.rules_of(3)
     assert (later.decided, list(later.live.rules)) == ([], [1, 2, 3]), "a report stays true when the clock steps back"
 
 
-def test_the_pin_of_an_earlier_release_has_reported_all_its_records(schema: TransactionSchema, tmp_path: Path) -> None:
+def test_the_pin_of_an_earlier_release_has_reported_all_its_records(schema: TransactionSchema) -> None:
     log, clock = Log(), Clock()
     log.add_at(NOW_MS + HOUR_MS, {**RULE, "ruleId": 1})
-    PinStore(DiskFolder(tmp_path)).create(Pin.decode(b'{"batchId":0,"rulesEnd":1}'))
-    rules = timed_pinner(log, schema, tmp_path, clock).rules_of(1)
+    rules = timed_pinner(log, schema, clock, Pin.decode(b'{"batchId":0,"rulesEnd":1}')).rules_of(1)
     assert (rules.decided, list(rules.live.rules), rules.pin.live_end) == ([], [1], None)

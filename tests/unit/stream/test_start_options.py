@@ -22,7 +22,7 @@ from tests.support.ports import free_ports
 
 @pytest.fixture
 def options(project: Project) -> SparkOptions:
-    return SparkOptions("/checkpoint", project.jars / "connector")
+    return SparkOptions(project.jars / "connector")
 
 
 @pytest.mark.parametrize("master", ["local", "local[*]", "local[2]", "local[2,4]", "yarn", "k8s://https://host:443"])
@@ -57,7 +57,6 @@ def test_memory_that_is_enough(options: SparkOptions, memory: str) -> None:
         ({"driver_memory": "511m"}, "too little"),
         ({"driver_memory": "much"}, "not an amount of memory"),
         ({"jars": Path("/nowhere")}, "no Kafka connector"),
-        ({"further": {"spark.sql.streaming.checkpoint.fileChecksum.enabled": "false"}}, "exactly-once results depend"),
         ({"further": {"spark.python.daemon.module": "mine"}}, "exactly-once results depend"),
     ],
 )

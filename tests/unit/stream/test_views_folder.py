@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+import time
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.errors import ConfigError, StorageFull
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.stream.worker.context import WorkerContext
-from fraud_rules.stream.worker.views import OWNER, check_views_disk, sweep_views, view_folder
+from fraud_rules.stream.worker.views import OWNER, check_views_disk, sweep_views, touch_views, view_folder
 from tests.support.conformance import load_schema
 from tests.support.small_disk import small_disk
 
@@ -24,10 +25,8 @@ def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_views_of_present_or_remote_checkpoints_stay(host: Path) -> None:
-    checkpoint = host / "checkpoint"
-    checkpoint.mkdir()
-    kept = [view_folder(f"file:{checkpoint}"), view_folder(str(checkpoint)), view_folder("hdfs://name:8020/checkpoint")]
+def test_views_in_use_stay(host: Path) -> None:
+    kept = [view_folder("cards/a"), view_folder("cards/b"), view_folder("transfers/a")]
     sweep_views()
     assert all(folder.is_dir() for folder in kept)
     assert len(set(kept)) == len(kept)
@@ -36,16 +35,19 @@ def test_views_of_present_or_remote_checkpoints_stay(host: Path) -> None:
 def test_results_of_warm_ups_with_the_same_rows_are_prepared_in_folders_of_their_own(host: Path) -> None:
     """While a batch moves the arrays of one of them, a task may write those of the other."""
     kafka = KafkaConnection("localhost:9092")
-    context = WorkerContext(load_schema("default"), DetectorSettings(), kafka, str(host), tasks=1, state_partitions=1)
+    context = WorkerContext(load_schema("default"), DetectorSettings(), kafka, tasks=1, state_partitions=1, history="h")
     folders = [context.prepared_folder(offset, "digest", key_group) for offset in (3, 5) for key_group in (0, 1)]
     assert len(set(folders)) == len(folders)
 
 
-@pytest.mark.parametrize("form", ["file:{}", "file://{}", "{}"])
-def test_views_of_a_removed_checkpoint_are_removed(host: Path, form: str) -> None:
-    gone = view_folder(form.format(host / "gone"))
+def test_views_that_no_task_has_used_for_a_week_are_removed(host: Path) -> None:
+    unused, used = view_folder("cards/a"), view_folder("cards/b")
+    week_ago_s = time.time() - 8 * 86_400
+    for folder in (unused, used):
+        os.utime(folder / OWNER, (week_ago_s, week_ago_s))
+    touch_views("cards/b", "")
     sweep_views()
-    assert not gone.exists()
+    assert (unused.exists(), used.exists()) == (False, True)
 
 
 def test_views_of_an_earlier_boot_are_removed(host: Path) -> None:
@@ -63,13 +65,13 @@ def test_a_folder_without_an_owner_file_stays(host: Path) -> None:
 
 
 def test_views_are_kept_where_the_setting_says(host: Path) -> None:
-    assert view_folder("/checkpoint", str(host / "fast")).parent.parent == host / "fast"
+    assert view_folder("cards/a", str(host / "fast")).parent.parent == host / "fast"
 
 
 def test_only_their_user_can_read_views(host: Path) -> None:
     root = host / f"fraud-rules-views-{os.getuid()}"
     root.mkdir(mode=0o755)
-    folder = view_folder("/checkpoint")
+    folder = view_folder("cards/a")
     assert folder.parent == root
     assert root.stat().st_mode & 0o777 == 0o700
 
@@ -85,7 +87,7 @@ def test_a_folder_that_another_user_made_is_refused(host: Path, kind: str) -> No
     else:
         root.mkdir()
         os.chown(root, 65_534, 65_534)
-    for use in (lambda: view_folder("/checkpoint"), lambda: check_views_disk("/checkpoint", "")):
+    for use in (lambda: view_folder("cards/a"), lambda: check_views_disk("cards", "")):
         with pytest.raises(ConfigError, match="belongs to another user"):
             use()
     assert list(elsewhere.iterdir()) == []
@@ -95,9 +97,9 @@ def test_a_disk_without_room_for_views_is_named(tmp_path: Path) -> None:
     with small_disk(tmp_path / "disk", "1m", enlarged="65m") as enlarge:
         root = str(tmp_path / "disk")
         with pytest.raises(StorageFull, match=f"No space left for the views: the disk of {root}.*views_folder"):
-            check_views_disk("/checkpoint", root)
+            check_views_disk("cards", root)
         enlarge()
-        (view_folder("/checkpoint", root) / "cell").write_bytes(bytes(2**21))
-        check_views_disk("/checkpoint", root)
+        (view_folder("cards/a", root) / "cell").write_bytes(bytes(2**21))
+        check_views_disk("cards", root)
     with pytest.raises(ConfigError, match="views_folder: /proc/none"):
-        check_views_disk("/checkpoint", "/proc/none")
+        check_views_disk("cards", "/proc/none")

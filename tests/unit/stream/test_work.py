@@ -24,9 +24,10 @@ from fraud_rules.engine.statelog import MemoryStateLog
 from fraud_rules.model.limits import RecordLimits
 from fraud_rules.model.ruleset import RuleTimeline
 from fraud_rules.model.schema import TransactionSchema
+from fraud_rules.stream.channel import ChannelAddress
+from fraud_rules.stream.driver.channel_server import ChannelServer, serve_channel
 from fraud_rules.stream.work import BatchWatch, TasksProgress, WorkReport, default_report, work_file, work_lines
-from fraud_rules.stream.worker.spill import Spill
-from fraud_rules.stream.worker.task_work import TaskWork, read_progress
+from fraud_rules.stream.worker.driver_link import TaskWork
 from tests.support.waiting import until
 
 
@@ -129,7 +130,7 @@ def test_a_long_batch_reports_what_its_tasks_reach() -> None:
         done = until(lambda: shows(WorkPhase.BATCH, 1), "the key groups are reported", 10.0)
         progress.append(TasksProgress(restored=500, rows=20, key_groups=1))
         until(lambda: (work := newest()) and work.changed_ms > done.changed_ms, "rows alone count as progress", 10.0)
-        assert watch.batch_ended()
+        watch.batch_ended()
     assert written[-1] is None
 
 
@@ -138,28 +139,31 @@ def test_a_short_batch_writes_nothing() -> None:
     with watching([TasksProgress()], written) as watch:
         for batch_id in range(100):
             watch.batch_started(batch_id)
-            assert not watch.batch_ended()
+            watch.batch_ended()
     assert written == []
 
 
-def test_tasks_report_once_they_take_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    spill = Spill(f"file://{tmp_path}", 65_536)
-    quick = TaskWork(spill, 4)
+@pytest.fixture
+def channel() -> Iterator[ChannelServer]:
+    with serve_channel("127.0.0.1", "127.0.0.1") as server:
+        yield server
+
+
+def test_tasks_report_once_they_take_long(channel: ChannelServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    quick = TaskWork(channel.address, 4)
     quick.restored(10)
-    assert read_progress(spill, 4) == TasksProgress()
-    assert list(tmp_path.iterdir()) == []
-    monkeypatch.setattr("fraud_rules.stream.worker.task_work._QUIET_S", 0.0)
-    task = TaskWork(spill, 4)
+    assert channel.progress(4) == TasksProgress()
+    monkeypatch.setattr("fraud_rules.stream.worker.driver_link._QUIET_S", 0.0)
+    task = TaskWork(channel.address, 4)
     task.restored(10)
     task.restored(20)
-    assert read_progress(spill, 4) == TasksProgress(restored=30, restores=True)
+    assert channel.progress(4) == TasksProgress(restored=30, restores=True)
     task.evaluated(5)
     task.key_group_done()
-    assert read_progress(spill, 4) == TasksProgress(restored=30, rows=5, key_groups=1)
-    assert read_progress(spill, 5) == TasksProgress(), "files of another batch do not count"
-    (tmp_path / "outputs" / "4" / "work-0").write_bytes(b"[1,")
-    assert read_progress(spill, 4) == TasksProgress(), "a file that is being written counts later"
-    spill.clean()
+    assert channel.progress(4) == TasksProgress(restored=30, rows=5, key_groups=1)
+    assert channel.progress(5) == TasksProgress(), "reports of another batch do not count"
+    channel.batch_ended()
+    assert channel.progress(4) == TasksProgress()
 
 
 class Counted:
@@ -208,8 +212,10 @@ def test_an_engine_reports_while_it_evaluates_and_while_it_restores() -> None:
     assert (second.rows, second.restored_events) == ([], n)
 
 
-def test_a_folder_that_cannot_be_reached_ends_no_task(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fraud_rules.stream.worker.task_work._QUIET_S", 0.0)
-    nowhere = Spill("file:///proc/nowhere", 65_536)
+def test_a_driver_that_does_not_answer_ends_no_task(
+    channel: ChannelServer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("fraud_rules.stream.worker.driver_link._QUIET_S", 0.0)
+    nowhere = ChannelAddress("grpc+tls://127.0.0.1:1", "token", channel.address.certificate)
     TaskWork(nowhere, 0).evaluated(1)
-    assert read_progress(nowhere, 0) == TasksProgress()
+    assert "the driver does not receive the progress of a task" in caplog.text

@@ -1,10 +1,11 @@
-"""Admits or refuses a start of the detector, by the checkpoint's owner and integrity and by the written outputs.
+"""Admits or refuses a start of the detector, by its marker and by the topics that the marker names.
 
 A start that is certainly wrong is refused before it fences another detector. So it never ends a working detector.
 """
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -23,74 +24,60 @@ from fraud_rules.errors import (
     Superseded,
 )
 from fraud_rules.kafka.consume import await_settled
+from fraud_rules.kafka.ends import TopicEnds
 from fraud_rules.kafka.reader import TopicReader, topic_ids
 from fraud_rules.kafka.transactional_ids import detector_id
 from fraud_rules.kafka.writer import BatchWriter
+from fraud_rules.logs.batch_history import last_batch
 from fraud_rules.logs.losses import find_losses
 from fraud_rules.logs.rule_log import RuleLog
 from fraud_rules.logs.warm_up_log import WarmUpLog
-from fraud_rules.model.lost_records import LostRecords, Offsets, move_offsets
-from fraud_rules.spark.storage import Folder
-from fraud_rules.stream import checkpoint
-from fraud_rules.stream.driver import losses
-from fraud_rules.stream.driver.job import DetectorJob
-from fraud_rules.stream.driver.marker import (
-    Beginning,
-    Marker,
-    adopt,
-    beginning_of,
-    check_fits,
-    check_query,
-    read_marker,
-)
-from fraud_rules.stream.driver.rebuild import (
-    RebuildParts,
-    begin_rebuild,
+from fraud_rules.model.lost_records import LostRecords, move_offsets
+from fraud_rules.stream.checkpoint.identity import (
+    added_fields,
+    check_fields,
     check_history,
-    finish_rebuild,
-    is_executed,
-    replace_state,
+    check_new,
+    check_topics,
+    declared_fields,
+    recreated,
 )
+from fraud_rules.stream.checkpoint.marker import Marker, amend, marker_record, read_marker
+from fraud_rules.stream.driver.job import DetectorJob
+from fraud_rules.stream.driver.rebuild import RebuildParts, check_rebuild, is_executed, replace_state
 from fraud_rules.stream.driver.rule_pinning import RulePinner
-from fraud_rules.stream.driver.state_guard import check_state, state_at
+from fraud_rules.stream.driver.state_guard import check_state, new_position
 from fraud_rules.stream.driver.warm_ups import WarmUpWatch
-from fraud_rules.stream.pins import PinStore
+from fraud_rules.stream.inputs import InputTopics
+from fraud_rules.stream.pins import NO_PIN
 from fraud_rules.stream.state_position import StatePosition
 from fraud_rules.stream.work import WorkReport
 
-__all__ = ["Admission", "admit", "check", "stopped_message"]
+__all__ = ["Admission", "admit", "check", "input_topics", "stopped_message"]
 
 
 @dataclass(frozen=True, slots=True)
 class Admission:
-    """The resources and the state of an admitted start.
+    """The resources and the marker of an admitted start. The next batch follows the marker, with its `state`.
 
-    `marker` is None if no output of this checkpoint is written. `state` is the state with which the next batch starts.
-    `topics` are Kafka's ids of the input topics. `loss` is the last accepted loss of the checkpoint. `new_losses` are
-    the losses that this start has accepted.
+    `new_losses` are the losses that this start has accepted.
     """
 
     pinner: RulePinner
     warm_ups: WarmUpWatch
     writer: BatchWriter
-    marker: Marker | None
+    marker: Marker
     state: StatePosition
-    resumed_at: int | None
-    beginning: Beginning | None
-    topics: Mapping[str, str]
-    loss: losses.AcceptedLoss | None
     new_losses: Sequence[LostRecords]
 
-    @property
-    def starting_offsets(self) -> Offsets:
-        """The offsets at which an empty checkpoint starts. A partition without one starts at its first record."""
-        if self.beginning is None or self.beginning.marker is None:
-            return {}
-        lost = () if self.loss is None else self.loss.lost
-        return move_offsets(self.beginning.marker.end_offsets, lost)
+
+def input_topics(job: DetectorJob) -> tuple[str, ...]:
+    """The topics whose records trigger a batch."""
+    topics = job.settings.topics
+    return topics.transactions, topics.rules, topics.detector_ticks
 
 
-def check(job: DetectorJob, folder: Folder) -> None:
+def check(job: DetectorJob) -> None:
     """Raise the errors of `admit` that can be found while another detector works. The check changes nothing.
 
     The transaction of a killed detector stays open until `admit` fences it. So the check waits for open transactions
@@ -98,143 +85,95 @@ def check(job: DetectorJob, folder: Folder) -> None:
     """
     _check_newest_intent(job)
     try:
-        _check_visible(job, folder)
+        _check_visible(job)
     except (CheckpointDamaged, CheckpointForeign, StateDamaged):
-        await_settled(job.kafka, (job.settings.topics.detector_marker, job.settings.topics.detector_state))
-        _check_visible(job, folder)
+        topics = job.settings.topics
+        await_settled(job.kafka, (topics.detector_progress, topics.detector_marker, topics.detector_state))
+        _check_visible(job)
 
 
-def _check_visible(job: DetectorJob, folder: Folder) -> None:
+def _check_visible(job: DetectorJob) -> None:
     """Raise the errors of `check` by the records that no open transaction hides."""
-    order, topics, marker = job.rebuild, _topic_ids(job), read_marker(job.kafka, job.settings, settled=False)
-    if order is not None and not is_executed(folder, order):
-        if marker is not None:
-            known = {**checkpoint.topics_of(folder), **marker.topics}
-            _require_accepted(job, _lost(job, marker.end_offsets, marker.end_offsets, known, topics))
-            check_history(job, order, marker, recreated=_recreated(job, known, topics))
+    topics, last = topic_ids(job.kafka, input_topics(job)), last_batch(job.kafka, job.settings, settled=False)
+    marker = read_marker(job.kafka, job.settings, settled=False)
+    if marker is None:
+        check_new(job.kafka, job.settings, settled=False)
         return
-    checkpoint.check_claim(folder, _manifest(job, _known_topics(job, folder, marker, topics)))
-    check_state(job.kafka, job.settings, marker, settled=False)
-    _check_owner(job, folder, marker)
-    progress = checkpoint.read_live_progress(folder)
-    _require_accepted(job, _losses(job, folder, progress, _beginning(job, folder, marker, progress), topics))
+    check_history(job.settings, marker, last)
+    lost = _lost(job, marker, topics)
+    if job.rebuild is not None and not is_executed(marker, job.rebuild):
+        check_rebuild(job, job.rebuild, marker, recreated=_recreated(job, marker, topics))
+    else:
+        _check_fits(job, marker, topics)
+        check_state(job.kafka, job.settings, marker, settled=False)
+    _require_accepted(job, lost)
 
 
-def admit(
-    job: DetectorJob, folder: Folder, rules: TopicReader, work: WorkReport, session: Callable[[], SparkSession]
-) -> Admission:
-    """Claim the checkpoint, fence every other process of this detector, and run the checks that need both.
+def admit(job: DetectorJob, rules: TopicReader, work: WorkReport, session: Callable[[], SparkSession]) -> Admission:
+    """Fence every other process of this detector, and run the checks that need that. Then amend the marker.
 
     `session` returns Spark's session. Only a rebuild calls it.
     """
-    settings, topics = job.settings, _topic_ids(job)
-    finish_rebuild(folder)
-    check(job, folder)
-    order = None if job.rebuild is None or is_executed(folder, job.rebuild) else job.rebuild
-    _lock_folder(folder, exclusive=order is not None)
+    settings = job.settings
+    check(job)
     writer = BatchWriter(job.kafka, detector_id(settings.detector))
     writer.open()
-    losses.complete(folder, writer, settings)
-    marker = read_marker(job.kafka, job.settings)
-    if order is not None:
-        if marker is not None:
-            recreated = _recreated(job, {**checkpoint.topics_of(folder), **marker.topics}, topics)
-            read_again = settings.topics.transactions in recreated
-            parts = RebuildParts(session, folder.root, writer, work)
-            marker = replace_state(job, order, marker, parts, recreated=read_again)
-        begin_rebuild(folder, order, marker, _manifest(job, topics))
-        _lock_folder(folder, exclusive=False)
-    checkpoint.claim(folder, _manifest(job, _known_topics(job, folder, marker, topics)))
-    progress = checkpoint.read_progress(folder)
+    topics = topic_ids(job.kafka, input_topics(job))
+    marker = read_marker(job.kafka, settings)
+    if marker is None:
+        marker = _first_marker(job, writer, topics)
+    check_history(settings, marker, last_batch(job.kafka, settings))
+    if job.rebuild is not None and not is_executed(marker, job.rebuild):
+        recreated = settings.topics.transactions in _recreated(job, marker, topics)
+        marker = replace_state(job, job.rebuild, marker, RebuildParts(session, writer, work), recreated=recreated)
+    _check_fits(job, marker, topics)
+    state = check_state(job.kafka, settings, marker)
     work.begin(WorkPhase.RULES, "records")
     log = RuleLog.of(rules, job.schema, settings.limits, work.reached)
     warm_ups = WarmUpWatch(WarmUpLog(job.kafka, settings.topics.warm_ups, settings.detector))
-    rate = None if marker is None else marker.rate
-    pinner = RulePinner(settings, log, rules, PinStore(folder), rate, warm_ups, system_mappings())
-    resumed_at = _check_stop(folder, pinner.stopped_at(), resume=job.resume)
-    state = state_at(job.kafka, settings, marker)
-    beginning = adopt(folder, marker, progress, wanted=job.adopt)
-    if beginning is not None and marker == beginning.marker:
-        marker = None
-    check_fits(marker, progress, folder.root)
-    lost = _losses(job, folder, progress, beginning, topics)
+    pinner = RulePinner(settings, log, rules, marker.pin, marker.rate, warm_ups, system_mappings())
+    changes: dict[str, Any] = added_fields(marker, job.schema)
+    changes["resumed_at"] = _checked_stop(pinner.stopped_at(), marker.resumed_at, resume=job.resume)
+    lost = _lost(job, marker, topics)
     _require_accepted(job, lost)
-    if lost:
-        losses.accept(folder, progress, marker, lost, topics)
-        losses.complete(folder, writer, settings)
-        marker = None if marker is None else read_marker(job.kafka, job.settings)
-    loss = losses.accepted_loss(folder)
-    return Admission(pinner, warm_ups, writer, marker, state, resumed_at, beginning, topics, loss, lost)
+    changes |= {"topics": dict(topics), "starts": marker.starts + 1}
+    changes |= {"lost": [*marker.lost, *lost], "end_offsets": move_offsets(marker.end_offsets, lost)}
+    marker = amend(writer, settings, marker, **changes)
+    return Admission(pinner, warm_ups, writer, marker, state, lost)
 
 
-def _topic_ids(job: DetectorJob) -> Mapping[str, str]:
-    topics = job.settings.topics
-    return topic_ids(job.kafka, [topics.transactions, topics.rules, topics.detector_ticks])
+def _first_marker(job: DetectorJob, writer: BatchWriter, topics: Mapping[str, str]) -> Marker:
+    """Write the marker of a new detector: it starts with the first records of the topics."""
+    check_new(job.kafka, job.settings)
+    marker = Marker(
+        str(uuid.uuid4()),
+        NO_PIN.batch_id,
+        InputTopics(TopicEnds(job.kafka), input_topics(job)).first(),
+        NO_PIN,
+        topics=dict(topics),
+        state=new_position(job.kafka, job.settings),
+        fields=declared_fields(job.schema),
+    )
+    writer.write([marker_record(marker, job.settings)])
+    return marker
 
 
-def _manifest(job: DetectorJob, topics: Mapping[str, str]) -> Mapping[str, Any]:
-    return checkpoint.manifest(job.settings, job.schema, topics)
+def _check_fits(job: DetectorJob, marker: Marker, topics: Mapping[str, str]) -> None:
+    names = job.settings.topics
+    check_topics(marker, topics, (names.transactions, names.detector_ticks))
+    check_fields(marker, job.schema)
 
 
-def _known_topics(
-    job: DetectorJob, folder: Folder, marker: Marker | None, topics: Mapping[str, str]
-) -> Mapping[str, str]:
-    """The ids of the topics for the check of the manifest. A recreated topic keeps the id that the manifest has.
-
-    A recreated topic is a loss that a person can accept. That applies only if this Kafka has the checkpoint's marker;
-    otherwise all ids are the current ones, and the check refuses another Kafka.
-    """
-    query, beginning = checkpoint.known_query(folder), beginning_of(folder)
-    if marker is None or (marker.query_id != query and (beginning is None or marker != beginning.marker)):
-        return topics
-    known = checkpoint.topics_of(folder)
-    return {**topics, **{name: known[name] for name in _recreated(job, known, topics)}}
-
-
-def _recreated(job: DetectorJob, known: Mapping[str, str], topics: Mapping[str, str]) -> list[str]:
+def _recreated(job: DetectorJob, marker: Marker, topics: Mapping[str, str]) -> list[str]:
     """The recreated topics that can be read from their beginning. The rule log is never one of them."""
     names = (job.settings.topics.transactions, job.settings.topics.detector_ticks)
-    return [name for name in names if known.get(name) not in (None, topics[name])]
+    return recreated(marker, topics, names)
 
 
-def _beginning(
-    job: DetectorJob, folder: Folder, marker: Marker | None, progress: checkpoint.CheckpointProgress
-) -> Beginning | None:
-    """The recorded beginning of the checkpoint, or the beginning that `--adopt` would record."""
-    known = beginning_of(folder)
-    if known is None and job.adopt and marker is not None and progress.query_id is None:
-        return Beginning(marker)
-    return known
-
-
-def _losses(
-    job: DetectorJob,
-    folder: Folder,
-    progress: checkpoint.CheckpointProgress,
-    beginning: Beginning | None,
-    topics: Mapping[str, str],
-) -> list[LostRecords]:
+def _lost(job: DetectorJob, marker: Marker, topics: Mapping[str, str]) -> list[LostRecords]:
     """The records that the next batch should read, but that Kafka no longer has."""
-    known, before = checkpoint.topics_of(folder), losses.accepted_loss(folder)
-    if before is not None and not before.done:
-        return []  # an interrupted acceptance is completed first
-    if progress.committed is not None:
-        starts: Offsets | None = progress.planned[progress.committed]
-        ends = progress.planned.get(progress.committed + 1, starts)
-    else:
-        starts = checkpoint.initial_offsets(folder)
-        if starts is None and beginning is not None and beginning.marker is not None:
-            starts = move_offsets(beginning.marker.end_offsets, () if before is None else before.lost)
-            known = {**known, **(beginning.marker.topics if before is None else {})}
-        ends = progress.planned.get(0, starts)
-    return [] if starts is None or ends is None else _lost(job, starts, ends, known, topics)
-
-
-def _lost(
-    job: DetectorJob, starts: Offsets, ends: Offsets, known: Mapping[str, str], topics: Mapping[str, str]
-) -> list[LostRecords]:
     names = (job.settings.topics.transactions, job.settings.topics.detector_ticks)
-    return find_losses(job.kafka, starts, ends, names, _recreated(job, known, topics))
+    return find_losses(job.kafka, marker.end_offsets, names, _recreated(job, marker, topics))
 
 
 def _require_accepted(job: DetectorJob, lost: Sequence[LostRecords]) -> None:
@@ -243,12 +182,6 @@ def _require_accepted(job: DetectorJob, lost: Sequence[LostRecords]) -> None:
             f"records are gone before they were read: {'; '.join(map(str, lost))}. Restore the topic, or start once "
             "with --accept-loss: the detector then continues with the first existing records and reports the loss"
         )
-
-
-def _lock_folder(folder: Folder, *, exclusive: bool) -> None:
-    if not folder.hold(exclusive=exclusive):
-        why = "a detector uses it: stop it first (fraud drain)" if exclusive else "a rebuild is setting it aside"
-        raise CheckpointForeign(f"{folder.root} cannot be locked: {why}")
 
 
 def _check_newest_intent(job: DetectorJob) -> None:
@@ -261,23 +194,12 @@ def _check_newest_intent(job: DetectorJob) -> None:
         raise Superseded(f"attempt {job.attempt.attempt_id} has epoch {job.attempt.epoch}, but {current}")
 
 
-def _check_owner(job: DetectorJob, folder: Folder, marker: Marker | None) -> None:
-    """Raise CheckpointForeign if a query other than the checkpoint's has written the outputs."""
-    query, beginning = checkpoint.known_query(folder), beginning_of(folder)
-    if marker is None or (beginning is not None and marker == beginning.marker) or (job.adopt and query is None):
-        return
-    check_query(marker, query, folder.root)
-
-
-def _check_stop(folder: Folder, stopped_at: int | None, *, resume: bool) -> int | None:
+def _checked_stop(stopped_at: int | None, resumed_at: int | None, *, resume: bool) -> int | None:
     """Raise DetectorStopped while a stop is in force. Return the offset of the last lifted stop."""
-    text = folder.read(checkpoint.RESUMED)
-    resumed_at = int(text) if text is not None and text.isdigit() else None
     if stopped_at is None or (resumed_at is not None and resumed_at >= stopped_at):
         return resumed_at
     if not resume:
         raise DetectorStopped(stopped_message(stopped_at))
-    folder.create(checkpoint.RESUMED, str(stopped_at).encode(), replace=True)
     return stopped_at
 
 

@@ -6,27 +6,28 @@ Any error ends the process, and the next start repeats the batch.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 
+import msgspec
 from pyspark.sql import SparkSession
 
 from fraud_rules.codec.transactions.codec import UNTIMED
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.engine.budget import RetainedState
 from fraud_rules.engine.decision import alerts_in_order
-from fraud_rules.errors import CheckpointDamaged, TransactionExpired
+from fraud_rules.errors import DetectorFailed, TransactionExpired
 from fraud_rules.kafka.suitable import check_inputs
 from fraud_rules.kafka.writer import BatchWriter, OutRecord
 from fraud_rules.logs.detector_status import TrafficCounts, decode_progress
-from fraud_rules.model.lost_records import LostRecords
 from fraud_rules.model.output import KeyGroupOutput
 from fraud_rules.runtime import clock
+from fraud_rules.stream.batch_loop import PlannedBatch
+from fraud_rules.stream.checkpoint.marker import Marker, check_holder, marker_record, read_marker
 from fraud_rules.stream.driver.batch_jobs import BatchJobs
+from fraud_rules.stream.driver.channel_server import ChannelServer
 from fraud_rules.stream.driver.latency_meter import LatencyMeter
-from fraud_rules.stream.driver.losses import AcceptedLoss
-from fraud_rules.stream.driver.marker import Marker, check_holder, read_marker
 from fraud_rules.stream.driver.metrics import DetectorMetrics
 from fraud_rules.stream.driver.progress import (
     BatchOutputs,
@@ -50,14 +51,12 @@ from fraud_rules.stream.driver.records import (
 )
 from fraud_rules.stream.driver.rule_pinning import BatchRules, RulePinner
 from fraud_rules.stream.driver.ticker import Ticker
-from fraud_rules.stream.plan_log import PlannedBatch
 from fraud_rules.stream.rule_costs import RuleCosts
 from fraud_rules.stream.state_position import StatePosition, tell
 from fraud_rules.stream.work import BatchWatch
 from fraud_rules.stream.worker.context import PIN_PROPERTY, STATE_PROPERTY, WorkerContext
-from fraud_rules.stream.worker.spill import Spill, is_file
 from fraud_rules.stream.worker.state_log import StateDelta
-from fraud_rules.stream.worker.wire import SIDE_OUTPUT, OutputRow, SideOutput
+from fraud_rules.stream.worker.wire import SIDE_OUTPUT, OutputRow, SideOutput, unpack
 
 MAX_QUARANTINED_BYTES = 8_000_000
 """A longer record is cut, so that it and its headers are below `MAX_RECORD_BYTES`."""
@@ -74,75 +73,44 @@ class BatchParts:
     writer: BatchWriter
     ticker: Ticker
     watch: BatchWatch
-    spill: Spill
+    channel: ChannelServer
     metrics: DetectorMetrics
     meter: LatencyMeter | None
     """Measures the average latency. None if its topic does not exist."""
 
 
-@dataclass(frozen=True, slots=True)
-class BatchOrigin:
-    """Facts about a start. Its batches write them to the progress records and markers.
-
-    `rebuilt` means that the state includes the batches of earlier queries (`--adopt`, rebuild). `attempt` is the id of
-    the attempt, None without an agent. `topics` are Kafka's ids of the input topics, by name. `loss` is the last
-    accepted loss; one batch reports it.
-    """
-
-    rebuilt: bool = False
-    attempt: str | None = None
-    topics: Mapping[str, str] = field(default_factory=dict)
-    loss: AcceptedLoss | None = None
-
-    def lost_before(self, batch_id: int) -> Sequence[LostRecords]:
-        """The lost records that this batch reports, because it is the first batch after them."""
-        return self.loss.lost if self.loss is not None and self.loss.batch_id == batch_id else ()
-
-
 class BatchRunner:
     """Runs the batches of one start of the detector."""
 
-    def __init__(
-        self,
-        parts: BatchParts,
-        query_id: str,
-        marker: Marker | None,
-        state: StatePosition,
-        resumed_at: int | None,
-        origin: BatchOrigin,
-    ) -> None:
-        """`state` is the state at the marker. `resumed_at` is the offset of the last lifted stop in the rule log.
+    def __init__(self, parts: BatchParts, marker: Marker, state: StatePosition, attempt: str | None = None) -> None:
+        """`marker` is the newest marker, and `state` the state at it. `attempt` is the id of the attempt, None without
+        an agent.
 
-        `stopped_at` is the offset of a later stop that a batch has read, if any.
+        `stopped_at` is the offset of a stop that a batch has read and that is in force, if any.
         """
         self._parts = parts
-        self._query_id = query_id
         self._jobs = BatchJobs(parts.spark, parts.context)
         self._marker = marker
         self._state = state
         # The key groups whose orphans no batch of this start has deleted.
         self._unswept = set(range(len(state.versions)))
-        self._resumed_at = resumed_at
-        self._origin = origin
+        self._attempt = attempt
         self._totals = RunTotals(TrafficCounts(clock.now_ms(), 0, 0, 0))
         self._costs = RuleCosts()
         self._previous_timings: BatchTimings | None = None
         self.stopped_at: int | None = None
 
     def run(self, batch: PlannedBatch) -> bool:
-        """Run a batch, unless its outputs and its state are written already. Return whether another may follow it."""
+        """Run a batch. Return whether another may follow it."""
         self._parts.watch.batch_started(batch.batch_id)
         started = time.monotonic()
         transactions = self._parts.settings.topics.transactions
         rules = self._parts.pinner.rules_of(batch.batch_id, batch.starts.get(transactions, {}))
-        if self._marker is not None and self._marker.covers(batch.batch_id):
-            self._parts.watch.batch_ended()
-            return self._may_continue(rules)
         pinned = time.monotonic()
         spark = self._parts.spark.sparkContext
         spark.setLocalProperty(PIN_PROPERTY, rules.pin.encode().decode())
         spark.setLocalProperty(STATE_PROPERTY, tell(self._state.after({}, self._state_ends()), self._unswept))
-        outputs, spilled = _decode(self._jobs.run(batch.starts, batch.ends), self._parts.spill)
+        outputs = _decode(self._jobs.run(batch.starts, batch.ends), self._parts.channel)
         self._require_append_times(outputs)
         evaluated = time.monotonic()
         self._totals.add(outputs)
@@ -151,8 +119,8 @@ class BatchRunner:
         retained = RetainedState(totals.retained_events, totals.retained_marks, totals.string_bytes)
         self._parts.pinner.record_batch(outputs.rows, outputs.event_span_ms, retained)
         self._write(batch, rules, outputs)
-        if self._parts.watch.batch_ended() or spilled:
-            self._parts.spill.clean()
+        self._parts.watch.batch_ended()
+        self._parts.channel.batch_ended()
         written = time.monotonic()
         if self._parts.meter is not None:
             self._parts.meter.add(outputs.rows, outputs.append_total_ms, clock.now_ms())
@@ -169,28 +137,27 @@ class BatchRunner:
             check_inputs(self._parts.context.kafka, self._parts.settings.topics)
 
     def _write(self, batch: PlannedBatch, rules: BatchRules, outputs: BatchOutputs) -> None:
-        origin = self._origin
-        lost = origin.lost_before(batch.batch_id)
+        before = self._marker
         position = BatchPosition(
-            self._query_id, batch.batch_id, batch.ends, rules.pin, origin.rebuilt, origin.attempt, lost
+            before.query_id, batch.batch_id, batch.ends, rules.pin, attempt=self._attempt, lost=before.lost
         )
         changed = {delta.key_group: delta.version for delta in outputs.states}
         self._state = self._state.after(changed, self._state_ends())
-        marker = Marker(
-            self._query_id,
-            batch.batch_id,
-            batch.ends,
-            rules.pin,
-            self._parts.pinner.rate,
-            dict(origin.topics),
-            self._state,
+        marker = msgspec.structs.replace(
+            before,
+            batch_id=batch.batch_id,
+            end_offsets=batch.ends,
+            pin=rules.pin,
+            rate=self._parts.pinner.rate,
+            state=self._state,
+            lost=[],
+            starts=0,
         )
         progress = self._progress(position, rules, outputs)
         try:
             self._parts.writer.write(self._records(position, rules, outputs, progress, marker))
         except TransactionExpired:
-            newest = read_marker(self._parts.context.kafka, self._parts.settings)
-            check_holder(newest, self._marker, self._query_id)
+            check_holder(read_marker(self._parts.context.kafka, self._parts.settings), before)
             raise
         self._marker = marker
         self._unswept -= changed.keys()
@@ -227,36 +194,33 @@ class BatchRunner:
         if self._parts.meter is not None:
             yield from latency_records(self._parts.meter.due_average(), topics)
         yield from state_records(outputs.states, self._parts.context.state_topic)
-        detector = self._parts.settings.detector.encode()
-        yield OutRecord(topics.detector_progress, progress, detector)
-        yield OutRecord(topics.detector_marker, marker.encode(), detector)
+        yield OutRecord(topics.detector_progress, progress, self._parts.settings.detector.encode())
+        yield marker_record(marker, self._parts.settings)
 
     def _may_continue(self, rules: BatchRules) -> bool:
-        stopped_at = rules.live.stopped_at
-        if stopped_at is not None and (self._resumed_at is None or stopped_at > self._resumed_at):
+        stopped_at, resumed_at = rules.live.stopped_at, self._marker.resumed_at
+        if stopped_at is not None and (resumed_at is None or stopped_at > resumed_at):
             self.stopped_at = stopped_at
             return False
         return True
 
 
-def _decode(rows: Sequence[OutputRow], spill: Spill) -> tuple[BatchOutputs, bool]:
-    """The outputs of a batch, and whether any of them was spilled."""
+def _decode(rows: Sequence[OutputRow], channel: ChannelServer) -> BatchOutputs:
+    """The outputs of a batch."""
     groups: list[KeyGroupOutput] = []
     side_outputs: list[SideOutput] = []
     states: list[StateDelta] = []
-    spilled = False
     for key_group, blob, state in rows:
         if key_group == SIDE_OUTPUT:
             side_outputs.append(SideOutput.decode(blob))
         else:
-            spilled |= is_file(blob)
-            groups.append(KeyGroupOutput.decode(spill.unpack(blob)))
+            groups.append(KeyGroupOutput.decode(unpack(blob, channel.output)))
             if state is not None:
                 states.append(StateDelta.decode(state))
     if len({group.key_group for group in groups}) != len(groups):
-        raise CheckpointDamaged("a key group was evaluated twice in one batch: this is a defect, please report it")
+        raise DetectorFailed("a key group was evaluated twice in one batch: this is a defect, please report it")
     groups.sort(key=lambda group: group.key_group)
-    return BatchOutputs(groups, side_outputs, states), spilled
+    return BatchOutputs(groups, side_outputs, states)
 
 
 def _timings(batch_id: int, outputs: BatchOutputs, at: tuple[float, float, float, float]) -> BatchTimings:

@@ -19,7 +19,7 @@ from fraud_rules.errors import StateDamaged
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.logs.state_topic import HEAD, StateTopic
 from fraud_rules.model.schema import TransactionSchema
-from fraud_rules.stream.driver.marker import Marker, read_marker
+from fraud_rules.stream.checkpoint.marker import Marker, read_marker
 
 __all__ = ["DrillReport", "drill"]
 

@@ -23,7 +23,7 @@ class AttemptRef:
 
 @dataclass(frozen=True, slots=True)
 class RebuildOrder:
-    """The order to build a new checkpoint from the topics. An `order` id is executed once, however often it is given.
+    """The order to recompute the state from the topics. An `order` id is executed once, however often it is given.
 
     `partial` accepts that retention has removed the beginning of the topics.
     """
@@ -36,9 +36,8 @@ class RebuildOrder:
 class DetectorJob:
     """One start of the detector.
 
-    `resume` lifts a stop that the rule log requested. `adopt` starts an empty checkpoint after the last written
-    output, which is refused otherwise. `accept_loss` continues without records that were removed before they were
-    read. `metrics` is the address of the metrics, empty for no metrics.
+    `resume` lifts a stop that the rule log requested. `accept_loss` continues without records that were removed before
+    they were read. `metrics` is the address of the metrics, empty for no metrics.
     """
 
     settings: DetectorSettings
@@ -46,7 +45,6 @@ class DetectorJob:
     kafka: KafkaConnection
     spark: SparkOptions
     resume: bool = False
-    adopt: bool = False
     attempt: AttemptRef | None = None
     rebuild: RebuildOrder | None = None
     metrics: str = ""
@@ -56,11 +54,9 @@ class DetectorJob:
 def job_of(
     options: DetectorOptions, settings: DetectorSettings, schema: TransactionSchema, kafka: KafkaConnection
 ) -> DetectorJob:
-    """The job of these options, which name a checkpoint and a folder of jars."""
-    assert options.checkpoint
+    """The job of these options, which name a folder of jars."""
     assert options.jars is not None
     spark = SparkOptions(
-        checkpoint=options.checkpoint,
         jars=options.jars,
         master=options.master,
         tasks=options.tasks,
@@ -74,7 +70,6 @@ def job_of(
         kafka,
         spark,
         resume=options.resume,
-        adopt=options.adopt,
         attempt=None if options.attempt is None else AttemptRef(options.attempt, options.epoch),
         rebuild=None if options.rebuild is None else RebuildOrder(options.rebuild, options.partial),
         metrics=options.metrics,

@@ -163,7 +163,6 @@ class BatchPosition:
     batch_id: int
     end_offsets: Mapping[str, Mapping[str, int]]
     pin: Pin
-    rebuilt: bool = False
     attempt: str | None = None
     lost: Sequence[LostRecords] = ()
 
@@ -211,7 +210,6 @@ def progress_record(
             "watermark": totals.watermark_ms,
             "newestAppendTime": outputs.append_ms(1.0),
             "previous": before,
-            "rebuilt": place.rebuilt,
             "attempt": place.attempt,
             "lateTransactions": outputs.late,
             "sinceStart": totals.traffic,

@@ -1,26 +1,23 @@
 """Recomputes the state from the topics, to replace a damaged one or to change the number of key groups.
 
 A rebuild first evaluates the history in Spark tasks, by key group (see `recompute`). One Kafka transaction then
-replaces the heads of the key groups and the marker: the new marker has the same batch, with the recomputed state. At
-last a new checkpoint that starts after this batch takes the place of the old one, which is renamed. A start that dies
-before the transaction repeats the rebuild. A start that dies after it only puts the new checkpoint in its place.
+replaces the heads of the key groups and the marker: the new marker has the same batch, with the recomputed state and
+the id of the order. A start that dies before the transaction repeats the rebuild.
 """
 
 from __future__ import annotations
 
-import uuid
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from typing import Any, Final
 
 import msgspec
 from pyspark.sql import SparkSession
 
+from fraud_rules.deploy.code import code_digest
 from fraud_rules.deploy.work import WorkPhase
 from fraud_rules.engine.state.head import decode_head
 from fraud_rules.engine.statelog import EMPTY_LOG
-from fraud_rules.errors import CheckpointDamaged, StateDamaged
+from fraud_rules.errors import StateDamaged
 from fraud_rules.kafka.reader import TopicReader
 from fraud_rules.kafka.writer import BatchWriter, OutRecord
 from fraud_rules.logs.batch_history import newest_watermark_ms, read_history
@@ -28,10 +25,8 @@ from fraud_rules.logs.rule_log import RuleLog
 from fraud_rules.logs.state_topic import HEAD
 from fraud_rules.replay.need import HistoryNeed, history_need
 from fraud_rules.runtime.compression import compress
-from fraud_rules.spark.storage import Folder
-from fraud_rules.stream.checkpoint import RESUMED, claim
+from fraud_rules.stream.checkpoint.marker import Marker, marker_record
 from fraud_rules.stream.driver.job import DetectorJob, RebuildOrder
-from fraud_rules.stream.driver.marker import Beginning, Marker, begin, beginning_of
 from fraud_rules.stream.driver.recompute import recompute
 from fraud_rules.stream.driver.records import state_records
 from fraud_rules.stream.driver.state_guard import new_position
@@ -40,42 +35,30 @@ from fraud_rules.stream.work import WorkReport
 from fraud_rules.stream.worker.context import WorkerContext
 from fraud_rules.stream.worker.state_log import StateDelta
 
-__all__ = [
-    "RebuildParts",
-    "begin_rebuild",
-    "check_history",
-    "finish_rebuild",
-    "is_executed",
-    "replace_state",
-]
-
-_FRESH: Final = ".fresh"
+__all__ = ["RebuildParts", "check_rebuild", "is_executed", "replace_state"]
 
 
 @dataclass(frozen=True, slots=True)
 class RebuildParts:
-    """The objects that a rebuild uses. `session` returns Spark's session. The views belong to `checkpoint`."""
+    """The objects that a rebuild uses. `session` returns Spark's session."""
 
     session: Callable[[], SparkSession]
-    checkpoint: str
     writer: BatchWriter
     work: WorkReport
 
 
-def is_executed(folder: Folder, order: RebuildOrder) -> bool:
-    """Whether this order has already created the folder."""
-    try:
-        beginning = beginning_of(folder)
-    except CheckpointDamaged:
-        return False
-    return beginning is not None and beginning.rebuild == order.order
+def is_executed(marker: Marker, order: RebuildOrder) -> bool:
+    """Whether this order has already recomputed the state. The last order counts."""
+    return marker.rebuild == order.order
 
 
-def check_history(job: DetectorJob, order: RebuildOrder, marker: Marker, recreated: Collection[str] = ()) -> None:
+def check_rebuild(job: DetectorJob, order: RebuildOrder, marker: Marker, recreated: Collection[str] = ()) -> None:
     """Raise HistoryLost or FraudError if the topics do not hold the input of a rebuild of the state at the marker.
 
     `recreated` names the topics that were created again after the last batch.
     """
+    if not marker.has_batch:
+        return
     is_recreated = job.settings.topics.transactions in recreated
     history = read_history(job.kafka, job.settings, recreated=is_recreated, need=_need(job, marker))
     history.require(partial=order.partial)
@@ -83,42 +66,13 @@ def check_history(job: DetectorJob, order: RebuildOrder, marker: Marker, recreat
 
 def _need(job: DetectorJob, marker: Marker) -> HistoryNeed | None:
     """The history that the state at the marker needs. None if all of it may be needed."""
-    watermark_ms = newest_watermark_ms(job.kafka, job.settings, (marker.query_id, marker.batch_id))
+    watermark_ms = newest_watermark_ms(job.kafka, job.settings, marker.place)
     if watermark_ms is None:
         return None
     with TopicReader(job.kafka, job.settings.topics.rules) as rules:
         log = RuleLog.of(rules, job.schema, job.settings.limits)
         in_force = log.up_to(marker.pin.rules_end, marker.pin.reasons()).latest
     return history_need(in_force, job.settings, watermark_ms)
-
-
-def begin_rebuild(
-    folder: Folder, order: RebuildOrder, marker: Marker | None, manifest: Mapping[str, Any]
-) -> str | None:
-    """Create a new folder that starts at the marker, set the old one aside, and put the new one in its place.
-
-    Returns the new path of the old folder, None if there was none. The new folder is complete before the old one is
-    moved. If the process dies between the two moves, `finish_rebuild` makes the second one.
-    """
-    fresh = folder.beside(_FRESH)
-    fresh.remove()
-    claim(fresh, manifest)
-    resumed = folder.read(RESUMED)
-    if resumed is not None:
-        fresh.create(RESUMED, resumed)
-    begin(fresh, Beginning(marker, order.order))
-    aside = f"{folder.root}.aside-{datetime.now(UTC):%Y%m%dT%H%M%S}-{uuid.uuid4().hex[:4]}"
-    moved = folder.move(aside)
-    fresh.move(folder.root)
-    return aside if moved else None
-
-
-def finish_rebuild(folder: Folder) -> None:
-    """Put a new folder in its place, if an earlier start died after it had set the old one aside."""
-    fresh = folder.beside(_FRESH)
-    if not any(not name.startswith(".") for name in folder.names()) and beginning_of(fresh) is not None:
-        folder.remove()
-        fresh.move(folder.root)
 
 
 def replace_state(
@@ -129,15 +83,18 @@ def replace_state(
     *,
     recreated: bool,
 ) -> Marker:
-    """Recompute the state at the marker, and write it with a new marker, unless this order has done so already.
+    """Recompute the state at the marker, and write it with a new marker.
 
     `recreated` means that the topic of transactions was created again. Raises HistoryLost, BrokerUnavailable.
     """
-    if marker.rebuild == order.order:
-        return marker
     position = new_position(job.kafka, job.settings)
-    context = WorkerContext(job.schema, job.settings, job.kafka, parts.checkpoint, job.spark.tasks, position.partitions)
-    heads = _recompute(job, order, marker, parts, context, position, recreated=recreated)
+    code = "" if job.spark.is_local else code_digest()
+    context = WorkerContext(
+        job.schema, job.settings, job.kafka, job.spark.tasks, position.partitions, marker.query_id, code=code
+    )
+    heads: dict[int, bytes] = {}
+    if marker.has_batch:
+        heads = _recompute(job, order, marker, parts, context, position, recreated=recreated)
     topic = context.state_topic
     before = topic.names()
     deltas = [
@@ -148,10 +105,8 @@ def replace_state(
     # The first batch looks for orphans after these ends, so it does not read the recomputed chunks again.
     state = new_position(job.kafka, job.settings).after(versions, {})
     rebuilt = msgspec.structs.replace(marker, state=state, rebuild=order.order)
-    names = job.settings.topics
-    marked = OutRecord(names.detector_marker, rebuilt.encode(), job.settings.detector.encode())
     stale = [OutRecord(topic.topic, None, key, partition=partition) for partition, key in topic.stale_keys()]
-    parts.writer.write([*stale, *state_records(deltas, topic), marked])
+    parts.writer.write([*stale, *state_records(deltas, topic), marker_record(rebuilt, job.settings)])
     return rebuilt
 
 
@@ -183,7 +138,7 @@ def _recompute(
     recreated: bool,
 ) -> dict[int, bytes]:
     """The heads of the state at the marker. The topic of the state has their chunks."""
-    until, work = (marker.query_id, marker.batch_id), parts.work
+    until, work = marker.place, parts.work
     work.begin(WorkPhase.HISTORY, "records")
     need = _need(job, marker)
     history = read_history(job.kafka, job.settings, until, work.reached, recreated=recreated, need=need)

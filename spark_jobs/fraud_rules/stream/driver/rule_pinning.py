@@ -23,7 +23,7 @@ from fraud_rules.model.ruleset import GrowingRules, LogEntry, RuleSet, RuleTimel
 from fraud_rules.model.warm_up import request_at, shortest_reaches_ms
 from fraud_rules.runtime import clock
 from fraud_rules.stream.driver.warm_ups import WarmUpWatch
-from fraud_rules.stream.pins import NO_PIN, Pin, PinStore
+from fraud_rules.stream.pins import NO_PIN, Pin
 
 _NO_OFFSETS: Final[Mapping[str, int]] = {}
 APPEND_TIME: Final = "appendTime"
@@ -53,19 +53,18 @@ class RulePinner:
         settings: DetectorSettings,
         log: RuleLog,
         reader: TopicReader,
-        pins: PinStore,
+        pin: Pin = NO_PIN,
         rate: EventRate | None = None,
         warm_ups: WarmUpWatch | None = None,
         mappings: int = LINUX_MAPPINGS,
         now_ms: Callable[[], int] = clock.now_ms,
     ) -> None:
-        """`reader` reads the topic of rules, `rate` is the last known rate. Without `warm_ups`, no warm-up ends.
-        `mappings` is the number that the system allows a worker. `now_ms` is the detector's clock. Starts at the
-        newest existing pin."""
+        """`reader` reads the topic of rules, `pin` is the pin of the last written batch, `rate` the last known rate.
+        Without `warm_ups`, no warm-up ends. `mappings` is the number that the system allows a worker. `now_ms` is the
+        detector's clock."""
         self._settings = settings
         self._log = log
         self._reader = reader
-        self._pins = pins
         self._warm_ups = warm_ups
         self._now_ms = now_ms
         self.rate = rate or EventRate()
@@ -74,35 +73,26 @@ class RulePinner:
         self._load = CpuLoad()
         self._state = StateLoad()
         self._loaded: RuleSet | None = None
-        self._newest = max(pins.batches(), default=NO_PIN.batch_id)
-        # A checkpoint that did not start at the beginning of the topics has a pin before its first batch.
-        self._last = pins.read(NO_PIN.batch_id) or NO_PIN
+        self._last = pin
 
     def stopped_at(self) -> int | None:
         """The offset of the last CLEAR_STATE_ALL_STOP that is live."""
-        pin = self._pins.read(self._newest) or NO_PIN
+        pin = self._last
         timeline = self._log.up_to(pin.rules_end, pin.reasons(), pin.digest)
         return timeline.rule_set(timeline.position_of(pin.reported_end)).stopped_at
 
     def newest_pin(self) -> Pin:
         """The pin of the newest batch."""
-        return self._pins.read(self._newest) or self._last
+        return self._last
 
     def rules_of(self, batch_id: int, starts: Mapping[str, int] = _NO_OFFSETS) -> BatchRules:
-        """The rules of a batch: those of its first attempt, else all current rules, pinned durably.
+        """Pin all current rules for a batch, which follows the batch of the newest pin.
 
         `starts` are the offsets of the transactions at which the batch starts, by partition (as text).
         """
-        watch = self._warm_ups
-        previous = self._last if self._last.batch_id == batch_id - 1 else self._pins.read(batch_id - 1) or NO_PIN
-        pin = self._pins.read(batch_id) if batch_id <= self._newest else None
-        admitted: RuleTimeline | None = None
-        if pin is None:
-            decided, admitted = self._decide(batch_id, previous, starts)
-            pin = self._pins.create(decided)
-            if pin is not decided:
-                admitted = None  # another attempt has decided before
-        self._newest, self._last = max(self._newest, batch_id), pin
+        watch, previous = self._warm_ups, self._last
+        pin, admitted = self._decide(batch_id, previous, starts)
+        self._last = pin
         timeline = self._log.up_to(pin.rules_end, pin.reasons(), pin.digest, admitted)
         return BatchRules(
             pin,
@@ -119,7 +109,7 @@ class RulePinner:
         self._retained = retained
 
     def _decide(self, batch_id: int, previous: Pin, starts: Mapping[str, int]) -> tuple[Pin, RuleTimeline]:
-        """The pin of a batch without one, and the log up to this pin."""
+        """The pin of a batch, and the log up to this pin."""
         end = max(self._reader.ends()[1], previous.rules_end)
         now_ms = self._now_ms()
         # Earlier batches have reported the reasons of these records.

@@ -10,20 +10,12 @@ from fraud_rules.errors import CheckpointForeign, StateDamaged
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.consume import ends_of
 from fraud_rules.kafka.reader import TopicReader, has_topic, topic_ids
-from fraud_rules.stream.driver.marker import Marker
+from fraud_rules.stream.checkpoint.marker import Marker
 from fraud_rules.stream.state_position import StatePosition, empty_position
 
-__all__ = ["check_state", "state_at"]
+__all__ = ["check_state", "new_position"]
 
 _REMEDY = "restore the topic, or rebuild the state (fraud rebuild)"
-
-
-def state_at(kafka: KafkaConnection, settings: DetectorSettings, marker: Marker | None) -> StatePosition:
-    """The state at the marker, after the checks of `check_state`. Without a marker, the state is empty."""
-    check_state(kafka, settings, marker)
-    if marker is not None and marker.state is not None:
-        return marker.state
-    return new_position(kafka, settings)
 
 
 def new_position(kafka: KafkaConnection, settings: DetectorSettings) -> StatePosition:
@@ -36,16 +28,16 @@ def new_position(kafka: KafkaConnection, settings: DetectorSettings) -> StatePos
 
 
 def check_state(
-    kafka: KafkaConnection, settings: DetectorSettings, marker: Marker | None, *, settled: bool = True
-) -> None:
-    """Raise StateDamaged if the topic was deleted, created again or truncated, or has another number of partitions, or
+    kafka: KafkaConnection, settings: DetectorSettings, marker: Marker, *, settled: bool = True
+) -> StatePosition:
+    """Check the state at the marker, and return it.
+
+    Raises StateDamaged if the topic was deleted, created again or truncated, or has another number of partitions, or
     if an earlier version wrote the marker.
 
     Without `settled`, an open transaction may hide the end of a partition, so the error can be wrong.
     Raises CheckpointForeign if the state has another number of key groups, TransactionOpen and BrokerUnavailable.
     """
-    if marker is None:
-        return
     topic, known = settings.topics.detector_state, marker.state
     if known is None:
         raise StateDamaged(
@@ -73,6 +65,7 @@ def check_state(
                 f"{topic}-{partition} was truncated: it has the offsets {first} to {end}, but the state needs "
                 f"{known.starts[partition]} to {known.ends[partition]}: {_REMEDY}"
             )
+    return known
 
 
 def _offsets(kafka: KafkaConnection, topic: str, *, settled: bool) -> list[tuple[int, int]]:

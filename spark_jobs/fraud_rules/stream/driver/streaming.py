@@ -14,6 +14,7 @@ from pathlib import Path
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
+from fraud_rules.deploy.code import code_digest
 from fraud_rules.deploy.work import WorkPhase
 from fraud_rules.errors import BrokerUnavailable, DetectorFailed, DetectorStopped
 from fraud_rules.kafka.consume import tail_of
@@ -28,10 +29,11 @@ from fraud_rules.logs.rule_log import check_rule_log
 from fraud_rules.spark.master import check_master
 from fraud_rules.spark.session import SparkOptions, WorkerStart, build_session, check_options
 from fraud_rules.spark.shutdown import detector_error, drain_on_signals, stop_spark
-from fraud_rules.spark.storage import DiskFolder
 from fraud_rules.stream.batch_loop import BatchLoop
-from fraud_rules.stream.driver.admission import Admission, admit, check, stopped_message
-from fraud_rules.stream.driver.batch import BatchOrigin, BatchParts, BatchRunner
+from fraud_rules.stream.channel import CHANNEL_PORT
+from fraud_rules.stream.driver.admission import admit, check, input_topics, stopped_message
+from fraud_rules.stream.driver.batch import BatchParts, BatchRunner
+from fraud_rules.stream.driver.channel_server import serve_channel
 from fraud_rules.stream.driver.end_deadline import shutdown_deadline
 from fraud_rules.stream.driver.job import DetectorJob
 from fraud_rules.stream.driver.latency_meter import LatencyMeter
@@ -39,10 +41,8 @@ from fraud_rules.stream.driver.metrics import serve_metrics
 from fraud_rules.stream.driver.ticker import Ticker
 from fraud_rules.stream.driver.warm_ups import WarmUpPreparation
 from fraud_rules.stream.inputs import InputTopics
-from fraud_rules.stream.plan_log import PlanLog
 from fraud_rules.stream.work import BatchWatch, WorkReport, default_report
 from fraud_rules.stream.worker.context import WorkerContext
-from fraud_rules.stream.worker.task_work import read_progress
 from fraud_rules.stream.worker.views import check_views_disk
 
 _POLL_S = 0.05
@@ -58,7 +58,7 @@ _log = logging.getLogger(__name__)
 class Hold:
     """Holds a start once Spark is ready, so that Spark starts while the previous detector still runs.
 
-    Up to this point the start changes nothing, in Kafka or in the checkpoint. It calls `on_ready` and continues when
+    Up to this point the start changes nothing. It calls `on_ready` and continues when
     `file` exists.
     """
 
@@ -129,29 +129,28 @@ def _prepare(
     check_rule_log(rules)
     check_topics(job.kafka, topics, producer_times=settings.producer_times)
     session = _Session(options, stack, work, spark)
-    folder = DiskFolder(options.checkpoint_path)
-    stack.callback(folder.release)
-    admission = admit(job, folder, rules, work, session.spark)
-    spark = session.spark()
+    admission = admit(job, rules, work, session.spark)
+    marker, spark = admission.marker, session.spark()
     for loss in admission.new_losses:
         report(f"continues without lost records: {loss}")
     ticks = TickWriter(job.kafka, topics.detector_ticks, settings.detector)
     ticker = Ticker(ticks, TopicEnds(job.kafka), topics.transactions, settings.tick_ms)
-    context = WorkerContext(job.schema, settings, job.kafka, folder.root, options.tasks, admission.state.partitions)
+    channel = stack.enter_context(serve_channel(*_channel_place(spark)))
+    context = WorkerContext(
+        job.schema, settings, job.kafka, options.tasks, admission.state.partitions, marker.query_id, channel.address,
+        "" if options.is_local else code_digest(),
+    )  # fmt: skip
     metrics = stack.enter_context(serve_metrics(job))
-    spill = context.spill()
-    spill.clean()
-    watch = BatchWatch(work, partial(read_progress, spill), partial(_retained_events, job), settings.key_groups)
+    watch = BatchWatch(work, channel.progress, partial(_retained_events, job), settings.key_groups)
     meter = LatencyMeter() if has_topic(job.kafka, topics.latency) else None
     parts = BatchParts(
-        spark, context, settings, admission.pinner, admission.writer, ticker, watch, spill, metrics, meter
+        spark, context, settings, admission.pinner, admission.writer, ticker, watch, channel, metrics, meter
     )
-    inputs = InputTopics(
-        TopicEnds(job.kafka), (topics.transactions, topics.rules, topics.detector_ticks), admission.topics
-    )
-    plan = _plan(folder, inputs, admission)
-    runner = BatchRunner(
-        parts, plan.query_id, admission.marker, admission.state, admission.resumed_at, _origin(job, admission)
+    attempt = None if job.attempt is None else job.attempt.attempt_id
+    runner = BatchRunner(parts, marker, admission.state, attempt)
+    inputs = InputTopics(TopicEnds(job.kafka), input_topics(job), marker.topics)
+    loop = BatchLoop(
+        marker.batch_id + 1, marker.end_offsets, inputs, runner.run, settings.max_offsets_per_trigger, marker.halvings
     )
     session.join_workers()
     watch.start()
@@ -166,13 +165,14 @@ def _prepare(
         stack.callback(preparation.stop)
     stack.callback(work.begin, WorkPhase.STOP)
     work.begin(WorkPhase.QUERY)
-    return _Detector(spark, runner, BatchLoop(plan, inputs, runner.run, settings.max_offsets_per_trigger))
+    return _Detector(spark, runner, loop)
 
 
-def _plan(folder: DiskFolder, inputs: InputTopics, admission: Admission) -> PlanLog:
-    """The plan of the checkpoint. A new one begins where the admission says."""
-    initial = inputs.first(admission.starting_offsets) if PlanLog.is_new(folder) else None
-    return PlanLog.open(folder, initial)
+def _channel_place(spark: SparkSession) -> tuple[str, str, int]:
+    """The host to which tasks connect, the address at which the driver listens, and the port."""
+    conf = spark.sparkContext.getConf()
+    host = str(conf.get("spark.driver.host"))
+    return host, str(conf.get("spark.driver.bindAddress", host)), int(conf.get(CHANNEL_PORT, "0") or 0)
 
 
 class _Session:
@@ -211,20 +211,14 @@ def check_start(job: DetectorJob) -> None:
     with TopicReader(job.kafka, job.settings.topics.rules) as rules:
         check_rule_log(rules)
     check_topics(job.kafka, job.settings.topics, producer_times=job.settings.producer_times)
-    check(job, DiskFolder(job.spark.checkpoint_path))
+    check(job)
 
 
 def _check_host(job: DetectorJob) -> None:
     """Raise ConfigError for wrong options, and StorageFull if the workers' views need more space than this host has."""
     check_options(job.spark)
     if job.spark.is_local:
-        check_views_disk(str(job.spark.checkpoint_path), job.settings.views_folder)
-
-
-def _origin(job: DetectorJob, admission: Admission) -> BatchOrigin:
-    rebuilt = admission.beginning is not None and admission.beginning.continues
-    attempt = None if job.attempt is None else job.attempt.attempt_id
-    return BatchOrigin(rebuilt, attempt, admission.topics, admission.loss)
+        check_views_disk(job.settings.detector, job.settings.views_folder)
 
 
 def _retained_events(job: DetectorJob) -> int | None:

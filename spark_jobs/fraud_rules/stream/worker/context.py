@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gc
 import shutil
+import socket
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.engine.state.store import MappedViews, ViewStore
 from fraud_rules.engine.task_progress import TaskProgress
-from fraud_rules.errors import FraudError
+from fraud_rules.errors import FraudError, ReleaseInvalid
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.reader import TopicReader
 from fraud_rules.logs.rule_log import RuleLog
@@ -34,12 +35,12 @@ from fraud_rules.logs.warm_up_log import WarmUpLog, WarmUpRef, WarmUpResult
 from fraud_rules.model.ruleset import RuleTimeline
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.model.warm_up import BatchWarmUp
+from fraud_rules.stream.channel import ChannelAddress
 from fraud_rules.stream.pins import Pin
 from fraud_rules.stream.state_position import told_state
 from fraud_rules.stream.worker.host_files import HostFiles
-from fraud_rules.stream.worker.spill import Spill
 from fraud_rules.stream.worker.state_log import TaskStateLog
-from fraud_rules.stream.worker.views import sweep_views, view_folder
+from fraud_rules.stream.worker.views import owner_of_views, sweep_views, touch_views, view_folder
 
 PIN_PROPERTY = "fraud.pin"
 STATE_PROPERTY = "fraud.state"
@@ -75,17 +76,20 @@ def _new_start() -> str:
 class WorkerContext:
     """The values that every task needs. Spark sends them with the task.
 
-    `checkpoint` separates the views of different detectors, and `start` the starts of one detector. `tasks` is the
-    number of tasks of a large batch's engine stage, `state_partitions` the number of partitions of the topic
-    `detector-state`.
+    `history` is the id of the detector's history, which separates its views from those of others; `start` separates
+    the starts of one detector. `tasks` is the number of tasks of a large batch's engine stage, `state_partitions` the
+    number of partitions of the topic `detector-state`. `channel` is the driver's channel; a rebuild has none. `code` is
+    the digest of the driver's code if the tasks run on other hosts, else empty.
     """
 
     schema: TransactionSchema
     settings: DetectorSettings
     kafka: KafkaConnection
-    checkpoint: str
     tasks: int
     state_partitions: int
+    history: str
+    channel: ChannelAddress | None = None
+    code: str = ""
     start: str = field(default_factory=_new_start)
 
     def pin(self) -> Pin:
@@ -129,14 +133,14 @@ class WorkerContext:
         Two requests of a grouping can have results with the same rows and thus the same digest. While a batch adds
         the first result, a task may prepare the second.
         """
-        folder = _prepared(self.checkpoint, self.settings.views_folder) / self.start
+        folder = _prepared(self.owner, self.settings.views_folder) / self.start
         return folder / f"{offset}-{digest}" / f"key-group-{key_group}"
 
     def discard_prepared(self) -> None:
         """Remove all prepared histories of this host."""
-        shutil.rmtree(_prepared(self.checkpoint, self.settings.views_folder), ignore_errors=True)
+        shutil.rmtree(_prepared(self.owner, self.settings.views_folder), ignore_errors=True)
 
-    def history(self, warm_up: BatchWarmUp, key_group: int) -> WarmHistory:
+    def recorded_history(self, warm_up: BatchWarmUp, key_group: int) -> WarmHistory:
         """The result of a recorded warm-up for a key group, also if the number of key groups was another one."""
         result = _warm_up_result(self.warm_up_log, warm_up.offset, warm_up.digest)
         if result.key_groups == self.settings.key_groups:
@@ -148,9 +152,10 @@ class WorkerContext:
         """The results of this detector's warm-ups."""
         return WarmUpLog(self.kafka, self.settings.topics.warm_ups, self.settings.detector)
 
-    def spill(self) -> Spill:
-        """The spill for outputs that are too large for a row."""
-        return Spill(self.checkpoint, self.settings.spill_output_bytes)
+    @property
+    def owner(self) -> str:
+        """The owner of the views on a host."""
+        return owner_of_views(self.settings.detector, self.history)
 
     @property
     def state_topic(self) -> StateTopic:
@@ -165,23 +170,45 @@ class WorkerContext:
 
     def host_files(self, key_group: int) -> HostFiles:
         """The files of a key group's log on this host. The caller must hold the key group's view."""
-        files = _host_files(self.checkpoint, self.settings.views_folder, key_group)
+        files = _host_files(self.owner, self.settings.views_folder, key_group)
         files.refresh()
         return files
 
     def views(self) -> ViewStore:
         """The views of this host."""
-        return _views(self.checkpoint, self.settings.views_folder, self.schema)
+        touch_views(self.owner, self.settings.views_folder)
+        return _views(self.owner, self.settings.views_folder, self.schema)
 
     def rule_meter(self) -> RuleMeter:
         """The meter of the rules' CPU time in this process."""
         return _rule_meter()
 
 
-def freeze_loaded() -> None:
-    """Freeze the loaded objects, so that the garbage collector skips them.
+def begin_task(context: WorkerContext) -> None:
+    """Prepare this process for a task. Each task calls this at its start.
 
-    Each task calls this at its start.
+    Raises ReleaseInvalid if the process has other code than the driver, so that no task evaluates with it.
+    """
+    if context.code:
+        _check_code(context.code)
+    _freeze_loaded()
+
+
+@cache
+def _check_code(expected: str) -> None:
+    """Check the code of this process, once."""
+    from fraud_rules.deploy.code import code_digest, code_root
+
+    found = code_digest()
+    if found != expected:
+        raise ReleaseInvalid(
+            f"{socket.gethostname()} has other code than the driver: {code_root()} has digest {found}, the driver "
+            f"{expected}. Install the same release on every host"
+        )
+
+
+def _freeze_loaded() -> None:
+    """Freeze the loaded objects, so that the garbage collector skips them.
 
     Spark's daemon collects garbage after every task. With the objects of numba, pyarrow and pyspark, a collection
     takes longer than the task itself. The objects that a worker has loaded by its second task live as long as the
@@ -248,21 +275,21 @@ def _rule_meter() -> RuleMeter:
 
 
 @cache
-def _logs(checkpoint: str, root: str) -> Path:
-    return view_folder(checkpoint, root) / "log"
+def _logs(owner: str, root: str) -> Path:
+    return view_folder(owner, root) / "log"
 
 
 @cache
-def _prepared(checkpoint: str, root: str) -> Path:
-    return view_folder(checkpoint, root) / "warm-ups"
+def _prepared(owner: str, root: str) -> Path:
+    return view_folder(owner, root) / "warm-ups"
 
 
 @cache
-def _host_files(checkpoint: str, root: str, key_group: int) -> HostFiles:
-    return HostFiles(_logs(checkpoint, root) / f"key-group-{key_group}")
+def _host_files(owner: str, root: str, key_group: int) -> HostFiles:
+    return HostFiles(_logs(owner, root) / f"key-group-{key_group}")
 
 
 @cache
-def _views(checkpoint: str, root: str, schema: TransactionSchema) -> MappedViews:
+def _views(owner: str, root: str, schema: TransactionSchema) -> MappedViews:
     sweep_views(root)
-    return MappedViews(view_folder(checkpoint, root), schema)
+    return MappedViews(view_folder(owner, root), schema)

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 from fraud_rules.runtime.clock import now_ms
 from fraud_rules.runtime.compression import decompress
-from fraud_rules.stream.worker.context import WorkerContext, freeze_loaded
-from fraud_rules.stream.worker.task_work import TaskWork
+from fraud_rules.stream.worker.context import WorkerContext, begin_task
+from fraud_rules.stream.worker.driver_link import TaskWork, pack
 from fraud_rules.stream.worker.wire import SIDE_OUTPUT, OutputRow, output_batch
 
 __all__ = ["EngineStage"]
@@ -28,7 +28,7 @@ class EngineStage:
 
     def run(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Evaluate the rows that `FanOutStage.run` has packed."""
-        freeze_loaded()
+        begin_task(self.context)
         blobs: dict[int, list[bytes]] = {}
         for batch in batches:
             for key_group, blob in zip(batch.column(0).to_pylist(), batch.column(2).to_pylist(), strict=True):
@@ -49,8 +49,9 @@ class EngineStage:
         from fraud_rules.engine.engine import KeyGroupEngine
 
         context = self.context
-        pin, spill, views, timeline = context.pin(), context.spill(), context.views(), context.timeline()
-        work, has_sent = TaskWork(spill, pin.batch_id), False
+        pin, views, timeline = context.pin(), context.views(), context.timeline()
+        work, has_sent = TaskWork(context.channel, pin.batch_id), False
+        limit_bytes = context.settings.row_output_bytes
         for key_group, rows in parts:
             log = context.state_log(key_group, work)
             engine = KeyGroupEngine(
@@ -61,7 +62,7 @@ class EngineStage:
             delta = log.delta()
             has_sent |= log.has_sent
             state = None if delta is None else delta.encode()
-            yield OutputRow(key_group, spill.pack(output.encode(), pin.batch_id), state)
+            yield OutputRow(key_group, pack(context.channel, output.encode(), limit_bytes), state)
             for history in histories:
                 history.discard_prepared()
             work.key_group_done()

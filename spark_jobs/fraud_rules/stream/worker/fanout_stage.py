@@ -16,7 +16,7 @@ from fraud_rules.model.schema import TIME_FIELD
 from fraud_rules.model.transaction import TransactionBatch
 from fraud_rules.runtime.compression import compress
 from fraud_rules.spark.append_times import append_ms_of_column
-from fraud_rules.stream.worker.context import WorkerContext, freeze_loaded
+from fraud_rules.stream.worker.context import WorkerContext, begin_task
 from fraud_rules.stream.worker.salting import salts
 from fraud_rules.stream.worker.wire import SIDE_OUTPUT, RefusedRecord, SideOutput, quantiles_ms
 
@@ -58,7 +58,7 @@ class FanOutStage:
     def run(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Columns in: value, partition, offset, append time (us, null for a record without one), is_transaction. Rows
         out: see `wire.KEYED_SCHEMA`."""
-        freeze_loaded()
+        begin_task(self.context)
         packed = self.pack(map(raw_transactions, batches))
         rows = [(group, blob if group == SIDE_OUTPUT else compress(blob)) for group, blob in packed]
         if rows:

@@ -12,7 +12,7 @@ from typing import Final
 from fraud_rules.logs.state_topic import StateTopic
 from fraud_rules.model.ruleset import Grouping, GroupingInForce
 from fraud_rules.runtime.compression import compress
-from fraud_rules.stream.worker.context import WorkerContext, freeze_loaded
+from fraud_rules.stream.worker.context import WorkerContext, begin_task
 
 __all__ = ["PrepareStage", "StateChunks"]
 
@@ -36,7 +36,7 @@ class PrepareStage:
         A thread prepares it, because a thread can have a lower priority than the batches, and a worker cannot raise its
         own priority again.
         """
-        freeze_loaded()
+        begin_task(self.context)
         list(element)  # Spark ends a worker that leaves its input unread
         groupings = self.context.timeline().latest.groupings
         with ThreadPoolExecutor(1, initializer=_yield_cores) as thread:

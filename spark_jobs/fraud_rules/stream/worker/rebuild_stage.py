@@ -14,7 +14,7 @@ from fraud_rules.errors import Reason
 from fraud_rules.model.transaction import TransactionBatch
 from fraud_rules.replay.segments import Segment
 from fraud_rules.runtime.compression import compress, decompress
-from fraud_rules.stream.worker.context import WorkerContext, freeze_loaded
+from fraud_rules.stream.worker.context import WorkerContext, begin_task
 from fraud_rules.stream.worker.fanout_stage import FanOutStage
 from fraud_rules.stream.worker.rebuild_log import RebuildLog
 from fraud_rules.stream.worker.salting import salts
@@ -57,7 +57,7 @@ class SegmentStages:
 
         The worker reads the records itself: through a table of Spark, a record costs the JVM more than its decoding.
         """
-        freeze_loaded()
+        begin_task(self.context)
         stage = FanOutStage(self.context)
         numbers = [number for batch in batches for number in batch.column(0).to_pylist()]
         decoded = [
@@ -86,7 +86,7 @@ class SegmentStages:
 
     def evaluate(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Rows in: see `PART_SCHEMA`. Rows out: see `HEAD_SCHEMA`."""
-        freeze_loaded()
+        begin_task(self.context)
         blobs: dict[int, dict[int, list[bytes]]] = {}
         for batch in batches:
             key_groups, _, parts, packed = (column.to_pylist() for column in batch.columns)
@@ -97,7 +97,7 @@ class SegmentStages:
         evaluation, heads = self._evaluation(), dict[int, bytes]()
         for key_group, own in sorted(blobs.items()):
             log = self._log(key_group)
-            histories = [self.context.history(warm_up, key_group) for warm_up in self.segment.warm_ups]
+            histories = [self.context.recorded_history(warm_up, key_group) for warm_up in self.segment.warm_ups]
             evaluation.evaluate(key_group, own, log, self.context.views(), histories)
             log.send()
             head = log.head()

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fraud_rules.kafka.reader import append_ms_of
-from fraud_rules.stream.worker.context import WorkerContext, freeze_loaded
+from fraud_rules.stream.worker.context import WorkerContext, begin_task
 from fraud_rules.stream.worker.engine_stage import EngineStage
 from fraud_rules.stream.worker.fanout_stage import FanOutStage, RawTransactions
 from fraud_rules.stream.worker.transactions import transactions_reader
@@ -31,7 +31,7 @@ class SmallBatch:
 
     def run(self, element: Iterable[int]) -> Iterator[OutputRow]:
         """Read and evaluate the records."""
-        freeze_loaded()
+        begin_task(self.context)
         deque(element, maxlen=0)  # Spark ends a worker that leaves its input unread
         rows, side_outputs = FanOutStage(self.context).spread(self._read())
         yield from (OutputRow(SIDE_OUTPUT, each) for each in side_outputs)

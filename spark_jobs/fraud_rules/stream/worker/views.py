@@ -7,34 +7,56 @@ import os
 import shutil
 import stat
 import tempfile
+from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import Final
 
 from fraud_rules.errors import ConfigError, StorageFull
+from fraud_rules.runtime import clock
 
 OWNER: Final = "owner"
-"""A file in each folder: the host's boot id and the checkpoint, one per line."""
+"""A file in each folder: the host's boot id and the owner, one per line. Its time tells the last use."""
+
+_UNUSED_MS: Final = 7 * 86_400_000
+"""How long views stay on a host that evaluates nothing for their owner."""
 
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
 LEAST_FREE_BYTES: Final = 67_108_864
-"""The space that a start needs for views, with the existing views of its checkpoint."""
+"""The space that a start needs for views, with the existing views of its detector."""
 
 
-def view_folder(checkpoint: str, root: str = "") -> Path:
-    """The folder of a checkpoint's views on this host. It is created if missing. `root`: the setting `views_folder`.
+def owner_of_views(detector: str, history: str) -> str:
+    """The owner of a detector's views. Another history never uses them."""
+    return f"{detector}/{history}"
+
+
+def view_folder(owner: str, root: str = "") -> Path:
+    """The folder of an owner's views on this host. It is created if missing. `root`: the setting `views_folder`.
 
     Raises ConfigError if another user has created it.
     """
     _create_root(root)
-    folder = _folder_of(checkpoint, root)
+    folder = _folder_of(owner, root)
     folder.mkdir(exist_ok=True)
-    (folder / OWNER).write_text(_owner_of(checkpoint), encoding="utf-8")
+    (folder / OWNER).write_text(_with_boot(owner), encoding="utf-8")
     return folder
 
 
-def check_views_disk(checkpoint: str, root: str) -> None:
+def views_of(detector: str, root: str = "") -> list[Path]:
+    """The folders of a detector's views on this host, of all its histories."""
+    return [each for each in _root(root).glob("*") if (_owner_in(each) or "").startswith(owner_of_views(detector, ""))]
+
+
+def touch_views(owner: str, root: str) -> None:
+    """Record that the views are in use. Each task calls this."""
+    with suppress(OSError):
+        os.utime(_folder_of(owner, root) / OWNER)
+
+
+def check_views_disk(detector: str, root: str) -> None:
     """Raise StorageFull if the disk of the views has too little space for a start, ConfigError if the folder is
     unusable."""
     try:
@@ -42,7 +64,8 @@ def check_views_disk(checkpoint: str, root: str) -> None:
         free = shutil.disk_usage(_root(root)).free
     except OSError as error:
         raise ConfigError(f"views_folder: {_root(root)} cannot be used: {error.strerror}") from error
-    own = sum(path.stat().st_blocks * 512 for path in _folder_of(checkpoint, root).rglob("*") if path.is_file())
+    files = (path for folder in views_of(detector, root) for path in folder.rglob("*"))
+    own = sum(path.stat().st_blocks * 512 for path in files if path.is_file())
     if free + own < LEAST_FREE_BYTES:
         raise StorageFull(
             f"No space left for the views: the disk of {_root(root)} has {free:,} bytes free, and a start needs "
@@ -50,17 +73,17 @@ def check_views_disk(checkpoint: str, root: str) -> None:
         )
 
 
-def _folder_of(checkpoint: str, root: str) -> Path:
-    return _root(root) / hashlib.blake2b(_owner_of(checkpoint).encode(), digest_size=12).hexdigest()
+def _folder_of(owner: str, root: str) -> Path:
+    return _root(root) / hashlib.blake2b(_with_boot(owner).encode(), digest_size=12).hexdigest()
 
 
-def _owner_of(checkpoint: str) -> str:
+def _with_boot(owner: str) -> str:
     """The content of the owner file. It has the boot id, because a power cut may have damaged older views."""
-    return f"{_boot()}\n{checkpoint}\n"
+    return f"{_boot()}\n{owner}\n"
 
 
 def sweep_views(root: str = "") -> None:
-    """Remove the views of an earlier boot and of deleted checkpoints of this host."""
+    """Remove the views of an earlier boot, and those that no task has used for a week."""
     for folder in _root(root).glob("*"):
         if _is_left_behind(folder):
             shutil.rmtree(folder, ignore_errors=True)
@@ -68,13 +91,20 @@ def sweep_views(root: str = "") -> None:
 
 def _is_left_behind(folder: Path) -> bool:
     try:
-        boot, checkpoint, *_ = (folder / OWNER).read_text(encoding="utf-8").splitlines()
+        boot, *_ = (folder / OWNER).read_text(encoding="utf-8").splitlines()
+        unused_ms = clock.now_ms() - (folder / OWNER).stat().st_mtime * clock.MS_PER_S
     except (OSError, ValueError):
         return False  # another process is creating it, or it is not a view folder
-    if boot != _boot():
-        return True
-    here = checkpoint.removeprefix("file://").removeprefix("file:")
-    return here.startswith("/") and not Path(here).exists()
+    return boot != _boot() or unused_ms > _UNUSED_MS
+
+
+def _owner_in(folder: Path) -> str | None:
+    """The owner that a folder of views names. None if it names none."""
+    try:
+        _, owner, *_ = (folder / OWNER).read_text(encoding="utf-8").splitlines()
+    except (OSError, ValueError):
+        return None
+    return owner
 
 
 def _root(root: str) -> Path:
@@ -96,5 +126,6 @@ def _create_root(root: str) -> None:
         folder.chmod(0o700)
 
 
+@cache
 def _boot() -> str:
     return _BOOT_ID.read_text(encoding="ascii").strip() if _BOOT_ID.exists() else "unknown"

@@ -6,13 +6,15 @@ engine to the driver. Rows with the number `SIDE_OUTPUT` carry the side outputs 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Final, NamedTuple
 
 import msgspec
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
+
+from fraud_rules.runtime.compression import decompress
 
 OUTPUT_SCHEMA = "key_group int, blob binary, state binary"
 """Rows for the driver. `state` is the encoded `StateDelta`, null if the key group's state has not changed."""
@@ -21,6 +23,9 @@ KEYED_SCHEMA = "key_group int, salt int, blob binary"
 """Rows between two stages. `salt`: see `salting`."""
 
 SIDE_OUTPUT = -1
+
+_IN_ROW: Final = b"\x00"
+_SENT: Final = b"\x01"
 
 _OUTPUT = pa.schema([("key_group", pa.int32()), ("blob", pa.binary()), ("state", pa.binary())])
 _QUANTILES = np.linspace(0.0, 1.0, 101)
@@ -40,6 +45,22 @@ def output_batch(rows: Sequence[OutputRow]) -> Iterator[pa.RecordBatch]:
         groups, blobs, states = zip(*rows, strict=True)
         columns = [pa.array(groups, pa.int32()), pa.array(blobs, pa.binary()), pa.array(states, pa.binary())]
         yield pa.RecordBatch.from_arrays(columns, schema=_OUTPUT)
+
+
+def in_row(compressed: bytes) -> bytes:
+    """The blob of a row that holds a compressed output."""
+    return _IN_ROW + compressed
+
+
+def sent(name: str) -> bytes:
+    """The blob of a row whose output went to the driver under this name."""
+    return _SENT + name.encode()
+
+
+def unpack(blob: bytes, sent_output: Callable[[str], bytes]) -> bytes:
+    """The output of a row. `sent_output` returns the compressed output that a task has sent under a name."""
+    kind, rest = blob[:1], blob[1:]
+    return decompress(rest if kind == _IN_ROW else sent_output(rest.decode()))
 
 
 class RefusedRecord(msgspec.Struct, array_like=True, frozen=True, gc=False):

@@ -1,0 +1,68 @@
+"""The driver's channel: how tasks reach the driver while they run.
+
+Spark passes the accumulators of a task on only when the task has ended, and all collected rows pass through the
+driver's JVM. So tasks send their progress and large outputs to an Arrow Flight server in the driver. This module has
+what both sides share; `driver.channel_server` is the server, `worker.driver_link` the client.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final
+
+import msgspec
+
+__all__ = ["AUTHORIZATION", "CHANNEL_PORT", "PROGRESS", "SERVER_NAME", "ChannelAddress", "TaskReport", "bearer"]
+
+AUTHORIZATION: Final = "authorization"
+"""The header with the token of the detector's start."""
+
+PROGRESS: Final = "progress"
+"""The action whose body is an encoded `TaskReport`."""
+
+CHANNEL_PORT: Final = "spark.fraud.channel.port"
+"""The Spark setting with the server's port. Without it, the port is a free one."""
+
+SERVER_NAME: Final = "fraud-driver"
+"""The name in the certificate of a driver on another host."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelAddress:
+    """The address of a driver's channel. A task receives it with its code, as it receives the secrets of Kafka.
+
+    `location` is a URI of Arrow Flight. `certificate` is the server's, in PEM.
+    """
+
+    location: str
+    token: str = field(repr=False)
+    certificate: str = field(repr=False)
+
+
+class TaskReport(msgspec.Struct, array_like=True):
+    """The progress of one task of a batch, see `work.TasksProgress`. `task` is Spark's number of the task."""
+
+    batch_id: int
+    task: int
+    restored: int
+    rows: int
+    key_groups: int
+    restores: bool
+    fetched_bytes: int
+
+    def encode(self) -> bytes:
+        """Encode for `decode`."""
+        return msgspec.json.encode(self)
+
+    @staticmethod
+    def decode(text: bytes) -> TaskReport:
+        """Decode the result of `encode`. Raises msgspec.DecodeError."""
+        return _decode(text)
+
+
+_decode = msgspec.json.Decoder(TaskReport).decode
+
+
+def bearer(token: str) -> str:
+    """The value of the header `AUTHORIZATION`."""
+    return f"Bearer {token}"

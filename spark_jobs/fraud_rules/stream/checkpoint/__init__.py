@@ -1,0 +1,1 @@
+"""The checkpoint of a detector: its newest marker in Kafka."""

@@ -1,0 +1,118 @@
+"""Checks that settings, schema and topics fit a checkpoint, and that the checkpoint fits the other topics of Kafka.
+
+The checks change nothing. They compare the marker with records of the detector in other topics, because a marker that
+is missing or old would let the detector write its outputs again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from fraud_rules.configuration.settings import DetectorSettings
+from fraud_rules.errors import CheckpointDamaged, CheckpointForeign
+from fraud_rules.kafka.connection import KafkaConnection
+from fraud_rules.logs.batch_history import last_batch
+from fraud_rules.logs.state_topic import StateTopic
+from fraud_rules.model.schema import TransactionSchema
+from fraud_rules.stream.checkpoint.marker import Marker
+
+__all__ = ["added_fields", "check_fields", "check_history", "check_new", "check_topics", "declared_fields", "recreated"]
+
+
+def declared_fields(schema: TransactionSchema) -> dict[str, list[Any]]:
+    """What stays fixed of each declared field for the life of a checkpoint, by name."""
+    return {field.name: [field.type.value, field.nullable, field.scale, *field.normalize] for field in schema.fields}
+
+
+def check_new(kafka: KafkaConnection, settings: DetectorSettings, *, settled: bool = True) -> None:
+    """Raise CheckpointDamaged if a detector without a marker has evaluated batches.
+
+    Without `settled`, an open transaction may hide them. Raises TransactionOpen, BrokerUnavailable.
+    """
+    names = settings.topics
+    found = last_batch(kafka, settings, settled=settled)
+    if found is not None:
+        where = f"{names.detector_progress} names batch {found[1]}"
+    elif StateTopic(kafka, names.detector_state, settings.detector, 1).has_records(settled=settled):
+        where = f"{names.detector_state} has its state"
+    else:
+        return
+    raise CheckpointDamaged(
+        f"{names.detector_marker} has no marker of {settings.detector}, but {where}: a start would write all alerts "
+        f"again. Restore {names.detector_marker} from a backup, or give the detector another name"
+    )
+
+
+def check_history(settings: DetectorSettings, marker: Marker, found: tuple[str, int] | None) -> None:
+    """Raise CheckpointDamaged if the progress records name a later batch than the marker, or another history.
+
+    `found` is the `last_batch` of the detector. While a detector works, read it before the marker: each batch writes
+    both, so the marker is never older than a progress record that was read earlier.
+    """
+    if found is None or (found[0] == marker.query_id and found[1] <= marker.batch_id):
+        return
+    names = settings.topics
+    raise CheckpointDamaged(
+        f"{names.detector_marker} ends at batch {marker.batch_id} of {marker.query_id}, but {names.detector_progress} "
+        f"names batch {found[1]} of {found[0]}: the marker is an older copy; restore both topics from the same time"
+    )
+
+
+def check_topics(marker: Marker, topics: Mapping[str, str], replayable: tuple[str, ...]) -> None:
+    """Raise CheckpointForeign if the offsets belong to other topics. `topics` are Kafka's present ids, by name.
+
+    A topic of `replayable` may have been created again: that is a loss of records, which a person can accept.
+    """
+    for topic, known in marker.topics.items():
+        if topic not in topics:
+            raise CheckpointForeign(
+                f"the checkpoint has offsets of the topic {topic}, which is not an input now: use the original topic "
+                "names, or give the detector another name"
+            )
+        if topics[topic] != known and topic not in replayable:
+            raise CheckpointForeign(
+                f"the checkpoint has offsets of an earlier topic {topic} (id {known}, now {topics[topic]}), which are "
+                "invalid here: restore the topic, or give the detector another name"
+            )
+
+
+def recreated(marker: Marker, topics: Mapping[str, str], names: Sequence[str]) -> list[str]:
+    """The topics among `names` that were deleted and created again. `topics` are Kafka's present ids, by name."""
+    return [name for name in names if marker.topics.get(name) not in (None, topics[name])]
+
+
+def check_fields(marker: Marker, schema: TransactionSchema) -> None:
+    """Raise CheckpointForeign if a declared field differs from the one that the state was made with."""
+    known, wanted = marker.fields, declared_fields(schema)
+    if known is None:
+        return
+    for name, kind in known.items():
+        if name in marker.added_fields and name not in wanted:
+            continue
+        if wanted.get(name) != kind:
+            raise CheckpointForeign(
+                f"the checkpoint was made with field {name} as {kind}, now {wanted.get(name)}: a field in use cannot "
+                "change; declare a new one beside it"
+            )
+    for name in wanted.keys() - known.keys():
+        if not wanted[name][1]:
+            raise CheckpointForeign(
+                f"the checkpoint was made without field {name}: a field added later must be nullable"
+            )
+
+
+def added_fields(marker: Marker, schema: TransactionSchema) -> dict[str, Any]:
+    """The changes of the marker that record the fields of this release.
+
+    A field that a release adds stays in the marker, so that no later release declares it differently. A release without
+    the field can continue: it ignores the field in existing rows and writes rows without it.
+    """
+    wanted = declared_fields(schema)
+    if marker.fields is None:
+        return {"fields": wanted}
+    new = sorted(wanted.keys() - marker.fields.keys())
+    return {
+        "fields": {**marker.fields, **{name: wanted[name] for name in new}},
+        "added_fields": [*marker.added_fields, *new],
+    }

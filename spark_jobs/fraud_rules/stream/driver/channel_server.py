@@ -1,0 +1,170 @@
+"""The server of the driver's channel, see `stream.channel`."""
+
+from __future__ import annotations
+
+import datetime
+import hmac
+import secrets
+import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import IO, Any, Final
+
+import msgspec
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+from pyarrow import ArrowException, flight
+
+from fraud_rules.errors import DetectorFailed
+from fraud_rules.stream.channel import (
+    AUTHORIZATION,
+    CHANNEL_PORT,
+    PROGRESS,
+    SERVER_NAME,
+    ChannelAddress,
+    TaskReport,
+    bearer,
+)
+from fraud_rules.stream.work import TasksProgress
+
+__all__ = ["ChannelServer", "serve_channel"]
+
+_MOST_TASKS: Final = 10_000
+"""A batch has fewer tasks. Further reports of progress are ignored."""
+
+_VALID: Final = datetime.timedelta(days=3_650)
+
+
+class ChannelServer(flight.FlightServerBase):  # type: ignore[misc] # pyarrow has no types
+    """Receives what the tasks of a start send. Only tasks with the start's token are heard."""
+
+    def __init__(self, host: str, bind: str, port: int = 0) -> None:
+        """Listens at once at the address `bind`, with TLS. Tasks connect to `host`. Port 0 is a free port.
+
+        Raises DetectorFailed if the port cannot be used.
+        """
+        token, (certificate, key) = secrets.token_hex(32), _certificate()
+        authorization = {AUTHORIZATION: _Authorization(token)}
+        try:
+            super().__init__(
+                f"grpc+tls://{bind}:{port}", tls_certificates=[(certificate, key)], middleware=authorization
+            )
+        except (OSError, ArrowException) as error:
+            raise DetectorFailed(
+                f"the driver cannot listen for its tasks at {bind}:{port}: {error} (set spark.driver.bindAddress or "
+                f"{CHANNEL_PORT})"
+            ) from error
+        self.address = ChannelAddress(f"grpc+tls://{host}:{self.port}", token, certificate)
+        self._lock = threading.Lock()
+        self._reports: dict[int, TaskReport] = {}
+        self._outputs: dict[str, IO[bytes]] = {}
+
+    def do_action(self, context: Any, action: Any) -> list[bytes]:
+        """Receive the progress of a task."""
+        if action.type != PROGRESS:
+            raise flight.FlightServerError(f"unknown action {action.type}")
+        try:
+            report = TaskReport.decode(action.body.to_pybytes())
+        except msgspec.DecodeError as error:
+            raise flight.FlightServerError(f"not a report of progress: {error}") from error
+        with self._lock:
+            if report.task in self._reports or len(self._reports) < _MOST_TASKS:
+                self._reports[report.task] = report
+        return []
+
+    def do_put(self, context: Any, descriptor: Any, reader: Any, writer: Any) -> None:
+        """Receive an output in parts. Its file has no name, so it is gone with this process."""
+        file = tempfile.TemporaryFile()  # noqa: SIM115 - `output` closes it
+        try:
+            for chunk in reader:
+                for part in chunk.data.column(0):
+                    file.write(part.as_buffer())
+            file.flush()
+        except BaseException:
+            file.close()
+            raise
+        with self._lock:
+            self._outputs[descriptor.command.decode()] = file
+
+    def output(self, name: str) -> bytes:
+        """The output that a task has sent under this name, once. Raises DetectorFailed without one."""
+        with self._lock:
+            file = self._outputs.pop(name, None)
+        if file is None:
+            raise DetectorFailed(f"a task has not sent its output {name} to the driver: this is a defect, report it")
+        with file:
+            file.seek(0)
+            return file.read()
+
+    def progress(self, batch_id: int) -> TasksProgress:
+        """What the tasks of a batch have reported so far."""
+        with self._lock:
+            reports = [each for each in self._reports.values() if each.batch_id == batch_id]
+        return TasksProgress(
+            sum(each.restored for each in reports),
+            sum(each.rows for each in reports),
+            sum(each.key_groups for each in reports),
+            any(each.restores for each in reports),
+            sum(each.fetched_bytes for each in reports),
+        )
+
+    def batch_ended(self) -> None:
+        """Drop the progress of the batch, and the outputs of attempts that Spark has not used."""
+        with self._lock:
+            self._reports.clear()
+            unused, self._outputs = self._outputs, {}
+        for file in unused.values():
+            file.close()
+
+
+@contextmanager
+def serve_channel(host: str, bind: str, port: int = 0) -> Iterator[ChannelServer]:
+    """A server that ends with the context. Raises DetectorFailed."""
+    server = ChannelServer(host, bind, port)
+    try:
+        yield server
+    finally:
+        server.batch_ended()
+        server.shutdown()
+
+
+class _Authorization(flight.ServerMiddlewareFactory):  # type: ignore[misc] # pyarrow has no types
+    """Refuses a call without the token, before anything of it is read."""
+
+    def __init__(self, token: str) -> None:
+        super().__init__()
+        self._expected = bearer(token).encode()
+
+    def start_call(self, info: Any, headers: Any) -> None:
+        given = headers.get(AUTHORIZATION, [""])[0]
+        if not hmac.compare_digest(str(given).encode(), self._expected):
+            raise flight.FlightUnauthenticatedError("this is not a task of the detector's present start")
+
+
+def _certificate() -> tuple[str, str]:
+    """A certificate for `SERVER_NAME`, signed by itself, and its key."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, SERVER_NAME)])
+    # The clocks of the hosts may differ, and a detector runs for years.
+    now = datetime.datetime.now(datetime.UTC)
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - _VALID)
+        .not_valid_after(now + _VALID)
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName(SERVER_NAME)]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    return (
+        certificate.public_bytes(serialization.Encoding.PEM).decode(),
+        key.private_bytes(
+            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+        ).decode(),
+    )

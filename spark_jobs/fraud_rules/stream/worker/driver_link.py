@@ -1,0 +1,134 @@
+"""A task's side of the driver's channel, see `stream.channel`: sends the progress and the large outputs of a task."""
+
+from __future__ import annotations
+
+import logging
+import socket
+import time
+import uuid
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final
+
+from pyspark import TaskContext
+
+if TYPE_CHECKING:
+    from pyarrow import flight
+
+from fraud_rules.errors import DetectorFailed
+from fraud_rules.runtime.compression import compress
+from fraud_rules.stream.channel import AUTHORIZATION, PROGRESS, SERVER_NAME, ChannelAddress, TaskReport, bearer
+from fraud_rules.stream.worker.wire import in_row, sent
+
+__all__ = ["TaskWork", "pack"]
+
+_QUIET_S: Final = 1.0
+_REPORT_TIMEOUT_S: Final = 2.0
+_OUTPUT_TIMEOUT_S: Final = 300.0
+_PART_BYTES: Final = 1_048_576
+
+_log = logging.getLogger(__name__)
+
+
+class TaskWork:
+    """The progress of one task that runs the engine, a `TaskProgress`. A failed report is logged and ignored."""
+
+    def __init__(self, channel: ChannelAddress | None, batch_id: int) -> None:
+        """Without a channel, the task reports nothing."""
+        self._channel = channel
+        self._batch_id = batch_id
+        self._fetched_bytes = self._restored = self._rows = self._key_groups = 0
+        self._restores = False
+        self._due_s = time.monotonic() + _QUIET_S
+
+    def fetched(self, size_bytes: int) -> None:
+        """Add bytes read from the topic of the state, see `TaskProgress`."""
+        self._fetched_bytes += size_bytes
+        self._restores = True
+        self._report()
+
+    def restored(self, events: int) -> None:
+        """Add restored events, see `TaskProgress`."""
+        self._restored += events
+        self._restores = True
+        self._report()
+
+    def evaluated(self, rows: int) -> None:
+        """Add evaluated rows, see `TaskProgress`."""
+        self._rows += rows
+        self._restores = False
+        self._report()
+
+    def key_group_done(self) -> None:
+        """Count an evaluated key group."""
+        self._key_groups += 1
+        self._restores = False
+        self._report()
+
+    def _report(self) -> None:
+        if self._channel is None or time.monotonic() < self._due_s:
+            return
+        context = TaskContext.get()
+        report = TaskReport(
+            self._batch_id,
+            0 if context is None else context.partitionId(),
+            self._restored,
+            self._rows,
+            self._key_groups,
+            self._restores,
+            self._fetched_bytes,
+        )
+        from pyarrow import ArrowException, flight
+
+        try:
+            action = flight.Action(PROGRESS, report.encode())
+            list(_client(self._channel).do_action(action, _options(self._channel, _REPORT_TIMEOUT_S)))
+        except (OSError, ArrowException) as error:
+            _log.warning("the driver does not receive the progress of a task: %s", error)
+        self._due_s = time.monotonic() + _QUIET_S
+
+
+def pack(channel: ChannelAddress | None, output: bytes, limit_bytes: int) -> bytes:
+    """Pack an output into a row for `wire.unpack`. With a channel, an output above the limit goes to the driver, and
+    the row holds its name.
+
+    Raises DetectorFailed if the driver does not receive it.
+    """
+    compressed = compress(output)
+    if channel is None or len(compressed) <= limit_bytes:
+        return in_row(compressed)
+    name = uuid.uuid4().hex  # of this attempt of the task
+    _send(channel, name, memoryview(compressed))
+    return sent(name)
+
+
+def _send(channel: ChannelAddress, name: str, output: memoryview) -> None:
+    import pyarrow as pa
+    from pyarrow import flight
+
+    schema = pa.schema([("part", pa.binary())])
+    try:
+        descriptor = flight.FlightDescriptor.for_command(name)
+        writer, _ = _client(channel).do_put(descriptor, schema, _options(channel, _OUTPUT_TIMEOUT_S))
+        with writer:
+            for start in range(0, len(output), _PART_BYTES):
+                part = pa.array([output[start : start + _PART_BYTES]], pa.binary())
+                writer.write_batch(pa.record_batch([part], schema=schema))
+    except (OSError, pa.ArrowException) as error:
+        raise DetectorFailed(
+            f"{socket.gethostname()} cannot send an output of {len(output):,} bytes to the driver at "
+            f"{channel.location}: {' '.join(str(error).split())[:300]} (is the port open? see spark.fraud.channel.port)"
+        ) from error
+
+
+@lru_cache(maxsize=1)
+def _client(channel: ChannelAddress) -> flight.FlightClient:
+    from pyarrow import flight
+
+    return flight.connect(channel.location, tls_root_certs=channel.certificate, override_hostname=SERVER_NAME)
+
+
+def _options(channel: ChannelAddress, timeout_s: float) -> flight.FlightCallOptions:
+    from pyarrow import flight
+
+    headers = [(AUTHORIZATION.encode(), bearer(channel.token).encode())]
+    return flight.FlightCallOptions(timeout=timeout_s, headers=headers)

@@ -1,0 +1,113 @@
+"""The driver's channel: large outputs arrive whole, and strangers are not heard."""
+
+from __future__ import annotations
+
+import random
+import socket
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from pyarrow import flight
+
+from fraud_rules.errors import DetectorFailed
+from fraud_rules.stream.channel import AUTHORIZATION, PROGRESS, SERVER_NAME, ChannelAddress, bearer
+from fraud_rules.stream.driver.channel_server import ChannelServer, serve_channel
+from fraud_rules.stream.work import TasksProgress
+from fraud_rules.stream.worker.driver_link import pack
+from fraud_rules.stream.worker.wire import unpack
+from tests.support.ports import free_ports
+
+LIMIT_BYTES = 1_000
+HOST = "127.0.0.1"
+
+
+@pytest.fixture
+def server() -> Iterator[ChannelServer]:
+    with serve_channel(HOST, HOST) as server:
+        yield server
+
+
+def no_output(name: str) -> bytes:
+    raise AssertionError(f"{name} was sent")
+
+
+def incompressible(size: int) -> bytes:
+    return random.Random(1).randbytes(size)
+
+
+def test_a_small_output_stays_in_its_row(server: ChannelServer) -> None:
+    assert unpack(pack(server.address, b"small", LIMIT_BYTES), no_output) == b"small"
+    assert unpack(pack(None, incompressible(5_000), LIMIT_BYTES), no_output) == incompressible(5_000)
+
+
+@pytest.mark.parametrize("size", [5_000, 5_000_000])
+def test_a_large_output_goes_to_the_driver(size: int, server: ChannelServer) -> None:
+    row = pack(server.address, incompressible(size), LIMIT_BYTES)
+    assert len(row) < 100
+    assert unpack(row, server.output) == incompressible(size)
+    with pytest.raises(DetectorFailed, match="has not sent its output"):
+        unpack(row, server.output)
+
+
+def test_the_outputs_of_a_lost_attempt_end_with_the_batch(server: ChannelServer) -> None:
+    row = pack(server.address, incompressible(5_000), LIMIT_BYTES)
+    server.batch_ended()
+    with pytest.raises(DetectorFailed, match="has not sent its output"):
+        unpack(row, server.output)
+
+
+@pytest.mark.parametrize("token", ["", "another"])
+def test_a_stranger_is_not_heard(token: str, server: ChannelServer) -> None:
+    stranger = ChannelAddress(server.address.location, token, server.address.certificate)
+    with pytest.raises(DetectorFailed, match="not a task of the detector"):
+        pack(stranger, incompressible(5_000), LIMIT_BYTES)
+    with pytest.raises(flight.FlightUnauthenticatedError):
+        act(server, b"[4,0,1,1,1,true,1]", token=token)
+    assert server.progress(4) == TasksProgress()
+
+
+@pytest.mark.parametrize("body", [b"", b"{}", b"[1]", b'[4,"0",1,1,1,true,1]', b"\xff" * 100_000])
+def test_garbage_is_refused_and_harms_nothing(body: bytes, server: ChannelServer) -> None:
+    with pytest.raises(flight.FlightServerError, match="not a report of progress"):
+        act(server, body)
+    act(server, b"[4,0,1,2,3,false,5]")
+    assert server.progress(4) == TasksProgress(1, 2, 3, restores=False, fetched_bytes=5)
+
+
+def test_an_unknown_action_is_refused(server: ChannelServer) -> None:
+    with pytest.raises(flight.FlightServerError, match="unknown action"):
+        act(server, b"", kind="shutdown")
+
+
+def test_a_client_without_tls_harms_nothing(server: ChannelServer) -> None:
+    with socket.create_connection((HOST, server.port), timeout=5) as stranger:
+        stranger.sendall(b"GET / HTTP/1.1\r\n" * 1_000)
+    assert unpack(pack(server.address, incompressible(5_000), LIMIT_BYTES), server.output) == incompressible(5_000)
+
+
+def test_an_unreachable_driver_is_named(server: ChannelServer) -> None:
+    (port,) = free_ports(1)
+    nowhere = ChannelAddress(f"grpc+tls://{HOST}:{port}", "token", server.address.certificate)
+    with pytest.raises(DetectorFailed, match=rf"cannot send an output of 5,\d+ bytes.*{port}.*channel.port"):
+        pack(nowhere, incompressible(5_000), LIMIT_BYTES)
+
+
+def test_a_port_in_use_is_named() -> None:
+    with serve_channel(HOST, HOST) as server:
+        taken = serve_channel(HOST, HOST, server.port)
+        with pytest.raises(DetectorFailed, match="cannot listen for its tasks"), taken:
+            pass
+
+
+def test_an_address_shows_no_secrets(server: ChannelServer) -> None:
+    assert server.address.token not in repr(server.address)
+
+
+def act(server: ChannelServer, body: bytes, token: str | None = None, kind: str = PROGRESS) -> list[Any]:
+    address = server.address
+    tls = {"tls_root_certs": address.certificate, "override_hostname": SERVER_NAME}
+    given = bearer(address.token if token is None else token).encode()
+    options = flight.FlightCallOptions(timeout=10, headers=[(AUTHORIZATION.encode(), given)])
+    with flight.connect(address.location, **tls) as client:
+        return list(client.do_action(flight.Action(kind, body), options))

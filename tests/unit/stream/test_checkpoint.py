@@ -1,0 +1,130 @@
+"""A marker is the checkpoint: what it holds, and what must fit it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+import pytest
+
+from fraud_rules.configuration.project import Project
+from fraud_rules.errors import CheckpointForeign, Fenced
+from fraud_rules.model.lost_records import LossReason, LostRecords
+from fraud_rules.model.schema import Field, FieldType, TextStep, TransactionSchema
+from fraud_rules.stream.checkpoint.identity import added_fields, check_fields, check_topics, declared_fields
+from fraud_rules.stream.checkpoint.marker import Marker, check_holder
+from fraud_rules.stream.pins import NO_PIN, Pin
+
+ENDS = {"transactions": {"0": 5}}
+TOPICS = {"transactions": "a", "rules": "b", "detector-ticks": "c"}
+REPLAYABLE = ("transactions", "detector-ticks")
+CHANNEL = Field("channel", FieldType.STRING, nullable=True)
+
+
+@pytest.fixture
+def schema(project: Project) -> TransactionSchema:
+    return TransactionSchema.load(project.config / "schema.yaml")
+
+
+def marker(batch: int = 5, query: str = "q", **members: Any) -> Marker:
+    return Marker(query, batch, ENDS, Pin(batch, 1), **members)
+
+
+def with_fields(schema: TransactionSchema, *fields: Field) -> TransactionSchema:
+    return replace(schema, fields=(*schema.fields, *fields))
+
+
+def test_a_marker_survives_its_encoding() -> None:
+    lost = [LostRecords("transactions", 0, 5, 9, LossReason.REMOVED, 4)]
+    pin = Pin(5, 3, {"1": [("limit", "is too large")]})
+    written = Marker("q", 5, ENDS, pin, topics=TOPICS, resumed_at=7, lost=lost, added_fields=["x"], rebuild="order")
+    assert Marker.decode(written.encode()) == written
+
+
+def test_the_marker_of_an_earlier_version_is_read() -> None:
+    pin = {"batchId": 5, "rulesEnd": 3}
+    text = json.dumps({"queryId": "q", "batchId": 5, "endOffsets": ENDS, "pin": pin, "topics": TOPICS}).encode()
+    read = Marker.decode(text)
+    assert read == Marker("q", 5, ENDS, Pin(5, 3), topics=TOPICS)
+    assert (read.fields, read.resumed_at, read.lost) == (None, None, [])
+
+
+@pytest.mark.parametrize("text", [b"", b"{}", b"[]", b'{"queryId":"q","batchId":"5","endOffsets":{},"pin":{}}'])
+def test_an_unreadable_marker_is_named(text: bytes) -> None:
+    with pytest.raises(CheckpointForeign, match="not readable by this version"):
+        Marker.decode(text)
+
+
+def test_the_marker_of_a_new_detector_has_no_batch() -> None:
+    assert [each.has_batch for each in (marker(NO_PIN.batch_id), marker(0))] == [False, True]
+
+
+@pytest.mark.parametrize("newest", [None, marker()], ids=["hidden", "ours"])
+def test_a_process_holds_its_name_while_its_marker_is_the_newest(newest: Marker | None) -> None:
+    check_holder(newest, marker())
+
+
+@pytest.mark.parametrize("newest", [marker(6), marker(5, "other")], ids=["next batch", "another history"])
+def test_a_process_is_fenced_if_another_one_wrote_the_newest_marker(newest: Marker) -> None:
+    with pytest.raises(Fenced, match=f"another process has written batch {newest.batch_id}"):
+        check_holder(newest, marker())
+
+
+def test_topics_that_were_created_again_fit_if_they_can_be_read_from_their_beginning() -> None:
+    known = marker(topics=TOPICS)
+    check_topics(known, TOPICS, REPLAYABLE)
+    check_topics(known, {**TOPICS, "transactions": "z", "more": "d"}, REPLAYABLE)
+    with pytest.raises(CheckpointForeign, match=r"an earlier topic rules \(id b, now z\)"):
+        check_topics(known, {**TOPICS, "rules": "z"}, REPLAYABLE)
+
+
+def test_offsets_of_other_topics_do_not_fit() -> None:
+    with pytest.raises(CheckpointForeign, match="the topic rules, which is not an input now"):
+        check_topics(marker(topics=TOPICS), {"transactions": "a", "detector-ticks": "c"}, REPLAYABLE)
+
+
+def test_a_schema_may_grow_by_nullable_fields_and_change_nothing_else(schema: TransactionSchema) -> None:
+    known = marker(fields=declared_fields(schema))
+    check_fields(known, with_fields(schema, CHANNEL))
+    with pytest.raises(CheckpointForeign, match="branch: a field added later must be nullable"):
+        check_fields(known, with_fields(schema, Field("branch", FieldType.LONG)))
+    fewer = replace(schema, fields=tuple(field for field in schema.fields if field.name != "ingestionTimestamp"))
+    with pytest.raises(CheckpointForeign, match="ingestionTimestamp"):
+        check_fields(known, fewer)
+
+
+def test_a_field_in_use_cannot_be_normalized_otherwise(schema: TransactionSchema) -> None:
+    """Its retained texts would be other keys than the new ones."""
+    fields = [
+        replace(each, normalize=(TextStep.NFC,)) if each.type is FieldType.STRING else each for each in schema.fields
+    ]
+    with pytest.raises(CheckpointForeign, match="a field in use cannot change"):
+        check_fields(marker(fields=declared_fields(schema)), replace(schema, fields=tuple(fields)))
+
+
+def test_the_release_before_a_new_field_can_continue(schema: TransactionSchema) -> None:
+    grown = with_fields(schema, CHANNEL)
+    known = marker(fields=declared_fields(schema))
+    after = msgspec.structs.replace(known, **added_fields(known, grown))
+    assert after.added_fields == ["channel"]
+    for release in (schema, grown):
+        check_fields(after, release)
+        assert msgspec.structs.replace(after, **added_fields(after, release)) == after
+    with pytest.raises(CheckpointForeign, match="channel"):
+        check_fields(after, with_fields(schema, replace(CHANNEL, type=FieldType.LONG)))
+
+
+def test_the_fields_of_an_earlier_version_are_recorded_at_the_next_start(schema: TransactionSchema) -> None:
+    known = marker()
+    check_fields(known, with_fields(schema, Field("branch", FieldType.LONG)))
+    after = msgspec.structs.replace(known, **added_fields(known, schema))
+    assert (after.fields, after.added_fields) == (declared_fields(schema), [])
+    assert Marker.decode(after.encode()) == after
+
+
+@pytest.mark.parametrize(("starts", "halvings"), [(0, 0), (1, 0), (3, 0), (4, 1), (6, 3)])
+def test_starts_without_a_batch_make_the_next_batch_smaller(starts: int, halvings: int) -> None:
+    """The first start is not one of them, and two ends may be chance."""
+    assert marker(starts=starts).halvings == halvings
