@@ -11,13 +11,12 @@ from fraud_ops.operators.checkpoint import CheckCheckpointOperator
 
 DOC = """
 ### The checkpoint, checked from outside
-Reads the files of the checkpoint without Spark and without changes. It checks the age of the last commit, gaps in the
-logs of offsets and commits, checksums, size and growth, free disk space, the lag, whether Kafka still has the first
-records of the next batch, and the rates of late and quarantined transactions.
-
-It also checks the topic `detector-state`: whether the topic was deleted, recreated or truncated, or has another number
-of partitions than the state, and whether its settings let Kafka remove state. The daily `fraud_checkpoint_drill` reads
-the content.
+The checkpoint of the detector is its newest record in `detector-marker`. The check reads it and the topics that it
+names, without Spark and without changes: the age of the marker; whether the progress, the inputs, the settings and
+the topic `detector-state` fit it, as a start would check; open transactions that hide records of these topics; the
+size and the settings of `detector-state`; replicas in sync; the lag; whether Kafka still has the first records of the
+next batch, and for how long; and the rates of late and quarantined transactions. The daily `fraud_checkpoint_drill`
+reads the content of the state.
 
 The findings are a table in the task's log and an event of the asset `fraud_checkpoint`. A bad finding fails the task
 and raises an alarm with a runbook.

@@ -15,7 +15,7 @@ DOC = """
 Each run requests the declared release (`config/`, the code of this Airflow, the connection `spark_default`), unless the
 newest intent already requests it. The run then supervises the detector for half an hour. The task `supervise` is
 deferred, so it needs no worker slot while it waits. If the declaration changes, the run ends early, and the next run
-deploys the new release on the same checkpoint.
+deploys the new release, which continues after the last batch.
 
 The detector is **not** a child of this DAG. You may pause, clear, mark or delete runs: the detector continues, and the
 next run supervises it. To stop the detector, use `fraud_detector_ops`. The detector then stays stopped until a user

@@ -19,9 +19,9 @@ ever.
 | --- | --- |
 | start | runs the declared release, and lifts a stop of the rule log |
 | drain | stops after the current batch; the detector stays stopped until a user starts it |
-| restart | runs the same release again, on the same checkpoint |
+| restart | runs the same release again |
 | roll back | runs the previous release, if it had committed at least 10 batches |
-| rebuild | makes a new checkpoint from the topics: after damage, or for another number of key groups |
+| rebuild | recomputes the state from the topics: after damage, or for another number of key groups |
 
 The run ends when the action has taken effect, or fails with the reason.
 """

@@ -1,1 +1,1 @@
-"""All I/O of operations: Airflow's connections, Kafka, checkpoints, webhooks. Pure modules assess the results."""
+"""All I/O of operations: Airflow's connections, Kafka, webhooks. Pure modules assess the results."""

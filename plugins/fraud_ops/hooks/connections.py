@@ -21,7 +21,7 @@ KAFKA = "fraud_kafka"
 """The broker: a connection of type Kafka. Its extra has `bootstrap.servers` and the client's SASL and TLS options."""
 
 SPARK = "spark_default"
-"""Spark: the host is the master. The extra has the checkpoint and the other Spark options of a release."""
+"""Spark: the host is the master. The extra has the Spark options of a release."""
 
 INTENT_KEY = "fraud_intent_key"
 """The keys that sign intents: the password has one or two keys of the agent's file."""

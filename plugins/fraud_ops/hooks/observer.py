@@ -30,7 +30,8 @@ from fraud_rules.runtime.clock import SteadyClock, now_ms, steady_ms
 
 __all__ = ["DetectorObserver"]
 
-_MAX_QUERIES = 60
+_MAX_WRITERS = 60
+_BY_HAND = "a start by hand"
 _OFFSETS_A_S = 8  # up to four batches a second, each with a progress record and the end marker of a Kafka transaction
 _ARRIVAL_INTERVAL_MS = 30_000
 _TRANSACTIONS_INTERVAL_MS = 5_000
@@ -104,7 +105,7 @@ class DetectorObserver:
             self._intent_log(),
             self._deployment,
             NewestProgress(*self._progress[-1]) if self._progress else None,
-            tuple(self._queries()),
+            tuple(self._writers()),
             traffic_since(self._progress, self._since_ms()) if self._progress else None,
             self._arrived_ms(),
             self._clock.skew_ms(),
@@ -124,7 +125,7 @@ class DetectorObserver:
         self._folded: tuple[int, IntentLog] = (0, IntentLog(self._settings.detector))
         self._deployment = DeploymentReports()
         self._progress: deque[tuple[int, BatchProgress]] = deque()
-        self._query_ids: deque[str] = deque(maxlen=_MAX_QUERIES)
+        self._written_by: deque[str] = deque(maxlen=_MAX_WRITERS)
 
     def _open_tail(self) -> TopicsTail:
         if self._tail is None:
@@ -154,7 +155,7 @@ class DetectorObserver:
             progress = decode_or_skip(topic, record, decode_progress) if record.key == name else None
             if progress is not None:
                 self._progress.append((record.append_ms, progress))
-                self._query_ids.append(progress.query_id)
+                self._written_by.append(progress.attempt or _BY_HAND)
         while self._progress and self._progress[0][0] < self._since_ms():
             self._progress.popleft()
 
@@ -192,5 +193,5 @@ class DetectorObserver:
             self._hidden_reports = None if hidden is None or hidden.transactional_id in own else hidden
         self._transactions_read_ms = now_ms
 
-    def _queries(self) -> list[str]:
-        return [query for query, _ in groupby(self._query_ids)]
+    def _writers(self) -> list[str]:
+        return [writer for writer, _ in groupby(self._written_by)]

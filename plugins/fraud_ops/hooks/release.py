@@ -15,7 +15,9 @@ from fraud_rules.errors import ConfigError
 
 __all__ = ["declared_release"]
 
-_OPTIONS = frozenset(Release.__struct_fields__) - {"code", "settings", "schema", "bootstrap", "master"}
+_OPTIONS = frozenset(Release.__struct_fields__) - {
+    "code", "settings", "schema", "bootstrap", "master", "checkpoint",
+}  # fmt: skip
 """The options that the extra of the Spark connection may have. Files and the Kafka connection supply the rest."""
 
 _FORMER_TASKS = "shuffle_partitions"
@@ -31,6 +33,7 @@ _REFUSED: Final = MappingProxyType(
     {
         "deploy-mode": "must be client, because the agent runs the driver of the detector on its own host",
         "principal": "does not apply to the detector; set spark.kerberos.principal in the member `spark`",
+        "checkpoint": "does not apply, because the checkpoint is in Kafka; remove it",
         "keytab": "does not apply to the detector; set spark.kerberos.keytab, a path, in the member `spark`",
     }
 )
@@ -40,10 +43,12 @@ def declared_release(project: Project, spark: Connection, kafka: Connection) -> 
     """The declared release. Raises ConfigError if an option of a connection is missing, unknown or impossible."""
     options = _options(spark)
     unknown = sorted(options.keys() - _OPTIONS)
-    if unknown or "checkpoint" not in options:
-        fault = f"has unknown options {', '.join(unknown)}" if unknown else "has no checkpoint"
+    if unknown:
         known = sorted(_OPTIONS | _SPARK_SETTINGS.keys())
-        raise ConfigError(f"the Airflow connection {spark.conn_id} {fault}: its extra accepts {', '.join(known)}")
+        raise ConfigError(
+            f"the Airflow connection {spark.conn_id} has unknown options {', '.join(unknown)}: its extra accepts "
+            f"{', '.join(known)}"
+        )
     return release_of(project.config, bootstrap=kafka_of(kafka).bootstrap, master=master_of(spark), **options)
 
 

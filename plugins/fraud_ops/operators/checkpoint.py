@@ -1,4 +1,4 @@
-"""The operator that checks the detector's checkpoint and its state, without Spark."""
+"""The operator that checks the detector's checkpoint in Kafka, without Spark."""
 
 from __future__ import annotations
 
@@ -10,15 +10,27 @@ from airflow.sdk.exceptions import AirflowFailException
 from fraud_ops.airflow_ui.links import Runbook, publish_runbook
 from fraud_ops.alarms import Alarm
 from fraud_ops.error_mapping import airflow_errors
-from fraud_ops.operators.decisions import last_release
 from fraud_ops.operators.detector import DetectorOperator
 from fraud_ops.operators.standing_alarms import StandingAlarms
-from fraud_ops.verdicts.checkpoint import CheckpointLimits, Grade, TopicFacts, document, findings, overall, table
-from fraud_ops.verdicts.health import assess_detector
+from fraud_ops.verdicts.checkpoint import (
+    CheckpointLimits,
+    Finding,
+    Grade,
+    document,
+    findings,
+    overall,
+    table,
+    unreachable,
+)
 from fraud_ops.verdicts.verdict import Health
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from airflow.sdk import Context
+
+    from fraud_ops.hooks.detector import FraudDetectorHook
+    from fraud_ops.verdicts.observation import DetectorObservation
 
 __all__ = ["CHECKPOINT", "CheckCheckpointOperator"]
 
@@ -30,10 +42,10 @@ _PART = "checkpoint"
 
 
 class CheckCheckpointOperator(DetectorOperator):
-    """Checks the checkpoint of the last release, and the topic of the state.
+    """Checks the detector's checkpoint: the newest marker, and the topics that it names.
 
     The results are a table in the task's log, an event of `CHECKPOINT`, and standing alarms. A bad finding fails the
-    task without retries. The check starts no JVM and writes neither to the checkpoint nor to Kafka.
+    task without retries. The check starts no JVM, and writes only alarms.
     """
 
     operator_extra_links = (Runbook(),)
@@ -43,8 +55,6 @@ class CheckCheckpointOperator(DetectorOperator):
         self.checkpoint_limits = checkpoint_limits or CheckpointLimits()
 
     def execute(self, context: Context) -> dict[str, Any]:
-        from fraud_ops.hooks.checkpoint import CheckpointHook
-
         hook = self.hook()
         with airflow_errors():
             observation = hook.observe()
@@ -52,29 +62,14 @@ class CheckCheckpointOperator(DetectorOperator):
                 self.log.info("no checkpoint to check: the detector has never run in this installation")
                 publish_runbook(context, Health.STOPPED)
                 return {}
-            # The check needs no broker. Without one, the last release is unknown, so the declared release is checked.
-            reader = CheckpointHook(
-                (last_release(observation) if observation.fault is None else hook.declared_release()).checkpoint
+            found = (
+                unreachable(observation.fault)
+                if observation.fault is not None
+                else self._findings(context, hook, observation)
             )
-            facts = reader.facts(observation.detector)
-            topics = (
-                reader.topics(hook.kafka, facts, observation.at_ms)
-                if observation.fault is None
-                else TopicFacts(fault=observation.fault)
-            )
-            state = reader.state(hook.kafka, hook.settings) if observation.fault is None else None
-        # Without `map_indexes`, Airflow returns a list if two earlier runs have pushed a size.
-        before = context["ti"].xcom_pull(task_ids=self.task_id, key=_SIZE, include_prior_dates=True, map_indexes=-1)
-        starting = (
-            observation.progress is None
-            or assess_detector(observation, self.health_limits(), observation.at_ms).health is Health.STARTING
-        )
-        traffic, limits = observation.traffic, self.checkpoint_limits
-        found = findings(facts, topics, traffic, limits, before, starting=starting, state=state)
         grade, verdict = overall(found)
         self.log.info("%s\n%s", grade.name, table(found))
         publish_runbook(context, verdict)
-        context["ti"].xcom_push(key=_SIZE, value=facts.size_bytes)
         context["outlet_events"][CHECKPOINT].extra = {"grade": grade.name, **document(found)}
         alarms = {
             each.alarm: Alarm(each.alarm, observation.detector, f"{each.check}: {each.value}", part=_PART)
@@ -88,3 +83,16 @@ class CheckCheckpointOperator(DetectorOperator):
         if grade is Grade.BAD:
             raise AirflowFailException(f"{verdict.value}: {text}")
         return {"grade": grade.name}
+
+    def _findings(
+        self, context: Context, hook: FraudDetectorHook, observation: DetectorObservation
+    ) -> Sequence[Finding]:
+        from fraud_ops.hooks.checkpoint import CheckpointHook
+
+        limits, reader = self.checkpoint_limits, CheckpointHook(hook.kafka, hook.settings)
+        facts = reader.facts(observation.at_ms, open_ms=limits.open_ms)
+        # Without `map_indexes`, Airflow returns a list if two earlier runs have pushed a size.
+        before = context["ti"].xcom_pull(task_ids=self.task_id, key=_SIZE, include_prior_dates=True, map_indexes=-1)
+        if facts.size_bytes is not None:
+            context["ti"].xcom_push(key=_SIZE, value=facts.size_bytes)
+        return findings(facts, reader.topics(facts, observation.at_ms), observation.traffic, limits, before)

@@ -1,4 +1,4 @@
-"""Assesses the facts of a checkpoint and of the detector's state. Pure: `hooks.checkpoint` reads files and topics."""
+"""Assesses the facts of a checkpoint. Pure: `hooks.checkpoint` reads them from Kafka."""
 
 from __future__ import annotations
 
@@ -16,18 +16,20 @@ __all__ = [
     "CheckpointLimits",
     "Finding",
     "Grade",
-    "StateFacts",
     "TopicFacts",
+    "document",
     "findings",
     "overall",
     "table",
+    "unreachable",
 ]
 
 HISTORY_AT_RISK = "HISTORY_AT_RISK"
 """The alarm for unread records that retention will soon remove."""
 
 _MS_A_DAY = 86_400_000
-_STATE_TOPIC = "state topic"
+_LEAST_GROWTH_BYTES = 100 * 2**20
+"""Growth of a smaller state is no finding: compaction has not begun yet."""
 
 Offsets = Mapping[str, Mapping[int, int]]
 """By topic and partition."""
@@ -43,68 +45,52 @@ class Grade(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class CheckpointFacts:
-    """The facts of a checkpoint's files. If the checkpoint is unreadable, `fault` is the reason and the rest is empty.
+    """The facts of the newest marker, and of the topics that it names.
 
-    `next_offsets` are the start offsets of the batch after the last finished one. `commit_age_ms` is the age of the
-    last finished batch's file. `damaged` names files that do not match their checksums. `absent` means that the folder
-    has no manifest.
+    `fault` is the reason why a start would be refused; then the facts of the marker are empty. `foreign` means that the
+    settings or the inputs do not fit. `stuck` are open transactions that hide markers, progress or state. `batch_id` is
+    the last written batch, None before the first start. `age_ms` is the age of the marker. `lost` are records that the
+    next batch should read, but that Kafka no longer has. `next_offsets` are the start offsets of the next batch.
+
+    `unsuitable` are wrong settings of `detector-state`. `short_of_replicas` are partitions to which Kafka writes
+    nothing. `size_bytes` is the size of one copy of `detector-state`, None if it is unknown.
     """
 
-    root: str
     fault: str | None = None
     foreign: bool = False
-    absent: bool = False
-    planned: int | None = None
-    committed: int | None = None
-    commit_age_ms: int | None = None
-    damaged: Sequence[str] = ()
-    checked_files: int = 0
-    size_bytes: int = 0
-    files: int = 0
-    free_bytes: int = 0
+    stuck: Sequence[str] = ()
+    batch_id: int | None = None
+    progress_batch_id: int | None = None
+    age_ms: int | None = None
+    lost: Sequence[str] = ()
     next_offsets: Offsets = field(default_factory=dict)
+    unsuitable: Sequence[str] = ()
+    short_of_replicas: Sequence[str] = ()
+    size_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class TopicFacts:
-    """The facts of the source topics: the first retained offset and the end of each partition.
+    """The facts of the input topics: the end of each partition.
 
-    `unread_ages_ms` are the ages of the oldest records that no finished batch has read. `retentions_ms` are the
-    broker's settings, None for unlimited. If Kafka does not answer, `fault` is the reason and the rest is empty.
+    `unread_ages_ms` are the ages of the oldest records that no written batch has read. `retentions_ms` are the
+    broker's settings, None for unlimited.
     """
 
-    starts: Offsets = field(default_factory=dict)
     ends: Offsets = field(default_factory=dict)
     unread_ages_ms: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
     retentions_ms: Mapping[str, int | None] = field(default_factory=dict)
-    fault: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class StateFacts:
-    """The facts of the topic `detector-state`.
-
-    `fault` says why the topic does not hold the detector's state anymore, `foreign` that the state has another number
-    of key groups. `unsuitable` are wrong settings of the topic. `batch_id` is the last batch with state, None before
-    the first one.
-    """
-
-    fault: str | None = None
-    foreign: bool = False
-    unsuitable: Sequence[str] = ()
-    batch_id: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class CheckpointLimits:
     """The limits of the findings. Rates refer to the recently read records (`TrafficCounts`)."""
 
-    commit_age_ms: int = 60_000
+    marker_age_ms: int = 60_000
+    open_ms: int = 30_000
     lag: int = 100_000
     size_bytes: int = 50 * 2**30
     growth: float = 2.0
-    free_bytes: int = 5 * 2**30
-    free_bytes_bad: int = 2**30
     late_rate: float = 0.05
     quarantine_rate: float = 0.05
     retention_used: float = 0.5
@@ -121,68 +107,37 @@ class Finding:
     alarm: str | None = None
 
 
+def unreachable(fault: str) -> list[Finding]:
+    """The finding if Kafka does not answer. `fault` is the reason."""
+    return [Finding("broker", fault, Grade.BAD, Health.BROKER_DOWN)]
+
+
 def findings(
     facts: CheckpointFacts,
     topics: TopicFacts,
     traffic: TrafficCounts | None,
     limits: CheckpointLimits,
     size_before: int | None = None,
-    *,
-    starting: bool = False,
-    state: StateFacts | None = None,
 ) -> list[Finding]:
-    """All findings, in the order of the report.
+    """All findings, in the order of the report. `size_before` is the size of the state at the previous check.
 
-    `size_before` is the size at the previous check. `starting` means that the detector has not finished a batch since
-    its start. It creates the checkpoint only after a successful start. `state` is None if Kafka does not answer.
+    A stuck transaction comes first: until it ends, records that are missing may only be hidden.
     """
-    of_state = [] if state is None else [_state(state)]
-    return [
-        *_of_files(facts, limits, size_before, starting=starting),
-        *of_state,
-        *_of_kafka(facts, topics, traffic, limits),
-    ]
-
-
-def _of_files(
-    facts: CheckpointFacts, limits: CheckpointLimits, size_before: int | None, *, starting: bool
-) -> Iterable[Finding]:
-    if facts.absent and starting:
-        return [
-            Finding("readable", f"not there yet: the detector is starting, and then creates {facts.root}", Grade.OK)
-        ]
+    stuck = _list("open transactions", facts.stuck, "none that hides a record", Health.HUNG_PRODUCER)
     if facts.fault is not None:
         health = Health.CHECKPOINT_FOREIGN if facts.foreign else Health.CHECKPOINT_DAMAGED
-        return [Finding("readable", facts.fault, Grade.BAD, health)]
+        return [stuck, Finding("marker", facts.fault, Grade.BAD, health), *_rates(traffic, limits)]
     return [
-        Finding("readable", facts.root, Grade.OK),
-        _batches(facts),
-        _commit_age(facts, limits),
-        _list("checksums", facts.damaged, f"{facts.checked_files} files agree"),
+        stuck,
+        _marker(facts),
+        _age(facts, limits),
+        _list("state topic", facts.unsuitable, "holds the state", Health.TOPIC_UNSUITABLE),
         _size(facts, limits, size_before),
-        _free(facts, limits),
+        _list("replicas", facts.short_of_replicas, "enough in sync", Health.BROKER_DOWN),
+        _lag(facts, topics, limits),
+        _inputs(facts, topics, limits),
+        *_rates(traffic, limits),
     ]
-
-
-def _of_kafka(
-    facts: CheckpointFacts, topics: TopicFacts, traffic: TrafficCounts | None, limits: CheckpointLimits
-) -> Iterable[Finding]:
-    if topics.fault is not None:
-        return [Finding("source offsets", topics.fault, Grade.BAD, Health.BROKER_DOWN)]
-    if facts.fault is not None:
-        return []
-    return [_lag(facts, topics, limits), _retention(facts, topics, limits), *_rates(traffic, limits)]
-
-
-def _state(state: StateFacts) -> Finding:
-    """Whether the topic holds the state of the last batch, with settings under which Kafka keeps it."""
-    if state.fault is not None:
-        health = Health.CHECKPOINT_FOREIGN if state.foreign else Health.CHECKPOINT_DAMAGED
-        return Finding(_STATE_TOPIC, state.fault, Grade.BAD, health)
-    if state.unsuitable:
-        return Finding(_STATE_TOPIC, "; ".join(state.unsuitable), Grade.BAD, Health.TOPIC_UNSUITABLE)
-    written = "no state yet" if state.batch_id is None else f"holds the state of batch {state.batch_id}"
-    return Finding(_STATE_TOPIC, written, Grade.OK)
 
 
 def overall(found: Iterable[Finding]) -> tuple[Grade, Health]:
@@ -202,36 +157,34 @@ def document(found: Sequence[Finding]) -> dict[str, Any]:
     return {each.check: {"found": each.value, "grade": each.grade.name} for each in found}
 
 
-def _batches(facts: CheckpointFacts) -> Finding:
-    value = f"planned {facts.planned}, finished {facts.committed}, no gaps"
-    return Finding("batches", value, Grade.OK)
+def _marker(facts: CheckpointFacts) -> Finding:
+    if facts.batch_id is None:
+        return Finding("marker", "none yet: the first start writes it", Grade.OK)
+    progress = "none" if facts.progress_batch_id is None else facts.progress_batch_id
+    return Finding("marker", f"batch {facts.batch_id}, last progress {progress}", Grade.OK)
 
 
-def _commit_age(facts: CheckpointFacts, limits: CheckpointLimits) -> Finding:
-    if facts.commit_age_ms is None:
-        return Finding("last commit", "none yet", Grade.WARN, Health.STALLED)
-    grade = Grade.WARN if facts.commit_age_ms > limits.commit_age_ms else Grade.OK
-    return Finding("last commit", f"{facts.commit_age_ms / 1_000:.0f} s ago", grade, Health.STALLED)
+def _age(facts: CheckpointFacts, limits: CheckpointLimits) -> Finding:
+    if facts.age_ms is None:
+        return Finding("last batch", "none yet", Grade.OK)
+    grade = Grade.WARN if facts.age_ms > limits.marker_age_ms else Grade.OK
+    return Finding("last batch", f"{facts.age_ms / 1_000:.0f} s ago", grade, Health.STALLED)
 
 
-def _list(check: str, wrong: Sequence[str], right: str) -> Finding:
+def _list(check: str, wrong: Sequence[str], right: str, health: Health) -> Finding:
     if not wrong:
         return Finding(check, right, Grade.OK)
-    more = f" and {len(wrong) - 3} more" if len(wrong) > 3 else ""
-    return Finding(check, ", ".join(wrong[:3]) + more, Grade.BAD)
+    more = f"; and {len(wrong) - 3} more" if len(wrong) > 3 else ""
+    return Finding(check, "; ".join(wrong[:3]) + more, Grade.BAD, health)
 
 
 def _size(facts: CheckpointFacts, limits: CheckpointLimits, before: int | None) -> Finding:
-    grown = before is not None and before > 2**20 and facts.size_bytes > before * limits.growth
-    value = f"{_mib(facts.size_bytes)} in {facts.files} files" + (f", {_mib(before)} before" if before else "")
-    return Finding("size", value, Grade.WARN if grown or facts.size_bytes > limits.size_bytes else Grade.OK)
-
-
-def _free(facts: CheckpointFacts, limits: CheckpointLimits) -> Finding:
-    grade = Grade.OK if facts.free_bytes >= limits.free_bytes else Grade.WARN
-    if facts.free_bytes < limits.free_bytes_bad:
-        grade = Grade.BAD
-    return Finding("free disk", _mib(facts.free_bytes), grade, Health.DISK_FULL)
+    size = facts.size_bytes
+    if size is None:
+        return Finding("state size", "unknown: Kafka does not report it to this client", Grade.OK)
+    grown = before is not None and before >= _LEAST_GROWTH_BYTES and size > before * limits.growth
+    value = _mib(size) + (f", {_mib(before)} before" if before else "")
+    return Finding("state size", value, Grade.WARN if grown or size > limits.size_bytes else Grade.OK)
 
 
 def _lag(facts: CheckpointFacts, topics: TopicFacts, limits: CheckpointLimits) -> Finding:
@@ -243,23 +196,10 @@ def _lag(facts: CheckpointFacts, topics: TopicFacts, limits: CheckpointLimits) -
     return Finding("lag", f"{lag:,} offsets", Grade.WARN if lag > limits.lag else Grade.OK, Health.LAGGING)
 
 
-def _retention(facts: CheckpointFacts, topics: TopicFacts, limits: CheckpointLimits) -> Finding:
-    """Whether Kafka still has the first records of the next batch, and for how long. A topic that was recreated or
-    emptied has lost them."""
-    gone = [
-        f"{topic}-{partition} begins at {start}, but offset {needed} is needed"
-        for topic, starts in topics.starts.items()
-        for partition, start in starts.items()
-        if (needed := facts.next_offsets.get(topic, {}).get(partition)) is not None and start > needed
-    ]
-    shrunk = [
-        f"{topic}-{partition} ends at {end}, before offset {needed}"
-        for topic, ends in topics.ends.items()
-        for partition, end in ends.items()
-        if (needed := facts.next_offsets.get(topic, {}).get(partition)) is not None and end < needed
-    ]
-    if gone or shrunk:
-        return _list("source offsets", [*gone, *shrunk], "")
+def _inputs(facts: CheckpointFacts, topics: TopicFacts, limits: CheckpointLimits) -> Finding:
+    """Whether Kafka still has the first records of the next batch, and for how long."""
+    if facts.lost:
+        return _list("input offsets", facts.lost, "", Health.OFFSETS_LOST)
     expiring = [
         f"{topic}-{partition}: the oldest unread record is {_days(age_ms)} old; retention is {_days(kept_ms)}"
         for topic, ages_ms in topics.unread_ages_ms.items()
@@ -267,8 +207,8 @@ def _retention(facts: CheckpointFacts, topics: TopicFacts, limits: CheckpointLim
         if (kept_ms := topics.retentions_ms.get(topic)) is not None and age_ms > kept_ms * limits.retention_used
     ]
     if expiring:
-        return Finding("source offsets", "; ".join(expiring), Grade.WARN, alarm=HISTORY_AT_RISK)
-    return Finding("source offsets", "all retained", Grade.OK)
+        return Finding("input offsets", "; ".join(expiring), Grade.WARN, alarm=HISTORY_AT_RISK)
+    return Finding("input offsets", "all retained", Grade.OK)
 
 
 def _rates(traffic: TrafficCounts | None, limits: CheckpointLimits) -> Iterable[Finding]:

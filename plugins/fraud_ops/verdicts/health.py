@@ -134,9 +134,9 @@ def _assess_duplicate(
     other = other_supervisor(observation, limits, now_ms, supervisor)
     if other is not None:
         return Verdict(Health.DUPLICATE, (other,))
-    if len(observation.queries) > len(set(observation.queries)):
+    if len(observation.writers) > len(set(observation.writers)):
         return Verdict(
-            Health.DUPLICATE, (f"two queries write alternately: {', '.join(sorted(set(observation.queries)))}",)
+            Health.DUPLICATE, (f"two starts write alternately: {', '.join(sorted(set(observation.writers)))}",)
         )
     return None
 

@@ -29,8 +29,8 @@ class DetectorObservation:
     this host's clock is ahead of the broker's: negative if it is behind, None if unknown. `detector_skew_ms` says the
     same of the detector's host.
 
-    `queries` are the ids of the queries that wrote the latest progress records, in order; consecutive records of one
-    query count once. `traffic` adds up the progress records of the last `traffic_span_ms`. `arrived_ms` is the append
+    `writers` are the attempts that wrote the latest progress records, in order; consecutive records of one attempt
+    count once. `traffic` adds up the progress records of the last `traffic_span_ms`. `arrived_ms` is the append
     time of the newest transaction: 0 if retention has removed all transactions, None if no transaction ever arrived or
     the time is unknown. `open_transaction` is the oldest transaction of a producer that has hidden records of an input
     topic for some time. `hidden_reports` is the oldest transaction of another program that hides progress records or
@@ -42,7 +42,7 @@ class DetectorObservation:
     intents: IntentLog
     deployment: DeploymentReports = field(default_factory=DeploymentReports)
     progress: NewestProgress | None = None
-    queries: Sequence[str] = ()
+    writers: Sequence[str] = ()
     traffic: TrafficCounts | None = None
     arrived_ms: int | None = None
     skew_ms: int | None = None
