@@ -181,6 +181,21 @@ def test_a_start_waits_for_a_transaction_that_hides_the_newest_marker(site: Site
     assert admitted.marker.batch_id == 2
 
 
+def test_the_check_of_a_start_is_right_while_the_detector_writes(site: Site) -> None:
+    """The progress that the check has read must not be newer than the marker."""
+
+    def work() -> None:
+        for batch in range(2, 30):
+            site.send(batch, READ)
+
+    with ThreadPoolExecutor(1) as others:
+        working = others.submit(work)
+        while not working.done():
+            check(site.job)
+        working.result()
+    assert site.start().marker.batch_id == 29
+
+
 @pytest.mark.parametrize("kept", ["progress", "state"])
 def test_a_lost_marker_is_no_first_start(kept: str, site: Site) -> None:
     """A first start would write all alerts again."""
