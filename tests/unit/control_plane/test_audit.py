@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
+from typing import Any
 
 import pytest
-from sqlalchemy import text
+from sqlalchemy import Connection, Engine, event, text
 from sqlalchemy.exc import IntegrityError
 
 from fraud_ops.control_plane.domain.lifecycle import StateName
-from fraud_ops.control_plane.service.audit import FIRST, AuditFilter, AuditScan
+from fraud_ops.control_plane.service.audit import FIRST, AuditChain, AuditFilter, AuditRecord, AuditScan
 from tests.support.control_plane.scene import ABE, ANN, Scene, rule_input
 
 TRIGGERS = ("audit_no_update", "audit_no_delete")
@@ -131,6 +132,80 @@ def test_a_filter_selects_times_from_the_first_to_before_the_last(scene: Scene) 
     rows = scene.service.audit_rows
     assert [row.seq for row in rows(AuditFilter(since_ms=began_ms + 1_000)).items] == [4]
     assert [row.seq for row in rows(AuditFilter(since_ms=began_ms, until_ms=began_ms + 1_000)).items] == [3, 2, 1]
+    assert rows(AuditFilter(since_ms=began_ms + 1_001)).items == ()
+
+
+ACTIONS = ("alert.mark", "rule.create", "rule.edit", "rules.import", "snooze")
+FILTERS = [
+    AuditFilter(who="ann"),
+    AuditFilter(rule_id=2),
+    AuditFilter(list_name="mules"),
+    AuditFilter(action="rule"),
+    AuditFilter(action="rule", who="ben", since_ms=30),
+    AuditFilter(since_ms=20, until_ms=70),
+    AuditFilter(until_ms=20),
+    AuditFilter(rule_id=1, action="alert.mark", until_ms=50),
+]
+
+
+def many_rows(scene: Scene) -> list[AuditRecord]:
+    """Append rows whose clock was set back again and again. Row n has the time n * 37 % 100."""
+    records = [
+        AuditRecord(
+            ("ann", "ben")[n % 2], ACTIONS[n % 5], "", rule_id=n % 3 or None, list_name="mules" if n % 7 else None
+        )
+        for n in range(300)
+    ]
+    with scene.database.writing() as session:
+        chain = AuditChain(session)
+        for n, record in enumerate(records):
+            chain.append(record, n * 37 % 100)
+    return records
+
+
+def selects(wanted: AuditFilter, record: AuditRecord, at_ms: int) -> bool:
+    return (
+        wanted.who in {None, record.who}
+        and wanted.rule_id in {None, record.rule_id}
+        and wanted.list_name in {None, record.list_name}
+        and (wanted.action is None or f"{record.action}.".startswith(f"{wanted.action}."))
+        and (wanted.since_ms is None or at_ms >= wanted.since_ms)
+        and (wanted.until_ms is None or at_ms < wanted.until_ms)
+    )
+
+
+@pytest.mark.parametrize("wanted", FILTERS)
+def test_pages_have_each_selected_row_once_after_the_clock_was_set_back(scene: Scene, wanted: AuditFilter) -> None:
+    records = many_rows(scene)
+    found: list[int] = []
+    before = None
+    while True:
+        page = scene.service.audit_rows(wanted, before=before, limit=7)
+        found += [row.seq for row in page.items]
+        if page.next is None:
+            break
+        before = int(page.next)
+    expected = [n + 1 for n, record in enumerate(records) if selects(wanted, record, n * 37 % 100)]
+    assert found == expected[::-1]
+
+
+@pytest.mark.parametrize("wanted", FILTERS)
+def test_a_filter_reads_an_index_and_sorts_nothing(scene: Scene, wanted: AuditFilter) -> None:
+    many_rows(scene)
+    plans: list[str] = []
+
+    def explain(connection: Connection, cursor: Any, statement: str, parameters: Any, *_: Any) -> None:
+        if statement.startswith("SELECT") and "FROM audit" in statement:
+            rows = connection.connection.execute(f"EXPLAIN QUERY PLAN {statement}", parameters)
+            plans.extend(row[3] for row in rows)
+
+    event.listen(Engine, "before_cursor_execute", explain)
+    try:
+        scene.service.audit_rows(wanted, limit=7)
+    finally:
+        event.remove(Engine, "before_cursor_execute", explain)
+    assert plans
+    assert not [plan for plan in plans if "TEMP B-TREE" in plan or (plan.startswith("SCAN") and "INDEX" not in plan)]
 
 
 @pytest.mark.parametrize(

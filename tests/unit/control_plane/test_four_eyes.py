@@ -244,6 +244,12 @@ SINCE_VERSION_5 = (
 
 
 BASIS = (("approvals", "basis"),)
+EARLIER_INDEXES = """
+    DROP INDEX ix_audit_time; DROP INDEX ix_audit_user; DROP INDEX ix_audit_rule; DROP INDEX ix_audit_list;
+    DROP INDEX ix_audit_action; DROP INDEX ix_marks_rule; DROP INDEX ix_marks_verdict;
+    CREATE INDEX ix_audit_rule_id ON audit (rule_id); CREATE INDEX ix_marks_rule_id ON marks (rule_id);
+"""
+"""The indexes of the first four versions."""
 
 
 def test_a_store_of_the_first_version_gets_its_contributors(scene: Scene) -> None:
@@ -265,8 +271,7 @@ def test_a_store_of_the_first_version_gets_its_contributors(scene: Scene) -> Non
     connection.execute("DROP TRIGGER audit_no_replace")
     for table, column in (("outbox", "list_name"), ("approvals", "list_name"), ("approvals", "payload"), *BASIS):
         connection.execute(f"ALTER TABLE {table} DROP COLUMN {column}")
-    for index in ("list_name", "at_ms", "who"):
-        connection.execute(f"DROP INDEX ix_audit_{index}")
+    connection.executescript(EARLIER_INDEXES)
     connection.execute("ALTER TABLE audit DROP COLUMN list_name")
     for table in ("lists", "list_changes", "list_expiries", *SINCE_VERSION_5):
         connection.execute(f"DROP TABLE {table}")
@@ -438,8 +443,7 @@ def test_a_store_of_the_fourth_version_counts_every_author_of_a_list(
 ) -> None:
     add(lists, PAT, 2)
     connection = sqlite3.connect(str(scene.database.file))
-    for index in ("list_name", "at_ms", "who"):
-        connection.execute(f"DROP INDEX ix_audit_{index}")
+    connection.executescript(EARLIER_INDEXES)
     for table, column in (("lists", "contributors"), ("audit", "list_name"), *BASIS):
         connection.execute(f"ALTER TABLE {table} DROP COLUMN {column}")
     for table in SINCE_VERSION_5:

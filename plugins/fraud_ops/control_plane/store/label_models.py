@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import String
+from sqlalchemy import Index, String
 from sqlalchemy.orm import Mapped, mapped_column
 
 from fraud_ops.control_plane.store.models import USER_CHARS, Base
@@ -18,6 +18,7 @@ class LabelRow(Base):
     """
 
     __tablename__ = "labels"
+    __table_args__ = (Index("ix_labels_verdict", "source", "verdict", "at_ms"),)
 
     transaction_id: Mapped[str] = mapped_column(String(LABELLED_ID_CHARS), primary_key=True)
     verdict: Mapped[str] = mapped_column(String(16))

@@ -200,14 +200,21 @@ class AuditEntry(Base):
     """
 
     __tablename__ = "audit"
+    __table_args__ = (
+        Index("ix_audit_time", "at_ms", "seq"),
+        Index("ix_audit_user", "who", "seq"),
+        Index("ix_audit_rule", "rule_id", "seq"),
+        Index("ix_audit_list", "list_name", "seq"),
+        Index("ix_audit_action", "action", "seq"),
+    )
 
     seq: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
-    at_ms: Mapped[int] = mapped_column(index=True)
-    who: Mapped[str] = mapped_column(String(USER_CHARS), index=True)
+    at_ms: Mapped[int]
+    who: Mapped[str] = mapped_column(String(USER_CHARS))
     action: Mapped[str] = mapped_column(String(32))
     subject: Mapped[str]
-    rule_id: Mapped[int | None] = mapped_column(index=True)
-    list_name: Mapped[str | None] = mapped_column(String(LIST_NAME_CHARS), index=True)
+    rule_id: Mapped[int | None]
+    list_name: Mapped[str | None] = mapped_column(String(LIST_NAME_CHARS))
     before: Mapped[str]
     after: Mapped[str]
     previous_hash: Mapped[str] = mapped_column(String(64))
@@ -246,9 +253,13 @@ class MarkRow(Base):
     """A user's mark on an alert."""
 
     __tablename__ = "marks"
+    __table_args__ = (
+        Index("ix_marks_rule", "rule_id", "verdict", "rule_version"),
+        Index("ix_marks_verdict", "verdict", "at_ms"),
+    )
 
     alert_id: Mapped[str] = mapped_column(String(64), primary_key=True)
-    rule_id: Mapped[int] = mapped_column(index=True)
+    rule_id: Mapped[int]
     rule_version: Mapped[int]
     verdict: Mapped[str] = mapped_column(String(16))
     who: Mapped[str] = mapped_column(String(USER_CHARS))

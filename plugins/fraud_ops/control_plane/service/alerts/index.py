@@ -29,7 +29,7 @@ __all__ = ["AlertIndex", "IndexedAlert", "amount_field", "indexed_alert", "sever
 _IDENTITY: Final = re.compile(rf"[0-9A-Za-z-]{{1,{ID_CHARS}}}", re.ASCII)
 _RANKS: Final = {name: rank for rank, name in enumerate(SEVERITY_WEIGHTS, 1)}
 _AT_ONCE: Final = 400
-_PRUNED_AT_ONCE: Final = 2_000
+_PRUNED_AT_ONCE: Final = 1_000
 _SEARCHED: Final = (FieldType.LONG, FieldType.STRING)
 
 
