@@ -104,7 +104,7 @@ class TransactionOpen(BrokerUnavailable):
 
 
 class CheckpointDamaged(FraudError):
-    """The marker is missing, or older than the outputs of the detector. A start would write outputs again."""
+    """The marker is missing, unreadable, or older than the outputs. A start would write outputs again."""
 
     exit_code = 8
 

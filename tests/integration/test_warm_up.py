@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
@@ -22,6 +23,8 @@ from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.replay.replay import alert_members, decode_exactly, replay_recording
 from fraud_rules.runtime.clock import now_ms
 from fraud_rules.stream.checkpoint.marker import read_marker
+from fraud_rules.stream.checkpoint.progress_marker import marker_of_progress
+from fraud_rules.stream.pins import Pin
 from tests.support.kafka.own_topics import OwnTopics
 from tests.support.kafka.records import produce, read_all
 from tests.support.nightly.jobs import archived, run_job, start_job
@@ -114,6 +117,15 @@ class Site:
         answer = replay_recording(recording, TransactionSchema.load(self.installation.schema), settings)
         assert answer["alerts"] == [alert_members(alert) for alert in self.alerts()]
 
+    def assert_progress_gives_the_pin(self) -> None:
+        """Without the marker, a rebuild finds the pin of the last batch."""
+        settings, kafka = self.installation.settings, self.topics.kafka
+        marker = read_marker(kafka, settings)
+        found = marker_of_progress(kafka, settings, TransactionSchema.load(self.installation.schema))
+        assert marker is not None and found is not None
+        assert (found.place, found.end_offsets) == (marker.place, marker.end_offsets)
+        assert comparable(found.pin, known=marker.pin) == comparable(marker.pin, known=marker.pin)
+
     def kill_job_at_its_first_chunk(self) -> None:
         """Start the job, and kill it with SIGKILL when it has written rows."""
         start = self.chunks_end()
@@ -156,6 +168,12 @@ class Site:
         removed = admin.delete_records([TopicPartition(topic, at, end) for at, end in ends.items()])
         for each in removed.values():
             each.result(30)
+
+
+def comparable(pin: Pin, known: Pin) -> Pin:
+    """A pin as the next batch reads it, with the warm-ups of `known`: the next pin drops the others."""
+    kept = {version: ref.later(None) for version, ref in pin.warm_ups.items() if version in known.warm_ups}
+    return msgspec.structs.replace(pin, refused=pin.earlier_refusals(), warm_ups=kept)
 
 
 @pytest.fixture
@@ -202,6 +220,7 @@ def test_a_rule_counts_the_payments_before_it_once_whatever_is_killed(site: Site
         site.await_state(edited, WarmUpState.WARM)  # its history is complete, so it requests no other warm-up
         assert third.stop() == 0
     assert len(site.batches_with(version)) == site.warm_reports(version) == 1
+    site.assert_progress_gives_the_pin()
     site.assert_replay_is_equal()
 
 
@@ -232,3 +251,4 @@ def test_the_past_comes_from_the_archive_if_retention_has_removed_it(site: Site)
         refused = site.await_state(without, WarmUpState.REFUSED)
         assert refused.warm_up is not None and refused.warm_up.reason == outcome["refused"]
         assert running.stop() == 0
+    site.assert_progress_gives_the_pin()

@@ -143,6 +143,11 @@ def of_topics(marker: bytes) -> bytes:
     return with_members(topics=topics)(marker)
 
 
+def of_another_cluster(marker: bytes) -> bytes:
+    """The marker has the offsets of topics with the same names, which have other ids in another cluster."""
+    return with_members(topics={name: f"other-{name}" for name in json.loads(marker)["topics"]})(marker)
+
+
 def with_fields(marker: bytes) -> bytes:
     """The marker has another field."""
     return with_members(fields={**json.loads(marker)["fields"], "branch": ["long", False, 0]})(marker)
@@ -152,8 +157,12 @@ def with_fields(marker: bytes) -> bytes:
     ("harm", "expected", "error"),
     [
         pytest.param(of_topics, Health.CHECKPOINT_FOREIGN, "CheckpointForeign", id="of other topics"),
+        pytest.param(of_another_cluster, Health.CHECKPOINT_FOREIGN, "CheckpointForeign", id="of another cluster"),
         pytest.param(with_fields, Health.CHECKPOINT_FOREIGN, "CheckpointForeign", id="of another schema"),
-        pytest.param(lambda marker: b"{", Health.CHECKPOINT_FOREIGN, "CheckpointForeign", id="unreadable"),
+        pytest.param(
+            with_members(batchId="1"), Health.CHECKPOINT_FOREIGN, "CheckpointForeign", id="of a newer version"
+        ),
+        pytest.param(lambda marker: b"{", Health.CHECKPOINT_DAMAGED, "CheckpointDamaged", id="unreadable"),
         pytest.param(lambda marker: None, Health.CHECKPOINT_DAMAGED, "CheckpointDamaged", id="missing"),
         pytest.param(with_members(batchId=0), Health.CHECKPOINT_DAMAGED, "CheckpointDamaged", id="an older copy"),
     ],

@@ -13,14 +13,14 @@ import pytest
 import yaml
 
 from fraud_rules.configuration.project import Project
-from fraud_rules.errors import CheckpointForeign, StateDamaged
+from fraud_rules.errors import CheckpointDamaged, CheckpointForeign, StateDamaged
 from fraud_rules.kafka.consume import topic_ends
 from fraud_rules.kafka.writer import last_record
 from fraud_rules.model.schema import TransactionSchema
 from tests.support import oracle
 from tests.support.kafka.own_topics import OwnTopics
 from tests.support.kafka.records import produce
-from tests.support.kafka.state_damage import recreate_state
+from tests.support.kafka.state_damage import recreate, recreate_state
 from tests.support.processes.running_detector import Installation
 from tests.support.recovery.site import Site
 from tests.support.recovery.verdict import Run, differences, recorded_stream
@@ -64,6 +64,28 @@ def test_a_lost_state_is_rebuilt_also_after_a_kill(project: Project, topics: Own
         again.kill()
         site.start("--rebuild=once")
         site.await_batches(10)
+        site.finish()
+        found, counts = differences(site.installation, site.load.traffic.documents)
+        assert not found, "\n".join(found)
+        assert counts["alerts"] > 0
+
+
+def test_a_lost_marker_is_replaced_by_a_rebuild(project: Project, topics: OwnTopics, tmp_path: Path) -> None:
+    """The rebuild continues after the last batch of the progress, so no alert is lost or written twice."""
+    with RebuildSite(tmp_path, project, topics, seed=8, key_groups=4).working(ROWS) as site:
+        site.start()
+        site.await_batches(20)
+        site.starts[-1].kill()
+        recreate(topics, topics.names.detector_marker)
+        refused = site.start()
+        assert refused.wait_end() == CheckpointDamaged.exit_code
+        assert "fraud rebuild" in refused.said()
+        site.load.allow(ROWS)
+        site.start("--rebuild=once")
+        site.await_batches(20)
+        site.starts[-1].kill()
+        site.start()
+        site.await_batches(3)
         site.finish()
         found, counts = differences(site.installation, site.load.traffic.documents)
         assert not found, "\n".join(found)

@@ -82,7 +82,7 @@ class CheckpointHook(BaseHook):
         last = last_batch(kafka, self.settings, settled=settled)
         newest = newest_marker(kafka, self.settings, settled=settled)
         if newest is None:
-            check_new(kafka, self.settings, settled=settled)
+            check_new(kafka, self.settings, last, settled=settled)
             return CheckpointFacts()
         append_ms, marker = newest
         check_history(self.settings, marker, last)
@@ -92,7 +92,7 @@ class CheckpointHook(BaseHook):
         lost = find_losses(kafka, marker.end_offsets, replayable, recreated(marker, topics, replayable))
         return CheckpointFacts(
             batch_id=marker.batch_id,
-            progress_batch_id=None if last is None else last[1],
+            progress_batch_id=None if last is None else last.batch_id,
             age_ms=max(0, now_ms - append_ms),
             lost=[str(each) for each in lost],
             next_offsets={

@@ -81,10 +81,10 @@ def rebuild(
         bool, typer.Option("--check", help="Only report whether a rebuild is possible, and change nothing.")
     ] = False,
 ) -> None:
-    """Recompute the state from the topics and run on it. Use it for a damaged state, new `key_groups` or an upgrade.
+    """Recompute the state from the topics and run on it. Use it for a damaged state, a lost marker or new `key_groups`.
 
     The rebuild replays the batches and rules that are recorded in detector-progress. One Kafka transaction then
-    replaces the state in detector-state. No output is written twice.
+    replaces the state in detector-state and the marker. No output is written twice.
     Under an agent, use `fraud deploy --rebuild`.
 
     \b

@@ -18,12 +18,13 @@ from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.consume import ends_of, settled_ends
 from fraud_rules.kafka.decoding import decode_or_skip
 from fraud_rules.kafka.reader import Record, TopicReader
+from fraud_rules.logs.detector_status import RefusedRuns
 from fraud_rules.model.lost_records import LossReason, LostRecords
 from fraud_rules.model.warm_up import BatchWarmUp
 from fraud_rules.replay.need import HistoryNeed
 from fraud_rules.replay.segments import BatchEnd
 
-__all__ = ["History", "last_batch", "newest_watermark_ms", "read_ends", "read_history"]
+__all__ = ["History", "WrittenBatch", "last_batch", "newest_watermark_ms", "read_ends", "read_history"]
 
 
 _RECENT_OFFSETS: Final = 256
@@ -31,18 +32,26 @@ _MOST_OFFSETS: Final = 65_536
 """How many records a search backwards holds at once."""
 
 
-class _Batch(msgspec.Struct, rename="camel"):
+class WrittenBatch(msgspec.Struct, rename="camel"):
+    """The part of a progress record (see `BatchProgress`) that names the batch and its input."""
+
     query_id: str
     batch_id: int
     end_offsets: dict[str, dict[str, int]]
     rules_end: int
+    rules_refused: RefusedRuns = []
     rebuilt: bool = False
     lost: list[LostRecords] = []
     watermark: int | None = None
     warm_ups: list[BatchWarmUp] = []
 
+    @property
+    def place(self) -> tuple[str, int]:
+        """The history and the batch, which together identify a batch."""
+        return self.query_id, self.batch_id
 
-_decode = msgspec.json.Decoder(_Batch).decode
+
+_decode = msgspec.json.Decoder(WrittenBatch).decode
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +130,7 @@ def read_history(
                     history = History(offset, end, starts, {}, (f"{topic} before batch {batch.batch_id}",))
             last = batch
             reached(offset - begin, end - begin)
-            if until == (batch.query_id, batch.batch_id):
+            if until == batch.place:
                 end = offset + 1
                 break
     if history is None or last is None:
@@ -142,15 +151,15 @@ def read_ends(history: History, kafka: KafkaConnection, settings: DetectorSettin
             yield BatchEnd(batch.rules_end, within, tuple(batch.warm_ups))
 
 
-def last_batch(kafka: KafkaConnection, settings: DetectorSettings, *, settled: bool = True) -> tuple[str, int] | None:
-    """The detector's last batch in `detector-progress` (query id, batch id), None if the topic has none.
+def last_batch(kafka: KafkaConnection, settings: DetectorSettings, *, settled: bool = True) -> WrittenBatch | None:
+    """The detector's last batch in `detector-progress`, None if the topic has none.
 
     Without `settled`, an open transaction may hide a later one. Raises TransactionOpen, BrokerUnavailable.
     """
     with TopicReader(kafka, settings.topics.detector_progress) as reader:
         first, end = ends_of(reader, settled=settled)[0]
         found = _last_before(reader, first, end, settings)
-    return None if found is None else (found[1].query_id, found[1].batch_id)
+    return None if found is None else found[1]
 
 
 def newest_watermark_ms(kafka: KafkaConnection, settings: DetectorSettings, batch: tuple[str, int]) -> int | None:
@@ -161,7 +170,7 @@ def newest_watermark_ms(kafka: KafkaConnection, settings: DetectorSettings, batc
     with TopicReader(kafka, settings.topics.detector_progress) as reader:
         first, end = settled_ends(reader)[0]
         recent = _batches_of(reader, max(first, end - _RECENT_OFFSETS), end, settings)
-        found = [each.watermark for _, each in recent if (each.query_id, each.batch_id) == batch]
+        found = [each.watermark for _, each in recent if each.place == batch]
     return found[-1] if found else None
 
 
@@ -175,7 +184,7 @@ def _batch_before(reader: TopicReader, append_ms: int, settings: DetectorSetting
 
 def _last_before(
     reader: TopicReader, first: int, until: int, settings: DetectorSettings
-) -> tuple[Record, _Batch] | None:
+) -> tuple[Record, WrittenBatch] | None:
     """The detector's last batch in a range of offsets."""
     span = _RECENT_OFFSETS
     while until > first:
@@ -212,19 +221,19 @@ def _first_append_ms(reader: TopicReader, start: int, end: int, partition: int) 
     return float("inf") if first is None else first.append_ms
 
 
-def _restart_offsets(batch: _Batch, topic: str) -> dict[int, int]:
+def _restart_offsets(batch: WrittenBatch, topic: str) -> dict[int, int]:
     """The start offsets of a batch in the partitions with lost records."""
     return {each.partition: each.end for each in batch.lost if each.topic == topic and each.end is not None}
 
 
-def _changes_offsets(batch: _Batch, topic: str) -> bool:
+def _changes_offsets(batch: WrittenBatch, topic: str) -> bool:
     """Whether earlier batches' offsets are invalid from this batch on, because the topic was recreated or truncated."""
     return any(each.topic == topic and each.reason is not LossReason.REMOVED for each in batch.lost)
 
 
 def _batches_of(
     reader: TopicReader, start: int, end: int, settings: DetectorSettings
-) -> Iterator[tuple[Record, _Batch]]:
+) -> Iterator[tuple[Record, WrittenBatch]]:
     """Yield the progress records of one detector, decoded too."""
     detector = settings.detector.encode()
     for record in reader.read(start, end):
@@ -235,5 +244,5 @@ def _batches_of(
             yield record, batch
 
 
-def _ends(batch: _Batch, topic: str) -> dict[int, int]:
+def _ends(batch: WrittenBatch, topic: str) -> dict[int, int]:
     return {int(partition): end for partition, end in batch.end_offsets.get(topic, {}).items()}

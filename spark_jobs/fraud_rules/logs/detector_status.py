@@ -16,6 +16,7 @@ __all__ = [
     "BatchLatency",
     "BatchProgress",
     "DetectorStatus",
+    "RefusedRuns",
     "RuleCpu",
     "TrafficCounts",
     "ViewCounts",
@@ -23,6 +24,7 @@ __all__ = [
     "decode_progress",
     "detector_status",
     "longest_silence_ms",
+    "refused_runs",
     "refused_versions",
     "traffic_since",
 ]
@@ -39,7 +41,7 @@ Whole = Annotated[int, msgspec.Meta(ge=-_MOST, le=_MOST)]
 """A whole number in a record. No detector writes larger numbers, so a record with one comes from another program."""
 
 _Partition = Annotated[str, msgspec.Meta(pattern="^[0-9]{1,9}$")]
-_Refused = list[Whole | Annotated[list[Whole], msgspec.Meta(min_length=2, max_length=2)]]
+RefusedRuns = list[Whole | Annotated[list[Whole], msgspec.Meta(min_length=2, max_length=2)]]
 
 
 class BatchLatency(msgspec.Struct, frozen=True, rename="camel"):
@@ -127,7 +129,7 @@ class BatchProgress(msgspec.Struct, frozen=True, rename="camel"):
     batch_id: Whole
     end_offsets: dict[str, dict[_Partition, Whole]]
     rules_end: Whole
-    rules_refused: _Refused
+    rules_refused: RefusedRuns
     rows: Whole
     quarantined: Whole
     alerts: Whole
@@ -176,7 +178,7 @@ class BatchCut(msgspec.Struct, frozen=True, rename="camel"):
 
     end_offsets: dict[str, dict[int, Whole]]
     rules_end: Whole
-    rules_refused: _Refused
+    rules_refused: RefusedRuns
     warm_ups: list[BatchWarmUp] = []
     lost: list[LostRecords] = []
 
@@ -193,17 +195,18 @@ class BatchCut(msgspec.Struct, frozen=True, rename="camel"):
 decode_cut = msgspec.json.Decoder(BatchCut).decode
 
 
-def refused_versions(refused: _Refused) -> list[int]:
+def refused_versions(refused: RefusedRuns) -> list[int]:
     """The offsets in `rules_refused`."""
-    return [offset for first, last in _runs(refused) for offset in range(first, last + 1)]
+    return [offset for first, last in refused_runs(refused) for offset in range(first, last + 1)]
 
 
-def _check_refused(refused: _Refused) -> None:
-    if refused and sum(max(0, last - first) for first, last in _runs(refused)) > _MOST_REFUSED:
+def _check_refused(refused: RefusedRuns) -> None:
+    if refused and sum(max(0, last - first) for first, last in refused_runs(refused)) > _MOST_REFUSED:
         raise ValueError(f"rulesRefused has more than {_MOST_REFUSED} offsets")
 
 
-def _runs(refused: _Refused) -> list[tuple[int, int]]:
+def refused_runs(refused: RefusedRuns) -> list[tuple[int, int]]:
+    """The first and the last offset of each run in `rules_refused`."""
     return [(each, each) if isinstance(each, int) else (each[0], each[1]) for each in refused]
 
 

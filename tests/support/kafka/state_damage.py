@@ -1,4 +1,4 @@
-"""Damages of the topic `detector-state`, on a real broker."""
+"""Damages of topics, most of them of `detector-state`, on a real broker."""
 
 from __future__ import annotations
 
@@ -19,8 +19,13 @@ Change = Callable[[str, bytes], bytes | None]
 
 
 def recreate_state(topics: OwnTopics) -> None:
-    """Delete the topic with all its records, and create it again."""
-    declared = [topic for topic in topics.declared if topic.name == topics.names.detector_state]
+    """Delete the topic of the state with all its records, and create it again."""
+    recreate(topics, topics.names.detector_state)
+
+
+def recreate(topics: OwnTopics, name: str) -> None:
+    """Delete a topic with all its records, and create it again."""
+    declared = [topic for topic in topics.declared if topic.name == name]
     topic_admin.delete(topics.kafka, declared)
     topic_admin.apply(topics.kafka, declared)
 

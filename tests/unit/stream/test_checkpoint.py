@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from fraud_rules.configuration.project import Project
-from fraud_rules.errors import CheckpointForeign, Fenced
+from fraud_rules.errors import CheckpointDamaged, CheckpointForeign, Fenced
 from fraud_rules.model.lost_records import LossReason, LostRecords
 from fraud_rules.model.schema import Field, FieldType, TextStep, TransactionSchema
 from fraud_rules.stream.checkpoint.identity import added_fields, check_fields, check_topics, declared_fields
@@ -51,8 +51,14 @@ def test_the_marker_of_an_earlier_version_is_read() -> None:
     assert (read.fields, read.resumed_at, read.lost) == (None, None, [])
 
 
-@pytest.mark.parametrize("text", [b"", b"{}", b"[]", b'{"queryId":"q","batchId":"5","endOffsets":{},"pin":{}}'])
-def test_an_unreadable_marker_is_named(text: bytes) -> None:
+@pytest.mark.parametrize("text", [b"", b"{", b"\xff\x00", b'{"queryId":"\xff"}'])
+def test_a_marker_that_is_no_json_is_named(text: bytes) -> None:
+    with pytest.raises(CheckpointDamaged, match=r"not readable.*fraud rebuild"):
+        Marker.decode(text)
+
+
+@pytest.mark.parametrize("text", [b"{}", b"[]", b'{"queryId":"q","batchId":"5","endOffsets":{},"pin":{}}'])
+def test_the_marker_of_another_version_is_named(text: bytes) -> None:
     with pytest.raises(CheckpointForeign, match="not readable by this version"):
         Marker.decode(text)
 

@@ -12,10 +12,10 @@ from typing import Any
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.errors import CheckpointDamaged, CheckpointForeign
 from fraud_rules.kafka.connection import KafkaConnection
-from fraud_rules.logs.batch_history import last_batch
+from fraud_rules.logs.batch_history import WrittenBatch
 from fraud_rules.logs.state_topic import StateTopic
 from fraud_rules.model.schema import TransactionSchema
-from fraud_rules.stream.checkpoint.marker import Marker
+from fraud_rules.stream.checkpoint.marker import REBUILD, Marker
 
 __all__ = ["added_fields", "check_fields", "check_history", "check_new", "check_topics", "declared_fields", "recreated"]
 
@@ -25,37 +25,38 @@ def declared_fields(schema: TransactionSchema) -> dict[str, list[Any]]:
     return {field.name: [field.type.value, field.nullable, field.scale, *field.normalize] for field in schema.fields}
 
 
-def check_new(kafka: KafkaConnection, settings: DetectorSettings, *, settled: bool = True) -> None:
-    """Raise CheckpointDamaged if a detector without a marker has evaluated batches.
+def check_new(
+    kafka: KafkaConnection, settings: DetectorSettings, found: WrittenBatch | None, *, settled: bool = True
+) -> None:
+    """Raise CheckpointDamaged if a detector without a marker has evaluated batches. `found` is its `last_batch`.
 
-    Without `settled`, an open transaction may hide them. Raises TransactionOpen, BrokerUnavailable.
+    Without `settled`, an open transaction may hide its state. Raises TransactionOpen, BrokerUnavailable.
     """
     names = settings.topics
-    found = last_batch(kafka, settings, settled=settled)
     if found is not None:
-        where = f"{names.detector_progress} names batch {found[1]}"
+        where, remedy = f"{names.detector_progress} names batch {found.batch_id}", REBUILD
     elif StateTopic(kafka, names.detector_state, settings.detector, 1).has_records(settled=settled):
-        where = f"{names.detector_state} has its state"
+        where, remedy = f"{names.detector_state} has its state", "give the detector another name"
     else:
         return
     raise CheckpointDamaged(
         f"{names.detector_marker} has no marker of {settings.detector}, but {where}: a start would write all alerts "
-        f"again. Restore {names.detector_marker} from a backup, or give the detector another name"
+        f"again. Restore {names.detector_marker}, or {remedy}"
     )
 
 
-def check_history(settings: DetectorSettings, marker: Marker, found: tuple[str, int] | None) -> None:
+def check_history(settings: DetectorSettings, marker: Marker, found: WrittenBatch | None) -> None:
     """Raise CheckpointDamaged if the progress records name a later batch than the marker, or another history.
 
     `found` is the `last_batch` of the detector. While a detector works, read it before the marker: each batch writes
     both, so the marker is never older than a progress record that was read earlier.
     """
-    if found is None or (found[0] == marker.query_id and found[1] <= marker.batch_id):
+    if found is None or (found.query_id == marker.query_id and found.batch_id <= marker.batch_id):
         return
     names = settings.topics
     raise CheckpointDamaged(
         f"{names.detector_marker} ends at batch {marker.batch_id} of {marker.query_id}, but {names.detector_progress} "
-        f"names batch {found[1]} of {found[0]}: the marker is an older copy; restore both topics from the same time"
+        f"names batch {found.batch_id} of {found.query_id}: the marker is an older copy. Restore it, or {REBUILD}"
     )
 
 

@@ -13,15 +13,18 @@ import msgspec
 
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.engine.event_rate import EventRate
-from fraud_rules.errors import CheckpointForeign, Fenced
+from fraud_rules.errors import CheckpointDamaged, CheckpointForeign, Fenced
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.writer import BatchWriter, OutRecord, newest_record
 from fraud_rules.model.lost_records import LostRecords, Offsets
 from fraud_rules.stream.pins import Pin
 from fraud_rules.stream.state_position import StatePosition
 
-__all__ = ["Marker", "amend", "check_holder", "marker_record", "newest_marker", "read_marker"]
+__all__ = ["REBUILD", "Marker", "amend", "check_holder", "marker_record", "newest_marker", "read_marker"]
 
+
+REBUILD: Final = "rebuild the state (fraud rebuild), which continues after the last batch of the progress"
+"""The way out without a usable marker."""
 
 _CHANCE: Final = 2
 
@@ -59,11 +62,17 @@ class Marker(msgspec.Struct, frozen=True, rename="camel"):
 
     @staticmethod
     def decode(text: bytes) -> Marker:
-        """Decode the result of `encode`. Raises CheckpointForeign for anything else."""
+        """Decode the result of `encode`. Raises CheckpointForeign for other JSON, and CheckpointDamaged for no JSON."""
         try:
             return _decode(text)
-        except msgspec.DecodeError as error:
-            raise CheckpointForeign(f"the marker in Kafka is not readable by this version: {error}") from error
+        except msgspec.ValidationError as error:
+            raise CheckpointForeign(
+                f"the marker in Kafka is not readable by this version: {error}. Run the version that wrote it"
+            ) from error
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise CheckpointDamaged(
+                f"the marker in Kafka is not readable: {error}. Restore it, or {REBUILD}"
+            ) from error
 
     @property
     def has_batch(self) -> bool:
@@ -87,7 +96,7 @@ _decode = msgspec.json.Decoder(Marker).decode
 def read_marker(kafka: KafkaConnection, settings: DetectorSettings, *, settled: bool = True) -> Marker | None:
     """The newest marker of a detector, None before its first start. `settled` is that of `last_record`.
 
-    Raises TransactionOpen, BrokerUnavailable, CheckpointForeign.
+    Raises TransactionOpen, BrokerUnavailable, CheckpointDamaged, CheckpointForeign.
     """
     found = newest_marker(kafka, settings, settled=settled)
     return None if found is None else found[1]

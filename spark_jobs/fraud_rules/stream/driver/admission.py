@@ -43,6 +43,7 @@ from fraud_rules.stream.checkpoint.identity import (
     recreated,
 )
 from fraud_rules.stream.checkpoint.marker import Marker, amend, marker_record, read_marker
+from fraud_rules.stream.checkpoint.progress_marker import marker_of_progress
 from fraud_rules.stream.driver.job import DetectorJob
 from fraud_rules.stream.driver.rebuild import RebuildParts, check_rebuild, is_executed, replace_state
 from fraud_rules.stream.driver.rule_pinning import RulePinner
@@ -94,12 +95,9 @@ def check(job: DetectorJob) -> None:
 
 def _check_visible(job: DetectorJob) -> None:
     """Raise the errors of `check` by the records that no open transaction hides."""
-    topics, last = topic_ids(job.kafka, input_topics(job)), last_batch(job.kafka, job.settings, settled=False)
-    marker = read_marker(job.kafka, job.settings, settled=False)
+    topics, marker = topic_ids(job.kafka, input_topics(job)), _known_marker(job, settled=False)
     if marker is None:
-        check_new(job.kafka, job.settings, settled=False)
         return
-    check_history(job.settings, marker, last)
     lost = _lost(job, marker, topics)
     if job.rebuild is not None and not is_executed(marker, job.rebuild):
         check_rebuild(job, job.rebuild, marker, recreated=_recreated(job, marker, topics))
@@ -119,10 +117,7 @@ def admit(job: DetectorJob, rules: TopicReader, work: WorkReport, session: Calla
     writer = BatchWriter(job.kafka, detector_id(settings.detector))
     writer.open()
     topics = topic_ids(job.kafka, input_topics(job))
-    marker = read_marker(job.kafka, settings)
-    if marker is None:
-        marker = _first_marker(job, writer, topics)
-    check_history(settings, marker, last_batch(job.kafka, settings))
+    marker = _known_marker(job) or _first_marker(job, writer, topics)
     if job.rebuild is not None and not is_executed(marker, job.rebuild):
         recreated = settings.topics.transactions in _recreated(job, marker, topics)
         marker = replace_state(job, job.rebuild, marker, RebuildParts(session, writer, work), recreated=recreated)
@@ -142,9 +137,29 @@ def admit(job: DetectorJob, rules: TopicReader, work: WorkReport, session: Calla
     return Admission(pinner, warm_ups, writer, marker, state, lost)
 
 
+def _known_marker(job: DetectorJob, *, settled: bool = True) -> Marker | None:
+    """The marker at which a start continues, None at a first start.
+
+    Raises CheckpointDamaged without a usable marker. A rebuild does not need one: it continues after the last batch
+    of `detector-progress`.
+    """
+    last = last_batch(job.kafka, job.settings, settled=settled)
+    try:
+        marker = read_marker(job.kafka, job.settings, settled=settled)
+        if marker is None:
+            check_new(job.kafka, job.settings, last, settled=settled)
+        else:
+            check_history(job.settings, marker, last)
+    except CheckpointDamaged:
+        found = None if job.rebuild is None else marker_of_progress(job.kafka, job.settings, job.schema)
+        if found is None:
+            raise
+        return found
+    return marker
+
+
 def _first_marker(job: DetectorJob, writer: BatchWriter, topics: Mapping[str, str]) -> Marker:
     """Write the marker of a new detector: it starts with the first records of the topics."""
-    check_new(job.kafka, job.settings)
     marker = Marker(
         str(uuid.uuid4()),
         NO_PIN.batch_id,

@@ -1,0 +1,150 @@
+"""A detector whose batches a test writes by hand, on a real broker: its marker, its progress, and its starts."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import fields, replace
+from typing import Any, Final
+
+import msgspec
+import pytest
+from confluent_kafka import TopicPartition
+from confluent_kafka.admin import AdminClient
+from pyspark.sql import SparkSession
+
+from fraud_rules.configuration.project import Project
+from fraud_rules.configuration.settings import DetectorSettings, TopicNames
+from fraud_rules.errors import FraudError, OffsetsLost
+from fraud_rules.kafka import topics as topic_admin
+from fraud_rules.kafka.broker import Broker
+from fraud_rules.kafka.consume import await_settled
+from fraud_rules.kafka.declared import load_topics
+from fraud_rules.kafka.reader import TopicReader, topic_ids
+from fraud_rules.kafka.writer import BatchWriter, OutRecord, last_record
+from fraud_rules.model.schema import TransactionSchema
+from fraud_rules.spark.session import SparkOptions, build_session
+from fraud_rules.spark.shutdown import stop_spark
+from fraud_rules.stream.checkpoint.marker import Marker
+from fraud_rules.stream.driver.admission import Admission, admit, check
+from fraud_rules.stream.driver.job import DetectorJob
+from fraud_rules.stream.driver.state_guard import new_position
+from fraud_rules.stream.pins import Pin
+from fraud_rules.stream.work import WorkReport
+from tests.support.kafka.own_topics import OwnTopics
+from tests.support.kafka.records import produce
+from tests.support.kafka.state_damage import recreate
+
+QUERY: Final = "5b8bf551-4353-4c42-9e48-d17a75685ffe"
+READ: Final = 60
+THERE: Final = 100
+"""Offsets of partition 0: the end of the finished batches, and the end of the topic."""
+
+_READ_AND_WRITTEN: Final = (
+    "transactions", "rules", "rule-operations", "detector-ticks", "detector-marker", "detector-progress",
+    "detector-state",
+)  # fmt: skip
+
+
+class HandmadeSite:
+    """A detector that has read `READ` of `THERE` transactions in two batches, and was stopped."""
+
+    def __init__(self, topics: OwnTopics, project: Project) -> None:
+        self.topics = topics
+        self._spark: SparkSession | None = None
+        settings = DetectorSettings(detector=topics.prefix.rstrip("-"), topics=topics.names)
+        schema = TransactionSchema.load(project.config / "schema.yaml")
+        self.job = DetectorJob(settings, schema, topics.kafka, SparkOptions(project.jars / "connector"))
+        produce(topics.bootstrap, topics.names.transactions, [b"{}"] * THERE, partition=0)
+        self.write(0, 30)
+        self.write(1, READ)
+
+    def ends(self, read: int) -> dict[str, dict[str, int]]:
+        names = self.topics.names
+        return {names.transactions: {"0": read, "1": 0}, names.rules: {"0": 0}, names.detector_ticks: {"0": 0}}
+
+    def write(self, batch: int, read: int) -> None:
+        self.send(batch, read)
+        await_settled(self.topics.kafka, [self.topics.names.detector_marker, self.topics.names.detector_progress])
+
+    def write_progress(self, batch: int, read: int) -> None:
+        """Write only the progress record of a batch."""
+        record = json.dumps(self.progress(batch, read)).encode()
+        detector = self.job.settings.detector.encode()
+        produce(self.topics.bootstrap, self.topics.names.detector_progress, [record], key=detector)
+
+    def progress(self, batch: int, read: int) -> dict[str, Any]:
+        return {"queryId": QUERY, "batchId": batch, "endOffsets": self.ends(read), "rulesEnd": 0}
+
+    def send(self, batch: int, read: int) -> None:
+        names, detector = self.topics.names, self.job.settings.detector.encode()
+        ids = topic_ids(self.topics.kafka, [names.transactions, names.rules, names.detector_ticks])
+        state = new_position(self.topics.kafka, self.job.settings)
+        marker = Marker(QUERY, batch, self.ends(read), Pin(batch, 0), topics=ids, state=state)
+        progress = self.progress(batch, read)
+        writer = BatchWriter(self.topics.kafka, self.topics.prefix + "test")
+        writer.open()
+        writer.write(
+            [
+                OutRecord(names.detector_progress, json.dumps(progress).encode(), detector),
+                OutRecord(names.detector_marker, marker.encode(), detector),
+            ]
+        )
+
+    def remove_up_to(self, offset: int) -> None:
+        admin = AdminClient({"bootstrap.servers": self.topics.bootstrap})
+        place = TopicPartition(self.topics.names.transactions, 0, offset)
+        for done in admin.delete_records([place]).values():
+            done.result()
+
+    def recreate(self, name: str) -> None:
+        recreate(self.topics, name)
+
+    def start(self, **options: Any) -> Admission:
+        job = replace(self.job, **options)
+        with TopicReader(job.kafka, job.settings.topics.rules) as rules:
+            try:
+                return admit(job, rules, WorkReport(), lambda: self._session(job.spark))
+            finally:
+                if self._spark is not None:
+                    stop_spark(self._spark)
+                    self._spark = None
+
+    def _session(self, options: SparkOptions) -> SparkSession:
+        self._spark = build_session(options)
+        return self._spark
+
+    def refusal(self, error: type[FraudError] = OffsetsLost, **options: Any) -> str:
+        """The reason why a start and its check are refused. Neither changes anything."""
+        before = self.marker()
+        with pytest.raises(error) as checked:
+            check(replace(self.job, **options))
+        with pytest.raises(error):
+            self.start(**options)
+        assert self.marker() == before
+        return str(checked.value)
+
+    def marker(self) -> Marker:
+        await_settled(self.topics.kafka, [self.topics.names.detector_marker])
+        text = last_record(self.topics.kafka, self.topics.names.detector_marker, self.job.settings.detector.encode())
+        assert text is not None
+        return Marker.decode(text)
+
+
+def later(marker: Marker, starts: int = 1) -> Marker:
+    """The marker after further starts without a batch."""
+    return msgspec.structs.replace(marker, starts=marker.starts + starts)
+
+
+@contextmanager
+def handmade_site(broker: Broker, project: Project) -> Iterator[HandmadeSite]:
+    """A detector on its own topics, which are deleted at the end of the block."""
+    prefix = f"l{uuid.uuid4().hex[:8]}-"
+    wanted = {prefix + name for name in _READ_AND_WRITTEN}
+    declared = [topic for topic in load_topics(project.config / "topics.yaml", prefix) if topic.name in wanted]
+    names = TopicNames(**{field.name: prefix + str(field.default) for field in fields(TopicNames)})
+    topic_admin.apply(broker.kafka, declared)
+    yield HandmadeSite(OwnTopics(broker.bootstrap, prefix, names, tuple(declared)), project)
+    topic_admin.delete(broker.kafka, declared)
