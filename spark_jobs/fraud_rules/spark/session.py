@@ -28,7 +28,6 @@ _LEAST_HEAP_MIB = 512
 
 _MEMORY = re.compile(r"([0-9]{1,9})([kmgt]?)b?", re.ASCII)
 _MIB: Final = {"": 1, "k": 1 / 1024, "m": 1, "g": 1024, "t": 1024 * 1024}
-_HADOOP: Final = "spark.hadoop."
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +132,7 @@ def _nothing(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def _settings(options: SparkOptions, jars: list[Path]) -> dict[str, str]:
-    settings = {**_placement(options, jars), **_LOCAL_FILES, **_LOW_LATENCY, **_HISTORY, **_WORKERS}
+    settings = {**_placement(options, jars), **_LOW_LATENCY, **_HISTORY, **_WORKERS}
     settings |= {f"spark.executorEnv.{name}": value for name, value in _MALLOC.items()}
     settings["spark.sql.shuffle.partitions"] = str(options.tasks)
     return settings | dict(options.further)
@@ -157,7 +156,6 @@ def _placement(options: SparkOptions, jars: list[Path]) -> dict[str, str]:
         settings["spark.driver.extraClassPath"] = os.pathsep.join(paths)
         settings["spark.driver.bindAddress"] = settings["spark.driver.host"] = "127.0.0.1"
     else:
-        settings["spark.driver.extraClassPath"] = os.pathsep.join(p for p in paths if "bare-naked" in p)
         settings["spark.jars"] = ",".join(paths)
     return settings
 
@@ -224,9 +222,4 @@ _WORKERS: Final = {
     # A worker that hangs is killed, and its task repeated.
     "spark.python.worker.idleTimeoutSeconds": "300",
     "spark.python.worker.killOnIdleTimeout": "true",
-}
-
-# Hadoop's local file system forks a process for each file that it creates, which costs tens of milliseconds.
-_LOCAL_FILES: Final = {
-    _HADOOP + "fs.file.impl": "com.globalmentor.apache.hadoop.fs.BareLocalFileSystem",
 }
