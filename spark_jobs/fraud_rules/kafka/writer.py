@@ -39,7 +39,7 @@ class OutRecord(msgspec.Struct, frozen=True, gc=False):
     topic: str
     value: bytes | None
     key: bytes | None = None
-    headers: list[tuple[str, bytes]] | None = None
+    headers: Sequence[tuple[str, bytes]] = ()
     partition: int = -1
     """The partition; -1 for the partition of the key."""
 
@@ -122,7 +122,7 @@ class BatchWriter:
                     record.value,
                     record.key,
                     record.partition,
-                    headers=record.headers,
+                    headers=list(record.headers) or None,
                     on_delivery=self._delivered if is_reported else None,
                 )
             except BufferError:
