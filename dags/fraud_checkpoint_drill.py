@@ -17,7 +17,9 @@ and compares the versions with the markers before and after the read. The detect
 and opens no producer, so it does not fence the detector.
 
 The task's log has the report as JSON: `batchId`, `keyGroups`, `chunks`, `groupingStates`, `events`, `bytesRead`,
-`tookMs` and `faults`. Any fault fails the task.
+`tookMs`, `faults`, `orphans` (chunks that no key group needs), `liveBytes` (without orphans) and `logBytes` (one copy
+of the topic in Kafka). Any fault fails the task. If `logBytes` stays above three times `liveBytes`, Kafka's log cleaner
+is behind or has ended.
 """
 
 with DAG(

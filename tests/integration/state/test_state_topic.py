@@ -224,6 +224,10 @@ def test_a_chunk_without_a_head_is_not_used_and_the_next_start_deletes_it(
                 driver.host.lose()
             orphans = driver.topic.read(0).keys() - (named(driver) if batch else set())
             assert len(orphans) == 1
+            if batch:
+                report = drill(driver.kafka, driver.settings, SCHEMA)
+                assert (report.faults, report.orphans) == ([], 1)
+                assert 0 < report.live_bytes < report.bytes_read
         found.append(driver.evaluate(blob))
         if batch in (0, 7, 12):
             await_settled(shared.kafka, [driver.topic.topic])
@@ -434,7 +438,9 @@ def test_a_drill_is_right_while_the_detector_writes(
     await_settled(own.kafka, [driver.topic.topic, own.names.detector_marker])
     last = drill(own.kafka, driver.settings, SCHEMA)
     assert (last.faults, last.batch_id, last.key_groups) == ([], BATCHES - 1, 1)
-    assert min(last.chunks, last.grouping_states, last.events, last.bytes_read) > 0
+    assert min(last.chunks, last.grouping_states, last.events) > 0
+    assert last.live_bytes == last.bytes_read > last.orphans == 0
+    assert last.log_bytes is None or last.log_bytes > last.live_bytes
 
 
 def test_a_drill_without_a_state_is_named(own: OwnTopics, tmp_path: Path) -> None:

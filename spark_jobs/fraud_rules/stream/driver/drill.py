@@ -17,6 +17,7 @@ from fraud_rules.engine.state.head import Head, decode_head
 from fraud_rules.engine.statelog import EMPTY_LOG, MemoryStateLog, StateVersion, is_content_of
 from fraud_rules.errors import StateDamaged
 from fraud_rules.kafka.connection import KafkaConnection
+from fraud_rules.kafka.topics import log_bytes
 from fraud_rules.logs.state_topic import HEAD, StateTopic
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.stream.checkpoint.marker import Marker, read_marker
@@ -28,7 +29,12 @@ _TRIES = 3
 
 class DrillReport(msgspec.Struct, frozen=True, rename="camel"):
     """The result of a drill. `batch_id` is the last written batch before the read. `faults` is empty if the state can
-    be restored."""
+    be restored.
+
+    `orphans` counts the chunks that no head names: those of the batch in work, and those that an earlier attempt left.
+    `live_bytes` are the bytes without the orphans. `log_bytes` is the size of one copy of the topic in Kafka, None if
+    it is unknown. It has deleted records too, until Kafka compacts the log.
+    """
 
     batch_id: int
     key_groups: int
@@ -38,6 +44,9 @@ class DrillReport(msgspec.Struct, frozen=True, rename="camel"):
     bytes_read: int
     took_ms: int
     faults: list[str]
+    orphans: int = 0
+    live_bytes: int = 0
+    log_bytes: int | None = None
 
     @property
     def right(self) -> bool:
@@ -67,18 +76,32 @@ def _drill(kafka: KafkaConnection, settings: DetectorSettings, schema: Transacti
     after = _marker(kafka, settings)
     assert after.state is not None
     faults: list[str] = []
-    chunks = states = events = 0
+    chunks = states = events = orphans = live_bytes = 0
     for key_group, (first, last) in enumerate(zip(before.state.versions, after.state.versions, strict=True)):
+        log = logs.get(key_group, {})
         try:
-            head, restored = _restore(logs.get(key_group, {}), schema)
+            head, restored = _restore(log, schema)
             _check_version(head, first, last)
         except StateDamaged as error:
             faults.append(f"key group {key_group}: {error}")
             continue
         chunks, states, events = chunks + len(head.chunks), states + len(head.states), events + restored
-    size_bytes = sum(len(blob) for log in logs.values() for blob in log.values())
-    took_ms = round((time.monotonic() - began_s) * 1_000)
-    return DrillReport(before.batch_id, len(before.state.versions), chunks, states, events, size_bytes, took_ms, faults)
+        live = {HEAD, *(info.name for info in head.chunks)}
+        orphans += len(log.keys() - live)
+        live_bytes += sum(len(blob) for name, blob in log.items() if name in live)
+    return DrillReport(
+        before.batch_id,
+        len(before.state.versions),
+        chunks,
+        states,
+        events,
+        sum(len(blob) for log in logs.values() for blob in log.values()),
+        round((time.monotonic() - began_s) * 1_000),
+        faults,
+        orphans,
+        live_bytes,
+        log_bytes(kafka, topic.topic),
+    )
 
 
 def _marker(kafka: KafkaConnection, settings: DetectorSettings) -> Marker:
