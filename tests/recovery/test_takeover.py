@@ -65,6 +65,27 @@ def test_a_refused_start_does_not_affect_the_running_detector(
         site.assert_right()
 
 
+def test_a_prepared_successor_is_killed_in_the_hand_over(project: Project, topics: OwnTopics, tmp_path: Path) -> None:
+    """While it waits, it has changed nothing. When it has fenced the first detector, a third start continues."""
+    go = tmp_path / "go"
+    with TakeoverSite(tmp_path, project, topics, seed=3).working(ROWS) as site:
+        first = site.start()
+        site.await_batches(3)
+        for kill_held in (True, False):
+            successor = site.start(f"--hold={go}")
+            until(lambda held=successor: "detector: ready" in held.said(), "the successor is prepared")
+            site.await_batches(2)
+            if kill_held:
+                successor.kill()
+                site.await_batches(2)
+        go.touch()
+        assert first.wait_end() == Fenced.exit_code, first.said()[-2000:]
+        site.starts[-1].kill()
+        site.start()
+        site.await_batches(3)
+        site.assert_right()
+
+
 @pytest.mark.parametrize("moment", ["sent", "committed"])
 def test_a_zombie_is_fenced_and_writes_nothing(
     moment: str, project: Project, topics: OwnTopics, tmp_path: Path
