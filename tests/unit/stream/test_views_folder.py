@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import tempfile
 import time
 from pathlib import Path
@@ -91,6 +92,15 @@ def test_a_folder_that_another_user_made_is_refused(host: Path, kind: str) -> No
         with pytest.raises(ConfigError, match="belongs to another user"):
             use()
     assert list(elsewhere.iterdir()) == []
+
+
+def test_a_read_only_disk_is_named(tmp_path: Path) -> None:
+    root = str(tmp_path / "disk")
+    with small_disk(tmp_path / "disk", "65m"):
+        check_views_disk("cards", root)
+        subprocess.run(["mount", "-o", "remount,ro", root], check=True)
+        with pytest.raises(ConfigError, match=r"views_folder: .* is not writable"):
+            check_views_disk("cards", root)
 
 
 def test_a_disk_without_room_for_views_is_named(tmp_path: Path) -> None:

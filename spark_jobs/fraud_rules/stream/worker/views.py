@@ -64,6 +64,8 @@ def check_views_disk(detector: str, root: str) -> None:
         free = shutil.disk_usage(_root(root)).free
     except OSError as error:
         raise ConfigError(f"views_folder: {_root(root)} cannot be used: {error.strerror}") from error
+    if not os.access(_root(root), os.W_OK):
+        raise ConfigError(f"views_folder: {_root(root)} is not writable: mount its disk for writing, or name another")
     files = (path for folder in views_of(detector, root) for path in folder.rglob("*"))
     own = sum(path.stat().st_blocks * 512 for path in files if path.is_file())
     if free + own < LEAST_FREE_BYTES:
