@@ -23,7 +23,8 @@ import json, sys
 from pathlib import Path
 import pyarrow as pa
 from fraud_rules.spark.shutdown import detector_error
-from fraud_rules.spark.session import SparkOptions, WorkerStart, build_session
+from fraud_rules.spark.session import SparkOptions, build_session
+from fraud_rules.stream.driver.executors import ReadyExecutors
 
 def places(batches):
     import pyspark, py4j
@@ -31,7 +32,7 @@ def places(batches):
         yield pa.RecordBatch.from_pydict({"place": [pyspark.__file__, pyspark.__cached__, py4j.__file__]})
 
 spark = build_session(SparkOptions(Path(sys.argv[1]), driver_memory="512m"))
-WorkerStart(spark).join()
+ReadyExecutors(spark, "").join()
 found = spark.range(1).mapInArrow(places, "place string").toArrow().column(0).to_pylist()
 management = spark._jvm.java.lang.management.ManagementFactory
 collectors = {each.getName(): each.getCollectionCount() for each in management.getGarbageCollectorMXBeans()}

@@ -14,7 +14,7 @@ import pytest
 from fraud_rules.configuration.project import Project
 from fraud_rules.deploy.attempt import AttemptPhase
 from fraud_rules.deploy.code import code_digest
-from fraud_rules.errors import ReleaseInvalid
+from fraud_rules.errors import DetectorFailed, ReleaseInvalid
 from fraud_rules.kafka.consume import topic_ends
 from tests.support.kafka.own_topics import OwnTopics
 from tests.support.processes.running_agent import Operations
@@ -71,6 +71,7 @@ def test_the_detector_continues_after_the_loss_and_the_return_of_a_worker(
         assert [cluster.executors(number) for number in (0, 1)] == [1, 1]
         first = max((0, 1), key=cluster.newest_version)
         assert len(cluster.views(first)) == KEY_GROUPS
+        until(lambda: cluster.python_processes(1 - first), "the other executor is ready before a batch needs it")
         lost_at = watch.batch_id
         cluster.kill_worker(first)
         await_batches(5)
@@ -137,6 +138,23 @@ def test_speculative_tasks_change_no_output(
     found, counts = differences(site.installation, site.load.traffic.documents)
     assert not found, "\n".join(found)
     assert counts["alerts"] > 0
+
+
+def test_a_worker_without_the_package_is_refused_by_host(topics: OwnTopics, project: Project, tmp_path: Path) -> None:
+    (tmp_path / "none" / "fraud_rules").mkdir(parents=True)
+    (tmp_path / "none" / "fraud_rules" / "__init__.py").touch()
+    (tmp_path / "cluster").mkdir()
+    cluster = StandaloneCluster(tmp_path / "cluster", workers=1, python_path=tmp_path / "none")
+    site = Site(tmp_path / "site", project, topics, seed=3, key_groups=2)
+    flags = [flag for name, value in SPARK.items() for flag in ("--spark-conf", f"{name}={value}")]
+    try:
+        with site.working(20):
+            refused = site.start("--master", cluster.url, "--driver-memory", "700m", *flags)
+            assert refused.wait_end() == DetectorFailed.exit_code, refused.said()[-2000:]
+    finally:
+        cluster.end()
+    assert "Spark's Python workers do not start: 127.0.0.2: " in refused.said(), refused.said()[-2000:]
+    assert "No module named 'fraud_rules.stream'" in refused.said()
 
 
 def test_a_worker_with_other_code_is_refused_by_host_and_digests(

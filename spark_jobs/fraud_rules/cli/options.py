@@ -82,7 +82,7 @@ def declared(name: str, *, shown: str | bool = True) -> Any:
 
 
 Master = Annotated[str, declared("master")]
-Tasks = Annotated[int, declared("tasks")]
+Tasks = Annotated[int | None, declared("tasks", shown="the cores")]
 DriverMemory = Annotated[str, declared("driver_memory")]
 SparkConf = Annotated[list[str] | None, declared("spark_conf", shown=False)]
 UiPort = Annotated[int | None, declared("ui_port", shown="no UI")]

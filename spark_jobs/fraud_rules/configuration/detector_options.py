@@ -58,9 +58,11 @@ class DetectorOptions:
         default="local[2,4]",
         metadata=_option("--master", "Spark's master; local[2,4]: two tasks at once, at most four failures each."),
     )
-    tasks: int = field(
-        default=2,
-        metadata=_option("--tasks", "Number of tasks of a large batch.", at_least=1),
+    tasks: int | None = field(
+        default=None,
+        metadata=_option(
+            "--tasks", "Number of tasks of a large batch; by default a task for each core of the cluster.", at_least=1
+        ),
     )
     driver_memory: str = field(
         default="1536m", metadata=_option("--driver-memory", "Memory of the driver's JVM, 512m or more.")

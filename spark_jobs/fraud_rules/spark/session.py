@@ -6,21 +6,16 @@ import os
 import re
 import shlex
 import sys
-import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-import pyarrow as pa
-from py4j.protocol import Py4JError, Py4JJavaError
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from fraud_rules.configuration.detector_options import DEFAULTS
-from fraud_rules.errors import ConfigError, DetectorFailed
+from fraud_rules.errors import ConfigError
 from fraud_rules.runtime.class_archive import archivable, sharing_options
-from fraud_rules.spark.shutdown import detector_error
 from fraud_rules.spark.spark_home import spark_home
 
 _LEAST_HEAP_MIB = 512
@@ -32,14 +27,15 @@ _MIB: Final = {"": 1, "k": 1 / 1024, "m": 1, "g": 1024, "t": 1024 * 1024}
 
 @dataclass(frozen=True, slots=True)
 class SparkOptions:
-    """The options of a Spark session. `jars` is a folder. `ui_port` None: no UI.
+    """The options of a Spark session. `jars` is a folder. `tasks` is the number of tasks of a large batch;
+    None: one for each core. `ui_port` None: no UI.
 
     `further` settings of Spark override this product's, except those on which results depend, see `check_options`.
     """
 
     jars: Path
     master: str = DEFAULTS.master
-    tasks: int = DEFAULTS.tasks
+    tasks: int | None = DEFAULTS.tasks
     driver_memory: str = DEFAULTS.driver_memory
     ui_port: int | None = None
     name: str = "fraud-detector"
@@ -96,45 +92,9 @@ def build_session(options: SparkOptions) -> SparkSession:
     return session
 
 
-class WorkerStart:
-    """Starts Python workers in a thread, while the caller creates the query."""
-
-    def __init__(self, spark: SparkSession) -> None:
-        self._spark = spark
-        self._error: Exception | None = None
-        self._thread = threading.Thread(target=self._run, name="warm-up", daemon=True)
-        self._thread.start()
-
-    def join(self) -> None:
-        """Wait for the workers. Raises the FraudError of `detector_error` if they do not start."""
-        self._thread.join()
-        if self._error is None:
-            return
-        error = detector_error(self._error)
-        if isinstance(self._error, PySparkException | Py4JJavaError):  # a worker's error, not the end of the JVM
-            error = DetectorFailed(
-                f"Spark's Python workers do not start: {error}. Each worker host needs this package, and Python under "
-                "the path of the driver"
-            )
-        raise error from self._error
-
-    def _run(self) -> None:
-        try:
-            self._spark.range(0, 2, 1, 2).mapInArrow(_nothing, "id long").toArrow()
-        except (PySparkException, Py4JError) as error:
-            self._error = error
-
-
-def _nothing(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    for _ in batches:
-        pass
-    yield from ()
-
-
 def _settings(options: SparkOptions, jars: list[Path]) -> dict[str, str]:
     settings = {**_placement(options, jars), **_LOW_LATENCY, **_HISTORY, **_WORKERS}
     settings |= {f"spark.executorEnv.{name}": value for name, value in _MALLOC.items()}
-    settings["spark.sql.shuffle.partitions"] = str(options.tasks)
     return settings | dict(options.further)
 
 

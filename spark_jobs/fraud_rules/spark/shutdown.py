@@ -30,6 +30,12 @@ _RECORDS_GONE = re.compile(
 _EXECUTOR_OUT_OF_MEMORY = re.compile(r"ExecutorLostFailure[^\n]*exited with code (?:3|52)\b")
 """Exit code 3 comes from ExitOnOutOfMemoryError in a JVM, 52 from Spark's executors."""
 
+_PLACE = re.compile(r"Lost task \S+ in stage \S+ \(TID \d+\) \((\S+) executor (\d+)\)")
+"""The host and the number of the executor on which a task has failed. A local master has no such number."""
+
+_WORKER_OUTPUT = re.compile(r"Error from python worker:\s*\n(.+?)\n\s*PYTHONPATH was", re.DOTALL)
+"""The output of a Python daemon that ended before its first task, for example because its host lacks the package."""
+
 _GATEWAY_ERRORS = (Py4JError, ConnectionError, EOFError)
 """The errors of a driver whose JVM has ended. Any other OSError comes from a file, and keeps its own name."""
 
@@ -60,7 +66,19 @@ def detector_error(error: BaseException) -> FraudError:
         return OffsetsLost(
             f"records are gone before they were read: {cause[:_MESSAGE_LENGTH]}; the next start names them"
         )
-    return DetectorFailed(f"{cause[:_MESSAGE_LENGTH]}; the next start repeats the current batch")
+    return DetectorFailed(f"{_host(text)}{cause[:_MESSAGE_LENGTH]}; the next start repeats the current batch")
+
+
+def executor_of(error: BaseException) -> str | None:
+    """The number of the executor on which a task has failed. None for another error."""
+    found = _PLACE.findall(str(error))
+    return found[-1][1] if found else None
+
+
+def _host(text: str) -> str:
+    """The host on which a task has failed, as a prefix of its cause."""
+    found = _PLACE.findall(text)
+    return f"{found[-1][0]}: " if found else ""
 
 
 def _jvm_ended() -> FraudError:
@@ -101,6 +119,8 @@ def _ours(error: BaseException) -> FraudError | None:
 
 
 def _cause(text: str) -> str:
+    if (output := _WORKER_OUTPUT.search(text)) is not None:
+        return output[1].strip().splitlines()[-1].strip()
     causes = _CAUSE.findall(text)
     return causes[-1] if causes else " ".join(text.split())
 

@@ -65,12 +65,7 @@ class StandaloneCluster:
 
     def newest_version(self, number: int) -> int:
         """The newest version of a key group in the files of a worker's temporary folder; 0 without files."""
-        versions = []
-        for folder in self.folder(number).glob("fraud-rules-views-*/*/log/key-group-*"):
-            files = HostFiles(folder)
-            files.refresh()
-            versions.append(files.newest_version())
-        return max(versions, default=0)
+        return newest_version(self.folder(number))
 
     def executors(self, number: int) -> int:
         """Count the executors that a worker was asked to launch since its last start."""
@@ -117,3 +112,13 @@ class StandaloneCluster:
         with suppress(OSError), socket.create_connection((_HOST, port), 0.5):
             return True
         return False
+
+
+def newest_version(folder: Path) -> int:
+    """The newest version of a key group in the files of a host's temporary folder; 0 without files."""
+    versions = []
+    for files_of in folder.glob("fraud-rules-views-*/*/log/key-group-*"):
+        files = HostFiles(files_of)
+        files.refresh()
+        versions.append(files.newest_version())
+    return max(versions, default=0)

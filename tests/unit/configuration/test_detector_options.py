@@ -62,7 +62,7 @@ def test_a_command_line_has_every_option_once() -> None:
 
 def test_options_without_a_value_do_not_appear() -> None:
     assert DEFAULTS.arguments() == [
-        "--epoch=0", "--master=local[2,4]", "--tasks=2", "--driver-memory=1536m",
+        "--epoch=0", "--master=local[2,4]", "--driver-memory=1536m",
     ]  # fmt: skip
 
 

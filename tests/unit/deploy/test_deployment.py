@@ -85,7 +85,7 @@ def test_a_fingerprint_is_of_everything_in_a_release() -> None:
 
 
 def test_the_tasks_of_an_older_release_are_read() -> None:
-    text = run(0).encode().replace(b'"shufflePartitions":2', b'"shufflePartitions":5')
+    text = run(0).encode().replace(b'"shufflePartitions":null', b'"shufflePartitions":5')
     release = decode_intent(text).release
     assert release is not None
     assert release.tasks == 5

@@ -67,6 +67,7 @@ class BatchParts:
     """The objects that a batch runner uses."""
 
     spark: SparkSession
+    jobs: BatchJobs
     context: WorkerContext
     settings: DetectorSettings
     pinner: RulePinner
@@ -89,7 +90,6 @@ class BatchRunner:
         `stopped_at` is the offset of a stop that a batch has read and that is in force, if any.
         """
         self._parts = parts
-        self._jobs = BatchJobs(parts.spark, parts.context)
         self._marker = marker
         self._state = state
         # The key groups whose orphans no batch of this start has deleted.
@@ -110,7 +110,7 @@ class BatchRunner:
         spark = self._parts.spark.sparkContext
         spark.setLocalProperty(PIN_PROPERTY, rules.pin.encode().decode())
         spark.setLocalProperty(STATE_PROPERTY, tell(self._state.after({}, self._state_ends()), self._unswept))
-        outputs = _decode(self._jobs.run(batch.starts, batch.ends), self._parts.channel)
+        outputs = _decode(self._parts.jobs.run(batch.starts, batch.ends), self._parts.channel)
         self._require_append_times(outputs)
         evaluated = time.monotonic()
         self._totals.add(outputs)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Final
 
 from pyspark import RDD
@@ -12,14 +13,15 @@ from pyspark.sql import functions as f
 from fraud_rules.model.lost_records import Offsets
 from fraud_rules.spark.append_times import append_time
 from fraud_rules.spark.kafka_records import records_between
-from fraud_rules.stream.driver.placement import SteadyExecutor, one_task, run_task
+from fraud_rules.stream.driver.executors import ReadyExecutors
+from fraud_rules.stream.driver.placement import one_task, run_task
 from fraud_rules.stream.worker.context import RECORDS_PROPERTY, BatchRecords, WorkerContext
 from fraud_rules.stream.worker.engine_stage import EngineStage
 from fraud_rules.stream.worker.fanout_stage import FanOutStage
 from fraud_rules.stream.worker.small_batch import SmallBatch
 from fraud_rules.stream.worker.wire import KEYED_SCHEMA, OUTPUT_SCHEMA, OutputRow
 
-__all__ = ["LARGE_BATCH_TRANSACTIONS", "BatchJobs", "is_large", "read_records"]
+__all__ = ["LARGE_BATCH_TRANSACTIONS", "BatchJobs", "is_large", "read_records", "with_tasks"]
 
 LARGE_BATCH_TRANSACTIONS: Final = 4_000
 """The number of transactions from which a batch gets many tasks."""
@@ -28,10 +30,14 @@ LARGE_BATCH_TRANSACTIONS: Final = 4_000
 class BatchJobs:
     """Runs the Spark job of a batch. The outputs do not depend on the way."""
 
-    def __init__(self, spark: SparkSession, context: WorkerContext) -> None:
+    def __init__(
+        self, spark: SparkSession, context: WorkerContext, executors: ReadyExecutors, tasks: int | None
+    ) -> None:
+        """`tasks` is the number of tasks of a large batch, see `with_tasks`."""
         self._spark = spark
         self._context = context
-        self._executor = SteadyExecutor(spark.sparkContext)
+        self._executors = executors
+        self._tasks = tasks
         self._small: tuple[str | None, RDD[OutputRow]] | None = None
 
     def run(self, starts: Offsets, ends: Offsets) -> list[OutputRow]:
@@ -53,19 +59,26 @@ class BatchJobs:
     def _small_batch(self) -> RDD[OutputRow]:
         """The task of a small batch. One object serves all small batches on an executor, because it keeps its
         serialized form."""
-        location = self._executor.choose()
+        location = self._executors.steady()
         if self._small is None or self._small[0] != location:
             one = one_task(self._spark.sparkContext, location)
             self._small = location, one.mapPartitions(SmallBatch(self._context).run)
         return self._small[1]
 
     def _run_large(self, first: Offsets, ends: Offsets) -> list[OutputRow]:
-        context = self._context
+        context = with_tasks(self._context, self._tasks, self._spark)
         records = read_records(self._spark, context, first, ends)
         keyed = records.mapInArrow(FanOutStage(context).run, KEYED_SCHEMA)
         parts = keyed.repartition(context.tasks, "key_group", "salt")
         table = parts.mapInArrow(EngineStage(context).run, OUTPUT_SCHEMA).toArrow()
         return [OutputRow(*row) for row in zip(*(column.to_pylist() for column in table.columns), strict=True)]
+
+
+def with_tasks(context: WorkerContext, tasks: int | None, spark: SparkSession) -> WorkerContext:
+    """The context of a job with so many tasks. None: a task for each core of the executors that Spark has at this
+    moment, at most one for each key group."""
+    cores = spark.sparkContext.defaultParallelism
+    return replace(context, tasks=tasks or min(cores, context.settings.key_groups))
 
 
 def is_large(counts: Mapping[str, int], transactions: str) -> bool:

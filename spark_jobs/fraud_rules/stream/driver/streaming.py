@@ -27,14 +27,16 @@ from fraud_rules.kafka.ticks import TickWriter
 from fraud_rules.logs.detector_status import decode_progress
 from fraud_rules.logs.rule_log import check_rule_log
 from fraud_rules.spark.master import check_master
-from fraud_rules.spark.session import SparkOptions, WorkerStart, build_session, check_options
+from fraud_rules.spark.session import SparkOptions, build_session, check_options
 from fraud_rules.spark.shutdown import detector_error, drain_on_signals, stop_spark
 from fraud_rules.stream.batch_loop import BatchLoop
 from fraud_rules.stream.channel import CHANNEL_PORT
 from fraud_rules.stream.driver.admission import admit, check, input_topics, stopped_message
 from fraud_rules.stream.driver.batch import BatchParts, BatchRunner
+from fraud_rules.stream.driver.batch_jobs import BatchJobs
 from fraud_rules.stream.driver.channel_server import serve_channel
 from fraud_rules.stream.driver.end_deadline import shutdown_deadline
+from fraud_rules.stream.driver.executors import ReadyExecutors
 from fraud_rules.stream.driver.job import DetectorJob
 from fraud_rules.stream.driver.latency_meter import LatencyMeter
 from fraud_rules.stream.driver.metrics import serve_metrics
@@ -95,15 +97,13 @@ def run(
         stack.callback(ended.set)
         stack.callback(work.end)
         with shutdown_deadline(ended, report):
-            spark = None
+            session = _Session(job.spark, stack, work)
             if hold is not None:
-                spark = _spark_session(job.spark, stack, work)
-                work.begin(WorkPhase.WORKERS)
-                WorkerStart(spark).join()
+                session.ready_executors()
                 work.begin(WorkPhase.READY)
                 if not hold.wait(drain):
                     return
-            detector = _prepare(job, stack, spark, work, report)
+            detector = _prepare(job, stack, session, work, report)
             detector.loop.start()
             on_running()
             _watch(detector, job, drain)
@@ -121,14 +121,13 @@ class _Detector:
 
 
 def _prepare(
-    job: DetectorJob, stack: ExitStack, spark: SparkSession | None, work: WorkReport, report: Callable[[str], None]
+    job: DetectorJob, stack: ExitStack, session: _Session, work: WorkReport, report: Callable[[str], None]
 ) -> _Detector:
-    topics, settings, options = job.settings.topics, job.settings, job.spark
+    topics, settings = job.settings.topics, job.settings
     _check_host(job)
     rules = stack.enter_context(TopicReader(job.kafka, topics.rules))
     check_rule_log(rules)
     check_topics(job.kafka, topics, producer_times=settings.producer_times)
-    session = _Session(options, stack, work, spark)
     admission = admit(job, rules, work, session.spark)
     marker, spark = admission.marker, session.spark()
     for loss in admission.new_losses:
@@ -137,14 +136,24 @@ def _prepare(
     ticker = Ticker(ticks, TopicEnds(job.kafka), topics.transactions, settings.tick_ms)
     channel = stack.enter_context(serve_channel(*_channel_place(spark)))
     context = WorkerContext(
-        job.schema, settings, job.kafka, options.tasks, admission.state.partitions, marker.query_id, channel.address,
-        "" if options.is_local else code_digest(),
-    )  # fmt: skip
+        job.schema, settings, job.kafka, 1, admission.state.partitions, marker.query_id, channel.address, session.code
+    )
     metrics = stack.enter_context(serve_metrics(job))
+    executors = session.ready_executors()
     watch = BatchWatch(work, channel.progress, partial(_retained_events, job), settings.key_groups)
     meter = LatencyMeter() if has_topic(job.kafka, topics.latency) else None
     parts = BatchParts(
-        spark, context, settings, admission.pinner, admission.writer, ticker, watch, channel, metrics, meter
+        spark,
+        BatchJobs(spark, context, executors, job.spark.tasks),
+        context,
+        settings,
+        admission.pinner,
+        admission.writer,
+        ticker,
+        watch,
+        channel,
+        metrics,
+        meter,
     )
     attempt = None if job.attempt is None else job.attempt.attempt_id
     runner = BatchRunner(parts, marker, admission.state, attempt)
@@ -152,13 +161,12 @@ def _prepare(
     loop = BatchLoop(
         marker.batch_id + 1, marker.end_offsets, inputs, runner.run, settings.max_offsets_per_trigger, marker.halvings
     )
-    session.join_workers()
     watch.start()
     stack.callback(watch.stop)
     ticker.start()
     stack.callback(ticker.stop)
     if has_topic(job.kafka, topics.warm_ups):
-        preparation = WarmUpPreparation(spark, context, admission.pinner.newest_pin)
+        preparation = WarmUpPreparation(spark, context, executors, admission.pinner.newest_pin)
         position = admission.pinner.newest_pin().warm_ups_end
         admission.warm_ups.start(preparation.prepare, ticker.wake, position)
         stack.callback(admission.warm_ups.stop)
@@ -176,31 +184,37 @@ def _channel_place(spark: SparkSession) -> tuple[str, str, int]:
 
 
 class _Session:
-    """Spark's session of a start, built at its first use."""
+    """Spark's session of a start, built at its first use. `code` is the digest of the driver's code, empty with a local
+    master."""
 
-    def __init__(self, options: SparkOptions, stack: ExitStack, work: WorkReport, spark: SparkSession | None) -> None:
-        """`spark` is the session of a start that has one already."""
+    def __init__(self, options: SparkOptions, stack: ExitStack, work: WorkReport) -> None:
         self._options = options
         self._stack = stack
         self._work = work
-        self._spark = spark
-        self._workers: WorkerStart | None = None
+        self._built: tuple[SparkSession, ReadyExecutors] | None = None
+        self.code = "" if options.is_local else code_digest()
 
     def spark(self) -> SparkSession:
         """The session. The Python workers of a new session start in the background."""
-        if self._spark is None:
-            self._spark = _spark_session(self._options, self._stack, self._work)
-            self._workers = WorkerStart(self._spark)
-        return self._spark
+        return self._build()[0]
 
-    def join_workers(self) -> None:
-        """Wait for the workers. The first batch needs the same workers and cores, so the batches start afterwards.
+    def ready_executors(self) -> ReadyExecutors:
+        """Wait for the Python workers of the start. The first batch needs the same workers and cores, so the batches
+        start afterwards. Raises the errors of `ReadyExecutors.join`."""
+        executors = self._build()[1]
+        self._work.begin(WorkPhase.WORKERS)
+        executors.join()
+        return executors
 
-        Raises the errors of `WorkerStart.join`.
-        """
-        if self._workers is not None:
-            self._work.begin(WorkPhase.WORKERS)
-            self._workers.join()
+    def _build(self) -> tuple[SparkSession, ReadyExecutors]:
+        if self._built is None:
+            self._work.begin(WorkPhase.SESSION)
+            spark = build_session(self._options)
+            self._stack.callback(stop_spark, spark)
+            executors = ReadyExecutors(spark, self.code)
+            self._stack.callback(executors.stop)
+            self._built = spark, executors
+        return self._built
 
 
 def check_start(job: DetectorJob) -> None:
@@ -230,13 +244,6 @@ def _retained_events(job: DetectorJob) -> int | None:
         return None
     own = (decode_or_skip(topic, record, decode_progress) for record in reversed(records) if record.key == detector)
     return next((progress.retained_events for progress in own if progress is not None), None)
-
-
-def _spark_session(options: SparkOptions, stack: ExitStack, work: WorkReport) -> SparkSession:
-    work.begin(WorkPhase.SESSION)
-    spark = build_session(options)
-    stack.callback(stop_spark, spark)
-    return spark
 
 
 def _watch(detector: _Detector, job: DetectorJob, drain: threading.Event) -> None:

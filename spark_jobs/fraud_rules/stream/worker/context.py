@@ -190,13 +190,13 @@ def begin_task(context: WorkerContext) -> None:
     Raises ReleaseInvalid if the process has other code than the driver, so that no task evaluates with it.
     """
     if context.code:
-        _check_code(context.code)
+        check_code(context.code)
     _freeze_loaded()
 
 
 @cache
-def _check_code(expected: str) -> None:
-    """Check the code of this process, once."""
+def check_code(expected: str) -> None:
+    """Check the digest of this process's code, once. Raises ReleaseInvalid."""
     from fraud_rules.deploy.code import code_digest, code_root
 
     found = code_digest()
