@@ -76,6 +76,10 @@ bench: setup ## run the benchmark with exactly-once output and checkpoints; writ
 chaos: setup ## 200 kills of driver, workers and broker under load (prints its seed; FRAUD_SEED repeats a run)
 	FRAUD_KILLS=$${FRAUD_KILLS:-200} $(BIN)/pytest -m recovery --timeout 0 $(ARGS)
 
+.PHONY: hosts-check
+hosts-check: setup ## run a detector on three hosts that share no file, kill one, pull its cable (root; namespaces of this machine)
+	$(BIN)/pytest -s -m "recovery and long" --timeout 0 tests/recovery/test_hosts.py $(ARGS)
+
 .PHONY: conformance
 conformance: setup ## run every conformance case and bad input through a running detector (minutes)
 	$(BIN)/pytest tests/integration/streams/test_conformance_stream.py tests/integration/test_bad_input.py $(ARGS)

@@ -35,7 +35,8 @@ def local_spark() -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Installation:
-    """The configuration of one detector. All its files are below `home`; `extra` is added to its environment."""
+    """The configuration of one detector. All its files are below `home`; `extra` is added to its environment, and
+    `before` are words before its command, which run it on another host."""
 
     home: Path
     project: Project
@@ -43,6 +44,7 @@ class Installation:
     settings: DetectorSettings
     schema: Path
     extra: Mapping[str, str] = field(default_factory=dict)
+    before: tuple[str, ...] = ()
 
     @classmethod
     def make(
@@ -90,7 +92,7 @@ class RunningDetector:
         self._said_from = self.log.stat().st_size if self.log.exists() else 0
         detector_starts(installation.topics)
         entry = str(installation.project.root / "spark_jobs" / "detector.py")
-        command = [sys.executable, entry, *installation.arguments(*flags)]
+        command = [*installation.before, sys.executable, entry, *installation.arguments(*flags)]
         environment = {**({} if "--master" in flags else local_spark()), **installation.environment}
         self.process = start_detached(command, self.log, environment=environment)
 

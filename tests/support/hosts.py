@@ -1,0 +1,201 @@
+"""Hosts that share nothing, on one machine: each is a set of namespaces with its own network card, name and files.
+
+A bridge connects the hosts. The test itself is on the bridge too, with the address of `Bridge`. All files of
+the machine are read-only on a host, except those of its own folder: /tmp, HOME and var/ of the checkout. Needs root
+and `ip`.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from fraud_rules.kafka.broker import HOST, Broker
+from fraud_rules.runtime.process import start_detached
+from tests.support.places import ROOT
+from tests.support.waiting import until
+
+_KERNEL_CACHE: Final = Path.home() / ".cache" / "fraud-rules"
+
+# The host's folder keeps its path, while the folders of the other hosts are hidden.
+_ENTER: Final = """
+name=$1 folder=$2 root=$3 code=$4; shift 4
+hostname "$name"
+mount --bind "$folder" /mnt
+mount -t tmpfs -o size=1m none "$(dirname "$folder")"
+mkdir "$folder"
+mount --bind /mnt "$folder"
+umount /mnt
+mount --bind "$folder/tmp" /tmp
+mount --bind "$folder/var" "$root/var"
+mount --bind "$folder/hosts" /etc/hosts
+mount -t tmpfs none /dev/shm
+umount --lazy /run/netns
+if [ -n "$code" ]; then mount --bind "$code" "$root/spark_jobs"; fi
+mount -o remount,bind,ro /
+export HOME="$folder/home" TMPDIR=/tmp
+cd "$root"
+exec "$@"
+"""
+
+
+@dataclass(frozen=True)
+class Host:
+    """One host. `folder` has its files, and `link` is the end of its cable at the bridge."""
+
+    name: str
+    address: str
+    folder: Path
+
+    @property
+    def namespace(self) -> str:
+        return f"{self.name}-{os.getpid()}"
+
+    @property
+    def link(self) -> str:
+        return f"fr{os.getpid()}-{self.name}"
+
+    def words(self, code: Path | None = None) -> tuple[str, ...]:
+        """The words before a command that run it on this host. `code` replaces spark_jobs/, a folder of the host."""
+        entered = ("ip", "netns", "exec", self.namespace, "unshare", "--mount", "--uts", "--propagation", "private")
+        shown = "" if code is None else str(code)
+        return (*entered, "sh", "-euc", _ENTER, "host", self.name, str(self.folder), str(ROOT), shown)
+
+    def start(self, name: str, *command: str, code: Path | None = None, **environ: str) -> subprocess.Popen[bytes]:
+        """Start a process, with the log NAME.log in the folder."""
+        known = {key: value for key, value in os.environ.items() if not key.startswith("FRAUD_")}
+        log = self.folder / f"{name}.log"
+        return start_detached([*self.words(code), *command], log, environment={**known, **environ}, append=False)
+
+    def output(self, *command: str) -> str:
+        """Run a command on this host."""
+        return subprocess.run([*self.words(), *command], check=True, capture_output=True, text=True).stdout
+
+    def writable(self) -> set[tuple[str, str]]:
+        """The writable folders of disks that this host has: device, and folder on it. Without the memory disks that
+        `_ENTER` creates for this host."""
+        found: dict[
+            str, tuple[str, str] | None
+        ] = {}  # by the folder at which it is mounted: a later one hides an earlier one
+        for line in self.output("cat", "/proc/self/mountinfo").splitlines():
+            before, _, after = line.partition(" - ")
+            kind, options = after.split()[0], before.split()[5].split(",")
+            number, inside, at = before.split()[2:5]
+            found[at] = (number, inside) if "rw" in options and kind not in _OF_THE_KERNEL else None
+        return {each for each in found.values() if each is not None}
+
+    def processes(self) -> list[int]:
+        """The running processes of this host."""
+        return [int(each) for each in _run("ip", "netns", "pids", self.namespace).split()]
+
+    def kill(self) -> None:
+        """Kill all processes (kill -9). The network stays, so that the connections are closed."""
+
+        def is_gone() -> bool:
+            for process in self.processes():
+                with suppress(ProcessLookupError):
+                    os.kill(process, signal.SIGKILL)
+            return not self.processes()
+
+        until(is_gone, f"all processes of {self.name} are gone")
+
+    def cut(self) -> None:
+        """Pull the cable: no packet arrives, and the connections stay open."""
+        _run("ip", "link", "set", self.link, "down")
+
+    def heal(self) -> None:
+        """Plug the cable in again."""
+        _run("ip", "link", "set", self.link, "up")
+
+
+_OF_THE_KERNEL: Final = (
+    "proc",
+    "sysfs",
+    "devtmpfs",
+    "devpts",
+    "mqueue",
+    "tmpfs",
+    "cgroup",
+    "cgroup2",
+    "securityfs",
+    "debugfs",
+)
+"""File systems that are no disks. A host hides the machine's only memory disk, /dev/shm, by one of its own."""
+
+
+@dataclass(frozen=True)
+class Bridge:
+    """The network of the hosts. `address` is that of the test."""
+
+    address: str
+    hosts: tuple[Host, ...]
+
+
+@contextmanager
+def hosts_on_a_bridge(*names: str) -> Iterator[Bridge]:
+    """Hosts with these names, which end with the block. Each has the compiled kernel, as after an installation."""
+    folder, bridge = Path(tempfile.mkdtemp(prefix="hosts-", dir="/var/tmp")), f"fr{os.getpid()}"
+    net = f"10.{os.getpid() % 200 + 20}.7"
+    hosts = tuple(Host(name, f"{net}.{n + 2}", folder / name) for n, name in enumerate(names))
+    (ROOT / "var").mkdir(exist_ok=True)
+    try:
+        _run("ip", "link", "add", bridge, "type", "bridge")
+        _run("ip", "address", "add", f"{net}.1/24", "dev", bridge)
+        _run("ip", "link", "set", bridge, "up")
+        for host in hosts:
+            _add(host, bridge, hosts)
+        yield Bridge(f"{net}.1", hosts)
+    finally:
+        for host in hosts:
+            with suppress(subprocess.CalledProcessError):
+                host.kill()
+                _run("ip", "netns", "delete", host.namespace)
+        with suppress(subprocess.CalledProcessError):
+            _run("ip", "link", "delete", bridge)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _add(host: Host, bridge: str, hosts: tuple[Host, ...]) -> None:
+    for part in ("tmp", "home", "var"):
+        (host.folder / part).mkdir(parents=True)
+    names = "".join(f"{each.address} {each.name}\n" for each in hosts)
+    (host.folder / "hosts").write_text(f"127.0.0.1 localhost\n{names}", encoding="ascii")
+    if _KERNEL_CACHE.is_dir():
+        shutil.copytree(_KERNEL_CACHE, host.folder / "home" / ".cache" / "fraud-rules")
+    inside = ("ip", "-n", host.namespace)
+    _run("ip", "netns", "add", host.namespace)
+    _run("ip", "link", "add", host.link, "type", "veth", "peer", "name", "eth0", "netns", host.namespace)
+    _run("ip", "link", "set", host.link, "master", bridge, "up")
+    _run(*inside, "address", "add", f"{host.address}/24", "dev", "eth0")
+    _run(*inside, "link", "set", "eth0", "up")
+    _run(*inside, "link", "set", "lo", "up")
+
+
+class BridgeBroker(Broker):
+    """A broker that the hosts of a bridge reach."""
+
+    def __init__(self, address: str, home: Path, port: int, controller_port: int, project: object) -> None:
+        super().__init__(home, port, controller_port, project)  # type: ignore[arg-type]
+        self._address = address
+
+    @property
+    def bootstrap(self) -> str:
+        return f"{self._address}:{self.port}"
+
+    def _configure(self, data: Path) -> Path:
+        path = super()._configure(data)
+        text = path.read_text(encoding="utf-8")
+        path.write_text(text.replace(f"{HOST}:{self.port}", self.bootstrap), encoding="utf-8")
+        return path
+
+
+def _run(*command: str) -> str:
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
