@@ -171,7 +171,7 @@ def test_a_host_with_a_wrong_installation_is_named(fault: str, project: Project,
         good, wrong = cluster.workers
         wrong.kill()
         code = wrong_code(wrong, fault)
-        with site.working(ROWS):
+        with site.working(200):
             start(site, cluster)
             site.await_work()
             cluster.start(wrong, code)
