@@ -27,8 +27,9 @@ from tests.support.rules import DEMO_RULE
 SCHEMA = TransactionSchema.load(ROOT / "config" / "schema.yaml")
 LIMITS = RuleLimits()
 MUTANTS = int(os.environ.get("FUZZ_RULES", "10000"))
-WORST_MS = 10.0
-WORST_LIST_MS = 100.0
+# Three times the limits of a core that does nothing else, because CI may be slower. A quadratic reader takes seconds.
+WORST_MS = 30.0
+WORST_LIST_MS = 300.0
 """The hostile values have up to 10,000 elements, and each of them is checked."""
 
 FULL_RULE = {
@@ -220,18 +221,18 @@ def cpu_ms(value: bytes) -> float:
     return first if first < WORST_MS else min(once() for _ in range(3))
 
 
-def test_hostile_records_are_rejected_with_reasons_within_10_ms() -> None:
+def test_hostile_records_are_rejected_with_reasons_within_the_limit() -> None:
     slow = {value[:80]: spent for value in hostile_records() if (spent := cpu_ms(value)) >= WORST_MS}
     assert not slow
 
 
-def test_hostile_lists_are_rejected_with_reasons_within_100_ms() -> None:
+def test_hostile_lists_are_rejected_with_reasons_within_the_limit() -> None:
     slow = {value[:80]: spent for value in hostile_lists() if (spent := cpu_ms(value)) >= WORST_LIST_MS}
     assert not slow
 
 
 @pytest.mark.parametrize("seed", [1, 2])
-def test_mutated_records_give_a_valid_change_or_reasons_within_10_ms(seed: int) -> None:
+def test_mutated_records_give_a_valid_change_or_reasons_within_the_limit(seed: int) -> None:
     slow = {value: spent for value in mutants(MUTANTS // 2, seed) if (spent := cpu_ms(value)) >= WORST_MS}
     assert not slow
 
