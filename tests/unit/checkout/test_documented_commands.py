@@ -56,6 +56,7 @@ RUNS = (
     Run(r"make (check|types|ui-check)", reason="make test runs it before any test"),
     Run(r"make test", reason="this test is a part of it"),
     Run(r"make compose-check.*", reason="starts containers as root for the larger part of an hour"),
+    Run(r"make hosts-check", reason="makes namespaces as root, and takes a quarter of an hour; it is a test itself"),
     Run(r"make ui", reason="writes what is committed, from npm's registry; make ui-check compares it"),
     Run(
         r"python -m fraud_ops\.control_plane\.web\.templates",
