@@ -146,21 +146,24 @@ def _conditions(session: Session, wanted: AuditFilter) -> Iterator[ColumnElement
         yield AuditEntry.list_name == wanted.list_name
     if wanted.who is not None:
         yield AuditEntry.who == wanted.who
-    if wanted.since_ms is not None:
-        yield from _in_time(session, AuditEntry.at_ms >= wanted.since_ms)
-    if wanted.until_ms is not None:
-        yield from _in_time(session, AuditEntry.at_ms < wanted.until_ms)
+    yield from _in_time(session, wanted)
 
 
-def _in_time(session: Session, bound: ColumnElement[bool]) -> Iterator[ColumnElement[bool]]:
-    """The condition, and the range of numbers of its rows.
+def _in_time(session: Session, wanted: AuditFilter) -> Iterator[ColumnElement[bool]]:
+    """The bounds of the time, and the range of numbers of their rows.
 
     Without the range, a database sorts all rows in time. The clock may have been set back, so the range can contain
     other rows.
     """
-    first, last = session.execute(select(func.min(AuditEntry.seq), func.max(AuditEntry.seq)).where(bound)).one()
-    yield bound
-    yield AuditEntry.seq.between(*((first, last) if first is not None else (0, -1)))
+    bounds = []
+    if wanted.since_ms is not None:
+        bounds.append(AuditEntry.at_ms >= wanted.since_ms)
+    if wanted.until_ms is not None:
+        bounds.append(AuditEntry.at_ms < wanted.until_ms)
+    if bounds:
+        first, last = session.execute(select(func.min(AuditEntry.seq), func.max(AuditEntry.seq)).where(*bounds)).one()
+        yield from bounds
+        yield AuditEntry.seq.between(*((first, last) if first is not None else (0, -1)))
 
 
 def _actions_within(session: Session, wanted: str) -> list[str]:

@@ -60,10 +60,6 @@ class ReadyExecutors:
         """End the thread after its current job."""
         self._stop.set()
 
-    def ready(self) -> tuple[str, ...]:
-        """The locations of the ready executors in a fixed order, see `placement.located`."""
-        return self._ready
-
     def steady(self) -> str | None:
         """The location for small batches: the same executor as long as it lives, so that the views of its host stay
         current. None without a ready executor; then Spark chooses one."""
