@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from typing import Any, Final
 
@@ -17,7 +17,7 @@ import psutil
 from fraud_ops.control_plane.domain.errors import Unavailable
 from fraud_rules.runtime.questions import QuestionFailure
 
-__all__ = ["AnswerLimits", "ReadingChild"]
+__all__ = ["AnswerLimits", "AnswerWait", "ReadingChild"]
 
 _NICE: Final = 5
 _CHECK_S: Final = 0.5
@@ -40,19 +40,34 @@ _LIMITS: Final = AnswerLimits()
 
 
 @dataclass(slots=True)
+class AnswerWait:
+    """How long an answer may still take: the times and CPU times of its child are arguments, in s."""
+
+    limits: AnswerLimits
+    began_s: float
+    used_s: float
+    progress_s: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.progress_s = self.began_s
+
+    def is_over(self, now_s: float, cpu_s: float) -> bool:
+        """Whether the child has made no progress, which means used no CPU time, or taken too long in all."""
+        if cpu_s - self.used_s >= _PROGRESS_CPU_S:
+            self.progress_s, self.used_s = now_s, cpu_s
+        return now_s - self.progress_s >= self.limits.idle_s or now_s - self.began_s >= self.limits.answer_s
+
+
+@dataclass(slots=True)
 class _Running:
     process: subprocess.Popen[bytes]
     connection: Connection
 
     def answers(self, limits: AnswerLimits) -> bool:
-        """Wait for an answer. Return False if none came in time, or if the process made no progress: used no CPU."""
-        began_s = progress_s = time.monotonic()
-        used_s = self._cpu_s()
+        """Wait for an answer. Return False if none came in time (see `AnswerWait`)."""
+        wait = AnswerWait(limits, time.monotonic(), self._cpu_s())
         while not self.connection.poll(_CHECK_S):
-            now_s, cpu_s = time.monotonic(), self._cpu_s()
-            if cpu_s - used_s >= _PROGRESS_CPU_S:
-                progress_s, used_s = now_s, cpu_s
-            if now_s - progress_s >= limits.idle_s or now_s - began_s >= limits.answer_s:
+            if wait.is_over(time.monotonic(), self._cpu_s()):
                 return False
         return True
 
