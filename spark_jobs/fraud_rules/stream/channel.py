@@ -40,10 +40,12 @@ class ChannelAddress:
 
 
 class TaskReport(msgspec.Struct, array_like=True):
-    """The progress of one task of a batch, see `work.TasksProgress`. `task` is Spark's number of the task."""
+    """The progress of one task of a batch, see `work.TasksProgress`. `task` is Spark's number of the task, `attempt`
+    that of its attempt, 0 for the first."""
 
     batch_id: int
     task: int
+    attempt: int
     restored: int
     rows: int
     key_groups: int

@@ -34,13 +34,15 @@ _log = logging.getLogger(__name__)
 @dataclass(frozen=True, slots=True)
 class TasksProgress:
     """The progress of all tasks of a batch: restored events, evaluated rows, finished key groups, whether a task still
-    restores its state, and the bytes that it has read from the topic of the state."""
+    restores its state, the bytes that it has read from the topic of the state, and the attempts that Spark has
+    repeated."""
 
     restored: int = 0
     rows: int = 0
     key_groups: int = 0
     restores: bool = False
     fetched_bytes: int = 0
+    repeated: int = 0
 
 
 class WorkReport:

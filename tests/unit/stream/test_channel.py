@@ -63,15 +63,15 @@ def test_a_stranger_is_not_heard(token: str, server: ChannelServer) -> None:
     with pytest.raises(DetectorFailed, match="not a task of the detector"):
         pack(stranger, incompressible(5_000), LIMIT_BYTES)
     with pytest.raises(flight.FlightUnauthenticatedError):
-        act(server, b"[4,0,1,1,1,true,1]", token=token)
+        act(server, b"[4,0,0,1,1,1,true,1]", token=token)
     assert server.progress(4) == TasksProgress()
 
 
-@pytest.mark.parametrize("body", [b"", b"{}", b"[1]", b'[4,"0",1,1,1,true,1]', b"\xff" * 100_000])
+@pytest.mark.parametrize("body", [b"", b"{}", b"[1]", b'[4,"0",0,1,1,1,true,1]', b"\xff" * 100_000])
 def test_garbage_is_refused_and_harms_nothing(body: bytes, server: ChannelServer) -> None:
     with pytest.raises(flight.FlightServerError, match="not a report of progress"):
         act(server, body)
-    act(server, b"[4,0,1,2,3,false,5]")
+    act(server, b"[4,0,0,1,2,3,false,5]")
     assert server.progress(4) == TasksProgress(1, 2, 3, restores=False, fetched_bytes=5)
 
 

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 
 import msgspec
 import numpy as np
@@ -164,6 +165,14 @@ def test_tasks_report_once_they_take_long(channel: ChannelServer, monkeypatch: p
     assert channel.progress(5) == TasksProgress(), "reports of another batch do not count"
     channel.batch_ended()
     assert channel.progress(4) == TasksProgress()
+
+
+def test_a_repeated_task_counts_as_progress_at_once(channel: ChannelServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its host is lost perhaps, and the other host needs time for its first row."""
+    repeated = SimpleNamespace(partitionId=lambda: 3, attemptNumber=lambda: 1)
+    monkeypatch.setattr("fraud_rules.stream.worker.driver_link.TaskContext", SimpleNamespace(get=lambda: repeated))
+    TaskWork(channel.address, 4)
+    assert channel.progress(4) == TasksProgress(repeated=1)
 
 
 class Counted:

@@ -109,6 +109,7 @@ class ChannelServer(flight.FlightServerBase):  # type: ignore[misc] # pyarrow ha
             sum(each.key_groups for each in reports),
             any(each.restores for each in reports),
             sum(each.fetched_bytes for each in reports),
+            sum(each.attempt for each in reports),
         )
 
     def batch_ended(self) -> None:

@@ -30,15 +30,22 @@ _log = logging.getLogger(__name__)
 
 
 class TaskWork:
-    """The progress of one task that runs the engine, a `TaskProgress`. A failed report is logged and ignored."""
+    """The progress of one task that runs the engine, a `TaskProgress`. A failed report is logged and ignored.
+
+    A repeated task reports at once. So the loss of a host counts as progress, and a supervisor does not restart a
+    detector that has just moved its batch to another host.
+    """
 
     def __init__(self, channel: ChannelAddress | None, batch_id: int) -> None:
         """Without a channel, the task reports nothing."""
+        context = TaskContext.get()
         self._channel = channel
         self._batch_id = batch_id
+        self._task, self._attempt = (0, 0) if context is None else (context.partitionId(), context.attemptNumber())
         self._fetched_bytes = self._restored = self._rows = self._key_groups = 0
         self._restores = False
-        self._due_s = time.monotonic() + _QUIET_S
+        self._due_s = time.monotonic() + (0.0 if self._attempt else _QUIET_S)
+        self._report()
 
     def fetched(self, size_bytes: int) -> None:
         """Add bytes read from the topic of the state, see `TaskProgress`."""
@@ -67,10 +74,10 @@ class TaskWork:
     def _report(self) -> None:
         if self._channel is None or time.monotonic() < self._due_s:
             return
-        context = TaskContext.get()
         report = TaskReport(
             self._batch_id,
-            0 if context is None else context.partitionId(),
+            self._task,
+            self._attempt,
             self._restored,
             self._rows,
             self._key_groups,

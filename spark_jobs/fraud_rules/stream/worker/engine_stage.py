@@ -49,8 +49,9 @@ class EngineStage:
         from fraud_rules.engine.engine import KeyGroupEngine
 
         context = self.context
-        pin, views, timeline = context.pin(), context.views(), context.timeline()
-        work, has_sent = TaskWork(context.channel, pin.batch_id), False
+        pin, has_sent = context.pin(), False
+        work = TaskWork(context.channel, pin.batch_id)
+        views, timeline = context.views(), context.timeline()
         limit_bytes = context.settings.row_output_bytes
         for key_group, rows in parts:
             log = context.state_log(key_group, work)
