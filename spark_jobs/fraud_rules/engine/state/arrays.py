@@ -10,6 +10,7 @@ import ctypes
 import errno
 import mmap
 import os
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -61,8 +62,9 @@ def named_full_disk(folder: Path, size_bytes: int) -> Iterator[None]:
     except OSError as error:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT):
             raise
+        place = f"{socket.gethostname()}:{folder}"
         raise StorageFull(
-            f"No space left on the disk of the views, {folder}, for {size_bytes:,} more bytes: free some space or set "
+            f"No space left on the disk of the views, {place}, for {size_bytes:,} more bytes: free some space or set "
             "another folder (views_folder in config/detector.yaml); nothing is lost"
         ) from error
 
