@@ -122,12 +122,12 @@ def _placement(options: SparkOptions, jars: list[Path]) -> dict[str, str]:
 
 
 # The connections of a host without power or network stay open, so only missing heartbeats show its loss. By default
-# Spark waits up to three minutes for them. With these settings it waits 17 s at most, less than a supervisor does
+# Spark waits up to three minutes for them. With these settings it waits 11 s at most, less than a supervisor does
 # (`stalled_ms`).
 _LOST_HOSTS: Final = {
-    "spark.executor.heartbeatInterval": "3s",
-    "spark.network.timeout": "15s",
-    "spark.network.timeoutInterval": "2s",
+    "spark.executor.heartbeatInterval": "2s",
+    "spark.network.timeout": "10s",
+    "spark.network.timeoutInterval": "1s",
     # Its default is the network's time-out. An answer may take longer, for example while a JVM loads its classes.
     "spark.rpc.askTimeout": "120s",
     # A task that reads the shuffled rows of a lost host fails soon, so that Spark evaluates these rows again elsewhere.
