@@ -9,15 +9,17 @@ from pathlib import Path
 from bench.figures import Figure, Rows, Spread, spread
 from bench.results import Results
 
-_NAMES = ("figures", "machine")
+_HEADER = ("| figure | target | median (least to most) | Flink demo |", "| --- | --- | --- | --- |")
 _WHOLE_FROM = 100
 
 
 def render(rows: Sequence[Rows], results: Mapping[str, Results]) -> dict[str, str]:
     """Return the generated parts of the page, by the name of their place."""
-    measured = [each for each in rows if each.name in results]
+    measured = [(each, results[each.name]) for each in rows if each.name in results]
+    shown = [(each, found, lines) for each, found in measured if (lines := _promises(each, found))]
     return {
-        "figures": "\n".join(line for each in measured for line in _table(each, results[each.name])),
+        "figures": "\n".join([*_HEADER, *(line for each, _, lines in shown for line in (_title(each), *lines))]),
+        "methods": "\n".join(_method(each, found) for each, found, _ in shown),
         "machine": "\n".join(_machine(list(results.values()))),
     }
 
@@ -55,28 +57,36 @@ def number(value: float) -> str:
     return f"{value:.1f}".removesuffix(".0") if abs(value) >= 1 else f"{value:.2g}"
 
 
-def _table(rows: Rows, results: Results) -> Iterator[str]:
-    yield from (f"### {rows.title}", "", rows.how, "")
-    yield "| figure | target | each run | min | median | max | | Flink demo |"
-    yield "| --- | --- | --- | --- | --- | --- | --- | --- |"
-    for figure in rows.figures:
-        values = spread(results.runs, figure.key)
-        if values is not None:
-            yield _line(figure, values)
+def _promises(rows: Rows, results: Results) -> list[str]:
+    values = [(figure, spread(results.runs, figure.key)) for figure in rows.figures if figure.promise]
+    return [_line(figure, found) for figure, found in values if found is not None]
+
+
+def _title(rows: Rows) -> str:
+    return f"| **{rows.title}** | | | |"
+
+
+def _method(rows: Rows, results: Results) -> str:
+    """How a group was measured, and when."""
     busiest = max((run.get("load_average", 0.0) for run in results.runs), default=0.0)
-    yield ""
-    yield (
-        f"`{results.command}`, {results.measured}, revision {results.machine['revision']}, "
-        f"{results.machine['processor']}; load average before the runs at most {busiest:.1f}"
+    count = f"{len(results.runs)} run" + "s" * (len(results.runs) != 1)
+    return (
+        f"- **{rows.title}** (`{rows.name}`): {rows.how} *{count}, {results.measured[:10]}, "
+        f"{results.machine['revision']}, load average up to {busiest:.1f}.*"
     )
-    yield ""
 
 
 def _line(figure: Figure, values: Spread) -> str:
-    each = " / ".join(map(number, values.values))
-    middle = f"{number(values.least)} | **{number(values.middle)}** | {number(values.most)}"
-    title = f"{figure.title}, {figure.unit}"
-    return f"| {title} | {_target(figure)} | {each} | {middle} | {verdict(figure, values)} | {figure.flink} |"
+    title = ", ".join(part for part in (figure.title, figure.unit) if part)
+    measured = f"{number(values.middle)}{_range(values)}"
+    missed = verdict(figure, values)
+    if missed not in ("", "reached"):
+        measured += f", {missed}"
+    return f"| {title} | {_target(figure)} | {measured} | {figure.flink} |"
+
+
+def _range(values: Spread) -> str:
+    return f" ({number(values.least)} to {number(values.most)})" if len(values.values) > 1 else ""
 
 
 def _target(figure: Figure) -> str:

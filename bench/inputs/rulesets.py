@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-import random
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
 from typing import Any
 
@@ -25,13 +24,6 @@ _IDENTIFIED = (
 )
 _AGGREGATORS = ("SUM", "AVG", "MIN", "MAX", "COUNT", "COUNT_WITH_RESET", "COUNT_DISTINCT", "STDDEV")
 _WINDOWS_MINUTES = (1, 2, 5, 10, 15, 20)
-_CONTROLS, _DELETIONS, _INVALID = 0.0005, 0.01, 0.01
-_HARMLESS_CONTROLS = ("CLEAR_STATE_ALL", "EXPORT_RULES_CURRENT")
-_FILTERS = (
-    "paymentType = 'CSH' and (paymentAmount >= {0} or payeeId in (1, 2, {0}))",
-    "paymentAmount between 1 and {0} and (not beneficiaryId = payeeId)",
-    "paymentType in ('CSH', 'CRD') and (beneficiaryId > {0})",
-)
 
 
 def rule(rule_id: int, grouping: Sequence[str], aggregator: str, limit: float, **members: Any) -> Document:
@@ -137,36 +129,6 @@ def _silent(rule_id: int, grouping: Sequence[str], aggregator: int, turn: int) -
     if kind == "MIN":
         return rule(rule_id, grouping, kind, -1, limitOperatorType="LESS", **members)
     return rule(rule_id, grouping, kind, _NEVER, **members)
-
-
-def history(records: int, rules: int = 300, seed: int = 1) -> Iterator[Document]:
-    """A rule log of this length as years of work leave it: revisions of `rules` rules, half of them with a filter, some
-    of them invalid; deletions; and a few controls."""
-    rng, shared = random.Random(seed), groupings(5)  # noqa: S311 - a seed makes the log repeatable
-    for _ in range(records):
-        rule_id, kind = rng.randint(1, rules), rng.random()
-        if kind < _CONTROLS:
-            yield {"ruleState": "CONTROL", "controlType": rng.choice(_HARMLESS_CONTROLS), "source": "cli"}
-        elif kind < _CONTROLS + _DELETIONS:
-            yield {"ruleId": rule_id, "ruleState": "DELETE", "source": "ui"}
-        else:
-            yield _revision(rule_id, shared[rule_id % len(shared)], rng)
-
-
-def _revision(rule_id: int, grouping: Sequence[str], rng: random.Random) -> Document:
-    members: dict[str, Any] = {
-        "ruleState": rng.choice(("ACTIVE", "ACTIVE", "SHADOW", "PAUSE")),
-        "windowMinutes": rng.choice(_WINDOWS_MINUTES),
-        "name": f"Rule {rule_id} of the payments team",
-        "description": "Payments above the limit within the window. The handbook has the thresholds.",
-        "severity": "high",
-        "owner": "fraud-team",
-        "source": "ui",
-    }
-    if rule_id % 2:
-        text = _FILTERS[rule_id // 2 % len(_FILTERS)].format(rng.choice((10, 20, 50, rule_id)))
-        members["filter"] = text if rng.random() > _INVALID else text[:-1]
-    return rule(rule_id, grouping, "SUM", rng.randrange(10**6) / 100, **members)
 
 
 def encoded(documents: Iterable[Document]) -> list[tuple[bytes, bytes]]:

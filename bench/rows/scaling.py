@@ -101,11 +101,11 @@ def _shares(timings: Sequence[Mapping[str, Any]]) -> dict[str, float]:
 
 def _figures(prefix: str, of: str) -> tuple[Figure, ...]:
     return (
-        Figure(f"{prefix}per_s", f"`uniform_500k`{of}", "tx/s"),
+        Figure(f"{prefix}per_s", f"`uniform_500k`{of}", "tx/s", promise=True),
         Figure(f"{prefix}rows", f"transactions per batch{of}", ""),
         Figure(f"{prefix}batch_ms", f"mean batch{of}", "ms"),
         Figure(f"{prefix}driver_ms", f"the driver's part of it, pin and write{of}", "ms"),
-        Figure(f"{prefix}driver_share", f"the driver's part in % of a batch{of}", "%"),
+        Figure(f"{prefix}driver_share", f"the driver's part of a batch{of}", "%", promise=of != ", one core"),
     )
 
 
@@ -113,8 +113,7 @@ ROWS = (
     Rows(
         "scaling_cores",
         "Scaling: one core and two, `rules10`",
-        "A backlog as above. The detector with all its processes may use one core of the machine and runs one task at "
-        "a time; then two cores and two tasks. The broker may use all cores in both cases.",
+        "The detector may use one core and one task; then two cores and two tasks. The broker may use all cores.",
         (
             *_figures("one_", ", one core"),
             *_figures("two_", ", two cores"),
@@ -125,9 +124,8 @@ ROWS = (
     Rows(
         "scaling_cluster",
         f"Scaling: a standalone cluster of {_WORKERS} small workers, `rules10`",
-        f"A backlog as above. A Spark standalone cluster of {_WORKERS} workers, each with one core, 1 GiB of memory, "
-        "an address and a disk folder of its own, runs the tasks. Cluster, driver and broker share the machine's two "
-        "cores, so the rate shows the cost of a cluster, not its gain.",
+        "Each worker has one core and 1 GiB. Cluster, driver and broker share the machine's two cores, so the rate "
+        "shows the cost of a cluster, not its gain.",
         (
             *_figures("", ""),
             Figure("executors", "executors that the cluster has started", ""),

@@ -102,17 +102,16 @@ def _measure(lab: Lab | None, scale: Scale) -> Mapping[str, float]:
 
 def _figures(name: str) -> Iterator[Figure]:
     yield Figure(f"{name}_events", f"`{name}`: retained events, counted once per grouping", "")
-    yield Figure(f"{name}_memory", f"`{name}`: memory of the views", "bytes per event")
-    yield Figure(f"{name}_log", f"`{name}`: durable log (in the checkpoint)", "bytes per event")
+    yield Figure(f"{name}_memory", f"`{name}`: memory of the views", "bytes per event", promise=True)
+    yield Figure(f"{name}_log", f"`{name}`: durable log", "bytes per event", promise=True)
 
 
 ROWS = (
     Rows(
         "state",
         "State: bytes per retained event",
-        f"After {_TRANSACTIONS:,} transactions of `uniform_500k` in batches of {_BATCH:,}, long after the first "
-        "clean-up. An event is a transaction in one grouping. Memory contains all arrays of the kernel, with "
-        "free space.",
+        f"After {_TRANSACTIONS:,} transactions of `uniform_500k` in batches of {_BATCH:,}. An event is a transaction "
+        "in one grouping. Memory has all arrays of the kernel, with free space.",
         (*_figures("rules1"), *_figures("rules10")),
         _measure,
         needs_broker=False,

@@ -1,6 +1,6 @@
 """Repeated failures under load: supervision replaces a lost driver. Kills within Airflow do not affect the detector.
 
-`make chaos` runs these tests, each scenario five times (FRAUD_TIMES). `make bench` measures the times.
+`make chaos` runs these tests, each scenario five times (FRAUD_TIMES).
 """
 
 from __future__ import annotations

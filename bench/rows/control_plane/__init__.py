@@ -1,7 +1,7 @@
-"""Rows about the control plane: changes and readers, many viewers, the paint of the pages, and a full store."""
+"""Rows about the control plane: changes and readers, many viewers, and a full store."""
 
 from __future__ import annotations
 
-from bench.rows.control_plane import changes, full_store, pages, viewers
+from bench.rows.control_plane import changes, full_store, viewers
 
-ROWS = (*changes.ROWS, *viewers.ROWS, *pages.ROWS, *full_store.ROWS)
+ROWS = (*changes.ROWS, *viewers.ROWS, *full_store.ROWS)

@@ -2,9 +2,9 @@
 
 The estimate depends only on the rules, not on traffic or on the machine. So the driver admits the same rules in every
 run, and the author of a rule can compute the cost beforehand. The constants are nanoseconds of one core of the machine
-in docs/benchmarks.md, in large batches (`bench.rows.rules` compares them with measurements). Rules share work: each
-grouping, filter, condition and window, and each extreme and multiset of distinct values, counts once. The construction
-of alerts does not count, because their number depends on the traffic; a cool-down limits it. Pure, except `CpuLoad`.
+in docs/benchmarks.md, in large batches. Rules share work: each grouping, filter, condition and window, and each extreme
+and multiset of distinct values, counts once. The construction of alerts does not count, because their number depends on
+the traffic; a cool-down limits it. Pure, except `CpuLoad`.
 """
 
 from __future__ import annotations

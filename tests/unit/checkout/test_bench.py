@@ -26,7 +26,6 @@ from bench.results import Results, read, write
 from bench.rows import ALL
 from bench.rows.backlog import APART_MS, marker_times
 from bench.rows.kernel import MIXES, evaluations_per_s, flatness
-from bench.rows.late_rows import us_per_late_row
 from bench.rows.soaks.compressed import run, summary
 from bench.rows.state import retained
 from bench.stream_reading import Events
@@ -172,13 +171,14 @@ def test_numbers_are_formatted_for_people() -> None:
 
 
 def test_results_come_back_and_are_rendered_in_their_place(tmp_path: Path) -> None:
-    rows = Rows("one", "One", "How.", (Figure("speed", "speed", "tx/s", at_least(2), "1"),), lambda lab, scale: {})
+    speed = Figure("speed", "speed", "tx/s", at_least(2), "1", promise=True)
+    rows = Rows("one", "One", "How.", (speed, Figure("cpu", "CPU", "ms")), lambda lab, scale: {})
     kept = Results(
         "one",
         "2024-01-01",
         "python -m bench",
         {"revision": "abc", "processor": "one core"},
-        ({"speed": 1.0}, {"speed": 3.0}),
+        ({"speed": 1.0, "cpu": 1.0}, {"speed": 3.0, "cpu": 1.0}),
     )
     write(kept, tmp_path)
     found = read("one", tmp_path)
@@ -187,7 +187,8 @@ def test_results_come_back_and_are_rendered_in_their_place(tmp_path: Path) -> No
     assert read("two", tmp_path) is None
     assert spread(kept.runs, "other") is None
     parts = render([rows], {"one": kept})
-    assert "| speed, tx/s | ≥ 2 | 1 / 3 | 1 | **2** | 3 | reached by the median | 1 |" in parts["figures"]
+    assert "| speed, tx/s | ≥ 2 | 2 (1 to 3), reached by the median | 1 |" in parts["figures"]
+    assert "CPU" not in parts["figures"]
     page = "a\n<!-- figures: begin, generated -->\nold\n<!-- figures: end -->\nz"
     assert replaced(page, "figures", "new") == page.replace("old", "new")
     with pytest.raises(ValueError, match="no place"):
@@ -204,11 +205,6 @@ def test_names_are_unique_and_pages_have_all_places(project: Project) -> None:
 def test_the_kernel_is_driven_with_every_mix() -> None:
     for mix in MIXES:
         assert evaluations_per_s(mix, content=100, measured=2_000) > 0
-
-
-@pytest.mark.parametrize("alternating", [False, True])
-def test_late_rows_are_measured(*, alternating: bool) -> None:
-    assert us_per_late_row(3_000, 10, alternating=alternating) > 0
 
 
 def test_retained_events_are_counted_once_a_grouping() -> None:

@@ -1,7 +1,7 @@
 """Lets the event loop wait less for Python's interpreter lock.
 
 A thread that computes keeps the lock for up to five milliseconds after another thread asks for it. A request changes
-between the event loop and other threads many times, and waits at each change. docs/experiments.md has a measurement of
+between the event loop and other threads many times, and waits at each change. docs/decisions has a measurement of
 shorter turns.
 """
 

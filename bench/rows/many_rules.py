@@ -32,10 +32,10 @@ ROWS = (
     Rows(
         "many_rules",
         "Backlog, 1,000 rules sharing 10 groupings",
-        "The measurement of the backlogs above, over the first 200,000 transactions of `uniform_500k`. All eight "
-        "aggregators and windows of 1 to 20 minutes take turns; every rule is evaluated for every transaction.",
+        "As above, over 200,000 transactions of `uniform_500k`. All eight aggregators and windows of 1 to 20 minutes "
+        "take turns; every rule is evaluated for every transaction.",
         (
-            Figure("per_s", "throughput", "tx/s", at_least(10_000)),
+            Figure("per_s", "throughput", "tx/s", at_least(10_000), promise=True),
             Figure("evaluations_per_s", "rule evaluations", "million/s"),
         ),
         _measure,

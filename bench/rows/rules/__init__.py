@@ -1,1 +1,0 @@
-"""Groups of rows about rules: their cost, their number, and their log."""
