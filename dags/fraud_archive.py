@@ -17,7 +17,7 @@ exactly once. A killed run commits nothing, and the next run continues. *ahead* 
 topic's retention has passed since the archive was complete, before any record is lost. *evaluated* raises
 **DAYS_MISSED** while an archived day has no evaluation a day after its end.
 
-The archive is in `var/archive`, or in the folder that the Airflow variable `fraud_archive` names. See docs/nightly.md.
+The archive is in `var/archive`, or in the folder that the Airflow variable `fraud_archive` names. See docs/data.md.
 """
 
 with DAG(

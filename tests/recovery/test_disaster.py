@@ -1,4 +1,4 @@
-"""The drill of docs/backup.md: Kafka is lost, and only the archive is left. Its rule log and its transactions restore
+"""The drill of docs/data.md: Kafka is lost, and only the archive is left. Its rule log and its transactions restore
 the service, and so does a rebuild after the loss of the state."""
 
 from __future__ import annotations
@@ -146,7 +146,7 @@ def test_the_archive_restores_the_service_after_the_loss_of_kafka(project: Proje
             assert "0 records written" in drill.command("rules", "restore", "--archive", str(aside))
             assert f"{PAYMENTS} records sent" in drill.command("load", "--archive", str(aside))
             drill.run()
-            print(f"restored in {time.monotonic() - lost:.0f} s")  # noqa: T201 - the figure of docs/backup.md
+            print(f"restored in {time.monotonic() - lost:.0f} s")  # noqa: T201 - the figure of docs/data.md
             assert drill.alerts() == before, "the history gives the same alerts again"
 
             drill.pay(PAYMENTS // 2)

@@ -1,4 +1,4 @@
-"""Every error has an exit code of its own, and docs/cli.md names them all."""
+"""Every error has an exit code of its own, and docs/reference.md names them all."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_no_two_errors_share_an_exit_code(project: Project) -> None:
 
 
 def test_the_documentation_names_every_exit_code(project: Project) -> None:
-    text = (project.root / "docs" / "cli.md").read_text(encoding="utf-8").split("## Exit codes")[1].split("\n## ")[0]
+    text = (project.root / "docs" / "reference.md").read_text(encoding="utf-8").split("## Exit codes")[1].split("\n## ")[0]
     rows = dict(re.findall(r"^\| ([0-9]+) \| `(\w+)` \|", text, re.MULTILINE))
     assert rows == {str(code): name for name, code in declared(project)}
 

@@ -1,1 +1,1 @@
-"""The batch side: the archive, re-evaluated days and what-if. See docs/nightly.md."""
+"""The batch side: the archive, re-evaluated days and what-if. See docs/data.md."""

@@ -32,7 +32,7 @@ Kafka = Annotated[
         parser=KafkaConnection.load,
         default_factory=default_bootstrap,
         show_default="FRAUD_BOOTSTRAP, else the local broker",
-        help="Kafka's bootstrap servers. SASL and TLS: see FRAUD_KAFKA_PROPERTIES in docs/cli.md.",
+        help="Kafka's bootstrap servers. SASL and TLS: see FRAUD_KAFKA_PROPERTIES in docs/reference.md.",
     ),
 ]
 

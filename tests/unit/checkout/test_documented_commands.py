@@ -174,7 +174,7 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Clone]:
 
 
 def _history(folder: Path) -> None:
-    """Files of the names that docs/history.md uses."""
+    """Files of the names that docs/data.md uses."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 

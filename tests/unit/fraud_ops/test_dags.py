@@ -229,7 +229,7 @@ def test_every_error_of_the_nights_has_a_runbook_and_is_in_the_table(code: int, 
     name = error_name(code)
     assert name is not None
     assert_is_runbook(project.root / "docs" / "runbooks" / f"{slug(name)}.md")
-    table = (project.root / "docs" / "nightly.md").read_text(encoding="utf-8")
+    table = (project.root / "docs" / "data.md").read_text(encoding="utf-8")
     assert f"| [{name}](runbooks/{slug(name)}.md) | {code} |" in table
 
 

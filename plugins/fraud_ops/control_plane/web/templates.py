@@ -1,6 +1,6 @@
-"""Writes the rules of docs/cookbook.md to the file from which the pages show the gallery of templates.
+"""Writes the rules of docs/rules.md to the file from which the pages show the gallery of templates.
 
-Run `python -m fraud_ops.control_plane.web.templates` after a change of the cookbook.
+Run `python -m fraud_ops.control_plane.web.templates` after a change of that page.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _RULE = re.compile(r"^### (.+?)$\n(.+?)^```yaml\n(.*?)^```", re.MULTILINE | re.D
 
 def text(project: Project) -> str:
     """Encode the templates: section, name, one sentence, and the rule without its id and state."""
-    page = (project.root / "docs" / "cookbook.md").read_text(encoding="utf-8")
+    page = (project.root / "docs" / "rules.md").read_text(encoding="utf-8")
     templates = [
         _template(section, *rule) for section, content in _SECTION.findall(page) for rule in _RULE.findall(content)
     ]
@@ -31,7 +31,7 @@ def text(project: Project) -> str:
 
 
 def _template(section: str, name: str, description: str, yaml: str) -> dict[str, Any]:
-    (record,) = read_rule_text(Path("cookbook.yaml"), yaml)
+    (record,) = read_rule_text(Path("rules.yaml"), yaml)
     document = {
         member: value for member, value in json.loads(record.value).items() if member not in ("ruleId", "ruleState")
     }

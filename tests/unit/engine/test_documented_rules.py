@@ -1,4 +1,4 @@
-"""docs/cookbook.md: each rule alerts for the last payment of one stream, and for no payment of another."""
+"""docs/rules.md: each rule alerts for the last payment of one stream, and for no payment of another."""
 
 from __future__ import annotations
 
@@ -98,10 +98,10 @@ STREAMS = {
 
 def rules() -> dict[int, dict[str, Any]]:
     """The rules of the page by id. Each rule's name is the heading before it."""
-    page = (ROOT / "docs" / "cookbook.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "rules.md").read_text(encoding="utf-8")
     found = {}
     for heading, text in re.findall(r"^### (.+?)$.*?^```yaml\n(.*?)^```", page, re.MULTILINE | re.DOTALL):
-        (record,) = read_rule_text(Path("cookbook.yaml"), text)
+        (record,) = read_rule_text(Path("rules.yaml"), text)
         rule = json.loads(record.value)
         assert rule["name"] == heading
         found[rule["ruleId"]] = rule
