@@ -26,7 +26,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     chosen = [rows for rows in ALL if _is_wanted(rows, options)]
     if options.list:
         for rows in chosen:
-            print(f"{rows.name:20} {rows.title}")
+            print(f"{rows.name:20} {rows.title}. {rows.how}")
         return 0
     project = Project.find()
     if options.against:
@@ -70,7 +70,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         help="names of groups, or their prefixes or suffixes, with commas; may be repeated; default: all but soak",
     )
     add("--runs", type=int, default=3, help="number of runs of each group; the groups take turns")
-    add("--list", action="store_true", help="list the groups")
+    add("--list", action="store_true", help="list the groups, and how each is measured")
     add(
         "--quick",
         action="store_true",

@@ -36,7 +36,7 @@ def at_most(bound: float) -> Target:
 @dataclass(frozen=True, slots=True)
 class Figure:
     """One figure: the `key` of its values, its title, its unit, and the Flink demo's value if known. The page shows a
-    `promise`; other figures are only saved."""
+    `promise`, and a missed target; other figures are only saved."""
 
     key: str
     title: str

@@ -19,7 +19,7 @@ def render(rows: Sequence[Rows], results: Mapping[str, Results]) -> dict[str, st
     shown = [(each, found, lines) for each, found in measured if (lines := _promises(each, found))]
     return {
         "figures": "\n".join([*_HEADER, *(line for each, _, lines in shown for line in (_title(each), *lines))]),
-        "methods": "\n".join(_method(each, found) for each, found, _ in shown),
+        "methods": ";\n".join(_method(each, found) for each, found, _ in shown),
         "machine": "\n".join(_machine(list(results.values()))),
     }
 
@@ -58,8 +58,9 @@ def number(value: float) -> str:
 
 
 def _promises(rows: Rows, results: Results) -> list[str]:
-    values = [(figure, spread(results.runs, figure.key)) for figure in rows.figures if figure.promise]
-    return [_line(figure, found) for figure, found in values if found is not None]
+    """The lines of a group: its promises, and each target that it misses."""
+    values = [(figure, found) for figure in rows.figures if (found := spread(results.runs, figure.key)) is not None]
+    return [_line(*each) for each in values if each[0].promise or _missed(*each)]
 
 
 def _title(rows: Rows) -> str:
@@ -67,22 +68,21 @@ def _title(rows: Rows) -> str:
 
 
 def _method(rows: Rows, results: Results) -> str:
-    """How a group was measured, and when."""
+    """When a group was measured."""
     busiest = max((run.get("load_average", 0.0) for run in results.runs), default=0.0)
-    count = f"{len(results.runs)} run" + "s" * (len(results.runs) != 1)
-    return (
-        f"- **{rows.title}** (`{rows.name}`): {rows.how} *{count}, {results.measured[:10]}, "
-        f"{results.machine['revision']}, load average up to {busiest:.1f}.*"
-    )
+    return f"`{rows.name}` {len(results.runs)}, {results.measured[:10]}, {results.machine['revision']}, {busiest:.1f}"
 
 
 def _line(figure: Figure, values: Spread) -> str:
     title = ", ".join(part for part in (figure.title, figure.unit) if part)
     measured = f"{number(values.middle)}{_range(values)}"
-    missed = verdict(figure, values)
-    if missed not in ("", "reached"):
-        measured += f", {missed}"
+    if _missed(figure, values):
+        measured += f", {verdict(figure, values)}"
     return f"| {title} | {_target(figure)} | {measured} | {figure.flink} |"
+
+
+def _missed(figure: Figure, values: Spread) -> bool:
+    return verdict(figure, values) not in ("", "reached")
 
 
 def _range(values: Spread) -> str:

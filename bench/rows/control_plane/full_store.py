@@ -241,11 +241,10 @@ ROWS = (
     Rows(
         "full_store",
         "The control plane: a million alerts",
-        f"Airflow's API server over a SQLite store with {_ALERTS:,} alerts of 29 days, as many labels and rows of the "
-        f"audit log, {_ALERTS // 20:,} cases, {_ALERTS // 5:,} marks and {_RULES_IN_LOG:,} rules. The topic has the "
-        f"newest {_IN_TOPIC:,} alerts. A figure of a page is the time of its requests, one after another, over "
-        f"{_ASKED} visits with varied parameters and a random order of the pages: of one user, and of {_USERS} users "
-        "at once without a pause. Then the server stops, and the work of its threads is measured alone.",
+        f"A SQLite store with {_ALERTS:,} alerts of 29 days, as many labels and rows of the audit log, "
+        f"{_ALERTS // 20:,} cases, {_ALERTS // 5:,} marks and {_RULES_IN_LOG:,} rules; the topic has the newest "
+        f"{_IN_TOPIC:,} alerts. A figure is the time of a page's requests over {_ASKED} visits of one user, or of "
+        f"{_USERS} at once.",
         (*_figures(), *FIGURES),
         _measure,
     ),
