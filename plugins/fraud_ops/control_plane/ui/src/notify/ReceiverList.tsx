@@ -25,7 +25,7 @@ export function ReceiverList() {
         {({ items }) =>
           items.length === 0 ? (
             <EmptyState>
-              No receivers. An admin sets them in config/control-plane.yaml: see docs/control-plane.md.
+              No receivers. An admin sets them in config/control-plane.yaml: see docs/notifications.md.
             </EmptyState>
           ) : (
             <RowTable
