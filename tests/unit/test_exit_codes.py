@@ -43,7 +43,9 @@ def test_no_two_errors_share_an_exit_code(project: Project) -> None:
 
 
 def test_the_documentation_names_every_exit_code(project: Project) -> None:
-    text = (project.root / "docs" / "reference.md").read_text(encoding="utf-8").split("## Exit codes")[1].split("\n## ")[0]
+    text = (
+        (project.root / "docs" / "reference.md").read_text(encoding="utf-8").split("## Exit codes")[1].split("\n## ")[0]
+    )
     rows = dict(re.findall(r"^\| ([0-9]+) \| `(\w+)` \|", text, re.MULTILINE))
     assert rows == {str(code): name for name, code in declared(project)}
 
