@@ -27,12 +27,12 @@ class DocumentedCommand:
 
 
 def documented(root: Path) -> dict[str, DocumentedCommand]:
-    """Collect every command of README and docs, and every target of `make help`, by text.
+    """Collect every command of README, docs and examples, and every target of `make help`, by text.
 
     tests/installation/test_supervision.py runs the commands of the runbooks.
     """
     found = {}
-    for page in (root / "README.md", *sorted((root / "docs").glob("*.md"))):
+    for page in (root / "README.md", *sorted((root / "docs").glob("*.md")), *sorted((root / "examples").glob("*.md"))):
         content = page.read_text(encoding="utf-8")
         for text in _blocks_of(content):
             found.setdefault(text, DocumentedCommand(text, page.name))

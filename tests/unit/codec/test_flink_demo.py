@@ -101,7 +101,7 @@ def test_a_rejection_names_the_rule_where_its_id_can_be_read(rule_id: object) ->
 
 
 def test_the_page_about_the_demo_renames_the_topic_in_one_file(tmp_path: Path) -> None:
-    page = (CONFIG.parent / "docs" / "flink-demo.md").read_text(encoding="utf-8")
+    page = (CONFIG.parent / "examples" / "flink-demo.md").read_text(encoding="utf-8")
     declared = page.split("In `config/topics.yaml`:")[1].split("```")[1]
     (tmp_path / "topics.yaml").write_text(f"topics:\n{declared}    retention: 7d\n", encoding="utf-8")
     (tmp_path / "detector.yaml").write_text((CONFIG / "detector.yaml").read_text(encoding="utf-8"), encoding="utf-8")
