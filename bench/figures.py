@@ -35,14 +35,13 @@ def at_most(bound: float) -> Target:
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One figure: the `key` of its values, its title, its unit, and the Flink demo's value if known. The page shows a
-    `promise`, and a missed target; other figures are only saved."""
+    """One figure: the `key` of its values, its title and its unit. The page shows a `promise`, and a missed
+    target; other figures are only saved."""
 
     key: str
     title: str
     unit: str
     target: Target | None = None
-    flink: str = ""
     promise: bool = False
 
 

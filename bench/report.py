@@ -9,7 +9,7 @@ from pathlib import Path
 from bench.figures import Figure, Rows, Spread, spread
 from bench.results import Results
 
-_HEADER = ("| figure | target | median (least to most) | Flink demo |", "| --- | --- | --- | --- |")
+_HEADER = ("| figure | target | median (least to most) |", "| --- | --- | --- |")
 _WHOLE_FROM = 100
 
 
@@ -64,7 +64,7 @@ def _promises(rows: Rows, results: Results) -> list[str]:
 
 
 def _title(rows: Rows) -> str:
-    return f"| **{rows.title}** | | | |"
+    return f"| **{rows.title}** | | |"
 
 
 def _method(rows: Rows, results: Results) -> str:
@@ -78,7 +78,7 @@ def _line(figure: Figure, values: Spread) -> str:
     measured = f"{number(values.middle)}{_range(values)}"
     if _missed(figure, values):
         measured += f", {verdict(figure, values)}"
-    return f"| {title} | {_target(figure)} | {measured} | {figure.flink} |"
+    return f"| {title} | {_target(figure)} | {measured} |"
 
 
 def _missed(figure: Figure, values: Spread) -> bool:
