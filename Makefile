@@ -77,7 +77,7 @@ chaos: setup ## 200 kills of driver, workers and broker under load (prints its s
 	FRAUD_KILLS=$${FRAUD_KILLS:-200} $(BIN)/pytest -m recovery --timeout 0 $(ARGS)
 
 .PHONY: hosts-check
-hosts-check: setup ## run a detector on three hosts that share no file, kill one, pull its cable (root; namespaces of this machine)
+hosts-check: setup ## run a detector on hosts that share no file; kill hosts, pull cables, fill a disk (root; namespaces of this machine)
 	$(BIN)/pytest -s -m "recovery and long" --timeout 0 tests/recovery/test_hosts.py $(ARGS)
 
 .PHONY: conformance

@@ -1,8 +1,7 @@
 """Hosts that share nothing, on one machine: each is a set of namespaces with its own network card, name and files.
 
-A bridge connects the hosts. The test itself is on the bridge too, with the address of `Bridge`. All files of
-the machine are read-only on a host, except those of its own folder: /tmp, HOME and var/ of the checkout. Needs root
-and `ip`.
+A bridge connects the hosts, and the test to them. All files of the machine are read-only on a host, except those of its
+own folder: /tmp, a disk of its own, HOME, and var/ of the checkout. Needs root and `ip`.
 """
 
 from __future__ import annotations
@@ -16,24 +15,24 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import IO, Final, Self
 
-from fraud_rules.kafka.broker import HOST, Broker
 from fraud_rules.runtime.process import start_detached
 from tests.support.places import ROOT
 from tests.support.waiting import until
 
+_DISK_BYTES: Final = 268_435_456
 _KERNEL_CACHE: Final = Path.home() / ".cache" / "fraud-rules"
 
 # The host's folder keeps its path, while the folders of the other hosts are hidden.
 _ENTER: Final = """
 name=$1 folder=$2 root=$3 code=$4; shift 4
 hostname "$name"
-mount --bind "$folder" /mnt
+mount --rbind "$folder" /mnt
 mount -t tmpfs -o size=1m none "$(dirname "$folder")"
 mkdir "$folder"
-mount --bind /mnt "$folder"
-umount /mnt
+mount --rbind /mnt "$folder"
+umount --lazy /mnt
 mount --bind "$folder/tmp" /tmp
 mount --bind "$folder/var" "$root/var"
 mount --bind "$folder/hosts" /etc/hosts
@@ -61,7 +60,7 @@ class Host:
 
     @property
     def link(self) -> str:
-        return f"fr{os.getpid()}-{self.name}"
+        return f"fr{os.getpid()}-{self.address.rpartition('.')[2]}"
 
     def words(self, code: Path | None = None) -> tuple[str, ...]:
         """The words before a command that run it on this host. `code` replaces spark_jobs/, a folder of the host."""
@@ -116,6 +115,15 @@ class Host:
         _run("ip", "link", "set", self.link, "up")
 
 
+_END: Final = """
+while pids=$(ip netns pids {namespace}) && [ -n "$pids" ]; do kill -KILL $pids; sleep 0.1; done
+ip link delete {link}
+ip netns delete {namespace}
+umount --lazy {disk}
+"""
+"""Ends a host. A process that has just been started may join the namespace a little later. The kernel removes a
+namespace some time after its deletion, so the link would keep its name for a while."""
+
 _OF_THE_KERNEL: Final = (
     "proc",
     "sysfs",
@@ -128,44 +136,66 @@ _OF_THE_KERNEL: Final = (
     "securityfs",
     "debugfs",
 )
-"""File systems that are no disks. A host hides the machine's only memory disk, /dev/shm, by one of its own."""
-
-
-@dataclass(frozen=True)
-class Bridge:
-    """The network of the hosts. `address` is that of the test."""
-
-    address: str
-    hosts: tuple[Host, ...]
+"""File systems that are no disks. Each host has memory disks of its own, at /tmp and /dev/shm."""
 
 
 @contextmanager
-def hosts_on_a_bridge(*names: str) -> Iterator[Bridge]:
+def fill(disk: Path) -> Iterator[None]:
+    """Leave no space on a disk within the block."""
+    file = disk / "filled"
+    with file.open("wb") as full:
+        os.posix_fallocate(full.fileno(), 0, shutil.disk_usage(disk).free)
+    try:
+        yield
+    finally:
+        file.unlink()
+
+
+class _CleanUp:
+    """A shell that runs commands at the end of the block, or after the end of this process, however it ends."""
+
+    def __enter__(self) -> Self:
+        self._shell = subprocess.Popen(["sh", "-c", 'eval "$(cat)"'], stdin=subprocess.PIPE, start_new_session=True)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._commands.close()
+        self._shell.wait()
+
+    def later(self, command: str) -> None:
+        """Run a command at the end, after the earlier ones."""
+        self._commands.write(f"{command}\n".encode())
+        self._commands.flush()
+
+    @property
+    def _commands(self) -> IO[bytes]:
+        assert self._shell.stdin is not None
+        return self._shell.stdin
+
+
+@contextmanager
+def hosts_on_a_bridge(*names: str) -> Iterator[tuple[Host, ...]]:
     """Hosts with these names, which end with the block. Each has the compiled kernel, as after an installation."""
     folder, bridge = Path(tempfile.mkdtemp(prefix="hosts-", dir="/var/tmp")), f"fr{os.getpid()}"
     net = f"10.{os.getpid() % 200 + 20}.7"
     hosts = tuple(Host(name, f"{net}.{n + 2}", folder / name) for n, name in enumerate(names))
     (ROOT / "var").mkdir(exist_ok=True)
-    try:
+    with _CleanUp() as clean_up:
+        for host in hosts:
+            clean_up.later(_END.format(namespace=host.namespace, link=host.link, disk=host.folder / "tmp"))
+        clean_up.later(f"ip link delete {bridge}; rm -rf --one-file-system {folder}")
         _run("ip", "link", "add", bridge, "type", "bridge")
         _run("ip", "address", "add", f"{net}.1/24", "dev", bridge)
         _run("ip", "link", "set", bridge, "up")
         for host in hosts:
             _add(host, bridge, hosts)
-        yield Bridge(f"{net}.1", hosts)
-    finally:
-        for host in hosts:
-            with suppress(subprocess.CalledProcessError):
-                host.kill()
-                _run("ip", "netns", "delete", host.namespace)
-        with suppress(subprocess.CalledProcessError):
-            _run("ip", "link", "delete", bridge)
-        shutil.rmtree(folder, ignore_errors=True)
+        yield hosts
 
 
 def _add(host: Host, bridge: str, hosts: tuple[Host, ...]) -> None:
     for part in ("tmp", "home", "var"):
         (host.folder / part).mkdir(parents=True)
+    _run("mount", "-t", "tmpfs", "-o", f"size={_DISK_BYTES}", "none", str(host.folder / "tmp"))
     names = "".join(f"{each.address} {each.name}\n" for each in hosts)
     (host.folder / "hosts").write_text(f"127.0.0.1 localhost\n{names}", encoding="ascii")
     if _KERNEL_CACHE.is_dir():
@@ -177,24 +207,6 @@ def _add(host: Host, bridge: str, hosts: tuple[Host, ...]) -> None:
     _run(*inside, "address", "add", f"{host.address}/24", "dev", "eth0")
     _run(*inside, "link", "set", "eth0", "up")
     _run(*inside, "link", "set", "lo", "up")
-
-
-class BridgeBroker(Broker):
-    """A broker that the hosts of a bridge reach."""
-
-    def __init__(self, address: str, home: Path, port: int, controller_port: int, project: object) -> None:
-        super().__init__(home, port, controller_port, project)  # type: ignore[arg-type]
-        self._address = address
-
-    @property
-    def bootstrap(self) -> str:
-        return f"{self._address}:{self.port}"
-
-    def _configure(self, data: Path) -> Path:
-        path = super()._configure(data)
-        text = path.read_text(encoding="utf-8")
-        path.write_text(text.replace(f"{HOST}:{self.port}", self.bootstrap), encoding="utf-8")
-        return path
 
 
 def _run(*command: str) -> str:

@@ -1,9 +1,9 @@
-"""Three brokers on this machine, with replication 3 and `min.insync.replicas` 2."""
+"""Three brokers on this machine, or on three hosts, with replication 3 and `min.insync.replicas` 2."""
 
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,9 +14,11 @@ from confluent_kafka.admin import AdminClient
 from fraud_rules.configuration.project import Project
 from fraud_rules.kafka.broker import HOST, Broker
 from fraud_rules.kafka.connection import KafkaConnection
+from tests.support.hosts import Host
 from tests.support.ports import free_ports
 from tests.support.waiting import until
 
+_NODES = (1, 2, 3)
 _CLUSTER_ID = "5L6g3nShT-eMCtK--X86sw"
 _SETTINGS = {
     "default.replication.factor": "3",
@@ -33,18 +35,31 @@ _SETTINGS = {
 
 
 class ClusterNode(Broker):
-    """One of the brokers. `voters` are host and port of all controllers, by node."""
+    """One of the brokers. `places` are address, port and port of the controller of all brokers, by node. `before` are
+    words before its command, which run it on another host."""
 
-    def __init__(self, node: int, voters: dict[int, int], home: Path, port: int, project: Project) -> None:
-        super().__init__(home, port, voters[node], project)
+    def __init__(
+        self, node: int, places: dict[int, tuple[str, int, int]], home: Path, project: Project, before: Sequence[str]
+    ) -> None:
+        self._address, port, controller = places[node]
+        super().__init__(home, port, controller, project)
         self.node = node
-        self._voters = voters
+        self._places = places
+        self._before = before
+
+    @property
+    def bootstrap(self) -> str:
+        return f"{self._address}:{self.port}"
+
+    def _java(self, main: str, *arguments: str) -> list[str]:
+        return [*self._before, *super()._java(main, *arguments)]
 
     def _configure(self, data: Path) -> Path:
         path = super()._configure(data)
-        voters = ",".join(f"{node}@{HOST}:{port}" for node, port in self._voters.items())
+        voters = ",".join(f"{node}@{address}:{port}" for node, (address, _, port) in self._places.items())
         own = {**_SETTINGS, "node.id": str(self.node), "controller.quorum.voters": voters}
-        kept = [line for line in path.read_text(encoding="utf-8").splitlines() if line.partition("=")[0] not in own]
+        text = path.read_text(encoding="utf-8").replace(f"//{HOST}:", f"//{self._address}:")
+        kept = [line for line in text.splitlines() if line.partition("=")[0] not in own]
         path.write_text("\n".join([*kept, *(f"{name}={value}" for name, value in own.items())]) + "\n", "utf-8")
         return path
 
@@ -58,12 +73,8 @@ class ClusterNode(Broker):
 class BrokerCluster:
     """The brokers by node id: 1, 2 and 3."""
 
-    def __init__(self, home: Path, project: Project) -> None:
-        controllers = dict(zip((1, 2, 3), free_ports(3), strict=True))
-        ports = dict(zip((1, 2, 3), free_ports(3), strict=True))
-        self.nodes = {
-            node: ClusterNode(node, controllers, home / str(node), ports[node], project) for node in controllers
-        }
+    def __init__(self, nodes: dict[int, ClusterNode]) -> None:
+        self.nodes = nodes
 
     @property
     def bootstrap(self) -> str:
@@ -102,9 +113,23 @@ class BrokerCluster:
 @contextmanager
 def broker_cluster(home: Path, project: Project) -> Iterator[BrokerCluster]:
     """A running cluster. It ends with the block."""
-    cluster = BrokerCluster(home, project)
+    places = {node: (HOST, *free_ports(2)) for node in _NODES}
+    cluster = BrokerCluster({node: ClusterNode(node, places, home / str(node), project, ()) for node in _NODES})
     try:
         cluster.start()
         yield cluster
     finally:
         cluster.kill(*cluster.nodes)
+
+
+def brokers_on(hosts: Sequence[Host], project: Project) -> BrokerCluster:
+    """A running cluster with a broker on each of three hosts. It ends with them."""
+    port, controller = free_ports(2)
+    places = {node: (host.address, port, controller) for node, host in zip(_NODES, hosts, strict=True)}
+    nodes = {
+        node: ClusterNode(node, places, host.folder / "broker", project, host.words())
+        for node, host in zip(_NODES, hosts, strict=True)
+    }
+    cluster = BrokerCluster(nodes)
+    cluster.start()
+    return cluster

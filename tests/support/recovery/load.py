@@ -27,7 +27,7 @@ class Load:
         self._topics = topics
         self._random = random.Random(seed + 1)
         self._rate, self._trickle = rate, trickle
-        self._allowance = 0
+        self._allowance = self._burst = 0
         self._stop = threading.Event()
         self._failed: list[KafkaError] = []
         self._producer = Producer(
@@ -56,6 +56,10 @@ class Load:
         """Allow this many more transactions at the full rate."""
         self._allowance = transactions
 
+    def burst(self, transactions: int) -> None:
+        """Write this many transactions as fast as possible."""
+        self._burst = transactions
+
     def write_rule(self, record: bytes) -> None:
         """Append a record to the rule log."""
         self._producer.produce(self._topics.names.rules, record, partition=0, on_delivery=self._delivered)
@@ -81,7 +85,10 @@ class Load:
                 self.write_rule(self.traffic.rule())
                 next_rule = time.monotonic() + self._random.expovariate(1.0)
             self._producer.poll(0)
-            self._stop.wait(self._random.expovariate(rate))
+            if self._burst > 0:
+                self._burst -= 1
+            else:
+                self._stop.wait(self._random.expovariate(rate))
 
     def _delivered(self, error: KafkaError | None, _: Message) -> None:
         # A producer learns of a new partition with its next metadata. Records before that were not sent.
