@@ -1,4 +1,4 @@
-"""Each link of the documents leads to a file, and to a heading of it."""
+"""Each link of the documents leads to a file and to a heading of it, and each test that they name exists."""
 
 from __future__ import annotations
 
@@ -24,6 +24,12 @@ def test_every_link_leads_somewhere(page: Path) -> None:
         if not target.exists() or (anchor and anchor not in anchors(target)):
             lost.append(link)
     assert not lost
+
+
+def test_every_named_test_exists() -> None:
+    known = {path.stem for path in (ROOT / "tests").rglob("test_*.py")}
+    named = {name for page in PAGES for name in re.findall(r"\b(test_\w+)(?:\.py)?`", page.read_text(encoding="utf-8"))}
+    assert named - known == set()
 
 
 def anchors(page: Path) -> set[str]:
