@@ -6,6 +6,7 @@ of its own, because one long run would spend five of six examples on variations 
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 from collections.abc import Callable, Mapping
@@ -33,12 +34,28 @@ _ONE_STREAM = settings(
 )
 
 Document = dict[str, Any]
+Test = Callable[..., None]
+_AN_ITEM = 25
 
 
-def stream_seeds(streams: int) -> pytest.MarkDecorator:
-    """One test for each stream, named after the stream's seed."""
+def stream_seeds(streams: int) -> Callable[[Test], Test]:
+    """Call a test for each stream with the stream's seed. 25 streams are one item, because an item costs as much to
+    collect, in each process of a run, as a stream to check."""
     first = SEED * 1_000_000
-    return pytest.mark.parametrize("stream_seed", range(first, first + max(streams, 1)))
+    seeds = range(first, first + max(streams, 1))
+    parts = [seeds[start : start + _AN_ITEM] for start in range(0, len(seeds), _AN_ITEM)]
+
+    def of_each(test: Test) -> Test:
+        @pytest.mark.parametrize("stream_seed", parts, ids=lambda part: f"{part[0]}-{part[-1]}")
+        @functools.wraps(test)
+        def each(stream_seed: range, **fixtures: Any) -> None:
+            for one in stream_seed:
+                print(f"stream {one}")  # noqa: T201 -- pytest shows the output of a failed test
+                test(stream_seed=one, **fixtures)
+
+        return each
+
+    return of_each
 
 
 def check_stream(stream_seed: int, strategy: SearchStrategy[Any], check: Callable[[Any], None]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from random import Random
+from tempfile import mkdtemp
 from typing import Any
 
 from fraud_rules.configuration.project import Project
@@ -50,7 +51,8 @@ def test_attempts_that_fail_and_hosts_that_take_turns_change_no_answer(
     stream_seed: int, project: Project, tmp_path: Path
 ) -> None:
     schema = TransactionSchema.load(project.config / "schema.yaml")
-    stream = WarmedStream(lagging_document(stream_seed, 100 + 200 * (stream_seed % 4)), tmp_path, schema)
+    document = lagging_document(stream_seed, 100 + 200 * (stream_seed % 4))
+    stream = WarmedStream(document, Path(mkdtemp(dir=tmp_path)), schema)
     plain, interrupted = stream.plain(), Interrupted(stream, Random(stream_seed))
     for cut in stream.cuts:
         histories = stream.histories(cut)
