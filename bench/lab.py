@@ -28,6 +28,8 @@ from tests.support.ports import free_ports
 
 _PATIENCE_S = 300.0
 _POLL_S = 0.02
+_OPTIMIZED = ("-XX:TieredStopAtLevel=4",)
+"""The JVM of a measured broker uses all compilers, as the one of a production broker does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +47,7 @@ class Lab:
         home = project.var / "bench" / uuid.uuid4().hex[:8]
         home.mkdir(parents=True)
         port, controller_port = free_ports(2)
-        broker = Broker(home / "broker", port, controller_port, project)
+        broker = Broker(home / "broker", port, controller_port, project, _OPTIMIZED)
         try:
             broker.start()
             yield cls(project, broker, home)

@@ -12,7 +12,6 @@ from xdist.scheduler import LoadScopeScheduling
 from fraud_rules.configuration.project import Project
 from fraud_rules.kafka.broker import Broker
 from tests.support.kafka.own_topics import OwnTopics, own_topics
-from tests.support.kafka.quick_start import QUICK_START
 from tests.support.places import ROOT
 from tests.support.ports import free_ports
 
@@ -61,7 +60,7 @@ def project() -> Project:
 def broker(project: Project, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
     """A running broker for the whole session. A test that kills brokers starts its own."""
     port, controller_port = free_ports(2)
-    broker = Broker(tmp_path_factory.mktemp("broker"), port, controller_port, project, QUICK_START)
+    broker = Broker(tmp_path_factory.mktemp("broker"), port, controller_port, project)
     broker.start()
     yield broker
     broker.kill()

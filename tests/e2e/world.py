@@ -26,7 +26,6 @@ from fraud_rules.model.day import Day
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.runtime import clock
 from tests.support.kafka.own_topics import OwnTopics
-from tests.support.kafka.quick_start import QUICK_START
 from tests.support.nightly.archived import Site
 from tests.support.ports import free_ports
 from tests.support.processes.running_detector import Installation, RunningDetector
@@ -147,7 +146,7 @@ def world(project: Project, folder: Path) -> Iterator[World]:
         patch.setenv("FRAUD_CONTROL_DATABASE", f"sqlite:///{folder / 'control.db'}")
         patch.setenv("FRAUD_CONTROL_FOUR_EYES", "true")
         port, controller_port = free_ports(2)
-        broker = Broker(folder / "broker", port, controller_port, project, QUICK_START)
+        broker = Broker(folder / "broker", port, controller_port, project)
         stack.callback(broker.kill)
         broker.start()
         declared = load_topics(project.config / "topics.yaml")

@@ -29,7 +29,6 @@ from fraud_rules.kafka.writer import last_record
 from fraud_rules.logs.detector_status import BatchProgress, decode_progress
 from fraud_rules.runtime.clock import now_ms
 from tests.support.kafka.own_topics import OwnTopics
-from tests.support.kafka.quick_start import QUICK_START
 from tests.support.kafka.records import produce
 from tests.support.kafka.timed_topics import date_by_producer
 from tests.support.ports import free_ports
@@ -102,7 +101,7 @@ class World:
 @pytest.fixture(scope="module")
 def world(project: Project, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     home = tmp_path_factory.mktemp("wrong")
-    broker = Broker(home / "broker", *free_ports(2), project, QUICK_START)
+    broker = Broker(home / "broker", *free_ports(2), project)
     broker.start()
     world = World(home, project, broker)
     try:

@@ -22,7 +22,6 @@ from fraud_rules.kafka.broker import Broker
 from fraud_rules.kafka.consume import topic_ends
 from fraud_rules.kafka.declared import load_topics
 from tests.support.kafka.own_topics import OwnTopics
-from tests.support.kafka.quick_start import QUICK_START
 from tests.support.ports import free_ports
 from tests.support.processes.running_detector import Installation
 from tests.support.recovery.kills import Experiment, plans
@@ -44,7 +43,7 @@ RATE = 60.0
 @pytest.fixture(scope="module")
 def own_broker(project: Project, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
     """A broker that these tests may kill."""
-    own = Broker(tmp_path_factory.mktemp("own-broker"), *free_ports(2), project, QUICK_START)
+    own = Broker(tmp_path_factory.mktemp("own-broker"), *free_ports(2), project)
     own.start()
     yield own
     own.kill()

@@ -14,7 +14,6 @@ from fraud_rules.kafka import topics as topic_admin
 from fraud_rules.kafka.broker import Broker
 from fraud_rules.kafka.consume import ReceivedRecord, follow
 from fraud_rules.kafka.declared import load_topics
-from tests.support.kafka.quick_start import QUICK_START
 from tests.support.kafka.records import produce
 from tests.support.ports import free_ports
 from tests.support.waiting import until
@@ -38,7 +37,7 @@ class Clock:
 
 @pytest.fixture
 def own_broker(project: Project, tmp_path: Path) -> Iterator[Broker]:
-    broker = Broker(tmp_path, *free_ports(2), project, QUICK_START)
+    broker = Broker(tmp_path, *free_ports(2), project)
     broker.start()
     yield broker
     broker.kill()

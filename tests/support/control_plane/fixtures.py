@@ -13,7 +13,6 @@ from fraud_ops.control_plane.store.database import Database
 from fraud_rules.configuration.project import Project
 from fraud_rules.kafka.broker import Broker
 from tests.support.control_plane.scene import Scene, empty_store
-from tests.support.kafka.quick_start import QUICK_START
 from tests.support.ports import free_ports
 
 
@@ -29,7 +28,7 @@ def scene(tmp_path: Path) -> Iterator[Scene]:
 @pytest.fixture
 def own_broker(project: Project, tmp_path: Path) -> Iterator[Broker]:
     """A broker that the test can kill."""
-    broker = Broker(tmp_path / "broker", *free_ports(2), project, QUICK_START)
+    broker = Broker(tmp_path / "broker", *free_ports(2), project)
     broker.start()
     yield broker
     broker.kill()

@@ -18,7 +18,6 @@ from typing import Final
 
 from fraud_rules.configuration.project import Project
 from fraud_rules.kafka.broker import HOST, Broker
-from tests.support.kafka.quick_start import QUICK_START
 from tests.support.ports import free_ports
 
 _END_TRANSACTION: Final = 26
@@ -107,7 +106,7 @@ class ProxiedBroker(Broker):
 
     def __init__(self, home: Path, project: Project) -> None:
         port, controller_port, self.proxy_port = free_ports(3)
-        super().__init__(home, port, controller_port, project, QUICK_START)
+        super().__init__(home, port, controller_port, project)
 
     def _configure(self, data: Path) -> Path:
         path = super()._configure(data)
