@@ -94,7 +94,7 @@ def fresh_clone(root: Path, folder: Path) -> Path:
         if name and (root / name).is_file():
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(root / name, folder / name)
-    shutil.copytree(root / "lib", folder / "lib", ignore=shutil.ignore_patterns("spark.jsa*"))
+    shutil.copytree(root / "lib", folder / "lib", ignore=shutil.ignore_patterns("*.jsa*"))
     shutil.copytree(root / ".tools" / "uv", folder / ".tools" / "uv", symlinks=True)
     done = subprocess.run(
         ["bin/bootstrap"], cwd=folder, env=bare_environment(folder), capture_output=True, text=True, check=False

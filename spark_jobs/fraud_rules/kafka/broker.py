@@ -24,11 +24,12 @@ from confluent_kafka.admin import AdminClient
 from fraud_rules.configuration.project import Project, port_setting
 from fraud_rules.errors import BrokerUnavailable, ConfigError, PortInUse
 from fraud_rules.kafka.connection import KafkaConnection
+from fraud_rules.runtime.class_archive import archivable, sharing_options
 from fraud_rules.runtime.file_lock import locked
 from fraud_rules.runtime.process import ProcessHandle, arguments_of, holder_of, start_detached
 from fraud_rules.runtime.retry import wait_for
 
-__all__ = ["Broker", "BrokerStatus", "check_free"]
+__all__ = ["Broker", "BrokerStatus", "broker_classes", "check_free"]
 
 HOST = "127.0.0.1"
 PORT_VARIABLE = "FRAUD_BROKER_PORT"
@@ -208,7 +209,7 @@ class Broker:
         return path
 
     def _java(self, main: str, *arguments: str) -> list[str]:
-        jars = self._project.jars / "broker"
+        jars = (self._project.jars / "broker").resolve()  # the class archive is valid for the real paths only
         if not any(jars.glob("kafka_*.jar")):
             raise ConfigError(f"{jars} has no Kafka jars: fetch them first (make jars)")
         java = shutil.which(str(Path(os.environ["JAVA_HOME"], "bin", "java")) if "JAVA_HOME" in os.environ else "java")
@@ -217,6 +218,7 @@ class Broker:
         return [
             java,
             *_JVM,
+            *sharing_options(broker_classes(jars)),
             *self._jvm,
             "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
             "-Dorg.slf4j.simpleLogger.showDateTime=true",
@@ -224,7 +226,7 @@ class Broker:
             self._marker,
             f"-Dfraud.port={self.port}",
             "-cp",
-            str(jars / "*"),
+            str(archivable(jars) / "*"),
             main,
             *arguments,
         ]
@@ -264,6 +266,11 @@ class Broker:
             lines = []
         faults = [line for line in lines if "ERROR" in line or "Exception" in line] or lines
         return f"{' | '.join(faults[-_LOG_TAIL_LINES:])[:600] or 'no output'} (log: {self.log})"
+
+
+def broker_classes(jars: Path) -> Path:
+    """The class archive of a local broker, beside this folder of jars."""
+    return jars.resolve().with_name("broker.jsa")
 
 
 def check_free(port: int, variable: str) -> None:

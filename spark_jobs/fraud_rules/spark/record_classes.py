@@ -1,8 +1,10 @@
-"""Records the class archive of a local Spark: `python -m fraud_rules.spark.record_classes`, once a checkout.
+"""Records the class archives of a local Spark and a local broker: `python -m fraud_rules.spark.record_classes`, once a
+checkout.
 
-bin/bootstrap runs this module. A JVM that maps the archive starts with half of the CPU time. The program loads the
-classes that a detector and a batch job need. It runs jobs with Python workers and with Parquet. It needs no broker: it
-begins a read of a broker that does not exist, and loads the remaining classes of such a read by name.
+bin/bootstrap runs this module. A JVM that maps its archive starts with half of the CPU time. The program loads the
+classes that a detector and a batch job need. It runs jobs with Python workers and with Parquet. It begins a read of a
+broker that does not exist, and loads the remaining classes of such a read by name. For the broker's archive it starts
+a broker and writes a record.
 """
 
 from __future__ import annotations
@@ -26,10 +28,14 @@ from pyspark.sql import SparkSession
 
 from fraud_rules.configuration.project import Project
 from fraud_rules.errors import DetectorFailed
+from fraud_rules.kafka import topics
+from fraud_rules.kafka.broker import Broker, broker_classes
+from fraud_rules.kafka.declared import Topic
+from fraud_rules.kafka.record_writer import append_records
 from fraud_rules.runtime.class_archive import recorded_archive
 from fraud_rules.spark.session import JVM, SparkOptions, build_session, class_archive
 
-__all__ = ["main", "record_classes"]
+__all__ = ["main", "record_broker_classes", "record_classes"]
 
 _END_S: Final = 120.0
 _OF_A_READ: Final = (
@@ -52,11 +58,26 @@ def record_classes(jars: Path) -> None:
         _end(spark)
 
 
+def record_broker_classes(project: Project) -> None:
+    """Write the archive of the broker of a project. Raises FraudError or OSError."""
+    archive = broker_classes(project.jars / "broker")
+    archive.unlink(missing_ok=True)  # a JVM records no archive while it maps one
+    with tempfile.TemporaryDirectory(prefix="classes-") as home, recorded_archive(archive) as recording:
+        broker = Broker(Path(home), *_free_ports(), project, recording)
+        try:
+            broker.start()
+            topics.apply(broker.kafka, [Topic("classes", 1)])
+            append_records(broker.kafka, "classes", [(b"", b"")])
+        finally:
+            broker.stop()
+
+
 def main() -> int:
-    """Record the archive and report the duration."""
-    began_s = time.monotonic()
-    record_classes(Project.find().jars / "connector")
-    sys.stderr.write(f"the class archive is written ({time.monotonic() - began_s:.0f} s)\n")
+    """Record the archives and report the duration."""
+    began_s, project = time.monotonic(), Project.find()
+    record_classes(project.jars / "connector")
+    record_broker_classes(project)
+    sys.stderr.write(f"the class archives are written ({time.monotonic() - began_s:.0f} s)\n")
     return 0
 
 
@@ -74,8 +95,7 @@ def _same(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 def _begin_to_read(spark: SparkSession) -> None:
     """Request the offsets of a topic from a port without a broker. The request fails after a second."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port, _ = _free_ports()
     options = {
         "kafka.bootstrap.servers": f"127.0.0.1:{port}",
         "kafka.default.api.timeout.ms": "1000",
@@ -85,6 +105,11 @@ def _begin_to_read(spark: SparkSession) -> None:
     }
     with contextlib.suppress(PySparkException, Py4JError):
         spark.read.format("kafka").options(**options).load().selectExpr("value", "`offset`").toArrow()
+
+
+def _free_ports() -> tuple[int, int]:
+    with socket.create_server(("127.0.0.1", 0)) as one, socket.create_server(("127.0.0.1", 0)) as other:
+        return one.getsockname()[1], other.getsockname()[1]
 
 
 def _classes_of(jar: Path) -> list[str]:

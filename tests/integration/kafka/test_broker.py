@@ -13,8 +13,9 @@ import pytest
 from fraud_rules.configuration.project import Project
 from fraud_rules.errors import BrokerUnavailable, ConfigError, FraudError, PortInUse
 from fraud_rules.kafka import topics
-from fraud_rules.kafka.broker import Broker
+from fraud_rules.kafka.broker import Broker, broker_classes
 from fraud_rules.kafka.declared import Topic
+from fraud_rules.runtime.class_archive import sharing_options
 from fraud_rules.runtime.process import ProcessHandle
 from tests.support.kafka.records import produce, read_all
 from tests.support.ports import free_ports
@@ -48,6 +49,14 @@ def test_a_second_start_returns_the_running_broker(own: Broker, project: Project
     assert other.start() is False
     assert pid(other) == pid(own)
     assert other.status().answers
+
+
+def test_its_jvm_maps_the_class_archive(own: Broker, project: Project) -> None:
+    archive = broker_classes(project.jars / "broker")
+    if not sharing_options(archive):
+        pytest.skip("bin/bootstrap could not record the class archive")
+    own.start()
+    assert str(archive) in Path(f"/proc/{pid(own)}/maps").read_text(encoding="utf-8")
 
 
 def test_a_killed_broker_starts_again_with_its_records(own: Broker) -> None:
