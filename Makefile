@@ -38,6 +38,10 @@ test: browser ## format, lint, types, then all tests except the long ones; ARGS=
 	$(MAKE) --no-print-directory --jobs=2 --output-sync=target check ui-check
 	$(BIN)/pytest -n $(WORKERS) --dist loadscope --no-loadscope-reorder $(ARGS)
 
+.PHONY: test-long
+test-long: browser ## the long tests, which make test omits (hours; before a release); ARGS="tests/e2e" selects some
+	$(BIN)/pytest -m long $(ARGS)
+
 .PHONY: check
 check: setup ## check format, lint, layers and types without changes
 	$(BIN)/ruff format --check

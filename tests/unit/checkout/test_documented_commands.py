@@ -52,7 +52,7 @@ RUNS = (
     Run(r"make bench ARGS=.*", reason="measures for hours; test_bench and test_bench_against have its options"),
     Run(r"make bench", says=r"backlog_rules1 \.\.\."),
     Run(r"make (oracle-long|fuzz)", says=r"collected \d+ items", long=True),
-    Run(r"make (chaos|conformance)", says=r"collected \d+ items", long=True),
+    Run(r"make (chaos|conformance|test-long)", says=r"collected \d+ items", long=True),
     Run(r"make (check|types|ui-check)", reason="make test runs it before any test"),
     Run(r"make test", reason="this test is a part of it"),
     Run(r"make compose-check.*", reason="starts containers as root for the larger part of an hour"),
