@@ -38,6 +38,9 @@ from tests.support.waiting import until
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
 
+LONG = pytest.mark.long
+"""For faults with a test without an agent, in test_lost_offsets, test_append_times or unit/stream/test_checkpoint."""
+
 Harm = Callable[[bytes], bytes | None]
 
 
@@ -121,6 +124,7 @@ def test_a_missing_master_is_refused(world: World) -> None:
     assert world.kept() == before
 
 
+@pytest.mark.long
 def test_a_topic_with_producer_timestamps_is_refused(world: World) -> None:
     name, before = world.topics.names.transactions, world.kept()
     date_by_producer(world.topics, name)
@@ -155,15 +159,21 @@ def with_fields(marker: bytes) -> bytes:
 @pytest.mark.parametrize(
     ("harm", "expected", "error"),
     [
-        pytest.param(of_topics, Health.CHECKPOINT_FOREIGN, "CheckpointForeign", id="of other topics"),
+        pytest.param(of_topics, Health.CHECKPOINT_FOREIGN, "CheckpointForeign", id="of other topics", marks=LONG),
         pytest.param(of_another_cluster, Health.CHECKPOINT_FOREIGN, "CheckpointForeign", id="of another cluster"),
-        pytest.param(with_fields, Health.CHECKPOINT_FOREIGN, "CheckpointForeign", id="of another schema"),
+        pytest.param(with_fields, Health.CHECKPOINT_FOREIGN, "CheckpointForeign", id="of another schema", marks=LONG),
         pytest.param(
-            with_members(batchId="1"), Health.CHECKPOINT_FOREIGN, "CheckpointForeign", id="of a newer version"
+            with_members(batchId="1"),
+            Health.CHECKPOINT_FOREIGN,
+            "CheckpointForeign",
+            id="of a newer version",
+            marks=LONG,
         ),
-        pytest.param(lambda marker: b"{", Health.CHECKPOINT_DAMAGED, "CheckpointDamaged", id="unreadable"),
+        pytest.param(lambda marker: b"{", Health.CHECKPOINT_DAMAGED, "CheckpointDamaged", id="unreadable", marks=LONG),
         pytest.param(lambda marker: None, Health.CHECKPOINT_DAMAGED, "CheckpointDamaged", id="missing"),
-        pytest.param(with_members(batchId=0), Health.CHECKPOINT_DAMAGED, "CheckpointDamaged", id="an older copy"),
+        pytest.param(
+            with_members(batchId=0), Health.CHECKPOINT_DAMAGED, "CheckpointDamaged", id="an older copy", marks=LONG
+        ),
     ],
 )
 def test_a_wrong_checkpoint_is_refused(harm: Harm, expected: Health, error: str, world: World) -> None:
@@ -215,7 +225,7 @@ def recreate_the_topic(world: World) -> str:
     return "the topic was created again and begins at 0"
 
 
-@pytest.mark.parametrize("lose", [lose_unread_records, recreate_the_topic])
+@pytest.mark.parametrize("lose", [lose_unread_records, pytest.param(recreate_the_topic, marks=LONG)])
 def test_unread_lost_records_are_refused_until_accepted(lose: Callable[[World], str], world: World) -> None:
     names = world.topics.names
     loss, before = lose(world), world.kept()
