@@ -1,4 +1,4 @@
-"""Fixtures for all tests: a real broker, and topics for one test."""
+"""Fixtures for all tests: a real broker, topics for one test, and processes with a warm JVM."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ from xdist.scheduler import LoadScopeScheduling
 from fraud_rules.configuration.project import Project
 from fraud_rules.kafka.broker import Broker
 from tests.support.kafka.own_topics import OwnTopics, own_topics
+from tests.support.nightly.jobs import JobsInTurn
 from tests.support.places import ROOT
 from tests.support.ports import free_ports
+from tests.support.processes.detectors_in_turn import DetectorsInTurn
 
 # A busy machine must not fail a test, so no generated example has a time limit of its own.
 settings.register_profile("untimed", settings(), deadline=None)
@@ -71,3 +73,19 @@ def topics(broker: Broker, project: Project) -> Iterator[OwnTopics]:
     """All declared topics, created for this test alone."""
     with own_topics(broker, project) as made:
         yield made
+
+
+@pytest.fixture(scope="session")
+def detectors(project: Project, tmp_path_factory: pytest.TempPathFactory) -> Iterator[DetectorsInTurn]:
+    """The process for detectors that no test kills."""
+    turn = DetectorsInTurn(tmp_path_factory.mktemp("detectors"), project)
+    yield turn
+    turn.end()
+
+
+@pytest.fixture(scope="session")
+def jobs(project: Project, tmp_path_factory: pytest.TempPathFactory) -> Iterator[JobsInTurn]:
+    """The process for jobs that no test kills."""
+    turn = JobsInTurn(tmp_path_factory.mktemp("jobs"), project)
+    yield turn
+    turn.end()

@@ -36,7 +36,7 @@ from fraud_rules.stream.worker.wire import RefusedRecord
 from tests.support.kafka.open_transaction import open_transaction
 from tests.support.kafka.own_topics import OwnTopics
 from tests.support.kafka.timed_topics import Logs
-from tests.support.nightly.jobs import archive_of, archived, run_job
+from tests.support.nightly.jobs import JobsInTurn, archive_of
 from tests.support.processes.running_detector import Installation
 from tests.support.small_disk import small_disk
 
@@ -67,7 +67,9 @@ def rows_of(installation: Installation, day: Day, schema: TransactionSchema) -> 
     return {int(str(row["transactionId"])): row for row in rows}
 
 
-def test_new_records_of_the_logs_are_archived_once(topics: OwnTopics, project: Project, tmp_path: Path) -> None:
+def test_new_records_of_the_logs_are_archived_once(
+    topics: OwnTopics, project: Project, jobs: JobsInTurn, tmp_path: Path
+) -> None:
     installation = Installation.make(tmp_path, project, topics)
     schema = TransactionSchema.load(installation.schema)
     logs, names = Logs(topics), topics.names
@@ -89,7 +91,7 @@ def test_new_records_of_the_logs_are_archived_once(topics: OwnTopics, project: P
     writer.open()
     writer.write(quarantine_records(refused, topics.names, 1_000))
 
-    first = archived(installation)
+    first = jobs.archive(installation)
     assert archive_of(installation).latest().topic_ids.items() >= topic_ids(topics.kafka, [topics.names.rules]).items()
     assert (first["transactions"], first["refused"], first["days"]) == (41, 1, ["2026-11-18", "2026-11-19"])
     rows = rows_of(installation, DAY, schema)
@@ -113,7 +115,7 @@ def test_new_records_of_the_logs_are_archived_once(topics: OwnTopics, project: P
     wider.write_text(installation.schema.read_text() + "  - name: channel\n    type: string\n    nullable: true\n")
     logs.append(transaction(41, DAY.start_ms, channel="app"), 0)
     logs.flush()
-    second = archived(installation, schema=wider)
+    second = jobs.archive(installation, schema=wider)
     assert (second["transactions"], second["days"]) == (1, ["2026-11-18"])
     rows = rows_of(installation, DAY, TransactionSchema.load(wider))
     assert sorted(rows) == [*range(40), 41]
@@ -124,55 +126,57 @@ def test_new_records_of_the_logs_are_archived_once(topics: OwnTopics, project: P
     ends = {topic: places for topic, places in known.ends.items() if topic != topics.names.quarantine}
     files = tuple(file for file in known.files if file.table is not Table.QUARANTINE)
     store.commit(msgspec.structs.replace(known, version=known.version + 1, ends=ends, files=files))
-    third = archived(installation)
+    third = jobs.archive(installation)
     assert (third["transactions"], third["files"]) == (0, second["files"])
     assert third["completeUntilMs"] > second["completeUntilMs"]
     assert list(archived_quarantine(store)) == quarantined
 
 
-def test_a_damaged_archive_is_named(topics: OwnTopics, project: Project, tmp_path: Path) -> None:
+def test_a_damaged_archive_is_named(topics: OwnTopics, project: Project, jobs: JobsInTurn, tmp_path: Path) -> None:
     installation = Installation.make(tmp_path, project, topics)
     manifests = archive_of(installation).root / "manifests"
     manifests.mkdir(parents=True)
     (manifests / "0000000007.json").write_text("{")
-    code, _, err = run_job("archive.py", installation)
+    code, _, err = jobs.run("archive", installation)
     assert code == 21
     assert "ArchiveDamaged" in err
 
 
 def test_records_that_retention_removed_are_named_and_can_be_skipped(
-    topics: OwnTopics, project: Project, tmp_path: Path
+    topics: OwnTopics, project: Project, jobs: JobsInTurn, tmp_path: Path
 ) -> None:
     installation = Installation.make(tmp_path, project, topics)
     logs = Logs(topics)
     for number in range(3):
         logs.append(transaction(number, DAY.start_ms + number), 0)
     logs.flush()
-    assert archived(installation)["transactions"] == 3
+    assert jobs.archive(installation)["transactions"] == 3
     for number in range(3, 8):
         logs.append(transaction(number, DAY.start_ms + number), 0)
     logs.flush()
     admin = AdminClient({"bootstrap.servers": topics.bootstrap})
     for done in admin.delete_records([TopicPartition(topics.names.transactions, 0, 5)]).values():
         done.result()
-    code, _, err = run_job("archive.py", installation)
+    code, _, err = jobs.run("archive", installation)
     assert (code, "ArchiveBehind: retention has removed the records 3 to 5" in err) == (23, True), err[-500:]
-    assert archived(installation, "--accept-loss")["transactions"] == 3
+    assert jobs.archive(installation, "--accept-loss")["transactions"] == 3
     assert sorted(rows_of(installation, DAY, TransactionSchema.load(installation.schema))) == [0, 1, 2, 5, 6, 7]
 
 
-def test_an_archive_of_another_kafka_is_refused(topics: OwnTopics, project: Project, tmp_path: Path) -> None:
+def test_an_archive_of_another_kafka_is_refused(
+    topics: OwnTopics, project: Project, jobs: JobsInTurn, tmp_path: Path
+) -> None:
     installation = Installation.make(tmp_path, project, topics)
     store = archive_of(installation)
     known = {topics.names.transactions: {"0": 7}}
     store.commit(msgspec.structs.replace(store.latest(), version=1, ends=known))
-    code, _, err = run_job("archive.py", installation)
+    code, _, err = jobs.run("archive", installation)
     assert (code, "ArchiveForeign" in err) == (40, True), err[-500:]
     assert store.latest().version == 1
 
 
 def test_an_archive_of_a_topic_that_was_created_again_is_refused(
-    topics: OwnTopics, project: Project, tmp_path: Path
+    topics: OwnTopics, project: Project, jobs: JobsInTurn, tmp_path: Path
 ) -> None:
     """The new topic has as many records as the archive, so that only its id tells it from the archived one."""
     installation = Installation.make(tmp_path, project, topics)
@@ -187,7 +191,7 @@ def test_an_archive_of_a_topic_that_was_created_again_is_refused(
     result = BatchResult((write_transactions(store, DAY, earlier, schema),), 0)
     store.commit(Manifest().with_batch({name: {"0": 1}}, result))
     store.commit(store.latest().with_topics({name: "AAAAAAAAAAAAAAAAAAAAAA"}))
-    code, _, err = run_job("archive.py", installation)
+    code, _, err = jobs.run("archive", installation)
     assert (code, f"ArchiveForeign: {name} was created again" in err) == (40, True), err[-500:]
     assert store.latest().version == 2
 
@@ -204,7 +208,9 @@ def ids_of(batch: TransactionBatch) -> list[int]:
     return sorted(batch.columns["transactionId"].values.tolist())
 
 
-def test_a_full_disk_is_named_and_loses_nothing(topics: OwnTopics, project: Project, tmp_path: Path) -> None:
+def test_a_full_disk_is_named_and_loses_nothing(
+    topics: OwnTopics, project: Project, jobs: JobsInTurn, tmp_path: Path
+) -> None:
     installation = Installation.make(tmp_path, project, topics)
     count = 20_000
     logs = Logs(topics)
@@ -212,11 +218,11 @@ def test_a_full_disk_is_named_and_loses_nothing(topics: OwnTopics, project: Proj
         logs.append(transaction(number, DAY.start_ms + number, f"{number * 7919 % 99_991}.17"), 0, number % 2)
     logs.flush()
     with small_disk(archive_of(installation).root, "200k") as enlarge:
-        code, _, err = run_job("archive.py", installation)
+        code, _, err = jobs.run("archive", installation)
         assert (code, "StorageFull" in err) == (31, True), err[-2000:]
         assert archive_of(installation).latest().transactions == 0
         enlarge()
-        assert archived(installation)["transactions"] == count
+        assert jobs.archive(installation)["transactions"] == count
         assert len(rows_of(installation, DAY, TransactionSchema.load(installation.schema))) == count
 
 

@@ -35,7 +35,7 @@ from tests.support.kafka.records import read_all
 from tests.support.kafka.timed_topics import Logs
 from tests.support.nightly.archived import Site
 from tests.support.nightly.evaluated_days import FAR_MS, evaluated, options
-from tests.support.nightly.jobs import archive_of, archived, run_job, start_job
+from tests.support.nightly.jobs import JobsInTurn, archive_of, run_job, start_job
 from tests.support.nightly.run_once import job_of, run_once
 from tests.support.object_store import ObjectStore, object_store
 from tests.support.processes.running_detector import Installation
@@ -176,7 +176,7 @@ def test_a_what_if_has_the_same_figures(sites: tuple[Site, Site], tmp_path: Path
 
 
 def test_a_killed_job_commits_nothing_twice(
-    objects: ObjectStore, topics: OwnTopics, project: Project, tmp_path: Path
+    objects: ObjectStore, topics: OwnTopics, project: Project, jobs: JobsInTurn, tmp_path: Path
 ) -> None:
     installation = Installation.make(tmp_path, project, topics)
     schema = TransactionSchema.load(installation.schema)
@@ -190,14 +190,14 @@ def test_a_killed_job_commits_nothing_twice(
     logs.flush()
     prefix = f"{topics.prefix}archive"
     flags = ["--archive", objects.place(prefix)]
-    job = start_job("archive.py", installation, *flags)
+    job = start_job("archive", installation, *flags)
     until(lambda: objects.keys(f"{prefix}/data/") or job.poll() is not None, "the job writes", 200, every_s=0.0)
     kill_session(job)
     for expected in (300, 0):
-        code, out, err = run_job("archive.py", installation, *flags)
+        code, out, err = run_job("archive", installation, *flags)
         assert code == 0, err[-3000:]
         assert json.loads(out)["transactions"] in (expected, 0)
-    archived(installation)
+    jobs.archive(installation)
     store = ArchiveStore.at(flags[1])
     assert rows(store, schema) == rows(archive_of(installation), schema)
     assert len(rows(store, schema)) == 300

@@ -25,7 +25,7 @@ from tests.support.kafka.records import read_all
 from tests.support.kafka.timed_topics import Logs, timed_topics
 from tests.support.nightly.airflow import NIGHT, nightly_airflow
 from tests.support.nightly.archived import over_midnight
-from tests.support.nightly.jobs import archive_of, archived, run_job
+from tests.support.nightly.jobs import JobsInTurn, archive_of, run_job
 from tests.support.oracle.day import completed, identity
 from tests.support.processes.running_detector import Installation, RunningDetector, covers
 from tests.support.streams.generated import documents, in_order
@@ -97,7 +97,9 @@ def evaluate_streams(installation: Installation) -> None:
 
 
 @pytest.fixture(scope="module")
-def installation(broker: Broker, project: Project, tmp_path_factory: pytest.TempPathFactory) -> Installation:
+def installation(
+    broker: Broker, project: Project, jobs: JobsInTurn, tmp_path_factory: pytest.TempPathFactory
+) -> Installation:
     """An installation whose detector has evaluated all streams, with an archive."""
     made = Installation.make(
         tmp_path_factory.mktemp("nightly"),
@@ -109,7 +111,7 @@ def installation(broker: Broker, project: Project, tmp_path_factory: pytest.Temp
         tick_ms=500,
     )
     evaluate_streams(made)
-    archived(made)
+    jobs.archive(made)
     return made
 
 
@@ -175,7 +177,7 @@ def test_running_a_day_again_publishes_nothing(installation: Installation, resul
     topic = installation.topics.names.alert_corrections
     before = len(_records(installation, topic))
     day = next(day for day, result in results.items() if not result.is_clean)
-    code, out, err = run_job("reevaluate.py", installation, f"--day={day}")
+    code, out, err = run_job("reevaluate", installation, f"--day={day}")
     assert code == 0, err[-2000:]
     again = decode_result(out)
     assert (again.added, again.retracted, again.new_corrections) == (results[day].added, results[day].retracted, 0)
@@ -201,8 +203,10 @@ def test_the_page_of_a_day_loads_no_other_file(installation: Installation, resul
         assert correction.alert_id in page
 
 
-def test_an_empty_day_and_a_future_day_are_named(installation: Installation, results: dict[Day, DayResult]) -> None:
+def test_an_empty_day_and_a_future_day_are_named(
+    installation: Installation, results: dict[Day, DayResult], jobs: JobsInTurn
+) -> None:
     assert results
     for day, code in ((FIRST.plus(-5), 26), (Day.today().plus(2), 25)):
-        ended, _, err = run_job("reevaluate.py", installation, f"--day={day}")
+        ended, _, err = jobs.run("reevaluate", installation, f"--day={day}")
         assert ended == code, err[-500:]

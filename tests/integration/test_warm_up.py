@@ -27,7 +27,7 @@ from fraud_rules.stream.checkpoint.progress_marker import marker_of_progress
 from fraud_rules.stream.pins import Pin
 from tests.support.kafka.own_topics import OwnTopics
 from tests.support.kafka.records import produce, read_all
-from tests.support.nightly.jobs import archived, run_job, start_job
+from tests.support.nightly.jobs import JobsInTurn, start_job
 from tests.support.processes.running_detector import Installation, RunningDetector, kill_session
 from tests.support.waiting import until
 
@@ -49,8 +49,9 @@ RULE = {
 class Site:
     """A detector, its input, and its reports."""
 
-    def __init__(self, installation: Installation) -> None:
+    def __init__(self, installation: Installation, jobs: JobsInTurn) -> None:
         self.installation = installation
+        self.jobs = jobs
         self.topics = installation.topics
         self.sent = 0
 
@@ -105,7 +106,7 @@ class Site:
 
     def warm_up(self, *flags: str) -> list[dict[str, Any]]:
         """Run the job and return its outcomes."""
-        code, out, err = run_job("warm_up.py", self.installation, *flags)
+        code, out, err = self.jobs.run("warm_up", self.installation, *flags)
         assert code == 0, err[-3000:]
         outcomes: list[dict[str, Any]] = json.loads(out)["warmUps"]
         return outcomes
@@ -129,7 +130,7 @@ class Site:
     def kill_job_at_its_first_chunk(self) -> None:
         """Start the job, and kill it with SIGKILL when it has written rows."""
         start = self.chunks_end()
-        job = start_job("warm_up.py", self.installation)
+        job = start_job("warm_up", self.installation)
         until(lambda: self.chunks_end() > start or job.poll() is not None, "the job writes rows", 120, every_s=0.0)
         kill_session(job)
 
@@ -177,8 +178,8 @@ def comparable(pin: Pin, known: Pin) -> Pin:
 
 
 @pytest.fixture
-def site(topics: OwnTopics, project: Project, tmp_path: Path) -> Site:
-    return Site(Installation.make(tmp_path, project, topics, tick_ms=500, key_groups=4))
+def site(topics: OwnTopics, project: Project, jobs: JobsInTurn, tmp_path: Path) -> Site:
+    return Site(Installation.make(tmp_path, project, topics, tick_ms=500, key_groups=4), jobs)
 
 
 @contextmanager
@@ -229,7 +230,7 @@ def test_the_past_comes_from_the_archive_if_retention_has_removed_it(site: Site)
         site.pay_past()
         site.publish(warmUp=False)
         until(lambda: sum(each.rows for each in site.installation.progress()) == 2 * PAST, "all payments are read", 60)
-        archived(site.installation)
+        site.jobs.archive(site.installation)
         site.remove_past()
         of_archive = site.publish(ruleId=2, groupingKeyNames=["beneficiaryId"])
         site.pay(now_ms())  # belongs to the past of the second request only

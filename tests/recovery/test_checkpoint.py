@@ -108,7 +108,6 @@ class Site:
 def site(broker: Broker, project: Project, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     home = tmp_path_factory.mktemp("site")
     installation = Installation.make(home / "detector", project, timed_topics(broker, project), tick_ms=500)
-    (home / "turn").mkdir()
     detectors = DetectorsInTurn(home / "turn", project)
     try:
         site = Site(installation, detectors, Logs(installation.topics), home / "turn", {})

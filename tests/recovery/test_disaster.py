@@ -20,7 +20,7 @@ from fraud_rules.runtime.clock import now_ms
 from tests.support.kafka.own_topics import OwnTopics, own_topics
 from tests.support.kafka.records import produce, read_all
 from tests.support.kafka.state_damage import recreate_state
-from tests.support.nightly.jobs import archive_of, archived, run_job
+from tests.support.nightly.jobs import JobsInTurn, archive_of
 from tests.support.ports import free_ports
 from tests.support.processes.fraud_command import environment, fraud
 from tests.support.processes.running_detector import Installation, RunningDetector, covers
@@ -122,7 +122,9 @@ class Drill:
         return differences(self.installation, documents)[0]
 
 
-def test_the_archive_restores_the_service_after_the_loss_of_kafka(project: Project, tmp_path: Path) -> None:
+def test_the_archive_restores_the_service_after_the_loss_of_kafka(
+    project: Project, jobs: JobsInTurn, tmp_path: Path
+) -> None:
     port, controller_port = free_ports(2)
     broker = Broker(tmp_path / "broker", port, controller_port, project)
     broker.start()
@@ -134,11 +136,11 @@ def test_the_archive_restores_the_service_after_the_loss_of_kafka(project: Proje
             drill.run()
             before = drill.alerts()
             assert len(before) > 20
-            assert archived(drill.installation)["transactions"] == PAYMENTS
+            assert jobs.archive(drill.installation)["transactions"] == PAYMENTS
 
             lost = time.monotonic()
             drill.lose_kafka()
-            assert run_job("archive.py", drill.installation)[0] == ArchiveForeign.exit_code
+            assert jobs.run("archive", drill.installation)[0] == ArchiveForeign.exit_code
 
             aside = drill.installation.home / "archive.aside"
             archive_of(drill.installation).root.rename(aside)
@@ -160,7 +162,7 @@ def test_the_archive_restores_the_service_after_the_loss_of_kafka(project: Proje
             widest = max(count for rule, transaction, _, count in drill.alerts() if transaction >= PAYMENTS)
             assert widest > PAYMENTS // PAYEES, "windows of new payments have the payments before the loss"
 
-            assert archived(drill.installation)["transactions"] == 2 * PAYMENTS, "a new archive begins"
+            assert jobs.archive(drill.installation)["transactions"] == 2 * PAYMENTS, "a new archive begins"
             produce(topics.bootstrap, topics.names.rules, [RULES[0]])
             refused = drill.command("rules", "restore", "--archive", str(aside), code=InputInvalid.exit_code)
             assert "needs an empty rule log" in refused

@@ -116,13 +116,6 @@ def _record(content: Any) -> bytes:
 
 
 @pytest.fixture(scope="module")
-def detectors(project: Project, tmp_path_factory: pytest.TempPathFactory) -> Iterator[DetectorsInTurn]:
-    turn = DetectorsInTurn(tmp_path_factory.mktemp("detectors"), project)
-    yield turn
-    turn.end()
-
-
-@pytest.fixture(scope="module")
 def answers(
     broker: Broker, project: Project, detectors: DetectorsInTurn, tmp_path_factory: pytest.TempPathFactory
 ) -> dict[str, tuple[Shifted, Mapping[str, Any]]]:

@@ -24,8 +24,8 @@ from fraud_rules.replay.replay import replay
 from tests.support import oracle
 from tests.support.conformance import SCHEMAS, load_schema, same_answer
 from tests.support.kafka.timed_topics import timed_topics
+from tests.support.nightly.jobs import JobsInTurn
 from tests.support.processes.detectors_in_turn import DetectorsInTurn
-from tests.support.processes.jobs_in_turn import WarmUpsInTurn
 from tests.support.processes.running_detector import Installation
 from tests.support.recovery.watch import Watch
 from tests.support.streams.generated import documents, warmed_documents
@@ -44,20 +44,6 @@ SCHEMA = load_schema("nullable")
 Answer = Mapping[str, list[Any]]
 
 
-@pytest.fixture(scope="module")
-def detectors(project: Project, tmp_path_factory: pytest.TempPathFactory) -> Iterator[DetectorsInTurn]:
-    turn = DetectorsInTurn(tmp_path_factory.mktemp("detectors"), project)
-    yield turn
-    turn.end()
-
-
-@pytest.fixture(scope="module")
-def jobs(project: Project, tmp_path_factory: pytest.TempPathFactory) -> Iterator[WarmUpsInTurn]:
-    turn = WarmUpsInTurn(tmp_path_factory.mktemp("jobs"), project)
-    yield turn
-    turn.end()
-
-
 def installed(broker: Broker, project: Project, home: Path, draw: random.Random) -> Installation:
     """A detector with drawn settings."""
     return Installation.make(
@@ -74,13 +60,14 @@ def parts_of(steps: Sequence[Step], cuts: int, draw: random.Random) -> Iterator[
         yield steps[start:end]
 
 
-def add_histories(site: StreamSite, jobs: WarmUpsInTurn) -> None:
+def add_histories(site: StreamSite, jobs: JobsInTurn) -> None:
     """Run the warm-up job, and wait until the detector has added its results."""
     kafka, settings = site.installation.topics.kafka, site.installation.settings
     waiting = open_requests(kafka, settings).keys()
     if not waiting:
         return
-    jobs.run(site.installation)
+    code, _, log = jobs.run("warm_up", site.installation)
+    assert code == 0, log[-3000:]
 
     def have_ended() -> bool:
         reports = read_operations(kafka, settings.topics.rule_operations)
@@ -145,7 +132,7 @@ def test_the_running_detector_agrees_with_the_oracle(
 
 @pytest.mark.parametrize("group", range(max(1, STREAMS // 200)))
 def test_the_running_detector_agrees_with_the_oracle_after_warm_ups(
-    group: int, broker: Broker, project: Project, detectors: DetectorsInTurn, jobs: WarmUpsInTurn, tmp_path: Path
+    group: int, broker: Broker, project: Project, detectors: DetectorsInTurn, jobs: JobsInTurn, tmp_path: Path
 ) -> None:
     first = SEED * 1_000_000 + group * WARMED_GROUP
     draw = random.Random(first)

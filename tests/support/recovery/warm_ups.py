@@ -10,7 +10,7 @@ from typing import Self
 
 from fraud_rules.errors import BrokerUnavailable
 from fraud_rules.logs.open_warm_ups import open_requests
-from tests.support.processes.jobs_in_turn import WarmUpsInTurn
+from tests.support.nightly.jobs import JobsInTurn
 from tests.support.processes.running_detector import Installation
 from tests.support.waiting import LOOK_S
 
@@ -25,7 +25,7 @@ class WarmUpJobs:
     def __init__(self, installation: Installation, seed: int) -> None:
         self._installation = installation
         self._random = random.Random(seed + 2)
-        self._jobs: WarmUpsInTurn | None = None
+        self._jobs: JobsInTurn | None = None
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="warm-up jobs", daemon=True)
         self.ends: Counter[str] = Counter()
@@ -52,9 +52,8 @@ class WarmUpJobs:
     def _run_job(self) -> None:
         if self._jobs is None:
             home = self._installation.home / f"jobs-{self.ends.total()}"
-            home.mkdir()
-            self._jobs = WarmUpsInTurn(home, self._installation.project)
-        self._jobs.begin(self._installation)
+            self._jobs = JobsInTurn(home, self._installation.project)
+        self._jobs.begin("warm_up", self._installation)
         killed_at = None
         if self._random.random() < _KILLED_OF_JOBS:
             killed_at = time.monotonic() + self._random.uniform(0, _LONGEST_S)
@@ -63,7 +62,7 @@ class WarmUpJobs:
                 self._end()
                 self.ends["killed"] += 1
                 return
-        self.ends[code or "stopped"] += 1
+        self.ends["stopped" if code is None else str(code)] += 1
 
     def _end(self) -> None:
         if self._jobs is not None:

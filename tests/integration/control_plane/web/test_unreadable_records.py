@@ -28,7 +28,7 @@ from tests.support.kafka.own_topics import OwnTopics, own_topics
 from tests.support.kafka.records import produce, read_all
 from tests.support.kafka.unreadable_records import UNREADABLE, append_unreadable
 from tests.support.nightly.in_process import in_process
-from tests.support.nightly.jobs import archive_of, archived
+from tests.support.nightly.jobs import JobsInTurn, archive_of
 from tests.support.processes.fraud_command import environment, fraud
 from tests.support.processes.running_agent import DETECTOR, Operations, stand_in
 from tests.support.processes.running_detector import Installation, RunningDetector
@@ -194,8 +194,8 @@ def test_a_command_ends_by_itself(world: World, command: str, tmp_path: Path) ->
     assert ended.exit_code in (0, 1, 47), ended.err  # 47: records that are still unreadable are not sent again
 
 
-def test_archive_and_re_evaluation_read_the_readable_records(world: World) -> None:
-    result = archived(world.installation)
+def test_archive_and_re_evaluation_read_the_readable_records(world: World, jobs: JobsInTurn) -> None:
+    result = jobs.archive(world.installation)
     assert result["transactions"] >= 6
     assert result["refused"] == 2 * (len(UNREADABLE) - 1)
     store, context = archive_of(world.installation), world.installation
