@@ -28,6 +28,7 @@ from fraud_rules.stream.pins import Pin
 from tests.support.kafka.own_topics import OwnTopics
 from tests.support.kafka.records import produce, read_all
 from tests.support.nightly.jobs import JobsInTurn, start_job
+from tests.support.processes.detectors_in_turn import DetectorsInTurn
 from tests.support.processes.running_detector import Installation, RunningDetector, kill_session
 from tests.support.waiting import until
 
@@ -192,6 +193,7 @@ def detector(site: Site) -> Iterator[RunningDetector]:
         running.kill()
 
 
+@pytest.mark.long
 def test_a_rule_counts_the_payments_before_it_once_whatever_is_killed(site: Site) -> None:
     with detector(site) as first:
         site.pay_past()
@@ -225,31 +227,32 @@ def test_a_rule_counts_the_payments_before_it_once_whatever_is_killed(site: Site
     site.assert_replay_is_equal()
 
 
-def test_the_past_comes_from_the_archive_if_retention_has_removed_it(site: Site) -> None:
-    with detector(site) as running:
-        site.pay_past()
-        site.publish(warmUp=False)
-        until(lambda: sum(each.rows for each in site.installation.progress()) == 2 * PAST, "all payments are read", 60)
-        site.jobs.archive(site.installation)
-        site.remove_past()
-        of_archive = site.publish(ruleId=2, groupingKeyNames=["beneficiaryId"])
-        site.pay(now_ms())  # belongs to the past of the second request only
-        edited = site.publish(ruleId=2, groupingKeyNames=["beneficiaryId"], limit=PAST // 4 - 1)
-        site.await_state(edited, WarmUpState.REQUESTED)
-        outcome, second = site.warm_up()  # the requests of one grouping read the past once
-        assert outcome["refused"] == "" and outcome["rows"] > PAST
-        assert (second["version"], second["refused"]) == (edited, "") and second["rows"] > PAST
-        site.await_state(of_archive, WarmUpState.WARM)
-        site.await_state(edited, WarmUpState.WARM)
-        alert = next(each for each in site.alerts_of(site.pay(now_ms())) if each["ruleId"] == 2)
-        assert alert["windowCount"] > PAST // 2 and alert["windowComplete"]
+def test_the_past_comes_from_the_archive_if_retention_has_removed_it(site: Site, detectors: DetectorsInTurn) -> None:
+    detectors.begin(site.installation)
+    detectors.wait_ready()
+    site.pay_past()
+    site.publish(warmUp=False)
+    until(lambda: sum(each.rows for each in site.installation.progress()) == 2 * PAST, "all payments are read", 60)
+    site.jobs.archive(site.installation)
+    site.remove_past()
+    of_archive = site.publish(ruleId=2, groupingKeyNames=["beneficiaryId"])
+    site.pay(now_ms())  # belongs to the past of the second request only
+    edited = site.publish(ruleId=2, groupingKeyNames=["beneficiaryId"], limit=PAST // 4 - 1)
+    site.await_state(edited, WarmUpState.REQUESTED)
+    outcome, second = site.warm_up()  # the requests of one grouping read the past once
+    assert outcome["refused"] == "" and outcome["rows"] > PAST
+    assert (second["version"], second["refused"]) == (edited, "") and second["rows"] > PAST
+    site.await_state(of_archive, WarmUpState.WARM)
+    site.await_state(edited, WarmUpState.WARM)
+    alert = next(each for each in site.alerts_of(site.pay(now_ms())) if each["ruleId"] == 2)
+    assert alert["windowCount"] > PAST // 2 and alert["windowComplete"]
 
-        site.remove_past()
-        without = site.publish(ruleId=3, groupingKeyNames=["paymentType"])
-        site.await_state(without, WarmUpState.REQUESTED)
-        (outcome,) = site.warm_up("--archive", str(site.installation.home / "none"))
-        assert "retention has removed" in outcome["refused"]
-        refused = site.await_state(without, WarmUpState.REFUSED)
-        assert refused.warm_up is not None and refused.warm_up.reason == outcome["refused"]
-        assert running.stop() == 0
+    site.remove_past()
+    without = site.publish(ruleId=3, groupingKeyNames=["paymentType"])
+    site.await_state(without, WarmUpState.REQUESTED)
+    (outcome,) = site.warm_up("--archive", str(site.installation.home / "none"))
+    assert "retention has removed" in outcome["refused"]
+    refused = site.await_state(without, WarmUpState.REFUSED)
+    assert refused.warm_up is not None and refused.warm_up.reason == outcome["refused"]
+    assert detectors.stop() == 0
     site.assert_progress_gives_the_pin()

@@ -17,6 +17,7 @@ from fraud_rules.configuration.project import Project
 from fraud_rules.kafka import topics as topic_admin
 from fraud_rules.kafka.broker import Broker
 from fraud_rules.kafka.declared import load_topics
+from tests.support.control_plane.scene import empty_store
 from tests.support.control_plane.web.server import Login, Server, airflow_login
 from tests.support.kafka.own_topics import OwnTopics
 
@@ -33,7 +34,7 @@ def settings(topics: OwnTopics, tmp_path: Path) -> ControlPlaneSettings:
     """An empty store, and a user for each role."""
     return ControlPlaneSettings(
         name=f"{topics.prefix}control",
-        database=f"sqlite:///{tmp_path / 'control.db'}",
+        database=empty_store(tmp_path),
         bindings={role.value: role for role in Role},
     )
 
