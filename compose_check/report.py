@@ -1,4 +1,4 @@
-"""The result of a check, as a file and as a part of docs/compose-check.md."""
+"""The result of a check, as a file and as a part of docs/run.md."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ a run for a request. *warm_up* collects the past from the archive and the topic,
 The detector adds it in one batch. A killed run has no effect; the watcher starts another one while the request is open.
 Without an open request, the task is skipped and starts no Spark.
 
-A refused warm-up is in `rule-operations` with its reason. See docs/operations.md.
+A refused warm-up is in `rule-operations` with its reason. See docs/run.md.
 """
 
 with DAG(

@@ -94,7 +94,7 @@ def test_alerts_are_right_on_three_brokers_through_failures(project: Project, tm
         found, counts = differences(site.installation, site.load.traffic.documents)
         assert not found, "\n".join(found)
         assert counts["alerts"] > 0
-        print(f"three brokers: {counts}, {len(site.starts)} starts")  # noqa: T201 - the figures of docs/chaos.md
+        print(f"three brokers: {counts}, {len(site.starts)} starts")  # noqa: T201 - the figures of docs/reliability.md
 
         site.let_retention_pass()
         refused = site.start()

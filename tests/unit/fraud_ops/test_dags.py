@@ -159,7 +159,7 @@ def test_dags_that_change_something_by_themselves_start_paused(bag: DagBag) -> N
     assert all(dag.is_paused_upon_creation is not None for dag in dags(bag))
 
 
-@pytest.mark.parametrize("page", ["docs/operations.md", "config/images/init.sh"])
+@pytest.mark.parametrize("page", ["docs/run.md", "config/images/init.sh"])
 def test_the_documented_command_and_compose_unpause_these_dags_by_name(page: str, project: Project) -> None:
     text = (project.root / page).read_text(encoding="utf-8")
     (names,) = re.findall(r"airflow dags unpause --yes --treat-dag-id-as-regex '\^fraud_\((.+)\)\$'", text)

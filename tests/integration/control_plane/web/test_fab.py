@@ -104,7 +104,7 @@ def test_the_binding_decides_the_role_and_airflow_does_not(served: ApiServer) ->
 
 
 def _check_access_control(served: ApiServer) -> None:
-    """The facts for which the DAGs have no `access_control` (docs/operations.md)."""
+    """The facts for which the DAGs have no `access_control` (docs/run.md)."""
 
     def trigger(user: str) -> int:
         url = f"{served.airflow.site.url}/api/v2/dags/fraud_detector_ops/dagRuns"
