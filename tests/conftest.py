@@ -69,9 +69,12 @@ def broker(project: Project, tmp_path_factory: pytest.TempPathFactory) -> Iterat
 
 
 @pytest.fixture
-def topics(broker: Broker, project: Project) -> Iterator[OwnTopics]:
-    """All declared topics, created for this test alone."""
-    with own_topics(broker, project) as made:
+def topics(request: pytest.FixtureRequest, broker: Broker, project: Project) -> Iterator[OwnTopics]:
+    """Topics for this test alone: those whose roles its module names in `TOPIC_ROLES`, or all declared topics.
+
+    Creating and deleting all of them takes a second of CPU time.
+    """
+    with own_topics(broker, project, getattr(request.module, "TOPIC_ROLES", None)) as made:
         yield made
 
 

@@ -21,6 +21,7 @@ from tests.support.ports import free_ports
 from tests.support.waiting import until
 
 pytestmark = [pytest.mark.integration]
+TOPIC_ROLES = ("rules", "transactions")
 
 MOST = 1_000
 

@@ -82,6 +82,8 @@ from fraud_rules.errors import FraudError
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.writer import BatchWriter, OutRecord
 
+TOPIC_ROLES = ("alerts", "detector_marker", "rules", "transactions")
+
 def records():
     yield OutRecord(topic, b"1")
     writer._producer.flush()

@@ -10,6 +10,8 @@ from tests.support.kafka.records import read_all
 from tests.support.places import ROOT
 from tests.support.processes.fraud_command import environment, fraud
 
+TOPIC_ROLES = ("rule_operations", "rules")
+
 RULE = {
     "ruleId": 11,
     "ruleState": "ACTIVE",

@@ -28,6 +28,8 @@ from tests.support.kafka.records import produce, read_all
 from tests.support.places import ROOT
 from tests.support.processes.fraud_command import environment, fraud
 
+TOPIC_ROLES = ("quarantine", "quarantine_replays", "transactions")
+
 
 def payment(number: int, payee: str = "payeeId", **members: object) -> bytes:
     plain = {"transactionId": number, "eventTime": now_ms(), payee: 1, "beneficiaryId": 2}

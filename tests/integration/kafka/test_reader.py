@@ -13,6 +13,8 @@ from fraud_rules.kafka.consume import await_settled
 from fraud_rules.kafka.reader import TopicReader
 from tests.support.kafka.own_topics import OwnTopics
 
+TOPIC_ROLES = ("transactions",)
+
 Ranges = Mapping[int, tuple[int, int]]
 
 

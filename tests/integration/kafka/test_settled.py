@@ -31,6 +31,18 @@ from fraud_rules.stream.pins import Pin
 from tests.support.kafka.open_transaction import open_transaction
 from tests.support.kafka.own_topics import OwnTopics
 
+TOPIC_ROLES = (
+    "alert_corrections",
+    "detector_attempts",
+    "detector_intents",
+    "detector_marker",
+    "detector_state",
+    "quarantine_replays",
+    "rule_operations",
+    "rules",
+    "transactions",
+)
+
 KEY = b"cards"
 HEARTBEAT = msgspec.json.encode(AgentStatus("cards", "agent-1", "host", "code", 1, 0))
 INTENT = Intent("cards", IntentKind.DRAIN, "a", -1, "test", "somebody", "test", 1)

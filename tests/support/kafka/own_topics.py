@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 
@@ -17,7 +17,7 @@ from fraud_rules.kafka.declared import Topic, load_topics
 
 @dataclass(frozen=True, slots=True)
 class OwnTopics:
-    """All declared topics under a unique prefix: `names` by role, `declared` as created.
+    """Topics under a unique prefix: `names` of all declared topics by role, `declared` as created.
 
     If `timed` is true, the test sets the timestamps of the two logs, see `timed_topics`.
     """
@@ -35,11 +35,14 @@ class OwnTopics:
 
 
 @contextmanager
-def own_topics(broker: Broker, project: Project) -> Iterator[OwnTopics]:
-    """Create all declared topics under a unique prefix and delete them at the end of the block."""
+def own_topics(broker: Broker, project: Project, roles: Collection[str] | None = None) -> Iterator[OwnTopics]:
+    """Create the declared topics of these roles (default: all) under a unique prefix, and delete them at the end of the
+    block."""
     prefix = f"t{uuid.uuid4().hex[:8]}-"
-    declared = load_topics(project.config / "topics.yaml", prefix)
     names = TopicNames(**{field.name: prefix + str(field.default) for field in fields(TopicNames)})
+    wanted = None if roles is None else {getattr(names, role) for role in roles}
+    every = load_topics(project.config / "topics.yaml", prefix)
+    declared = tuple(topic for topic in every if wanted is None or topic.name in wanted)
     topic_admin.apply(broker.kafka, declared)
     yield OwnTopics(broker.bootstrap, prefix, names, declared)
     topic_admin.delete(broker.kafka, declared)

@@ -12,6 +12,8 @@ from fraud_rules.deploy.deployment_log import observe_deployment, write_supervis
 from fraud_rules.deploy.heartbeat import faults_of
 from tests.support.kafka.own_topics import OwnTopics
 
+TOPIC_ROLES = ("detector_attempts",)
+
 NOW_MS = 1_000_000
 AGENT = AgentStatus("cards", "agent-1", "host", "c0de", 0, 3)
 LOOK = Supervision("cards", "airflow", 0, "HEALTHY", 3)

@@ -21,6 +21,8 @@ from fraud_rules.kafka.consume import await_settled, read_topic
 from tests.support.kafka.own_topics import OwnTopics
 from tests.support.ports import free_ports
 
+TOPIC_ROLES = ("alarms",)
+
 ALARM = Alarm("STALLED", "detector", "batch 7 ended 41 s ago", source="http://here/run")
 NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
 

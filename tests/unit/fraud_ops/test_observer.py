@@ -24,6 +24,8 @@ from tests.support.operations.observations import DETECTOR, progress
 from tests.support.operations.observations import running as world_running
 from tests.support.waiting import until
 
+TOPIC_ROLES = ("detector_attempts", "detector_intents", "detector_progress", "rules", "transactions")
+
 UNREADABLE = (
     b"\x00\xffgarbage",
     b'{"detector": "x",',
