@@ -47,7 +47,7 @@ def _run(project: Project, site: ContainerSite, options: argparse.Namespace) -> 
         if not options.keep_failed:
             remove(project, site, images=not options.keep_images)
         raise
-    update_page(project.root / "docs" / "run.md", results)
+    update_page(project.root / "CONTRIBUTING.md", results)
     remove(project, site, images=not options.keep_images)
     say("everything is removed" if not options.keep_images else "the containers are removed; the images stay")
     return 0

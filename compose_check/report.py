@@ -1,4 +1,4 @@
-"""The result of a check, as a file and as a part of docs/run.md."""
+"""The result of a check, as a file and as a part of CONTRIBUTING.md."""
 
 from __future__ import annotations
 
