@@ -72,7 +72,7 @@ def broker(project: Project, tmp_path_factory: pytest.TempPathFactory) -> Iterat
 def topics(request: pytest.FixtureRequest, broker: Broker, project: Project) -> Iterator[OwnTopics]:
     """Topics for this test alone: those whose roles its module names in `TOPIC_ROLES`, or all declared topics.
 
-    Creating and deleting all of them takes a second of CPU time.
+    Creating and deleting all of them takes 0.6 s of CPU time, two of them 0.2 s.
     """
     with own_topics(broker, project, getattr(request.module, "TOPIC_ROLES", None)) as made:
         yield made
