@@ -45,6 +45,7 @@ class ControlSite:
             home=session.files.with_suffix(".airflow"),
             project=session.project,
             port=port,
+            control_port=port + 1,
             password=self._password,
             connections={"fraud_kafka": kafka},
             settings={
@@ -127,8 +128,9 @@ class ControlSite:
             process.wait()
 
     def cpu_s(self) -> float:
-        """The CPU time of the API server's processes, in seconds."""
-        times = [each.cpu_times() for each in self._airflow.processes(Component.API_SERVER)]
+        """The CPU time of the control plane and of the API server in front of it, in seconds."""
+        servers = (Component.API_SERVER, Component.CONTROL_PLANE)
+        times = [each.cpu_times() for server in servers for each in self._airflow.processes(server)]
         return sum(each.user + each.system for each in times)
 
     @contextmanager
@@ -142,7 +144,7 @@ class ControlSite:
         self._airflow.prepare()
         self._passwords.write_text(json.dumps(dict.fromkeys(self._users, self._password)), encoding="utf-8")
         self._passwords.chmod(0o600)
-        self._airflow.start(Component.API_SERVER)
+        self._airflow.start(Component.API_SERVER, Component.CONTROL_PLANE)
         until(self._answers, f"the control plane answers (logs: {self._airflow.logs})", every_s=0.1)
 
     def _answers(self) -> bool:

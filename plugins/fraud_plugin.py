@@ -8,7 +8,7 @@ from airflow.plugins_manager import AirflowPlugin
 
 from fraud_ops.airflow_ui.links import LINKS
 from fraud_ops.airflow_ui.report_links import Report
-from fraud_ops.airflow_ui.web_parts import DeferredParts, applications, middlewares, pages_address
+from fraud_ops.airflow_ui.web_parts import DeferredParts, applications, pages_address
 
 
 class FraudPlugin(AirflowPlugin):
@@ -17,7 +17,6 @@ class FraudPlugin(AirflowPlugin):
     name = "fraud_ops"
     operator_extra_links: list[Any] = [*LINKS, Report()]  # noqa: RUF012 -- Airflow reads lists
     fastapi_apps: Any = DeferredParts(applications)
-    fastapi_root_middlewares: Any = DeferredParts(middlewares)
     external_views: list[Any] = [  # noqa: RUF012
         {
             "name": "Fraud rules",

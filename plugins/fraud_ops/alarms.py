@@ -11,7 +11,7 @@ from typing import Annotated, Any, Final
 
 import msgspec
 
-from fraud_ops.airflow_ui.runbooks import runbook_path
+from fraud_ops.runbooks import runbook_path
 from fraud_rules.errors import ConfigError
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""Runs Airflow on one machine: its four components as separate processes, on SQLite, with a known login.
+"""Runs Airflow and the control plane on one machine, as separate processes, on SQLite, with a known login.
 
 This module does not import Airflow. A component outlives its starter, as the broker does. AIRFLOW_HOME in a process's
 environment identifies the installation, so that orphans of a kill -9 are also found.
@@ -19,6 +19,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
+from typing import Any
 
 import psutil
 
@@ -45,17 +46,21 @@ _REQUEST_S = 2.0
 
 
 class Component(StrEnum):
-    """The components of Airflow. The task processes of LocalExecutor are children of the scheduler."""
+    """The components of Airflow, and the control plane beside it. The task processes of LocalExecutor are children of
+    the scheduler.
+    """
 
     API_SERVER = "api-server"
     SCHEDULER = "scheduler"
     DAG_PROCESSOR = "dag-processor"
     TRIGGERER = "triggerer"
+    CONTROL_PLANE = "control-plane"
 
 
 @dataclass(frozen=True, slots=True)
 class AirflowSite:
     """One installation. `port` is the port of the API server. The next two serve the logs of tasks and of triggers.
+    `control_port` is the port of the control plane, whose pages the API server forwards.
 
     `connections` are Airflow connections by id, as JSON-ready documents; they reach the components by their
     environment, never by an argument. `process_variables` are environment variables that are not Airflow settings.
@@ -64,8 +69,9 @@ class AirflowSite:
     home: Path
     project: Project
     port: int
+    control_port: int
     password: str
-    connections: Mapping[str, Mapping[str, object]]
+    connections: Mapping[str, Mapping[str, Any]]
     variables: Mapping[str, str] = field(default_factory=dict)
     settings: Mapping[str, str] = field(default_factory=dict)
     users: Mapping[str, str] = field(default_factory=dict)
@@ -83,7 +89,10 @@ class AirflowSite:
         """The environment of a component or of a command. The site's settings override the defaults."""
         inherited = {name: value for name, value in environ.items() if not name.startswith("AIRFLOW")}
         made = {f"AIRFLOW__{name}": value for name, value in {**self._settings(component), **self.settings}.items()}
-        given = {f"AIRFLOW_CONN_{name.upper()}": json.dumps(each) for name, each in self.connections.items()}
+        ticket_key = self.secret("tickets")
+        control = {"host": self.control_url, "password": ticket_key, "extra": {"url": self.control_url}}
+        connections = {**self.connections, "fraud_control": control}
+        given = {f"AIRFLOW_CONN_{name.upper()}": json.dumps(each) for name, each in connections.items()}
         variables = {f"AIRFLOW_VAR_{name.upper()}": value for name, value in self.variables.items()}
         # The control plane's store belongs to this Kafka, as Airflow's database belongs to this installation.
         store = {"FRAUD_CONTROL_DATABASE": f"sqlite:///{self.home / 'control-plane.db'}"}
@@ -98,6 +107,14 @@ class AirflowSite:
             "NO_PROXY": HOST,
             "no_proxy": HOST,
         }
+        if component is Component.CONTROL_PLANE:
+            own |= {
+                "FRAUD_CONTROL_TICKET_KEY": ticket_key,
+                "FRAUD_CONTROL_URL": self.url,
+                "FRAUD_CONTROL_AIRFLOW_URL": self.url,
+                "FRAUD_BOOTSTRAP": str(self.connections["fraud_kafka"]["extra"]["bootstrap.servers"]),
+                "FRAUD_ARCHIVE": self.variables.get("fraud_archive", ""),
+            }
         return {**store, **inherited, **made, **given, **variables, **self.process_variables, **own}
 
     def _settings(self, component: Component | None) -> dict[str, str]:
@@ -131,6 +148,10 @@ class AirflowSite:
             "TRACES__OTEL_ON": "False",
             "USAGE_DATA_COLLECTION__ENABLED": "False",
         }
+
+    @property
+    def control_url(self) -> str:
+        return f"http://{HOST}:{self.control_port}"
 
     def secret(self, name: str, fresh: str | None = None) -> str:
         """A secret of this installation, created once, in a file that only its owner can read."""
@@ -166,9 +187,14 @@ class LocalAirflow:
         """Start these components, or all if none is named. Return at once."""
         for component in components or tuple(Component):
             environment = {**self.site.environment(component=component), _COMPONENT: component}
-            command = [_airflow(), component, *_WITHOUT_LOG_SERVER.get(component, ())]
+            command = self._command(component)
             log = self._log(component)
             self._children.append(start_detached(command, log, folder=self.site.home, environment=environment))
+
+    def _command(self, component: Component) -> list[str]:
+        if component is Component.CONTROL_PLANE:
+            return [sys.executable, "-m", "fraud_rules.cli", "control", "serve", f"--port={self.site.control_port}"]
+        return [_airflow(), component, *_WITHOUT_LOG_SERVER.get(component, ())]
 
     def await_healthy(self, timeout_s: float = 300.0) -> None:
         """Wait until every component reports that it is healthy. Raises AirflowFailed."""
@@ -199,9 +225,16 @@ class LocalAirflow:
                 document = json.load(answer)
         except (OSError, ValueError):
             return list(Component)
-        health = {component: document.get(component.replace("-", "_")) or {} for component in Component}
-        sick = (name for name, each in health.items() if each.get("status") != "healthy")
-        return [name for name in sick if name != Component.API_SERVER]
+        health = {each: document.get(each.replace("-", "_")) or {} for each in _MONITORED}
+        sick: list[str] = [each for each, found in health.items() if found.get("status") != "healthy"]
+        return sick if self._control_plane_is_healthy() else [*sick, Component.CONTROL_PLANE]
+
+    def _control_plane_is_healthy(self) -> bool:
+        try:
+            with urllib.request.urlopen(f"{self.site.control_url}/fraud/health", timeout=_REQUEST_S):  # noqa: S310 -- loopback
+                return True
+        except OSError:
+            return False
 
     def stop(self) -> bool:
         """End every process of this site, after a while by a kill. Return False if there was none."""
@@ -241,6 +274,7 @@ class LocalAirflow:
 
 
 _COMPONENT = "FRAUD_AIRFLOW_COMPONENT"
+_MONITORED = (Component.SCHEDULER, Component.DAG_PROCESSOR, Component.TRIGGERER)
 # Scheduler and triggerer would serve their logs on all network interfaces. Here, the API server reads the same files.
 _WITHOUT_LOG_SERVER = dict.fromkeys((Component.SCHEDULER, Component.TRIGGERER), ("--skip-serve-logs",))
 # These components end if SQLite refuses a write after its default wait of 5 s, three times in a row, because another

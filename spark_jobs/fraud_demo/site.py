@@ -166,6 +166,7 @@ class DemoSite:
         if command is not None:
             command.write(self.places.command)
         check_free(self.airflow.site.port, AIRFLOW_PORT_VARIABLE)
+        check_free(self.airflow.site.control_port, AIRFLOW_PORT_VARIABLE)
         began_s = time.monotonic()
         # The stack stops the supervisor of the detector before the agent that runs it.
         for stop in (self.broker.stop, self.agent.stop, self.airflow.stop, self.past_days.stop):
@@ -243,10 +244,12 @@ class DemoSite:
         kafka = {"conn_type": "kafka", "extra": {"bootstrap.servers": self.broker.bootstrap}}
         spark = {"conn_type": "spark", "host": "local[2,4]"}
         key = {"conn_type": "generic", "password": self._intent_key}
+        port = port_setting(AIRFLOW_PORT_VARIABLE, 8080)
         return AirflowSite(
             home=self.places.home / "airflow",
             project=self._context.project,
-            port=port_setting(AIRFLOW_PORT_VARIABLE, 8080),
+            port=port,
+            control_port=port + 3,
             password=PASSWORD,
             connections={"fraud_kafka": kafka, "spark_default": spark, "fraud_intent_key": key},
             variables={"fraud_archive": str(self.places.archive)},

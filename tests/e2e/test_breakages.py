@@ -84,7 +84,7 @@ def hang_broker(scene: Scene) -> float | None:
 
 
 def hang_api(scene: Scene) -> float | None:
-    return hang(scene, list(scene.world.site.airflow.processes(Component.API_SERVER)), HANGS_S["API"])
+    return hang(scene, list(scene.world.site.airflow.processes(Component.CONTROL_PLANE)), HANGS_S["API"])
 
 
 def hang(scene: Scene, processes: list[psutil.Process], seconds: float) -> float:

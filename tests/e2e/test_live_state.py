@@ -90,7 +90,7 @@ def test_a_server_that_hangs_is_named_and_recovers(fired: int, running: World, p
     expect(page.get_by_text("Live updates")).to_be_visible()
     expect(detector.get_by_role("region", name="Verdict")).to_contain_text("HEALTHY")
     expect(page.get_by_role("status", name="Detector")).to_contain_text("HEALTHY")
-    server = list(running.airflow.processes(Component.API_SERVER))
+    server = list(running.airflow.processes(Component.CONTROL_PLANE))
     for process in server:
         process.suspend()
     try:

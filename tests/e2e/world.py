@@ -160,7 +160,7 @@ def world(project: Project, folder: Path) -> Iterator[World]:
         airflow = LocalAirflow(_site(project, folder, broker))
         airflow.prepare()
         stack.callback(airflow.stop)
-        airflow.start(Component.API_SERVER)
+        airflow.start(Component.API_SERVER, Component.CONTROL_PLANE)
         running = World(airflow, topics, steering, detector)
         stack.callback(lambda: running.detector.kill())
         until(lambda: _answers(running), f"the control plane answers (logs: {airflow.logs})", START_S)
@@ -175,10 +175,12 @@ def _site(project: Project, folder: Path, broker: Broker) -> AirflowSite:
     passwords = folder / "logins.json"
     passwords.write_text(json.dumps(dict.fromkeys(ROLES, PASSWORD)), encoding="utf-8")
     users = ",".join(f"{user}:{'admin' if user == USER else 'viewer'}" for user in ROLES)
+    port, control_port = free_ports(2)
     return AirflowSite(
         home=folder / "airflow",
         project=project,
-        port=free_ports(1)[0],
+        port=port,
+        control_port=control_port,
         password=PASSWORD,
         connections={"fraud_kafka": {"conn_type": "kafka", "extra": {"bootstrap.servers": broker.bootstrap}}},
         settings={

@@ -14,7 +14,8 @@ from airflow.sdk import BaseOperatorLink
 from airflow.sdk.execution_time.xcom import XCom
 
 from fraud_ops.airflow_ui.address import base_url
-from fraud_ops.airflow_ui.runbooks import LOGS, runbook_file, runbook_path
+from fraud_ops.paths import LOGS
+from fraud_ops.runbooks import runbook_file, runbook_path
 
 if TYPE_CHECKING:
     from airflow.sdk import BaseOperator, Context

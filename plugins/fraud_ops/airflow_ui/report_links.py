@@ -12,10 +12,9 @@ if TYPE_CHECKING:
     from airflow.sdk import BaseOperator
     from airflow.sdk.types import TaskInstanceKey
 from fraud_ops.airflow_ui.address import base_url
+from fraud_ops.paths import report_path
 
-__all__ = ["REPORTS_PATH", "Report", "report_path"]
-
-REPORTS_PATH = "/fraud-reports"
+__all__ = ["Report", "report_address"]
 
 
 @attrs.define()
@@ -28,6 +27,6 @@ class Report(BaseOperatorLink):
         return XCom.get_value(ti_key=ti_key, key=self.xcom_key) or ""
 
 
-def report_path(kind: str, name: str) -> str:
-    """The URL of a report. `kind` is `nights`, with a day as `name`, or `whatif`, with the name of its folder."""
-    return f"{base_url()}{REPORTS_PATH}/{kind}/{name}/report.html"
+def report_address(kind: str, name: str) -> str:
+    """The URL of a report (see `report_path`)."""
+    return base_url() + report_path(kind, name)

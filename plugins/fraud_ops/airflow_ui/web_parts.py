@@ -1,7 +1,6 @@
-"""The applications that Airflow's API server mounts, created when the API server asks for them.
+"""The application that Airflow's API server mounts, created when the API server asks for it.
 
-Airflow loads the plugin in the process of each task of every DAG. Only the API server may pay for the web libraries and
-the control plane.
+Airflow loads the plugin in the process of each task of every DAG. Only the API server may pay for the web libraries.
 """
 
 from __future__ import annotations
@@ -12,10 +11,9 @@ from typing import Any, overload
 from urllib.parse import urlsplit
 
 from fraud_ops.airflow_ui.address import base_url
-from fraud_ops.airflow_ui.report_links import REPORTS_PATH
-from fraud_ops.control_plane.paths import PAGES
+from fraud_ops.paths import PAGES, ROOT
 
-__all__ = ["DeferredParts", "applications", "middlewares", "pages_address"]
+__all__ = ["DeferredParts", "applications", "pages_address"]
 
 
 class DeferredParts(Sequence[dict[str, Any]]):
@@ -39,34 +37,12 @@ class DeferredParts(Sequence[dict[str, Any]]):
 
 
 def applications() -> Sequence[dict[str, Any]]:
-    """The control plane, the runbooks and logs, and the reports."""
-    from fraud_ops.airflow_ui.pages import create_app as create_pages
-    from fraud_ops.airflow_ui.report_pages import create_app as create_reports
-    from fraud_ops.control_plane.web.app import app as control_plane
-    from fraud_ops.control_plane.web.pages import protected
+    """The pages of the control plane, which its own server serves."""
+    from fraud_ops.airflow_ui.control_plane_proxy import create_app
 
-    # Airflow uses the first app whose prefix matches. The prefix of the control plane extends that of the runbooks.
-    return [
-        {"app": control_plane, "url_prefix": PAGES, "name": "Fraud rules"},
-        {"app": protected(create_pages, control_plane), "url_prefix": "/fraud", "name": "Fraud"},
-        {"app": protected(create_reports, control_plane), "url_prefix": REPORTS_PATH, "name": "Fraud reports"},
-    ]
+    return [{"app": create_app(), "url_prefix": ROOT, "name": "Fraud rules"}]
 
 
 def pages_address() -> str:
     """The address of the pages for a browser. Airflow may be below a path."""
     return f"{urlsplit(base_url()).path}{PAGES}/"
-
-
-def middlewares() -> Sequence[dict[str, Any]]:
-    """The gate in front of the control plane."""
-    from fraud_ops.control_plane.web.app import app as control_plane
-    from fraud_ops.control_plane.web.front_gate import FrontGate
-
-    return [
-        {
-            "middleware": FrontGate,
-            "kwargs": {"control_plane": control_plane, "prefix": PAGES},
-            "name": "Rate limits of the control plane",
-        }
-    ]

@@ -14,6 +14,7 @@ from fraud_ops.control_plane.client.token import token
 from fraud_ops.control_plane.domain.errors import ControlPlaneError
 from fraud_rules.cli.display.exit_codes import exit_codes
 from fraud_rules.cli.display.usage_errors import CommandGroup
+from fraud_rules.cli.nightly import Archive
 from fraud_rules.cli.options import Kafka
 from fraud_rules.errors import BrokerUnavailable, ConfigError, FraudError
 
@@ -77,6 +78,25 @@ def drift(kafka: Kafka) -> None:
     from fraud_ops.control_plane import store_commands
 
     store_commands.drift(kafka)
+
+
+@app.command()
+def serve(
+    kafka: Kafka,
+    archive: Archive = None,
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=1, max=65_535, help="Port to listen on.")] = 8090,
+) -> None:
+    """Serve the pages, their API and the background work of the control plane, until interrupted.
+
+    \b
+    Examples:
+      fraud control serve
+      fraud control serve --host 0.0.0.0 --port 8090
+    """
+    from fraud_ops.control_plane.web.serve import serve
+
+    serve(kafka, archive, host, port)
 
 
 @app.command()

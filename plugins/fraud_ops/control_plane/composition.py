@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from fraud_ops.alarms import Alarm
+from fraud_ops.control_plane.domain.account import Account
 from fraud_ops.control_plane.domain.notification_models import ReceiverShown
 from fraud_ops.control_plane.domain.snoozing import KnownSnoozing, Snoozing
 from fraud_ops.control_plane.feed.fire_stats import RuleFireStats, fire_stats
@@ -30,7 +31,7 @@ from fraud_ops.control_plane.service.service import ControlService
 from fraud_ops.control_plane.service.today import Today, today_of
 from fraud_ops.control_plane.service.whatif import WhatIfs
 from fraud_ops.control_plane.settings import ControlPlaneSettings
-from fraud_ops.control_plane.store.accounts import Account, user_of
+from fraud_ops.control_plane.store.accounts import user_of
 from fraud_ops.control_plane.store.alarm_models import AlarmRow
 from fraud_ops.control_plane.store.database import Database
 from fraud_ops.control_plane.sync.background import Background
@@ -94,8 +95,6 @@ class Environment:
     """Sends an alarm and returns the names of the connections that accepted it. Raises nothing."""
     settings: ControlPlaneSettings | None = None
     detector: DetectorSettings | None = None
-    archive_due_ms: Callable[[], int | None] = lambda: None
-    """The time of the next run of the archive job; None if unknown."""
     alarm_receivers: Callable[[], Sequence[str]] = tuple
     """The names of the connections that receive alarms."""
     send_alarm: SendAlarm = lambda name, alarm: "this process cannot send alarms"
@@ -126,7 +125,6 @@ class ControlPlane:
     entities: EntityReporter
     what_ifs: WhatIfs
     requested_what_ifs: RequestedWhatIfs
-    archive_due_ms: Callable[[], int | None]
     alarms: CachedValue[Sequence[AlarmRow]]
     alarm_receivers: CachedValue[Sequence[str]]
     receivers: CachedValue[list[ReceiverShown]]
@@ -238,7 +236,6 @@ def compose(
         entities=entities,
         what_ifs=what_ifs,
         requested_what_ifs=requested_what_ifs,
-        archive_due_ms=environment.archive_due_ms,
         alarms=CachedValue(lambda: recent_alarms(database), _ALARMS_TTL_S),
         alarm_receivers=alarm_receivers,
         receivers=CachedValue(

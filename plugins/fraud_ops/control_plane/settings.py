@@ -35,6 +35,8 @@ ADMIN_USER: Final = "FRAUD_ADMIN_USER"
 FILE: Final = "control-plane.yaml"
 
 _DATABASE: Final = re.compile(r"(sqlite:///|postgresql(\+psycopg2)?://)[^\s\x00-\x1f]{1,1000}", re.ASCII)
+_KEYS: Final = re.compile(r"\S{32,200}( \S{32,200})?", re.ASCII)
+_URL: Final = re.compile(r"https?://[^\s\x00-\x1f]{1,1000}", re.ASCII)
 _RECEIVER: Final = re.compile(r"[a-z][a-z0-9_]{0,31}", re.ASCII)
 _MOST_RECEIVERS: Final = 20
 _USER: Final = re.compile(r"(?!log:|system:)[^\x00-\x1f\x7f]{1,256}")
@@ -103,11 +105,16 @@ _NOTIFICATIONS = Notifications()
 class ControlPlaneSettings:
     """Validated settings. `database` is an SQLAlchemy URL (SQLite or Postgres). The URL may hold a password, so no
     `repr` shows it. If it is empty, the database is a SQLite file in the project's `var/`. `name` is the Kafka
-    transactional id, which allows one writer at a time.
+    transactional id, which allows one writer at a time. `url` is the address of the pages' server for a browser, which
+    messages name. `airflow_url` is the address of Airflow if users open the pages here, without its plugin in between.
+    `ticket_key` has the keys that sign the logins of Airflow's plugin (see `TicketKeys`).
     """
 
     name: str = matching(CONTROL_PLANE_NAME, NAME, NAME_IS)
     database: str = matching("", _DATABASE, "a SQLite or Postgres URL", secret=True)
+    url: str = matching("", _URL, "an address such as https://airflow.example")
+    airflow_url: str = matching("", _URL, "an address such as https://airflow.example")
+    ticket_key: str = matching("", _KEYS, "one or two keys of at least 32 characters", secret=True)
     four_eyes: bool = False
     bounds: Bounds = _BOUNDS
     rates: Rates = _RATES

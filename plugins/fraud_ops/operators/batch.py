@@ -18,7 +18,7 @@ from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException
 
 from fraud_ops.airflow_ui.links import Runbook, publish_runbook
-from fraud_ops.airflow_ui.report_links import Report, report_path
+from fraud_ops.airflow_ui.report_links import Report, report_address
 from fraud_ops.archive_place import archive_store, day_of
 from fraud_ops.error_mapping import airflow_errors
 from fraud_ops.hooks.connections import KAFKA, SPARK, connection, kafka_of, master_of
@@ -158,7 +158,7 @@ class ReevaluateOperator(SparkJobOperator):
         with airflow_errors(context):
             result = DayStore(archive_store()).result(day)
         assert result is not None, "a successful job has saved its result"
-        context["ti"].xcom_push(key=Report().xcom_key, value=report_path("nights", str(day)))
+        context["ti"].xcom_push(key=Report().xcom_key, value=report_address("nights", str(day)))
         summary = _summary(result)
         context["ti"].xcom_push(key="summary", value=summary)
         self.log.info("%s", json.dumps(summary, indent=1))
@@ -242,7 +242,7 @@ class WhatIfOperator(BaseOperator):
             raise AirflowFailException(f"{name}: {complaint.strip().removeprefix('fraud: ')[-2_000:]}")
         result = json.loads(output)
         page = report_name(result["evaluatedMs"], result["rule"].get("ruleId"))
-        context["ti"].xcom_push(key=Report().xcom_key, value=report_path("whatif", page))
+        context["ti"].xcom_push(key=Report().xcom_key, value=report_address("whatif", page))
         summary = {name: result[name] for name in ("days", "transactions", "fires", "suppressed", "keys", "seconds")}
         self.log.info("%s", json.dumps(summary, indent=1))
         return summary

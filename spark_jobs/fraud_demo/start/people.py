@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from fraud_demo.listed_mules import RULE_ID
 from fraud_demo.start.past_days import fraud_labels, past_days
-from fraud_ops.control_plane.paths import API
+from fraud_ops.paths import API
 
 __all__ = ["ROLES", "DemoPeople", "describe_people"]
 

@@ -33,10 +33,7 @@ def notifier(scene: Scene, url: str, folder: Path) -> Iterator[subprocess.Popen[
     """A process that sends, with its connection in the environment. The end of the block kills it."""
     connection = json.dumps({"conn_type": "http", "host": url, "password": SECRET})
     own = {
-        "AIRFLOW_HOME": str(folder / "airflow"),
         "AIRFLOW_CONN_FRAUD_NOTIFY_DESK": connection,
-        "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
-        "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": "sqlite:////nowhere/there-is-no-database.db",
         "NO_PROXY": "127.0.0.1",
         "PYTHONPATH": os.pathsep.join(str(ROOT / each) for each in ("plugins", "spark_jobs")),
     }

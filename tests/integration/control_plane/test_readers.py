@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from fraud_ops.airflow_ui.runbooks import slug
 from fraud_ops.alarms import REPEAT_MS, Alarm
 from fraud_ops.control_plane.service.alarm_log import AlarmDesk
 from fraud_ops.control_plane.sync.reader_state import ReaderPosition, ReaderProgress
 from fraud_ops.control_plane.watch.alarm_reports import AlarmReports
 from fraud_ops.control_plane.watch.reader_watch import ALARM, ReaderWatch
+from fraud_ops.runbooks import slug
 from fraud_rules.configuration.project import Project
 from fraud_rules.errors import BrokerUnavailable
 from fraud_rules.kafka.consume import await_settled

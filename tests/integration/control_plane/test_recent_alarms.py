@@ -112,7 +112,6 @@ def test_an_alarm_of_a_dag_reaches_the_store_by_the_topic(
         "AIRFLOW_HOME": str(tmp_path / "airflow"),
         "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
         "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": "sqlite:////nowhere/there-is-no-database.db",
-        "AIRFLOW_VAR_FRAUD_SILENCES": "[]",
         "AIRFLOW_CONN_FRAUD_KAFKA": json.dumps(
             {"conn_type": "kafka", "extra": {"bootstrap.servers": topics.kafka.bootstrap}}
         ),

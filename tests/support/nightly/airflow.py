@@ -31,10 +31,12 @@ def nightly_airflow(installation: Installation, home: Path) -> Iterator[Api]:
     name_topics(home / "config", installation.topics.names)
     shutil.copy(installation.schema, home / "config" / "schema.yaml")
     kafka = {"conn_type": "kafka", "extra": {"bootstrap.servers": installation.topics.bootstrap}}
+    port = demo_ports()[2]
     site = AirflowSite(
         home=home / "airflow",
         project=Project(home),
-        port=demo_ports()[2],
+        port=port,
+        control_port=port + 3,
         password=PASSWORD,
         connections={"fraud_kafka": kafka, "spark_default": {"conn_type": "spark", "host": "local[2]"}},
         variables={"fraud_archive": str(archive_of(installation).root)},

@@ -346,12 +346,12 @@ def restart(site: DemoSite, component: Component) -> None:
 
 
 def demo_ports() -> tuple[int, int, int]:
-    """Find two ports for the broker, and the first of three consecutive ports for Airflow."""
+    """Find two ports for the broker, and the first of four consecutive ports for Airflow and the control plane."""
     port, controller_port = free_ports(2)
     while True:
         (first,) = free_ports(1)
         taken = {conn.laddr.port for conn in psutil.net_connections("tcp") if conn.laddr}
-        if not taken.intersection({first + 1, first + 2}) and first + 2 < 65_536:
+        if not taken.intersection(range(first, first + 4)) and first + 3 < 65_536:
             return port, controller_port, first
 
 

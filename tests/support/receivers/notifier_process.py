@@ -10,11 +10,14 @@ import threading
 
 from fraud_ops.control_plane.store.database import Database
 from fraud_ops.control_plane.sync.notifier import Notifier
-from fraud_ops.hooks.notifications import NotificationHook
+from fraud_ops.delivery.connections import connection_in_environment
+from fraud_ops.delivery.notifications import NotificationSender
 from fraud_ops.notifications import ReceiverKind
 from fraud_rules.runtime.clock import now_ms
 
 if __name__ == "__main__":
     database = Database.open(sys.argv[1])
-    Notifier(database, {"desk": ReceiverKind.WEBHOOK}, NotificationHook().send, now_ms).start()
+    Notifier(
+        database, {"desk": ReceiverKind.WEBHOOK}, NotificationSender(connection_in_environment, "").send, now_ms
+    ).start()
     threading.Event().wait()

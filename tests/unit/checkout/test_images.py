@@ -156,7 +156,7 @@ def test_nothing_has_a_default_password(compose: dict[str, Any], project: Projec
 def test_every_command_of_ours_exists(compose: dict[str, Any]) -> None:
     agent = [["agent", "run", *words[1:]] for words in commands(compose, "sh") if words[0].endswith("agent.sh")]
     found = [*commands(compose, "fraud"), *agent, ["topics", "apply"], ["acls", "users"], ["acls", "apply"]]
-    assert len(found) == 6
+    assert len(found) == 7
     for words in found:
         command: Any = get_command(app)
         while words and words[0] in getattr(command, "commands", {}):
@@ -166,7 +166,7 @@ def test_every_command_of_ours_exists(compose: dict[str, Any]) -> None:
 
 def test_every_command_of_airflow_exists(compose: dict[str, Any], tmp_path: Path) -> None:
     found = list(commands(compose, "airflow"))
-    assert {words[0] for words in found} == set(Component)
+    assert {words[0] for words in found} == set(Component) - {Component.CONTROL_PLANE}
     done = run_with(PARSED, found, {"AIRFLOW_HOME": str(tmp_path)})
     assert done.returncode == 0, done.stderr
 
@@ -184,7 +184,7 @@ def test_airflow_is_set_as_the_local_one(compose: dict[str, Any], project: Proje
     ours = {name: value for name, value in environment.items() if name.startswith("AIRFLOW__")}
     done = run_with(KNOWN_SETTINGS, list(ours), {"AIRFLOW_HOME": str(tmp_path)})
     assert json.loads(done.stdout.splitlines()[-1]) == [], done.stderr
-    local = AirflowSite(tmp_path, project, 8080, "x", {}).environment({})
+    local = AirflowSite(tmp_path, project, 8080, 8090, "x", {}).environment({})
     same = ["LOAD_EXAMPLES", "DAGS_ARE_PAUSED_AT_CREATION", "EXECUTOR", "PARALLELISM"]
     assert {name: ours[f"AIRFLOW__CORE__{name}"] for name in same} == {
         name: local[f"AIRFLOW__CORE__{name}"] for name in same
@@ -201,9 +201,10 @@ def test_airflow_knows_its_users(compose: dict[str, Any], project: Project) -> N
 
 def test_only_the_named_admin_has_a_role(compose: dict[str, Any], project: Project) -> None:
     """Neither the shipped settings nor the containers give a user like `admin` a role in the control plane."""
-    given = compose["services"]["airflow-api-server"]["environment"]
+    given = compose["services"]["control-plane"]["environment"]
     assert given["FRAUD_ADMIN_USER"].startswith("${FRAUD_ADMIN_USER:?")
     filled = {"FRAUD_ADMIN_USER": "olga", "FRAUD_CONTROL_DATABASE": "sqlite:///control.db"}
+    filled |= {"FRAUD_CONTROL_TICKET_KEY": "k" * 64, "FRAUD_CONTROL_URL": "http://127.0.0.1:8080"}
     assert ControlPlaneSettings.load(project, {**given, **filled}).bindings == {"olga": Role.ADMIN}
     assert ControlPlaneSettings.load(project, {}).bindings == {}
 
@@ -223,7 +224,7 @@ def test_the_connections_make_a_valid_release(compose: dict[str, Any]) -> None:
 
 
 def test_the_archive_is_written_where_tasks_and_workers_reach_it(compose: dict[str, Any]) -> None:
-    for name in ("airflow-scheduler", "airflow-api-server", "spark-worker"):
+    for name in ("airflow-scheduler", "control-plane", "spark-worker"):
         assert "archive:/opt/fraud/archive" in compose["services"][name]["volumes"], name
     assert compose["services"]["airflow-scheduler"]["environment"]["AIRFLOW_VAR_FRAUD_ARCHIVE"] == f"{HOME}/archive"
 
@@ -254,8 +255,10 @@ def test_each_component_logs_in_to_kafka_as_its_own_user(compose: dict[str, Any]
         for name, environment in environments.items()
         if environment.keys() & {"FRAUD_KAFKA_SASL_USERNAME", "AIRFLOW_CONN_FRAUD_KAFKA"}
     }
-    airflow = dict.fromkeys(("airflow-scheduler", "airflow-triggerer", "airflow-dag-processor"), "fraud-airflow")
-    others = {"airflow-api-server": "fraud-control-plane", "heartbeat": "fraud-heartbeat", "init": "admin"}
+    airflow = dict.fromkeys(
+        ("airflow-api-server", "airflow-scheduler", "airflow-triggerer", "airflow-dag-processor"), "fraud-airflow"
+    )
+    others = {"control-plane": "fraud-control-plane", "heartbeat": "fraud-heartbeat", "init": "admin"}
     assert users == airflow | others
     script = (project.config / "images" / "agent.sh").read_text(encoding="utf-8")
     assert environments["agent"]["FRAUD_KAFKA_PROPERTIES"] == "/tmp/kafka/agent.properties"

@@ -6,10 +6,11 @@ from dataclasses import replace
 
 import pytest
 
+from fraud_ops.control_plane.domain.account import Account
 from fraud_ops.control_plane.domain.errors import RequestRefused
 from fraud_ops.control_plane.domain.lifecycle import StateName
 from fraud_ops.control_plane.domain.roles import Actor, Role
-from fraud_ops.control_plane.store.accounts import Account, user_of
+from fraud_ops.control_plane.store.accounts import user_of
 from tests.support.control_plane.scene import ADA, REASON, Scene, rule_input
 
 PAT = Account("FabAuthManager", "17", "pat")

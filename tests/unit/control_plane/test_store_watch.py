@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from fraud_ops.airflow_ui.runbooks import slug
 from fraud_ops.control_plane.domain.errors import Unavailable
 from fraud_ops.control_plane.domain.read_models import AuditVerdict, DriftDifference, OutboxState
 from fraud_ops.control_plane.service.notifications.outbox import FailingReceiver
@@ -15,6 +14,7 @@ from fraud_ops.control_plane.store.leases import Leadership
 from fraud_ops.control_plane.sync.drift import DriftReport
 from fraud_ops.control_plane.sync.unapproved import UnapprovedRule
 from fraud_ops.control_plane.watch.store_watch import Checks, StoreAlarm, StoreWatch
+from fraud_ops.runbooks import slug
 from fraud_rules.configuration.project import Project
 from tests.support.control_plane.alarm_memory import AlarmMemory
 from tests.support.control_plane.scene import Clock

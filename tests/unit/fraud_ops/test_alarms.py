@@ -15,6 +15,8 @@ import pytest
 
 from fraud_ops.alarms import Alarm, decode_alarm, read_silences, silenced
 from fraud_ops.dag_defaults import defaults
+from fraud_ops.delivery.alarms import AlarmSender
+from fraud_ops.delivery.connections import connection_in_environment
 from fraud_ops.hooks.alarms import AlarmHook
 from fraud_rules.errors import ConfigError
 from fraud_rules.kafka.consume import await_settled, read_topic
@@ -68,7 +70,6 @@ def serving(monkeypatch: pytest.MonkeyPatch, *statuses: int) -> Iterator[Receive
     received = Received(*statuses)
     connection = {"conn_type": "http", "host": received.url, "password": "t0ken"}
     monkeypatch.setenv("AIRFLOW_CONN_FRAUD_WEBHOOK", json.dumps(connection))
-    monkeypatch.setenv("AIRFLOW_VAR_FRAUD_SILENCES", "[]")
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     yield received
     received.server.shutdown()
@@ -85,22 +86,21 @@ def test_an_alarm_has_its_reason_and_its_runbook(webhook: Received) -> None:
     assert document["runbook"].endswith("/fraud/runbooks/stalled")
 
 
-def test_a_silence_suppresses_only_the_message(webhook: Received, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_silence_suppresses_only_the_message(webhook: Received) -> None:
     until = (datetime.now(UTC) + timedelta(hours=1)).isoformat()
-    silence = [{"alarm": "LAGGING", "until": until, "reason": "catching up"}]
-    monkeypatch.setenv("AIRFLOW_VAR_FRAUD_SILENCES", json.dumps(silence))
-    assert AlarmHook().send(Alarm("LAGGING", "detector", "far behind")) == []
-    assert AlarmHook().send(ALARM) == ["fraud_webhook"]
+    silence = json.dumps([{"alarm": "LAGGING", "until": until, "reason": "catching up"}])
+    sender = AlarmSender(connection_in_environment, "", lambda: silence)
+    assert sender.send(Alarm("LAGGING", "detector", "far behind")) == []
+    assert sender.send(ALARM) == ["fraud_webhook"]
     assert len(webhook.posts) == 1
 
 
-def test_a_silence_that_cannot_be_read_silences_nothing(webhook: Received, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("AIRFLOW_VAR_FRAUD_SILENCES", '[{"alarm": "*"}]')
-    assert AlarmHook().send(ALARM) == ["fraud_webhook"]
+def test_a_silence_that_cannot_be_read_silences_nothing(webhook: Received) -> None:
+    assert AlarmSender(connection_in_environment, "", lambda: '[{"alarm": "*"}]').send(ALARM) == ["fraud_webhook"]
 
 
 def test_a_channel_that_fails_is_no_error(broken_webhook: Received, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fraud_ops.hooks.alarms._PAUSES_S", (0.0, 0.0, 0.0))
+    monkeypatch.setattr("fraud_ops.delivery.alarms._PAUSES_S", (0.0, 0.0, 0.0))
     assert AlarmHook().send(ALARM) == []
     assert len(broken_webhook.posts) == 4, "a limited number of attempts"
 
@@ -109,7 +109,7 @@ def test_a_receiver_that_refuses_for_a_moment_gets_an_alarm_that_is_sent_directl
     late_webhook: Received, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Kafka cannot be reached, so the task sends the alarm itself."""
-    monkeypatch.setattr("fraud_ops.hooks.alarms._PAUSES_S", (0.1, 0.1, 0.1))
+    monkeypatch.setattr("fraud_ops.delivery.alarms._PAUSES_S", (0.1, 0.1, 0.1))
     nowhere = {"conn_type": "kafka", "extra": {"bootstrap.servers": f"127.0.0.1:{free_ports(1)[0]}"}}
     monkeypatch.setenv("AIRFLOW_CONN_FRAUD_KAFKA", json.dumps(nowhere))
     AlarmHook().raise_alarm(ALARM)

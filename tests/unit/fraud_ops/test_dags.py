@@ -18,11 +18,11 @@ from airflow.timetables.base import TimeRestriction
 from airflow.utils.timezone import coerce_datetime
 
 from fraud_demo.start.unpaused import UNPAUSED
-from fraud_ops.airflow_ui.runbooks import slug
 from fraud_ops.control_plane.watch.flood_guard import ALARM
 from fraud_ops.dag_defaults import defaults
 from fraud_ops.operators.archive_checks import DAYS_MISSED
 from fraud_ops.operators.mixed_releases import MIXED_RELEASES
+from fraud_ops.runbooks import slug
 from fraud_ops.verdicts.checkpoint import HISTORY_AT_RISK
 from fraud_ops.verdicts.verdict import Health
 from fraud_rules.configuration.project import Project

@@ -109,7 +109,6 @@ def home(project: Project, topics: OwnTopics, tmp_path: Path, monkeypatch: pytes
     monkeypatch.setenv("AIRFLOW_CONN_FRAUD_KAFKA", json.dumps(kafka))
     monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", json.dumps(spark))
     monkeypatch.setenv("AIRFLOW_CONN_FRAUD_INTENT_KEY", json.dumps({"conn_type": "generic", "password": KEY}))
-    monkeypatch.setenv("AIRFLOW_VAR_FRAUD_SILENCES", "[]")
     return tmp_path
 
 

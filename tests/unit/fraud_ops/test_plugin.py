@@ -11,14 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from airflow.api_fastapi.core_api.security import get_user
 from airflow.triggers.base import BaseTrigger
+from fastapi import HTTPException
 from fastapi.testclient import TestClient
-from starlette.applications import Starlette
-from starlette.routing import Mount
 
-from fraud_ops.airflow_ui.pages import create_app, visible_log
-from fraud_ops.airflow_ui.web_parts import DeferredParts, applications, middlewares, pages_address
+from fraud_ops.airflow_ui.web_parts import DeferredParts, applications, pages_address
+from fraud_ops.control_plane.web.documents.runbook_pages import create_app, visible_log
 from fraud_ops.triggers.detector import OutcomeTrigger, SupervisionTrigger
 from fraud_ops.triggers.rules import RulesLiveTrigger
 from fraud_ops.triggers.warm_up import WarmUpTrigger
@@ -85,11 +83,8 @@ def test_tasks_of_other_dags_do_not_load_the_control_plane(project: Project) -> 
     assert not [name for name in added if name.startswith("fraud_ops.control_plane.web")]
 
 
-def test_the_api_server_gets_the_applications_and_the_gate() -> None:
-    apps, gates = DeferredParts(applications), DeferredParts(middlewares)
-
-    assert [each["url_prefix"] for each in apps] == ["/fraud/control", "/fraud", "/fraud-reports"]
-    assert [each["kwargs"]["control_plane"] for each in gates] == [next(iter(apps))["app"]]
+def test_the_api_server_gets_one_application_below_one_path() -> None:
+    assert [each["url_prefix"] for each in DeferredParts(applications)] == ["/fraud"]
 
 
 @cache
@@ -101,32 +96,25 @@ def loaded(project: Project) -> dict[str, Any]:
     return document
 
 
-def test_pages_require_a_login() -> None:
-    app = create_app(get_user)
-    client = TestClient(app)
+def test_runbooks_require_a_login() -> None:
+    def refuse() -> None:
+        raise HTTPException(401)
+
+    closed = TestClient(create_app(refuse, refuse))
     for path in ("/runbooks/stalled", "/runbooks/runbook.js", "/logs?path=/etc/passwd", "/docs", "/openapi.json"):
-        assert client.get(path).status_code in (401, 403, 404), path
-    app.dependency_overrides[get_user] = lambda: None
-    try:
-        page = client.get("/runbooks/stalled")
-        assert "<h1>STALLED</h1>" in page.text
-        assert 'href="crash-loop"' in client.get("/runbooks/dead").text
-        assert client.get("/runbooks/nothing").status_code == 404
-        behind = client.get("/runbooks/archive-behind").text
-        assert '<a href="../../dags/fraud_archive" target="_top">Open fraud_archive in Airflow</a>' in behind
-        assert '<a href="../../dags/fraud_topics" target="_top"><code>fraud_topics</code></a>' in behind
-        assert 'href="../' not in client.get("/runbooks/blind").text.partition("<main>")[2].replace("../../dags/", "")
-        assert client.get("/runbooks/runbook.css").headers["content-type"].startswith("text/css")
-        assert client.get("/runbooks/runbook.js").headers["content-type"].startswith("text/javascript")
-        assert "root:" not in client.get("/logs?path=/etc/passwd").text
-    finally:
-        app.dependency_overrides.clear()
-
-
-def test_the_address_of_the_pages_without_a_slash_leads_to_them() -> None:
-    airflow = Starlette(routes=[Mount("/fraud", create_app(get_user))])
-    found = TestClient(airflow).get("/fraud/control", follow_redirects=False)
-    assert (found.status_code, found.headers["location"]) == (307, "control/")
+        assert closed.get(path).status_code in (401, 404), path
+    client = TestClient(create_app(lambda: None, lambda: None))
+    page = client.get("/runbooks/stalled")
+    assert "<h1>STALLED</h1>" in page.text
+    assert 'href="crash-loop"' in client.get("/runbooks/dead").text
+    assert client.get("/runbooks/nothing").status_code == 404
+    behind = client.get("/runbooks/archive-behind").text
+    assert '<a href="../../dags/fraud_archive" target="_top">Open fraud_archive in Airflow</a>' in behind
+    assert '<a href="../../dags/fraud_topics" target="_top"><code>fraud_topics</code></a>' in behind
+    assert 'href="../' not in client.get("/runbooks/blind").text.partition("<main>")[2].replace("../../dags/", "")
+    assert client.get("/runbooks/runbook.css").headers["content-type"].startswith("text/css")
+    assert client.get("/runbooks/runbook.js").headers["content-type"].startswith("text/javascript")
+    assert "root:" not in client.get("/logs?path=/etc/passwd").text
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from fraud_ops.control_plane.domain.errors import (
     RequestRefused,
     Unavailable,
 )
-from fraud_ops.control_plane.paths import API
+from fraud_ops.paths import API
 from fraud_rules.errors import ConfigError, InputInvalid
 
 __all__ = ["TOKEN_VARIABLE", "Client", "request_token", "save_token"]

@@ -7,18 +7,17 @@ earlier one is another user, without the roles and rules of the earlier one.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
 
 from sqlalchemy import String, select
 from sqlalchemy.orm import Mapped, Session, mapped_column
 
+from fraud_ops.control_plane.domain.account import Account
 from fraud_ops.control_plane.store.database import Database
 from fraud_ops.control_plane.store.models import USER_CHARS, Base
 
-__all__ = ["Account", "AccountRow", "user_of"]
+__all__ = ["AccountRow", "user_of"]
 
 _KEY_CHARS: Final = 64
 _SHOWN_CHARS: Final = 8
@@ -35,20 +34,6 @@ class AccountRow(Base):
     user: Mapped[str] = mapped_column("user_name", String(USER_CHARS), unique=True, index=True)
     name: Mapped[str] = mapped_column(String(USER_CHARS))
     at_ms: Mapped[int]
-
-
-@dataclass(frozen=True, slots=True)
-class Account:
-    """An account of a login: `issuer` is the auth manager, `id` the account's id there, and `name` its login name."""
-
-    issuer: str
-    id: str
-    name: str
-
-    @property
-    def key(self) -> str:
-        """The digest of issuer and id."""
-        return hashlib.sha256(f"{self.issuer}\0{self.id}".encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def user_of(database: Database, account: Account, clock_ms: Callable[[], int]) -> str:

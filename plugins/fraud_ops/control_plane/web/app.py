@@ -1,36 +1,34 @@
-"""The application that Airflow mounts: public pages, and an API that requires a login."""
+"""The application of the control plane: public pages, and an API that requires a login."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 from html import escape
 from pathlib import Path
 from typing import Any
 
 from fastapi import FastAPI, Request, Response
-from fastapi.openapi.utils import get_openapi
 from fastapi.responses import HTMLResponse
 from fastapi.routing import APIRoute
 from fastapi.staticfiles import StaticFiles
-from pydantic.json_schema import models_json_schema
+from starlette.middleware.gzip import GZipMiddleware
+from starlette.requests import HTTPConnection
 from starlette.routing import Match, Mount, Route
 from starlette.types import Scope
 
-from fraud_ops.control_plane.domain.read_models import RuleChanged
-from fraud_ops.control_plane.paths import PAGES
+from fraud_ops.control_plane.composition import ControlPlane
+from fraud_ops.control_plane.domain.errors import Unavailable
+from fraud_ops.control_plane.tickets import Ticket
 from fraud_ops.control_plane.web import problems
-from fraud_ops.control_plane.web.bootstrap import compose_here
 from fraud_ops.control_plane.web.extensions import extensions
 from fraud_ops.control_plane.web.guard import Guard
-from fraud_ops.control_plane.web.load.garbage import LongCollections
-from fraud_ops.control_plane.web.load.interpreter import short_turns
 from fraud_ops.control_plane.web.load.lanes import Lanes
-from fraud_ops.control_plane.web.load.pace import Pace
 from fraud_ops.control_plane.web.load.rates import Throttle
-from fraud_ops.control_plane.web.load.read_budget import ReadBudget
-from fraud_ops.control_plane.web.load.shared_reads import SharedReads
+from fraud_ops.control_plane.web.logins import ReadLogin
+from fraud_ops.control_plane.web.openapi import describe
+from fraud_ops.control_plane.web.problems import WebError
 from fraud_ops.control_plane.web.routes import (
     admin,
     alert_searches,
@@ -46,12 +44,10 @@ from fraud_ops.control_plane.web.routes import (
     rules,
     today,
 )
-from fraud_ops.control_plane.web.schemas.alerts import Alert, AlertBatch, CorrectionEvent, Gap
-from fraud_ops.control_plane.web.schemas.base import Problem
 from fraud_ops.control_plane.web.service import Opener, ServiceHolder
-from fraud_ops.control_plane.web.submissions import PARAMETER, Submissions
+from fraud_ops.control_plane.web.submissions import Submissions
 
-__all__ = ["app", "create_app"]
+__all__ = ["create_app", "undriven_app"]
 
 _PAGES = (
     "today",
@@ -71,14 +67,13 @@ _PAGES = (
     "demo",
 )
 _STATIC = Path(__file__).parents[1] / "static"
-_EVENTS: tuple[type[Any], ...] = (Alert, AlertBatch, CorrectionEvent, Gap, RuleChanged, Problem)
-_SECURITY = {"Airflow": {"type": "http", "scheme": "bearer", "bearerFormat": "JWT"}}
+_LEAST_ZIPPED = 1_400  # bytes; a smaller answer fits in one packet
 _ASSETS_KEPT = "public, max-age=31536000, immutable"  # the name of an asset changes with its content
 
 
-def create_app(opener: Opener = compose_here, static: Path = _STATIC) -> FastAPI:
+def create_app(opener: Opener, read_login: ReadLogin, static: Path = _STATIC) -> FastAPI:
     """Create the application with all routes. At the server's start, `opener` creates the control plane that
-    routes use."""
+    routes use. `read_login` reads the login of a request."""
     application = FastAPI(
         title="Fraud rules",
         version="1",
@@ -89,9 +84,8 @@ def create_app(opener: Opener = compose_here, static: Path = _STATIC) -> FastAPI
         lifespan=_lifespan,
     )
     application.state.service = ServiceHolder(opener)
+    application.state.read_login = read_login
     application.state.throttle = Throttle()
-    application.state.pace = Pace()
-    application.state.shared_reads = SharedReads()
     application.state.submissions = Submissions()
     added = (extension.routes for extension in extensions().values())
     own = (
@@ -102,25 +96,21 @@ def create_app(opener: Opener = compose_here, static: Path = _STATIC) -> FastAPI
         application.include_router(routes)
     _add_pages(application, static)
     application.add_middleware(Guard)
+    application.add_middleware(GZipMiddleware, minimum_size=_LEAST_ZIPPED, compresslevel=1)
     problems.install(application)
-    application.openapi = lambda: _openapi(application)  # type: ignore[method-assign]
+    application.openapi = lambda: describe(application)  # type: ignore[method-assign]
     return application
 
 
 @asynccontextmanager
 async def _lifespan(application: FastAPI) -> AsyncIterator[None]:
-    """Start and stop the service. Airflow enters the lifespan of each application that it mounts."""
+    """Start and stop the service."""
     service: ServiceHolder = application.state.service
     application.state.lanes = lanes = Lanes()
-    application.state.read_budget = ReadBudget()
-    collections = LongCollections()
-    collections.install()
     service.start(asyncio.get_running_loop())
     try:
-        with short_turns():
-            yield
+        yield
     finally:
-        collections.remove()
         lanes.close()
         await asyncio.to_thread(service.stop)
 
@@ -132,7 +122,7 @@ def _add_pages(application: FastAPI, static: Path) -> None:
         index = static / "index.html"
         if not index.is_file():
             return problems.problem(404, "the pages have not been built: see plugins/fraud_ops/control_plane/ui")
-        # The files of the page lie below the path at which Airflow serves these pages, for each address of a page.
+        # The files of the page lie below the path at which a browser sees these pages, for each address of a page.
         text = index.read_text("utf-8").replace('"./', f'"{escape(request.scope.get("root_path", ""))}/')
         return HTMLResponse(text, headers={"Cache-Control": "no-cache"})
 
@@ -169,29 +159,13 @@ def _name(route: APIRoute) -> str:
     return head + "".join(map(str.title, rest))
 
 
-def _openapi(application: FastAPI) -> dict[str, Any]:
-    """Build the API description, with the events of the stream and the format of errors."""
-    if application.openapi_schema is None:
-        document = get_openapi(title=application.title, version=application.version, routes=application.routes)
-        _, models = models_json_schema(
-            [(model, "serialization") for model in _EVENTS], ref_template="#/components/schemas/{model}"
-        )
-        schemas = document["components"]["schemas"]
-        schemas |= models["$defs"]
-        for name in ("HTTPValidationError", "ValidationError"):
-            schemas.pop(name, None)
-        document["components"]["securitySchemes"] = _SECURITY
-        document["security"] = [{"Airflow": []}]
-        document["servers"] = [{"url": PAGES}]
-        for path in document["paths"].values():
-            if "post" in path:
-                path["post"]["parameters"] = [*path["post"].get("parameters", ()), PARAMETER]
-        for operation in (each for path in document["paths"].values() for each in path.values()):
-            operation["responses"].pop("422", None)
-            problem = {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}}
-            operation["responses"]["default"] = {"description": "A problem.", "content": problem}
-        application.openapi_schema = document
-    return application.openapi_schema
+def undriven_app(static: Path = _STATIC) -> FastAPI:
+    """The application without a control plane and without logins, for its description and its pages as files."""
 
+    def refuse(_: HTTPConnection) -> Ticket:
+        raise WebError(401, "this application has no logins")
 
-app = create_app()
+    def fail(loop: asyncio.AbstractEventLoop, stack: ExitStack) -> ControlPlane:
+        raise Unavailable("this application has no control plane")
+
+    return create_app(fail, refuse, static)

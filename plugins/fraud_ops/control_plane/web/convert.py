@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from statistics import median_low
-from typing import Any, Final
+from typing import Any
 
 from fraud_ops.control_plane.feed.events import FeedBatch
 from fraud_ops.control_plane.web.problems import reasons_shown
 from fraud_ops.control_plane.web.schemas import rules
 from fraud_ops.control_plane.web.schemas.detector import ProgressPoint
+from fraud_ops.paths import report_path
 from fraud_rules.logs.rule_status import RuleOperation, WarmUpReport
 
-__all__ = ["REPORTS", "activation_of", "pending_activation", "point_of", "saved_what_if_of"]
-
-REPORTS: Final = "/fraud-reports/whatif/"
+__all__ = ["activation_of", "pending_activation", "point_of", "saved_what_if_of"]
 
 
 def activation_of(operation: RuleOperation) -> rules.Activation:
@@ -61,7 +60,7 @@ def saved_what_if_of(name: str, result: Mapping[str, Any]) -> rules.SavedWhatIf:
     """Convert the result of a saved what-if. `name` is that of its report."""
     return rules.SavedWhatIf(
         at=result["evaluatedMs"],
-        report=f"{REPORTS}{name}/report.html",
+        report=report_path("whatif", name),
         days=result["days"],
         transactions=result["transactions"],
         fires=result["fires"],

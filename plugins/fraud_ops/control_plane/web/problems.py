@@ -18,9 +18,9 @@ from fraud_ops.control_plane.domain.errors import (
     Unavailable,
 )
 from fraud_ops.control_plane.domain.read_models import ProblemReason
-from fraud_ops.control_plane.paths import PAGES
 from fraud_ops.control_plane.web.answer import encode
 from fraud_ops.control_plane.web.schemas.base import Problem
+from fraud_ops.paths import PAGES
 from fraud_rules.errors import ArchiveUnreachable, BrokerUnavailable, FraudError, InputInvalid, RuleRejected
 from fraud_rules.runtime.value_faults import fault_text
 

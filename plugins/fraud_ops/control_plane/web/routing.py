@@ -5,7 +5,7 @@ function in a thread of the control plane.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Coroutine, Hashable, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextvars import ContextVar
 from decimal import Decimal
 from functools import partial, wraps
@@ -15,12 +15,9 @@ from typing import Any
 from fastapi import APIRouter, Request, Response
 from fastapi.routing import APIRoute
 
-from fraud_ops.control_plane.composition import ControlPlane
 from fraud_ops.control_plane.domain.roles import Role
 from fraud_ops.control_plane.web.auth import admit, makes_changes
-from fraud_ops.control_plane.web.load.compression import accepts_gzip, compressed
-from fraud_ops.control_plane.web.load.lanes import LaneName
-from fraud_ops.control_plane.web.load.shared_reads import SharedReads
+from fraud_ops.control_plane.web.load.lanes import Lane, LaneName
 from fraud_ops.control_plane.web.submissions import executed_once, submission_of
 from fraud_rules.runtime.safe_text import is_unprintable
 
@@ -95,41 +92,16 @@ def _in_lane(
         state = request.app.state
         changer = makes_changes(request.state.fraud_role)
         # Users who may change rules do not wait for the reads of viewers.
-        lane = state.lanes[LaneName.READS_FOR_CHANGES if changer and name is LaneName.READS else name]
-        budget = None if changer else state.read_budget
+        lane: Lane = state.lanes[LaneName.READS_FOR_CHANGES if changer and name is LaneName.READS else name]
         user: str = request.state.fraud_user
-        zipped = accepts_gzip(request.headers)
-        call = partial(_answer, function, named, zipped=zipped)
+        call = partial(function, **named)
         submission = None if reads else await submission_of(request, user)
-        if submission is not None:
-            once = partial(executed_once, state.service().service.store, submission, partial(function, **named))
-            async with state.submissions.turn(submission):
-                first: Response = await lane.run(user, partial(_answer, once, {}, zipped=zipped), budget=budget)
-            return first
-        key = _key_of(function, named) if reads else None
-        if key is None:
-            answer: Response = await lane.run(user, call, budget=budget)
-            return answer
-        shared: SharedReads = state.shared_reads
-        return await shared.run((lane, zipped, key), lane, user, call, budget)
+        if submission is None:
+            return await lane.run(user, call)
+        async with state.submissions.turn(submission):
+            return await lane.run(user, partial(executed_once, state.service().service.store, submission, call))
 
     return in_lane
-
-
-def _answer(function: Callable[..., Response], named: Mapping[str, Any], *, zipped: bool) -> Response:
-    response = function(**named)
-    return compressed(response) if zipped else response
-
-
-def _key_of(function: Callable[..., Response], named: Mapping[str, Any]) -> Hashable | None:
-    """What determines the answer of a read besides the state of the control plane: the route and its parameters, which
-    include the user if the route asks for the user. None if they cannot be compared."""
-    key = function, tuple((name, value) for name, value in named.items() if not isinstance(value, ControlPlane))
-    try:
-        hash(key)
-    except TypeError:
-        return None
-    return key
 
 
 def _texts(content: object) -> Iterator[str]:

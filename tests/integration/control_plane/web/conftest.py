@@ -1,13 +1,9 @@
-"""Airflow's login and the control plane behind it, in this process, over a broker of the session."""
+"""The server of the control plane in this process, over a broker of the session."""
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-
-os.environ.setdefault("AIRFLOW_HOME", tempfile.mkdtemp(prefix="airflow-"))
 
 import pytest
 
@@ -18,15 +14,14 @@ from fraud_rules.kafka import topics as topic_admin
 from fraud_rules.kafka.broker import Broker
 from fraud_rules.kafka.declared import load_topics
 from tests.support.control_plane.scene import empty_store
-from tests.support.control_plane.web.server import Login, Server, airflow_login
+from tests.support.control_plane.web.server import Login, Server
 from tests.support.kafka.own_topics import OwnTopics
 
 
 @pytest.fixture(scope="session")
-def login(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Login]:
-    """Airflow's simple auth manager, with a user for each of our roles. Airflow gives each of them its viewer role."""
-    with airflow_login(tmp_path_factory.mktemp("airflow"), [*Role, "nobody"]) as found:
-        yield found
+def login() -> Login:
+    """A login of all users."""
+    return Login.create()
 
 
 @pytest.fixture

@@ -1,14 +1,14 @@
-"""The control plane in a real API server of Airflow's, over a real broker."""
+"""The control plane behind a real API server of Airflow's, over a real broker."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from contextlib import ExitStack, closing, suppress
+from contextlib import ExitStack, closing
+from itertools import cycle
 from pathlib import Path
 
 import httpx
-import psutil
 import pytest
 
 from fraud_demo.airflow import Component
@@ -25,8 +25,6 @@ from tests.support.control_plane.web.server import RULE
 from tests.support.control_plane.web.streams import StreamReader
 from tests.support.waiting import until
 
-ANEW = {"Connection": "close"}
-
 
 @pytest.fixture
 def served(configured: Broker, project: Project, tmp_path: Path) -> Iterator[ApiServer]:
@@ -41,6 +39,8 @@ def test_a_rule_reaches_the_log_and_its_alerts_reach_the_page(served: ApiServer,
     assert served.ask("PUT", "/bindings/anna", json={"role": "analyst"}).status_code == 200
     runbook = httpx.get(f"{served.airflow.site.url}/fraud/runbooks/README", headers=served.headers())
     assert "<h1>" in runbook.text, "the other pages of the plugin still answer"
+
+    assert session_of(served) == "admin"
 
     with served.stream() as reader:
         rule = served.ask("POST", "/rules", "anna", json={"document": RULE, "comment": "a first one"})
@@ -66,7 +66,7 @@ def test_a_rule_reaches_the_log_and_its_alerts_reach_the_page(served: ApiServer,
         seen, last_id = reader.alerts(), reader.last_id
     for number in (2, 3, 4):
         _alert(configured, number)
-    served.airflow.kill(Component.API_SERVER)
+    served.airflow.kill(Component.CONTROL_PLANE)
     served.airflow.stop()  # it is forgotten that it was to run
     served.start()
     _alert(configured, 5)
@@ -77,22 +77,32 @@ def test_a_rule_reaches_the_log_and_its_alerts_reach_the_page(served: ApiServer,
     assert [each["alertId"] for each in listed] == everything[::-1]
 
 
+def session_of(served: ApiServer) -> str:
+    """The user of a browser that opens the pages at their own server, by the way of Airflow's login."""
+    site = served.airflow.site
+    with httpx.Client(base_url=site.control_url) as browser:
+        page = browser.get("/auth/login", params={"next": "/fraud/control/rules"})
+        back = httpx.get(page.headers["location"], headers=served.headers())
+        page = browser.get(back.headers["location"])
+        assert page.headers["location"] == "/fraud/control/rules", page.text
+        return str(browser.get("/fraud/control/api/me").json()["user"])
+
+
 @pytest.mark.timeout(600)
-def test_several_workers_are_one_control_plane(configured: Broker, project: Project, tmp_path: Path) -> None:
-    """A reader of any process receives the changes of every process. The log has each change once."""
-    with api_server(configured, project, tmp_path, {"API__WORKERS": "2"}) as server, ExitStack() as stack:
-        readers = _readers_at(2, server, stack)
+def test_several_servers_are_one_control_plane(configured: Broker, project: Project, tmp_path: Path) -> None:
+    """A reader of any server receives the changes of every server. The log has each change once."""
+    with api_server(configured, project, tmp_path) as server, server.replica() as other, ExitStack() as stack:
+        servers = (server, other)
+        readers = [stack.enter_context(each.stream()) for each in servers]
         rules = range(1, 9)
-        # Each request has its own connection, so that any process may answer.
-        made = [
-            server.ask("POST", "/rules", json={"document": {**RULE, "ruleId": rule}}, headers=ANEW) for rule in rules
-        ]
+        turns = list(zip(rules, cycle(servers), strict=False))
+        made = [each.ask("POST", "/rules", json={"document": {**RULE, "ruleId": rule}}) for rule, each in turns]
+        state = {"state": "SHADOW"}
         moved = [
-            server.ask("POST", f"/rules/{rule}/state", json={"state": "SHADOW"}, headers={**ANEW, "If-Match": '"1"'})
-            for rule in rules
+            each.ask("POST", f"/rules/{rule}/state", json=state, headers={"If-Match": '"1"'}) for rule, each in turns
         ]
-        wanted = [201] * len(rules) + [200] * len(rules)
-        assert [each.status_code for each in (*made, *moved)] == wanted, [each.text for each in (*made, *moved)]
+        expected = [201] * len(rules) + [200] * len(rules)
+        assert [each.status_code for each in (*made, *moved)] == expected, [each.text for each in (*made, *moved)]
         until(lambda: all(_in_log(configured, rule) for rule in rules), "the rules are in the log", 30)
         _alert(configured, 1)
         for reader in readers:
@@ -106,33 +116,9 @@ def test_several_workers_are_one_control_plane(configured: Broker, project: Proj
     assert verdict.rows >= 2 * len(rules)
 
 
-def _readers_at(processes: int, server: ApiServer, stack: ExitStack) -> list[StreamReader]:
-    """Readers of the stream in this number of server processes. A process that is still starting refuses them."""
-    readers: list[StreamReader] = []
-
-    def another() -> bool:
-        with suppress(httpx.HTTPStatusError):
-            readers.append(stack.enter_context(server.stream()))
-        return len(_serving(server)) >= processes
-
-    until(another, f"{processes} processes have readers", 120)
-    return readers
-
-
 def _received_rules(reader: StreamReader) -> set[int]:
     """The rules whose changes a reader has received."""
     return {each.data["ruleId"] for each in list(reader.events) if each.name == "rules"}
-
-
-def _serving(server: ApiServer) -> set[int]:
-    """The processes that have a connection."""
-    port = server.airflow.site.port
-    return {
-        process.pid
-        for process in server.airflow.processes(Component.API_SERVER)
-        for each in process.net_connections("tcp")
-        if each.laddr.port == port and each.status == psutil.CONN_ESTABLISHED
-    }
 
 
 def _in_log(broker: Broker, rule_id: int) -> list[int]:

@@ -50,7 +50,7 @@ class Served:
         self.server.start()
 
     def kill(self) -> None:
-        self.server.airflow.kill(Component.API_SERVER)
+        self.server.airflow.kill(Component.CONTROL_PLANE)
         self.server.airflow.stop()  # it is forgotten that it was to run
 
 

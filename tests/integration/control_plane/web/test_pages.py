@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 from fastapi.testclient import TestClient
 
-from fraud_ops.control_plane.web.app import create_app
+from fraud_ops.control_plane.web.app import undriven_app
 from fraud_rules.configuration.project import Project
 
 
 @pytest.mark.parametrize("path", ["/", "/rules", "/rules/new", "/rules/12", "/alerts", "/detector", "/admin"])
 def test_every_path_of_a_page_returns_the_same_file(path: str, tmp_path: Path) -> None:
     (tmp_path / "index.html").write_text("the page", encoding="utf-8")
-    answer = TestClient(create_app(static=tmp_path)).get(path)
+    answer = TestClient(undriven_app(tmp_path)).get(path)
     assert (answer.status_code, answer.text) == (200, "the page")
     assert "script-src 'self'" in answer.headers["content-security-policy"]
 
@@ -26,7 +26,7 @@ def test_every_path_of_a_page_returns_the_same_file(path: str, tmp_path: Path) -
 def test_other_paths_are_not_found(path: str, tmp_path: Path) -> None:
     (tmp_path / "assets").mkdir()
     (tmp_path / "index.html").write_text("the page", encoding="utf-8")
-    assert TestClient(create_app(static=tmp_path)).get(path).status_code == 404
+    assert TestClient(undriven_app(tmp_path)).get(path).status_code == 404
 
 
 def test_the_page_has_no_inline_script_and_no_script_of_another_site(project: Project) -> None:

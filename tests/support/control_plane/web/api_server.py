@@ -1,8 +1,10 @@
-"""A real Airflow API server with the control plane, and a client for it."""
+"""A real control plane behind a real Airflow API server, and a client for it."""
 
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,28 +13,32 @@ from typing import Any
 import httpx
 
 from fraud_demo.airflow import USER, AirflowSite, Component, LocalAirflow
-from fraud_ops.control_plane.paths import API
+from fraud_ops.control_plane.domain.account import Account
+from fraud_ops.control_plane.tickets import HEADER, Ticket, TicketKeys
+from fraud_ops.paths import API
 from fraud_rules.configuration.project import Project
 from fraud_rules.kafka.broker import Broker
+from fraud_rules.runtime.clock import now_ms
 from tests.support.control_plane.web.streams import StreamReader
 from tests.support.ports import free_ports
 from tests.support.waiting import until
 
 PASSWORD = "a password"
+_MANAGER = "airflow.api_fastapi.auth.managers.simple.simple_auth_manager.SimpleAuthManager"
 
 
 class ApiServer:
     """A running API server and a client for it."""
 
-    def __init__(self, airflow: LocalAirflow) -> None:
+    def __init__(self, airflow: LocalAirflow, url: str | None = None) -> None:
         self.airflow = airflow
-        self.api = f"{airflow.site.url}{API}"
+        self.api = f"{url or airflow.site.url}{API}"
         self._client = httpx.Client(timeout=30)
         self._tokens: dict[str, str] = {}
 
     def start(self) -> None:
         """Start the server and return once the control plane answers."""
-        self.airflow.start(Component.API_SERVER)
+        self.airflow.start(Component.API_SERVER, Component.CONTROL_PLANE)
         until(lambda: self._answers(), f"the control plane answers (logs: {self.airflow.logs})", 170)
 
     def ask(self, method: str, path: str, user: str = USER, **options: Any) -> httpx.Response:
@@ -49,6 +55,20 @@ class ApiServer:
             self._tokens[user] = answer.json()["access_token"]
         return {"Authorization": f"Bearer {self._tokens[user]}"}
 
+    @contextmanager
+    def replica(self) -> Iterator[ApiServer]:
+        """Another server of the control plane, which this client asks without Airflow in between."""
+        (port,) = free_ports(1)
+        command = [sys.executable, "-m", "fraud_rules.cli", "control", "serve", f"--port={port}"]
+        process = subprocess.Popen(command, env=self.airflow.site.environment(component=Component.CONTROL_PLANE))
+        replica = _Replica(self.airflow, f"http://127.0.0.1:{port}")
+        try:
+            until(replica._answers, "the other server answers", 120)
+            yield replica
+        finally:
+            process.terminate()
+            process.wait()
+
     def stream(self, last_id: str | None = None) -> StreamReader:
         """Create a reader of the alert stream."""
         return StreamReader(f"{self.api}/alerts/stream", self.headers(), last_id)
@@ -59,6 +79,14 @@ class ApiServer:
             return self.ask("GET", "/me").status_code == 200 and self.ask("GET", "/quality").status_code == 200
         except (httpx.HTTPError, AssertionError):
             return False
+
+
+class _Replica(ApiServer):
+    """A server of the control plane, with the tickets that Airflow's plugin would sign."""
+
+    def headers(self, user: str = USER) -> dict[str, str]:
+        keys = TicketKeys(self.airflow.site.secret("tickets"))
+        return {HEADER: keys.sign(Ticket(Account(_MANAGER, user, user), by_browser=False), now_ms() // 1_000)}
 
 
 @contextmanager
@@ -73,10 +101,12 @@ def api_server(
     called as soon as Airflow's database exists."""
     kafka = {"conn_type": "kafka", "extra": {"bootstrap.servers": broker.bootstrap}}
     passwords = folder / "logins.json"
+    port, control_port = free_ports(2)
     site = AirflowSite(
         home=folder / "airflow",
         project=project,
-        port=free_ports(1)[0],
+        port=port,
+        control_port=control_port,
         password=PASSWORD,
         connections={"fraud_kafka": kafka},
         settings={

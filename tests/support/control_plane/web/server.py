@@ -1,31 +1,32 @@
-"""The control plane inside Airflow's login and lifespan, without the rest of Airflow."""
+"""The server of the control plane in this process."""
 
 from __future__ import annotations
 
 import asyncio
-import json
-import os
-from collections.abc import Callable, Iterable, Iterator
+import secrets
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import httpx
-from airflow import settings as airflow_settings
-from airflow.api_fastapi import app as airflow_app
-from airflow.models.revoked_token import RevokedToken
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
+from starlette.routing import Mount
 
 from fraud_ops.alarms import Alarm
 from fraud_ops.control_plane.composition import ControlPlane, Environment
-from fraud_ops.control_plane.paths import API, PAGES
+from fraud_ops.control_plane.domain.account import Account
 from fraud_ops.control_plane.settings import ControlPlaneSettings
-from fraud_ops.control_plane.web.app import create_app
-from fraud_ops.control_plane.web.bootstrap import compose_in_loop
+from fraud_ops.control_plane.tickets import HEADER, Ticket, TicketKeys
+from fraud_ops.control_plane.web.logins import Logins
+from fraud_ops.control_plane.web.serve import compose_in_loop
+from fraud_ops.control_plane.web.site import create_site
+from fraud_ops.paths import API, PAGES
 from fraud_rules.configuration.project import Project
 from fraud_rules.configuration.settings import DetectorSettings
+from fraud_rules.runtime.clock import now_ms
 from tests.support.control_plane.scene import REASON
 from tests.support.kafka.own_topics import OwnTopics
 from tests.support.waiting import until
@@ -42,56 +43,19 @@ RULE: dict[str, Any] = {
 
 @dataclass(frozen=True, slots=True)
 class Login:
-    """An initialized auth manager of Airflow, and a token for each user."""
+    """The login of Airflow's plugin: it signs the tickets of all users."""
 
-    application: FastAPI
-    tokens: dict[str, str]
+    keys: TicketKeys
 
-    def headers(self, user: str) -> dict[str, str]:
-        """The headers that authenticate a user."""
-        return {"Authorization": f"Bearer {self.tokens[user]}"}
+    @classmethod
+    def create(cls) -> Login:
+        """A login with a new key."""
+        return cls(TicketKeys(secrets.token_hex(32)))
 
-
-@contextmanager
-def airflow_login(home: Path, users: Iterable[str]) -> Iterator[Login]:
-    """Airflow's simple auth manager with these users. It needs one table of Airflow's database."""
-    users = list(users)
-    passwords = home / "passwords.json"
-    passwords.write_text(json.dumps({user: f"{user}'s secret" for user in users}))
-    made = {
-        "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": ",".join(f"{user}:viewer" for user in users),
-        "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(passwords),
-        "AIRFLOW__API_AUTH__JWT_SECRET": "a secret of tests that is as long as it has to be, and then some more of it",
-        "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{home / 'airflow.db'}",
-    }
-    before = {name: os.environ.get(name) for name in made}
-    os.environ.update(made)
-    try:
-        _connect()
-        RevokedToken.metadata.create_all(airflow_settings.engine, tables=[RevokedToken.__table__])
-        airflow_app.purge_cached_app()
-        manager = airflow_app.init_auth_manager()
-        application = manager.get_fastapi_app()
-        assert application is not None
-        with TestClient(application) as client:
-            yield Login(application, {user: _token(client, user) for user in users})
-    finally:
-        airflow_app.purge_cached_app()
-        for name, value in before.items():
-            os.environ.pop(name) if value is None else os.environ.update({name: value})
-        _connect()
-
-
-def _connect() -> None:
-    airflow_settings.dispose_orm(do_log=False)
-    airflow_settings.configure_vars()
-    airflow_settings.configure_orm()
-
-
-def _token(client: TestClient, user: str) -> str:
-    answer = client.post("/token", json={"username": user, "password": f"{user}'s secret"})
-    assert answer.status_code == 201, answer.text
-    return str(answer.json()["access_token"])
+    def headers(self, user: str, *, by_browser: bool = False, account: Account | None = None) -> dict[str, str]:
+        """The headers that authenticate a user, or another account."""
+        ticket = Ticket(account or Account("tests", user, user), by_browser)
+        return {HEADER: self.keys.sign(ticket, now_ms() // 1_000)}
 
 
 @dataclass
@@ -131,8 +95,10 @@ class Server:
         def opener(loop: asyncio.AbstractEventLoop, stack: ExitStack) -> ControlPlane:
             return compose_in_loop(here, loop, stack)
 
-        application = create_app(opener)
-        with TestClient(mounted(application, login)) as client:
+        site = create_site(opener, Logins(login.keys), here.archive)
+        [application] = [each.app for each in site.routes if isinstance(each, Mount) and each.path == PAGES]
+        assert isinstance(application, FastAPI)
+        with TestClient(site) as client:
             plane = until(lambda: _plane(application), "the control plane has started", 60)
             assert plane.feed.await_caught_up(60)
             yield cls(client, login, topics, plane, application, alarms)
@@ -153,14 +119,6 @@ class Server:
         match = {"If-Match": f'"{rule["revision"]}"'}
         transition = {"state": state, "comment": REASON}
         return self.ask("POST", f"/rules/{rule['ruleId']}/state", user, json=transition, headers=match)
-
-
-def mounted(application: FastAPI, login: Login) -> FastAPI:
-    """Mount the application as Airflow does: below the root, with the same lifespan, beside the login."""
-    root = FastAPI(lifespan=airflow_app.lifespan)
-    root.mount(PAGES, application)
-    root.mount("/auth", login.application)
-    return root
 
 
 def _plane(application: FastAPI) -> ControlPlane | None:

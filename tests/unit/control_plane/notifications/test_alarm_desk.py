@@ -17,7 +17,8 @@ from fraud_ops.control_plane.service.alarm_log import OLD_MS, AlarmDesk, recent_
 from fraud_ops.control_plane.service.store_access import StoreAccess
 from fraud_ops.control_plane.sync.alarm_intake import apply_record
 from fraud_ops.control_plane.sync.notifier import Notifier
-from fraud_ops.hooks.alarms import AlarmHook
+from fraud_ops.delivery.alarms import AlarmSender
+from fraud_ops.delivery.connections import connection_in_environment
 from fraud_rules.kafka.reader import Record
 from tests.support.control_plane.scene import LIMITS, SCHEMA, Scene
 from tests.support.receivers.servers import HttpReceiver
@@ -96,13 +97,13 @@ def test_a_webhook_that_refuses_for_a_while_gets_the_alarm_later(
         connection = {"conn_type": "http", "host": f"{receiver.url}{path}"}
         monkeypatch.setenv("AIRFLOW_CONN_FRAUD_WEBHOOK", json.dumps(connection))
 
-    monkeypatch.setenv("AIRFLOW_VAR_FRAUD_SILENCES", "[]")
+    sender = AlarmSender(connection_in_environment, "", lambda: "[]")
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     channels = Channels(scene)
-    channels.notifier = Notifier(scene.database, {}, lambda receiver, message: None, scene.clock, AlarmHook().deliver)
+    channels.notifier = Notifier(scene.database, {}, lambda receiver, message: None, scene.clock, sender.deliver)
     with HttpReceiver(tmp_path) as receiver:
         answer(receiver, "/status/503")
-        AlarmDesk(scene.database, AlarmHook().receivers, pytest.fail, scene.clock).report(STUCK)
+        AlarmDesk(scene.database, sender.receivers, pytest.fail, scene.clock).report(STUCK)
         channels.deliver()
         answer(receiver, "/ok")
         scene.clock.now_ms += 4_000

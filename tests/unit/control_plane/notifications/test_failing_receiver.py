@@ -17,7 +17,8 @@ from fraud_ops.control_plane.store.leases import Leadership
 from fraud_ops.control_plane.sync.drift import DriftReport
 from fraud_ops.control_plane.sync.notifier import Notifier
 from fraud_ops.control_plane.watch.store_watch import Checks, StoreWatch
-from fraud_ops.hooks.notifications import NotificationHook
+from fraud_ops.delivery.connections import connection_in_environment
+from fraud_ops.delivery.notifications import NotificationSender
 from fraud_ops.notifications import ReceiverKind
 from tests.support.control_plane.alarm_memory import AlarmMemory
 from tests.support.control_plane.scene import ANN, Scene
@@ -36,7 +37,9 @@ class Desk:
         self.scene = scene
         self.answer = answer
         self.subscriptions: SubscriptionService = scene.another(receivers=RECEIVERS).subscriptions
-        self.notifier = Notifier(scene.database, RECEIVERS, NotificationHook().send, scene.clock)
+        self.notifier = Notifier(
+            scene.database, RECEIVERS, NotificationSender(connection_in_environment, "").send, scene.clock
+        )
         self.raised = AlarmMemory()
         checks = Checks(
             lambda: OutboxState(0, None),

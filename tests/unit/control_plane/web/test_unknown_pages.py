@@ -8,8 +8,8 @@ import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
-from fraud_ops.control_plane.paths import PAGES
-from fraud_ops.control_plane.web.app import create_app
+from fraud_ops.control_plane.web.app import undriven_app
+from fraud_ops.paths import PAGES
 
 HTML = {"accept": "text/html,*/*;q=0.8"}
 
@@ -18,7 +18,7 @@ HTML = {"accept": "text/html,*/*;q=0.8"}
 def client(tmp_path: Path) -> TestClient:
     (tmp_path / "index.html").write_text("<title>Fraud rules</title>", encoding="utf-8")
     airflow = FastAPI()
-    airflow.mount(PAGES, create_app(static=tmp_path))
+    airflow.mount(PAGES, undriven_app(tmp_path))
     return TestClient(airflow)
 
 
@@ -42,7 +42,7 @@ def test_the_page_names_its_files_below_the_path_of_airflow(tmp_path: Path, pref
     (tmp_path / "assets" / "x.js").write_text("1", encoding="utf-8")
     (tmp_path / "index.html").write_text('<script src="./assets/x.js"></script>', encoding="utf-8")
     airflow = FastAPI(root_path=prefix)  # as Airflow is created with the path of its base_url
-    airflow.mount(PAGES, create_app(static=tmp_path))
+    airflow.mount(PAGES, undriven_app(tmp_path))
     client = TestClient(airflow)
     file = f"{prefix}{PAGES}/assets/x.js"
     assert client.get(f"{prefix}{PAGES}{path}", headers=HTML).text == f'<script src="{file}"></script>'

@@ -12,7 +12,7 @@ import msgspec
 from fraud_ops.alarms import Alarm, RaisedAlarm, encode_alarm
 from fraud_ops.control_plane.domain.canonical import decoded, encoded
 from fraud_ops.control_plane.feed.events import FeedAlert
-from fraud_ops.control_plane.paths import PAGES
+from fraud_ops.paths import PAGES
 from fraud_rules.kafka.decoding import UNDECODABLE
 from fraud_rules.runtime.clock import utc_text
 from fraud_rules.runtime.grouped_number import grouped

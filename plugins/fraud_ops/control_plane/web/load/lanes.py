@@ -1,8 +1,7 @@
 """Runs the routes' functions in threads of the control plane, with limits for each user.
 
-Airflow serves all its requests with 40 shared threads, and tasks send their heartbeats to the same process. A function
-that waits in one of these threads delays all of Airflow, so no route of the control plane uses them. Each lane has
-threads of its own. A request waits for its turn in the event loop, without a thread.
+All threads share Python's interpreter lock, so few of them read for viewers at a time, and users who may change rules
+have threads of their own. A request waits for its turn in the event loop, without a thread.
 """
 
 from __future__ import annotations
@@ -15,7 +14,6 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final, TypeVar
 
-from fraud_ops.control_plane.web.load.read_budget import Metered, ReadBudget
 from fraud_ops.control_plane.web.problems import WebError
 
 __all__ = ["LIMITS", "Lane", "LaneLimits", "LaneName", "Lanes"]
@@ -26,14 +24,11 @@ T = TypeVar("T")
 class LaneName(StrEnum):
     """The kinds of requests that do not wait for each other."""
 
-    ROLES = "roles"
     READS = "reads"
     READS_FOR_CHANGES = "reads-for-changes"
-    ALERTS = "alerts"
     EVIDENCE = "evidence"
     ENTITIES = "entities"
-    EXPORTS = "exports"
-    IMPORTS = "imports"
+    FILES = "files"
     CHANGES = "changes"
 
 
@@ -50,14 +45,11 @@ class LaneLimits:
 
 
 LIMITS: Final[Mapping[LaneName, LaneLimits]] = {
-    LaneName.ROLES: LaneLimits(2, 1, 40, 10.0),
     LaneName.READS: LaneLimits(2, 1, 20, 10.0),
     LaneName.READS_FOR_CHANGES: LaneLimits(2, 2, 20, 10.0),
-    LaneName.ALERTS: LaneLimits(2, 1, 6, 20.0),
     LaneName.EVIDENCE: LaneLimits(1, 1, 6, 20.0),
     LaneName.ENTITIES: LaneLimits(1, 1, 4, 30.0),
-    LaneName.EXPORTS: LaneLimits(1, 1, 2, 60.0),
-    LaneName.IMPORTS: LaneLimits(1, 1, 2, 60.0),
+    LaneName.FILES: LaneLimits(2, 1, 2, 60.0),
     LaneName.CHANGES: LaneLimits(4, 1, 20, 15.0),
 }
 
@@ -79,15 +71,8 @@ class Lane:
         self._turns = asyncio.Semaphore(limits.threads)
         self._shares: dict[str, _Share] = {}
 
-    async def run(
-        self,
-        user: str,
-        call: Callable[[], T],
-        begins: Callable[[], object] = lambda: None,
-        budget: ReadBudget | None = None,
-    ) -> T:
-        """Run `call` in a thread of the lane and return its result. `begins` is called just before, in the event loop.
-        With a `budget`, the call waits for its CPU time.
+    async def run(self, user: str, call: Callable[[], T]) -> T:
+        """Run `call` in a thread of the lane and return its result.
 
         Raises what `call` raises, and WebError: 429 above the user's limit, 503 if no thread becomes free in time.
         """
@@ -96,7 +81,7 @@ class Lane:
             raise WebError(429, f"{share.requests} of your requests are running or waiting; wait for their answers")
         share.requests += 1
         try:
-            return await self._run(user, call, begins, budget)
+            return await self._run(share, call)
         finally:
             share.requests -= 1
             if not share.requests:
@@ -106,22 +91,16 @@ class Lane:
         """Cancel the waiting calls. Running ones continue to their end."""
         self._threads.shutdown(wait=False, cancel_futures=True)
 
-    async def _run(
-        self, user: str, call: Callable[[], T], begins: Callable[[], object], budget: ReadBudget | None
-    ) -> T:
-        share, metered = self._shares[user], Metered(call)
+    async def _run(self, share: _Share, call: Callable[[], T]) -> T:
         async with AsyncExitStack() as held:
             try:
                 async with asyncio.timeout(self._limits.wait_s):
                     # The user's turn comes first, so that the waiting requests of one user hold no thread.
                     await held.enter_async_context(share.turns)
-                    if budget is not None:
-                        await held.enter_async_context(budget.turn(user, metered))
                     await held.enter_async_context(self._turns)
             except TimeoutError:
                 raise WebError(503, "the server has too many requests of this kind; try again later") from None
-            begins()
-            return await asyncio.get_running_loop().run_in_executor(self._threads, metered)
+            return await asyncio.get_running_loop().run_in_executor(self._threads, call)
 
 
 class Lanes:

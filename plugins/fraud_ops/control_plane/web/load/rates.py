@@ -10,30 +10,20 @@ import asyncio
 import time
 from collections import Counter, OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
 
 from fraud_ops.control_plane.settings import Rates
 from fraud_ops.control_plane.web.problems import WebError
 
-__all__ = ["Buckets", "CountedSession", "Sessions", "Throttle"]
+__all__ = ["Buckets", "Throttle"]
 
 _SECONDS_HELD: Final = 5.0
 _LEAST_BURST: Final = 20.0
 _MOST_USERS: Final = 10_000
-_MOST_SESSIONS: Final = 10_000
 _MOST_DELAYED: Final = 20
 _DELAY_S: Final = 2.0
 _LONGEST_DELAY_S: Final = 30.0
 _REFUSALS_PER_S: Final = 10.0
-
-
-@dataclass(frozen=True, slots=True)
-class CountedSession:
-    """The user of a session. `makes_changes`: the role at the session's last request permits changes of rules."""
-
-    user: str
-    makes_changes: bool
 
 
 class Buckets:
@@ -44,18 +34,22 @@ class Buckets:
         self._buckets: dict[tuple[str, bool], tuple[float, float]] = {}
         self._active: dict[bool, OrderedDict[str, float]] = {False: OrderedDict(), True: OrderedDict()}
 
-    def allow(self, session: CountedSession, rates: Rates, *, writes: bool) -> bool:
-        """Take a token; return whether the request may proceed. A change takes a token of both kinds."""
-        now_s, user = self._clock_s(), session.user
-        share_per_s = min(rates.requests_per_s, rates.server_requests_per_s / self._count_active(session, now_s))
+    def allow(self, user: str, rates: Rates, *, makes_changes: bool, writes: bool) -> bool:
+        """Take a token; return whether the request may proceed. A change takes a token of both kinds.
+
+        `makes_changes`: the user's role permits changes of rules.
+        """
+        now_s = self._clock_s()
+        active = self._count_active(user, makes_changes, now_s)
+        share_per_s = min(rates.requests_per_s, rates.server_requests_per_s / active)
         allowed = self._take(user, False, share_per_s, min(_LEAST_BURST, rates.requests_per_s * _SECONDS_HELD))
         return allowed and (not writes or self._take(user, True, rates.changes_per_s, 0.0))
 
-    def _count_active(self, session: CountedSession, now_s: float) -> int:
+    def _count_active(self, user: str, makes_changes: bool, now_s: float) -> int:
         """The number of users of this kind who have sent a request within the last seconds, with this one."""
-        active = self._active[session.makes_changes]
-        active[session.user] = now_s
-        active.move_to_end(session.user)
+        active = self._active[makes_changes]
+        active[user] = now_s
+        active.move_to_end(user)
         while next(iter(active.values())) < now_s - _SECONDS_HELD:
             active.popitem(last=False)
         return len(active)
@@ -70,27 +64,9 @@ class Buckets:
         return tokens >= 1
 
 
-class Sessions:
-    """The known sessions, for counting only: a session that is unknown here is authenticated before it counts."""
-
-    def __init__(self) -> None:
-        self._sessions: dict[int, CountedSession] = {}
-
-    def session_of(self, credential: str) -> CountedSession | None:
-        """The session that this credential has authenticated."""
-        return self._sessions.get(hash(credential))
-
-    def learn(self, credential: str, session: CountedSession) -> None:
-        """Remember the session of a credential that was valid."""
-        if len(self._sessions) >= _MOST_SESSIONS:
-            self._sessions.clear()
-        self._sessions[hash(credential)] = session
-
-
 class Throttle:
     """Counts requests, and refuses those above the limits. It delays a refusal, so that a loop costs little.
 
-    Airflow authenticates every request before this code sees it, so a refusal costs the event loop some milliseconds.
     The delay grows with the number of requests that wait for their refusal, so that clients in loops, however many,
     get about `refusals_per_s` answers.
     """
@@ -98,16 +74,15 @@ class Throttle:
     def __init__(
         self, buckets: Buckets | None = None, delay_s: float = _DELAY_S, refusals_per_s: float = _REFUSALS_PER_S
     ) -> None:
-        self.sessions = Sessions()
         self._buckets = buckets or Buckets()
         self._delay_s = delay_s
         self._refusals_per_s = refusals_per_s
         self._delayed: Counter[str] = Counter()
 
-    async def count(self, session: CountedSession, rates: Rates, *, writes: bool) -> None:
+    async def count(self, user: str, rates: Rates, *, makes_changes: bool, writes: bool) -> None:
         """Count a request. Raises WebError 429 above the limits, after `delay_refusal`."""
-        if not self._buckets.allow(session, rates, writes=writes):
-            await self.delay_refusal(session.user)
+        if not self._buckets.allow(user, rates, makes_changes=makes_changes, writes=writes):
+            await self.delay_refusal(user)
             raise WebError(429, "too many requests; wait a moment")
 
     async def delay_refusal(self, user: str) -> None:

@@ -14,6 +14,7 @@ from fraud_ops.control_plane.web.answer import answer, json_answer, nothing
 from fraud_ops.control_plane.web.auth import CurrentActor, CurrentUser
 from fraud_ops.control_plane.web.dependencies import CurrentPlane
 from fraud_ops.control_plane.web.extensions import active_extensions
+from fraud_ops.control_plane.web.openapi import text
 from fraud_ops.control_plane.web.routing import least, router
 from fraud_ops.control_plane.web.schemas import admin as schemas
 from fraud_rules.codec.rules.members import MEMBERS
@@ -31,7 +32,6 @@ UserName = Annotated[str, Path(min_length=1, max_length=100, pattern=r"^[^\x00-\
 @routes.get("/openapi.json", include_in_schema=False, openapi_extra=least(None))
 def openapi(request: Request) -> Response:
     """Read this API description."""
-    from fraud_ops.control_plane.web.openapi import text
 
     return json_answer(text(request.app).encode())
 

@@ -91,12 +91,12 @@ async def _pieces(
     left = limit
     while left > 0:
         read = partial(_piece, plane, search, file, after, min(_PIECE, left))
-        content, after, count = await lanes[LaneName.EXPORTS].run(user, read)
+        content, after, count = await lanes[LaneName.FILES].run(user, read)
         yield content
         left -= count
         if after is None:
             break
-    yield await lanes[LaneName.EXPORTS].run(user, file.end)
+    yield await lanes[LaneName.FILES].run(user, file.end)
 
 
 def _piece(

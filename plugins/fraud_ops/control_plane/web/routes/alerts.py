@@ -69,7 +69,7 @@ class ListQuery(AlertQuery):
     limit: Annotated[int, Query(ge=1, le=500)] = 50
 
 
-@routes.get("/alerts", response_model=schemas.Alerts, openapi_extra=least("viewer", LaneName.ALERTS))
+@routes.get("/alerts", response_model=schemas.Alerts, openapi_extra=least("viewer"))
 def list_alerts(plane: CurrentPlane, query: Annotated[ListQuery, Query()]) -> Response:
     """List alerts, newest first: the alerts in memory (up to 50,000), then older ones from the topics. `key` searches
     for text in the values of the key.

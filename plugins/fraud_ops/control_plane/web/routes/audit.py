@@ -107,7 +107,7 @@ async def _pieces(plane: ControlPlane, wanted: AuditFilter, lanes: Lanes, user: 
     left = plane.settings.bounds.export_rows
     while left > 0:
         read = partial(plane.service.audit_rows, wanted, before=before, limit=min(_PIECE, left))
-        page = await lanes[LaneName.EXPORTS].run(user, read)
+        page = await lanes[LaneName.FILES].run(user, read)
         yield _lines([*head, *(_cells(row) for row in page.items)])
         head = ()
         left -= len(page.items)

@@ -8,7 +8,6 @@ from typing import Annotated, Any, Literal
 import msgspec
 from fastapi import Path, Query, Response
 
-from fraud_ops.airflow_ui.runbooks import runbook_path
 from fraud_ops.alarms import severity_of
 from fraud_ops.control_plane.domain.errors import RequestRefused
 from fraud_ops.control_plane.domain.read_models import RuleInput
@@ -19,12 +18,14 @@ from fraud_ops.control_plane.service.whatif import WhatIfQuestion, WhatIfRun, Wh
 from fraud_ops.control_plane.store.alarm_models import AlarmRow
 from fraud_ops.control_plane.web.answer import answer
 from fraud_ops.control_plane.web.auth import CurrentActor
-from fraud_ops.control_plane.web.convert import REPORTS, point_of
+from fraud_ops.control_plane.web.convert import point_of
 from fraud_ops.control_plane.web.dependencies import CurrentPlane
 from fraud_ops.control_plane.web.load.lanes import LaneName
 from fraud_ops.control_plane.web.problems import WebError, problem
 from fraud_ops.control_plane.web.routing import least, router
 from fraud_ops.control_plane.web.schemas import detector as schemas
+from fraud_ops.paths import report_path
+from fraud_ops.runbooks import runbook_path
 from fraud_ops.verdicts.verdict import Health
 from fraud_rules.batch.whatif.place import report_name
 from fraud_rules.codec.rules.codec import encode_document
@@ -100,7 +101,7 @@ def start_what_if(plane: CurrentPlane, who: CurrentActor, body: schemas.WhatIfRe
 def list_archived_days(plane: CurrentPlane) -> Response:
     """List the archived days, on which a what-if can evaluate a rule."""
     days = [str(day) for day in plane.what_ifs.days()]
-    return answer(schemas.ArchivedDays(days=days, next_run=plane.archive_due_ms()))
+    return answer(schemas.ArchivedDays(days=days))
 
 
 @routes.get("/whatif/{what_if_id}", response_model=schemas.WhatIf, openapi_extra=least("analyst"))
@@ -206,4 +207,4 @@ def _report(result: dict[str, object]) -> str | None:
     at_ms, rule = result.get("evaluatedMs"), result.get("rule")
     if not isinstance(at_ms, int) or not isinstance(rule, dict):
         return None
-    return f"{REPORTS}{report_name(at_ms, rule.get('ruleId'))}/report.html"
+    return report_path("whatif", report_name(at_ms, rule.get("ruleId")))

@@ -25,7 +25,7 @@ def count_labels(plane: CurrentPlane) -> Response:
     return answer(schemas.LabelSources(sources=plane.service.labels.counts(), unreadable=skipped))
 
 
-@routes.post("/labels", response_model=LabelUpload, openapi_extra=least("analyst", LaneName.IMPORTS))
+@routes.post("/labels", response_model=LabelUpload, openapi_extra=least("analyst", LaneName.FILES))
 def upload_labels(plane: CurrentPlane, actor: CurrentActor, body: schemas.LabelUploadRequest) -> Response:
     """Save the labels of a file. A later label of a transaction replaces an earlier one."""
     return answer(plane.service.labels.upload(actor, body.name, body.format, body.content))

@@ -61,7 +61,7 @@ def export_lists(
 
 
 @routes.post(
-    "/import/lists", response_model=list_models.ListImportResult, openapi_extra=least("analyst", LaneName.IMPORTS)
+    "/import/lists", response_model=list_models.ListImportResult, openapi_extra=least("analyst", LaneName.FILES)
 )
 def import_lists(
     plane: CurrentPlane,
@@ -109,7 +109,7 @@ def export_list(plane: CurrentPlane, name: Name) -> Response:
 
 
 @routes.post(
-    "/lists/{name}/preview", response_model=list_models.ListDiff, openapi_extra=least("analyst", LaneName.IMPORTS)
+    "/lists/{name}/preview", response_model=list_models.ListDiff, openapi_extra=least("analyst", LaneName.FILES)
 )
 def preview_list_change(plane: CurrentPlane, name: Name, body: schemas.ListPreviewRequest) -> Response:
     """Show the values that a change would add and remove. This saves nothing."""

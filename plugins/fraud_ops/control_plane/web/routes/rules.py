@@ -214,7 +214,7 @@ def export_rules(
     return file_of(plane.service.export(RuleFormat(form)), "rules", RuleFormat(form))
 
 
-@routes.post("/import", response_model=read_models.ImportResult, openapi_extra=least("analyst", LaneName.IMPORTS))
+@routes.post("/import", response_model=read_models.ImportResult, openapi_extra=least("analyst", LaneName.FILES))
 def import_rules(
     plane: CurrentPlane,
     actor: CurrentActor,

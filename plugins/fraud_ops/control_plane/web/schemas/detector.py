@@ -231,10 +231,9 @@ class WhatIfRequest(Request):
 
 
 class ArchivedDays(ResponseModel):
-    """The archived days, ascending. `nextRun` is the time of the next run of the archive job, null if unknown."""
+    """The archived days, ascending."""
 
     days: list[str]
-    next_run: EpochMs | None
 
 
 class WhatIfStarted(ResponseModel):

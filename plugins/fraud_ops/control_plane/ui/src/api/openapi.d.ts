@@ -1939,13 +1939,11 @@ export interface components {
         };
         /**
          * ArchivedDays
-         * @description The archived days, ascending. `nextRun` is the time of the next run of the archive job, null if unknown.
+         * @description The archived days, ascending.
          */
         ArchivedDays: {
             /** Days */
             days: string[];
-            /** Nextrun */
-            nextRun: number | null;
         };
         /**
          * AssignRequest

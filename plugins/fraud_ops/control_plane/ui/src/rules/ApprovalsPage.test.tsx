@@ -26,7 +26,7 @@ const server = mockServer(
       whatIf: hasWhatIf
         ? {
             at: SINCE,
-            report: "/fraud-reports/whatif/1/report.html",
+            report: "/fraud/reports/whatif/1/report.html",
             days: ["2026-01-01", "2026-01-02"],
             transactions: 9,
             fires: 11,

@@ -47,7 +47,6 @@ const RESULT: WhatIfResult = {
 let started: unknown[] = [];
 let polls = 0;
 let archivedDays = RESULT.days;
-const NEXT_RUN = Date.UTC(2026, 0, 3, 12, 59);
 
 const server = mockServer(
   http.post(`*${API}/rules/validate`, async ({ request }) => {
@@ -55,7 +54,7 @@ const server = mockServer(
     return HttpResponse.json(validated({ valid: true, document: parse(yaml) as unknown }));
   }),
   http.get(`*${API}/schema`, () => HttpResponse.json(SCHEMA)),
-  http.get(`*${API}/archived-days`, () => HttpResponse.json({ days: archivedDays, nextRun: NEXT_RUN })),
+  http.get(`*${API}/archived-days`, () => HttpResponse.json({ days: archivedDays })),
   http.post(`*${API}/whatif`, async ({ request }) => {
     started.push(await request.json());
     return HttpResponse.json({ id: RUN }, { status: 202 });
@@ -87,7 +86,7 @@ function validated(members: object) {
 test("without archived days, the panel shows the next run of the archive job and starts nothing", async () => {
   archivedDays = [];
   renderPage(<RuleFixture />);
-  expect(await screen.findByText(/No past days are archived yet/u)).toHaveTextContent("Next archive run:");
+  expect(await screen.findByText(/No past days are archived yet/u)).toHaveTextContent("fraud_archive");
   expect(screen.getByRole("button", { name: "Run what-if" })).toBeDisabled();
 });
 
@@ -193,7 +192,7 @@ test("a run is queued, runs and ends, and then polling stops", async () => {
 });
 
 test("the report shows alerts, keys, windows and overlapping rules", async () => {
-  finish({}, { report: "/fraud-reports/whatif/1/report.html" });
+  finish({}, { report: "/fraud/reports/whatif/1/report.html" });
   await runWhatIf();
   await screen.findByText("Total alerts");
   expect(fact("Total alerts")).toHaveTextContent("30");
@@ -213,7 +212,7 @@ test("the report shows alerts, keys, windows and overlapping rules", async () =>
   expect(cells("Overlap with rules in force")).toEqual([["5 Rapid transfers", "44", "13"]]);
   expect(screen.getByRole("link", { name: "Full report" })).toHaveAttribute(
     "href",
-    "/fraud-reports/whatif/1/report.html",
+    "/fraud/reports/whatif/1/report.html",
   );
 });
 

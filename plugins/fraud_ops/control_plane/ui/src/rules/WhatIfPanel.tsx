@@ -11,7 +11,6 @@ import { ErrorAlert } from "../components/ErrorAlert";
 import { Fact } from "../components/Fact";
 import { QueryResult } from "../components/QueryResult";
 import { RuleText } from "../components/RuleText";
-import { Timestamp } from "../components/Timestamp";
 import { formatCount, formatNumber } from "../format";
 import { groupDigits } from "../ruleSentence";
 import type { RuleEdit } from "./useRuleEdit";
@@ -49,7 +48,6 @@ export function WhatIfPanel({ saveDraft, edit, busy }: WhatIfProps & { saveDraft
     refetchInterval: ({ state: { data } }) => (data?.days.length === 0 ? ARCHIVE_POLL_MS : false),
   });
   const hasNoDays = archived.data?.days.length === 0;
-  const nextRun = archived.data?.nextRun ?? null;
   const document = validation.current?.valid ? (validation.current.document ?? edit.document) : null;
   return (
     <section aria-label="What-if">
@@ -111,12 +109,7 @@ export function WhatIfPanel({ saveDraft, edit, busy }: WhatIfProps & { saveDraft
       {start.error && <ErrorAlert error={start.error} />}
       {hasNoDays ? (
         <EmptyState>
-          No past days are archived yet.{" "}
-          {nextRun !== null && (
-            <>
-              Next archive run: <Timestamp ms={nextRun} />
-            </>
-          )}
+          No past days are archived yet. Airflow's DAG fraud_archive archives them.
         </EmptyState>
       ) : id === undefined ? (
         <EmptyState>

@@ -1,0 +1,1 @@
+"""Pages beside rules and alerts: runbooks, logs, and the reports of re-evaluations and what-ifs."""

@@ -1,0 +1,82 @@
+"""Runs the control plane as a server of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sys
+from contextlib import ExitStack
+from typing import Final
+
+import uvicorn
+
+from fraud_ops.control_plane.composition import ControlPlane, Environment, compose
+from fraud_ops.control_plane.domain.snoozing import KnownSnoozing
+from fraud_ops.control_plane.feed.hub import Hub
+from fraud_ops.control_plane.feed.memory import FeedMemory
+from fraud_ops.control_plane.settings import ControlPlaneSettings
+from fraud_ops.control_plane.tickets import TicketKeys
+from fraud_ops.control_plane.web.logins import Logins
+from fraud_ops.control_plane.web.site import create_site
+from fraud_ops.control_plane.web.stream import AlertEncoder, ServerSentEvents
+from fraud_ops.delivery.alarms import AlarmSender
+from fraud_ops.delivery.connections import connection_in_environment
+from fraud_ops.delivery.notifications import NotificationSender
+from fraud_rules.batch.archive.place import archive_path
+from fraud_rules.configuration.project import Project
+from fraud_rules.errors import ConfigError
+from fraud_rules.kafka.connection import KafkaConnection
+
+__all__ = ["compose_in_loop", "serve"]
+
+_SHUTDOWN_S: Final = 5
+"""The longest wait for open requests at the end. The event streams of pages are open until then."""
+
+
+def serve(kafka: KafkaConnection, archive: str | None, host: str, port: int) -> None:
+    """Serve until a signal ends the process. Raises ConfigError."""
+    logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s")
+    project = Project.find()
+    settings = ControlPlaneSettings.load(project)
+    if not settings.ticket_key:
+        raise ConfigError("there is no login: set ticket_key (FRAUD_CONTROL_TICKET_KEY) to the key of Airflow's plugin")
+    place = archive_path(archive or str(project.var / "archive"))
+    address = settings.url.rstrip("/")
+    alarms = AlarmSender(connection_in_environment, address)
+    notifications = NotificationSender(connection_in_environment, address)
+    here = Environment(
+        project=project,
+        kafka=kafka,
+        archive=place,
+        settings=settings,
+        alarm=alarms.send,
+        alarm_receivers=alarms.receivers,
+        send_alarm=alarms.deliver,
+        notify=notifications.send,
+        receiver_exists=notifications.exists,
+    )
+
+    def opener(loop: asyncio.AbstractEventLoop, stack: ExitStack) -> ControlPlane:
+        return compose_in_loop(here, loop, stack)
+
+    site = create_site(opener, Logins(TicketKeys(settings.ticket_key), address, settings.airflow_url), place)
+    uvicorn.run(
+        site,
+        host=host,
+        port=port,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=_SHUTDOWN_S,
+    )
+
+
+def compose_in_loop(here: Environment, loop: asyncio.AbstractEventLoop, stack: ExitStack) -> ControlPlane:
+    """Create the control plane, with a hub that serves readers in this event loop."""
+
+    def hub_of(memory: FeedMemory, snoozing: KnownSnoozing) -> Hub:
+        hub = Hub(loop, memory, ServerSentEvents(AlertEncoder(memory), snoozing))
+        stack.callback(lambda: loop.call_soon_threadsafe(hub.close))
+        return hub
+
+    return compose(here, hub_of, stack)

@@ -1,0 +1,44 @@
+"""The proxy of Airflow's plugin without a control plane behind it; a test with a real API server has one."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from fastapi.testclient import TestClient
+
+from fraud_ops.airflow_ui.control_plane_proxy import ControlPlaneServer, create_app
+from fraud_rules.errors import ConfigError
+from tests.support.control_plane.web.server import Login
+from tests.support.ports import free_ports
+
+
+def test_a_server_that_does_not_run_is_named() -> None:
+    server = ControlPlaneServer(f"http://127.0.0.1:{free_ports(1)[0]}", Login.create().keys)
+    with TestClient(create_app(lambda: server)) as client:
+        answer = client.get("/control/api/me")
+    assert (answer.status_code, answer.headers["content-type"]) == (503, "application/problem+json")
+    assert answer.headers["retry-after"]
+    assert answer.json()["detail"] == "the control plane does not answer (ConnectError): is its server running?"
+
+
+def test_a_missing_connection_is_named_and_found_later() -> None:
+    server = ControlPlaneServer(f"http://127.0.0.1:{free_ports(1)[0]}", Login.create().keys)
+    found: list[ControlPlaneServer] = []
+
+    def find() -> ControlPlaneServer:
+        if not found:
+            raise ConfigError("the Airflow connection fraud_control is missing: create it")
+        return found[0]
+
+    with TestClient(create_app(find)) as client:
+        assert client.get("/control/").json()["detail"] == "the Airflow connection fraud_control is missing: create it"
+        found.append(server)
+        assert "does not answer" in client.get("/control/").json()["detail"]
+
+
+@pytest.mark.parametrize("members", [{}, {"host": "http://here"}, {"password": "x"}, {"host": "h", "password": "eA=="}])
+def test_an_incomplete_connection_is_refused(members: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AIRFLOW_CONN_FRAUD_CONTROL", json.dumps({"conn_type": "http", **members}))
+    with pytest.raises(ConfigError, match="key"):
+        ControlPlaneServer.of_connection()
