@@ -46,7 +46,7 @@ def test_the_documentation_names_every_exit_code(project: Project) -> None:
     text = (
         (project.root / "docs" / "reference.md").read_text(encoding="utf-8").split("## Exit codes")[1].split("\n## ")[0]
     )
-    rows = dict(re.findall(r"^\| ([0-9]+) \| `(\w+)` \|", text, re.MULTILINE))
+    rows = dict(re.findall(r"^- ([0-9]+) `(\w+)`: ", text, re.MULTILINE))
     assert rows == {str(code): name for name, code in declared(project)}
 
 
