@@ -24,7 +24,16 @@ from fraud_rules.kafka.transactional_ids import CONTROL_PLANE_NAME
 from fraud_rules.runtime.safe_text import describe_value
 from fraud_rules.runtime.yaml_file import read_yaml
 
-__all__ = ["ADMIN_USER", "ENV_PREFIX", "Bounds", "ControlPlaneSettings", "Flood", "Notifications", "Rates"]
+__all__ = [
+    "ADMIN_USER",
+    "ENV_PREFIX",
+    "Bounds",
+    "ControlPlaneSettings",
+    "Flood",
+    "Notifications",
+    "ProxyLogin",
+    "Rates",
+]
 
 _E = TypeVar("_E", bound=StrEnum)
 
@@ -37,6 +46,8 @@ FILE: Final = "control-plane.yaml"
 _DATABASE: Final = re.compile(r"(sqlite:///|postgresql(\+psycopg2)?://)[^\s\x00-\x1f]{1,1000}", re.ASCII)
 _KEYS: Final = re.compile(r"\S{32,200}( \S{32,200})?", re.ASCII)
 _URL: Final = re.compile(r"https?://[^\s\x00-\x1f]{1,1000}", re.ASCII)
+_HEADER: Final = re.compile(r"[A-Za-z0-9-]{1,100}", re.ASCII)
+_CLAIM: Final = re.compile(r"[\x21-\x7e]{1,1000}", re.ASCII)
 _RECEIVER: Final = re.compile(r"[a-z][a-z0-9_]{0,31}", re.ASCII)
 _MOST_RECEIVERS: Final = 20
 _USER: Final = re.compile(r"(?!log:|system:)[^\x00-\x1f\x7f]{1,256}")
@@ -95,7 +106,21 @@ class Notifications:
     alerts_per_minute: int = bounded(30, 1, 10_000)
 
 
+@dataclass(frozen=True, slots=True)
+class ProxyLogin:
+    """The proxy that logs users in, if `header` is not empty: a header with a JSON Web Token, the address of the keys
+    that sign it (a JSON Web Key Set), the token's issuer and audience, and the claim with the login name.
+    """
+
+    header: str = matching("", _HEADER, "the name of a header, such as X-Goog-IAP-JWT-Assertion")
+    keys_url: str = matching("", _URL, "the address of a JSON Web Key Set")
+    issuer: str = matching("", _CLAIM, "the issuer of the tokens")
+    audience: str = matching("", _CLAIM, "the audience of the tokens")
+    name: str = matching("email", _CLAIM, "the name of a claim")
+
+
 _BOUNDS = Bounds()
+_PROXY_LOGIN = ProxyLogin()
 _RATES = Rates()
 _FLOOD = Flood()
 _NOTIFICATIONS = Notifications()
@@ -120,6 +145,7 @@ class ControlPlaneSettings:
     rates: Rates = _RATES
     flood: Flood = _FLOOD
     notifications: Notifications = _NOTIFICATIONS
+    proxy_login: ProxyLogin = _PROXY_LOGIN
     bindings: Mapping[str, Role] = field(default_factory=dict)
     receivers: Mapping[str, ReceiverKind] = field(default_factory=dict)
     """The receivers of notifications, by name."""

@@ -26,7 +26,7 @@ from fraud_ops.control_plane.web.extensions import extensions
 from fraud_ops.control_plane.web.guard import Guard
 from fraud_ops.control_plane.web.load.lanes import Lanes
 from fraud_ops.control_plane.web.load.rates import Throttle
-from fraud_ops.control_plane.web.logins import ReadLogin
+from fraud_ops.control_plane.web.login.logins import ReadLogin
 from fraud_ops.control_plane.web.openapi import describe
 from fraud_ops.control_plane.web.problems import WebError
 from fraud_ops.control_plane.web.routes import (
@@ -162,7 +162,7 @@ def _name(route: APIRoute) -> str:
 def undriven_app(static: Path = _STATIC) -> FastAPI:
     """The application without a control plane and without logins, for its description and its pages as files."""
 
-    def refuse(_: HTTPConnection) -> Ticket:
+    async def refuse(_: HTTPConnection) -> Ticket:
         raise WebError(401, "this application has no logins")
 
     def fail(loop: asyncio.AbstractEventLoop, stack: ExitStack) -> ControlPlane:

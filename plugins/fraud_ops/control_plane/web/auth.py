@@ -18,7 +18,7 @@ from fraud_ops.control_plane.domain.errors import Invalid
 from fraud_ops.control_plane.domain.roles import Actor, Role
 from fraud_ops.control_plane.service.bindings import check_name
 from fraud_ops.control_plane.web.load.rates import Throttle
-from fraud_ops.control_plane.web.logins import ReadLogin
+from fraud_ops.control_plane.web.login.logins import ReadLogin
 from fraud_ops.control_plane.web.problems import WebError
 
 __all__ = ["CurrentActor", "CurrentUser", "admit", "makes_changes"]
@@ -33,7 +33,7 @@ async def admit(request: Request, least: Role | None, control_plane: FastAPI | N
     """
     application: FastAPI = control_plane or request.app
     read_login: ReadLogin = application.state.read_login
-    ticket = read_login(request)
+    ticket = await read_login(request)
     if ticket.by_browser:
         _check_origin(request)
     plane: ControlPlane = application.state.service()

@@ -16,7 +16,8 @@ from fraud_ops.control_plane.feed.hub import Hub
 from fraud_ops.control_plane.feed.memory import FeedMemory
 from fraud_ops.control_plane.settings import ControlPlaneSettings
 from fraud_ops.control_plane.tickets import TicketKeys
-from fraud_ops.control_plane.web.logins import Logins
+from fraud_ops.control_plane.web.login.logins import Logins
+from fraud_ops.control_plane.web.login.signed_header import SignedHeader
 from fraud_ops.control_plane.web.site import create_site
 from fraud_ops.control_plane.web.stream import AlertEncoder, ServerSentEvents
 from fraud_ops.delivery.alarms import AlarmSender
@@ -59,7 +60,9 @@ def serve(kafka: KafkaConnection, archive: str | None, host: str, port: int) -> 
     def opener(loop: asyncio.AbstractEventLoop, stack: ExitStack) -> ControlPlane:
         return compose_in_loop(here, loop, stack)
 
-    site = create_site(opener, Logins(TicketKeys(settings.ticket_key), address, settings.airflow_url), place)
+    proxy = SignedHeader(settings.proxy_login) if settings.proxy_login.header else None
+    logins = Logins(TicketKeys(settings.ticket_key), address, settings.airflow_url, proxy)
+    site = create_site(opener, logins, place)
     uvicorn.run(
         site,
         host=host,

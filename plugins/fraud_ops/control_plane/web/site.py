@@ -19,7 +19,7 @@ from fraud_ops.control_plane.domain.roles import Role
 from fraud_ops.control_plane.web.app import create_app
 from fraud_ops.control_plane.web.documents import report_pages, runbook_pages
 from fraud_ops.control_plane.web.documents.protection import admission, guarded
-from fraud_ops.control_plane.web.logins import Logins
+from fraud_ops.control_plane.web.login.logins import Logins
 from fraud_ops.control_plane.web.service import Opener
 from fraud_ops.paths import HEALTH, PAGES, REPORTS, ROOT
 from fraud_rules.batch.archive.place import ArchivePath

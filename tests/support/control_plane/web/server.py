@@ -20,7 +20,7 @@ from fraud_ops.control_plane.composition import ControlPlane, Environment
 from fraud_ops.control_plane.domain.account import Account
 from fraud_ops.control_plane.settings import ControlPlaneSettings
 from fraud_ops.control_plane.tickets import HEADER, Ticket, TicketKeys
-from fraud_ops.control_plane.web.logins import Logins
+from fraud_ops.control_plane.web.login.logins import Logins
 from fraud_ops.control_plane.web.serve import compose_in_loop
 from fraud_ops.control_plane.web.site import create_site
 from fraud_ops.paths import API, PAGES

@@ -13,7 +13,7 @@ from starlette.routing import Route
 
 from fraud_ops.control_plane.domain.account import Account
 from fraud_ops.control_plane.tickets import Purpose, Ticket, TicketKeys
-from fraud_ops.control_plane.web.logins import Logins
+from fraud_ops.control_plane.web.login.logins import Logins
 from fraud_ops.control_plane.web.problems import WebError
 from fraud_rules.runtime.clock import now_ms
 
@@ -28,7 +28,7 @@ def browser(logins: Logins) -> TestClient:
 
     async def me(request: Request) -> PlainTextResponse:
         try:
-            ticket = logins.read(request)
+            ticket = await logins.read(request)
         except WebError as error:
             return PlainTextResponse(str(error), error.status)
         return PlainTextResponse(f"{ticket.account.name} {ticket.by_browser}")

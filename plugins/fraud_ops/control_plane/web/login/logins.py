@@ -1,4 +1,5 @@
-"""The logins of a server: a ticket of Airflow's plugin with each request, or a session of the server's own pages.
+"""The logins of a server: a ticket of Airflow's plugin with each request, the signed header of a proxy, or a session of
+the server's own pages.
 
 Without the plugin in front, a page without a session leads to `/auth/login`. From there Airflow's plugin sends the
 browser back with a ticket for the state that this server gave it, as in OAuth 2.0 (RFC 6749, section 10.12). So a
@@ -8,7 +9,7 @@ ticket that leaks serves no other browser. The session is a signed cookie, which
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Final
 from urllib.parse import quote, unquote, urlencode
@@ -18,13 +19,14 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from fraud_ops.control_plane.tickets import HEADER, SESSION_S, Purpose, Ticket, TicketInvalid, TicketKeys
+from fraud_ops.control_plane.web.login.signed_header import SignedHeader
 from fraud_ops.control_plane.web.problems import WebError, problem
 from fraud_ops.paths import OPEN, PAGES, SESSION
 from fraud_rules.runtime.clock import MS_PER_S, now_ms
 
 __all__ = ["Logins", "ReadLogin"]
 
-ReadLogin = Callable[[HTTPConnection], Ticket]
+ReadLogin = Callable[[HTTPConnection], Awaitable[Ticket]]
 """Reads the login of a request. Raises WebError (401)."""
 
 _COOKIE: Final = "fraud_session"
@@ -36,17 +38,22 @@ _STATE_BYTES: Final = 24
 class Logins:
     """`airflow_url` is the address of Airflow for a browser; empty if only the plugin sends requests."""
 
-    def __init__(self, keys: TicketKeys, url: str = "", airflow_url: str = "") -> None:
+    def __init__(
+        self, keys: TicketKeys, url: str = "", airflow_url: str = "", proxy: SignedHeader | None = None
+    ) -> None:
         self._keys = keys
+        self._proxy = proxy
         self._airflow_url = airflow_url.rstrip("/")
         self._secure = url.startswith("https:")
 
-    def read(self, request: HTTPConnection) -> Ticket:
+    async def read(self, request: HTTPConnection) -> Ticket:
         """The login of a request. Raises WebError (401)."""
         text, session = request.headers.get(HEADER), request.cookies.get(_COOKIE)
         try:
             if text is not None:
                 return self._keys.read(text)
+            if self._proxy is not None and self._proxy.header in request.headers:
+                return await self._proxy.read(request.headers[self._proxy.header])
             if session is not None and self._airflow_url:
                 return self._keys.read(session, Purpose.SESSION)
         except TicketInvalid as error:
