@@ -1,8 +1,8 @@
 """Checks whether the configuration of the detector's topics allows correct results.
 
 The detector needs the broker's timestamps: rules apply by them, and a wrong producer clock could move the watermark. A
-compacted topic loses records that the detector has read or has yet to read. The topic of the state, on the other hand,
-must be compacted: with any other policy, Kafka would remove state that is in use.
+compacted topic loses records that the detector has read or has yet to read. The topics of the state and of the markers,
+on the other hand, must be compacted: with any other policy, Kafka would remove state and markers that are in use.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from fraud_rules.kafka.writer import MAX_RECORD_BYTES
 __all__ = [
     "check_inputs",
     "check_topics",
+    "checkpoint_faults",
     "faults_of",
     "faults_of_state",
     "partitions_short_of_replicas",
@@ -33,11 +34,10 @@ _MIN_IN_SYNC = "min.insync.replicas"
 
 
 def check_topics(kafka: KafkaConnection, names: TopicNames, *, producer_times: bool = False) -> None:
-    """Raise TopicUnsuitable for a wrong setting of the transactions, the rule log or the state, for a topic of large
-    records with a low limit, or if the topic of the decisions does not exist. Raises BrokerUnavailable."""
-    faults = _faults_of_inputs(kafka, names, producer_times=producer_times)
-    if has_topic(kafka, names.detector_state):
-        faults += faults_of_state(names.detector_state, settings_of_topic(kafka, names.detector_state))
+    """Raise TopicUnsuitable for a wrong setting of the transactions, the rule log, the state or the markers, for a
+    topic of large records with a low limit, or if the topic of the decisions does not exist. Raises
+    BrokerUnavailable."""
+    faults = [*_faults_of_inputs(kafka, names, producer_times=producer_times), *checkpoint_faults(kafka, names)]
     for name in (names.warm_ups, names.quarantine):
         if has_topic(kafka, name):
             faults += _faults_of_limit(name, settings_of_topic(kafka, name), "a large record")
@@ -51,6 +51,17 @@ def check_inputs(kafka: KafkaConnection, names: TopicNames, *, producer_times: b
     """Raise TopicUnsuitable for a wrong setting of the transactions or the rule log. Raises BrokerUnavailable."""
     if faults := _faults_of_inputs(kafka, names, producer_times=producer_times):
         raise TopicUnsuitable("; ".join(faults))
+
+
+def checkpoint_faults(kafka: KafkaConnection, names: TopicNames) -> list[str]:
+    """The faults of the settings of the topics of the state and of the markers, if they exist. Raises
+    BrokerUnavailable."""
+    found: list[str] = []
+    if has_topic(kafka, names.detector_state):
+        found += faults_of_state(names.detector_state, settings_of_topic(kafka, names.detector_state))
+    if has_topic(kafka, names.detector_marker):
+        found += _faults_of_policy(names.detector_marker, settings_of_topic(kafka, names.detector_marker), "markers")
+    return found
 
 
 def _faults_of_inputs(kafka: KafkaConnection, names: TopicNames, *, producer_times: bool) -> list[str]:
@@ -80,12 +91,16 @@ def faults_of(topic: str, settings: Mapping[str, str | None], *, producer_times:
 
 def faults_of_state(topic: str, settings: Mapping[str, str | None]) -> Iterator[str]:
     """The faults of the settings of the state's topic, each with a command that corrects it. Pure."""
+    yield from _faults_of_policy(topic, settings, "state")
+    yield from _faults_of_limit(topic, settings, "a chunk of the state")
+
+
+def _faults_of_policy(topic: str, settings: Mapping[str, str | None], content: str) -> Iterator[str]:
     if (actual := settings.get(_CLEANUP)) != "compact":
         yield (
-            f"{topic} has {_CLEANUP}={actual}, so Kafka removes state that is in use; set compact "
+            f"{topic} has {_CLEANUP}={actual}, so Kafka may remove {content} in use; set compact "
             f"(kafka-configs.sh --alter --entity-type topics --entity-name {topic} --add-config {_CLEANUP}=compact)"
         )
-    yield from _faults_of_limit(topic, settings, "a chunk of the state")
 
 
 def _faults_of_limit(topic: str, settings: Mapping[str, str | None], content: str) -> Iterator[str]:

@@ -578,7 +578,7 @@ def test_a_state_with_another_number_of_key_groups_is_refused(
 @pytest.mark.parametrize(
     ("setting", "value", "fault"),
     [
-        ("cleanup_policy", "delete", "cleanup.policy=delete, so Kafka removes state that is in use"),
+        ("cleanup_policy", "delete", "cleanup.policy=delete, so Kafka may remove state in use"),
         ("cleanup_policy", "compact,delete", "cleanup.policy=compact,delete"),
         ("max_message_bytes", "1048588", "max.message.bytes=1048588, too little for a chunk"),
     ],
@@ -588,6 +588,13 @@ def test_settings_that_would_lose_state_are_refused(setting: str, value: str, fa
     configure_state(topics, **{setting: value})
 
     assert f"{topics.names.detector_state} has {fault}" in fault_of(topics)
+
+
+def test_a_topic_of_markers_without_compaction_is_refused(topics: OwnTopics) -> None:
+    """A detector that is stopped for longer than the retention would lose its marker."""
+    name = topics.names.detector_marker
+    set_topic(topics.bootstrap, name, "cleanup.policy", "delete")
+    assert f"{name} has cleanup.policy=delete, so Kafka may remove markers in use; set compact" in fault_of(topics)
 
 
 @pytest.mark.parametrize("role", ["warm_ups", "quarantine"])

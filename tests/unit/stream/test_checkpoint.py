@@ -14,7 +14,7 @@ from fraud_rules.errors import CheckpointDamaged, CheckpointForeign, Fenced
 from fraud_rules.model.lost_records import LossReason, LostRecords
 from fraud_rules.model.schema import Field, FieldType, TextStep, TransactionSchema
 from fraud_rules.stream.checkpoint.identity import added_fields, check_fields, check_topics, declared_fields
-from fraud_rules.stream.checkpoint.marker import Marker, check_holder
+from fraud_rules.stream.checkpoint.marker import FORMAT, Marker, check_holder
 from fraud_rules.stream.pins import NO_PIN, Pin
 
 ENDS = {"transactions": {"0": 5}}
@@ -60,6 +60,12 @@ def test_a_marker_that_is_no_json_is_named(text: bytes) -> None:
 @pytest.mark.parametrize("text", [b"{}", b"[]", b'{"queryId":"q","batchId":"5","endOffsets":{},"pin":{}}'])
 def test_the_marker_of_another_version_is_named(text: bytes) -> None:
     with pytest.raises(CheckpointForeign, match="not readable by this version"):
+        Marker.decode(text)
+
+
+def test_the_marker_of_a_later_format_is_refused_even_if_it_can_be_decoded() -> None:
+    text = msgspec.structs.replace(marker(), format=FORMAT + 1).encode()
+    with pytest.raises(CheckpointForeign, match=r"a later version wrote .*format 2; this version reads 1\): run that"):
         Marker.decode(text)
 
 

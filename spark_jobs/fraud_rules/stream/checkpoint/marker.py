@@ -20,11 +20,15 @@ from fraud_rules.model.lost_records import LostRecords, Offsets
 from fraud_rules.stream.pins import Pin
 from fraud_rules.stream.state_position import StatePosition
 
-__all__ = ["REBUILD", "Marker", "amend", "check_holder", "marker_record", "newest_marker", "read_marker"]
+__all__ = ["FORMAT", "REBUILD", "Marker", "amend", "check_holder", "marker_record", "newest_marker", "read_marker"]
 
 
 REBUILD: Final = "rebuild the state (fraud rebuild), which continues after the last batch of the progress"
 """The way out without a usable marker."""
+
+FORMAT: Final = 1
+"""The format of the markers of this version. A marker of a later format is refused, although this version may be able
+to decode it: it does not know what the marker means."""
 
 _CHANCE: Final = 2
 
@@ -38,8 +42,8 @@ class Marker(msgspec.Struct, frozen=True, rename="camel"):
     the state after that batch, None if an earlier version keeps it elsewhere. `rebuild` is the id of the last order
     that has recomputed the state. `fields` are the declared fields (see `identity.declared_fields`), and `added_fields`
     those that a later release has added. `resumed_at` is the offset of the last lifted stop in the rule log. `lost` are
-    accepted losses that no batch has reported yet. `starts` counts the starts since the batch was written. Earlier
-    versions write no `topics`, `fields` and later members.
+    accepted losses that no batch has reported yet. `starts` counts the starts since the batch was written. `format`:
+    see `FORMAT`. Earlier versions write no `topics`, `fields` and later members.
     """
 
     query_id: str
@@ -55,6 +59,7 @@ class Marker(msgspec.Struct, frozen=True, rename="camel"):
     resumed_at: int | None = None
     lost: list[LostRecords] = []
     starts: int = 0
+    format: int = 1
 
     def encode(self) -> bytes:
         """Encode as JSON for `decode`."""
@@ -62,9 +67,10 @@ class Marker(msgspec.Struct, frozen=True, rename="camel"):
 
     @staticmethod
     def decode(text: bytes) -> Marker:
-        """Decode the result of `encode`. Raises CheckpointForeign for other JSON, and CheckpointDamaged for no JSON."""
+        """Decode the result of `encode`. Raises CheckpointForeign for other JSON or a later format, and
+        CheckpointDamaged for no JSON."""
         try:
-            return _decode(text)
+            marker = _decode(text)
         except msgspec.ValidationError as error:
             raise CheckpointForeign(
                 f"the marker in Kafka is not readable by this version: {error}. Run the version that wrote it"
@@ -73,6 +79,12 @@ class Marker(msgspec.Struct, frozen=True, rename="camel"):
             raise CheckpointDamaged(
                 f"the marker in Kafka is not readable: {error}. Restore it, or {REBUILD}"
             ) from error
+        if marker.format > FORMAT:
+            raise CheckpointForeign(
+                f"a later version wrote the marker in Kafka (format {marker.format}; this version reads {FORMAT}): run "
+                "that version"
+            )
+        return marker
 
     @property
     def has_batch(self) -> bool:
