@@ -19,6 +19,8 @@ from fraud_rules.engine.statelog import EMPTY_LOG
 from fraud_rules.errors import CheckpointDamaged, CheckpointForeign, HistoryLost
 from fraud_rules.kafka.broker import Broker
 from fraud_rules.kafka.consume import await_settled
+from fraud_rules.kafka.reader import TopicReader
+from fraud_rules.logs.rule_log import RuleLog
 from fraud_rules.model.lost_records import LossReason, LostRecords
 from fraud_rules.stream.checkpoint.identity import declared_fields
 from fraud_rules.stream.driver import admission
@@ -127,6 +129,56 @@ def test_a_rebuild_without_the_marker_continues_after_the_last_batch(harm: Harm,
     assert (rebuilt.place, rebuilt.end_offsets, rebuilt.rebuild) == (before.place, before.end_offsets, "order")
     assert (rebuilt.topics, rebuilt.fields) == (before.topics, declared_fields(site.job.schema))
     assert site.start().marker == later(rebuilt)
+
+
+GARBAGE = [
+    b"",
+    b"{",
+    b"[1, 2]",
+    b'{"queryId": "q", "batchId": "9", "endOffsets": {}, "rulesEnd": 0}',
+    b'{"queryId": "q", "batchId": 9, "endOffsets": {"transactions": {"first": 1}}, "rulesEnd": 0}',
+    b'{"queryId": "q", "batchId": 9, "endOffsets": {}, "rulesEnd": 0, "rulesRefused": [[0, 9000000000]]}',
+    None,
+]
+
+
+def test_a_rebuild_without_the_marker_ignores_records_that_no_detector_wrote(site: HandmadeSite) -> None:
+    before, detector = site.marker(), site.job.settings.detector.encode()
+    produce(site.topics.bootstrap, site.topics.names.detector_progress, GARBAGE, key=detector)
+    other = json.dumps(site.progress(7, THERE)).encode()
+    produce(site.topics.bootstrap, site.topics.names.detector_progress, [other], key=b"another")
+    assert site.start().marker.place == before.place, "nor do they matter beside a marker"
+    delete_the_topic(site)
+    rebuilt = site.start(rebuild=RebuildOrder("order")).marker
+    assert (rebuilt.place, rebuilt.end_offsets) == (before.place, before.end_offsets)
+
+
+def test_a_rebuild_without_the_marker_keeps_the_refusals_of_the_pin(site: HandmadeSite) -> None:
+    """The budgets of another time would admit the rejected rule, and past transactions would get further alerts."""
+    names, bootstrap = site.topics.names, site.topics.bootstrap
+    produce(bootstrap, names.rules, [rule(1), rule(2), rule(3)])
+    reports = [{"ruleVersion": version, "batchId": 2, "time": 0, "status": "LIVE"} for version in range(3)]
+    reports[1] |= {"status": "REJECTED", "refusedInPin": True, "reasons": [{"field": "limit", "message": "budget"}]}
+    produce(bootstrap, names.rule_operations, [json.dumps(each).encode() for each in reports])
+    ends = {**site.ends(READ), names.rules: {"0": 3}}
+    progress = {**site.progress(2, READ), "endOffsets": ends, "rulesEnd": 3, "rulesRefused": [1]}
+    detector = site.job.settings.detector.encode()
+    produce(bootstrap, names.detector_progress, [json.dumps(progress).encode()], key=detector)
+    delete_the_topic(site)
+
+    admitted = site.start(rebuild=RebuildOrder("order"))
+
+    assert (admitted.marker.pin.rules_end, dict(admitted.marker.pin.reasons())) == (3, {1: []})
+    pin = admitted.marker.pin
+    with TopicReader(site.topics.kafka, names.rules) as reader:
+        log = RuleLog.of(reader, site.job.schema, site.job.settings.limits)
+        timeline = log.up_to(pin.rules_end, pin.reasons(), pin.digest)
+    assert sorted(timeline.latest.rules) == [1, 3]
+    assert pin.reported_end == 3, "all records are reported"
+
+
+def rule(rule_id: int) -> bytes:
+    return f"{rule_id},(active),(payeeId),,(paymentAmount),(SUM),(>),(10),(20)".encode()
 
 
 def test_a_rebuild_without_the_marker_names_a_rule_log_that_is_another_one(site: HandmadeSite) -> None:

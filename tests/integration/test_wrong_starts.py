@@ -21,6 +21,7 @@ from fraud_ops.verdicts.verdict import Health, Limits, Verdict
 from fraud_rules.configuration.project import Project
 from fraud_rules.configuration.settings import DetectorSettings, TopicNames
 from fraud_rules.deploy.attempt import AttemptPhase
+from fraud_rules.deploy.intent import Rebuild
 from fraud_rules.kafka import topics as topic_admin
 from fraud_rules.kafka.broker import Broker
 from fraud_rules.kafka.consume import read_topic, topic_ends
@@ -163,10 +164,10 @@ def with_fields(marker: bytes) -> bytes:
         pytest.param(of_another_cluster, Health.CHECKPOINT_FOREIGN, "CheckpointForeign", id="of another cluster"),
         pytest.param(with_fields, Health.CHECKPOINT_FOREIGN, "CheckpointForeign", id="of another schema", marks=LONG),
         pytest.param(
-            with_members(batchId="1"),
+            with_members(format=2),
             Health.CHECKPOINT_FOREIGN,
             "CheckpointForeign",
-            id="of a newer version",
+            id="of a later version",
             marks=LONG,
         ),
         pytest.param(lambda marker: b"{", Health.CHECKPOINT_DAMAGED, "CheckpointDamaged", id="unreadable", marks=LONG),
@@ -250,3 +251,22 @@ def test_unread_lost_records_are_refused_until_accepted(lose: Callable[[World], 
 def progress_of(world: World) -> list[BatchProgress]:
     records = read_topic(world.broker.kafka, world.topics.names.detector_progress)[0]
     return [decode_progress(record.value) for record in records if record.value is not None]
+
+
+@LONG
+def test_a_rebuild_through_the_agent_replaces_a_lost_marker(world: World) -> None:
+    names = world.topics.names
+    known = json.loads(world.marker())
+    world.write_marker(None)
+    alerts = topic_ends(world.broker.kafka, names.alerts)
+    verdict = world.refused()
+    assert (verdict.health, verdict.error) == (Health.CHECKPOINT_DAMAGED, "CheckpointDamaged"), verdict
+
+    record = world.ops.decide(world.ops.release(), rebuild=Rebuild(partial=True))
+
+    world.await_health(Health.HEALTHY)
+    marker = json.loads(world.marker())
+    assert (marker["queryId"], marker["rebuild"]) == (known["queryId"], record.intent.attempt_id)
+    assert marker["batchId"] > known["batchId"]
+    assert topic_ends(world.broker.kafka, names.alerts) == alerts
+    world.drain()

@@ -18,7 +18,7 @@ from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.consume import ends_of, settled_ends
 from fraud_rules.kafka.decoding import decode_or_skip
 from fraud_rules.kafka.reader import Record, TopicReader
-from fraud_rules.logs.detector_status import RefusedRuns
+from fraud_rules.logs.detector_status import Partition, RefusedRuns, Whole, check_refused
 from fraud_rules.model.lost_records import LossReason, LostRecords
 from fraud_rules.model.warm_up import BatchWarmUp
 from fraud_rules.replay.need import HistoryNeed
@@ -36,14 +36,17 @@ class WrittenBatch(msgspec.Struct, rename="camel"):
     """The part of a progress record (see `BatchProgress`) that names the batch and its input."""
 
     query_id: str
-    batch_id: int
-    end_offsets: dict[str, dict[str, int]]
-    rules_end: int
+    batch_id: Whole
+    end_offsets: dict[str, dict[Partition, Whole]]
+    rules_end: Whole
     rules_refused: RefusedRuns = []
     rebuilt: bool = False
     lost: list[LostRecords] = []
-    watermark: int | None = None
+    watermark: Whole | None = None
     warm_ups: list[BatchWarmUp] = []
+
+    def __post_init__(self) -> None:
+        check_refused(self.rules_refused)
 
     @property
     def place(self) -> tuple[str, int]:

@@ -16,10 +16,13 @@ __all__ = [
     "BatchLatency",
     "BatchProgress",
     "DetectorStatus",
+    "Partition",
     "RefusedRuns",
     "RuleCpu",
     "TrafficCounts",
     "ViewCounts",
+    "Whole",
+    "check_refused",
     "decode_cut",
     "decode_progress",
     "detector_status",
@@ -40,7 +43,7 @@ _TRAFFIC_SPAN_MS = 300_000
 Whole = Annotated[int, msgspec.Meta(ge=-_MOST, le=_MOST)]
 """A whole number in a record. No detector writes larger numbers, so a record with one comes from another program."""
 
-_Partition = Annotated[str, msgspec.Meta(pattern="^[0-9]{1,9}$")]
+Partition = Annotated[str, msgspec.Meta(pattern="^[0-9]{1,9}$")]
 RefusedRuns = list[Whole | Annotated[list[Whole], msgspec.Meta(min_length=2, max_length=2)]]
 
 
@@ -127,7 +130,7 @@ class BatchProgress(msgspec.Struct, frozen=True, rename="camel"):
 
     query_id: str
     batch_id: Whole
-    end_offsets: dict[str, dict[_Partition, Whole]]
+    end_offsets: dict[str, dict[Partition, Whole]]
     rules_end: Whole
     rules_refused: RefusedRuns
     rows: Whole
@@ -159,7 +162,7 @@ class BatchProgress(msgspec.Struct, frozen=True, rename="camel"):
     time: Whole | None = None
 
     def __post_init__(self) -> None:
-        _check_refused(self.rules_refused)
+        check_refused(self.rules_refused)
 
     def refused_versions(self) -> list[int]:
         """The offsets of the rejected records of the rule log."""
@@ -183,7 +186,7 @@ class BatchCut(msgspec.Struct, frozen=True, rename="camel"):
     lost: list[LostRecords] = []
 
     def __post_init__(self) -> None:
-        _check_refused(self.rules_refused)
+        check_refused(self.rules_refused)
 
     def begins_topic(self, topic: str) -> bool:
         """Whether the topic was created again before this batch."""
@@ -200,7 +203,8 @@ def refused_versions(refused: RefusedRuns) -> list[int]:
     return [offset for first, last in refused_runs(refused) for offset in range(first, last + 1)]
 
 
-def _check_refused(refused: RefusedRuns) -> None:
+def check_refused(refused: RefusedRuns) -> None:
+    """Raise ValueError if `rules_refused` has more offsets than a detector writes."""
     if refused and sum(max(0, last - first) for first, last in refused_runs(refused)) > _MOST_REFUSED:
         raise ValueError(f"rulesRefused has more than {_MOST_REFUSED} offsets")
 
