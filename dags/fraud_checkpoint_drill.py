@@ -12,14 +12,15 @@ from fraud_ops.operators.drill import RestoreDrillOperator
 DOC = """
 ### The restore drill
 Only a restore proves that the state is usable. Each day the drill reads the topic `detector-state` from outside, as a
-host without views does. It checks each chunk against the digest in its name, restores the windows of each key group,
-and compares the versions with the markers before and after the read. The detector continues. The drill writes nothing
-and opens no producer, so it does not fence the detector.
+host without views does. It checks each chunk against the digest in its name, restores the windows of each key group
+into a scratch folder, and compares the versions with the markers before and after the read. The detector continues.
+The drill writes nothing to Kafka and opens no producer, so it does not fence the detector.
 
-The task's log has the report as JSON: `batchId`, `keyGroups`, `chunks`, `groupingStates`, `events`, `bytesRead`,
-`tookMs`, `faults`, `orphans` (chunks that no key group needs), `liveBytes` (without orphans) and `logBytes` (one copy
-of the topic in Kafka). Any fault fails the task. If `logBytes` stays above three times `liveBytes`, Kafka's log cleaner
-is behind or has ended.
+The task's log and an event of the asset `fraud_checkpoint_drill` have the report as JSON: `batchId`, `markerMs` (the
+time of its marker), `keyGroups`, `chunks`, `groupingStates`, `events`, `bytesRead`, `tookMs`, `faults`, `digest` (of
+the whole state), `orphans` (chunks that no key group needs), `liveBytes` (without orphans) and `logBytes` (one copy of
+the topic in Kafka). Any fault fails the task. `fraud_checkpoint_health` shows the newest drill, and raises the alarm
+DRILL_OVERDUE if there was none for 26 hours.
 """
 
 with DAG(

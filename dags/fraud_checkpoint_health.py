@@ -14,9 +14,9 @@ DOC = """
 The checkpoint of the detector is its newest record in `detector-marker`. The check reads it and the topics that it
 names, without Spark and without changes: the age of the marker; whether the progress, the inputs, the settings and
 the topic `detector-state` fit it, as a start would check; open transactions that hide records of these topics; the
-size and the settings of `detector-state`; replicas in sync; the lag; whether Kafka still has the first records of the
-next batch, and for how long; and the rates of late and quarantined transactions. The daily `fraud_checkpoint_drill`
-reads the content of the state.
+size, the live share and the settings of `detector-state`; the newest restore drill; replicas in sync; the lag; whether
+Kafka still has the first records of the next batch, and for how long; and the rates of late and quarantined
+transactions. The daily `fraud_checkpoint_drill` reads the content of the state.
 
 The findings are a table in the task's log and an event of the asset `fraud_checkpoint`. A bad finding fails the task
 and raises an alarm with a runbook.

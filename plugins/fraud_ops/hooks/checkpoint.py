@@ -14,7 +14,7 @@ from fraud_rules.errors import CheckpointDamaged, CheckpointForeign, StateDamage
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.ends import TopicEnds
 from fraud_rules.kafka.reader import TopicReader, topic_ids
-from fraud_rules.kafka.suitable import faults_of_state, partitions_short_of_replicas, settings_of_topic
+from fraud_rules.kafka.suitable import checkpoint_faults, partitions_short_of_replicas
 from fraud_rules.kafka.topics import log_bytes, retentions_ms
 from fraud_rules.kafka.unread import open_transactions
 from fraud_rules.logs.batch_history import last_batch
@@ -40,7 +40,7 @@ class CheckpointHook(BaseHook):
         if found.fault is not None and not stuck:
             # The transaction of a working detector can hide the record that is missing here.
             found = self._facts(now_ms, settled=True)
-        return replace(found, stuck=[each.describe(now_ms) for each in stuck])
+        return replace(found, stuck=[each.describe(now_ms) for each in stuck], now_ms=now_ms)
 
     def topics(self, facts: CheckpointFacts, now_ms: int) -> TopicFacts:
         """The facts of the input topics of the checkpoint. `now_ms` is the broker's time."""
@@ -59,12 +59,11 @@ class CheckpointHook(BaseHook):
             return CheckpointFacts(fault=str(error))
         except CheckpointForeign as error:
             return CheckpointFacts(fault=str(error), foreign=True)
-        state = self.settings.topics.detector_state
         return replace(
             found,
-            unsuitable=list(faults_of_state(state, settings_of_topic(self.kafka, state))),
+            unsuitable=checkpoint_faults(self.kafka, self.settings.topics),
             short_of_replicas=partitions_short_of_replicas(self.kafka, self._own),
-            size_bytes=log_bytes(self.kafka, state),
+            size_bytes=log_bytes(self.kafka, self.settings.topics.detector_state),
         )
 
     def _checked(self, now_ms: int, *, settled: bool) -> CheckpointFacts:

@@ -11,11 +11,13 @@ from fraud_ops.airflow_ui.links import Runbook, publish_runbook
 from fraud_ops.alarms import Alarm
 from fraud_ops.error_mapping import airflow_errors
 from fraud_ops.operators.detector import DetectorOperator
+from fraud_ops.operators.drill import DRILL
 from fraud_ops.operators.standing_alarms import StandingAlarms
 from fraud_ops.verdicts.checkpoint import (
     CheckpointLimits,
     Finding,
     Grade,
+    LastDrill,
     document,
     findings,
     overall,
@@ -51,7 +53,7 @@ class CheckCheckpointOperator(DetectorOperator):
     operator_extra_links = (Runbook(),)
 
     def __init__(self, *, checkpoint_limits: CheckpointLimits | None = None, **kwargs: Any) -> None:
-        super().__init__(outlets=[CHECKPOINT], **kwargs)
+        super().__init__(inlets=[DRILL], outlets=[CHECKPOINT], **kwargs)
         self.checkpoint_limits = checkpoint_limits or CheckpointLimits()
 
     def execute(self, context: Context) -> dict[str, Any]:
@@ -95,4 +97,11 @@ class CheckCheckpointOperator(DetectorOperator):
         before = context["ti"].xcom_pull(task_ids=self.task_id, key=_SIZE, include_prior_dates=True, map_indexes=-1)
         if facts.size_bytes is not None:
             context["ti"].xcom_push(key=_SIZE, value=facts.size_bytes)
-        return findings(facts, reader.topics(facts, observation.at_ms), observation.traffic, limits, before)
+        topics = reader.topics(facts, observation.at_ms)
+        return findings(facts, topics, observation.traffic, limits, before, _last_drill(context))
+
+
+def _last_drill(context: Context) -> LastDrill | None:
+    """The newest drill that has restored the state."""
+    newest = next(iter(context["inlet_events"][DRILL].ascending(False).limit(1)), None)
+    return LastDrill.of(newest.extra) if newest is not None and newest.extra else None

@@ -11,11 +11,13 @@ from fraud_ops.verdicts.verdict import Health
 from fraud_rules.logs.detector_status import TrafficCounts
 
 __all__ = [
+    "DRILL_OVERDUE",
     "HISTORY_AT_RISK",
     "CheckpointFacts",
     "CheckpointLimits",
     "Finding",
     "Grade",
+    "LastDrill",
     "TopicFacts",
     "document",
     "findings",
@@ -27,7 +29,11 @@ __all__ = [
 HISTORY_AT_RISK = "HISTORY_AT_RISK"
 """The alarm for unread records that retention will soon remove."""
 
+DRILL_OVERDUE = "DRILL_OVERDUE"
+"""The alarm if no restore drill has succeeded for longer than its schedule allows."""
+
 _MS_A_DAY = 86_400_000
+_MS_AN_HOUR = 3_600_000
 _LEAST_GROWTH_BYTES = 100 * 2**20
 """Growth of a smaller state is no finding: compaction has not begun yet."""
 
@@ -52,8 +58,9 @@ class CheckpointFacts:
     the last written batch, None before the first start. `age_ms` is the age of the marker. `lost` are records that the
     next batch should read, but that Kafka no longer has. `next_offsets` are the start offsets of the next batch.
 
-    `unsuitable` are wrong settings of `detector-state`. `short_of_replicas` are partitions to which Kafka writes
-    nothing. `size_bytes` is the size of one copy of `detector-state`, None if it is unknown.
+    `unsuitable` are wrong settings of `detector-state` and `detector-marker`. `short_of_replicas` are partitions to
+    which Kafka writes nothing. `size_bytes` is the size of one copy of `detector-state`, None if it is unknown.
+    `now_ms` is the broker's time.
     """
 
     fault: str | None = None
@@ -67,6 +74,7 @@ class CheckpointFacts:
     unsuitable: Sequence[str] = ()
     short_of_replicas: Sequence[str] = ()
     size_bytes: int | None = None
+    now_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,14 +91,35 @@ class TopicFacts:
 
 
 @dataclass(frozen=True, slots=True)
+class LastDrill:
+    """The newest restore drill that has restored the state, see `stream.driver.drill.DrillReport`."""
+
+    batch_id: int
+    marker_ms: int
+    took_ms: int
+    digest: str
+    orphans: int
+    live_bytes: int
+
+    @staticmethod
+    def of(report: Mapping[str, Any]) -> LastDrill:
+        """The drill of a report's document."""
+        members = ("batchId", "markerMs", "tookMs", "digest", "orphans", "liveBytes")
+        return LastDrill(*(report[member] for member in members))
+
+
+@dataclass(frozen=True, slots=True)
 class CheckpointLimits:
-    """The limits of the findings. Rates refer to the recently read records (`TrafficCounts`)."""
+    """The limits of the findings. Rates refer to the recently read records (`TrafficCounts`). `live_share` is the least
+    share of the state log that a restore needs; below it, Kafka's log cleaner is behind or has ended."""
 
     marker_age_ms: int = 60_000
     open_ms: int = 30_000
     lag: int = 100_000
     size_bytes: int = 50 * 2**30
     growth: float = 2.0
+    live_share: float = 1 / 3
+    drill_age_ms: int = 26 * _MS_AN_HOUR
     late_rate: float = 0.05
     quarantine_rate: float = 0.05
     retention_used: float = 0.5
@@ -118,8 +147,10 @@ def findings(
     traffic: TrafficCounts | None,
     limits: CheckpointLimits,
     size_before: int | None = None,
+    drill: LastDrill | None = None,
 ) -> list[Finding]:
-    """All findings, in the order of the report. `size_before` is the size of the state at the previous check.
+    """All findings, in the order of the report. `size_before` is the size of the state at the previous check, `drill`
+    the newest drill that has restored the state.
 
     A stuck transaction comes first: until it ends, records that are missing may only be hidden.
     """
@@ -133,6 +164,8 @@ def findings(
         _age(facts, limits),
         _list("state topic", facts.unsuitable, "holds the state", Health.TOPIC_UNSUITABLE),
         _size(facts, limits, size_before),
+        _live_share(facts, limits, drill),
+        _drill(facts, limits, drill),
         _list("replicas", facts.short_of_replicas, "enough in sync", Health.BROKER_DOWN),
         _lag(facts, topics, limits),
         _inputs(facts, topics, limits),
@@ -185,6 +218,30 @@ def _size(facts: CheckpointFacts, limits: CheckpointLimits, before: int | None) 
     grown = before is not None and before >= _LEAST_GROWTH_BYTES and size > before * limits.growth
     value = _mib(size) + (f", {_mib(before)} before" if before else "")
     return Finding("state size", value, Grade.WARN if grown or size > limits.size_bytes else Grade.OK)
+
+
+def _live_share(facts: CheckpointFacts, limits: CheckpointLimits, drill: LastDrill | None) -> Finding:
+    """The part of the state log that a restore needs. The rest are records that Kafka has not compacted away yet."""
+    size = facts.size_bytes
+    if size is None or drill is None:
+        return Finding("live share", "unknown without a drill and a size", Grade.OK)
+    is_small = drill.live_bytes < size * limits.live_share and size >= _LEAST_GROWTH_BYTES
+    value = f"{_mib(drill.live_bytes)} of {_mib(size)}, {drill.orphans} orphans"
+    return Finding("live share", value, Grade.WARN if is_small else Grade.OK)
+
+
+def _drill(facts: CheckpointFacts, limits: CheckpointLimits, drill: LastDrill | None) -> Finding:
+    if drill is None:
+        grade = Grade.OK if facts.batch_id is None else Grade.WARN
+        return Finding("restore drill", "none yet (the DAG fraud_checkpoint_drill)", grade)
+    age_ms = max(0, facts.now_ms - drill.marker_ms)
+    value = (
+        f"batch {drill.batch_id} {age_ms / _MS_AN_HOUR:.1f} hours ago, in {drill.took_ms / 1_000:.1f} s, "
+        f"digest {drill.digest[:16]}"
+    )
+    if age_ms > limits.drill_age_ms:
+        return Finding("restore drill", value, Grade.WARN, alarm=DRILL_OVERDUE)
+    return Finding("restore drill", value, Grade.OK)
 
 
 def _lag(facts: CheckpointFacts, topics: TopicFacts, limits: CheckpointLimits) -> Finding:

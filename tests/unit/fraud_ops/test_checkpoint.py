@@ -13,11 +13,13 @@ from confluent_kafka.admin import AdminClient, NewPartitions  # type: ignore[att
 
 from fraud_ops.hooks.checkpoint import CheckpointHook
 from fraud_ops.verdicts.checkpoint import (
+    DRILL_OVERDUE,
     HISTORY_AT_RISK,
     CheckpointFacts,
     CheckpointLimits,
     Finding,
     Grade,
+    LastDrill,
     TopicFacts,
     findings,
     overall,
@@ -52,6 +54,8 @@ FACTS = CheckpointFacts(
     size_bytes=2**20,
 )
 TOPICS = TopicFacts({"transactions": {0: 55, 1: 60}})
+DRILL = LastDrill(batch_id=5, marker_ms=0, took_ms=1_500, digest="c0de" * 8, orphans=2, live_bytes=2**20)
+HOUR_MS = 3_600_000
 FINDINGS: dict[str, tuple[dict[str, Any], dict[str, Any], Grade, Health]] = {
     "sound": ({}, {}, Grade.OK, Health.HEALTHY),
     "before the first start": (
@@ -87,7 +91,7 @@ FINDINGS: dict[str, tuple[dict[str, Any], dict[str, Any], Grade, Health]] = {
 @pytest.mark.parametrize(("harm", "topics", "grade", "health"), FINDINGS.values(), ids=FINDINGS.keys())
 def test_findings(harm: dict[str, Any], topics: dict[str, Any], grade: Grade, health: Health) -> None:
     traffic = TrafficCounts(0, rows=1_000, late=0, quarantined=0)
-    found = findings(replace(FACTS, **harm), replace(TOPICS, **topics), traffic, CheckpointLimits())
+    found = findings(replace(FACTS, **harm), replace(TOPICS, **topics), traffic, CheckpointLimits(), drill=DRILL)
     assert overall(found) == (grade, health), table(found)
 
 
@@ -343,7 +347,7 @@ def test_the_oldest_unread_record_is_read_from_kafka(topics: OwnTopics) -> None:
 def test_many_late_or_quarantined_records_are_a_warning() -> None:
     def grade(late: int, quarantined: int) -> Grade:
         traffic = TrafficCounts(0, rows=1_000, late=late, quarantined=quarantined)
-        return overall(findings(FACTS, TOPICS, traffic, CheckpointLimits()))[0]
+        return overall(findings(FACTS, TOPICS, traffic, CheckpointLimits(), drill=DRILL))[0]
 
     assert [grade(50, 0), grade(51, 0), grade(0, 52), grade(0, 53)] == [Grade.OK, Grade.WARN, Grade.OK, Grade.WARN]
 
@@ -351,9 +355,38 @@ def test_many_late_or_quarantined_records_are_a_warning() -> None:
 def test_growth_is_against_the_check_before() -> None:
     """A small state may grow as it likes."""
     mib = 2**20
-    grown = replace(FACTS, size_bytes=500 * mib)
+    grown, drill = replace(FACTS, size_bytes=500 * mib), replace(DRILL, live_bytes=400 * mib)
     found = [
-        overall(findings(grown, TOPICS, None, CheckpointLimits(), before_mib and before_mib * mib))[0]
+        overall(findings(grown, TOPICS, None, CheckpointLimits(), before_mib and before_mib * mib, drill))[0]
         for before_mib in (None, 99, 100, 249, 250)
     ]
     assert found == [Grade.OK, Grade.OK, Grade.WARN, Grade.WARN, Grade.OK]
+
+
+def test_a_small_live_share_of_a_large_state_log_is_a_warning() -> None:
+    """The log cleaner of Kafka is behind or has ended. A small log is not compacted yet."""
+
+    def finding(size_mib: int) -> Finding:
+        facts, drill = replace(FACTS, size_bytes=size_mib * 2**20), replace(DRILL, live_bytes=50 * 2**20)
+        return named("live share", facts, drill)
+
+    assert [finding(mib).grade for mib in (149, 151)] == [Grade.OK, Grade.WARN]
+    assert finding(151).value == "50.0 MiB of 151.0 MiB, 2 orphans"
+    assert named("live share", FACTS, replace(DRILL, live_bytes=0)).grade is Grade.OK
+
+
+def test_a_drill_that_is_older_than_its_schedule_allows_raises_an_alarm() -> None:
+    facts = [replace(FACTS, now_ms=26 * HOUR_MS + late_ms) for late_ms in (0, 1)]
+    found = [named("restore drill", each, DRILL) for each in facts]
+    assert [(each.grade, each.alarm) for each in found] == [(Grade.OK, None), (Grade.WARN, DRILL_OVERDUE)]
+    assert found[0].value == "batch 5 26.0 hours ago, in 1.5 s, digest c0dec0dec0dec0de"
+
+
+def test_a_detector_without_a_drill_is_a_warning_once_it_has_a_batch() -> None:
+    found = [named("restore drill", replace(FACTS, batch_id=batch_id), None) for batch_id in (None, 7)]
+    assert [each.grade for each in found] == [Grade.OK, Grade.WARN]
+
+
+def named(check: str, facts: CheckpointFacts, drill: LastDrill | None) -> Finding:
+    found = findings(facts, TOPICS, None, CheckpointLimits(), drill=drill)
+    return next(each for each in found if each.check == check)

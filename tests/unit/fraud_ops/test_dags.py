@@ -23,7 +23,7 @@ from fraud_ops.dag_defaults import defaults
 from fraud_ops.operators.archive_checks import DAYS_MISSED
 from fraud_ops.operators.mixed_releases import MIXED_RELEASES
 from fraud_ops.runbooks import slug
-from fraud_ops.verdicts.checkpoint import HISTORY_AT_RISK
+from fraud_ops.verdicts.checkpoint import DRILL_OVERDUE, HISTORY_AT_RISK
 from fraud_ops.verdicts.verdict import Health
 from fraud_rules.configuration.project import Project
 from fraud_rules.errors import error_name
@@ -211,6 +211,7 @@ def code_lines(path: Path) -> list[str]:
     [
         *Health,
         HISTORY_AT_RISK,
+        DRILL_OVERDUE,
         "CRASH_LOOP",
         "TASK_FAILED",
         "DEADLINE",

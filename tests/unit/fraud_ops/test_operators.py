@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import shutil
-import subprocess
-import sys
 from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
@@ -20,12 +18,11 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException, T
 from airflow.triggers.base import TriggerEvent
 
 from fraud_ops.alarms import Alarm, decode_alarm
-from fraud_ops.hooks.connections import SPARK, connection, master_of
 from fraud_ops.hooks.detector import FraudDetectorHook, supervisor_id
 from fraud_ops.operators.batch import WhatIfOperator
-from fraud_ops.operators.checkpoint import CheckCheckpointOperator
+from fraud_ops.operators.checkpoint import CHECKPOINT, CheckCheckpointOperator
 from fraud_ops.operators.detector import DecisionOperator, DeployOperator
-from fraud_ops.operators.drill import RestoreDrillOperator
+from fraud_ops.operators.drill import DRILL, RestoreDrillOperator
 from fraud_ops.operators.mixed_releases import report_mixed_releases
 from fraud_ops.operators.rules import SeedApplyOperator, SeedApprovalOperator, SeedDiffOperator
 from fraud_ops.operators.supervise import SuperviseOperator
@@ -51,6 +48,24 @@ from tests.support.kafka.topic_files import name_topics
 from tests.support.places import has_file_store
 
 DETECTOR = "detector"
+PROGRESS = {
+    "queryId": "query", "batchId": 12, "endOffsets": {}, "rulesEnd": 0, "rulesRefused": [], "rows": 0, "quarantined": 0,
+    "alerts": 0, "shadowAlerts": 0, "late": 0, "duplicates": 0, "rulesInForce": 0, "retainedEvents": 0,
+}  # fmt: skip
+
+
+class Events(list[Any]):
+    """The events of an asset, by time. An operator reads the newest one."""
+
+    def __init__(self, extras: Iterable[dict[str, Any]]) -> None:
+        super().__init__(SimpleNamespace(extra=extra) for extra in extras)
+
+    def ascending(self, ascending: bool) -> Events:
+        assert not ascending
+        return Events(each.extra for each in reversed(self))
+
+    def limit(self, limit: int) -> list[Any]:
+        return self[:limit]
 
 
 @dataclass
@@ -62,11 +77,18 @@ class Run:
     pulled: dict[str, Any] = field(default_factory=dict)
     pushed: dict[str, Any] = field(default_factory=dict)
     states: dict[str, Any] = field(default_factory=dict)
+    drills: list[dict[str, Any]] = field(default_factory=list)
+    events: dict[Any, Any] = field(default_factory=lambda: defaultdict(SimpleNamespace))
 
     @property
     def context(self) -> Any:
-        events = defaultdict(SimpleNamespace)
-        return {"ti": self, "dag_run": self, "run_id": self.run_id, "outlet_events": events}
+        return {
+            "ti": self,
+            "dag_run": self,
+            "run_id": self.run_id,
+            "inlet_events": {DRILL: Events(self.drills)},
+            "outlet_events": self.events,
+        }
 
     @property
     def triggering_user_name(self) -> str | None:
@@ -347,26 +369,33 @@ def test_the_restore_drill_skips_a_new_detector(home: Path) -> None:
         RestoreDrillOperator(task_id="drill").execute(Run().context)
 
 
-def test_the_restore_drill_reads_the_topic_through_the_connections(home: Path, topics: OwnTopics) -> None:
-    def drill() -> subprocess.CompletedProcess[str]:
-        hook, spark = FraudDetectorHook(), connection(SPARK)
-        operator = RestoreDrillOperator(task_id="drill")
-        operator._prepare(spark, master_of(spark), hook.kafka)
-        command = [sys.executable, str(operator.application), *operator.application_args]
-        environ = {**os.environ, **operator.env_vars}
-        return subprocess.run(command, env=environ, capture_output=True, text=True, check=False)
-
-    before = drill()
-    assert before.returncode == 11, before.stderr
-    assert "has written no state yet" in before.stderr
-    state = new_position(topics.kafka, FraudDetectorHook().settings)
-    marker = Marker("query", 12, {}, Pin(12, 0), state=state)
-    produce(topics.bootstrap, topics.names.detector_marker, [marker.encode()], key=DETECTOR.encode())
-    await_settled(topics.kafka, [topics.names.detector_marker])
-    after = drill()
-    assert after.returncode == 0, after.stderr
-    report = json.loads(after.stdout)
+def test_the_restore_drill_reports_what_the_check_of_the_checkpoint_shows(home: Path, topics: OwnTopics) -> None:
+    deferred(DeployOperator(task_id="deploy"))
+    settings = FraudDetectorHook().settings
+    marker = Marker("query", 12, {}, Pin(12, 0), state=new_position(topics.kafka, settings))
+    for topic, record in (
+        (topics.names.detector_progress, json.dumps(PROGRESS).encode()),
+        (topics.names.detector_marker, marker.encode()),
+    ):
+        produce(topics.bootstrap, topic, [record], key=DETECTOR.encode())
+    await_settled(topics.kafka, [topics.names.detector_progress, topics.names.detector_marker])
+    run = Run()
+    report = RestoreDrillOperator(task_id="drill").execute(run.context)
     assert (report["batchId"], report["keyGroups"], report["chunks"], report["faults"]) == (12, 8, 0, [])
+
+    checked = Run(drills=[{"batchId": 1}, report])
+    CheckCheckpointOperator(task_id="check").execute(checked.context)
+    event = checked.events[CHECKPOINT].extra
+    assert event["restore drill"]["grade"] == "OK"
+    assert f"digest {report['digest'][:16]}" in event["restore drill"]["found"]
+
+
+def test_a_drill_that_cannot_restore_the_state_fails_by_name(home: Path, topics: OwnTopics) -> None:
+    record = json.dumps(PROGRESS).encode()
+    produce(topics.bootstrap, topics.names.detector_progress, [record], key=DETECTOR.encode())
+    await_settled(topics.kafka, [topics.names.detector_progress])
+    with pytest.raises(AirflowFailException, match=r"StateDamaged: .* has written no state yet"):
+        RestoreDrillOperator(task_id="drill").execute(Run().context)
 
 
 def test_a_missing_supervisor_is_reported_at_each_run_and_its_end_once(home: Path, topics: OwnTopics) -> None:
