@@ -114,7 +114,7 @@ ACCESS: Final[Mapping[KafkaComponent, Access]] = MappingProxyType(
             administers=True,
         ),
         KafkaComponent.CONTROL_PLANE: Access(
-            "control plane in Airflow's API server",
+            "server of the control plane",
             writes=("rules",),
             reads=_ALL,
             groups=_OUR_GROUPS,
