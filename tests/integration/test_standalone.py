@@ -16,6 +16,7 @@ from fraud_rules.deploy.attempt import AttemptPhase
 from fraud_rules.deploy.code import code_digest
 from fraud_rules.errors import DetectorFailed, ReleaseInvalid
 from fraud_rules.kafka.consume import topic_ends
+from fraud_rules.stream.driver.batch_jobs import LARGE_BATCH_TRANSACTIONS
 from tests.support.kafka.own_topics import OwnTopics
 from tests.support.processes.running_agent import Operations
 from tests.support.processes.running_detector import Installation
@@ -101,6 +102,25 @@ def test_the_detector_continues_after_the_loss_and_the_return_of_a_worker(
     rebuilt = sum(each.view_rebuilds for each in progress if lost_at < each.batch_id <= returned_at)
     refreshed = sum(each.view_catch_ups + each.view_rebuilds for each in progress if each.batch_id > returned_at)
     assert min(rebuilt, refreshed) >= KEY_GROUPS
+
+
+@pytest.mark.long
+def test_key_groups_stay_on_their_hosts_in_large_batches(
+    cluster: StandaloneCluster, topics: OwnTopics, project: Project, tmp_path: Path
+) -> None:
+    """Else the other host reads the state of the key group from Kafka. Only an executor that joins moves some."""
+    size = LARGE_BATCH_TRANSACTIONS + 1_000
+    site = Site(tmp_path, project, topics, seed=17, key_groups=KEY_GROUPS, max_offsets_per_trigger=size)
+    with site.working(0):
+        site.load.burst(12 * size)
+        written = site.installation.topics.names.transactions
+        until(lambda: sum(topic_ends(topics.kafka, written).values()) >= 12 * size, "the backlog is written")
+        flags = [flag for name, value in SPARK.items() for flag in ("--spark-conf", f"{name}={value}")]
+        site.start("--master", cluster.url, "--driver-memory", "700m", *flags)
+        site.finish()
+    large = [each for each in site.installation.progress() if each.rows >= LARGE_BATCH_TRANSACTIONS]
+    assert len(large) >= 10
+    assert sum(each.view_catch_ups + each.view_rebuilds for each in large) <= KEY_GROUPS
 
 
 SPECULATION = {

@@ -12,7 +12,9 @@ from typing import Final
 
 import msgspec
 
-__all__ = ["AUTHORIZATION", "CHANNEL_PORT", "PROGRESS", "SERVER_NAME", "ChannelAddress", "TaskReport", "bearer"]
+__all__ = [
+    "AUTHORIZATION", "CHANNEL_PORT", "PROGRESS", "SERVER_NAME", "ChannelAddress", "TaskReport", "bearer", "part_name",
+]  # fmt: skip
 
 AUTHORIZATION: Final = "authorization"
 """The header with the token of the detector's start."""
@@ -68,3 +70,8 @@ _decode = msgspec.json.Decoder(TaskReport).decode
 def bearer(token: str) -> str:
     """The value of the header `AUTHORIZATION`."""
     return f"Bearer {token}"
+
+
+def part_name(batch_id: int, number: int) -> bytes:
+    """The ticket for the part of a large batch that the task with this number evaluates."""
+    return f"{batch_id}/{number}".encode()

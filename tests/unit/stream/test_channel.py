@@ -7,6 +7,7 @@ import socket
 from collections.abc import Iterator
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from pyarrow import flight
 
@@ -14,7 +15,7 @@ from fraud_rules.errors import DetectorFailed
 from fraud_rules.stream.channel import AUTHORIZATION, PROGRESS, SERVER_NAME, ChannelAddress, bearer
 from fraud_rules.stream.driver.channel_server import ChannelServer, serve_channel
 from fraud_rules.stream.work import TasksProgress
-from fraud_rules.stream.worker.driver_link import pack
+from fraud_rules.stream.worker.driver_link import pack, received
 from fraud_rules.stream.worker.wire import unpack
 from tests.support.ports import free_ports
 
@@ -73,6 +74,25 @@ def test_garbage_is_refused_and_harms_nothing(body: bytes, server: ChannelServer
         act(server, body)
     act(server, b"[4,0,0,1,2,3,false,5]")
     assert server.progress(4) == TasksProgress(1, 2, 3, restores=False, fetched_bytes=5)
+
+
+def test_a_task_gets_the_rows_of_its_part(server: ChannelServer) -> None:
+    rows = pa.table({"key_group": pa.array([1, 3, 1], pa.int32()), "blob": [b"a", b"b", b"c"]})
+    server.hand_out(7, [rows.slice(0, 0), rows])
+    assert list(received(server.address, 7, 1)) == [(1, b"a"), (3, b"b"), (1, b"c")]
+    assert list(received(server.address, 7, 0)) == []
+
+
+def test_a_task_of_an_earlier_batch_gets_no_rows(server: ChannelServer) -> None:
+    """Its host was cut off, perhaps, while another host evaluated the batch."""
+    rows = pa.table({"key_group": pa.array([1], pa.int32()), "blob": [b"a"]})
+    server.hand_out(7, [rows])
+    server.batch_ended()
+    with pytest.raises(DetectorFailed, match="another batch runs"):
+        list(received(server.address, 7, 0))
+    server.hand_out(8, [rows])
+    with pytest.raises(DetectorFailed, match="another batch runs"):
+        list(received(server.address, 7, 0))
 
 
 def test_an_unknown_action_is_refused(server: ChannelServer) -> None:

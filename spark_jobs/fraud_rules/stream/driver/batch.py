@@ -110,7 +110,7 @@ class BatchRunner:
         spark = self._parts.spark.sparkContext
         spark.setLocalProperty(PIN_PROPERTY, rules.pin.encode().decode())
         spark.setLocalProperty(STATE_PROPERTY, tell(self._state.after({}, self._state_ends()), self._unswept))
-        outputs = _decode(self._parts.jobs.run(batch.starts, batch.ends), self._parts.channel)
+        outputs = _decode(self._parts.jobs.run(batch), self._parts.channel)
         self._require_append_times(outputs)
         evaluated = time.monotonic()
         self._totals.add(outputs)

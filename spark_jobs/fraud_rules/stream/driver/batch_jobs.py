@@ -6,6 +6,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
 from pyspark import RDD
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
@@ -13,13 +16,15 @@ from pyspark.sql import functions as f
 from fraud_rules.model.lost_records import Offsets
 from fraud_rules.spark.append_times import append_time
 from fraud_rules.spark.kafka_records import records_between
+from fraud_rules.stream.batch_loop import PlannedBatch
+from fraud_rules.stream.driver.channel_server import ChannelServer
 from fraud_rules.stream.driver.executors import ReadyExecutors
-from fraud_rules.stream.driver.placement import one_task, run_task
+from fraud_rules.stream.driver.placement import located, run_tasks
 from fraud_rules.stream.worker.context import RECORDS_PROPERTY, BatchRecords, WorkerContext
 from fraud_rules.stream.worker.engine_stage import EngineStage
 from fraud_rules.stream.worker.fanout_stage import FanOutStage
 from fraud_rules.stream.worker.small_batch import SmallBatch
-from fraud_rules.stream.worker.wire import KEYED_SCHEMA, OUTPUT_SCHEMA, OutputRow
+from fraud_rules.stream.worker.wire import KEYED_SCHEMA, SIDE_OUTPUT, OutputRow
 
 __all__ = ["LARGE_BATCH_TRANSACTIONS", "BatchJobs", "is_large", "read_records", "with_tasks"]
 
@@ -31,47 +36,59 @@ class BatchJobs:
     """Runs the Spark job of a batch. The outputs do not depend on the way."""
 
     def __init__(
-        self, spark: SparkSession, context: WorkerContext, executors: ReadyExecutors, tasks: int | None
+        self,
+        spark: SparkSession,
+        context: WorkerContext,
+        executors: ReadyExecutors,
+        channel: ChannelServer,
+        tasks: int | None,
     ) -> None:
         """`tasks` is the number of tasks of a large batch, see `with_tasks`."""
         self._spark = spark
         self._context = context
         self._executors = executors
+        self._channel = channel
         self._tasks = tasks
         self._small: tuple[str | None, RDD[OutputRow]] | None = None
 
-    def run(self, starts: Offsets, ends: Offsets) -> list[OutputRow]:
-        """Evaluate the records between the offsets. A partition without a start has appeared since the last batch.
-
-        This is the only Spark action of a batch, so that each task runs once.
-        """
+    def run(self, batch: PlannedBatch) -> list[OutputRow]:
+        """Evaluate the records of a batch."""
+        starts, ends = batch.starts, batch.ends
         first = {topic: {at: starts.get(topic, {}).get(at, 0) for at in places} for topic, places in ends.items()}
         topic = self._context.settings.topics.transactions
         counts = {name: _record_count(first[name], places) for name, places in ends.items()}
         if is_large(counts, topic):
-            return self._run_large(first, ends)
+            return self._run_large(batch.batch_id, first, ends)
         ranges = {int(at): (first[topic][at], end) for at, end in ends.get(topic, {}).items()}
         visits_all = any(count for name, count in counts.items() if name != topic)
         spark = self._spark.sparkContext
         spark.setLocalProperty(RECORDS_PROPERTY, BatchRecords(ranges, visits_all).encode())
-        return run_task(self._small_batch())
+        return run_tasks(self._small_batch())
 
     def _small_batch(self) -> RDD[OutputRow]:
         """The task of a small batch. One object serves all small batches on an executor, because it keeps its
         serialized form."""
         location = self._executors.steady()
         if self._small is None or self._small[0] != location:
-            one = one_task(self._spark.sparkContext, location)
+            one = located(self._spark.sparkContext, [location])
             self._small = location, one.mapPartitions(SmallBatch(self._context).run)
         return self._small[1]
 
-    def _run_large(self, first: Offsets, ends: Offsets) -> list[OutputRow]:
+    def _run_large(self, batch_id: int, first: Offsets, ends: Offsets) -> list[OutputRow]:
         context = with_tasks(self._context, self._tasks, self._spark)
         records = read_records(self._spark, context, first, ends)
-        keyed = records.mapInArrow(FanOutStage(context).run, KEYED_SCHEMA)
-        parts = keyed.repartition(context.tasks, "key_group", "salt")
-        table = parts.mapInArrow(EngineStage(context).run, OUTPUT_SCHEMA).toArrow()
-        return [OutputRow(*row) for row in zip(*(column.to_pylist() for column in table.columns), strict=True)]
+        keyed = records.mapInArrow(FanOutStage(context).run, KEYED_SCHEMA).toArrow()
+        groups = keyed["key_group"].to_numpy()
+        numbers = np.where(groups == SIDE_OUTPUT, SIDE_OUTPUT, groups % context.tasks)
+        self._channel.hand_out(batch_id, [_filtered(keyed, numbers == task) for task in range(context.tasks)])
+        places = located(self._spark.sparkContext, self._executors.places(context.tasks))
+        rows = run_tasks(places.mapPartitions(EngineStage(context).run), context.tasks)
+        side_outputs = _filtered(keyed, numbers == SIDE_OUTPUT)["blob"].to_pylist()
+        return [*(OutputRow(SIDE_OUTPUT, blob) for blob in side_outputs), *rows]
+
+
+def _filtered(table: pa.Table, is_wanted: NDArray[np.bool_]) -> pa.Table:
+    return table.filter(pa.array(is_wanted))
 
 
 def with_tasks(context: WorkerContext, tasks: int | None, spark: SparkSession) -> WorkerContext:

@@ -7,11 +7,12 @@ import hmac
 import secrets
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import IO, Any, Final
 
 import msgspec
+import pyarrow as pa
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -27,6 +28,7 @@ from fraud_rules.stream.channel import (
     ChannelAddress,
     TaskReport,
     bearer,
+    part_name,
 )
 from fraud_rules.stream.work import TasksProgress
 
@@ -61,6 +63,7 @@ class ChannelServer(flight.FlightServerBase):  # type: ignore[misc] # pyarrow ha
         self._lock = threading.Lock()
         self._reports: dict[int, TaskReport] = {}
         self._outputs: dict[str, IO[bytes]] = {}
+        self._parts: dict[bytes, pa.Table] = {}
 
     def do_action(self, context: Any, action: Any) -> list[bytes]:
         """Receive the progress of a task."""
@@ -89,6 +92,17 @@ class ChannelServer(flight.FlightServerBase):  # type: ignore[misc] # pyarrow ha
         with self._lock:
             self._outputs[descriptor.command.decode()] = file
 
+    def hand_out(self, batch_id: int, parts: Sequence[pa.Table]) -> None:
+        """Set the parts of a large batch. The tasks fetch them by their numbers."""
+        self._parts = {part_name(batch_id, number): part for number, part in enumerate(parts)}
+
+    def do_get(self, context: Any, ticket: Any) -> Any:
+        """Send a part to its task. A task of an earlier batch gets none."""
+        part = self._parts.get(ticket.ticket)
+        if part is None:
+            raise flight.FlightServerError(f"no part {ticket.ticket!r}: another batch runs")
+        return flight.RecordBatchStream(part)
+
     def output(self, name: str) -> bytes:
         """The output that a task has sent under this name, once. Raises DetectorFailed without one."""
         with self._lock:
@@ -113,7 +127,8 @@ class ChannelServer(flight.FlightServerBase):  # type: ignore[misc] # pyarrow ha
         )
 
     def batch_ended(self) -> None:
-        """Drop the progress of the batch, and the outputs of attempts that Spark has not used."""
+        """Drop the progress and the parts of the batch, and the outputs of attempts that Spark has not used."""
+        self._parts = {}
         with self._lock:
             self._reports.clear()
             unused, self._outputs = self._outputs, {}

@@ -68,6 +68,12 @@ class ReadyExecutors:
             self._steady = min(ready, default=None)
         return self._steady
 
+    def places(self, tasks: int) -> list[str | None]:
+        """The locations for the tasks of a large batch: the same ones as long as the same executors are ready, so that
+        the views of their hosts stay current."""
+        ready = sorted(self._ready)
+        return [ready[number % len(ready)] if ready else None for number in range(tasks)]
+
     def _run(self) -> None:
         try:
             # A query, because it also loads the JVM's classes for the first large batch.

@@ -144,7 +144,7 @@ def _prepare(
     meter = LatencyMeter() if has_topic(job.kafka, topics.latency) else None
     parts = BatchParts(
         spark,
-        BatchJobs(spark, context, executors, job.spark.tasks),
+        BatchJobs(spark, context, executors, channel, job.spark.tasks),
         context,
         settings,
         admission.pinner,

@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 from fraud_rules.kafka.reader import TopicReader
 from fraud_rules.logs.warm_up_log import WarmUpLog, WarmUpRef, WarmUpResult
 from fraud_rules.stream.driver.executors import ReadyExecutors
-from fraud_rules.stream.driver.placement import one_task
+from fraud_rules.stream.driver.placement import located
 from fraud_rules.stream.pins import Pin
 from fraud_rules.stream.worker.context import PIN_PROPERTY, WorkerContext
 from fraud_rules.stream.worker.prepare_stage import PrepareStage
@@ -142,6 +142,6 @@ class WarmUpPreparation:
                 if part.rows and not self._stop.is_set():
                     stage = PrepareStage(self._context, offset, result.digest, part.key_group, self._sweeps)
                     self._sweeps = False
-                    one_task(self._spark, self._executors.steady()).mapPartitions(stage.run).collect()
+                    located(self._spark, [self._executors.steady()]).mapPartitions(stage.run).collect()
         except Exception:  # noqa: BLE001 - the batch reads the rows itself
             _log.exception("the warm-up of rule version %d is added without preparation", result.version)

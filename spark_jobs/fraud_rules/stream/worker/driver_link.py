@@ -6,6 +6,7 @@ import logging
 import socket
 import time
 import uuid
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
@@ -16,10 +17,19 @@ if TYPE_CHECKING:
 
 from fraud_rules.errors import DetectorFailed
 from fraud_rules.runtime.compression import compress
-from fraud_rules.stream.channel import AUTHORIZATION, PROGRESS, SERVER_NAME, ChannelAddress, TaskReport, bearer
+from fraud_rules.stream.channel import (
+    AUTHORIZATION,
+    CHANNEL_PORT,
+    PROGRESS,
+    SERVER_NAME,
+    ChannelAddress,
+    TaskReport,
+    bearer,
+    part_name,
+)
 from fraud_rules.stream.worker.wire import in_row, sent
 
-__all__ = ["TaskWork", "pack"]
+__all__ = ["TaskWork", "pack", "received"]
 
 _QUIET_S: Final = 1.0
 _REPORT_TIMEOUT_S: Final = 2.0
@@ -108,6 +118,30 @@ def pack(channel: ChannelAddress | None, output: bytes, limit_bytes: int) -> byt
     return sent(name)
 
 
+def received(channel: ChannelAddress | None, batch_id: int, number: int) -> Iterator[tuple[int, bytes]]:
+    """The key groups and packed rows that the driver hands out to the task with this number in a large batch.
+
+    Raises DetectorFailed if the driver does not send them.
+    """
+    import pyarrow as pa
+    from pyarrow import flight
+
+    assert channel is not None
+    try:
+        ticket = flight.Ticket(part_name(batch_id, number))
+        table = _client(channel).do_get(ticket, _options(channel, _OUTPUT_TIMEOUT_S)).read_all()
+    except (OSError, pa.ArrowException) as error:
+        raise _unreachable("receive the rows of a batch from", channel, error) from error
+    yield from zip(*(column.to_pylist() for column in table.columns), strict=True)
+
+
+def _unreachable(action: str, channel: ChannelAddress, error: Exception) -> DetectorFailed:
+    return DetectorFailed(
+        f"{socket.gethostname()} cannot {action} the driver at {channel.location}: "
+        f"{' '.join(str(error).split())[:300]} (is the port open? see {CHANNEL_PORT})"
+    )
+
+
 def _send(channel: ChannelAddress, name: str, output: memoryview) -> None:
     import pyarrow as pa
     from pyarrow import flight
@@ -121,10 +155,7 @@ def _send(channel: ChannelAddress, name: str, output: memoryview) -> None:
                 part = pa.array([output[start : start + _PART_BYTES]], pa.binary())
                 writer.write_batch(pa.record_batch([part], schema=schema))
     except (OSError, pa.ArrowException) as error:
-        raise DetectorFailed(
-            f"{socket.gethostname()} cannot send an output of {len(output):,} bytes to the driver at "
-            f"{channel.location}: {' '.join(str(error).split())[:300]} (is the port open? see spark.fraud.channel.port)"
-        ) from error
+        raise _unreachable(f"send an output of {len(output):,} bytes to", channel, error) from error
 
 
 @lru_cache(maxsize=1)

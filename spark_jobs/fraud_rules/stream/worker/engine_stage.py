@@ -1,4 +1,4 @@
-"""Runs the engine on the packed rows of key groups. In a large batch, a shuffle precedes it, see `small_batch`."""
+"""Runs the engine on the packed rows of key groups. In a large batch, they come from the driver, see `small_batch`."""
 
 from __future__ import annotations
 
@@ -6,16 +6,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
-
 if TYPE_CHECKING:
     from fraud_rules.engine.task_rows import RowRange
 
 from fraud_rules.runtime.clock import now_ms
 from fraud_rules.runtime.compression import decompress
 from fraud_rules.stream.worker.context import WorkerContext, begin_task
-from fraud_rules.stream.worker.driver_link import TaskWork, pack
-from fraud_rules.stream.worker.wire import SIDE_OUTPUT, OutputRow, output_batch
+from fraud_rules.stream.worker.driver_link import TaskWork, pack, received
+from fraud_rules.stream.worker.wire import OutputRow
 
 __all__ = ["EngineStage"]
 
@@ -26,15 +24,15 @@ class EngineStage:
 
     context: WorkerContext
 
-    def run(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Evaluate the rows that `FanOutStage.run` has packed."""
+    def run(self, elements: Iterable[int]) -> Iterator[OutputRow]:
+        """Evaluate the rows that the driver hands out to this task, whose number is the only element."""
         begin_task(self.context)
+        (number,) = elements
         blobs: dict[int, list[bytes]] = {}
-        for batch in batches:
-            for key_group, blob in zip(batch.column(0).to_pylist(), batch.column(2).to_pylist(), strict=True):
-                blobs.setdefault(key_group, []).append(blob)
-        side_outputs = [OutputRow(SIDE_OUTPUT, blob) for blob in blobs.pop(SIDE_OUTPUT, [])]
-        yield from output_batch([*side_outputs, *(self._evaluate_packed(blobs) if blobs else ())])
+        for key_group, blob in received(self.context.channel, self.context.pin().batch_id, number):
+            blobs.setdefault(key_group, []).append(blob)
+        if blobs:
+            yield from self._evaluate_packed(blobs)
 
     def _evaluate_packed(self, blobs: Mapping[int, Sequence[bytes]]) -> Iterator[OutputRow]:
         from fraud_rules.engine.task_rows import rows_of_blobs

@@ -17,7 +17,6 @@ from fraud_rules.model.transaction import TransactionBatch
 from fraud_rules.runtime.compression import compress
 from fraud_rules.spark.append_times import append_ms_of_column
 from fraud_rules.stream.worker.context import WorkerContext, begin_task
-from fraud_rules.stream.worker.salting import salts
 from fraud_rules.stream.worker.wire import SIDE_OUTPUT, RefusedRecord, SideOutput, quantiles_ms
 
 if TYPE_CHECKING:
@@ -28,10 +27,8 @@ __all__ = ["FanOutStage", "RawTransactions"]
 MAX_REFUSED_BYTES = 4_194_304
 """The most quarantined bytes in one row. A single larger record gets a row of its own."""
 
-_KEYED = pa.schema([("key_group", pa.int32()), ("salt", pa.int32()), ("blob", pa.binary())])
+_KEYED = pa.schema([("key_group", pa.int32()), ("blob", pa.binary())])
 _US_A_MS = 1_000
-
-Rows = list[tuple[int, bytes]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +59,9 @@ class FanOutStage:
         packed = self.pack(map(raw_transactions, batches))
         rows = [(group, blob if group == SIDE_OUTPUT else compress(blob)) for group, blob in packed]
         if rows:
-            yield self._keyed(rows)
+            groups, blobs = zip(*rows, strict=True)
+            columns = [pa.array(groups, pa.int32()), pa.array(blobs, pa.binary())]
+            yield pa.RecordBatch.from_arrays(columns, schema=_KEYED)
 
     def pack(self, parts: Iterable[RawTransactions]) -> Iterator[tuple[int, bytes]]:
         """Yield key groups with packed rows, and the side outputs."""
@@ -112,13 +111,6 @@ class FanOutStage:
             self.context.schema,
             self.context.settings.record_limits,
         )
-
-    def _keyed(self, rows: Rows) -> pa.RecordBatch:
-        groups, blobs = zip(*rows, strict=True)
-        salt_of = salts(self.context.settings.key_groups, self.context.tasks)
-        salted = [0 if group == SIDE_OUTPUT else salt_of[group] for group in groups]
-        columns = [pa.array(groups, pa.int32()), pa.array(salted, pa.int32()), pa.array(blobs, pa.binary())]
-        return pa.RecordBatch.from_arrays(columns, schema=_KEYED)
 
 
 class _Decoded(NamedTuple):

@@ -1,7 +1,7 @@
-"""Salting: distributes key groups evenly over the tasks of the engine stage.
+"""Salting: distributes key groups evenly over the tasks of a rebuild.
 
 Spark assigns a row to a partition by the hash of its grouping key, and the hashes of a few small numbers are uneven: of
-8 key groups, 2 partitions would get 5 and 3, and a batch lasts as long as the larger share. So the key of a row has a
+8 key groups, 2 partitions would get 5 and 3, and a segment lasts as long as the larger share. So the key of a row has a
 second number, the salt, which is chosen so that the partitions take the key groups in turn.
 """
 

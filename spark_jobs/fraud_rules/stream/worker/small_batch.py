@@ -1,8 +1,8 @@
 """Runs a whole small batch in one task: reads, decodes, fans out and evaluates.
 
 The task reads the records itself. To plan a query costs the JVM several times as much as the engine needs for a small
-batch, and a small batch needs no query: Spark runs this function on a fixed dataset with one element. A large batch
-runs as a query with the two stages `FanOutStage` and `EngineStage` in many tasks. Both ways give the same outputs.
+batch, and a small batch needs no query: Spark runs this function on a fixed dataset with one element. A large batch has
+many tasks in two stages, `FanOutStage` and `EngineStage`. Both ways give the same outputs.
 """
 
 from __future__ import annotations

@@ -6,45 +6,32 @@ engine to the driver. Rows with the number `SIDE_OUTPUT` carry the side outputs 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple
 
 import msgspec
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from fraud_rules.runtime.compression import decompress
 
-OUTPUT_SCHEMA = "key_group int, blob binary, state binary"
-"""Rows for the driver. `state` is the encoded `StateDelta`, null if the key group's state has not changed."""
-
-KEYED_SCHEMA = "key_group int, salt int, blob binary"
-"""Rows between two stages. `salt`: see `salting`."""
+KEYED_SCHEMA = "key_group int, blob binary"
+"""Rows between the two stages."""
 
 SIDE_OUTPUT = -1
 
 _IN_ROW: Final = b"\x00"
 _SENT: Final = b"\x01"
 
-_OUTPUT = pa.schema([("key_group", pa.int32()), ("blob", pa.binary()), ("state", pa.binary())])
 _QUANTILES = np.linspace(0.0, 1.0, 101)
 
 
 class OutputRow(NamedTuple):
-    """A row for the driver, see `OUTPUT_SCHEMA`."""
+    """A row for the driver. `state` is the encoded `StateDelta`, None if the key group's state has not changed."""
 
     key_group: int
     blob: bytes
     state: bytes | None = None
-
-
-def output_batch(rows: Sequence[OutputRow]) -> Iterator[pa.RecordBatch]:
-    """The rows for the driver as an Arrow batch. Nothing without rows."""
-    if rows:
-        groups, blobs, states = zip(*rows, strict=True)
-        columns = [pa.array(groups, pa.int32()), pa.array(blobs, pa.binary()), pa.array(states, pa.binary())]
-        yield pa.RecordBatch.from_arrays(columns, schema=_OUTPUT)
 
 
 def in_row(compressed: bytes) -> bytes:
