@@ -75,34 +75,24 @@ Observer = Callable[[TransactionBatch, Grouping, GroupingPlan, AcceptResult], No
 observer writes no alerts."""
 
 
+@dataclass(frozen=True, slots=True)
 class KeyGroupEngine:
-    """The state and evaluation of one key group."""
+    """The state and evaluation of one key group.
 
-    def __init__(
-        self,
-        key_group: int,
-        schema: TransactionSchema,
-        settings: DetectorSettings,
-        log: StateLog,
-        views: ViewStore,
-        row_order: RowOrder = BY_ARRIVAL,
-        observer: Observer | None = None,
-        progress: TaskProgress = UNREPORTED,
-        known_from_ms: int | None = None,
-        meter: RuleMeter | None = None,
-    ) -> None:
-        """`known_from_ms`: the caller passes all transactions from this append time on, but none from before. None: it
-        passes all transactions. `meter` measures the CPU time of rules; the results do not depend on it."""
-        self._key_group = key_group
-        self._schema = schema
-        self._settings = settings
-        self._log = log
-        self._views = views
-        self._row_order = row_order
-        self._observer = observer
-        self._progress = progress
-        self._known_from_ms = known_from_ms
-        self._meter = meter
+    `known_from_ms`: the caller passes all transactions from this append time on, but none from before. None: it passes
+    all transactions. `meter` measures the CPU time of rules; the results do not depend on it.
+    """
+
+    key_group: int
+    schema: TransactionSchema
+    settings: DetectorSettings
+    log: StateLog
+    views: ViewStore
+    row_order: RowOrder = BY_ARRIVAL
+    observer: Observer | None = None
+    progress: TaskProgress = UNREPORTED
+    known_from_ms: int | None = None
+    meter: RuleMeter | None = None
 
     def process(
         self,
@@ -113,7 +103,7 @@ class KeyGroupEngine:
         histories: Iterable[WarmHistory] = (),
     ) -> KeyGroupOutput:
         """Evaluate the key group's blobs of one batch (see `fanout`). `process_rows` describes the parameters."""
-        rows = rows_of_blobs(blobs, self._row_order.arrange)
+        rows = rows_of_blobs(blobs, self.row_order.arrange)
         return self.process_rows(rows, timeline, batch_id, detection_ms, histories)
 
     def process_rows(
@@ -130,65 +120,36 @@ class KeyGroupEngine:
         alerts carry. The evaluation does not depend on it. `histories` are the results of the warm-ups that join the
         state at the start of this batch.
         """
-        with self._views.hold(self._key_group) as view:
-            longest_cooldown_ms = self._settings.limits.max_cooldown_seconds * MS_PER_S
+        with self.views.hold(self.key_group) as view:
+            longest_cooldown_ms = self.settings.limits.max_cooldown_seconds * MS_PER_S
             journal = Journal(
-                self._schema,
-                self._log,
+                self.schema,
+                self.log,
                 view,
-                self._progress,
+                self.progress,
                 longest_cooldown_ms,
-                self._key_group,
-                partial(_measures_of, timeline, self._schema),
+                self.key_group,
+                partial(_measures_of, timeline, self.schema),
             )
-            evaluation = _BatchEvaluation(
-                self._schema,
-                self._settings,
-                timeline,
-                journal,
-                detection_ms,
-                self._row_order,
-                self._observer,
-                self._progress,
-                self._known_from_ms,
-                self._meter,
-            )
+            evaluation = _BatchEvaluation(self, timeline, journal, detection_ms)
             for history in histories:
                 evaluation.add_history(history)
             for each in rows:
                 evaluation.accept(each)
             evaluation.remove_superseded()
-            since_ms = journal.head.newest_append_ms - self._row_order.grace_ms
+            since_ms = journal.head.newest_append_ms - self.row_order.grace_ms
             journal.commit(timeline.incarnations_kept(since_ms))
-            return evaluation.output(self._key_group)
+            return evaluation.output()
 
 
 class _BatchEvaluation:
     """Evaluates one batch for one key group, and collects the outputs."""
 
-    def __init__(
-        self,
-        schema: TransactionSchema,
-        settings: DetectorSettings,
-        timeline: RuleTimeline,
-        journal: Journal,
-        detection_ms: int,
-        row_order: RowOrder,
-        observer: Observer | None,
-        progress: TaskProgress,
-        known_from_ms: int | None,
-        meter: RuleMeter | None,
-    ) -> None:
-        self._schema = schema
-        self._settings = settings
+    def __init__(self, engine: KeyGroupEngine, timeline: RuleTimeline, journal: Journal, detection_ms: int) -> None:
+        self._engine = engine
         self._timeline = timeline
         self._journal = journal
         self._detection_ms = detection_ms
-        self._row_order = row_order
-        self._observer = observer
-        self._progress = progress
-        self._known_from_ms = known_from_ms
-        self._meter = meter
         self._rows = 0
         self._alerts: list[AlertRecord] = []
         self._late: list[LateRecord] = []
@@ -196,13 +157,13 @@ class _BatchEvaluation:
         self._evaluations: list[bytes] = []
         self._costs: list[RuleCost] = []
 
-    def output(self, key_group: int) -> KeyGroupOutput:
+    def output(self) -> KeyGroupOutput:
         """Return the outputs of the rows accepted so far, with the figures of the key group's state."""
         heads = self._journal.head.states
         states = [self._journal.open(head) for head in heads]
         watermarks = [head.watermark_ms for head in heads if head.watermark_ms != at.NONE]
         return KeyGroupOutput(
-            key_group=key_group,
+            key_group=self._engine.key_group,
             rows=self._rows,
             retained_events=sum(state.retained_rows for state in states),
             retained_bytes=sum(state.retained_bytes for state in states),
@@ -234,7 +195,7 @@ class _BatchEvaluation:
         shared, start, end = rows
         self._rows += end - start
         head, batch = self._journal.head, rows.batch
-        head.newest_append_ms = max(head.newest_append_ms, self._row_order.reached_ms(batch))
+        head.newest_append_ms = max(head.newest_append_ms, self._engine.row_order.reached_ms(batch))
         in_force, index, entry_counts = shared.versions(self._timeline)
         if len(in_force) == 1:
             self._accept_run(batch, in_force, index[start:end], entry_counts[start:end], rows)
@@ -263,10 +224,14 @@ class _BatchEvaluation:
         state = self._journal.open(head)
         plan = state.plan(groupings)
         first_number = int(state.header[at.H_SEQ])
-        sample = None if self._meter is None else self._meter.sample(head.fields, len(plan.in_force), len(batch))
+        sample = (
+            None
+            if self._engine.meter is None
+            else self._engine.meter.sample(head.fields, len(plan.in_force), len(batch))
+        )
         events, passes, lists = None, None, NO_LISTS
         if rows is not None:
-            events = rows.rows.events(self._schema)[rows.start : rows.end]
+            events = rows.rows.events(self._engine.schema)[rows.start : rows.end]
         if rows is not None and sample is None:
             passes = rows.rows.passes(plan, self._timeline)[rows.start : rows.end]
         else:
@@ -275,9 +240,9 @@ class _BatchEvaluation:
             batch,
             versions,
             plan,
-            self._settings.max_out_of_orderness_ms,
-            explain=self._settings.evaluations,
-            progress=self._progress,
+            self._engine.settings.max_out_of_orderness_ms,
+            explain=self._engine.settings.evaluations,
+            progress=self._engine.progress,
             lists=lists,
             sample=sample,
             events=events,
@@ -289,8 +254,8 @@ class _BatchEvaluation:
         self._journal.record(head, kept, result.marks)
         self._copy_to_later_epochs(head, kept)
         self._report(batch, head, plan, result, entry_counts, sample)
-        if self._meter is not None and sample is not None:
-            self._costs += self._meter.costs(sample, plan, len(batch))
+        if self._engine.meter is not None and sample is not None:
+            self._costs += self._engine.meter.costs(sample, plan, len(batch))
 
     def _head_for(self, grouping: GroupingInForce) -> GroupingStateHead:
         """The head of the grouping's state in its current epoch. A state that does not exist yet is created."""
@@ -306,8 +271,8 @@ class _BatchEvaluation:
         boundary. Their batch had not read the boundary, so the previous state accepted them."""
         head = self._journal.create(grouping.fields, grouping.incarnation, grouping.epoch, grouping.epoch_ms)
         state = self._journal.open(head)
-        if self._known_from_ms is not None and grouping.epoch_ms < self._known_from_ms:
-            state.header[at.H_FIRST] = self._known_from_ms + self._settings.future_tolerance_ms
+        if self._engine.known_from_ms is not None and grouping.epoch_ms < self._engine.known_from_ms:
+            state.header[at.H_FIRST] = self._engine.known_from_ms + self._engine.settings.future_tolerance_ms
         self._raise_watermark(head, siblings)
         earlier = [sibling for sibling in siblings if sibling.epoch < grouping.epoch]
         if earlier:
@@ -363,7 +328,7 @@ class _BatchEvaluation:
             grouping = rules.groupings.get(head.fields)
             if grouping is not None and grouping.epoch <= head.epoch:
                 continue
-            if now_ms >= self._epoch_end_ms(head, rules) + self._row_order.grace_ms:
+            if now_ms >= self._epoch_end_ms(head, rules) + self._engine.row_order.grace_ms:
                 if grouping is not None and grouping.incarnation == head.incarnation:
                     self._head_for(grouping)  # The current state gets this state's watermark before it is removed.
                 self._journal.remove(head)
@@ -388,10 +353,10 @@ class _BatchEvaluation:
         sample: RuleSample | None,
     ) -> None:
         """Pass the results to the observer, or add them to the outputs. The sample receives the CPU time of alerts."""
-        if self._observer is not None:
-            self._observer(batch, head.fields, plan, result)
+        if self._engine.observer is not None:
+            self._engine.observer(batch, head.fields, plan, result)
             return
-        builder = AlertBuilder(batch, self._schema, head.fields, self._detection_ms)
+        builder = AlertBuilder(batch, self._engine.schema, head.fields, self._detection_ms)
         for row in result.output.tolist():
             in_force = plan.in_force[row[at.O_RULE]]
             if row[at.O_FIRED] == at.FIRED_YES:
@@ -400,7 +365,7 @@ class _BatchEvaluation:
                 lists = list_versions(names, self._timeline, count) if names else None
                 with nullcontext() if sample is None else sample.alert_of(row[at.O_RULE]):
                     self._alerts.append(builder.build(in_force, row, lists))
-            if self._settings.evaluations:
+            if self._engine.settings.evaluations:
                 self._evaluations.append(builder.encode_evaluation(in_force, row))
         self._report_unevaluated(batch, head, result)
 
@@ -411,7 +376,7 @@ class _BatchEvaluation:
         grouping = "&".join(head.fields)
         for i in np.flatnonzero(result.outcomes >= at.ROW_DUPLICATE).tolist():
             place = int(batch.append_ms[i]), int(batch.partition[i]), int(batch.offset[i]), grouping
-            transaction = batch.row(i, self._schema)
+            transaction = batch.row(i, self._engine.schema)
             outcome = result.outcomes[i]
             if outcome in (at.ROW_DUPLICATE, at.ROW_CONFLICTING_DUPLICATE):
                 is_conflicting = bool(outcome == at.ROW_CONFLICTING_DUPLICATE)
