@@ -112,7 +112,7 @@ def test_our_services_have_minimal_privileges(compose: dict[str, Any]) -> None:
 
 
 def test_long_running_services_have_health_checks_and_restart(compose: dict[str, Any]) -> None:
-    wanted = {"healthcheck", "restart", "volumes", "stop_grace_period"}
+    wanted = {"healthcheck", "restart", "stop_grace_period"}
     for name, service in services(compose, *ONE_SHOT).items():
         assert wanted <= service.keys(), name
 
@@ -219,8 +219,15 @@ def test_the_connections_make_a_valid_release(compose: dict[str, Any]) -> None:
     release = Release(code="", settings="", schema="", bootstrap=bootstrap, master=spark["host"], **spark["extra"])
     assert release.master == "spark://spark-master:7077"
     KafkaConnection.of(bootstrap, {name: text for name, text in kafka["extra"].items() if name != "bootstrap.servers"})
-    for name in ("agent", "spark-worker", "airflow-scheduler"):
-        assert any(volume.split(":")[1] == f"{HOME}/var" for volume in compose["services"][name]["volumes"]), name
+
+
+def test_the_pages_read_the_logs_that_the_agent_keeps_and_spark_shares_no_folder_with_them(
+    compose: dict[str, Any],
+) -> None:
+    mounts = {name: service.get("volumes", []) for name, service in compose["services"].items()}
+    users = {name for name, volumes in mounts.items() if any(each.startswith("agent:") for each in volumes)}
+    assert users == {"agent", "init", *(name for name in mounts if name.startswith("airflow-"))}
+    assert f"agent:{HOME}/var:ro" in mounts["airflow-api-server"]
 
 
 def test_the_archive_is_written_where_tasks_and_workers_reach_it(compose: dict[str, Any]) -> None:
