@@ -15,6 +15,7 @@ from fraud_rules.kafka.reader import (
     Record,
     TopicReader,
     available_messages,
+    consumer_of,
     describe,
     record_of,
     uncommitted_ends,
@@ -160,20 +161,13 @@ def follow(
     yielded. Raise BrokerUnavailable if an outage of the broker lasts longer than 30 s.
     """
     absence = _Absence(kafka, clock_s)
-    consumer = Consumer(
-        kafka.confluent(
-            {
-                "error_cb": absence.fails,  # the client reports an outage only to this callback
-                "group.id": "fraud-follow",  # required by the client; no offset is ever committed
-                "enable.auto.commit": False,
-                "enable.partition.eof": reached is not None,
-                "isolation.level": "read_committed",
-                "auto.offset.reset": "error",
-                "fetch.wait.max.ms": 20,
-                "reconnect.backoff.max.ms": 500,
-                "log_level": 2,
-            }
-        )
+    consumer = consumer_of(
+        kafka,
+        {
+            "error_cb": absence.fails,  # the client reports an outage only to this callback
+            "enable.partition.eof": reached is not None,
+            "reconnect.backoff.max.ms": 500,
+        },
     )
     try:
         consumer.assign([TopicPartition(topic, *place) for topic, places in starts.items() for place in places.items()])

@@ -32,6 +32,7 @@ __all__ = [
     "TopicReader",
     "append_ms_of",
     "available_messages",
+    "consumer_of",
     "describe",
     "first_uncommitted",
     "has_topic",
@@ -96,21 +97,8 @@ class TopicReader:
     def __init__(self, kafka: KafkaConnection, topic: str) -> None:
         self.kafka = kafka
         self.topic = topic
-        self._consumer = Consumer(
-            kafka.confluent(
-                {
-                    "group.id": "fraud-rules",  # required by the client; no offset is ever committed
-                    "enable.auto.commit": False,
-                    "enable.partition.eof": True,
-                    "isolation.level": "read_committed",
-                    "auto.offset.reset": "error",
-                    "fetch.wait.max.ms": 20,
-                    # Once 100,000 records wait in the client, it would fetch nothing for a second.
-                    "fetch.queue.backoff.ms": 10,
-                    **_QUIET,
-                }
-            )
-        )
+        # Once 100,000 records wait in the client, it would fetch nothing for a second.
+        self._consumer = consumer_of(kafka, {"fetch.queue.backoff.ms": 10})
 
     def __enter__(self) -> Self:
         return self
@@ -217,6 +205,24 @@ class TopicReader:
         raise BrokerUnavailable(f"{self.topic} at {self.kafka}: {error.str()}")
 
 
+def consumer_of(kafka: KafkaConnection, further: Mapping[str, str | int | bool | Callable[..., None]]) -> Consumer:
+    """A client that reads committed records. `further` are more settings of librdkafka."""
+    return Consumer(
+        kafka.confluent(
+            {
+                "group.id": "fraud-rules",  # required by the client; no offset is ever committed
+                "enable.auto.commit": False,
+                "enable.partition.eof": True,
+                "isolation.level": "read_committed",
+                "auto.offset.reset": "error",
+                "fetch.wait.max.ms": 20,
+                **_QUIET,
+                **further,
+            }
+        )
+    )
+
+
 def append_ms_of(message: Message, *, producer_times: bool) -> int:
     """The time at which the broker appended a record. `NO_APPEND_TIME` if its timestamp is its producer's, unless the
     settings accept `producer_times`."""
@@ -272,8 +278,7 @@ def uncommitted_ends(kafka: KafkaConnection, topic: str, partitions: Sequence[in
 
 def first_uncommitted(kafka: KafkaConnection, topic: str, partition: int, start: int) -> Record | None:
     """The first record from an offset on, committed or not. None without one in some seconds."""
-    settings = {"group.id": "fraud-rules", "isolation.level": "read_uncommitted", "enable.auto.commit": False, **_QUIET}
-    consumer = Consumer(kafka.confluent(settings))
+    consumer = consumer_of(kafka, {"isolation.level": "read_uncommitted", "enable.partition.eof": False})
     try:
         with mapped_errors(kafka):
             consumer.assign([TopicPartition(topic, partition, start)])

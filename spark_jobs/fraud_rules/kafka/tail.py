@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Self
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 
 from fraud_rules.errors import BrokerUnavailable
 from fraud_rules.kafka.connection import KafkaConnection
-from fraud_rules.kafka.reader import Record, available_messages, describe, record_of, watermarks
+from fraud_rules.kafka.reader import Record, available_messages, consumer_of, describe, record_of, watermarks
 
 __all__ = ["TopicsTail"]
 
@@ -31,20 +31,8 @@ class TopicsTail:
         self._kafka = kafka
         self._last = last
         self._begun = False
-        self._consumer = Consumer(
-            kafka.confluent(
-                {
-                    "group.id": "fraud-tail",  # required by the client; no offset is ever committed
-                    "enable.auto.commit": False,
-                    "enable.partition.eof": True,
-                    "isolation.level": "read_committed",
-                    "auto.offset.reset": "error",
-                    "fetch.wait.max.ms": wait_ms,
-                    "fetch.min.bytes": 1_048_576,
-                    "log_level": 0,
-                }
-            )
-        )
+        further = {"fetch.wait.max.ms": wait_ms, "fetch.min.bytes": 1_048_576, "log_level": 0}
+        self._consumer = consumer_of(kafka, further)
 
     def __enter__(self) -> Self:
         return self
