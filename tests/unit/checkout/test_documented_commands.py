@@ -60,7 +60,7 @@ RUNS = (
     Run(r"make ui", reason="writes what is committed, from npm's registry; make ui-check compares it"),
     Run(
         r"python -m fraud_ops\.control_plane\.web\.templates",
-        reason="writes what is committed; test_openapi compares it",
+        reason="writes what is committed; test_templates compares it",
     ),
     Run(r"make (jars|lock)", reason="fetches everything again and writes what is committed"),
     Run(r"bin/bootstrap.*", reason="the clone's environment is made by it"),

@@ -12,6 +12,7 @@ from tests.support.places import ROOT
 PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "examples").glob("*.md")]
 _CODE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"\]\((?!https?:|mailto:)([^)\s]*)\)")
+_SOURCES = (".py", ".ts", ".tsx", ".yaml", ".yml")
 _HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 
 
@@ -30,6 +31,16 @@ def test_every_named_test_exists() -> None:
     known = {path.stem for path in (ROOT / "tests").rglob("test_*.py")}
     named = {name for page in PAGES for name in re.findall(r"\b(test_\w+)(?:\.py)?`", page.read_text(encoding="utf-8"))}
     assert named - known == set()
+
+
+def test_every_page_that_the_product_names_exists() -> None:
+    """A message, a page or a comment that sends its reader to a page of the documents."""
+    folders = ("plugins", "spark_jobs", "dags", "config")
+    files = [path for folder in folders for path in (ROOT / folder).rglob("*") if path.suffix in _SOURCES]
+    texts = [path.read_text(encoding="utf-8") for path in files if "node_modules" not in path.parts]
+    named = {name for text in texts for name in re.findall(r"\bdocs/[a-z/-]+\.md\b", text)}
+    assert named
+    assert [name for name in sorted(named) if not (ROOT / name).exists()] == []
 
 
 def anchors(page: Path) -> set[str]:

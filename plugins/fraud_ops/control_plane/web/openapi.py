@@ -1,7 +1,4 @@
-"""The description of the API, and the file from which the types of the UI are generated.
-
-Run `python -m fraud_ops.control_plane.web.openapi` after a change of the API.
-"""
+"""The description of the API, and the file from which `bin/ui` generates the types of the pages."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ export default function ApiPage() {
   });
   return (
     <>
-      <PageHeader title="API" subtitle="The HTTP API for programs. docs/api.md describes how to get a token.">
+      <PageHeader title="API" subtitle="The HTTP API for programs. docs/reference.md describes how to get a token.">
         <a href={`${BASE_PATH}/api/openapi.json`}>OpenAPI document</a>
       </PageHeader>
       <TextInput

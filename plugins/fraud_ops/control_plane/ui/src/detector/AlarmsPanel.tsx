@@ -55,8 +55,8 @@ function AlarmReceivers({ names }: { names: readonly string[] }) {
         </>
       ) : (
         <>
-          <Chip tone="warn">No receiver is configured</Chip> Create an Airflow connection{" "}
-          <span className="code">fraud_webhook</span> or <span className="code">fraud_smtp</span>.
+          <Chip tone="warn">No receiver is configured</Chip> Set the connection{" "}
+          <span className="code">fraud_webhook</span> or <span className="code">fraud_smtp</span> of the control plane.
         </>
       )}
     </Text>

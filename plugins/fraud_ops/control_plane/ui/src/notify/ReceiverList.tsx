@@ -25,12 +25,12 @@ export function ReceiverList() {
         {({ items }) =>
           items.length === 0 ? (
             <EmptyState>
-              No receivers. An admin sets them in config/control-plane.yaml: see docs/notifications.md.
+              No receivers. An admin sets them in config/control-plane.yaml: see docs/control-plane.md.
             </EmptyState>
           ) : (
             <RowTable
               label="Receivers"
-              columns={["Receiver", "Kind", "Airflow connection", "Waiting", "Failed"]}
+              columns={["Receiver", "Kind", "Connection", "Waiting", "Failed"]}
               actions
             >
               {items.map(({ name, kind, connection, ready, waiting, failed }) => (
