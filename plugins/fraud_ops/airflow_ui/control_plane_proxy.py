@@ -164,7 +164,8 @@ def _forwarded(request: Request) -> Mapping[str, str]:
     """Where a browser sees these pages: the control plane links its files and checks the origin of changes by it."""
     address = urlsplit(base_url())
     prefix = request.scope.get("root_path", "").removesuffix(ROOT) or address.path
-    return {"x-forwarded-prefix": prefix, "x-forwarded-host": address.netloc or request.headers.get("host", "")}
+    hosts = (request.headers.get("host"), address.netloc)
+    return {"x-forwarded-prefix": prefix, "x-forwarded-host": ", ".join(name for name in hosts if name)}
 
 
 def _raw_path(path: str, query: bytes) -> bytes:

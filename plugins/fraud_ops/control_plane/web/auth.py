@@ -98,8 +98,9 @@ def _check_origin(request: Request) -> None:
 
 
 def _own_hosts(request: Request) -> set[str]:
-    """The host names of this server for a browser: Airflow's, which the plugin forwards, and the configured one."""
-    return {name for name in (request.headers.get("host"), request.headers.get("x-forwarded-host")) if name}
+    """The host names of this server for a browser: its own, and those of Airflow, which the plugin forwards."""
+    forwarded = request.headers.get("x-forwarded-host", "").split(",")
+    return {name.strip() for name in (request.headers.get("host", ""), *forwarded)} - {""}
 
 
 def _yours(role: Role | None) -> str:

@@ -188,7 +188,8 @@ def test_a_cookie_is_not_enough_for_a_change(server: Server) -> None:
         ({"Sec-Fetch-Site": "cross-site"}, 403),
         ({"Sec-Fetch-Site": "same-site", "Origin": "http://testserver"}, 403),
         ({"Sec-Fetch-Site": "same-origin", "Origin": "https://elsewhere.example"}, 403),
-        ({"Origin": "https://pages.example", "X-Forwarded-Host": "pages.example"}, 200),
+        ({"Origin": "https://pages.example", "X-Forwarded-Host": "localhost:8080, pages.example"}, 200),
+        ({"Origin": "null", "X-Forwarded-Host": ""}, 403),
         ({"Origin": "http://testserver"}, 200),
         ({"Sec-Fetch-Site": "same-origin"}, 200),
     ]
