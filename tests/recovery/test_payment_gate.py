@@ -1,7 +1,7 @@
 """The payment gate never releases a payment that a decision holds, whatever is killed.
 
-A real broker, a real detector and the gate as a process. `FRAUD_KILLS` is the number of kills (10); `FRAUD_SEED`
-selects the payments, the victims and the moments.
+A real broker, a real detector and the gate as a process. `FRAUD_KILLS` is the number of kills (4); `FRAUD_SEED`
+selects the payments, the order of the victims and the moments.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ from tests.support.waiting import until
 
 pytestmark = [pytest.mark.recovery, pytest.mark.timeout(1_800)]
 
-KILLS = int(os.environ.get("FRAUD_KILLS", "10"))
+VICTIMS = ("gate", "gate", "detector", "both")
+KILLS = int(os.environ.get("FRAUD_KILLS", len(VICTIMS)))
 SEED = int(os.environ.get("FRAUD_SEED") or random.randrange(1_000_000))
 PAYMENTS_A_KILL = 150
 HOLDING = ("REVIEW", "DECLINE")
@@ -149,17 +150,17 @@ def test_no_kill_makes_the_gate_release_a_payment_that_a_decision_holds(
     produce(topics.bootstrap, topics.names.rules, [json.dumps(rule).encode() for rule in RULES])
     payments, detector = Payments(topics, draw), RunningDetector(installation)
     gate = GateProcess(installation)
-    victims: Counter[str] = Counter()
+    order, victims = draw.sample(VICTIMS, len(VICTIMS)), Counter[str]()
     with ended(gate):
         try:
             detector.wait_ready()
-            for _ in range(KILLS):
+            for number in range(KILLS):
                 settled = topic_ends(topics.kafka, gate.output)[0]
                 payments.write(PAYMENTS_A_KILL)
                 gate.check()
                 until(lambda end=settled: topic_ends(topics.kafka, gate.output)[0] > end, "a payment is settled")
                 time.sleep(draw.uniform(0, 1.0))  # drawn from the seed: part of the experiment
-                victim = draw.choice(("gate", "gate", "detector", "both"))
+                victim = order[number % len(VICTIMS)]
                 victims[victim] += 1
                 payments.write(PAYMENTS_A_KILL)
                 if victim != "detector":

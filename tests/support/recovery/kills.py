@@ -39,9 +39,8 @@ class Kill(StrEnum):
     BROKER = "broker"
 
 
-_OF_TEN = (
-    Kill.DRIVER, Kill.JVM, Kill.ALL, *[Kill.WORKER] * 3, *[Kill.WORKERS] * 2, *[Kill.BROKER] * 2,
-)  # fmt: skip
+_AGAIN = (Kill.WORKER, Kill.WORKER, Kill.WORKERS, Kill.BROKER)
+"""The kinds that ten kills have more often than once."""
 
 
 class Moment(StrEnum):
@@ -65,9 +64,10 @@ class Plan:
 
 
 def plans(seed: int, count: int) -> list[Plan]:
-    """Plan `count` kills of all kinds in an order drawn from the seed."""
-    draw = random.Random(seed)
-    kinds = [kind for _ in range(-(-count // len(_OF_TEN))) for kind in draw.sample(_OF_TEN, len(_OF_TEN))]
+    """Plan `count` kills in an order drawn from the seed. The first kills have one of each kind."""
+    draw, kinds = random.Random(seed), list[Kill]()
+    while len(kinds) < count:
+        kinds += [*draw.sample(list(Kill), len(Kill)), *draw.sample(_AGAIN, len(_AGAIN))]
     moments = [draw.choice(list(Moment)) for _ in range(count)]
     return [
         Plan(kind, moment, draw.uniform(0, _DELAYS_S[moment])) for kind, moment in zip(kinds, moments, strict=False)
