@@ -21,7 +21,8 @@ from fraud_rules.replay.replay import decode_exactly
 from fraud_rules.stream.checkpoint.marker import Marker
 from tests.support.kafka.records import read_all
 from tests.support.kafka.timed_topics import Logs, timed_topics
-from tests.support.processes.running_detector import Installation, RunningDetector, covers
+from tests.support.processes.detectors_in_turn import DetectorsInTurn
+from tests.support.processes.running_detector import Installation, covers
 from tests.support.records.corpus import ACCEPTED, APPEND_MS, FUTURE_TOLERANCE_MS, REJECTED
 from tests.support.records.flink_demo import CONTROLS, DEFAULT_RULES, DELETIONS, FORM_RULES, TRANSACTIONS, TYPE_HEADER
 from tests.support.waiting import until
@@ -150,7 +151,7 @@ class Site:
     """A running detector and its input logs. `now_ms` is the append time of the next record."""
 
     installation: Installation
-    detector: RunningDetector
+    detectors: DetectorsInTurn
     logs: Logs
     now_ms: int = APPEND_MS
     transactions: int = 1_000_000
@@ -192,28 +193,27 @@ class Site:
         return [each for each in self.documents("rule_operations") if each["ruleVersion"] in versions]
 
     def _has_evaluated(self) -> bool:
-        assert self.detector.exit_code is None, self.detector.said()[-2000:]
+        assert self.detectors.ended() is None, self.detectors.said()[-2000:]
         progress = self.installation.progress()
         names = self.installation.topics.names
         return bool(progress) and covers(progress[-1], self.logs.ends, names, self.logs.rules_end)
 
 
 @pytest.fixture(scope="module")
-def site(broker: Broker, project: Project, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+def site(
+    broker: Broker, project: Project, detectors: DetectorsInTurn, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Site]:
     """One detector for all tests of this file. None of them may harm it."""
     topics = timed_topics(broker, project)
     home = tmp_path_factory.mktemp("detector")
     installation = Installation.make(home, project, topics, future_tolerance_ms=FUTURE_TOLERANCE_MS)
-    detector = RunningDetector(installation)
-    try:
-        site = Site(installation, detector, Logs(topics))
-        detector.wait_ready()
-        site.rule(RULE)
-        site.await_evaluated()
-        yield site
-        assert detector.stop() == 0
-    finally:
-        detector.kill()
+    detectors.begin(installation)
+    site = Site(installation, detectors, Logs(topics))
+    detectors.wait_ready()
+    site.rule(RULE)
+    site.await_evaluated()
+    yield site
+    assert detectors.stop() == 0
 
 
 def test_every_bad_record_is_quarantined_unchanged_and_every_good_record_is_evaluated(site: Site) -> None:
@@ -369,4 +369,4 @@ def test_the_marker_holds_the_rate_of_the_traffic(site: Site) -> None:
 def test_no_batch_failed(site: Site) -> None:
     batches = [progress.batch_id for progress in site.installation.progress()]
     assert batches == list(range(len(batches)))
-    assert "ERROR" not in site.detector.said()
+    assert "ERROR" not in site.detectors.said()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import json
 import random
-from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -23,8 +22,9 @@ from fraud_rules.model.day import DAY_MS, Day
 from fraud_rules.model.schema import TransactionSchema
 from tests.support.kafka.own_topics import OwnTopics
 from tests.support.kafka.records import produce, read_all
+from tests.support.processes.detectors_in_turn import DetectorsInTurn
 from tests.support.processes.fraud_command import environment, fraud
-from tests.support.processes.running_detector import Installation, RunningDetector, covers
+from tests.support.processes.running_detector import Installation, covers
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.integration
@@ -71,24 +71,18 @@ def files_of(history: list[dict[str, Any]], folder: Path) -> list[Path]:
     return [first, second]
 
 
-@pytest.fixture
-def detector(topics: OwnTopics, project: Project, tmp_path: Path) -> Iterator[RunningDetector]:
+def test_history_in_any_order_is_evaluated_in_order(
+    project: Project, topics: OwnTopics, detectors: DetectorsInTurn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     installation = Installation.make(tmp_path / "site", project, topics, max_offsets_per_trigger=1_500)
     produce(topics.bootstrap, topics.names.rules, [RULE])
-    running = RunningDetector(installation)
-    yield running
-    running.kill()
-
-
-def test_history_in_any_order_is_evaluated_in_order(
-    detector: RunningDetector, topics: OwnTopics, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    detectors.begin(installation)
     monkeypatch.setattr(event_order, "RUN_RECORDS", 2_500)
     history, env = rows(), environment(topics)
     files = files_of(history, tmp_path)
     # An earlier load of the same files was interrupted.
-    name, settings = load_name(files), detector.installation.settings
-    schema = TransactionSchema.load(detector.installation.schema)
+    name, settings = load_name(files), installation.settings
+    schema = TransactionSchema.load(installation.schema)
     ordered = OrderedHistory(tmp_path, schema, settings, Day.today().start_ms)
     for file in files:
         ordered.add(file.name, history_records(file, schema))
@@ -106,14 +100,14 @@ def test_history_in_any_order_is_evaluated_in_order(
     sent = topic_ends(topics.kafka, topics.names.transactions)
     assert sent == {0: ROWS + 3, 1: 0}
 
-    detector.wait_ready()
+    detectors.wait_ready()
 
     def evaluated() -> bool:
-        detector.is_ready()
-        return any(covers(each, sent, topics.names, 1) for each in detector.installation.progress())
+        assert detectors.ended() is None, detectors.said()[-2000:]
+        return any(covers(each, sent, topics.names, 1) for each in installation.progress())
 
     until(evaluated, "all history is evaluated")
-    batches = detector.installation.progress()
+    batches = installation.progress()
     assert sum(each.rows > 0 for each in batches) > 5, "over several batches"
     assert sum(each.rows for each in batches) == ROWS
     assert sum(each.quarantined for each in batches) == 3
@@ -126,3 +120,4 @@ def test_history_in_any_order_is_evaluated_in_order(
     refused = fraud("load", str(older), env=env)
     assert (refused.exit_code, "would be late" in refused.err) == (48, True), refused
     assert topic_ends(topics.kafka, topics.names.transactions) == sent
+    assert detectors.stop() == 0
