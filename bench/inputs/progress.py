@@ -19,8 +19,8 @@ _PART = 8_192
 _RULES = 10
 _ENDS = ",".join(f'"{partition}":%d' for partition in range(PARTITIONS))
 _RECORD = (
-    '{"queryId":"6d0f3a3e-5d2c-4f0c-9c39-2f6f0f5f9f1a","batchId":%d,"endOffsets":{"TOPIC":{ENDS},"rules":{"0":RULES},'
-    '"detector-ticks":{"0":%d}},"rulesEnd":RULES,"rulesRefused":[],"rows":600,"quarantined":0,"tombstones":0,'
+    '{"queryId":"6d0f3a3e-5d2c-4f0c-9c39-2f6f0f5f9f1a","batchId":%d,"endOffsets":{"TOPIC":{ENDS},"rules":{"0":RULES}},'
+    '"rulesEnd":RULES,"rulesRefused":[],"rows":600,"quarantined":0,"tombstones":0,'
     '"alerts":1,"shadowAlerts":0,"late":2,"duplicates":0,"lag":0,"rulesInForce":RULES,"retainedEvents":2500000,'
     '"retainedBytes":400000000,"retainedMarks":1000,"watermark":%d,"newestAppendTime":%d,"previous":{"batchId":%d,'
     '"rows":600,"pinMs":1,"evaluateMs":25,"writeMs":12,"p50Ms":60,"p99Ms":90},"rebuilt":false,"attempt":null,'
@@ -56,7 +56,7 @@ def _part(
     values = []
     for number, at_ms in zip(numbers, times, strict=True):
         batch = first + number
-        values.append(record % (batch, *ends[number].tolist(), batch // 100, at_ms, at_ms, batch - 1, 600 * batch))
+        values.append(record % (batch, *ends[number].tolist(), at_ms, at_ms, batch - 1, 600 * batch))
     columns = [
         pa.array(np.zeros(n, np.int32)),
         pa.array(np.arange(first + numbers.start, first + numbers.stop)),

@@ -172,9 +172,8 @@ def test_a_start_waits_for_an_open_transaction_in_what_it_decides_by(role: str, 
         assert started.result(60.0).marker.place == before.place
 
 
-@pytest.mark.parametrize("role", ["rule_operations", "detector_ticks"])
-def test_a_start_does_not_wait_for_an_open_transaction_in_other_topics(role: str, site: HandmadeSite) -> None:
-    before, topic = site.marker(), getattr(site.topics.names, role)
+def test_a_start_does_not_wait_for_an_open_transaction_in_other_topics(site: HandmadeSite) -> None:
+    before, topic = site.marker(), site.topics.names.rule_operations
     with open_transaction(site.topics, topic):
         assert site.start().marker.place == before.place
     await_settled(site.topics.kafka, [topic])

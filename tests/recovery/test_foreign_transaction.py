@@ -21,7 +21,7 @@ DECIDE = ("detector_marker", "detector_state")
 """A start reads them to their end, and `detector-progress` (see test_start_kills), which the test itself follows."""
 OUTPUTS = (
     "alerts", "shadow_alerts", "decisions", "restrictions", "late_transactions", "quarantine", "rule_operations",
-    "current_rules", "latency", "detector_ticks",
+    "current_rules", "latency",
 )  # fmt: skip
 
 

@@ -68,13 +68,12 @@ class CheckpointHook(BaseHook):
 
     def _checked(self, now_ms: int, *, settled: bool) -> CheckpointFacts:
         """The facts of the marker. Raises CheckpointDamaged, CheckpointForeign or StateDamaged as a start would."""
-        from fraud_rules.stream.checkpoint.identity import check_history, check_new, check_topics, recreated
+        from fraud_rules.stream.checkpoint.identity import check_history, check_new, check_topics, is_recreated
         from fraud_rules.stream.checkpoint.marker import newest_marker
         from fraud_rules.stream.driver.state_guard import check_state
 
         kafka, names = self.kafka, self.settings.topics
-        replayable = (names.transactions, names.detector_ticks)
-        inputs = (*replayable, names.rules)
+        inputs = (names.transactions, names.rules)
         if missing := TopicEnds(kafka).missing([*inputs, names.detector_marker, names.detector_progress]):
             raise CheckpointDamaged(f"the topic {', '.join(missing)} was deleted: restore it from a backup")
         # A working detector writes batches meanwhile, so the marker is read after the records that must not be newer.
@@ -86,9 +85,10 @@ class CheckpointHook(BaseHook):
         append_ms, marker = newest
         check_history(self.settings, marker, last)
         topics = topic_ids(kafka, inputs)
-        check_topics(marker, topics, replayable)
+        check_topics(marker, topics, names.transactions)
         check_state(kafka, self.settings, marker, settled=settled)
-        lost = find_losses(kafka, marker.end_offsets, replayable, recreated(marker, topics, replayable))
+        recreated = is_recreated(marker, topics, names.transactions)
+        lost = find_losses(kafka, marker.end_offsets, names.transactions, recreated=recreated)
         return CheckpointFacts(
             batch_id=marker.batch_id,
             progress_batch_id=None if last is None else last.batch_id,
@@ -97,6 +97,7 @@ class CheckpointHook(BaseHook):
             next_offsets={
                 topic: {int(partition): end for partition, end in each.items()}
                 for topic, each in marker.end_offsets.items()
+                if topic in topics
             },
         )
 

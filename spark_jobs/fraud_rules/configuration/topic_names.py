@@ -53,7 +53,6 @@ class TopicNames:
     detector_marker: str = _topic("detector-marker")
     detector_state: str = _topic("detector-state")
     warm_ups: str = _topic("warm-ups")
-    detector_ticks: str = _topic("detector-ticks")
     alarms: str = _topic("alarms")
     detector_intents: str = _topic("detector-intents")
     detector_attempts: str = _topic("detector-attempts")

@@ -85,9 +85,9 @@ ACCESS: Final[Mapping[KafkaComponent, Access]] = MappingProxyType(
     {
         KafkaComponent.DETECTOR: Access(
             "driver and tasks of the detector",
-            writes=(*_OUTPUTS, "detector_marker", "detector_state", "detector_ticks"),
+            writes=(*_OUTPUTS, "detector_marker", "detector_state"),
             reads=(
-                "transactions", "rules", "detector_marker", "detector_state", "detector_ticks", "detector_progress",
+                "transactions", "rules", "detector_marker", "detector_state", "detector_progress",
                 "detector_intents", "warm_ups",
             ),
             groups=_SPARK_GROUPS,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.reader import TopicReader
@@ -11,24 +11,16 @@ from fraud_rules.model.lost_records import LossReason, LostRecords, Offsets
 __all__ = ["find_losses"]
 
 
-def find_losses(
-    kafka: KafkaConnection, starts: Offsets, topics: Collection[str], recreated: Collection[str]
-) -> list[LostRecords]:
-    """The records of the topics from `starts` on that cannot be read.
+def find_losses(kafka: KafkaConnection, starts: Offsets, topic: str, *, recreated: bool) -> list[LostRecords]:
+    """The records of a topic from `starts` on that cannot be read.
 
-    `recreated` names the topics that were deleted and created again, so that their old offsets are invalid. Raises
+    `recreated` means that the topic was deleted and created again, so that its old offsets are invalid. Raises
     BrokerUnavailable.
     """
-    found: list[LostRecords] = []
-    for topic in topics:
-        with TopicReader(kafka, topic) as reader:
-            kept = {partition: reader.ends(partition) for partition in reader.partitions()}
-        known = {int(partition): offset for partition, offset in starts.get(topic, {}).items()}
-        if topic in recreated:
-            found += _of_recreated(topic, known, kept)
-        else:
-            found += _of_same(topic, known, kept)
-    return found
+    with TopicReader(kafka, topic) as reader:
+        kept = {partition: reader.ends(partition) for partition in reader.partitions()}
+    known = {int(partition): offset for partition, offset in starts.get(topic, {}).items()}
+    return list(_of_recreated(topic, known, kept) if recreated else _of_same(topic, known, kept))
 
 
 def _of_recreated(topic: str, known: Mapping[int, int], kept: Mapping[int, tuple[int, int]]) -> Iterator[LostRecords]:

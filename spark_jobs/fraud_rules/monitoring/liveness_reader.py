@@ -107,7 +107,7 @@ class LivenessReader:
     def _read_inputs(self, ends: TopicEnds) -> _Inputs:
         """The state of the topics that the next batch needs."""
         topics, now_ms = self._settings.topics, clock.now_ms()
-        needed = (topics.transactions, topics.rules, topics.detector_ticks, topics.detector_state)
+        needed = (topics.transactions, topics.rules, topics.detector_state)
         missing = tuple(ends.missing(needed))
         read = [topic for topic in (topics.transactions, topics.rules) if topic not in missing]
         found = read_partition_ends(ends, read, now_ms)

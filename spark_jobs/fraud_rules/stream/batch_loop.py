@@ -17,6 +17,8 @@ __all__ = ["BatchLoop", "PlannedBatch"]
 _POLL_S: Final = 0.005
 _OUTAGE_POLL_S: Final = 0.5
 _MOST_HALVINGS: Final = 5
+_WARM_BATCHES: Final = 30
+"""The first batches of a new JVM take several times as long, so this many run at once, before they matter."""
 _PATIENCE_S: Final = 60.0
 """How long the brokers may be unavailable between two batches. Then the process ends with an error that names it."""
 
@@ -53,17 +55,22 @@ class BatchLoop:
 
     def __init__(
         self, batch_id: int, starts: Offsets, inputs: Inputs, run: Callable[[PlannedBatch], bool], max_records: int,
-        halvings: int = 0,
+        tick_s: float, halvings: int = 0,
     ) -> None:  # fmt: skip
         """`batch_id` and `starts` are those of the first batch. `run` runs a batch and returns whether another may
-        follow it. Its error ends the loop. A batch reads about `max_records` at most. `halvings` halves that so many
-        times until the loop has caught up, because a batch of the full size has ended earlier starts."""
+        follow it. Its error ends the loop. A batch reads about `max_records` at most. Without new records, a batch runs
+        `tick_s` after the end of the last one. `halvings` halves `max_records` so many times until the loop has caught
+        up, because a batch of the full size has ended earlier starts."""
         self._batch_id = batch_id
         self._starts = starts
         self._inputs = inputs
         self._run = run
         self._max_records = max_records
         self._limit = max(1, max_records >> min(halvings, _MOST_HALVINGS))
+        self._tick_s = tick_s
+        self._due_s = float("-inf")
+        self._warm_batches = 0
+        self._woken = threading.Event()
         self._stop = threading.Event()
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run_all, name="batches", daemon=True)
@@ -77,6 +84,10 @@ class BatchLoop:
         """Make the loop end after the current batch."""
         self._stop.set()
 
+    def wake(self) -> None:
+        """Make the loop run a batch also without new records."""
+        self._woken.set()
+
     def wait(self, timeout_s: float) -> bool:
         """Wait until the loop has ended. Return whether it has; `error` is then the error that ended it, if any."""
         return self._ended.wait(timeout_s)
@@ -86,6 +97,8 @@ class BatchLoop:
             while (batch := self._next()) is not None:
                 continues = self._run(batch)
                 self._batch_id, self._starts = batch.batch_id + 1, batch.ends
+                self._warm_batches += 1
+                self._due_s = time.monotonic() + (self._tick_s if self._warm_batches > _WARM_BATCHES else 0.0)
                 if batch.records < self._limit:
                     self._limit = self._max_records
                 if not continues:
@@ -96,11 +109,14 @@ class BatchLoop:
             self._ended.set()
 
     def _next(self) -> PlannedBatch | None:
-        """Wait for new records and plan a batch of them. None after `stop`."""
+        """Plan a batch of new records, or one without records if it is due. None after `stop`."""
         while not self._stop.is_set():
             ends = self._new_ends()
             if ends is not None:
                 return PlannedBatch(self._batch_id, self._starts, ends)
+            if self._woken.is_set() or time.monotonic() >= self._due_s:
+                self._woken.clear()
+                return PlannedBatch(self._batch_id, self._starts, self._starts)
             self._stop.wait(_POLL_S)
         return None
 

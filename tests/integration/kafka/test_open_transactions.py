@@ -18,14 +18,13 @@ from fraud_ops.verdicts.health import assess_detector
 from fraud_ops.verdicts.verdict import Health, Limits
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.kafka.ends import TopicEnds
-from fraud_rules.kafka.ticks import TickWriter
 from fraud_rules.kafka.topics import delete
 from fraud_rules.kafka.transactional_ids import detector_id
 from fraud_rules.model.open_transaction import OpenTransaction
 from fraud_rules.monitoring.liveness import Liveness, Severity
 from fraud_rules.monitoring.liveness_reader import LivenessReader
 from fraud_rules.runtime.clock import now_ms
-from fraud_rules.stream.driver.ticker import Ticker
+from fraud_rules.stream.driver.lag_meter import LagMeter
 from fraud_rules.stream.inputs import InputTopics
 from tests.support.kafka.own_topics import OwnTopics
 from tests.support.kafka.records import produce
@@ -91,9 +90,9 @@ def test_payments_behind_an_open_transaction_wait_until_it_is_aborted(
     topics: OwnTopics, settings: DetectorSettings
 ) -> None:
     name = topics.names.transactions
-    ends, ticks = TopicEnds(topics.kafka), TickWriter(topics.kafka, topics.names.detector_ticks, "detector")
-    inputs, ticker = InputTopics(ends, (name,)), Ticker(ticks, ends, name, settings.tick_ms)
-    ticker.start()
+    ends = TopicEnds(topics.kafka)
+    inputs, meter = InputTopics(ends, (name,)), LagMeter(ends, name)
+    meter.start()
     with (
         LivenessReader(topics.kafka, settings) as reader,
         hung_producer(topics, name, age_s=45) as hung,
@@ -108,8 +107,8 @@ def test_payments_behind_an_open_transaction_wait_until_it_is_aborted(
         found = seen.open_transaction
         assert found is not None and found.producer_id is not None
         assert found == OpenTransaction(name, 0, READ, hung.since_ms, found.producer_id, hung.name)
-        assert until(lambda: ticker.lag(read[name]) == waiting, "the lag of the next batch counts them")
-        ticker.stop()
+        assert until(lambda: meter.lag(read[name]) == waiting, "the lag of the next batch counts them")
+        meter.stop()
 
         verdict = assess_detector(observer.observe(), Limits(), now_ms())
         assert verdict.health is Health.HUNG_PRODUCER
@@ -170,7 +169,7 @@ def test_an_open_transaction_in_the_rule_log_is_named(topics: OwnTopics, setting
         hung.end()
 
 
-@pytest.mark.parametrize("role", ["rules", "detector_ticks", "transactions"])
+@pytest.mark.parametrize("role", ["rules", "detector_state", "transactions"])
 def test_a_missing_topic_is_named_although_the_last_batch_is_recent(
     topics: OwnTopics, settings: DetectorSettings, role: str
 ) -> None:

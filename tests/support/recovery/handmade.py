@@ -43,8 +43,7 @@ THERE: Final = 100
 """Offsets of partition 0: the end of the finished batches, and the end of the topic."""
 
 _READ_AND_WRITTEN: Final = (
-    "transactions", "rules", "rule-operations", "detector-ticks", "detector-marker", "detector-progress",
-    "detector-state",
+    "transactions", "rules", "rule-operations", "detector-marker", "detector-progress", "detector-state",
 )  # fmt: skip
 
 
@@ -63,7 +62,7 @@ class HandmadeSite:
 
     def ends(self, read: int) -> dict[str, dict[str, int]]:
         names = self.topics.names
-        return {names.transactions: {"0": read, "1": 0}, names.rules: {"0": 0}, names.detector_ticks: {"0": 0}}
+        return {names.transactions: {"0": read, "1": 0}, names.rules: {"0": 0}}
 
     def write(self, batch: int, read: int) -> None:
         self.send(batch, read)
@@ -80,7 +79,7 @@ class HandmadeSite:
 
     def send(self, batch: int, read: int) -> None:
         names, detector = self.topics.names, self.job.settings.detector.encode()
-        ids = topic_ids(self.topics.kafka, [names.transactions, names.rules, names.detector_ticks])
+        ids = topic_ids(self.topics.kafka, [names.transactions, names.rules])
         state = new_position(self.topics.kafka, self.job.settings)
         marker = Marker(QUERY, batch, self.ends(read), Pin(batch, 0), topics=ids, state=state)
         progress = self.progress(batch, read)

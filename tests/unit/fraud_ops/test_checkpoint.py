@@ -102,7 +102,7 @@ def test_without_a_broker_the_verdict_is_its_own() -> None:
 def marker_of(topics: OwnTopics, batch_id: int = 7, **members: Any) -> Marker:
     """A marker that fits these topics, and reads them from their beginning."""
     names, settings = topics.names, DetectorSettings("detector", topics=topics.names)
-    inputs = [names.transactions, names.rules, names.detector_ticks]
+    inputs = [names.transactions, names.rules]
     known: dict[str, Any] = {
         "end_offsets": {name: {"0": 0} for name in inputs},
         "topics": topic_ids(topics.kafka, inputs),

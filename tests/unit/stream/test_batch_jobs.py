@@ -14,7 +14,7 @@ from fraud_rules.stream.driver.batch_jobs import is_large
         ({"transactions": LARGE, "rules": 0}, True),
         ({"transactions": LARGE - 1, "rules": 0}, False),
         ({"transactions": LARGE - 1, "rules": 1}, False),
-        ({"transactions": 7, "rules": 10 * LARGE, "detector-ticks": 1}, False),
+        ({"transactions": 7, "rules": 10 * LARGE}, False),
         ({"rules": LARGE}, False),
     ],
 )

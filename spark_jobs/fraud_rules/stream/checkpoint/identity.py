@@ -6,7 +6,7 @@ is missing or old would let the detector write its outputs again.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from fraud_rules.configuration.settings import DetectorSettings
@@ -17,7 +17,15 @@ from fraud_rules.logs.state_topic import StateTopic
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.stream.checkpoint.marker import REBUILD, Marker
 
-__all__ = ["added_fields", "check_fields", "check_history", "check_new", "check_topics", "declared_fields", "recreated"]
+__all__ = [
+    "added_fields",
+    "check_fields",
+    "check_history",
+    "check_new",
+    "check_topics",
+    "declared_fields",
+    "is_recreated",
+]
 
 
 def declared_fields(schema: TransactionSchema) -> dict[str, list[Any]]:
@@ -60,27 +68,28 @@ def check_history(settings: DetectorSettings, marker: Marker, found: WrittenBatc
     )
 
 
-def check_topics(marker: Marker, topics: Mapping[str, str], replayable: tuple[str, ...]) -> None:
+def check_topics(marker: Marker, topics: Mapping[str, str], transactions: str) -> None:
     """Raise CheckpointForeign if the offsets belong to other topics. `topics` are Kafka's present ids, by name.
 
-    A topic of `replayable` may have been created again: that is a loss of records, which a person can accept.
+    The topic of the transactions may have been created again: that is a loss of records, which a person can accept.
     """
-    for topic, known in marker.topics.items():
-        if topic not in topics:
+    for topic, found in topics.items():
+        known = marker.topics.get(topic)
+        if known is None and marker.topics:
             raise CheckpointForeign(
-                f"the checkpoint has offsets of the topic {topic}, which is not an input now: use the original topic "
-                "names, or give the detector another name"
+                f"the checkpoint has no offsets of the topic {topic}, but of {', '.join(sorted(marker.topics))}: use "
+                "the original topic names, or give the detector another name"
             )
-        if topics[topic] != known and topic not in replayable:
+        if known not in (None, found) and topic != transactions:
             raise CheckpointForeign(
-                f"the checkpoint has offsets of an earlier topic {topic} (id {known}, now {topics[topic]}), which are "
-                "invalid here: restore the topic, or give the detector another name"
+                f"the checkpoint has offsets of an earlier topic {topic} (id {known}, now {found}), which are invalid "
+                "here: restore the topic, or give the detector another name"
             )
 
 
-def recreated(marker: Marker, topics: Mapping[str, str], names: Sequence[str]) -> list[str]:
-    """The topics among `names` that were deleted and created again. `topics` are Kafka's present ids, by name."""
-    return [name for name in names if marker.topics.get(name) not in (None, topics[name])]
+def is_recreated(marker: Marker, topics: Mapping[str, str], topic: str) -> bool:
+    """Whether a topic was deleted and created again. `topics` are Kafka's present ids, by name."""
+    return marker.topics.get(topic) not in (None, topics[topic])
 
 
 def check_fields(marker: Marker, schema: TransactionSchema) -> None:

@@ -40,7 +40,7 @@ from fraud_rules.stream.checkpoint.identity import (
     check_new,
     check_topics,
     declared_fields,
-    recreated,
+    is_recreated,
 )
 from fraud_rules.stream.checkpoint.marker import Marker, amend, marker_record, read_marker
 from fraud_rules.stream.checkpoint.progress_marker import marker_of_progress
@@ -75,7 +75,7 @@ class Admission:
 def input_topics(job: DetectorJob) -> tuple[str, ...]:
     """The topics whose records trigger a batch."""
     topics = job.settings.topics
-    return topics.transactions, topics.rules, topics.detector_ticks
+    return topics.transactions, topics.rules
 
 
 def check(job: DetectorJob) -> None:
@@ -100,7 +100,7 @@ def _check_visible(job: DetectorJob) -> None:
         return
     lost = _lost(job, marker, topics)
     if job.rebuild is not None and not is_executed(marker, job.rebuild):
-        check_rebuild(job, job.rebuild, marker, recreated=_recreated(job, marker, topics))
+        check_rebuild(job, job.rebuild, marker, recreated=_is_recreated(job, marker, topics))
     else:
         _check_fits(job, marker, topics)
         check_state(job.kafka, job.settings, marker, settled=False)
@@ -119,8 +119,8 @@ def admit(job: DetectorJob, rules: TopicReader, work: WorkReport, session: Calla
     topics = topic_ids(job.kafka, input_topics(job))
     marker = _known_marker(job) or _first_marker(job, writer, topics)
     if job.rebuild is not None and not is_executed(marker, job.rebuild):
-        recreated = settings.topics.transactions in _recreated(job, marker, topics)
-        marker = replace_state(job, job.rebuild, marker, RebuildParts(session, writer, work), recreated=recreated)
+        parts, recreated = RebuildParts(session, writer, work), _is_recreated(job, marker, topics)
+        marker = replace_state(job, job.rebuild, marker, parts, recreated=recreated)
     _check_fits(job, marker, topics)
     state = check_state(job.kafka, settings, marker)
     work.begin(WorkPhase.RULES, "records")
@@ -132,7 +132,8 @@ def admit(job: DetectorJob, rules: TopicReader, work: WorkReport, session: Calla
     lost = _lost(job, marker, topics)
     _require_accepted(job, lost)
     changes |= {"topics": dict(topics), "starts": marker.starts + 1}
-    changes |= {"lost": [*marker.lost, *lost], "end_offsets": move_offsets(marker.end_offsets, lost)}
+    ends = move_offsets(marker.end_offsets, lost)
+    changes |= {"lost": [*marker.lost, *lost], "end_offsets": {name: ends.get(name, {}) for name in topics}}
     marker = amend(writer, settings, marker, **changes)
     return Admission(pinner, warm_ups, writer, marker, state, lost)
 
@@ -174,21 +175,19 @@ def _first_marker(job: DetectorJob, writer: BatchWriter, topics: Mapping[str, st
 
 
 def _check_fits(job: DetectorJob, marker: Marker, topics: Mapping[str, str]) -> None:
-    names = job.settings.topics
-    check_topics(marker, topics, (names.transactions, names.detector_ticks))
+    check_topics(marker, topics, job.settings.topics.transactions)
     check_fields(marker, job.schema)
 
 
-def _recreated(job: DetectorJob, marker: Marker, topics: Mapping[str, str]) -> list[str]:
-    """The recreated topics that can be read from their beginning. The rule log is never one of them."""
-    names = (job.settings.topics.transactions, job.settings.topics.detector_ticks)
-    return recreated(marker, topics, names)
+def _is_recreated(job: DetectorJob, marker: Marker, topics: Mapping[str, str]) -> bool:
+    """Whether the transactions were created again. They can be read from their beginning; the rule log cannot."""
+    return is_recreated(marker, topics, job.settings.topics.transactions)
 
 
 def _lost(job: DetectorJob, marker: Marker, topics: Mapping[str, str]) -> list[LostRecords]:
-    """The records that the next batch should read, but that Kafka no longer has."""
-    names = (job.settings.topics.transactions, job.settings.topics.detector_ticks)
-    return find_losses(job.kafka, marker.end_offsets, names, _recreated(job, marker, topics))
+    """The transactions that the next batch should read, but that Kafka no longer has."""
+    recreated = _is_recreated(job, marker, topics)
+    return find_losses(job.kafka, marker.end_offsets, job.settings.topics.transactions, recreated=recreated)
 
 
 def _require_accepted(job: DetectorJob, lost: Sequence[LostRecords]) -> None:

@@ -27,6 +27,7 @@ from fraud_rules.stream.batch_loop import PlannedBatch
 from fraud_rules.stream.checkpoint.marker import Marker, check_holder, marker_record, read_marker
 from fraud_rules.stream.driver.batch_jobs import BatchJobs
 from fraud_rules.stream.driver.channel_server import ChannelServer
+from fraud_rules.stream.driver.lag_meter import LagMeter
 from fraud_rules.stream.driver.latency_meter import LatencyMeter
 from fraud_rules.stream.driver.metrics import DetectorMetrics
 from fraud_rules.stream.driver.progress import (
@@ -50,7 +51,6 @@ from fraud_rules.stream.driver.records import (
     warm_up_records,
 )
 from fraud_rules.stream.driver.rule_pinning import BatchRules, RulePinner
-from fraud_rules.stream.driver.ticker import Ticker
 from fraud_rules.stream.rule_costs import RuleCosts
 from fraud_rules.stream.state_position import StatePosition, tell
 from fraud_rules.stream.work import BatchWatch
@@ -72,7 +72,7 @@ class BatchParts:
     settings: DetectorSettings
     pinner: RulePinner
     writer: BatchWriter
-    ticker: Ticker
+    lag: LagMeter
     watch: BatchWatch
     channel: ChannelServer
     metrics: DetectorMetrics
@@ -125,7 +125,6 @@ class BatchRunner:
         if self._parts.meter is not None:
             self._parts.meter.add(outputs.rows, outputs.append_total_ms, clock.now_ms())
         self._previous_timings = _timings(batch.batch_id, outputs, (started, pinned, evaluated, written))
-        self._parts.ticker.record_batch()
         return self._may_continue(rules)
 
     def _require_append_times(self, outputs: BatchOutputs) -> None:
@@ -168,7 +167,7 @@ class BatchRunner:
         return self._parts.writer.ends.get(self._parts.settings.topics.detector_state, {})
 
     def _progress(self, position: BatchPosition, rules: BatchRules, outputs: BatchOutputs) -> bytes:
-        lag = self._parts.ticker.lag(position.end_offsets.get(self._parts.settings.topics.transactions, {}))
+        lag = self._parts.lag.lag(position.end_offsets.get(self._parts.settings.topics.transactions, {}))
         costs = self._costs.due_report(rules.live, clock.steady_ms())
         in_force = RulesInForce(len(rules.live.rules), self._parts.pinner.cpu_ns(rules.live), costs)
         return progress_record(position, outputs, self._totals, in_force, lag, self._previous_timings)

@@ -60,7 +60,8 @@ class BatchJobs:
         if is_large(counts, topic):
             return self._run_large(batch.batch_id, first, ends)
         ranges = {int(at): (first[topic][at], end) for at, end in ends.get(topic, {}).items()}
-        visits_all = any(count for name, count in counts.items() if name != topic)
+        # Without transactions, the batch makes rules live, or removes expired rows.
+        visits_all = not counts.get(topic) or any(count for name, count in counts.items() if name != topic)
         spark = self._spark.sparkContext
         spark.setLocalProperty(RECORDS_PROPERTY, BatchRecords(ranges, visits_all).encode())
         return run_tasks(self._small_batch())

@@ -53,15 +53,14 @@ def is_executed(marker: Marker, order: RebuildOrder) -> bool:
     return marker.rebuild == order.order
 
 
-def check_rebuild(job: DetectorJob, order: RebuildOrder, marker: Marker, recreated: Collection[str] = ()) -> None:
+def check_rebuild(job: DetectorJob, order: RebuildOrder, marker: Marker, *, recreated: bool) -> None:
     """Raise HistoryLost or FraudError if the topics do not hold the input of a rebuild of the state at the marker.
 
-    `recreated` names the topics that were created again after the last batch.
+    `recreated` means that the topic of transactions was created again after the last batch.
     """
     if not marker.has_batch:
         return
-    is_recreated = job.settings.topics.transactions in recreated
-    history = read_history(job.kafka, job.settings, recreated=is_recreated, need=_need(job, marker))
+    history = read_history(job.kafka, job.settings, recreated=recreated, need=_need(job, marker))
     history.require(partial=order.partial)
 
 

@@ -23,9 +23,9 @@ from fraud_rules.kafka.ends import TopicEnds
 from fraud_rules.kafka.reachable import require_broker
 from fraud_rules.kafka.reader import TopicReader, has_topic
 from fraud_rules.kafka.suitable import check_inputs, check_topics
-from fraud_rules.kafka.ticks import TickWriter
 from fraud_rules.logs.detector_status import decode_progress
 from fraud_rules.logs.rule_log import check_rule_log
+from fraud_rules.runtime.clock import MS_PER_S
 from fraud_rules.spark.master import check_master
 from fraud_rules.spark.session import SparkOptions, build_session, check_options
 from fraud_rules.spark.shutdown import detector_error, drain_on_signals, stop_spark
@@ -38,9 +38,9 @@ from fraud_rules.stream.driver.channel_server import serve_channel
 from fraud_rules.stream.driver.end_deadline import shutdown_deadline
 from fraud_rules.stream.driver.executors import ReadyExecutors
 from fraud_rules.stream.driver.job import DetectorJob
+from fraud_rules.stream.driver.lag_meter import LagMeter
 from fraud_rules.stream.driver.latency_meter import LatencyMeter
 from fraud_rules.stream.driver.metrics import serve_metrics
-from fraud_rules.stream.driver.ticker import Ticker
 from fraud_rules.stream.driver.warm_ups import WarmUpPreparation
 from fraud_rules.stream.inputs import InputTopics
 from fraud_rules.stream.work import BatchWatch, WorkReport, default_report
@@ -132,8 +132,7 @@ def _prepare(
     marker, spark = admission.marker, session.spark()
     for loss in admission.new_losses:
         report(f"continues without lost records: {loss}")
-    ticks = TickWriter(job.kafka, topics.detector_ticks, settings.detector)
-    ticker = Ticker(ticks, TopicEnds(job.kafka), topics.transactions, settings.tick_ms)
+    lag = LagMeter(TopicEnds(job.kafka), topics.transactions)
     channel = stack.enter_context(serve_channel(*_channel_place(spark)))
     context = WorkerContext(
         job.schema, settings, job.kafka, 1, admission.state.partitions, marker.query_id, channel.address, session.code
@@ -149,7 +148,7 @@ def _prepare(
         settings,
         admission.pinner,
         admission.writer,
-        ticker,
+        lag,
         watch,
         channel,
         metrics,
@@ -159,16 +158,22 @@ def _prepare(
     runner = BatchRunner(parts, marker, admission.state, attempt)
     inputs = InputTopics(TopicEnds(job.kafka), input_topics(job), marker.topics)
     loop = BatchLoop(
-        marker.batch_id + 1, marker.end_offsets, inputs, runner.run, settings.max_offsets_per_trigger, marker.halvings
+        marker.batch_id + 1,
+        marker.end_offsets,
+        inputs,
+        runner.run,
+        settings.max_offsets_per_trigger,
+        settings.tick_ms / MS_PER_S,
+        marker.halvings,
     )
     watch.start()
     stack.callback(watch.stop)
-    ticker.start()
-    stack.callback(ticker.stop)
+    lag.start()
+    stack.callback(lag.stop)
     if has_topic(job.kafka, topics.warm_ups):
         preparation = WarmUpPreparation(spark, context, executors, admission.pinner.newest_pin)
         position = admission.pinner.newest_pin().warm_ups_end
-        admission.warm_ups.start(preparation.prepare, ticker.wake, position)
+        admission.warm_ups.start(preparation.prepare, loop.wake, position)
         stack.callback(admission.warm_ups.stop)
         stack.callback(preparation.stop)
     stack.callback(work.begin, WorkPhase.STOP)

@@ -62,11 +62,11 @@ test.each([
 });
 
 test("a missing topic is named", async () => {
-  answers({ severity: "AMBER", waiting: 0, missing: ["rules", "detector-ticks"] });
+  answers({ severity: "AMBER", waiting: 0, missing: ["rules", "detector-state"] });
   renderPage(<OutageBanner />);
   const banner = await screen.findByRole("region", { name: "Outage" });
   expect(banner).toHaveTextContent(
-    "The next batch waits for missing topics: rules, detector-ticks. No payments waiting.",
+    "The next batch waits for missing topics: rules, detector-state. No payments waiting.",
   );
 });
 
