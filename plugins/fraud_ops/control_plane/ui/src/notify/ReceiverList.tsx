@@ -28,11 +28,7 @@ export function ReceiverList() {
               No receivers. An admin sets them in config/control-plane.yaml: see docs/control-plane.md.
             </EmptyState>
           ) : (
-            <RowTable
-              label="Receivers"
-              columns={["Receiver", "Kind", "Connection", "Waiting", "Failed"]}
-              actions
-            >
+            <RowTable label="Receivers" columns={["Receiver", "Kind", "Connection", "Waiting", "Failed"]} actions>
               {items.map(({ name, kind, connection, ready, waiting, failed }) => (
                 <Table.Tr key={name}>
                   <Table.Td className="wrap" style={{ fontWeight: 600 }}>

@@ -108,9 +108,7 @@ export function WhatIfPanel({ saveDraft, edit, busy }: WhatIfProps & { saveDraft
       </Group>
       {start.error && <ErrorAlert error={start.error} />}
       {hasNoDays ? (
-        <EmptyState>
-          No past days are archived yet. Airflow's DAG fraud_archive archives them.
-        </EmptyState>
+        <EmptyState>No past days are archived yet. Airflow's DAG fraud_archive archives them.</EmptyState>
       ) : id === undefined ? (
         <EmptyState>
           Evaluates the edited rule on past days: alerts, keys, and alerts by limit and window. Nothing is published.
