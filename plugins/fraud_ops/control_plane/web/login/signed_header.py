@@ -1,7 +1,7 @@
-"""Logins by the signed header of a proxy, such as those of AWS's load balancer, Google's IAP or oauth2-proxy.
+"""Logins by the signed header of a proxy, such as those of Google's IAP or Cloudflare Access.
 
 The proxy logs users in at the company's provider, and adds a JSON Web Token to each request. Its keys are at an
-address of the proxy (RFC 7517).
+address, as a JSON Web Key Set (RFC 7517).
 """
 
 from __future__ import annotations
