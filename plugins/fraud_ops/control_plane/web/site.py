@@ -40,11 +40,11 @@ def create_site(opener: Opener, logins: Logins, archive: ArchivePath) -> Starlet
     reports = report_pages.create_app(archive, viewer)
 
     async def health(_: Request) -> Response:
-        """Whether the control plane has started. A container's health check needs no login."""
+        """Whether the control plane has started. It needs no login, so the reason is only in the log."""
         try:
             control_plane.state.service()
-        except Unavailable as error:
-            return JSONResponse({"status": "starting", "detail": str(error)}, 503)
+        except Unavailable:
+            return JSONResponse({"status": "starting"}, 503)
         return JSONResponse({"status": "healthy"})
 
     @asynccontextmanager
