@@ -221,13 +221,13 @@ def test_the_connections_make_a_valid_release(compose: dict[str, Any]) -> None:
     KafkaConnection.of(bootstrap, {name: text for name, text in kafka["extra"].items() if name != "bootstrap.servers"})
 
 
-def test_the_pages_read_the_logs_that_the_agent_keeps_and_spark_shares_no_folder_with_them(
+def test_only_the_pages_read_the_logs_that_the_agent_keeps(
     compose: dict[str, Any],
 ) -> None:
     mounts = {name: service.get("volumes", []) for name, service in compose["services"].items()}
     users = {name for name, volumes in mounts.items() if any(each.startswith("agent:") for each in volumes)}
-    assert users == {"agent", "init", *(name for name in mounts if name.startswith("airflow-"))}
-    assert f"agent:{HOME}/var:ro" in mounts["airflow-api-server"]
+    assert users == {"agent", "init", "control-plane"}
+    assert f"agent:{HOME}/var:ro" in mounts["control-plane"]
 
 
 def test_the_archive_is_written_where_tasks_and_workers_reach_it(compose: dict[str, Any]) -> None:
