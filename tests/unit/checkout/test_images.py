@@ -226,7 +226,7 @@ def test_only_the_pages_read_the_logs_that_the_agent_keeps(
 ) -> None:
     mounts = {name: service.get("volumes", []) for name, service in compose["services"].items()}
     users = {name for name, volumes in mounts.items() if any(each.startswith("agent:") for each in volumes)}
-    assert users == {"agent", "init", "control-plane"}
+    assert users == {"agent", "control-plane"}
     assert f"agent:{HOME}/var:ro" in mounts["control-plane"]
 
 
