@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["API", "HEALTH", "LOGS", "OPEN", "PAGES", "REPORTS", "ROOT", "RUNBOOKS", "SESSION", "report_path"]
+__all__ = [
+    "API", "FORWARDED_HOST", "FORWARDED_PREFIX", "HEALTH", "LOGS", "OPEN", "PAGES", "REPORTS", "ROOT", "RUNBOOKS",
+    "SESSION", "report_path",
+]  # fmt: skip
 
 ROOT: Final = "/fraud"
 PAGES: Final = f"{ROOT}/control"
@@ -19,6 +22,11 @@ LOGS: Final = f"{ROOT}/logs"
 """The ends of the detector's logs."""
 REPORTS: Final = f"{ROOT}/reports"
 """The reports of re-evaluations and what-ifs."""
+
+FORWARDED_HOST: Final = "x-forwarded-host"
+"""The header with the host names of Airflow for a browser."""
+FORWARDED_PREFIX: Final = "x-forwarded-prefix"
+"""The header with the path below which a proxy serves these paths, without a slash at its end."""
 
 
 def report_path(kind: str, name: str) -> str:

@@ -10,10 +10,9 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from functools import cache
 from hashlib import sha256
 from typing import Final
-from urllib.parse import quote, urlencode, urlsplit
+from urllib.parse import SplitResult, quote, urlencode, urlsplit
 
 import httpx
 from airflow.api_fastapi.app import get_auth_manager
@@ -21,7 +20,7 @@ from airflow.api_fastapi.auth.managers.base_auth_manager import COOKIE_NAME_JWT_
 from airflow.api_fastapi.core_api.security import bearer_scheme, get_user
 from cachetools import TTLCache
 from fastapi import FastAPI, Request, Response
-from fastapi.responses import JSONResponse, RedirectResponse, StreamingResponse
+from fastapi.responses import RedirectResponse, StreamingResponse
 from fastapi.security import HTTPAuthorizationCredentials
 from starlette.exceptions import HTTPException
 from starlette.routing import Route
@@ -29,8 +28,9 @@ from starlette.routing import Route
 from fraud_ops.airflow_ui.address import base_url
 from fraud_ops.control_plane.domain.account import Account
 from fraud_ops.control_plane.tickets import HEADER, Purpose, Ticket, TicketKeys
+from fraud_ops.control_plane.web.problems import problem
 from fraud_ops.hooks.connections import connection
-from fraud_ops.paths import OPEN, PAGES, ROOT, SESSION
+from fraud_ops.paths import FORWARDED_HOST, FORWARDED_PREFIX, OPEN, ROOT, SESSION
 from fraud_rules.errors import ConfigError
 from fraud_rules.runtime.clock import MS_PER_S, now_ms
 
@@ -51,7 +51,7 @@ _PUBLIC: Final = "/control/assets/"
 _OWN: Final = frozenset(
     {
         "authorization", "connection", "cookie", "forwarded", "keep-alive", "proxy-authenticate", "proxy-authorization",
-        "host", "te", "trailer", "transfer-encoding", "upgrade", "x-forwarded-host", "x-forwarded-prefix",
+        "host", "te", "trailer", "transfer-encoding", "upgrade", FORWARDED_HOST, FORWARDED_PREFIX,
         HEADER.lower(),
     }
 )  # fmt: skip
@@ -78,24 +78,30 @@ class ControlPlaneServer:
 
 def create_app(find: Callable[[], ControlPlaneServer] = ControlPlaneServer.of_connection) -> FastAPI:
     """Create the application. Its first request calls `find`, in a thread, so that Airflow starts without one."""
-    known = cache(find)
+    airflow = urlsplit(base_url())
 
     @asynccontextmanager
     async def lifespan(application: FastAPI) -> AsyncIterator[None]:
         async with httpx.AsyncClient(timeout=_TIMEOUT, limits=_LIMITS, trust_env=False) as client:
             application.state.client = client
             application.state.known = TTLCache(_MOST_KNOWN, _KNOWN_S)
+            application.state.server = None
             yield
+
+    async def found(application: FastAPI) -> ControlPlaneServer:
+        if application.state.server is None:
+            application.state.server = await asyncio.to_thread(find)
+        server: ControlPlaneServer = application.state.server
+        return server
 
     async def forward(request: Request) -> Response:
         try:
-            server = await asyncio.to_thread(known)
-            asked = await _request(request, server)
+            asked = await _request(request, await found(request.app), airflow)
             answer = await request.app.state.client.send(asked, stream=True)
         except ConfigError as error:
-            return _problem(str(error))
+            return problem(503, str(error))
         except httpx.HTTPError as error:
-            return _problem(f"the control plane does not answer ({type(error).__name__}): is its server running?")
+            return problem(503, f"the control plane does not answer ({type(error).__name__}): is its server running?")
         response = StreamingResponse(_content(answer), answer.status_code)
         response.raw_headers = [(name, value) for name, value in answer.headers.raw if _passes(name.decode())]
         return response
@@ -103,11 +109,11 @@ def create_app(find: Callable[[], ControlPlaneServer] = ControlPlaneServer.of_co
     async def open_session(request: Request) -> Response:
         """Send a browser that is logged in here to the control plane's own pages, with a ticket for the session."""
         try:
-            server = await asyncio.to_thread(known)
+            server = await found(request.app)
         except ConfigError as error:
-            return _problem(str(error))
+            return problem(503, str(error))
         if not server.public_url:
-            return _problem(f"the connection {CONNECTION} has no `url` in its extra: the control plane's own address")
+            return problem(503, f"the extra of the connection {CONNECTION} has no `url` of the control plane's pages")
         ticket = await _ticket(request)
         if ticket is None:
             back = f"{base_url()}{OPEN}?{request.url.query}"
@@ -122,11 +128,11 @@ def create_app(find: Callable[[], ControlPlaneServer] = ControlPlaneServer.of_co
     return application
 
 
-async def _request(request: Request, server: ControlPlaneServer) -> httpx.Request:
+async def _request(request: Request, server: ControlPlaneServer, airflow: SplitResult) -> httpx.Request:
     """The request to the server, with a ticket if the user is logged in. The server refuses the others by itself."""
     path = request.scope["path"].removeprefix(request.scope.get("root_path", ""))
     headers = [(name, value) for name, value in request.headers.raw if _passes(name.decode("latin-1"))]
-    headers += [(name.encode(), value.encode()) for name, value in _forwarded(request).items()]
+    headers += [(name.encode(), value.encode()) for name, value in _forwarded(request, airflow).items()]
     ticket = None if path.startswith(_PUBLIC) else await _ticket(request)
     if ticket is not None:
         headers.append((HEADER.encode(), server.keys.sign(ticket, now_ms() // MS_PER_S).encode()))
@@ -160,12 +166,11 @@ async def _authenticated(request: Request, token: HTTPAuthorizationCredentials |
     return Ticket(account, by_browser=token is None)
 
 
-def _forwarded(request: Request) -> Mapping[str, str]:
+def _forwarded(request: Request, airflow: SplitResult) -> Mapping[str, str]:
     """Where a browser sees these pages: the control plane links its files and checks the origin of changes by it."""
-    address = urlsplit(base_url())
-    prefix = request.scope.get("root_path", "").removesuffix(ROOT) or address.path
-    hosts = (request.headers.get("host"), address.netloc)
-    return {"x-forwarded-prefix": prefix, "x-forwarded-host": ", ".join(name for name in hosts if name)}
+    prefix = request.scope.get("root_path", "").removesuffix(ROOT) or airflow.path
+    hosts = (request.headers.get("host"), airflow.netloc)
+    return {FORWARDED_PREFIX: prefix, FORWARDED_HOST: ", ".join(name for name in hosts if name)}
 
 
 def _raw_path(path: str, query: bytes) -> bytes:
@@ -184,10 +189,3 @@ async def _content(answer: httpx.Response) -> AsyncIterator[bytes]:
             yield part
     finally:
         await answer.aclose()
-
-
-def _problem(detail: str) -> Response:
-    """An error in the format of the control plane, whose pages show it."""
-    content = {"type": f"{PAGES}/problems/unavailable", "title": "Temporarily unavailable", "status": 503}
-    headers = {"Retry-After": "2"}
-    return JSONResponse({**content, "detail": detail, "reasons": []}, 503, headers, "application/problem+json")

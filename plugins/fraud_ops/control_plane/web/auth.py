@@ -20,6 +20,7 @@ from fraud_ops.control_plane.service.bindings import check_name
 from fraud_ops.control_plane.web.load.rates import Throttle
 from fraud_ops.control_plane.web.login.logins import ReadLogin
 from fraud_ops.control_plane.web.problems import WebError
+from fraud_ops.paths import FORWARDED_HOST
 
 __all__ = ["CurrentActor", "CurrentUser", "admit", "makes_changes"]
 
@@ -99,7 +100,7 @@ def _check_origin(request: Request) -> None:
 
 def _own_hosts(request: Request) -> set[str]:
     """The host names of this server for a browser: its own, and those of Airflow, which the plugin forwards."""
-    forwarded = request.headers.get("x-forwarded-host", "").split(",")
+    forwarded = request.headers.get(FORWARDED_HOST, "").split(",")
     return {name.strip() for name in (request.headers.get("host", ""), *forwarded)} - {""}
 
 

@@ -21,13 +21,10 @@ from fraud_ops.control_plane.web.documents import report_pages, runbook_pages
 from fraud_ops.control_plane.web.documents.protection import admission, guarded
 from fraud_ops.control_plane.web.login.logins import Logins
 from fraud_ops.control_plane.web.service import Opener
-from fraud_ops.paths import HEALTH, PAGES, REPORTS, ROOT
+from fraud_ops.paths import FORWARDED_PREFIX, HEALTH, PAGES, REPORTS, ROOT
 from fraud_rules.batch.archive.place import ArchivePath
 
-__all__ = ["PREFIX_HEADER", "create_site"]
-
-PREFIX_HEADER: Final = "x-forwarded-prefix"
-"""The header with the path below which a proxy serves these pages, without a slash at its end."""
+__all__ = ["create_site"]
 
 _PREFIX: Final = re.compile(r"(/[A-Za-z0-9._~-]+){1,8}")
 
@@ -80,7 +77,7 @@ class _BelowPrefix:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
-            prefix = Headers(scope=scope).get(PREFIX_HEADER, "")
+            prefix = Headers(scope=scope).get(FORWARDED_PREFIX, "")
             if _PREFIX.fullmatch(prefix):
                 scope = {**scope, "root_path": prefix, "path": prefix + scope["path"]}
         await self._app(scope, receive, send)
