@@ -23,6 +23,8 @@ from typing import Any
 
 import psutil
 
+from fraud_rules.cli.nightly import ARCHIVE_VARIABLE
+from fraud_rules.configuration.detector_options import BOOTSTRAP_VARIABLE
 from fraud_rules.configuration.project import Project
 from fraud_rules.errors import AirflowFailed
 from fraud_rules.kafka.broker import HOST
@@ -112,8 +114,8 @@ class AirflowSite:
                 "FRAUD_CONTROL_TICKET_KEY": ticket_key,
                 "FRAUD_CONTROL_URL": self.url,
                 "FRAUD_CONTROL_AIRFLOW_URL": self.url,
-                "FRAUD_BOOTSTRAP": str(self.connections["fraud_kafka"]["extra"]["bootstrap.servers"]),
-                "FRAUD_ARCHIVE": self.variables.get("fraud_archive", ""),
+                BOOTSTRAP_VARIABLE: str(self.connections["fraud_kafka"]["extra"]["bootstrap.servers"]),
+                ARCHIVE_VARIABLE: self.variables.get("fraud_archive", ""),
             }
         return {**store, **inherited, **made, **given, **variables, **self.process_variables, **own}
 

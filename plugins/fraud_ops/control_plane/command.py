@@ -101,7 +101,7 @@ def serve(
 
 @app.command()
 def publish(kafka: Kafka) -> None:
-    """Publish changes, mirror the rule log and apply change data without Airflow's API server, until interrupted.
+    """Publish changes, mirror the rule log and apply change data without a server, until interrupted.
 
     \b
     Examples:

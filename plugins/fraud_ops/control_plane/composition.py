@@ -1,4 +1,4 @@
-"""The composition root: creates and connects the components of the control plane in an API server process."""
+"""The composition root: creates and connects the components of the control plane in a server."""
 
 from __future__ import annotations
 

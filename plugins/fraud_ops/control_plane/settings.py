@@ -85,7 +85,7 @@ class Flood:
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """Rate limits of one user at one API server process. A burst may use the requests of five seconds at once.
+    """Rate limits of one user at one server. A burst may use the requests of five seconds at once.
 
     A request that changes something counts against both limits. Users who send requests at the same time share
     `server_requests_per_s` in equal parts. `streams` limits the event streams that are open at

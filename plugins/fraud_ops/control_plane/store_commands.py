@@ -1,4 +1,4 @@
-"""The operators' commands for the store: audit chain, outbox, drift, publishing without Airflow, and reading again.
+"""The operators' commands for the store: audit chain, outbox, drift, publishing without a server, and reading again.
 
 `command` imports this module only for these commands: the database's libraries take seconds to load.
 """
@@ -110,7 +110,7 @@ def reread_cdc(kafka: KafkaConnection) -> None:
     store = StoreAccess(opened.database, opened.settings, reader, now_ms)
     topic = opened.detector.topics.rules_cdc
     offset = cdc_intake(store, kafka, topic).reread(_os_user())
-    typer.echo(f"{topic} is read from offset {offset} on, by the running API server or `fraud control publish`")
+    typer.echo(f"{topic} is read from offset {offset} on, by the running server or `fraud control publish`")
 
 
 def _os_user() -> str:

@@ -1,4 +1,4 @@
-"""Posts messages to the addresses that Airflow connections name.
+"""Posts messages to the addresses that connections name.
 
 A fault names the kind of the error only: an address, an answer or a text of an exception could contain a secret.
 """

@@ -115,7 +115,7 @@ def test_the_number_of_waiting_what_ifs_is_limited(queue: Queue) -> None:
         with pytest.raises(RequestRefused, match="10 what-ifs are already waiting"):
             queue.what_ifs.start(QUESTION, "ann", 20)
     stopped = queue.what_ifs.get(first.id)
-    assert (stopped.status, stopped.said) == (WhatIfStatus.FAILED, "the API server stops: start it again")
+    assert (stopped.status, stopped.said) == (WhatIfStatus.FAILED, "the control plane stops: start it again")
     with pytest.raises(NotFound):
         queue.what_ifs.get("0123456789ab")
 

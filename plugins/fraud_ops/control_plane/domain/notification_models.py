@@ -121,7 +121,7 @@ class Delivery(ReadModel):
 
 
 class ReceiverShown(ReadModel):
-    """A receiver of the settings. `ready`: its Airflow connection exists. `waiting` and `failed` count deliveries."""
+    """A receiver of the settings. `ready`: its connection exists. `waiting` and `failed` count deliveries."""
 
     name: str
     kind: ReceiverKind

@@ -100,7 +100,7 @@ LEAST_ROLE: Final[Mapping[Permission, Role]] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class Actor:
-    """The user of a request, from Airflow's login, and the user's role at the control plane."""
+    """The user of a request, from the login, and the user's role at the control plane."""
 
     user: str
     role: Role

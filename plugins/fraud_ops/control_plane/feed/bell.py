@@ -1,7 +1,7 @@
 """Wakes the readers of a hub, a group at a time.
 
-A wake-up of all readers at once would occupy the event loop until each of them has sent its frame: Airflow's middleware
-costs about half a millisecond for each. Requests of others, such as heartbeats of tasks, proceed between two groups.
+A wake-up of all readers at once would occupy the event loop until each of them has sent its frame, and middleware costs
+half a millisecond for each. Requests of others proceed between two groups.
 """
 
 from __future__ import annotations

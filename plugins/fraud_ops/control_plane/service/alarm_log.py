@@ -1,6 +1,6 @@
 """Recent alarms in the store: one row for each alarm, from its first message to its last one.
 
-API servers report the state of their own alarms (`AlarmDesk`). The alarms of Airflow's tasks arrive by the topic
+Servers report the state of their own alarms (`AlarmDesk`). The alarms of Airflow's tasks arrive by the topic
 `alarms`. The store decides whether a report is news: the beginning of an alarm, a slow repetition, or its end. The
 outbox of notifications delivers the news, so that a receiver that is down for a while loses none.
 """
@@ -29,7 +29,7 @@ __all__ = ["ALARM_RECEIVER", "KEPT_MS", "OLD_MS", "AlarmDesk", "admit_alarm", "r
 _log = logging.getLogger(__name__)
 
 ALARM_RECEIVER: Final = "alarm:"
-"""The beginning of the name of a receiver of alarms in the outbox; the name of its Airflow connection follows."""
+"""The beginning of the name of a receiver of alarms in the outbox; the name of its connection follows."""
 
 KEPT_MS: Final = 30 * 86_400_000
 """The age at which an alarm leaves the store."""
@@ -92,7 +92,7 @@ class _Direct:
 
 
 class AlarmDesk:
-    """The standing alarms of the API servers. A check reports its alarm each time, with `resolved` for its absence. The
+    """The standing alarms of the servers. A check reports its alarm each time, with `resolved` for its absence. The
     store decides whether that is news. So an alarm is sent once, also after a restart; it is repeated slowly, and its
     end is reported by the process that finds it. Several threads may use it.
 

@@ -1,4 +1,4 @@
-"""The queue of what-ifs in the store. Each API server adds to it and reads it; one of them evaluates the what-ifs."""
+"""The queue of what-ifs in the store. Each server adds to it and reads it; one of them evaluates the what-ifs."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class WhatIfStatus(StrEnum):
 _UNFINISHED: Final = (WhatIfStatus.WAITING, WhatIfStatus.RUNNING)
 _IS_WAITING: Final = WhatIfRow.status == WhatIfStatus.WAITING
 _IS_RUNNING: Final = WhatIfRow.status == WhatIfStatus.RUNNING
-_INTERRUPTED: Final = "the API server that evaluated it stopped or lost the store: start the what-if again"
+_INTERRUPTED: Final = "the server that evaluated it stopped or lost the store: start the what-if again"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """The intake of alarms: applies the records of the topic `alarms` to the store, and delivers those that are news.
 
-A task reports its alarm each time that it runs. The store decides, as for the alarms of the API servers.
+A task reports its alarm each time that it runs. The store decides, as for the alarms of the servers.
 """
 
 from __future__ import annotations

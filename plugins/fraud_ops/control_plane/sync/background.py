@@ -39,7 +39,7 @@ class Background:
     """Starts once and stops once. `report` gets the changes of other writers, and ours after publication.
 
     `alarm_receivers` names the connections that get alarms. A process without connections leaves the topic `alarms` to
-    the API servers: it would apply records that then reach no receiver.
+    the servers: it would apply records that then reach no receiver.
     """
 
     def __init__(

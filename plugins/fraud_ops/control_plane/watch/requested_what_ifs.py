@@ -34,7 +34,7 @@ class RequestedWhatIfs(ChangeFollower):
         self._working: int | None = None
 
     def awaits(self, rule_id: object) -> bool:
-        """Whether the what-if of a request for this rule waits or runs, in any API server."""
+        """Whether the what-if of a request for this rule waits or runs, in any server."""
         with self._lock:
             noted = rule_id in self._waiting or rule_id == self._working
         return noted or self._what_ifs.is_requested(rule_id)

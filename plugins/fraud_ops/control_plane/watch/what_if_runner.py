@@ -1,4 +1,4 @@
-"""Evaluates the what-ifs of the store one at a time, each in a process of its own beside the API server."""
+"""Evaluates the what-ifs of the store one at a time, each in a process of its own beside the server."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class WhatIfRunner(BackgroundThread):
             return None, f"the what-if could not start: {error.strerror}"
         except Exception as error:  # noqa: BLE001 -- the next what-ifs wait for this thread
             _log.exception("what-if %s failed", run.id)
-            return None, f"{type(error).__name__}: see the API server's log"
+            return None, f"{type(error).__name__}: see the log of the control plane"
 
     def _output(self, question: WhatIfQuestion, folder: Path, lead: Leadership) -> tuple[bytes | None, str | None]:
         draft = folder / "draft.json"
@@ -93,7 +93,7 @@ class WhatIfRunner(BackgroundThread):
             )
         code = self._code_of(child, lead)
         if code is None:
-            reason = "the API server stops" if self._stop.is_set() else f"the what-if took over {_MOST_S:g} s"
+            reason = "the control plane stops" if self._stop.is_set() else f"the what-if took over {_MOST_S:g} s"
             advice = "start it again" if self._stop.is_set() else "try fewer days"
             return None, f"{reason}: {advice}"
         if code != 0:

@@ -130,7 +130,7 @@ async def _http(_: Request, error: Exception) -> Response:
 
 async def _unforeseen(request: Request, error: Exception) -> Response:
     _log.error("%s %s failed", request.method, _path(request), exc_info=error)
-    return problem(500, "an unexpected error; see the API server's log")
+    return problem(500, "an unexpected error; see the log of the control plane")
 
 
 def _place(where: Sequence[object]) -> str:

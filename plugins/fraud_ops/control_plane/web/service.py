@@ -1,7 +1,7 @@
-"""Holds the components of the control plane in one API server process: the service, and the threads beside it.
+"""Holds the components of the control plane in one server: the service, and the threads beside it.
 
-They start and stop with Airflow. If the database or the broker is unreachable at the start, the holder waits for it.
-Until then the API answers that it is unavailable, and the rest of Airflow works.
+If the database or the broker is unreachable at the start, the holder waits for it. Until then the API answers that it
+is unavailable.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class ServiceHolder:
                     self._stack = stack.pop_all()
             except FraudError as error:
                 self._wait(" ".join(str(error).split()))
-            except Exception as error:  # noqa: BLE001 -- an error here must not keep Airflow from running
+            except Exception as error:  # noqa: BLE001 -- the API reports that the control plane cannot start
                 _log.exception("the control plane cannot start")
                 self._wait(f"the control plane cannot start: {type(error).__name__}")
             else:

@@ -23,6 +23,7 @@ _NICE: Final = 5
 _CHECK_S: Final = 0.5
 _PROGRESS_CPU_S: Final = 0.1
 """Less CPU time is no progress: threads that wait for a broker use some, too."""
+_ENDED: Final = "the process that reads payments has ended: see the log of the control plane"
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +125,9 @@ class ReadingChild:
             except (EOFError, OSError):  # the child has ended, for example after a long time without questions
                 self._end()
                 if attempt:
-                    raise Unavailable("the process that reads payments has ended: see the API server's log") from None
+                    raise Unavailable(
+                        "the process that reads payments has ended: see the log of the control plane"
+                    ) from None
                 continue
             return answer
         raise AssertionError("the second attempt returns or raises")

@@ -1,1 +1,1 @@
-"""Keeps Airflow's event loop free under load: threads per kind of request, rates, shared reads, short collections."""
+"""Limits of users: threads per kind of request, and rates."""

@@ -149,7 +149,7 @@ class Quarantined(ResponseModel):
 
 
 class ReaderShown(ReadModel):
-    """A reader of a topic in this API server. `behind` counts offsets, 0 if every record is read; `since` is the append
+    """A reader of a topic in this server. `behind` counts offsets, 0 if every record is read; `since` is the append
     time of the first unread record. `stuck`: the position has not moved for a minute while records are unread.
     """
 
@@ -164,7 +164,7 @@ class ReaderShown(ReadModel):
 
 
 class Fault(ResponseModel):
-    """A thread of this API server whose work fails at the moment, and the reason."""
+    """A thread of this server whose work fails at the moment, and the reason."""
 
     thread: str
     fault: str
@@ -202,7 +202,7 @@ class Alarms(ResponseModel):
 
 class Progress(ResponseModel):
     """The detector's panel at `at`. `status` is null before the detector's first report. Two points further apart than
-    `gapMs` have an outage between them. `unreadable` counts the records that this API server has skipped, by topic."""
+    `gapMs` have an outage between them. `unreadable` counts the records that this server has skipped, by topic."""
 
     at: EpochMs
     status: DetectorState | None

@@ -13,7 +13,7 @@ __all__ = ["LabelSources", "LabelUploadRequest"]
 
 
 class LabelSources(ResponseModel):
-    """The labels that what-ifs use, by source. `unreadable` counts the records of the topic that this API server has
+    """The labels that what-ifs use, by source. `unreadable` counts the records of the topic that this server has
     skipped."""
 
     sources: list[LabelCounts]
