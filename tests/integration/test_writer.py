@@ -82,8 +82,6 @@ from fraud_rules.errors import FraudError
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.writer import BatchWriter, OutRecord
 
-TOPIC_ROLES = ("alerts", "detector_marker", "rules", "transactions")
-
 def records():
     yield OutRecord(topic, b"1")
     writer._producer.flush()
@@ -116,6 +114,41 @@ def test_a_suspended_writer_tells_an_expired_transaction_from_a_takeover(
         code = suspended.wait(60)
     assert code == error.exit_code
     assert values(topics, topics.names.alerts) == []
+
+
+FENCED_OFTEN = """
+import sys
+from fraud_rules.errors import Fenced
+from fraud_rules.kafka.connection import KafkaConnection
+from fraud_rules.kafka.writer import BatchWriter, OutRecord
+
+bootstrap, name, topic, rules = sys.argv[1:]
+kafka = KafkaConnection(bootstrap)
+
+def records():
+    for count in range(20):
+        if count == 3:
+            writer._producer.flush()
+            BatchWriter(kafka, name).open()
+        yield OutRecord(topic, b"1" * 100)
+        yield OutRecord(rules, b"2", b"%d" % count)
+
+for _ in range(12):
+    writer = BatchWriter(kafka, name)
+    writer.open()
+    try:
+        writer.write(records())
+    except Fenced:
+        print("fenced", flush=True)
+"""
+
+
+def test_a_process_survives_its_fenced_writers(topics: OwnTopics) -> None:
+    """librdkafka corrupts the heap if it destroys a fenced producer: without `_keep`, the process aborts."""
+    names = topics.names
+    command = [sys.executable, "-c", FENCED_OFTEN, topics.bootstrap, topics.prefix, names.transactions, names.rules]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=600)
+    assert (ended.returncode, ended.stdout.count("fenced")) == (0, 12), ended.stderr[-2_000:]
 
 
 def test_a_record_above_the_limit_of_its_topic_fails_the_batch_by_name(topics: OwnTopics) -> None:

@@ -6,6 +6,7 @@ this process several times more. A topic with Kafka's setting `compression.type`
 
 from __future__ import annotations
 
+import ctypes
 import time
 from collections.abc import Iterable, Sequence
 from typing import Final
@@ -148,6 +149,8 @@ class BatchWriter:
 
     def _named(self, error: KafkaException) -> Fenced | BrokerUnavailable | TopicUnsuitable:
         cause = error.args[0]
+        if isinstance(cause, KafkaError) and (cause.fatal() or cause.code() in (KafkaError._FATAL, *_FENCED)):
+            _keep(self._producer)
         if isinstance(cause, KafkaError) and cause.txn_requires_abort() and cause.code() == _TOO_LARGE:
             return TopicUnsuitable(
                 f"a topic does not accept a record, raise its max.message.bytes (fraud topics apply): {cause.str()}"
@@ -164,6 +167,16 @@ class BatchWriter:
                 )
             return Fenced(f"another process writes as {self._id}; this process ends without writing")
         return BrokerUnavailable(f"the transaction of {self._id} at {self._kafka} failed: {describe(error)}")
+
+
+def _keep(producer: Producer) -> None:
+    """Keep a producer with a fatal error until its process ends, by a reference that nothing releases.
+
+    librdkafka (2.8 to 2.16) may corrupt the heap if such a producer is destroyed while its requests fail, and the
+    process ends with SIGABRT instead of the exit code of `Fenced`. A reference from a module is not enough: Python
+    destroys the producer at its exit. The cost is the threads and the buffers of one producer for each takeover.
+    """
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(producer))
 
 
 def last_record(kafka: KafkaConnection, topic: str, key: bytes, *, settled: bool = True) -> bytes | None:
