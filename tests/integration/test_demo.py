@@ -89,7 +89,7 @@ def test_a_demo_ends_at_once_on_request(by_command: bool, home: Path, environ: d
     assert "ended with" not in printed
     if stop is not None:
         assert stop.communicate(timeout=60) == ("stopped: command\n", None)
-    until(lambda: not left_running(home), "no process of the demo remains", 10)
+    until(lambda: not left_running(home), "no process of the demo remains")
 
 
 @pytest.mark.long
@@ -108,7 +108,7 @@ def test_a_demo_is_right_after_a_killed_demo(home: Path, environ: dict[str, str]
     assert second.returncode == 0, printed
     assert "planted frauds found            2 of 2" in printed
     assert "right: every alert equals the replay" in printed
-    until(lambda: not left_running(home), "no process of the demo remains", 10)
+    until(lambda: not left_running(home), "no process of the demo remains")
 
     replayed = subprocess.run(
         [sys.executable, "-m", "fraud_rules.cli", "replay", str(home / "var" / "demo" / "recording.json")],

@@ -99,7 +99,7 @@ def test_it_indexes_each_alert_once(scene: Scene, topics: OwnTopics) -> None:
     assert indexed(scene) == list(range(1, 30))
     with running(indexer(scene, topics)), running(indexer(scene, topics)):
         write(topics, *range(25, 40))
-        until(lambda: len(indexed(scene)) == 39, "both processes leave each alert once", 30)
+        until(lambda: len(indexed(scene)) == 39, "both processes leave each alert once")
     index = indexer(scene, topics)
     index.catch_up()
     assert indexed(scene) == list(range(1, 40))
@@ -113,7 +113,7 @@ def test_a_change_of_a_user_does_not_wait_for_the_whole_index(scene: Scene, topi
     index = indexer(scene, topics)
     thread = threading.Thread(target=index.catch_up)
     thread.start()
-    until(lambda: position(index, topics) > 0, "the first alerts are indexed", 30)
+    until(lambda: position(index, topics) > 0, "the first alerts are indexed")
     with scene.database.writing():
         reached = position(index, topics)
     thread.join()
@@ -126,7 +126,7 @@ def test_a_new_topic_and_an_old_alert(scene: Scene, topics: OwnTopics) -> None:
     late.catch_up()
     assert indexed(scene) == [], "a new index begins with the alerts that are young enough"
     topic_admin.delete(topics.kafka, topics.declared)
-    until(lambda: _recreated(topics), "the topics are there again", 30)
+    until(lambda: _recreated(topics), "the topics are there again")
     write(topics, 4)
     index = indexer(scene, topics)
     index.catch_up()

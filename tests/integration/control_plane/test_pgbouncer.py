@@ -38,7 +38,7 @@ def scene() -> Iterator[Scene]:
         bouncer = PgBouncer(Path(folder), Path(program), server.port)
         server.start()
         bouncer.start()
-        database = until(lambda: opened(bouncer.url), "PgBouncer accepts connections", 30)
+        database = until(lambda: opened(bouncer.url), "PgBouncer accepts connections")
         yield Scene(database, ControlPlaneSettings(database=bouncer.url))
         database.close()
         bouncer.stop()

@@ -74,7 +74,7 @@ def test_a_recreated_topic_of_the_rule_table_raises_an_alarm_until_it_is_read_ag
         assert "see the runbook drift" in recent_alarms(scene.database)[0].said
         again = command.run("reread", "cdc")
         assert (again.returncode, again.stdout.split()[:6]) == (0, [topic, "is", "read", "from", "offset", "0"]), again
-        until(lambda: consumer.failure is None and consumer.position() == 1, "the reader continues", 30)
+        until(lambda: consumer.failure is None and consumer.position() == 1, "the reader continues")
         watch.observe()
     assert not desk.open_parts(ALARM)
     assert [each.document["limit"] for each in scene.service.revisions(5).items] == ["40", "30", "20.50"]

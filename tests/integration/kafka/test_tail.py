@@ -35,7 +35,7 @@ def test_a_tail_of_a_growing_topic_ends(topics: OwnTopics) -> None:
                 seen.extend(record.offset for record in new[grows])
                 return bool(new[quiet])
 
-            until(arrived, "the records appended since arrive", 20)
+            until(arrived, "the records appended since arrive")
     finally:
         stop.set()
         thread.join()

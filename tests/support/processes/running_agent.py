@@ -199,7 +199,7 @@ class Operations:
 
     def await_gone(self, record: IntentRecord) -> None:
         """Wait until an attempt has no processes. Its starter ends a moment after it has reported the outcome."""
-        until(lambda: not self.members(record), "nothing is left of the attempt", 20.0)
+        until(lambda: not self.members(record), "nothing is left of the attempt")
 
     def end(self) -> None:
         """End everything."""

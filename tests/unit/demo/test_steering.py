@@ -48,7 +48,7 @@ def test_traffic_changes_its_rate_and_includes_a_requested_fraud(topics: OwnTopi
         steering.set_speed(0)
         until(lambda: steering.state() == TrafficState(0), "it stands still")
         steering.plant("huge-payment")
-        found = until(lambda: _huge(topics), "the fraud is in the traffic", 30)
+        found = until(lambda: _huge(topics), "the fraud is in the traffic")
         assert len(found) == 1
         sent = sender.sent.records
         steering.set_speed(500)

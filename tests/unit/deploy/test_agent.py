@@ -155,7 +155,7 @@ class Site:
             self.step()
             return (attempt_id, phase) in self.phases
 
-        until(reached, f"{attempt_id} is {phase}", 10.0)
+        until(reached, f"{attempt_id} is {phase}")
 
     def _write(self, status: AgentStatus, attempts: list[AttemptStatus]) -> None:
         if self.fenced:
@@ -334,7 +334,7 @@ def test_a_valid_release_replaces_the_running_attempt(running: Site) -> None:
 def test_the_running_attempt_ends_only_once_the_held_driver_is_ready(running: Site) -> None:
     running.launcher.gets_ready = False
     running.decide(run(0, "b"))
-    until(lambda: running.step() or len(running.launcher.started) == 2, "a successor makes ready", 10.0)
+    until(lambda: running.step() or len(running.launcher.started) == 2, "a successor makes ready")
     first, second = running.launcher.started
     running.step()
     assert second.order.held
@@ -358,7 +358,7 @@ def test_a_held_driver_that_ends_before_it_is_ready_is_refused(running: Site) ->
 def test_a_held_driver_that_does_not_become_ready_is_ended(running: Site, *, newer: bool) -> None:
     running.launcher.gets_ready = False
     running.decide(run(0, "b"))
-    until(lambda: running.step() or len(running.launcher.started) == 2, "a successor makes ready", 10.0)
+    until(lambda: running.step() or len(running.launcher.started) == 2, "a successor makes ready")
     if newer:
         running.decide(drain(1, "d"))
     running.step(0 if newer else LIMITS.check_ms + 1)

@@ -170,7 +170,7 @@ def test_an_order_without_a_start_is_executed_once(launcher: ProcessLauncher, tm
     found = launcher.newest()
     assert found is not None
     until(lambda: found.folder.running, "it runs", 120.0)
-    second = subprocess.run(_starter_of(ONE), check=False, timeout=20, cwd=tmp_path)
+    second = subprocess.run(_starter_of(ONE), check=False, timeout=180, cwd=tmp_path)
     assert second.returncode == 1, "another starter finds the attempt held"
 
 

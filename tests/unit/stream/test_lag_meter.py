@@ -32,6 +32,6 @@ def test_an_unexpected_error_does_not_end_the_meter(monkeypatch: pytest.MonkeyPa
     meter = LagMeter(Ends(), "transactions")  # type: ignore[arg-type]
     meter.start()
     try:
-        assert until(lambda: meter.lag({"0": 4}), "it knows the lag after a failure", 30.0) == 6 + 11
+        assert until(lambda: meter.lag({"0": 4}), "it knows the lag after a failure") == 6 + 11
     finally:
         meter.stop()

@@ -121,16 +121,16 @@ def test_a_long_batch_reports_what_its_tasks_reach() -> None:
 
     with watching(progress, written) as watch:
         watch.batch_started(3)
-        began = until(lambda: shows(WorkPhase.BATCH, 0), "the batch is reported", 10.0)
+        began = until(lambda: shows(WorkPhase.BATCH, 0), "the batch is reported")
         assert (began.total, began.batch_id, began.changed_ms) == (8, 3, began.since_ms)
         progress.append(TasksProgress(restored=200, restores=True))
-        restoring = until(lambda: shows(WorkPhase.STATE, 200), "the restored events are reported", 10.0)
+        restoring = until(lambda: shows(WorkPhase.STATE, 200), "the restored events are reported")
         assert (restoring.total, restoring.unit) == (500, "events")
         assert restoring.changed_ms > began.changed_ms
         progress.append(TasksProgress(restored=500, rows=10, key_groups=1))
-        done = until(lambda: shows(WorkPhase.BATCH, 1), "the key groups are reported", 10.0)
+        done = until(lambda: shows(WorkPhase.BATCH, 1), "the key groups are reported")
         progress.append(TasksProgress(restored=500, rows=20, key_groups=1))
-        until(lambda: (work := newest()) and work.changed_ms > done.changed_ms, "rows alone count as progress", 10.0)
+        until(lambda: (work := newest()) and work.changed_ms > done.changed_ms, "rows alone count as progress")
         watch.batch_ended()
     assert written[-1] is None
 

@@ -55,8 +55,8 @@ def test_a_rule_reaches_the_log_and_its_alerts_reach_the_page(served: ApiServer,
         )
         assert moved.json()["state"] == "SHADOW"
         assert reader.await_event("rules").data["ruleId"] == rule_id
-        version = until(lambda: _in_log(configured, rule_id), "the rule is in the log", 30)
-        until(lambda: _activation(served, rule_id) == ("PENDING", version[0]), "the page shows its version", 30)
+        version = until(lambda: _in_log(configured, rule_id), "the rule is in the log")
+        until(lambda: _activation(served, rule_id) == ("PENDING", version[0]), "the page shows its version")
         append_records(configured.kafka, "rule-operations", [(b"1", _live(version[0], rule_id))])
         assert reader.await_event("operation").data["status"] == "LIVE"
         assert _activation(served, rule_id) == ("LIVE", version[0])
@@ -103,11 +103,11 @@ def test_several_servers_are_one_control_plane(configured: Broker, project: Proj
         ]
         expected = [201] * len(rules) + [200] * len(rules)
         assert [each.status_code for each in (*made, *moved)] == expected, [each.text for each in (*made, *moved)]
-        until(lambda: all(_in_log(configured, rule) for rule in rules), "the rules are in the log", 30)
+        until(lambda: all(_in_log(configured, rule) for rule in rules), "the rules are in the log")
         _alert(configured, 1)
         for reader in readers:
             assert reader.await_alerts(1) == [json.loads(alert_json(1))["alertId"]]
-            until(lambda of=reader: _received_rules(of) >= set(rules), "a reader has received every rule", 30)
+            until(lambda of=reader: _received_rules(of) >= set(rules), "a reader has received every rule")
         assert [len(_in_log(configured, rule)) for rule in rules] == [1] * len(rules)
     store = f"sqlite:///{tmp_path / 'airflow' / 'control-plane.db'}"
     with closing(Database.open(store)) as database, database.reading() as session:

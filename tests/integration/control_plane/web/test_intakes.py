@@ -43,21 +43,21 @@ def test_alarms_of_a_server_and_of_a_task_are_listed(server: Server) -> None:
         items = server.ask("GET", "/alarms", "viewer").json()["items"]
         return {each["name"]: each for each in items} if len(items) == 2 else None
 
-    found = until(listed, "both alarms", 30)
+    found = until(listed, "both alarms")
     assert found["TASK_FAILED"].items() >= {
         "severity": "warning", "part": "fraud_archive.archive", "said": "no space left", "source": "", "count": 1,
         "runbook": "/fraud/runbooks/task-failed", "receivers": ["fraud_webhook"], "cleared": None, "old": False,
     }.items()  # fmt: skip
     assert found["ALERT_FLOOD"].items() >= {"part": "rule 5", "receivers": ["fraud_webhook"], "old": False}.items()
     sent = {"ALERT_FLOOD", "TASK_FAILED"}  # no connection has accepted the alarm of the task
-    until(lambda: {each.name for each in server.alarms} == sent, "the outbox sends both", 30)
+    until(lambda: {each.name for each in server.alarms} == sent, "the outbox sends both")
     ended = encode_alarm(RaisedAlarm(replace(task, resolved=True)))
     append_records(server.topics.kafka, server.topics.names.alarms, [(b"TASK_FAILED", ended)])
 
     def still_open() -> list[str]:
         return [each["name"] for each in server.ask("GET", "/alarms?open=true", "viewer").json()["items"]]
 
-    until(lambda: still_open() == ["ALERT_FLOOD"], "only the flood is open", 30)
+    until(lambda: still_open() == ["ALERT_FLOOD"], "only the flood is open")
     assert len(server.ask("GET", "/alarms", "viewer").json()["items"]) == 2
 
 
@@ -76,7 +76,7 @@ def test_labels_of_a_file_and_of_the_topic_reach_the_file_for_what_ifs(server: S
         sources = server.ask("GET", "/labels", "viewer").json()["sources"]
         return {each["source"]: (each["fraud"], each["notFraud"]) for each in sources}
 
-    until(lambda: counts() == {"mark": (0, 0), "file": (0, 1), "topic": (1, 1)}, "the labels of the topic", 30)
+    until(lambda: counts() == {"mark": (0, 0), "file": (0, 1), "topic": (1, 1)}, "the labels of the topic")
     assert server.ask("GET", "/labels", "viewer").json()["unreadable"] == 1
     file = archive / LABELS_FILE
 

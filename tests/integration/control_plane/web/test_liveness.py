@@ -37,7 +37,7 @@ def test_every_page_shows_since_when_payments_wait(server: Server) -> None:
             answered: dict[str, Any] = answer.json()
             return answered if wanted.items() <= answered.items() else None
 
-        return until(found, f"{wanted}", 30)
+        return until(found, f"{wanted}")
 
     names = server.topics.names
     pay(server, 3)
@@ -68,5 +68,5 @@ def test_every_page_shows_since_when_payments_wait(server: Server) -> None:
             "reasons": why,
         }
         produce(server.topics.bootstrap, names.rule_operations, [json.dumps(report).encode()])
-    refused = until(lambda: (found := server.ask("GET", "/refused-records").json()["items"])[1:] and found, "two", 30)
+    refused = until(lambda: (found := server.ask("GET", "/refused-records").json()["items"])[1:] and found, "two")
     assert [(each["logVersion"], each["ruleId"], each["reasons"]) for each in refused] == [(9, None, why), (4, 7, why)]

@@ -60,11 +60,11 @@ class StreamReader:
 
     def await_alerts(self, count: int) -> list[str]:
         """Wait for `count` alerts and return their ids."""
-        return until(lambda: found if len(found := self.alerts()) >= count else None, f"{count} alerts", 30)
+        return until(lambda: found if len(found := self.alerts()) >= count else None, f"{count} alerts")
 
     def await_event(self, name: str) -> StreamEvent:
         """Wait for the first event of a name."""
-        return until(lambda: next(iter(self._of(name)), None), name, 30)
+        return until(lambda: next(iter(self._of(name)), None), name)
 
     def _of(self, *names: str) -> list[StreamEvent]:
         return [each for each in list(self.events) if each.name in names]

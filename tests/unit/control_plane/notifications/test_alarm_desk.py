@@ -49,7 +49,7 @@ class Channels:
     def deliver(self) -> list[tuple[str, str, bool]]:
         """Run the notifier until nothing is due, and return what has been accepted since the last call."""
         self.notifier.step()
-        until(lambda: all(each.done() for each in self.notifier._running.values()), "the attempts", 30)
+        until(lambda: all(each.done() for each in self.notifier._running.values()), "the attempts")
         self.notifier.step()
         accepted, self.accepted = self.accepted, []
         return sorted(accepted)

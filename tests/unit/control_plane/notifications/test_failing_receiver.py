@@ -69,7 +69,7 @@ class Desk:
             self.notifier.step()
             return self.newest().attempts > before.attempts
 
-        until(ended, "the attempt", 30)
+        until(ended, "the attempt")
 
     def alarms(self) -> list[tuple[str, bool]]:
         """The alarms after the next checks."""

@@ -39,7 +39,7 @@ def is_delivered(subscriptions: SubscriptionService, delivery: Delivery) -> bool
 
 
 def await_delivery(subscriptions: SubscriptionService, delivery: Delivery) -> None:
-    until(lambda: is_delivered(subscriptions, delivery), f"delivery {delivery.id}", 30)
+    until(lambda: is_delivered(subscriptions, delivery), f"delivery {delivery.id}")
 
 
 def test_a_hanging_receiver_delays_no_other(scene: Scene, subscriptions: SubscriptionService) -> None:
@@ -70,7 +70,7 @@ def test_a_failed_delivery_is_repeated_with_the_same_id_when_it_is_due(
 
     delivery = subscriptions.test(ANN, "desk")
     with notifying(scene, send) as notifier:
-        until(lambda: subscriptions.deliveries().items[0].attempts == 1, "an attempt", 30)
+        until(lambda: subscriptions.deliveries().items[0].attempts == 1, "an attempt")
         (waiting,) = subscriptions.deliveries().items
         assert (waiting.state, waiting.fault) == (DeliveryState.WAITING, "the receiver answered 503")
         assert len(sent) == 1
@@ -107,5 +107,5 @@ def test_a_receiver_that_left_the_settings_is_named(scene: Scene, subscriptions:
     notifier = Notifier(scene.database, {}, lambda receiver, message: None, scene.clock)
     notifier.start()
     fault = "the settings no longer have this receiver"
-    until(lambda: subscriptions.deliveries().items[0].fault == fault, "the fault", 30)
+    until(lambda: subscriptions.deliveries().items[0].fault == fault, "the fault")
     notifier.stop()
