@@ -26,6 +26,7 @@ from tests.support.kafka.own_topics import OwnTopics
 from tests.support.kafka.records import produce, read_all
 from tests.support.places import ROOT
 from tests.support.processes.fraud_command import environment, fraud
+from tests.support.waiting import until
 
 TOPIC_ROLES = ("quarantine", "quarantine_replays", "transactions")
 
@@ -128,8 +129,7 @@ def test_a_quarantined_record_without_headers_has_an_unknown_reason() -> None:
 
 
 def interrupted_replay(topics: OwnTopics, halfway: EventType, resume: EventType) -> None:
-    """Replay the quarantine, but stop in the middle of the transaction until `resume` is set, then expect to be
-    fenced."""
+    """Stop a replay in the middle of its transaction until `resume` is set. Another replay fences it by then."""
 
     def out(*arguments: Any) -> Iterator[OutRecord]:
         for count, record in enumerate(make_records(*arguments)):
@@ -140,8 +140,9 @@ def interrupted_replay(topics: OwnTopics, halfway: EventType, resume: EventType)
 
     make_records, quarantine._out = quarantine._out, out  # type: ignore[assignment]
     records = list(read_quarantine(topics.kafka, topics.names.quarantine))
-    with pytest.raises(Fenced):
+    with pytest.raises(Fenced) as caught:
         replay(topics.kafka, DetectorSettings(topics=topics.names), default_schema(), records)
+    assert caught.type is Fenced, "the transaction has not expired"
 
 
 @pytest.mark.parametrize("killed", [True, False])
@@ -152,7 +153,7 @@ def test_a_second_replay_takes_over_from_the_first(topics: OwnTopics, killed: bo
     halfway, resume = context.Event(), context.Event()
     first = context.Process(target=interrupted_replay, args=(topics, halfway, resume), daemon=True)
     first.start()
-    assert halfway.wait(180), "the first replay is in its transaction"
+    until(halfway.is_set, "the first replay is in its transaction")
     if killed:
         first.kill()
         first.join()
