@@ -14,7 +14,7 @@ import pytest
 from fraud_rules.configuration.project import Project
 from fraud_rules.deploy.attempt import AttemptPhase
 from fraud_rules.deploy.code import code_digest
-from fraud_rules.errors import DetectorFailed, ReleaseInvalid
+from fraud_rules.errors import DetectorFailed, FraudError, ReleaseInvalid
 from fraud_rules.kafka.consume import topic_ends
 from fraud_rules.stream.driver.batch_jobs import LARGE_BATCH_TRANSACTIONS
 from tests.support.kafka.own_topics import OwnTopics
@@ -163,18 +163,9 @@ def test_speculative_tasks_change_no_output(
 def test_a_worker_without_the_package_is_refused_by_host(topics: OwnTopics, project: Project, tmp_path: Path) -> None:
     (tmp_path / "none" / "fraud_rules").mkdir(parents=True)
     (tmp_path / "none" / "fraud_rules" / "__init__.py").touch()
-    (tmp_path / "cluster").mkdir()
-    cluster = StandaloneCluster(tmp_path / "cluster", workers=1, python_path=tmp_path / "none")
-    site = Site(tmp_path / "site", project, topics, seed=3, key_groups=2)
-    flags = [flag for name, value in SPARK.items() for flag in ("--spark-conf", f"{name}={value}")]
-    try:
-        with site.working(20):
-            refused = site.start("--master", cluster.url, "--driver-memory", "700m", *flags)
-            assert refused.wait_end() == DetectorFailed.exit_code, refused.said()[-2000:]
-    finally:
-        cluster.end()
-    assert "Spark's Python workers do not start: 127.0.0.2: " in refused.said(), refused.said()[-2000:]
-    assert "No module named 'fraud_rules.stream'" in refused.said()
+    said = refusal(topics, project, tmp_path, tmp_path / "none", DetectorFailed)
+    assert "Spark's Python workers do not start: 127.0.0.2: " in said, said[-2000:]
+    assert "No module named 'fraud_rules.stream'" in said
 
 
 def test_a_worker_with_other_code_is_refused_by_host_and_digests(
@@ -185,16 +176,22 @@ def test_a_worker_with_other_code_is_refused_by_host_and_digests(
     shutil.copytree(project.root / "spark_jobs", other, ignore=shutil.ignore_patterns("__pycache__"))
     with (other / "fraud_rules" / "errors.py").open("a") as file:
         file.write("# another release\n")
+    said = refusal(topics, project, tmp_path, other, ReleaseInvalid)
+    assert f"{socket.gethostname()} has other code than the driver: {other} has digest" in said
+    assert f"the driver {code_digest()}" in said
+
+
+def refusal(topics: OwnTopics, project: Project, tmp_path: Path, python_path: Path, error: type[FraudError]) -> str:
+    """The output of a start that is refused, because its only worker has this code. No batch is written."""
     (tmp_path / "cluster").mkdir()
-    cluster = StandaloneCluster(tmp_path / "cluster", workers=1, python_path=other)
+    cluster = StandaloneCluster(tmp_path / "cluster", workers=1, python_path=python_path)
     site = Site(tmp_path / "site", project, topics, seed=3, key_groups=2)
     flags = [flag for name, value in SPARK.items() for flag in ("--spark-conf", f"{name}={value}")]
     try:
         with site.working(20):
             refused = site.start("--master", cluster.url, "--driver-memory", "700m", *flags)
-            assert refused.wait_end() == ReleaseInvalid.exit_code, refused.said()[-2000:]
+            assert refused.wait_end() == error.exit_code, refused.said()[-2000:]
     finally:
         cluster.end()
-    assert f"{socket.gethostname()} has other code than the driver: {other} has digest" in refused.said()
-    assert f"the driver {code_digest()}" in refused.said()
     assert site.installation.progress() == []
+    return refused.said()

@@ -10,9 +10,10 @@ import contextlib
 import socket
 import struct
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import Enum, auto
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -36,6 +37,10 @@ class CommitFault(Enum):
     """The broker does not receive the commit, and the connection stays open."""
     HOLD_AFTER = auto()
     """The client does not receive the answer, and the connection stays open."""
+
+
+_BEFORE: Final = (CommitFault.CUT_BEFORE, CommitFault.HOLD_BEFORE)
+_AFTER: Final = (CommitFault.CUT_AFTER, CommitFault.HOLD_AFTER)
 
 
 class CommitProxy:
@@ -63,32 +68,28 @@ class CommitProxy:
                 broker = socket.create_connection((HOST, self._broker_port))
                 self._sockets += [client, broker]
                 commits = set[int]()
-                for pump in (self._requests, self._answers):
-                    threading.Thread(target=pump, args=(client, broker, commits), daemon=True).start()
+                for pump in (
+                    partial(self._forward, client, broker, partial(_is_commit, commits), *_BEFORE),
+                    partial(self._forward, broker, client, partial(_is_answer, commits), *_AFTER),
+                ):
+                    threading.Thread(target=pump, daemon=True).start()
 
-    def _requests(self, client: socket.socket, broker: socket.socket, commits: set[int]) -> None:
-        with _ending(client, broker):
-            for frame in _frames(client):
-                kind, _, correlation = struct.unpack_from(">hhi", frame, 4)
-                if kind == _END_TRANSACTION:
-                    fault = self._meets(CommitFault.CUT_BEFORE, CommitFault.HOLD_BEFORE)
-                    if fault is CommitFault.CUT_BEFORE:
-                        return
-                    if fault is CommitFault.HOLD_BEFORE:
-                        continue
-                    commits.add(correlation)
-                broker.sendall(frame)
-
-    def _answers(self, client: socket.socket, broker: socket.socket, commits: set[int]) -> None:
-        with _ending(client, broker):
-            for frame in _frames(broker):
-                if struct.unpack_from(">i", frame, 4)[0] in commits:
-                    fault = self._meets(CommitFault.CUT_AFTER, CommitFault.HOLD_AFTER)
-                    if fault is CommitFault.CUT_AFTER:
-                        return
-                    if fault is CommitFault.HOLD_AFTER:
-                        continue
-                client.sendall(frame)
+    def _forward(
+        self,
+        source: socket.socket,
+        target: socket.socket,
+        can_meet: Callable[[bytes], bool],
+        cut: CommitFault,
+        hold: CommitFault,
+    ) -> None:
+        """Forward one direction of a connection. Frames that `can_meet` a fault of this direction do."""
+        with _ending(source, target):
+            for frame in _frames(source):
+                fault = self._meets(cut, hold) if can_meet(frame) else CommitFault.NONE
+                if fault is cut:
+                    return
+                if fault is not hold:
+                    target.sendall(frame)
 
     def _meets(self, cut: CommitFault, hold: CommitFault) -> CommitFault:
         """The fault that a commit meets, if it is one of these. A cut meets one commit."""
@@ -127,6 +128,19 @@ def broker_behind_a_proxy(home: Path, project: Project) -> Iterator[tuple[Broker
     finally:
         broker.kill()
         proxy.close()
+
+
+def _is_commit(commits: set[int], request: bytes) -> bool:
+    """Whether a request commits. Adds its number to `commits`."""
+    kind, _, correlation = struct.unpack_from(">hhi", request, 4)
+    if kind == _END_TRANSACTION:
+        commits.add(correlation)
+    return bool(kind == _END_TRANSACTION)
+
+
+def _is_answer(commits: set[int], answer: bytes) -> bool:
+    """Whether this answers a request of `commits`."""
+    return struct.unpack_from(">i", answer, 4)[0] in commits
 
 
 def _frames(source: socket.socket) -> Iterator[bytes]:
