@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from statistics import median
 from typing import Annotated
 
@@ -26,6 +26,7 @@ __all__ = [
     "decode_cut",
     "decode_progress",
     "detector_status",
+    "encode_progress",
     "longest_silence_ms",
     "refused_runs",
     "refused_versions",
@@ -58,6 +59,7 @@ class BatchLatency(msgspec.Struct, frozen=True, rename="camel"):
     write_ms: Whole
     p50_ms: Whole | None = None
     p99_ms: Whole | None = None
+    max_ms: Whole | None = None
 
     @property
     def batch_ms(self) -> int:
@@ -130,7 +132,7 @@ class BatchProgress(msgspec.Struct, frozen=True, rename="camel"):
 
     query_id: str
     batch_id: Whole
-    end_offsets: dict[str, dict[Partition, Whole]]
+    end_offsets: Mapping[str, Mapping[Partition, Whole]]
     rules_end: Whole
     rules_refused: RefusedRuns
     rows: Whole
@@ -160,6 +162,8 @@ class BatchProgress(msgspec.Struct, frozen=True, rename="camel"):
     cpu_ns: Whole | None = None
     rule_cpu: list[RuleCpu] = []
     time: Whole | None = None
+    tombstones: Whole = 0
+    newest_append_time: Whole | None = None
 
     def __post_init__(self) -> None:
         check_refused(self.rules_refused)
@@ -174,6 +178,7 @@ class BatchProgress(msgspec.Struct, frozen=True, rename="camel"):
 
 
 decode_progress = msgspec.json.Decoder(BatchProgress).decode
+encode_progress = msgspec.json.Encoder().encode
 
 
 class BatchCut(msgspec.Struct, frozen=True, rename="camel"):

@@ -17,14 +17,21 @@ from fraud_rules.errors import (
     Reason,
 )
 from fraud_rules.kafka.writer import OutRecord
-from fraud_rules.logs.detector_status import TrafficCounts, ViewCounts, decode_progress
+from fraud_rules.logs.detector_status import (
+    BatchProgress,
+    TrafficCounts,
+    ViewCounts,
+    decode_progress,
+    encode_progress,
+)
 from fraud_rules.model.limits import RuleLimits
 from fraud_rules.model.output import AlertRecord, DuplicateRecord, KeyGroupOutput, LateRecord, ViewRefresh
 from fraud_rules.model.ruleset import RuleTimeline
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.runtime.compression import decompress
+from fraud_rules.stream.checkpoint.marker import Marker
 from fraud_rules.stream.driver.metrics import DetectorMetrics
-from fraud_rules.stream.driver.progress import BatchOutputs, BatchPosition, RulesInForce, RunTotals, progress_record
+from fraud_rules.stream.driver.progress import BatchOutputs, RulesInForce, RunTotals, batch_progress
 from fraud_rules.stream.driver.records import (
     BatchTime,
     alert_records,
@@ -268,8 +275,7 @@ def test_a_late_transaction_counts_once_however_many_groupings_it_was_late_in() 
     totals.add(outputs)
     totals.add(outputs)
     assert totals.traffic == TrafficCounts(1_000, rows=10, late=4, quarantined=2)
-    place = BatchPosition("q", 1, {}, Pin(1, 0))
-    progress = decode_progress(progress_record(place, outputs, totals, RulesInForce(0), 0, None))
+    progress = progress_of(outputs, totals)
     assert (progress.rows, progress.late, progress.late_transactions) == (5, 3, 2)
     assert progress.since_start == totals.traffic
 
@@ -289,9 +295,7 @@ def test_duplicates_and_null_keys_count_each_transaction_once_per_batch_and_sinc
     )
     for _ in range(2):
         totals.add(outputs)
-        progress = decode_progress(
-            progress_record(BatchPosition("q", 1, {}, Pin(1, 0)), outputs, totals, RulesInForce(0), 0, None)
-        )
+        progress = progress_of(outputs, totals)
         metrics.add_batch(progress)
     assert (progress.duplicates, progress.conflicting_duplicates, progress.null_keys) == (2, 1, 3)
     assert progress.since_start == TrafficCounts(0, 18, 0, 0, duplicates=4, conflicting_duplicates=2, null_keys=6)
@@ -309,8 +313,7 @@ def test_views_that_were_not_current_are_counted_per_batch_and_since_the_start()
     for batch in (groups, groups[:1]):
         outputs = BatchOutputs([KeyGroupOutput.decode(each.encode()) for each in batch], [])
         totals.add(outputs)
-        place = BatchPosition("q", 1, {}, Pin(1, 0))
-        progress = decode_progress(progress_record(place, outputs, totals, RulesInForce(0), 0, None))
+        progress = progress_of(outputs, totals)
         metrics.add_batch(progress)
     assert (progress.view_catch_ups, progress.view_rebuilds) == (0, 1)
     assert progress.views_since_start == ViewCounts(catch_ups=2, rebuilds=2)
@@ -322,3 +325,11 @@ def test_views_that_were_not_current_are_counted_per_batch_and_since_the_start()
 def test_a_blob_of_another_kind_is_refused() -> None:
     with pytest.raises(ValueError, match="unknown kind"):
         decompress(b"\x07blob")
+
+
+def progress_of(outputs: BatchOutputs, totals: RunTotals) -> BatchProgress:
+    """The progress of a batch, as a reader decodes it."""
+    written = batch_progress(Marker("q", 1, {}, Pin(1, 0)), outputs, totals, RulesInForce(0))
+    read = decode_progress(encode_progress(written))
+    assert read == written
+    return read

@@ -20,7 +20,7 @@ from fraud_rules.engine.decision import alerts_in_order
 from fraud_rules.errors import DetectorFailed, TransactionExpired
 from fraud_rules.kafka.suitable import check_inputs
 from fraud_rules.kafka.writer import BatchWriter, OutRecord
-from fraud_rules.logs.detector_status import TrafficCounts, decode_progress
+from fraud_rules.logs.detector_status import BatchLatency, BatchProgress, TrafficCounts, encode_progress
 from fraud_rules.model.output import KeyGroupOutput
 from fraud_rules.runtime import clock
 from fraud_rules.stream.batch_loop import PlannedBatch
@@ -30,14 +30,7 @@ from fraud_rules.stream.driver.channel_server import ChannelServer
 from fraud_rules.stream.driver.lag_meter import LagMeter
 from fraud_rules.stream.driver.latency_meter import LatencyMeter
 from fraud_rules.stream.driver.metrics import DetectorMetrics
-from fraud_rules.stream.driver.progress import (
-    BatchOutputs,
-    BatchPosition,
-    BatchTimings,
-    RulesInForce,
-    RunTotals,
-    progress_record,
-)
+from fraud_rules.stream.driver.progress import BatchOutputs, RulesInForce, RunTotals, batch_progress
 from fraud_rules.stream.driver.records import (
     BatchTime,
     alert_records,
@@ -97,7 +90,7 @@ class BatchRunner:
         self._attempt = attempt
         self._totals = RunTotals(TrafficCounts(clock.now_ms(), 0, 0, 0))
         self._costs = RuleCosts()
-        self._previous_timings: BatchTimings | None = None
+        self._previous_timings: BatchLatency | None = None
         self.stopped_at: int | None = None
 
     def run(self, batch: PlannedBatch) -> bool:
@@ -137,9 +130,6 @@ class BatchRunner:
 
     def _write(self, batch: PlannedBatch, rules: BatchRules, outputs: BatchOutputs) -> None:
         before = self._marker
-        position = BatchPosition(
-            before.query_id, batch.batch_id, batch.ends, rules.pin, attempt=self._attempt, lost=before.lost
-        )
         changed = {delta.key_group: delta.version for delta in outputs.states}
         self._state = self._state.after(changed, self._state_ends())
         marker = msgspec.structs.replace(
@@ -152,32 +142,41 @@ class BatchRunner:
             lost=[],
             starts=0,
         )
-        progress = self._progress(position, rules, outputs)
+        progress = self._progress(marker, rules, outputs)
         try:
-            self._parts.writer.write(self._records(position, rules, outputs, progress, marker))
+            self._parts.writer.write(self._records(marker, rules, outputs, progress))
         except TransactionExpired:
             check_holder(read_marker(self._parts.context.kafka, self._parts.settings), before)
             raise
         self._marker = marker
         self._unswept -= changed.keys()
-        self._parts.metrics.add_batch(decode_progress(progress))
+        self._parts.metrics.add_batch(progress)
 
     def _state_ends(self) -> dict[int, int]:
         """The known ends of the topic of the state, by partition."""
         return self._parts.writer.ends.get(self._parts.settings.topics.detector_state, {})
 
-    def _progress(self, position: BatchPosition, rules: BatchRules, outputs: BatchOutputs) -> bytes:
-        lag = self._parts.lag.lag(position.end_offsets.get(self._parts.settings.topics.transactions, {}))
+    def _progress(self, marker: Marker, rules: BatchRules, outputs: BatchOutputs) -> BatchProgress:
+        lag = self._parts.lag.lag(marker.end_offsets.get(self._parts.settings.topics.transactions, {}))
         costs = self._costs.due_report(rules.live, clock.steady_ms())
         in_force = RulesInForce(len(rules.live.rules), self._parts.pinner.cpu_ns(rules.live), costs)
-        return progress_record(position, outputs, self._totals, in_force, lag, self._previous_timings)
+        return batch_progress(
+            marker,
+            outputs,
+            self._totals,
+            in_force,
+            attempt=self._attempt,
+            lost=self._marker.lost,
+            lag=lag,
+            previous=self._previous_timings,
+        )
 
     def _records(
-        self, position: BatchPosition, rules: BatchRules, outputs: BatchOutputs, progress: bytes, marker: Marker
+        self, marker: Marker, rules: BatchRules, outputs: BatchOutputs, progress: BatchProgress
     ) -> Iterator[OutRecord]:
         """Yield all records of a batch in order, the marker last."""
         topics = self._parts.settings.topics
-        at = BatchTime(position.batch_id, clock.now_ms())
+        at = BatchTime(marker.batch_id, clock.now_ms())
         alerts = alerts_in_order(outputs.groups)
         yield from alert_records(alerts, topics)
         yield from decision_records(alerts, self._parts.settings, at)
@@ -193,7 +192,7 @@ class BatchRunner:
         if self._parts.meter is not None:
             yield from latency_records(self._parts.meter.due_average(), topics)
         yield from state_records(outputs.states, self._parts.context.state_topic)
-        yield OutRecord(topics.detector_progress, progress, self._parts.settings.detector.encode())
+        yield OutRecord(topics.detector_progress, encode_progress(progress), self._parts.settings.detector.encode())
         yield marker_record(marker, self._parts.settings)
 
     def _may_continue(self, rules: BatchRules) -> bool:
@@ -222,7 +221,7 @@ def _decode(rows: Sequence[OutputRow], channel: ChannelServer) -> BatchOutputs:
     return BatchOutputs(groups, side_outputs, states)
 
 
-def _timings(batch_id: int, outputs: BatchOutputs, at: tuple[float, float, float, float]) -> BatchTimings:
+def _timings(batch_id: int, outputs: BatchOutputs, at: tuple[float, float, float, float]) -> BatchLatency:
     now_ms = clock.now_ms()
 
     def latency_ms(q: float) -> int | None:
@@ -230,7 +229,7 @@ def _timings(batch_id: int, outputs: BatchOutputs, at: tuple[float, float, float
         return None if append_ms is None else now_ms - append_ms
 
     pin_ms, evaluate_ms, write_ms = (round((b - a) * clock.MS_PER_S) for a, b in pairwise(at))
-    return BatchTimings(
+    return BatchLatency(
         batch_id,
         outputs.rows,
         pin_ms,

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import msgspec
 
-from fraud_rules.logs.detector_status import RuleCpu, TrafficCounts, ViewCounts
+from fraud_rules.logs.detector_status import BatchLatency, BatchProgress, RuleCpu, TrafficCounts, ViewCounts
 from fraud_rules.logs.offset_runs import runs_of
 from fraud_rules.model.lost_records import LostRecords
 from fraud_rules.model.output import KeyGroupOutput, ViewRefresh
 from fraud_rules.model.warm_up import BatchWarmUp
 from fraud_rules.runtime import clock
-from fraud_rules.stream.pins import Pin
+from fraud_rules.stream.checkpoint.marker import Marker
 from fraud_rules.stream.worker.state_log import StateDelta
 from fraud_rules.stream.worker.wire import SideOutput, merged_quantile_ms
-
-_encode = msgspec.json.Encoder().encode
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,19 +85,6 @@ class BatchOutputs:
         return None if first_ms is None or last_ms is None else (first_ms, last_ms)
 
 
-class BatchTimings(msgspec.Struct, frozen=True, rename="camel"):
-    """The durations of one batch, in ms: its phases, and quantiles from a transaction's append to readable alerts."""
-
-    batch_id: int
-    rows: int
-    pin_ms: int
-    evaluate_ms: int
-    write_ms: int
-    p50_ms: int | None
-    p99_ms: int | None
-    max_ms: int | None
-
-
 @dataclass(slots=True)
 class RunTotals:
     """The totals of this start: the state, by the newest output of each key group, the traffic, and the views that
@@ -156,18 +141,6 @@ class RunTotals:
 
 
 @dataclass(frozen=True, slots=True)
-class BatchPosition:
-    """The position of a batch in the logs, and its origin, see `detector_status.BatchProgress`."""
-
-    query_id: str
-    batch_id: int
-    end_offsets: Mapping[str, Mapping[str, int]]
-    pin: Pin
-    attempt: str | None = None
-    lost: Sequence[LostRecords] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class RulesInForce:
     """The rules at the end of a batch: their number, their estimated CPU time for each transaction in ns, and a report
     of measured times if one is due."""
@@ -177,51 +150,51 @@ class RulesInForce:
     costs: Sequence[RuleCpu] = ()
 
 
-def progress_record(
-    place: BatchPosition,
+def batch_progress(
+    marker: Marker,
     outputs: BatchOutputs,
     totals: RunTotals,
     rules: RulesInForce,
-    lag: int | None,
-    before: BatchTimings | None,
-) -> bytes:
-    """Encode the progress of a batch as JSON. `lag` counts unread transactions. `before` is the previous batch."""
-    return _encode(
-        {
-            "queryId": place.query_id,
-            "batchId": place.batch_id,
-            "endOffsets": place.end_offsets,
-            "rulesEnd": place.pin.rules_end,
-            "rulesRefused": [run if run[0] < run[1] else run[0] for run in runs_of(place.pin.reasons())],
-            "rows": outputs.rows,
-            "quarantined": outputs.refused,
-            "tombstones": outputs.ignored,
-            "alerts": sum(not alert.shadow for group in outputs.groups for alert in group.alerts),
-            "shadowAlerts": sum(alert.shadow for group in outputs.groups for alert in group.alerts),
-            "late": sum(len(group.late) for group in outputs.groups),
-            "duplicates": outputs.duplicates,
-            "conflictingDuplicates": outputs.conflicting_duplicates,
-            "nullKeys": outputs.null_keys,
-            "lag": lag,
-            "rulesInForce": rules.count,
-            "retainedEvents": totals.retained_events,
-            "retainedBytes": totals.retained_bytes,
-            "retainedMarks": totals.retained_marks,
-            "watermark": totals.watermark_ms,
-            "newestAppendTime": outputs.append_ms(1.0),
-            "previous": before,
-            "attempt": place.attempt,
-            "lateTransactions": outputs.late,
-            "sinceStart": totals.traffic,
-            "lost": place.lost,
-            "viewCatchUps": outputs.views.catch_ups,
-            "viewRebuilds": outputs.views.rebuilds,
-            "viewsSinceStart": totals.views,
-            "warmUps": [
-                BatchWarmUp(version, ref.offset, ref.digest, ref.ends) for version, ref in place.pin.joining().items()
-            ],
-            "cpuNs": rules.cpu_ns,
-            "ruleCpu": rules.costs,
-            "time": clock.now_ms(),
-        }
+    *,
+    attempt: str | None = None,
+    lost: Sequence[LostRecords] = (),
+    lag: int | None = None,
+    previous: BatchLatency | None = None,
+) -> BatchProgress:
+    """The progress of a batch with this marker. `lost` are the accepted losses that it reports."""
+    pin = marker.pin
+    return BatchProgress(
+        query_id=marker.query_id,
+        batch_id=marker.batch_id,
+        end_offsets=marker.end_offsets,
+        rules_end=pin.rules_end,
+        rules_refused=[[first, last] if first < last else first for first, last in runs_of(pin.reasons())],
+        rows=outputs.rows,
+        quarantined=outputs.refused,
+        tombstones=outputs.ignored,
+        alerts=sum(not alert.shadow for group in outputs.groups for alert in group.alerts),
+        shadow_alerts=sum(alert.shadow for group in outputs.groups for alert in group.alerts),
+        late=sum(len(group.late) for group in outputs.groups),
+        duplicates=outputs.duplicates,
+        conflicting_duplicates=outputs.conflicting_duplicates,
+        null_keys=outputs.null_keys,
+        lag=lag,
+        rules_in_force=rules.count,
+        retained_events=totals.retained_events,
+        retained_bytes=totals.retained_bytes,
+        retained_marks=totals.retained_marks,
+        watermark=totals.watermark_ms,
+        newest_append_time=outputs.append_ms(1.0),
+        previous=previous,
+        attempt=attempt,
+        late_transactions=outputs.late,
+        since_start=totals.traffic,
+        lost=list(lost),
+        view_catch_ups=outputs.views.catch_ups,
+        view_rebuilds=outputs.views.rebuilds,
+        views_since_start=totals.views,
+        warm_ups=[BatchWarmUp(version, ref.offset, ref.digest, ref.ends) for version, ref in pin.joining().items()],
+        cpu_ns=rules.cpu_ns,
+        rule_cpu=list(rules.costs),
+        time=clock.now_ms(),
     )
