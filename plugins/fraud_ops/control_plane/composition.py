@@ -26,6 +26,7 @@ from fraud_ops.control_plane.service.panel import Panel
 from fraud_ops.control_plane.service.reading.entities import EntityReporter
 from fraud_ops.control_plane.service.reading.evidence import EvidenceReader
 from fraud_ops.control_plane.service.reading.evidence_search import EvidenceSource
+from fraud_ops.control_plane.service.reading.pool import ReadingPool
 from fraud_ops.control_plane.service.role_cache import RoleCache
 from fraud_ops.control_plane.service.service import ControlService
 from fraud_ops.control_plane.service.today import Today, today_of
@@ -56,7 +57,7 @@ from fraud_ops.control_plane.watch.what_if_runner import WhatIfRunner
 from fraud_ops.hooks.observer import DetectorObserver
 from fraud_ops.notifications import Receiver
 from fraud_rules.batch.archive.place import ArchivePath
-from fraud_rules.batch.entity.server import EntitySource
+from fraud_rules.batch.entity.answer import EntitySource
 from fraud_rules.codec.rules.list_files import SeedList, read_seed_lists
 from fraud_rules.configuration.project import Project
 from fraud_rules.configuration.settings import DetectorSettings
@@ -176,10 +177,9 @@ def compose(
         now_ms,
     )
     requested_what_ifs = RequestedWhatIfs(service, what_ifs)
-    entities = EntityReporter(EntitySource(environment.kafka, environment.archive, schema, detector), now_ms)
-    stack.callback(entities.close)
-    evidence = EvidenceReader(EvidenceSource(environment.kafka, schema, detector))
-    stack.callback(evidence.close)
+    pool = stack.enter_context(ReadingPool())
+    entities = EntityReporter(pool, EntitySource(environment.kafka, environment.archive, schema, detector), now_ms)
+    evidence = EvidenceReader(pool, EvidenceSource(environment.kafka, schema, detector))
     background = Background(
         database, environment.kafka, detector, schema, settings, now_ms, changes.accept, alarm_receivers
     )

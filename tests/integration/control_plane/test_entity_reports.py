@@ -1,4 +1,4 @@
-"""The report about an entity, from a real topic, an archive and the child process."""
+"""The report about an entity, from a real topic, an archive and a process of the pool."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ import pytest
 
 from fraud_ops.control_plane.domain.errors import Invalid
 from fraud_ops.control_plane.service.reading.entities import EntityReporter
+from fraud_ops.control_plane.service.reading.pool import ReadingPool
 from fraud_rules.batch.archive.files import write_transactions
 from fraud_rules.batch.archive.manifest import BatchResult, Manifest
 from fraud_rules.batch.archive.store import ArchiveStore
-from fraud_rules.batch.entity.server import EntitySource
+from fraud_rules.batch.entity.answer import EntitySource
 from fraud_rules.codec.transactions.codec import decode_transactions
 from fraud_rules.configuration.project import Project
 from fraud_rules.configuration.settings import DetectorSettings
@@ -44,11 +45,8 @@ def payment(number: int, event_ms: int, payer: int = PAYER) -> bytes:
 def reporter(topics: OwnTopics, project: Project, archive: Path) -> Iterator[EntityReporter]:
     settings = replace(DetectorSettings.load(project.config / "detector.yaml", {}), topics=topics.names)
     schema = TransactionSchema.load(project.config / "schema.yaml")
-    found = EntityReporter(EntitySource(topics.kafka, archive, schema, settings), now_ms)
-    try:
-        yield found
-    finally:
-        found.close()
+    with ReadingPool() as pool:
+        yield EntityReporter(pool, EntitySource(topics.kafka, archive, schema, settings), now_ms)
 
 
 def asked(reporter: EntityReporter, value: object = PAYER, days: int = 2) -> dict[str, Any]:
@@ -88,8 +86,6 @@ def test_the_report_has_the_payments_of_archive_and_topic(topics: OwnTopics, pro
         for field, value in (("paymentAmount", "5"), ("nothing", "5"), ("payeeId", "x"), ("transactionId", "5")):
             with pytest.raises(Invalid):
                 without.report(field, value, 2)
-        without.close()
-        assert asked(without)["count"] == 4, "the process starts again"
     archive_of(project, tmp_path / "archive", name, old, began_ms - 26 * HOUR_MS, 0)
     with reporter(topics, project, tmp_path / "archive") as both:
         assert [each["transactionId"] for each in asked(both)["payments"]] == [12, 12, 11, 10, 2, 1, 0]

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Final
 
 from fraud_ops.control_plane.domain.errors import Invalid
-from fraud_ops.control_plane.service.reading.child import ReadingChild
+from fraud_ops.control_plane.service.reading.pool import ReadingPool
+from fraud_rules.batch.entity.answer import EntityQuestion, EntitySource, answer_encoded
 from fraud_rules.batch.entity.rows import EntityQuery
-from fraud_rules.batch.entity.server import EntityQuestion, EntitySource
 from fraud_rules.codec.text_form import normalized
 from fraud_rules.errors import Reason
 from fraud_rules.model.schema import ID_FIELD, FieldType
@@ -21,14 +21,12 @@ _INT64: Final = 2**63
 
 
 class EntityReporter:
-    """Asks a child process, which reads and evaluates the payments. Several threads may use it."""
+    """Reads and evaluates payments in a process of the pool. Several threads may use it."""
 
-    def __init__(self, source: EntitySource, clock_ms: Callable[[], int]) -> None:
+    def __init__(self, pool: ReadingPool, source: EntitySource, clock_ms: Callable[[], int]) -> None:
+        self._pool = pool
         self._source = source
         self._clock_ms = clock_ms
-        self._child = ReadingChild(
-            "fraud_rules.batch.entity", source, "the payments could not be read in time: choose fewer days"
-        )
 
     def report(self, field: str, text: str, days: int) -> bytes:
         """Read the report about a value of a field over the last days, as the JSON of an `EntityReport`.
@@ -37,11 +35,8 @@ class EntityReporter:
         """
         now_ms = self._clock_ms()
         query = EntityQuery(field, self._value(field, text), now_ms - days * _DAY_MS)
-        return self._child.ask(EntityQuestion(query, now_ms))
-
-    def close(self) -> None:
-        """End the child. It may be in the middle of an answer."""
-        self._child.close()
+        too_slow = "the payments could not be read in time: choose fewer days"
+        return self._pool.ask(answer_encoded, self._source, EntityQuestion(query, now_ms), too_slow)
 
     def _value(self, field: str, text: str) -> int | str:
         declared = self._source.schema.field(field)

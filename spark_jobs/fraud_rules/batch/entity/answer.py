@@ -1,14 +1,9 @@
-"""Answers questions about entities in a child process: `python -m fraud_rules.batch.entity FD`.
-
-The API server must not evaluate rules itself: the kernel and the decoding would hold Python's interpreter lock for
-longer than Airflow's event loop may wait. FD is the file descriptor of a connection on which the parent sends first an
-`EntitySource` and then `EntityQuestion`s (see `runtime.questions`). Each answer is an encoded `EntityReport`.
-"""
+"""Answers questions about entities: their payments and the aggregates of the rules."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 import msgspec
@@ -25,7 +20,7 @@ from fraud_rules.model.ruleset import RuleTimeline
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.replay.kernel_cache import load_kernel
 
-__all__ = ["EntityQuestion", "EntityReports", "EntitySource", "open_source"]
+__all__ = ["EntityQuestion", "EntitySource", "answer_encoded"]
 
 _BOUNDS: Final = EntityBounds()
 _encode = msgspec.json.Encoder(decimal_format="number").encode
@@ -50,7 +45,7 @@ class EntityQuestion:
     now_ms: int
 
 
-class EntityReports:
+class _EntityReports:
     """Answers questions in one process. The rule log and the compiled kernel stay in memory."""
 
     def __init__(self, source: EntitySource) -> None:
@@ -59,6 +54,7 @@ class EntityReports:
         self._log = RuleLog.of(self._rules, source.schema, source.settings.limits)
         archive = ArchiveStore(source.archive)
         self._reader = EntityReader(source.kafka, archive, source.schema, source.settings, source.bounds)
+        load_kernel()
 
     def report(self, question: EntityQuestion) -> EntityReport:
         """Read and evaluate. Raises BrokerUnavailable."""
@@ -71,8 +67,12 @@ class EntityReports:
         return self._log.up_to(self._rules.ends()[1], {})
 
 
-def open_source(source: EntitySource) -> Callable[[EntityQuestion], bytes]:
-    """Return the function that answers questions about this source, with encoded reports."""
-    reports = EntityReports(source)
-    load_kernel()
-    return lambda question: _encode(reports.report(question))
+_reports = lru_cache(maxsize=1)(_EntityReports)
+
+
+def answer_encoded(source: EntitySource, question: EntityQuestion) -> bytes:
+    """Return the encoded `EntityReport`. The process keeps what it has read for the next question about the source.
+
+    Raises BrokerUnavailable.
+    """
+    return _encode(_reports(source).report(question))
