@@ -36,7 +36,7 @@ class People:
             viewport=size or WIDE,  # type: ignore[arg-type]
             reduced_motion="reduce",
         )
-        context.set_default_timeout(30_000)
+        context.set_default_timeout(120_000)
         if token is not None:
             context.add_cookies([{"name": "_token", "value": token, "url": self._running.airflow.site.url}])
         context.add_init_script(f"localStorage.setItem('theme', '{theme}')")

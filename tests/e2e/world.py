@@ -65,7 +65,7 @@ class World:
             f"{self.airflow.site.url}/auth/token",
             json={"username": user, "password": PASSWORD},
             trust_env=False,
-            timeout=60,
+            timeout=180,
         )
         assert answer.status_code == 201, answer.text
         return str(answer.json()["access_token"])
@@ -74,7 +74,7 @@ class World:
         """Send a request to the API directly."""
         headers = {"Authorization": f"Bearer {self.token(user)}", **options.pop("headers", {})}
         return httpx.request(
-            method, f"{self.control}/api{path}", headers=headers, trust_env=False, timeout=60, **options
+            method, f"{self.control}/api{path}", headers=headers, trust_env=False, timeout=180, **options
         )
 
     def rule(self, document: dict[str, Any], state: str | None = None, user: str = "ann") -> int:

@@ -146,7 +146,7 @@ def activate_rule(broker: LockedBroker, folder: Path) -> None:
         detail = scene.service.create(ANN, rule_input(ruleId=1, limit=1))
         detail = scene.service.change_state(ADA, 1, detail.row.revision, StateName.SHADOW)
         scene.service.change_state(ADA, 1, detail.row.revision, StateName.ACTIVE)
-        until(lambda: scene.service.outbox().pending == 0, "the rule is published", 60.0)
+        until(lambda: scene.service.outbox().pending == 0, "the rule is published")
         assert background.failures() == {}
     finally:
         background.stop()
@@ -169,7 +169,7 @@ def run_detector(broker: LockedBroker, project: Project, folder: Path) -> None:
         ops.await_phase(record, AttemptPhase.RUNNING)
         consume_alert(broker, topics.names.alerts)
         send_payments(broker, 5)
-        until(lambda: evaluated(topics) == LARGE_BATCH + 5, "a small batch ends, too", 60.0)
+        until(lambda: evaluated(topics) == LARGE_BATCH + 5, "a small batch ends, too")
         settings = replace(DetectorSettings(), topics=topics.names)
         with closing(DetectorObserver(topics.kafka, settings)) as observer:
             assert observer.observe().fault is None
@@ -186,7 +186,7 @@ def consume_alert(broker: LockedBroker, topic: str) -> None:
     consumer = Consumer(kafka_as(broker, KafkaComponent.CONSUMER).confluent(settings))
     with closing(consumer):
         consumer.subscribe([topic])
-        message = until(lambda: consumer.poll(0.5), "an alert arrives", 120.0)
+        message = until(lambda: consumer.poll(0.5), "an alert arrives")
         assert message.error() is None, message.error()
 
 

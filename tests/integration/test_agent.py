@@ -105,7 +105,7 @@ def forge(ops: Operations, topics: OwnTopics, running: IntentRecord) -> None:
         else:
             append_records(kafka, topic, [(DETECTOR.encode(), forged.encode())])
         newest = read_intent_log(kafka, topic, DETECTOR).epoch
-        refused = until(partial(refusal, ops, newest), "the agent reports the forged intent", 60.0)
+        refused = until(partial(refusal, ops, newest), "the agent reports the forged intent")
         assert (refused.phase, refused.error_name) == (REFUSED, "IntentForged")
     assert not list(ops.home.path.parent.parent.glob("outside*"))
 
@@ -193,7 +193,7 @@ def test_an_agent_on_another_machine_takes_over_and_fences_this_one(ops: Operati
     record = ops.decide(ops.release(stand_in(tmp_path / "a.whl")))
     ops.await_phase(record, RUNNING)
     ops.agent(home=tmp_path / "elsewhere")
-    assert first.wait(60) == Fenced.exit_code
+    assert ops.await_end(first) == Fenced.exit_code
     assert not ops.members(record), "it ends the detector that it does not control any more"
     ops.await_phase(record, AttemptPhase.LOST)
 
@@ -216,7 +216,7 @@ def test_an_agent_that_the_broker_has_fenced_continues_if_no_other_agent_reports
 def test_two_agents_never_work_in_one_home(ops: Operations) -> None:
     ops.agent()
     until(lambda: ops.seen().agent, "it reports")
-    assert ops.agent().wait(60) == AttemptUnreachable.exit_code
+    assert ops.await_end(ops.agent()) == AttemptUnreachable.exit_code
 
 
 def test_agents_in_containers_see_no_processes_of_each_other(ops: Operations, tmp_path: Path) -> None:
@@ -229,7 +229,7 @@ def test_agents_in_containers_see_no_processes_of_each_other(ops: Operations, tm
     inside = psutil.Process(container.pid).children(recursive=True)
     next(each for each in inside if each.cmdline()[1:5] == ["-m", "fraud_rules.cli", "agent", "run"]).kill()
     other = ops.agent(within=NAMESPACE)
-    assert other.wait(60) == AttemptUnreachable.exit_code, (
+    assert ops.await_end(other) == AttemptUnreachable.exit_code, (
         "it learns from the files that the detector runs in another namespace"
     )
     container.kill()

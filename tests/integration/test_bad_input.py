@@ -167,7 +167,7 @@ class Site:
     def await_evaluated(self) -> None:
         """Return once the detector has evaluated everything written."""
         self.logs.flush()
-        until(self._has_evaluated, "everything is evaluated", 120.0)
+        until(self._has_evaluated, "everything is evaluated")
 
     def rule(self, record: Mapping[str, Any] | bytes) -> int:
         """Append to the rule log. Return the version."""

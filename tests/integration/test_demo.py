@@ -84,11 +84,11 @@ def test_a_demo_ends_at_once_on_request(by_command: bool, home: Path, environ: d
     stop = start_demo(environ, "--stop") if by_command else None
     if stop is None:
         demo.send_signal(signal.SIGINT)
-    printed, _ = demo.communicate(timeout=120)
+    printed, _ = demo.communicate(timeout=180)
     assert demo.returncode == 130, printed
     assert "ended with" not in printed
     if stop is not None:
-        assert stop.communicate(timeout=60) == ("stopped: command\n", None)
+        assert stop.communicate(timeout=180) == ("stopped: command\n", None)
     until(lambda: not left_running(home), "no process of the demo remains")
 
 

@@ -89,7 +89,7 @@ class Site:
             report = self.report(version)
             return report if report is not None and report.warm_up and report.warm_up.state is state else None
 
-        return until(reached, f"the warm-up is {state}", 120)
+        return until(reached, f"the warm-up is {state}")
 
     def alerts(self) -> list[dict[str, Any]]:
         return [decode_exactly(each.value()) for each in read_all(self.topics.bootstrap, self.topics.names.alerts)]
@@ -100,7 +100,7 @@ class Site:
         def found() -> list[dict[str, Any]]:
             return [each for each in self.alerts() if each["triggeringEvent"]["transactionId"] == transaction]
 
-        return until(found, "the payment raises an alert", 120)
+        return until(found, "the payment raises an alert")
 
     def alert_of(self, transaction: int) -> dict[str, Any]:
         return self.alerts_of(transaction)[0]
@@ -132,7 +132,7 @@ class Site:
         """Start the job, and kill it with SIGKILL when it has written rows."""
         start = self.chunks_end()
         job = start_job("warm_up", self.installation)
-        until(lambda: self.chunks_end() > start or job.poll() is not None, "the job writes rows", 120, every_s=0.0)
+        until(lambda: self.chunks_end() > start or job.poll() is not None, "the job writes rows", every_s=0.0)
         kill_session(job)
 
     def chunks_end(self) -> int:
@@ -207,7 +207,7 @@ def test_a_rule_counts_the_payments_before_it_once_whatever_is_killed(site: Site
         )
         first.kill()
     with detector(site) as second:
-        until(lambda: site.is_pinned(version), "a pin names the result", 60, every_s=0.0)
+        until(lambda: site.is_pinned(version), "a pin names the result", every_s=0.0)
         second.kill()
     with detector(site) as third:
         warm = site.await_state(version, WarmUpState.WARM)
@@ -232,7 +232,7 @@ def test_the_past_comes_from_the_archive_if_retention_has_removed_it(site: Site,
     detectors.wait_ready()
     site.pay_past()
     site.publish(warmUp=False)
-    until(lambda: sum(each.rows for each in site.installation.progress()) == 2 * PAST, "all payments are read", 60)
+    until(lambda: sum(each.rows for each in site.installation.progress()) == 2 * PAST, "all payments are read")
     site.jobs.archive(site.installation)
     site.remove_past()
     of_archive = site.publish(ruleId=2, groupingKeyNames=["beneficiaryId"])

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from pathlib import Path
 
 import psutil
 import pytest
@@ -20,9 +21,11 @@ from fraud_rules.kafka.reader import TopicReader, topic_ids
 from fraud_rules.kafka.suitable import check_topics, faults_of, settings_of_topic
 from fraud_rules.kafka.writer import BatchWriter, OutRecord, last_record
 from fraud_rules.logs.rule_log import check_rule_log
+from fraud_rules.runtime.process import start_detached
 from tests.support.kafka.own_topics import OwnTopics
 from tests.support.kafka.records import produce, read_all
 from tests.support.kafka.timed_topics import date_by_producer, set_topic
+from tests.support.processes.ends import await_end
 from tests.support.waiting import until
 
 
@@ -100,19 +103,23 @@ except FraudError as error:
 
 @pytest.mark.parametrize(("replaced", "error"), [(False, TransactionExpired), (True, Fenced)])
 def test_a_suspended_writer_tells_an_expired_transaction_from_a_takeover(
-    replaced: bool, error: type[Fenced], topics: OwnTopics
+    replaced: bool, error: type[Fenced], topics: OwnTopics, tmp_path: Path
 ) -> None:
     """Only the first one is repaired by a new start without a decision."""
     command = [sys.executable, "-c", SUSPENDED, topics.bootstrap, topics.prefix, topics.names.alerts]
-    with subprocess.Popen(command) as suspended:
+    log = tmp_path / "log"
+    suspended = start_detached(command, log)
+    try:
         process = psutil.Process(suspended.pid)
         until(lambda: process.status() == psutil.STATUS_STOPPED, "the writer is suspended in its transaction")
         if replaced:
             BatchWriter(topics.kafka, topics.prefix).open()
         await_settled(topics.kafka, [topics.names.alerts])
         process.resume()
-        code = suspended.wait(60)
-    assert code == error.exit_code
+        assert await_end(suspended, log) == error.exit_code, log.read_text()
+    finally:
+        suspended.kill()
+        suspended.wait()
     assert values(topics, topics.names.alerts) == []
 
 

@@ -62,7 +62,7 @@ def object_store(folder: Path) -> Iterator[ObjectStore]:
     }
     store = ObjectStore(process, environment)
     try:
-        until(lambda: _has_bucket(store), "the object store answers", 120)
+        until(lambda: _has_bucket(store), "the object store answers")
         yield store
     finally:
         process.kill()

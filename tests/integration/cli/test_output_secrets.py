@@ -144,7 +144,7 @@ def test_no_command_prints_a_secret_and_no_record_contains_one(topics: OwnTopics
         for name, arguments in CONNECTED.items():
             if name == FIRST_WITH_AN_AGENT:
                 operations.agent()
-                until(lambda: operations.seen().agent, "the agent reports", 60)
+                until(lambda: operations.seen().agent, "the agent reports")
             for ended in run(name, arguments, tmp_path, env):
                 assert ended.exit_code != USAGE_EXIT_CODE, ended.err
                 assert (name not in SIGNED) or ended.exit_code == 0, ended.err

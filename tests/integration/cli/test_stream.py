@@ -21,6 +21,7 @@ from tests.support.conformance import Case, differences, load_cases
 from tests.support.kafka.own_topics import OwnTopics
 from tests.support.kafka.records import produce
 from tests.support.kafka.timed_topics import date_by_producer
+from tests.support.processes.ends import await_end
 from tests.support.processes.fraud_command import environment, fraud
 from tests.support.waiting import until
 
@@ -213,7 +214,7 @@ def following(env: dict[str, str], folder: Path) -> Iterator[Callable[[], str]]:
     try:
         yield log.read_text
         process.send_signal(signal.SIGINT)
-        assert process.wait(60) == 130
+        assert await_end(process, log) == 130
     finally:
         process.kill()
         process.wait()

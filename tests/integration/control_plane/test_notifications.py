@@ -52,15 +52,15 @@ def test_a_notification_survives_the_death_of_its_sender_and_of_its_receiver(sce
     subscriptions.test(ANN, "desk")
     (port,) = free_ports(1)
     with notifier(scene, f"http://127.0.0.1:{port}/slow", tmp_path):
-        until(lambda: subscriptions.deliveries().items[0].fault, "the attempt fails without a receiver", 90)
+        until(lambda: subscriptions.deliveries().items[0].fault, "the attempt fails without a receiver")
         with HttpReceiver(tmp_path, port) as receiver:
-            until(receiver.requests, "the next attempt reaches the receiver", 60)
+            until(receiver.requests, "the next attempt reaches the receiver")
             (waiting,) = subscriptions.deliveries().items
             assert waiting.state is DeliveryState.WAITING, "the receiver has not answered yet"
     # Both are dead: the sender does not know whether the receiver has accepted the notification.
     with HttpReceiver(tmp_path, port) as receiver, notifier(scene, f"http://127.0.0.1:{port}/ok", tmp_path):
         delivered = DeliveryState.DELIVERED
-        until(lambda: subscriptions.deliveries().items[0].state is delivered, "the delivery", 90)
+        until(lambda: subscriptions.deliveries().items[0].state is delivered, "the delivery")
         requests = receiver.requests()
     assert [request["path"] for request in requests] == ["/slow", "/ok"]
     assert len({request["headers"]["webhook-id"] for request in requests}) == 1

@@ -39,7 +39,7 @@ def running(consumer: TopicConsumer) -> Iterator[None]:
         yield
     finally:
         stop.set()
-        thread.join(30)
+        until(lambda: not thread.is_alive(), "the reader ends")
 
 
 def append(topics: OwnTopics, *values: bytes) -> None:

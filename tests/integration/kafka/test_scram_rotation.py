@@ -84,7 +84,7 @@ def test_passwords_rotate_by_a_second_user_without_a_lost_payment(
 
         ops.accept_properties(*first.values(), *second.values())
         agent.send_signal(signal.SIGTERM)
-        agent.wait(60)
+        ops.await_end(agent)
         assert ops.members(before), "the detector continues without its agent"
         pay(broker, 1)
         ops.agent("--drain-on-exit", FRAUD_KAFKA_PROPERTIES=str(second[KafkaComponent.AGENT]))

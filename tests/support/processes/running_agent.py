@@ -26,6 +26,7 @@ from fraud_rules.deploy.local import release_of
 from fraud_rules.deploy.release import Release
 from fraud_rules.runtime.process import kill_session, start_detached
 from tests.support.kafka.own_topics import OwnTopics
+from tests.support.processes.ends import await_end
 from tests.support.processes.fraud_command import environment
 from tests.support.waiting import until
 
@@ -200,6 +201,10 @@ class Operations:
     def await_gone(self, record: IntentRecord) -> None:
         """Wait until an attempt has no processes. Its starter ends a moment after it has reported the outcome."""
         until(lambda: not self.members(record), "nothing is left of the attempt")
+
+    def await_end(self, agent: subprocess.Popen[bytes]) -> int:
+        """Wait until an agent has ended by itself, and return its exit code."""
+        return await_end(agent, self.log)
 
     def end(self) -> None:
         """End everything."""

@@ -22,6 +22,7 @@ from fraud_rules.spark.spark_home import spark_home
 from tests.support.kafka.own_topics import OwnTopics
 from tests.support.kafka.records import read_all
 from tests.support.kafka.timed_topics import detector_has_started, detector_starts
+from tests.support.processes.ends import await_end
 from tests.support.processes.signals import send_signal
 from tests.support.waiting import until
 
@@ -118,10 +119,7 @@ class RunningDetector:
 
     def wait_end(self, timeout_s: float = START_S) -> int:
         """Wait until the detector has ended by itself and return its exit code."""
-        try:
-            return self.process.wait(timeout_s)
-        except subprocess.TimeoutExpired:
-            raise AssertionError(f"still running after {timeout_s:g} s: {self.said()[-2000:]}") from None
+        return await_end(self.process, self.said, timeout_s)
 
     def stop(self) -> int:
         """Drain the detector and return its exit code."""

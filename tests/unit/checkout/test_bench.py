@@ -279,7 +279,7 @@ def test_a_second_interrupt_too_leaves_no_process(project: Project) -> None:
     bench.send_signal(signal.SIGINT)
     assert bench.stdout.readline() == "draining\n"
     bench.send_signal(signal.SIGINT)
-    left, _ = bench.communicate(timeout=60)
+    left, _ = bench.communicate(timeout=180)
 
     assert (left, bench.returncode) == ("", 130)
     assert len(started) == 2

@@ -77,17 +77,17 @@ def record(wheel: Path, attempt_id: str = ONE, epoch: int = 0) -> IntentRecord:
 
 def running(launcher: ProcessLauncher, wheel: Path, attempt_id: str = ONE, epoch: int = 0) -> ProcessAttempt:
     attempt = launcher.start(record(wheel, attempt_id, epoch), 0)
-    until(lambda: attempt.folder.running, "it runs", 120.0)
+    until(lambda: attempt.folder.running, "it runs")
     return attempt
 
 
 def ended(attempt: ProcessAttempt) -> AttemptEnd:
-    return until(attempt.end, "it has ended", 120.0)
+    return until(attempt.end, "it has ended")
 
 
 def assert_nothing_left(attempt_id: str) -> None:
     """Wait for the starter, which ends a moment after it has reported the detector's end."""
-    until(lambda: not members(attempt_id), "nothing is left of it", 120.0)
+    until(lambda: not members(attempt_id), "nothing is left of it")
 
 
 def test_an_attempt_starts_drains_and_leaves_no_process(launcher: ProcessLauncher, tmp_path: Path) -> None:
@@ -115,7 +115,7 @@ def test_a_suspended_attempt_is_killed_at_once(launcher: ProcessLauncher, tmp_pa
     attempt = running(launcher, stand_in(tmp_path / "a.whl", obeys=False))
     for process in members(ONE):
         process.send_signal(signal.SIGSTOP)
-    until(attempt.is_stopped, "it stands still", 120.0)
+    until(attempt.is_stopped, "it stands still")
     attempt.kill()
     assert (members(ONE), ended(attempt).exit_code) == ([], -signal.SIGKILL)
 
@@ -144,7 +144,7 @@ def test_a_full_disk_cuts_the_log_and_never_ends_the_detector(
     with small_disk(launcher.home.path, "512k") as enlarge:
         attempt = launcher.start(record(stand_in(tmp_path / "a.whl", source=CUT)), 0)
         watch = AttemptWatch(AgentIdentity("cards", "agent-1", "host-1", "code"), attempt)
-        until(lambda: watch.status(0).message, "the agent reports the cut", 120.0)
+        until(lambda: watch.status(0).message, "the agent reports the cut")
         status = watch.status(0)
         assert (status.phase.is_terminal, "the disk does not accept it" in (status.message or "")) == (False, True)
         if enlarged:
@@ -169,7 +169,7 @@ def test_an_order_without_a_start_is_executed_once(launcher: ProcessLauncher, tm
         (attempt.folder.path / name).unlink()
     found = launcher.newest()
     assert found is not None
-    until(lambda: found.folder.running, "it runs", 120.0)
+    until(lambda: found.folder.running, "it runs")
     second = subprocess.run(_starter_of(ONE), check=False, timeout=180, cwd=tmp_path)
     assert second.returncode == 1, "another starter finds the attempt held"
 
@@ -197,11 +197,11 @@ def test_an_invisible_attempt_that_holds_its_folder_is_not_doubled(launcher: Pro
 
 def test_a_held_driver_continues_when_it_is_released(launcher: ProcessLauncher, tmp_path: Path) -> None:
     held = launcher.start(record(stand_in(tmp_path / "a.whl")), 5, held=True)
-    until(lambda: held.folder.ready, "it is ready", 120.0)
+    until(lambda: held.folder.ready, "it is ready")
     assert not held.folder.running
     released = held.proceed(7)
     assert (released.order.held, released.order.created_ms) == (False, 7)
-    until(lambda: held.folder.running, "it runs", 120.0)
+    until(lambda: held.folder.running, "it runs")
     assert launcher.newest() == released
 
 
@@ -209,18 +209,18 @@ def test_an_agent_drops_held_drivers_and_adopts_running_ones(launcher: ProcessLa
     wheel = stand_in(tmp_path / "a.whl")
     ran = running(launcher, wheel)
     held = launcher.start(record(wheel, TWO, 1), 5, held=True)
-    until(lambda: held.folder.ready, "it is ready", 120.0)
+    until(lambda: held.folder.ready, "it is ready")
     assert launcher.newest() == ran
     assert ran.end() is None
     assert_nothing_left(TWO)
     again = launcher.start(record(wheel, TWO, 1), 6, held=True)
-    until(lambda: again.folder.ready, "it is ready once more", 120.0)
+    until(lambda: again.folder.ready, "it is ready once more")
 
 
 def test_a_check_evaluates_with_the_releases_own_code(launcher: ProcessLauncher, tmp_path: Path) -> None:
     def judged(wheel: Path) -> tuple[int | None, str]:
         check = launcher.check(record(wheel))
-        until(lambda: check.poll() is not None, "the check ends", 60.0)
+        until(lambda: check.poll() is not None, "the check ends")
         return check.poll(), check.output()
 
     assert judged(stand_in(tmp_path / "good.whl"))[0] == 0

@@ -6,7 +6,6 @@ import json
 import os
 import sys
 import threading
-from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -40,18 +39,26 @@ def test_a_job_yields_the_cores_and_ends_with_its_task(tmp_path: Path, monkeypat
     }
     operator._hook = operator._get_hook()
 
+    ends: list[AirflowException] = []
+
     def submit() -> None:
-        with suppress(AirflowException):  # the job is killed
+        try:
             operator._hook.submit(str(script))
+        except AirflowException as error:  # the job is killed
+            ends.append(error)
+
+    def runs() -> bool:
+        assert not ends, ends
+        return found.exists()
 
     task = threading.Thread(target=submit)
     task.start()
     try:
-        until(found.exists, "the job runs", 120)
+        until(runs, "the job runs")
         job = {name: psutil.Process(pid) for name, pid in json.loads(found.read_text()).items()}
         assert os.getsid(job["driver"].pid) == job["jvm"].pid
         assert min(each.nice() for each in job.values()) >= 10
     finally:
         operator.on_kill()
-        task.join(60)
-    until(lambda: not any(each.is_running() for each in job.values()), "driver and JVM have ended", 60)
+        until(lambda: not task.is_alive(), "the task ends")
+    until(lambda: not any(each.is_running() for each in job.values()), "driver and JVM have ended")

@@ -13,7 +13,7 @@ from fraud_rules.stream import batch_loop
 from fraud_rules.stream.batch_loop import BatchLoop, PlannedBatch
 
 START = {"transactions": {"0": 0}}
-ENDED_S = 30.0
+ENDED_S = 180.0
 NEVER_S = 3_600.0
 
 

@@ -45,7 +45,7 @@ finally:
     ],
 )
 def test_an_end_that_hangs_is_cut_short_and_names_its_cause(how: str, code: int, last: str) -> None:
-    done = subprocess.run([sys.executable, "-c", HANGS, how], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run([sys.executable, "-c", HANGS, how], capture_output=True, text=True, timeout=180, check=False)
     child, *lines = done.stdout.splitlines()
     assert (done.returncode, lines[-1].startswith(f"detector: {last}")) == (code, True), done
     until(lambda: not _is_alive(int(child)), "nothing that it started is left")

@@ -62,7 +62,7 @@ def listed(topics: OwnTopics, project: Project, alerts: int = KEPT, most_read: i
     follower = FeedReader(topics.kafka, replace(detector, topics=topics.names), memory, lambda events: None, Snoozing)
     follower.start()
     try:
-        assert follower.await_caught_up(60)
+        assert follower.await_caught_up(180)
         yield AlertList(memory, PastAlerts(topics.kafka, topics.names, most_read), Snoozing)
     finally:
         follower.stop()

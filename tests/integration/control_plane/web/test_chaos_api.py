@@ -131,7 +131,7 @@ def agrees(scene: Scene, server: ApiServer, topics: OwnTopics, installation: Ins
             *(rule for number in range(1, WRITERS + 1) for rule in rules_of(number, RULES)),
             SHARED,
         }
-        exported = until(lambda: export(topics, len(versions)), "the rules in force are exported", 120)
+        exported = until(lambda: export(topics, len(versions)), "the rules in force are exported")
         assert {each["ruleId"]: each["ruleVersion"] for each in exported} == versions
         documents = {head.rule_id: json.loads(head.document) for head in heads}
         beside = {"export", "position", "rules", "ruleVersion"}

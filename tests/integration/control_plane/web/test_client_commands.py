@@ -141,8 +141,8 @@ def _alerts(terminal: Terminal, folder: Path) -> None:
     def search(*words: str) -> list[str]:
         return [each["alertId"] for each in json.loads(terminal.run("anna", "alerts", "search", "--json", *words))]
 
-    until(lambda: len(search("--limit", "1000")) == ALERTS, "the list has all alerts", 60, 1)
-    until(lambda: len(search("--limit", "1000", "--sort", "amount")) == ALERTS, "the index has all alerts", 60, 1)
+    until(lambda: len(search("--limit", "1000")) == ALERTS, "the list has all alerts", every_s=1)
+    until(lambda: len(search("--limit", "1000", "--sort", "amount")) == ALERTS, "the index has all alerts", every_s=1)
     assert len(search("--sort", "oldest", "--limit", str(ALERTS - 1))) == ALERTS - 1
     assert search("--max-amount", "2", "--min-amount", "1") == [alert_id]
     assert search("--max-amount", "0.001") == search("--shadow") == search("--corrections") == []
@@ -160,5 +160,5 @@ def _alerts(terminal: Terminal, folder: Path) -> None:
         terminal.run("anna", "alerts", "export", "--since", "30d", "--output", str(output))
         return alert_id in output.read_text()
 
-    until(exported, "the export has the alert", 60, 1)
+    until(exported, "the export has the alert", every_s=1)
     terminal.run("anna", "alerts", "mark", alert_id, "UNREVIEWED")

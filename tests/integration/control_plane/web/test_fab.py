@@ -108,7 +108,7 @@ def _check_access_control(served: ApiServer) -> None:
 
     def trigger(user: str) -> int:
         url = f"{served.airflow.site.url}/api/v2/dags/fraud_detector_ops/dagRuns"
-        return httpx.post(url, headers=served.headers(user), json={"logical_date": None}, timeout=30).status_code
+        return httpx.post(url, headers=served.headers(user), json={"logical_date": None}, timeout=180).status_code
 
     # This server has no DAGs, so a user with the right to trigger gets 404.
     assert (trigger("anna"), trigger("paul"), trigger("vera")) == (403, 404, 404), "Viewer, User, Op"

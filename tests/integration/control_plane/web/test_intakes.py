@@ -84,7 +84,7 @@ def test_labels_of_a_file_and_of_the_topic_reach_the_file_for_what_ifs(server: S
         lines = file.read_text().splitlines() if file.exists() else []
         return {each["transactionId"]: each["label"] for each in map(json.loads, lines)}
 
-    until(lambda: labels() == {"1": "NOT_FRAUD", "2": "NOT_FRAUD", "4": "FRAUD"}, "the file of labels", 90)
+    until(lambda: labels() == {"1": "NOT_FRAUD", "2": "NOT_FRAUD", "4": "FRAUD"}, "the file of labels")
 
 
 @pytest.mark.parametrize(

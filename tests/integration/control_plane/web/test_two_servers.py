@@ -34,5 +34,5 @@ def test_each_server_answers_about_a_what_if_of_the_other_and_the_limits_count_b
                 address = f"/whatif/{answer.json()['id']}"
                 assert server.ask("GET", address, "analyst").json()["status"] in ("WAITING", "RUNNING")
         address = f"/whatif/{answers[0].json()['id']}"
-        until(lambda: second.ask("GET", address, "analyst").json()["status"] == "DONE", "the what-if has ended", 120)
+        until(lambda: second.ask("GET", address, "analyst").json()["status"] == "DONE", "the what-if has ended")
         assert first.ask("GET", address, "analyst").json()["result"]["rule"]["ruleId"] == 1

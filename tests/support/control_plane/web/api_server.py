@@ -33,13 +33,13 @@ class ApiServer:
     def __init__(self, airflow: LocalAirflow, url: str | None = None) -> None:
         self.airflow = airflow
         self.api = f"{url or airflow.site.url}{API}"
-        self._client = httpx.Client(timeout=30)
+        self._client = httpx.Client(timeout=180)
         self._tokens: dict[str, str] = {}
 
     def start(self) -> None:
         """Start the server and return once the control plane answers."""
         self.airflow.start(Component.API_SERVER, Component.CONTROL_PLANE)
-        until(lambda: self._answers(), f"the control plane answers (logs: {self.airflow.logs})", 170)
+        until(lambda: self._answers(), f"the control plane answers (logs: {self.airflow.logs})")
 
     def ask(self, method: str, path: str, user: str = USER, **options: Any) -> httpx.Response:
         """Send a request to the API."""
@@ -63,7 +63,7 @@ class ApiServer:
         process = subprocess.Popen(command, env=self.airflow.site.environment(component=Component.CONTROL_PLANE))
         replica = _Replica(self.airflow, f"http://127.0.0.1:{port}")
         try:
-            until(replica._answers, "the other server answers", 120)
+            until(replica._answers, "the other server answers")
             yield replica
         finally:
             process.terminate()

@@ -99,8 +99,8 @@ class Server:
         [application] = [each.app for each in site.routes if isinstance(each, Mount) and each.path == PAGES]
         assert isinstance(application, FastAPI)
         with TestClient(site) as client:
-            plane = until(lambda: _plane(application), "the control plane has started", 60)
-            assert plane.feed.await_caught_up(60)
+            plane = until(lambda: _plane(application), "the control plane has started")
+            assert plane.feed.await_caught_up(180)
             yield cls(client, login, topics, plane, application, alarms)
 
     def ask(self, method: str, path: str, user: str | None = "admin", **options: Any) -> httpx.Response:

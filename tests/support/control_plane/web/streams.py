@@ -31,7 +31,7 @@ class StreamReader:
 
     def __init__(self, url: str, headers: dict[str, str], last_id: str | None = None) -> None:
         resume = {} if last_id is None else {"Last-Event-ID": last_id}
-        self._client = httpx.Client(timeout=httpx.Timeout(10, read=60))
+        self._client = httpx.Client(timeout=httpx.Timeout(180))
         self._request = self._client.build_request("GET", url, headers={**headers, **resume})
         self.last_id = last_id
         self.events: list[StreamEvent] = []
@@ -42,7 +42,7 @@ class StreamReader:
 
     def __enter__(self) -> Self:
         self._thread.start()
-        assert self.opened.wait(30)
+        assert self.opened.wait(180), "the server does not answer"
         if self._refused is not None:
             self._client.close()
             raise self._refused
