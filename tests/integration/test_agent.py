@@ -35,6 +35,8 @@ from tests.support.processes.fraud_command import environment, fraud
 from tests.support.processes.running_agent import DETECTOR, NAMESPACE, Operations, never_started, stand_in
 from tests.support.waiting import until
 
+TOPIC_ROLES = ("detector_attempts", "detector_intents", "detector_progress", "rules", "transactions")
+
 RUNNING, REFUSED, STOPPED = AttemptPhase.RUNNING, AttemptPhase.REFUSED, AttemptPhase.STOPPED
 
 

@@ -17,6 +17,8 @@ from tests.support.kafka.records import produce, read_all
 from tests.support.places import ROOT
 from tests.support.processes.fraud_command import environment, fraud
 
+TOPIC_ROLES = ("rule_operations", "rules")
+
 SEED = ROOT / "config" / "rules"
 
 RULE = {

@@ -30,6 +30,7 @@ from tests.support.kafka.own_topics import OwnTopics
 from tests.support.places import ROOT
 
 pytestmark = pytest.mark.integration
+TOPIC_ROLES = ("alarms",)
 
 STALLED = Alarm("STALLED", "detector", "batch 7 ended 41 s ago", source="http://here/run")
 FLOOD = Alarm("ALERT_FLOOD", "detector", "rule 3 floods", part="rule 3")
