@@ -39,6 +39,8 @@ collectors = {each.getName(): each.getCollectionCount() for each in management.g
 maps = Path("/proc", str(spark._jvm.ProcessHandle.current().pid()), "maps").read_text()
 facts = {"archive": "spark.jsa" in maps, "places": found}
 facts |= {"full": collectors["MarkSweepCompact"], "young": collectors["Copy"]}
+spread = spark.createDataFrame([(number,) for number in range(8)], "key_group int").repartitionById(3, "key_group")
+facts["partitions"] = dict(map(tuple, spread.selectExpr("key_group", "spark_partition_id()").collect()))
 try:
     spark._jvm.java.nio.ByteBuffer.allocate(2**31 - 64)
 except Exception as error:
@@ -71,6 +73,11 @@ def test_a_local_spark_maps_its_class_archive(facts: dict[str, Any], project: Pr
 
 def test_loading_classes_causes_no_full_collection(facts: dict[str, Any]) -> None:
     assert facts["full"] == 0, facts
+
+
+def test_rows_go_to_tasks_by_their_number(facts: dict[str, Any]) -> None:
+    """A rebuild sends the key groups to its tasks in turn."""
+    assert facts["partitions"] == {str(group): group % 3 for group in range(8)}
 
 
 def test_a_jvm_without_memory_ends_and_the_error_has_a_name(facts: dict[str, Any]) -> None:

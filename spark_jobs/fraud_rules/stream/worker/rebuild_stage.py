@@ -17,7 +17,6 @@ from fraud_rules.runtime.compression import compress, decompress
 from fraud_rules.stream.worker.context import WorkerContext, begin_task
 from fraud_rules.stream.worker.fanout_stage import FanOutStage
 from fraud_rules.stream.worker.rebuild_log import RebuildLog
-from fraud_rules.stream.worker.salting import salts
 from fraud_rules.stream.worker.transactions import raw_transactions_in
 
 if TYPE_CHECKING:
@@ -25,14 +24,14 @@ if TYPE_CHECKING:
 
 __all__ = ["HEAD_SCHEMA", "PART_SCHEMA", "SegmentStages"]
 
-PART_SCHEMA: Final = "key_group int, salt int, part int, blob binary"
-"""Rows between the two stages. `salt`: see `salting`, `part`: see `replay.segments`."""
+PART_SCHEMA: Final = "key_group int, part int, blob binary"
+"""Rows between the two stages. `part`: see `replay.segments`."""
 
 HEAD_SCHEMA: Final = "key_group int, head binary"
 """Rows for the driver: the new heads of the changed key groups."""
 
 _DECODED_AT_ONCE: Final = 50_000
-_PARTS = pa.schema([("key_group", pa.int32()), ("salt", pa.int32()), ("part", pa.int32()), ("blob", pa.binary())])
+_PARTS = pa.schema([("key_group", pa.int32()), ("part", pa.int32()), ("blob", pa.binary())])
 _HEADS = pa.schema([("key_group", pa.int32()), ("head", pa.binary())])
 
 
@@ -69,27 +68,25 @@ class SegmentStages:
         ]
         if not decoded:
             return
-        salt_of = salts(self.context.settings.key_groups, self.context.tasks)
         rows = [
-            (key_group, salt_of[key_group], part, compress(blob))
+            (key_group, part, compress(blob))
             for part, key_group, blob in self._evaluation().fan_out(TransactionBatch.concat(decoded))
         ]
         if rows:
             yield pa.RecordBatch.from_arrays([pa.array(each) for each in zip(*rows, strict=True)], schema=_PARTS)
 
-    def visits(self) -> list[tuple[int, int, int, bytes]]:
+    def visits(self) -> list[tuple[int, int, bytes]]:
         """A row of `PART_SCHEMA` without transactions for each key group, if warm-ups join the segment."""
         if not self.segment.warm_ups:
             return []
-        salt_of = salts(self.context.settings.key_groups, self.context.tasks)
-        return [(group, salt_of[group], 0, compress(EMPTY_BLOB)) for group in range(self.context.settings.key_groups)]
+        return [(group, 0, compress(EMPTY_BLOB)) for group in range(self.context.settings.key_groups)]
 
     def evaluate(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Rows in: see `PART_SCHEMA`. Rows out: see `HEAD_SCHEMA`."""
         begin_task(self.context)
         blobs: dict[int, dict[int, list[bytes]]] = {}
         for batch in batches:
-            key_groups, _, parts, packed = (column.to_pylist() for column in batch.columns)
+            key_groups, parts, packed = (column.to_pylist() for column in batch.columns)
             for key_group, part, blob in zip(key_groups, parts, packed, strict=True):
                 blobs.setdefault(key_group, {}).setdefault(part, []).append(decompress(blob))
         if not blobs:
