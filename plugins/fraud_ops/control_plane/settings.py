@@ -21,6 +21,7 @@ from fraud_rules.configuration.project import Project
 from fraud_rules.configuration.settings_file import NAME, NAME_IS, bounded, matching, read_settings
 from fraud_rules.errors import ConfigError
 from fraud_rules.kafka.transactional_ids import CONTROL_PLANE_NAME
+from fraud_rules.model.limits import constant
 from fraud_rules.runtime.safe_text import describe_value
 from fraud_rules.runtime.yaml_file import read_yaml
 
@@ -61,18 +62,18 @@ class Bounds:
     largest number of alerts in an exported file.
     """
 
-    comment_chars: int = bounded(2_000, 0, 100_000)
-    import_bytes: int = bounded(1_048_576, 1_024, 16_777_216)
-    list_bytes: int = bounded(16_777_216, 1_024, 16_777_216)
-    label_bytes: int = bounded(4_194_304, 1_024, 16_777_216)
-    import_rules: int = bounded(2_000, 1, 100_000)
+    comment_chars: int = constant(2_000)
+    import_bytes: int = constant(1_048_576)
+    list_bytes: int = constant(16_777_216)
+    label_bytes: int = constant(4_194_304)
+    import_rules: int = constant(2_000)
     rules: int = bounded(10_000, 1, 1_000_000)
-    page: int = bounded(1_000, 1, 10_000)
-    outbox: int = bounded(100_000, 1, 10_000_000)
-    snooze_days: int = bounded(30, 1, 366)
+    page: int = constant(1_000)
+    outbox: int = constant(100_000)
+    snooze_days: int = constant(30)
     alert_days: int = bounded(30, 1, 3_650)
-    export_rows: int = bounded(100_000, 1, 10_000_000)
-    saved_searches: int = bounded(50, 1, 1_000)
+    export_rows: int = constant(100_000)
+    saved_searches: int = constant(50)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +97,7 @@ class Rates:
     changes_per_s: int = bounded(50, 1, 1_000_000)
     server_requests_per_s: int = bounded(60, 1, 10_000_000)
     streams: int = bounded(6, 1, 250)
-    what_ifs: int = bounded(2, 1, 10)
+    what_ifs: int = constant(2)
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,6 +33,7 @@ __all__ = ["DetectorObserver"]
 _MAX_WRITERS = 60
 _BY_HAND = "a start by hand"
 _OFFSETS_A_S = 8  # up to four batches a second, each with a progress record and the end marker of a Kafka transaction
+_TRAFFIC_SPAN_MS = 300_000
 _ARRIVAL_INTERVAL_MS = 30_000
 _TRANSACTIONS_INTERVAL_MS = 5_000
 
@@ -136,7 +137,7 @@ class DetectorObserver:
                 {
                     topics.detector_intents: None,
                     topics.detector_attempts: None,
-                    topics.detector_progress: self._settings.health.traffic_span_ms // 1_000 * _OFFSETS_A_S,
+                    topics.detector_progress: _TRAFFIC_SPAN_MS // 1_000 * _OFFSETS_A_S,
                 },
                 self._wait_ms,
             )
@@ -160,7 +161,7 @@ class DetectorObserver:
             self._progress.popleft()
 
     def _since_ms(self) -> int:
-        return self._progress[-1][0] - self._settings.health.traffic_span_ms
+        return self._progress[-1][0] - _TRAFFIC_SPAN_MS
 
     def _arrived_ms(self) -> int | None:
         """The append time of the newest transaction, approximated by the append time of the progress of its batch.

@@ -30,7 +30,7 @@ class DetectorObservation:
     same of the detector's host.
 
     `writers` are the attempts that wrote the latest progress records, in order; consecutive records of one attempt
-    count once. `traffic` adds up the progress records of the last `traffic_span_ms`. `arrived_ms` is the append
+    count once. `traffic` adds up the progress records of the last five minutes. `arrived_ms` is the append
     time of the newest transaction: 0 if retention has removed all transactions, None if no transaction ever arrived or
     the time is unknown. `open_transaction` is the oldest transaction of a producer that has hidden records of an input
     topic for some time. `hidden_reports` is the oldest transaction of another program that hides progress records or

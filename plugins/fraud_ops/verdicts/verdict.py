@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any
 
 from fraud_rules.configuration.settings import HealthSettings
+from fraud_rules.deploy.heartbeat import AGENT_SILENT_MS
 
 __all__ = ["Health", "Limits", "Verdict"]
 
@@ -48,6 +49,9 @@ _WELL = frozenset({Health.HEALTHY, Health.STARTING, Health.DRAINING, Health.STOP
 class Limits:
     """The limits of verdicts. Times are in ms, `lag` is in unread transactions. See `HealthSettings`.
 
+    An agent counts as silent after `agent_silent_ms` without a heartbeat. Two supervisors that both report within
+    `contested_ms` are duplicates. `clock_skew_ms` bounds the difference between the clocks of Airflow and the broker.
+
     A detector finishes a batch at least every tick (10 s). So it hangs if it finishes no batch and makes no progress
     within one for `stalled_ms`. `starting_ms` is the same limit for a start, up to the end of its first batch.
     """
@@ -55,7 +59,7 @@ class Limits:
     starting_ms: int = 180_000
     stalled_ms: int = 40_000
     lag: int = 100_000
-    agent_silent_ms: int = 30_000
+    agent_silent_ms: int = AGENT_SILENT_MS
     unsupervised_ms: int = 120_000
     contested_ms: int = 30_000
     quarantined_percent: int = 20
@@ -67,7 +71,7 @@ class Limits:
     @classmethod
     def of(cls, settings: HealthSettings) -> Limits:
         """The configured limits."""
-        return cls(**{limit.name: getattr(settings, limit.name) for limit in fields(cls)})
+        return cls(**asdict(settings))
 
     def as_dict(self) -> dict[str, int]:
         """The limits as arguments of a trigger."""

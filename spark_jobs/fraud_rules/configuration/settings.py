@@ -14,7 +14,7 @@ from pathlib import Path
 
 import yaml
 
-from fraud_rules.configuration.settings_file import NAME, NAME_IS, bounded, matching, read_settings
+from fraud_rules.configuration.settings_file import NAME, NAME_IS, bounded, matching, read_settings, settable
 from fraud_rules.configuration.topic_names import (
     ENV_PREFIX,
     TOPICS_FILE,
@@ -24,7 +24,7 @@ from fraud_rules.configuration.topic_names import (
 )
 from fraud_rules.errors import ConfigError
 from fraud_rules.model.decision import DecisionThresholds
-from fraud_rules.model.limits import RecordLimits, RuleLimits
+from fraud_rules.model.limits import RecordLimits, RuleLimits, constant
 from fraud_rules.runtime.yaml_file import read_yaml
 
 __all__ = ["ENV_PREFIX", "DecisionSettings", "DetectorSettings", "HealthSettings", "RuleLimits", "TopicNames"]
@@ -35,28 +35,21 @@ class HealthSettings:
     """The limits for alarms about a detector.
 
     A start counts as stalled after `starting_ms` without progress, and a running detector after `stalled_ms`. Both
-    limits double with each failed start in a row. `lag` is in transactions. An agent counts as silent after
-    `agent_silent_ms` without a heartbeat, and a detector as unsupervised after `unsupervised_ms` without an
-    observation. Two supervisors that both report within `contested_ms` are duplicates.
+    limits double with each failed start in a row. `lag` is in transactions. A detector counts as unsupervised after
+    `unsupervised_ms` without an observation.
 
-    A detector that finishes batches counts as blind if the share of late or of quarantined records within
-    `traffic_span_ms` is above its limit, or after `silent_ms` without a transaction (0: no limit). `clock_skew_ms`
-    bounds the difference between the clocks of Airflow and of the broker. A producer whose transaction hides records of
-    an input topic for `open_transaction_ms` counts as hung.
+    A detector that finishes batches counts as blind if the share of late or of quarantined records is above its limit,
+    or after `silent_ms` without a transaction (0: no limit). A producer whose transaction hides records of an input
+    topic for `open_transaction_ms` counts as hung.
     """
 
     starting_ms: int = bounded(180_000, 1_000, 86_400_000)
     stalled_ms: int = bounded(40_000, 1_000, 86_400_000)
     lag: int = bounded(100_000, 1, 2**53)
-    agent_silent_ms: int = bounded(30_000, 10_000, 3_600_000)
     unsupervised_ms: int = bounded(120_000, 0, 86_400_000)
-    contested_ms: int = bounded(30_000, 0, 3_600_000)
-
-    traffic_span_ms: int = bounded(300_000, 10_000, 3_600_000)
     quarantined_percent: int = bounded(20, 1, 100)
     late_percent: int = bounded(20, 1, 100)
     silent_ms: int = bounded(86_400_000, 0, 31_536_000_000)
-    clock_skew_ms: int = bounded(30_000, 1_000, 86_400_000)
     open_transaction_ms: int = bounded(30_000, 10_000, 86_400_000)
 
 
@@ -93,7 +86,7 @@ _DECISIONS = DecisionSettings()
 _AGENT = AgentSettings()
 _HEALTH = HealthSettings()
 _TOPICS = TopicNames()
-_SUPERVISION_SETTINGS = ("health", "agent")
+_SUPERVISION_SETTINGS = {"health", "agent"}
 """The settings that a release excludes."""
 
 
@@ -120,7 +113,7 @@ class DetectorSettings:
     max_offsets_per_trigger: int = bounded(200_000, 1, 100_000_000)
     max_transaction_bytes: int = bounded(1_048_576, 256, 104_857_600)
     state_budget_bytes: int = bounded(8_589_934_592, 1_048_576, 2**50)
-    state_bytes_per_event: int = bounded(320, 1, 65_536)
+    state_bytes_per_event: int = constant(320)
     cpu_budget_ns: int = bounded(1_000_000, 1_000, 10**9)
     row_output_bytes: int = bounded(16_777_216, 1_024, 2**31)
     views_folder: str = matching("", _FOLDER, "an absolute path, or empty for the temporary folder")
@@ -158,7 +151,9 @@ class DetectorSettings:
 
         The text excludes `health` and `agent`, because a release does not depend on the limits of its supervision.
         """
-        own = {name: value for name, value in asdict(self).items() if name not in _SUPERVISION_SETTINGS}
+        known = settable(type(self)).keys() - _SUPERVISION_SETTINGS
+        own = {name: value for name, value in asdict(self).items() if name in known}
+        own["limits"] = {name: getattr(self.limits, name) for name in settable(RuleLimits)}
         return yaml.safe_dump(own, sort_keys=False)
 
     @classmethod

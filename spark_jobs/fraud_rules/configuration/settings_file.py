@@ -1,7 +1,7 @@
 """Settings classes: fields with bounds or patterns, read from a document and overridden by the environment.
 
-A settings class is a frozen dataclass whose fields are flags, whole numbers (`bounded`), texts (`matching`), and
-further settings classes. The reader collects every wrong key and value, so that one error can report all of them.
+A settings class is a frozen dataclass whose fields are flags, whole numbers (`bounded`), texts (`matching`), constants,
+and further settings classes. The reader collects every wrong key and value, so that one error can report all of them.
 
 pydantic-settings would do the same, but importing it takes about 0.45 s of CPU, half as much as all other imports of a
 Python worker of Spark. Each worker imports the settings classes, and each `fraud` command reads them.
@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import MISSING, field, fields, is_dataclass
+from dataclasses import MISSING, Field, field, fields, is_dataclass
 from types import MappingProxyType
 from typing import Any, Final
 
 from fraud_rules.runtime.safe_text import describe_value
 
-__all__ = ["NAME", "NAME_IS", "bounded", "matching", "read_settings"]
+__all__ = ["NAME", "NAME_IS", "bounded", "matching", "read_settings", "settable"]
 
 NAME: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}", re.ASCII)
 """The valid names of a detector, and of any other writer with a transactional id."""
@@ -30,6 +30,11 @@ _FLAGS: Final = MappingProxyType({"true": True, "1": True, "yes": True, "false":
 def bounded(default: int, low: int, high: int) -> Any:
     """Declare a whole-number setting with inclusive bounds."""
     return field(default=default, metadata={"low": low, "high": high})
+
+
+def settable(kind: Any) -> dict[str, Field[Any]]:
+    """The settings of a class, by name: its fields without the constants."""
+    return {each.name: each for each in fields(kind) if "constant" not in each.metadata}
 
 
 def matching(default: str, pattern: re.Pattern[str], what: str, *, secret: bool = False) -> Any:
@@ -48,8 +53,14 @@ def read_settings(
     if not isinstance(document, Mapping):
         faults.append(f"{path.rstrip('.') or 'the file'} must be a mapping of settings")
         return {}
-    known = {setting.name: setting for setting in fields(kind)}
-    faults += [f"{path}{name} is not a setting; known are {', '.join(known)}" for name in document if name not in known]
+    known = settable(kind)
+    # The settings of an earlier release name the constants too.
+    fixed = {each.name: each.default for each in fields(kind) if each.name not in known}
+    faults += [
+        f"{path}{name} is not a setting; known are {', '.join(known)}"
+        for name, given in document.items()
+        if name not in known and (name not in fixed or given != fixed[name])
+    ]
     values: dict[str, Any] = {}
     for name, setting in known.items():
         default, variable = setting.default, prefix + (path + name).upper().replace(".", "_")

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass, fields
-from typing import Final
+from dataclasses import dataclass, field, fields
+from typing import Any, Final
+
+
+def constant(value: int) -> Any:
+    """Declare a bound that no settings file and no variable sets. Only tests have another one."""
+    return field(default=value, metadata={"constant": True})
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,19 +23,19 @@ class RuleLimits:
 
     max_window_minutes: int = 43_200
     max_cooldown_seconds: int = 31_622_400
-    max_record_bytes: int = 32_768
-    max_members: int = 64
-    max_nesting: int = 4
-    max_limit_digits: int = 38
-    max_fields: int = 16
-    max_text_chars: int = 2_000
-    max_filter_chars: int = 8_000
-    max_filter_depth: int = 32
-    max_filter_tokens: int = 400
-    max_list_record_bytes: int = 1_048_576
+    max_record_bytes: int = constant(32_768)
+    max_members: int = constant(64)
+    max_nesting: int = constant(4)
+    max_limit_digits: int = constant(38)
+    max_fields: int = constant(16)
+    max_text_chars: int = constant(2_000)
+    max_filter_chars: int = constant(8_000)
+    max_filter_depth: int = constant(32)
+    max_filter_tokens: int = constant(400)
+    max_list_record_bytes: int = constant(1_048_576)
     max_list_values: int = 1_000_000
     max_lists: int = 100
-    max_list_value_chars: int = 256
+    max_list_value_chars: int = constant(256)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from prometheus_client import generate_latest
 
 from fraud_rules.configuration.settings import HealthSettings
 from fraud_rules.deploy.agent.metrics import AgentMetrics
+from fraud_rules.deploy.heartbeat import AGENT_SILENT_MS
 from fraud_rules.stream.driver.metrics import DetectorMetrics
 from tests.support.places import ROOT
 
@@ -73,7 +74,7 @@ def test_the_limits_are_those_of_the_settings() -> None:
     limits = {rule["alert"]: rule["expr"].rpartition("> ")[2] for rule in RULES}
     assert limits["FraudDetectorStalled"] == str(health.stalled_ms // 1_000)
     assert limits["FraudDetectorLagging"] == str(health.lag)
-    assert limits["FraudAgentSilent"] == str(health.agent_silent_ms // 1_000)
+    assert limits["FraudAgentSilent"] == str(AGENT_SILENT_MS // 1_000)
 
 
 def test_the_panels_of_the_dashboard_do_not_overlap() -> None:

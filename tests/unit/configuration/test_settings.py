@@ -89,14 +89,14 @@ def test_the_file_sets_and_the_environment_overrides() -> None:
             "FRAUD_KEY_GROUPS": "64",
             "FRAUD_EVALUATIONS": "true",
             "FRAUD_TOPICS_SHADOW_ALERTS": "s",
-            "FRAUD_LIMITS_MAX_FILTER_DEPTH": "3",
+            "FRAUD_LIMITS_MAX_LISTS": "3",
             "FRAUD_SOMETHING_ELSE": "ignored",
             "KEY_GROUPS": "ignored",
         },
     )
     assert (loaded.key_groups, loaded.tick_ms, loaded.evaluations) == (64, 500, True)
     assert (loaded.topics.alerts, loaded.topics.shadow_alerts, loaded.topics.rules) == ("a", "s", "rules")
-    assert (loaded.limits.max_window_minutes, loaded.limits.max_filter_depth) == (60, 3)
+    assert (loaded.limits.max_window_minutes, loaded.limits.max_lists) == (60, 3)
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,8 @@ def test_the_file_sets_and_the_environment_overrides() -> None:
         ({"topics": {"alert": "a"}}, {}, "topics.alert is not a setting"),
         ({"topics": {"alerts": "rules"}}, {}, "topics: rules is used for two roles"),
         ({"topics": ["alerts"]}, {}, "topics must be a mapping of settings"),
-        ({"limits": {"max_fields": -1}}, {}, "limits.max_fields must be a whole number from 1"),
+        ({"limits": {"max_lists": -1}}, {}, "limits.max_lists must be a whole number from 1"),
+        ({"limits": {"max_fields": 2}}, {}, "limits.max_fields is not a setting; known are max_window_minutes"),
         ({"decisions": {"review": 101}}, {}, "decisions.review is 101, but must be at most decisions.decline, 100"),
         ({"decisions": {"decline": 0}}, {}, "decisions.decline must be a whole number from 1 to 1000000, not 0"),
         ({}, {"FRAUD_DECISIONS_DECLINE": "49"}, "decisions.review is 50, but must be at most decisions.decline, 49"),
@@ -126,6 +127,12 @@ def test_the_file_sets_and_the_environment_overrides() -> None:
 )
 def test_a_fault_names_the_valid_values(document: object, environ: dict[str, str], fault: str) -> None:
     assert fault in "; ".join(faults(document, **environ))
+
+
+def test_a_constant_keeps_its_value_in_the_settings_of_an_earlier_release() -> None:
+    document = {"state_bytes_per_event": 320, "limits": {"max_fields": 16}}
+    assert DetectorSettings.parse(document, {}) == DetectorSettings()
+    assert not {"state_bytes_per_event", "max_fields"} & set(DetectorSettings().text().replace(":", " ").split())
 
 
 def test_all_faults_at_once() -> None:

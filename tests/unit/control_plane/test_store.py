@@ -187,7 +187,8 @@ def test_the_settings_file_is_valid_and_overridden_by_the_environment(project: P
     [
         ([], "must be a mapping"),
         ({"four_eyes": "maybe", "colour": 1}, "colour is not a setting.*four_eyes must be true or false"),
-        ({"bounds": {"page": 0}}, "bounds.page must be a whole number from 1"),
+        ({"bounds": {"rules": 0}}, "bounds.rules must be a whole number from 1"),
+        ({"bounds": {"page": 9}}, "bounds.page is not a setting"),
         ({"bindings": {"eve": "root"}}, "bindings.eve must be one of viewer"),
         ({"bindings": {"e\nve": "admin"}}, "is not a user name"),
         ({"bindings": {"log:eve": "admin"}}, "is not a user name"),

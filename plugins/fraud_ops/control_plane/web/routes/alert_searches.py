@@ -50,7 +50,7 @@ class ExportQuery(AlertQuery):
 async def export_alerts(
     plane: CurrentPlane, user: CurrentUser, request: Request, query: Annotated[ExportQuery, Query()]
 ) -> Response:
-    """Export the alerts of a search as a file, in its order. `limit` may be at most the setting `export_rows`, which
+    """Export the alerts of a search as a file, in its order. `limit` may be at most 100,000, which
     is also its default."""
     most = plane.settings.bounds.export_rows
     if query.limit is not None and query.limit > most:

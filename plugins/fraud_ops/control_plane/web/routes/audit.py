@@ -87,7 +87,7 @@ def list_audit(plane: CurrentPlane, query: Annotated[AuditPageQuery, Query()]) -
 async def export_audit(
     plane: CurrentPlane, user: CurrentUser, request: Request, query: Annotated[AuditQuery, Query()]
 ) -> Response:
-    """Export the rows that match all filters as CSV, newest first: at most as many as the setting `export_rows`."""
+    """Export the rows that match all filters as CSV, newest first, at most 100,000."""
     lanes: Lanes = request.app.state.lanes
     pieces = _pieces(plane, query.filter(now_ms()), lanes, user[0])
     return await streamed_file(pieces, f"audit-{datetime.now(UTC):%Y%m%dT%H%M%SZ}.csv", _CSV)
