@@ -71,17 +71,16 @@ def run(
       fraud agent run
       fraud agent run --home /var/lib/fraud-agent --metrics 127.0.0.1:9108
     """
-    from fraud_rules.deploy.agent.agent import AgentLimits
     from fraud_rules.deploy.agent.allow_list import AllowList
     from fraud_rules.deploy.agent.run import AgentJob, run_agent
 
     context = load_context()
     folder = home or context.project.var / "agent"
-    limits = AgentLimits.of(context.settings.agent)
+    settings = context.settings
     if drain_s is not None:
-        limits = replace(limits, drain_ms=round(drain_s * MS_PER_S))
+        settings = replace(settings, agent=replace(settings.agent, drain_ms=round(drain_s * MS_PER_S)))
     job = AgentJob(
-        context.settings,
+        settings,
         kafka,
         folder,
         jars or context.project.jars / "connector",
@@ -89,12 +88,11 @@ def run(
         intent_keys or folder / KEYS_FILE,
         name or socket.gethostname(),
         metrics,
-        limits,
         drain_on_exit,
     )
     stop = threading.Event()
     with interrupts_set(stop):
-        _report(f"the agent of {context.settings.detector} runs, home folder {job.home}")
+        _report(f"the agent of {settings.detector} runs, home folder {job.home}")
         run_agent(job, stop, _report)
 
 

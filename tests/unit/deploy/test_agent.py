@@ -12,7 +12,8 @@ import pytest
 
 from fraud_ops.verdicts.attempt_end import assess_end
 from fraud_ops.verdicts.verdict import Health
-from fraud_rules.deploy.agent.agent import Agent, AgentLimits
+from fraud_rules.configuration.settings import AgentSettings
+from fraud_rules.deploy.agent.agent import Agent
 from fraud_rules.deploy.agent.home import AttemptEnd, AttemptFolder, AttemptOrder
 from fraud_rules.deploy.agent.watch import AgentIdentity
 from fraud_rules.deploy.attempt import AgentStatus, Attempt, AttemptPhase, AttemptStatus, DeploymentReports
@@ -25,7 +26,7 @@ from tests.support.deployments import KEYS, RELEASE, drain, records_of, run
 from tests.support.waiting import until
 
 ME = AgentIdentity("cards", "agent-1", "host", "c0de")
-LIMITS = AgentLimits(drain_ms=1_000, check_ms=60_000, heartbeat_ms=100)
+LIMITS = AgentSettings(drain_ms=1_000, check_ms=60_000, heartbeat_ms=100)
 
 
 @dataclass

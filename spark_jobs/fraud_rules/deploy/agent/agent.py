@@ -29,31 +29,13 @@ from fraud_rules.logs.detector_status import BatchProgress
 from fraud_rules.runtime import clock
 from fraud_rules.runtime.clock import SteadyClock
 
-__all__ = ["Agent", "AgentLimits"]
+__all__ = ["Agent"]
 
 _PREFIX: Final = "detector: "
 _MESSAGE_CHARS = 2_000
 _DOUBLINGS: Final = 6
 _FULL_DISK: Final = (errno.ENOSPC, errno.EDQUOT)
 _DIED = (AttemptPhase.FAILED, AttemptPhase.LOST)
-
-
-@dataclass(frozen=True, slots=True)
-class AgentLimits:
-    """The agent's time limits, see `AgentSettings`.
-
-    `drain_ms` limits the duration of a drain. `check_ms` limits the time without progress of a check and of a held
-    driver's preparation. `heartbeat_ms` is the interval of heartbeats.
-    """
-
-    drain_ms: int = 60_000
-    check_ms: int = 120_000
-    heartbeat_ms: int = 5_000
-
-    @classmethod
-    def of(cls, settings: AgentSettings) -> AgentLimits:
-        """Read the limits from the settings."""
-        return cls(settings.drain_ms, settings.check_ms, settings.heartbeat_ms)
 
 
 @dataclass(slots=True)
@@ -75,7 +57,7 @@ class Agent:
         me: AgentIdentity,
         launcher: Launcher,
         write: Write,
-        limits: AgentLimits,
+        limits: AgentSettings,
         authenticate: Callable[[IntentRecord], None],
         steady_ms: SteadyClock = clock.steady_ms,
     ) -> None:

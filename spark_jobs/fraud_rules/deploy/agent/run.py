@@ -9,11 +9,11 @@ import time
 import uuid
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from fraud_rules.configuration.settings import DetectorSettings
-from fraud_rules.deploy.agent.agent import Agent, AgentLimits
+from fraud_rules.deploy.agent.agent import Agent
 from fraud_rules.deploy.agent.allow_list import AllowList
 from fraud_rules.deploy.agent.home import AgentHome
 from fraud_rules.deploy.agent.metrics import AgentMetrics
@@ -46,8 +46,8 @@ class AgentJob:
     """The parameters of one agent.
 
     `home` is the folder with the state for the next agent. `allowed` limits the releases that the agent accepts, and
-    `keys` is the file with the keys that sign intents. With
-    `drain_on_exit` the detector ends with the agent; else it continues for the next agent.
+    `keys` is the file with the keys that sign intents. With `drain_on_exit` the detector ends with the agent; else it
+    continues for the next agent.
     """
 
     settings: DetectorSettings
@@ -58,7 +58,6 @@ class AgentJob:
     keys: Path
     name: str
     metrics: str = ""
-    limits: AgentLimits = field(default_factory=AgentLimits)
     drain_on_exit: bool = False
 
 
@@ -107,7 +106,7 @@ class _Running:
         self._reported: dict[str, AttemptPhase] = {}
         self._log: DeploymentLog | None = None
         launcher = ProcessLauncher(home, job.jars, os.environ, job.allowed)
-        self._agent = Agent(me, launcher, self._write, job.limits, self._authenticate)
+        self._agent = Agent(me, launcher, self._write, job.settings.agent, self._authenticate)
         self._begun = False
 
     def serve(self, stop: threading.Event) -> None:
@@ -143,7 +142,7 @@ class _Running:
 
     def is_replaced(self) -> bool:
         """Whether another agent reports. It reports as soon as it has fenced this one, so wait for two heartbeats."""
-        deadline_s = time.monotonic() + 2 * self._job.limits.heartbeat_ms / MS_PER_S
+        deadline_s = time.monotonic() + 2 * self._job.settings.agent.heartbeat_ms / MS_PER_S
         topic = self._job.settings.topics.detector_attempts
         while time.monotonic() < deadline_s:
             try:
@@ -157,7 +156,7 @@ class _Running:
 
     def drain(self) -> None:
         """Drain the detector of this agent, or kill it after the limit. Give up on processes that survive the kill."""
-        deadline_s = time.monotonic() + self._job.limits.drain_ms / MS_PER_S + _KILLED_S
+        deadline_s = time.monotonic() + self._job.settings.agent.drain_ms / MS_PER_S + _KILLED_S
         while not self._agent.end():
             if time.monotonic() > deadline_s:
                 self._report("the detector was killed, but its processes still exist: they wait for a disk")
