@@ -1,17 +1,12 @@
-"""Ends the detector after a signal or an error, and maps the errors of Spark to this product's errors."""
+"""Stops Spark, and maps its errors to this product's errors."""
 
 from __future__ import annotations
 
 import errno
 import os
 import re
-import signal
 import subprocess
-import sys
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from types import FrameType
+from contextlib import suppress
 
 from py4j.protocol import Py4JError
 from pyspark import SparkContext
@@ -129,23 +124,3 @@ def stop_spark(spark: SparkSession) -> None:
     """Stop Spark, if its JVM still runs."""
     with suppress(Py4JError, OSError):
         spark.stop()
-
-
-@contextmanager
-def drain_on_signals(drain: threading.Event) -> Iterator[None]:
-    """Within the block, SIGTERM and SIGINT set `drain`. A second signal ends the process at once."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def on_signal(number: int, frame: FrameType | None) -> None:
-        if drain.is_set():
-            sys.exit(128 + number)
-        drain.set()
-
-    known = {number: signal.signal(number, on_signal) for number in (signal.SIGTERM, signal.SIGINT)}
-    try:
-        yield
-    finally:
-        for number, handler in known.items():
-            signal.signal(number, handler)

@@ -26,9 +26,10 @@ from fraud_rules.kafka.suitable import check_inputs, check_topics
 from fraud_rules.logs.detector_status import decode_progress
 from fraud_rules.logs.rule_log import check_rule_log
 from fraud_rules.runtime.clock import MS_PER_S
+from fraud_rules.runtime.interrupts import interrupts_set
 from fraud_rules.spark.master import check_master
 from fraud_rules.spark.session import SparkOptions, build_session, check_options
-from fraud_rules.spark.shutdown import detector_error, drain_on_signals, stop_spark
+from fraud_rules.spark.shutdown import detector_error, stop_spark
 from fraud_rules.stream.batch_loop import BatchLoop
 from fraud_rules.stream.channel import CHANNEL_PORT
 from fraud_rules.stream.driver.admission import admit, check, input_topics, stopped_message
@@ -92,7 +93,7 @@ def run(
     """
     drain, work = threading.Event(), work or default_report()
     with ExitStack() as stack:
-        stack.enter_context(drain_on_signals(drain))
+        stack.enter_context(interrupts_set(drain))
         ended = threading.Event()
         stack.callback(ended.set)
         stack.callback(work.end)
