@@ -6,8 +6,6 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from itertools import groupby
-from types import TracebackType
-from typing import Self
 
 from fraud_ops.verdicts.broker_clock import BrokerClock, detector_skew_ms
 from fraud_ops.verdicts.observation import DetectorObservation, NewestProgress
@@ -27,6 +25,7 @@ from fraud_rules.model.open_transaction import OpenTransaction
 from fraud_rules.monitoring.open_transactions import OpenTransactions
 from fraud_rules.monitoring.partition_ends import read_partition_ends
 from fraud_rules.runtime.clock import SteadyClock, now_ms, steady_ms
+from fraud_rules.runtime.closing import Closing
 
 __all__ = ["DetectorObserver"]
 
@@ -38,7 +37,7 @@ _ARRIVAL_INTERVAL_MS = 30_000
 _TRANSACTIONS_INTERVAL_MS = 5_000
 
 
-class DetectorObserver:
+class DetectorObserver(Closing):
     """Observes one detector. Only one thread at a time may use it.
 
     If the broker is unreachable, `observe` returns a failed observation and raises no error.
@@ -72,12 +71,6 @@ class DetectorObserver:
         self._hidden_reports: OpenTransaction | None = None
         self._deployment = DeploymentReports()
         self._reset()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self.close()
 
     def close(self) -> None:
         """Close the connection. The next observation starts from scratch."""

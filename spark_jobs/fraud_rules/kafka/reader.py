@@ -6,8 +6,7 @@ import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from types import TracebackType
-from typing import Final, Self, TypeVar
+from typing import Final, TypeVar
 
 from confluent_kafka import (
     TIMESTAMP_LOG_APPEND_TIME,
@@ -24,6 +23,7 @@ from confluent_kafka.admin import AdminClient, ListOffsetsResultInfo, OffsetSpec
 from fraud_rules.codec.transactions.codec import NO_APPEND_TIME
 from fraud_rules.errors import BrokerUnavailable, OffsetsLost
 from fraud_rules.kafka.connection import KafkaConnection
+from fraud_rules.runtime.closing import Closing
 from fraud_rules.runtime.retry import retried
 
 __all__ = [
@@ -91,7 +91,7 @@ class Record:
     headers: Sequence[tuple[str, bytes | None]] = ()
 
 
-class TopicReader:
+class TopicReader(Closing):
     """Reads committed records of one topic, in one thread at a time. Every method can raise BrokerUnavailable."""
 
     def __init__(self, kafka: KafkaConnection, topic: str) -> None:
@@ -99,12 +99,6 @@ class TopicReader:
         self.topic = topic
         # Once 100,000 records wait in the client, it would fetch nothing for a second.
         self._consumer = consumer_of(kafka, {"fetch.queue.backoff.ms": 10})
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self.close()
 
     def close(self) -> None:
         """Close the connection."""

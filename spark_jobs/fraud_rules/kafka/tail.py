@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from types import TracebackType
-from typing import Self
 
 from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 
 from fraud_rules.errors import BrokerUnavailable
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.reader import Record, available_messages, consumer_of, describe, record_of, watermarks
+from fraud_rules.runtime.closing import Closing
 
 __all__ = ["TopicsTail"]
 
@@ -20,7 +19,7 @@ _POLL_S = 0.2
 _TRANSIENT = (KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._RESOLVE)
 
 
-class TopicsTail:
+class TopicsTail(Closing):
     """Follows partition 0 of topics. It reads committed records only. One thread at a time may use it.
 
     `last` is the number of offsets before the end at which reading starts, by topic; None starts at the beginning. The
@@ -33,12 +32,6 @@ class TopicsTail:
         self._begun = False
         further = {"fetch.wait.max.ms": wait_ms, "fetch.min.bytes": 1_048_576, "log_level": 0}
         self._consumer = consumer_of(kafka, further)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self.close()
 
     def close(self) -> None:
         """Close the connection."""

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from types import TracebackType
-from typing import Final, Self
+from typing import Final
 
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.kafka.connection import KafkaConnection
@@ -13,13 +12,14 @@ from fraud_rules.kafka.reader import Record
 from fraud_rules.kafka.tail import TopicsTail
 from fraud_rules.logs.rule_status import RuleOperation, WarmUpState, decode_operation
 from fraud_rules.logs.warm_up_log import WarmUpLog
+from fraud_rules.runtime.closing import Closing
 
 __all__ = ["OpenRequests", "open_requests"]
 
 _OPEN: Final = (WarmUpState.REQUESTED, WarmUpState.RUNNING)
 
 
-class OpenRequests:
+class OpenRequests(Closing):
     """Follows `rule-operations` and `warm-ups`. One thread at a time may use it."""
 
     def __init__(self, kafka: KafkaConnection, settings: DetectorSettings) -> None:
@@ -29,12 +29,6 @@ class OpenRequests:
         self._tail = TopicsTail(kafka, {self._operations: None, topics.warm_ups: None})
         self._waiting: dict[int, RuleOperation] = {}
         self._ended: set[int] = set()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self.close()
 
     def close(self) -> None:
         """Close the connection."""

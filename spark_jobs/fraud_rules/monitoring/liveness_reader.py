@@ -23,6 +23,7 @@ from fraud_rules.monitoring.liveness import Liveness, PartitionEnds, liveness, s
 from fraud_rules.monitoring.open_transactions import OpenTransactions
 from fraud_rules.monitoring.partition_ends import read_partition_ends
 from fraud_rules.runtime import clock
+from fraud_rules.runtime.closing import Closing
 
 __all__ = ["LivenessReader", "LivenessWatch"]
 
@@ -45,7 +46,7 @@ class _Inputs:
     open_transaction: OpenTransaction | None
 
 
-class LivenessReader:
+class LivenessReader(Closing):
     """Keeps the last answers of Kafka. Only one thread at a time may call `poll`; any thread may call `liveness`."""
 
     def __init__(self, kafka: KafkaConnection, settings: DetectorSettings) -> None:
@@ -57,12 +58,6 @@ class LivenessReader:
         self._intents = IntentLog(settings.detector)
         self._newest: tuple[int, BatchProgress] | None = None
         self._inputs: _Inputs | None = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self.close()
 
     def close(self) -> None:
         """Close the connections. The next read opens them again."""

@@ -12,8 +12,9 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import TracebackType
-from typing import Final, Self
+from typing import Final
+
+from fraud_rules.runtime.closing import Closing
 
 __all__ = ["FileLock", "locked"]
 
@@ -22,19 +23,13 @@ _LONGEST_PAUSE_S: Final = 0.01
 _PID_BYTES: Final = 20
 
 
-class FileLock:
+class FileLock(Closing):
     """An open file that this process may lock. A child process that inherits the file holds the lock too."""
 
     def __init__(self, path: Path, mode: int = 0o666) -> None:
         """Open the file; create it with `mode`, less the umask, if it does not exist. Raises OSError."""
         self.path = path
         self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, mode)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self.close()
 
     def acquire(self, wait_s: float = 0.0, *, shared: bool = False) -> bool:
         """Lock the file within a time; False if another process holds it for longer. `shared` admits other readers."""
