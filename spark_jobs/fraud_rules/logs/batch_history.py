@@ -24,7 +24,7 @@ from fraud_rules.model.warm_up import BatchWarmUp
 from fraud_rules.replay.need import HistoryNeed
 from fraud_rules.replay.segments import BatchEnd
 
-__all__ = ["History", "WrittenBatch", "last_batch", "newest_watermark_ms", "read_ends", "read_history"]
+__all__ = ["History", "WrittenBatch", "batches_of", "last_batch", "newest_watermark_ms", "read_ends", "read_history"]
 
 
 _RECENT_OFFSETS: Final = 256
@@ -52,6 +52,10 @@ class WrittenBatch(msgspec.Struct, rename="camel"):
     def place(self) -> tuple[str, int]:
         """The history and the batch, which together identify a batch."""
         return self.query_id, self.batch_id
+
+    def ends_of(self, topic: str) -> dict[int, int]:
+        """The end offsets of one topic by partition."""
+        return {int(partition): end for partition, end in self.end_offsets.get(topic, {}).items()}
 
 
 _decode = msgspec.json.Decoder(WrittenBatch).decode
@@ -115,11 +119,11 @@ def read_history(
                 everything = None if need is None else need._replace(marks=True)
                 return read_history(kafka, settings, until, reached, recreated=recreated, need=everything)
             if begins:
-                starts = {**({} if last is None else _ends(last, topic)), **_restart_offsets(batch, topic)}
+                starts = {**({} if last is None else last.ends_of(topic)), **_restart_offsets(batch, topic)}
                 history = History(offset, end, starts, {}, ())
                 if batch.batch_id > 0 or (last is None and batch.rebuilt):
                     # The start of the first known batch is unknown, so the history begins at its end.
-                    history = History(offset + 1, end, _ends(batch, topic), {})
+                    history = History(offset + 1, end, batch.ends_of(topic), {})
                     if need is not None and record.append_ms < need.from_ms:
                         history = replace(history, known_from_ms=need.from_ms)
                     else:
@@ -129,7 +133,7 @@ def read_history(
                 if batch.batch_id != (last.batch_id + 1 if batch.query_id == last.query_id else 0):
                     raise FraudError(f"{settings.topics.detector_progress} lacks batches before {batch.batch_id}")
                 if _changes_offsets(batch, topic):
-                    starts = {**_ends(last, topic), **_restart_offsets(batch, topic)}
+                    starts = {**last.ends_of(topic), **_restart_offsets(batch, topic)}
                     history = History(offset, end, starts, {}, (f"{topic} before batch {batch.batch_id}",))
             last = batch
             reached(offset - begin, end - begin)
@@ -139,19 +143,24 @@ def read_history(
     if history is None or last is None:
         raise FraudError(f"the detector {settings.detector} has not evaluated anything at {kafka} yet")
     if recreated:
-        ends = _ends(last, topic)
+        ends = last.ends_of(topic)
         return replace(history, progress_start=end, progress_end=end, starts=ends, ends=ends, lost=(f"all of {topic}",))
-    return _clipped(replace(history, progress_end=end, ends=_ends(last, topic)), kafka, topic, need)
+    return _clipped(replace(history, progress_end=end, ends=last.ends_of(topic)), kafka, topic, need)
 
 
 def read_ends(history: History, kafka: KafkaConnection, settings: DetectorSettings) -> Iterator[BatchEnd]:
     """Yield the ends of the batches in order, within the records that Kafka still holds. Raises BrokerUnavailable."""
-    topic = settings.topics.transactions
+    for batch in batches_of(history, kafka, settings):
+        ends = batch.ends_of(settings.topics.transactions)
+        within = {at: min(end, history.ends.get(at, end)) for at, end in ends.items()}
+        yield BatchEnd(batch.rules_end, within, tuple(batch.warm_ups))
+
+
+def batches_of(history: History, kafka: KafkaConnection, settings: DetectorSettings) -> Iterator[WrittenBatch]:
+    """Yield the batches of a history in order. Raises BrokerUnavailable."""
     with TopicReader(kafka, settings.topics.detector_progress) as progress:
         for _, batch in _batches_of(progress, history.progress_start, history.progress_end, settings):
-            ends = _ends(batch, topic)
-            within = {at: min(end, history.ends.get(at, end)) for at, end in ends.items()}
-            yield BatchEnd(batch.rules_end, within, tuple(batch.warm_ups))
+            yield batch
 
 
 def last_batch(kafka: KafkaConnection, settings: DetectorSettings, *, settled: bool = True) -> WrittenBatch | None:
@@ -245,7 +254,3 @@ def _batches_of(
         batch = decode_or_skip(settings.topics.detector_progress, record, _decode)
         if batch is not None:
             yield record, batch
-
-
-def _ends(batch: WrittenBatch, topic: str) -> dict[int, int]:
-    return {int(partition): end for partition, end in batch.end_offsets.get(topic, {}).items()}

@@ -168,10 +168,6 @@ class BatchProgress(msgspec.Struct, frozen=True, rename="camel"):
     def __post_init__(self) -> None:
         check_refused(self.rules_refused)
 
-    def refused_versions(self) -> list[int]:
-        """The offsets of the rejected records of the rule log."""
-        return refused_versions(self.rules_refused)
-
     def ends_of(self, topic: str) -> dict[int, int]:
         """The end offsets of one topic by partition."""
         return {int(partition): end for partition, end in self.end_offsets.get(topic, {}).items()}

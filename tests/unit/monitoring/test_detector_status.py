@@ -12,6 +12,7 @@ from fraud_rules.logs.detector_status import (
     TrafficCounts,
     decode_progress,
     detector_status,
+    refused_versions,
 )
 
 TICK_MS = 10_000
@@ -84,14 +85,14 @@ def test_a_record_is_read_as_the_detector_writes_it() -> None:
     read = decode_progress(record("[1]"))
     assert read.ends_of("transactions") == {0: 5, 1: 7}
     assert read.ends_of("rules") == {}
-    assert (read.rules_end, read.refused_versions(), read.lag, read.previous) == (2, [1], None, None)
+    assert (read.rules_end, refused_versions(read.rules_refused), read.lag, read.previous) == (2, [1], None, None)
 
 
 @pytest.mark.parametrize(
     ("refused", "versions"), [("[]", []), ("[[3,5],9,[11,12]]", [3, 4, 5, 9, 11, 12]), ("[[5,3]]", [])]
 )
 def test_consecutive_refused_records_are_a_range(refused: str, versions: list[int]) -> None:
-    assert decode_progress(record(refused)).refused_versions() == versions
+    assert refused_versions(decode_progress(record(refused)).rules_refused) == versions
 
 
 @pytest.mark.parametrize("refused", ["[[1,9007199254740992]]", "[[1]]", "[[1,2,3]]", '["1-2"]'])
