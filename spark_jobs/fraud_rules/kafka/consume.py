@@ -10,6 +10,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 
 from fraud_rules.errors import BrokerUnavailable, TransactionOpen
 from fraud_rules.kafka.connection import KafkaConnection
+from fraud_rules.kafka.ends import TopicEnds
 from fraud_rules.kafka.reader import (
     LEADER_CHANGES,
     Record,
@@ -18,7 +19,6 @@ from fraud_rules.kafka.reader import (
     consumer_of,
     describe,
     record_of,
-    uncommitted_ends,
 )
 from fraud_rules.kafka.unread import open_transaction_at
 from fraud_rules.runtime import clock
@@ -122,7 +122,10 @@ def settled_ends(reader: TopicReader, within_s: float = _SETTLING_S) -> dict[int
     BrokerUnavailable.
     """
     partitions = reader.partitions()
-    written = uncommitted_ends(reader.kafka, reader.topic, partitions)
+    if not partitions:
+        return {}
+    ends_by_text = TopicEnds(reader.kafka).written({reader.topic: partitions})[reader.topic]
+    written = {int(partition): end for partition, end in ends_by_text.items()}
 
     def settled() -> dict[int, tuple[int, int]] | None:
         ends = {partition: reader.ends(partition) for partition in partitions}
@@ -134,8 +137,6 @@ def settled_ends(reader: TopicReader, within_s: float = _SETTLING_S) -> dict[int
         where = "; ".join(_describe_open(reader, *place) for place in open_at.items()) or reader.topic
         return TransactionOpen(f"{where}; waited {within_s:g} s for its end: {_REMEDY}")
 
-    if not partitions:
-        return {}
     return settled() or wait_for(settled, within_s=within_s, every_s=_SETTLING_POLL_S, late=late)
 
 

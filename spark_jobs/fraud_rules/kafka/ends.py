@@ -10,7 +10,7 @@ from confluent_kafka.admin import AdminClient, OffsetSpec, TopicDescription  # t
 
 from fraud_rules.errors import BrokerUnavailable
 from fraud_rules.kafka.connection import KafkaConnection
-from fraud_rules.kafka.reader import list_offsets, mapped_errors, partitions_of
+from fraud_rules.kafka.reader import list_offsets, mapped_errors, partitions_of, topic_ids
 
 __all__ = ["TopicEnds"]
 
@@ -35,9 +35,7 @@ class TopicEnds:
 
     def ids(self, topics: Sequence[str]) -> dict[str, str]:
         """Kafka's ids of topics, by name. A topic that was deleted and created again has a new id."""
-        with mapped_errors(self._kafka):
-            answers = self._admin.describe_topics(TopicCollection(list(topics)), request_timeout=_TIMEOUT_S)
-            return {topic: str(answer.result().topic_id) for topic, answer in answers.items()}
+        return topic_ids(self._kafka, topics, self._admin)
 
     def missing(self, topics: Sequence[str]) -> list[str]:
         """The topics that do not exist."""

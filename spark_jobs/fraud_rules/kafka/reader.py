@@ -43,7 +43,6 @@ __all__ = [
     "record_of",
     "topic_fault",
     "topic_ids",
-    "uncommitted_ends",
     "watermarks",
     "with_leader",
 ]
@@ -255,21 +254,6 @@ def with_leader(ask: Callable[[], _T]) -> _T:
     return retried(ask, is_transient=has_no_leader, within_s=_TIMEOUT_S, every_s=_POLL_S)
 
 
-def uncommitted_ends(kafka: KafkaConnection, topic: str, partitions: Sequence[int]) -> dict[int, int]:
-    """The offset after the last record of each partition, including records of open transactions.
-
-    A `read_committed` reader stops before an open transaction. Raises BrokerUnavailable.
-    """
-    admin = AdminClient(kafka.confluent(_QUIET))
-    places = [TopicPartition(topic, partition) for partition in partitions]
-    with mapped_errors(kafka):
-        answers = list_offsets(admin, places, _END)
-    for place, answer in zip(places, answers, strict=True):
-        if answer.offset < 0:  # the client reports no error if its connection ends before the answer
-            raise BrokerUnavailable(f"Kafka at {kafka} does not report the end of {topic}-{place.partition}")
-    return {place.partition: answer.offset for place, answer in zip(places, answers, strict=True)}
-
-
 def first_uncommitted(kafka: KafkaConnection, topic: str, partition: int, start: int) -> Record | None:
     """The first record from an offset on, committed or not. None without one in some seconds."""
     consumer = consumer_of(kafka, {"isolation.level": "read_uncommitted", "enable.partition.eof": False})
@@ -314,12 +298,12 @@ def list_offsets(
     return with_leader(ask)
 
 
-def topic_ids(kafka: KafkaConnection, topics: Sequence[str]) -> dict[str, str]:
+def topic_ids(kafka: KafkaConnection, topics: Sequence[str], client: AdminClient | None = None) -> dict[str, str]:
     """Kafka's ids of topics, by name. A topic that was deleted and created again has a new id.
 
     Raises BrokerUnavailable.
     """
-    admin = AdminClient(kafka.confluent(_QUIET))
+    admin = client or AdminClient(kafka.confluent(_QUIET))
     with mapped_errors(kafka):
         answers = admin.describe_topics(TopicCollection(list(topics)), request_timeout=_TIMEOUT_S)
         return {name: str(answer.result().topic_id) for name, answer in answers.items()}

@@ -19,7 +19,8 @@ from fraud_rules.errors import BrokerUnavailable
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.consume import ends_of, settled_ends
 from fraud_rules.kafka.decoding import decode_or_skip
-from fraud_rules.kafka.reader import Record, TopicReader, uncommitted_ends
+from fraud_rules.kafka.ends import TopicEnds
+from fraud_rules.kafka.reader import Record, TopicReader
 from fraud_rules.kafka.writer import MAX_RECORD_BYTES
 from fraud_rules.runtime.compression import decompress
 
@@ -87,7 +88,7 @@ class StateTopic:
         It does not while a transaction is open.
         """
         partition = self.partition_of(key_group)
-        written = uncommitted_ends(self.kafka, self.topic, [partition])[partition]
+        written = TopicEnds(self.kafka).written({self.topic: [partition]})[self.topic][str(partition)]
         return _reader(self.kafka, self.topic).ends(partition)[1] >= written
 
     def _read(
