@@ -24,8 +24,10 @@ from fraud_rules.model.warm_up import BatchWarmUp
 from fraud_rules.replay.need import HistoryNeed
 from fraud_rules.replay.segments import BatchEnd
 
-__all__ = ["History", "WrittenBatch", "batches_of", "last_batch", "newest_watermark_ms", "read_ends", "read_history"]
-
+__all__ = [
+    "History", "WrittenBatch", "batches_of", "decode_batch", "last_batch", "newest_watermark_ms", "read_ends",
+    "read_history",
+]  # fmt: skip
 
 _RECENT_OFFSETS: Final = 256
 _MOST_OFFSETS: Final = 65_536
@@ -33,7 +35,7 @@ _MOST_OFFSETS: Final = 65_536
 
 
 class WrittenBatch(msgspec.Struct, rename="camel"):
-    """The part of a progress record (see `BatchProgress`) that names the batch and its input."""
+    """The part of a `BatchProgress` that names the batch and its input. It decodes several times as fast."""
 
     query_id: str
     batch_id: Whole
@@ -57,8 +59,12 @@ class WrittenBatch(msgspec.Struct, rename="camel"):
         """The end offsets of one topic by partition."""
         return {int(partition): end for partition, end in self.end_offsets.get(topic, {}).items()}
 
+    def begins_topic(self, topic: str) -> bool:
+        """Whether the topic was created again before this batch."""
+        return any(each.topic == topic and each.reason is LossReason.RECREATED for each in self.lost)
 
-_decode = msgspec.json.Decoder(WrittenBatch).decode
+
+decode_batch = msgspec.json.Decoder(WrittenBatch).decode
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,6 +257,6 @@ def _batches_of(
     for record in reader.read(start, end):
         if record.key != detector or record.value is None:
             continue
-        batch = decode_or_skip(settings.topics.detector_progress, record, _decode)
+        batch = decode_or_skip(settings.topics.detector_progress, record, decode_batch)
         if batch is not None:
             yield record, batch

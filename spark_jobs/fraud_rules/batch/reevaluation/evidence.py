@@ -21,7 +21,8 @@ from fraud_rules.codec.rules.codec import read_entry
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.errors import DayNotArchived, RuleLogForeign
 from fraud_rules.kafka.decoding import UNDECODABLE, decode_reason
-from fraud_rules.logs.detector_status import BatchCut, decode_cut, refused_versions
+from fraud_rules.logs.batch_history import WrittenBatch, decode_batch
+from fraud_rules.logs.detector_status import refused_versions
 from fraud_rules.model.day import Day
 from fraud_rules.model.ruleset import LogEntry
 from fraud_rules.model.schema import TransactionSchema
@@ -76,7 +77,10 @@ class ArchivedLogs:
                 refused = refused_versions(batch.rules_refused)
                 if batch.begins_topic(self.settings.topics.transactions):
                     ends = {}
-                ends |= {at: max(end, ends.get(at, 0)) for at, end in self._ends_of(batch).items()}
+                ends |= {
+                    at: max(end, ends.get(at, 0))
+                    for at, end in batch.ends_of(self.settings.topics.transactions).items()
+                }
             if ends:
                 return Evaluated(ends, frozenset(refused))
         raise DayNotArchived(f"the archive has no batch of detector {self.settings.detector}: nothing was evaluated")
@@ -93,7 +97,7 @@ class ArchivedLogs:
         open_ends = self._ends_to_reach(first, last, evaluated)
         settled_ms = last.end_ms + self.settings.max_out_of_orderness_ms
         for append_ms, batch in self._batches(files):
-            ends = self._ends_of(batch)
+            ends = batch.ends_of(self.settings.topics.transactions)
             if batch.begins_topic(self.settings.topics.transactions):
                 builder.begin_topic(append_ms)
                 open_ends = self._ends_to_reach(first, last, evaluated)
@@ -119,7 +123,7 @@ class ArchivedLogs:
                     ends[at] = max(ends.get(at, 0), min(end, evaluated.get(at, 0)))
         return ends
 
-    def _batches(self, files: Sequence[FileEntry]) -> Iterator[tuple[int, BatchCut]]:
+    def _batches(self, files: Sequence[FileEntry]) -> Iterator[tuple[int, WrittenBatch]]:
         """Yield (append time, batch) of this detector, in order."""
         for records in merged_log(self.store, files, _PROGRESS_COLUMNS):
             yield from self._own(records)
@@ -129,7 +133,7 @@ class ArchivedLogs:
             for group in reversed(range(opened.num_row_groups)):
                 yield opened.read_row_group(group, columns=_PROGRESS_COLUMNS)
 
-    def _own(self, records: pa.Table) -> Iterator[tuple[int, BatchCut]]:
+    def _own(self, records: pa.Table) -> Iterator[tuple[int, WrittenBatch]]:
         """Yield (append time, batch) of this detector. Unreadable records are logged and skipped."""
         own = records.filter(pc.equal(records.column("key"), pa.scalar(self.settings.detector.encode(), pa.binary())))
         times = own.column(APPEND).cast(pa.int64()).to_pylist()
@@ -137,9 +141,6 @@ class ArchivedLogs:
             batch = _batch_or_skip(value)
             if batch is not None:
                 yield append_ms, batch
-
-    def _ends_of(self, batch: BatchCut) -> Mapping[int, int]:
-        return batch.end_offsets.get(self.settings.topics.transactions, {})
 
     def feeds(self, days: Iterable[Day]) -> dict[Day, DayFeed]:
         """All transactions of several days, by day, without empty days."""
@@ -150,10 +151,10 @@ class ArchivedLogs:
         return {day: feed for day, feed in feeds.items() if feed.files}
 
 
-def _batch_or_skip(value: bytes | None) -> BatchCut | None:
+def _batch_or_skip(value: bytes | None) -> WrittenBatch | None:
     """Decode a progress record. An unreadable record is logged and gives None."""
     try:
-        return decode_cut(value or b"")
+        return decode_batch(value or b"")
     except UNDECODABLE as error:
         _log.warning("detector-progress: skipped an unreadable record in the archive: %s", decode_reason(error))
         return None
