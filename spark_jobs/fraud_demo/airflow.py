@@ -35,7 +35,6 @@ from fraud_rules.runtime.process import (
     processes_with,
     start_detached,
 )
-from fraud_rules.runtime.retry import wait_for
 
 __all__ = ["PORT_VARIABLE", "USER", "AirflowSite", "Component", "LocalAirflow"]
 
@@ -43,7 +42,6 @@ PORT_VARIABLE = "FRAUD_AIRFLOW_PORT"
 USER = "admin"
 
 _GRACE_S = 15.0
-_POLL_S = 0.1
 _REQUEST_S = 2.0
 
 
@@ -197,21 +195,6 @@ class LocalAirflow:
         if component is Component.CONTROL_PLANE:
             return [sys.executable, "-m", "fraud_rules.cli", "control", "serve", f"--port={self.site.control_port}"]
         return [_airflow(), component, *_WITHOUT_LOG_SERVER.get(component, ())]
-
-    def await_healthy(self, timeout_s: float = 300.0) -> None:
-        """Wait until every component reports that it is healthy. Raises AirflowFailed."""
-        sick: list[str] = []
-
-        def is_healthy() -> bool:
-            sick[:] = self.sick()
-            if sick:
-                self.check()
-            return not sick
-
-        def late() -> AirflowFailed:
-            return AirflowFailed(f"not healthy within {timeout_s:g} s: Airflow's {', '.join(sick)} (logs: {self.logs})")
-
-        wait_for(is_healthy, within_s=timeout_s, every_s=_POLL_S, late=late)
 
     def check(self) -> None:
         """Raise AirflowFailed if a started component has ended by itself. A component that `kill` ended is ignored."""

@@ -30,7 +30,7 @@ def demo(
       fraud demo --stop
     """
     from fraud_demo.fraud_patterns import FRAUDS
-    from fraud_demo.run import DemoOptions, run_demo, stop_left_over
+    from fraud_demo.run import run_demo, stop_left_over
     from fraud_demo.traffic import TrafficSettings
 
     context = load_context()
@@ -50,4 +50,4 @@ def demo(
         malformed=0.005,
         patterns=tuple(FRAUDS),
     )
-    raise typer.Exit(run_demo(DemoOptions(traffic), context))
+    raise typer.Exit(run_demo(traffic, context))

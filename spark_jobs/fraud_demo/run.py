@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import threading
 from contextlib import ExitStack
-from dataclasses import dataclass
 
 from rich.console import Console
 
@@ -45,42 +44,36 @@ _FRAME_S = 0.25
 _LATE_AFTER_S = 20.0  # by then, every key group has a watermark, and the frauds are late
 
 
-@dataclass(frozen=True, slots=True)
-class DemoOptions:
-    """The settings of one run. If `traffic.seconds` is None, the demo runs until Ctrl-C. Otherwise it ends by itself
-    and checks the run.
-    """
-
-    traffic: TrafficSettings
-
-
 def stop_left_over(context: CommandContext) -> list[str]:
     """Stop the processes that an earlier demo left behind. Return their names."""
     return DemoSite(context).stop_left_over()
 
 
-def run_demo(options: DemoOptions, context: CommandContext) -> int:
-    """Run the demo and return its exit code.
+def run_demo(traffic: TrafficSettings, context: CommandContext) -> int:
+    """Run the demo and return its exit code. If `traffic.seconds` is None, it runs until Ctrl-C, else it ends by itself
+    and checks the run.
 
     The exit code is 0 after a correct run, and after Ctrl-C in a run without a time limit. It is 1 if the check finds
     faults, and INTERRUPTED after Ctrl-C in a run with a time limit or before the rules are live.
     """
     stop = threading.Event()
     with interrupts_set(stop), ExitStack() as stack:
-        demo = _Demo(options, context, stop, stack)
+        demo = _Demo(traffic, context, stop, stack)
         if not demo.start():
             return INTERRUPTED
         demo.run()
         if stop.is_set():
             demo.show_summary()
-            return 0 if options.traffic.seconds is None else INTERRUPTED
+            return 0 if traffic.seconds is None else INTERRUPTED
         return 0 if demo.check_run().right else 1
 
 
 class _Demo:
     """One run of the demo. `stack` stops the started components in reverse order."""
 
-    def __init__(self, options: DemoOptions, context: CommandContext, stop: threading.Event, stack: ExitStack) -> None:
+    def __init__(
+        self, traffic: TrafficSettings, context: CommandContext, stop: threading.Event, stack: ExitStack
+    ) -> None:
         self._context = context
         self._stop = stop
         self._stack = stack
@@ -89,7 +82,7 @@ class _Demo:
         self._steps = StartSteps(self._console, self._site.places.step_times)
         self._kafka = self._site.broker.kafka
         topic = context.settings.topics.transactions
-        self._sender = Sender(self._kafka, topic, options.traffic, Steering(self._site.places.steering))
+        self._sender = Sender(self._kafka, topic, traffic, Steering(self._site.places.steering))
         self._watch = OutputWatch(self._kafka, context.settings, self._sender.planted)
 
     def start(self) -> bool:

@@ -27,6 +27,7 @@ from fraud_rules.deploy.attempt import AttemptPhase
 from fraud_rules.model.day import Day
 from fraud_rules.runtime.clock import now_ms
 from tests.installation.dags import DETECTOR, QUICK, WITH_SPARK
+from tests.support.processes.healthy import await_healthy
 from tests.support.processes.lone_airflow import lone_airflow, unpause, with_dags
 from tests.support.processes.signals import send_signal
 from tests.support.processes.supervised import RUN_S, Supervised, demo_ports, restart
@@ -108,7 +109,7 @@ def test_the_detector_is_unaffected_by_a_killed_component(world: Supervised, com
     restart(world.site, component)
     since_ms = now_ms()
     world.await_batches(3)
-    world.site.airflow.await_healthy()
+    await_healthy(world.site.airflow)
     world.await_supervision(since_ms)
     assert world.attempt().status.epoch == before.epoch
     assert world.driver().pid == driver
@@ -216,7 +217,7 @@ def test_the_detector_and_the_rules_outlive_the_loss_of_airflows_database(world:
     since_ms = now_ms()
     world.site.airflow.prepare()
     world.site.airflow.start()
-    world.site.airflow.await_healthy()
+    await_healthy(world.site.airflow)
     world.api.login()
     unpause(world.site.airflow.site)
     world.await_supervision(since_ms)

@@ -14,6 +14,7 @@ import pytest
 from fraud_demo.airflow import Component
 from fraud_rules.configuration.project import Project
 from fraud_rules.runtime.clock import now_ms
+from tests.support.processes.healthy import await_healthy
 from tests.support.processes.supervised import Supervised, restart, supervised
 
 pytestmark = [pytest.mark.recovery, pytest.mark.long, pytest.mark.timeout(3_600)]
@@ -40,7 +41,7 @@ def test_the_detector_is_unaffected_by_a_killed_component(world: Supervised, com
         restart(world.site, component)
         since_ms = now_ms()
         world.await_batches(5)
-        world.site.airflow.await_healthy()
+        await_healthy(world.site.airflow)
         world.await_supervision(since_ms)
         assert world.driver().pid == driver
     assert world.attempt().status.epoch == before.epoch

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from fraud_demo.airflow import AirflowSite, LocalAirflow
 from fraud_demo.start.unpaused import UNPAUSED, Unpausing
+from tests.support.processes.healthy import await_healthy
 from tests.support.processes.supervised import FOLDERS, Api, project_at
 
 
@@ -19,7 +20,7 @@ def lone_airflow(site: AirflowSite) -> Iterator[Api]:
     airflow.prepare()
     try:
         airflow.start()
-        airflow.await_healthy()
+        await_healthy(airflow)
         unpause(site, [path.stem for path in (site.project.root / "dags").glob("*.py")])
         api = Api(site.url)
         api.login()

@@ -36,6 +36,7 @@ from fraud_rules.logs.recorder import record_run
 from fraud_rules.replay.replay import replay_recording
 from fraud_rules.runtime.clock import now_ms
 from tests.support.ports import free_ports
+from tests.support.processes.healthy import await_healthy
 from tests.support.processes.signals import send_signal
 from tests.support.waiting import until
 
@@ -304,7 +305,7 @@ def supervised(project: Project, home: Path) -> Iterator[Supervised]:
         site.start(stack, print)
         world = Supervised(site, context)
         stack.callback(world.sender.stop)
-        site.airflow.await_healthy()
+        await_healthy(site.airflow)
         world.api.login()
         stack.callback(end_at_once, site)
         world.await_health(Health.HEALTHY)

@@ -19,7 +19,6 @@ from fraud_rules.batch.archive.log_merge import merged_log
 from fraud_rules.batch.archive.manifest import BatchResult, FileEntry, Manifest, Table
 from fraud_rules.batch.archive.store import ArchiveStore
 from fraud_rules.batch.reevaluation.chain import ReplayPlan, check_same_topic
-from fraud_rules.batch.reevaluation.cuts import Cuts
 from fraud_rules.batch.reevaluation.evidence import ArchivedLogs
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.errors import DayNotArchived, HistoryLost
@@ -27,6 +26,7 @@ from fraud_rules.model.day import DAY_MS, Day
 from fraud_rules.model.transaction import TransactionBatch
 from tests.support.conformance import load_schema
 from tests.support.nightly.archived import _progress
+from tests.support.nightly.cuts import cuts_of_ends, evaluated_ends
 
 DAY = Day.parse("2026-11-18")
 SETTINGS = DetectorSettings()
@@ -78,13 +78,13 @@ def test_a_row_belongs_to_the_first_batch_that_read_it() -> None:
     for each in ends[:17_000]:
         del each[2]  # a partition that was added later
     pins = [number // 9_000 for number in range(len(ends))]
-    cuts = Cuts.of_ends(ends, pins)
+    cuts = cuts_of_ends(ends, pins)
     reached = np.maximum.accumulate(np.array([[each.get(at, 0) for at in range(3)] for each in ends]), axis=0)
     places = [(at, int(offset)) for at in range(3) for offset in rng.integers(0, int(reached[-1, at]) + 50, 3_000)]
     wanted = [int(np.searchsorted(reached[:, at], offset, side="right")) for at, offset in places]
     found = cuts.batch_of(rows(places))
     assert found.tolist() == wanted and max(wanted) == len(cuts) == len(ends)
-    assert cuts.evaluated_ends() == dict(enumerate(reached[-1].tolist()))
+    assert evaluated_ends(cuts) == dict(enumerate(reached[-1].tolist()))
     changes = cuts.rules_changes(found)
     assert [pins[number] for number in wanted if number < len(cuts)] == cuts.rules_ends[
         changes[found < len(cuts)]
@@ -93,15 +93,15 @@ def test_a_row_belongs_to_the_first_batch_that_read_it() -> None:
 
 
 def test_no_batches_evaluate_no_row() -> None:
-    cuts = Cuts.of_ends([], [])
+    cuts = cuts_of_ends([], [])
     assert cuts.batch_of(rows([(0, 0), (5, 9)])).tolist() == [0, 0]
-    assert cuts.rules_changes(np.array([0])).tolist() == [0] and cuts.evaluated_ends() == {}
+    assert cuts.rules_changes(np.array([0])).tolist() == [0] and evaluated_ends(cuts) == {}
 
 
 def test_a_task_receives_few_bytes_for_each_batch() -> None:
     steps = np.random.default_rng(1).integers(0, 200, (100_000, PARTITIONS))
     ends = (dict(enumerate(row)) for row in np.cumsum(steps, axis=0).tolist())
-    cuts = Cuts.of_ends(list(ends), [17] * len(steps))
+    cuts = cuts_of_ends(list(ends), [17] * len(steps))
     assert len(pickle.dumps(cuts)) < MOST_BYTES / 4 * len(cuts)
 
 
@@ -169,7 +169,7 @@ def test_the_batches_of_an_earlier_topic_do_not_count(tmp_path: Path) -> None:
     logs = archive(tmp_path, files)
     evaluated = logs.evaluated().ends
     cuts = logs.cuts(DAY, DAY, evaluated)
-    assert evaluated == cuts.evaluated_ends() == {0: 40}
+    assert evaluated == evaluated_ends(cuts) == {0: 40}
     assert cuts.batch_of(rows([(0, 0), (0, 39), (0, 40)])).tolist() == [0, 1, 2]
     assert (cuts.rules_ends.tolist(), cuts.topic_began_ms) == ([7], began_ms)
     with pytest.raises(HistoryLost, match="created again on 2026-11-18"):

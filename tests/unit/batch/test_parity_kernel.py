@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from fraud_rules.batch.reevaluation.compare import AlertVerdict, compare
-from fraud_rules.batch.reevaluation.cuts import Cuts, PinnedTimeline
+from fraud_rules.batch.reevaluation.cuts import PinnedTimeline
 from fraud_rules.batch.reevaluation.evaluate import DayRun
 from fraud_rules.batch.reevaluation.feed import arranged
 from fraud_rules.codec.rules.codec import read_entry
@@ -22,6 +22,7 @@ from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.replay.recording import Recording
 from fraud_rules.replay.replay import replay_recording
 from tests.support.conformance import Case, load_cases, load_schema
+from tests.support.nightly.cuts import cuts_of_ends
 from tests.support.oracle.day import completed, identity
 from tests.support.streams.generated import changing_documents, documents, documents_of_every_order, in_order
 from tests.support.streams.long import long_document
@@ -54,7 +55,7 @@ def corrected(document: Mapping[str, Any], slice_rows: int, schema: TransactionS
         rest[tx.partition] = tx.offset + 1
     batches = [(dict(batch.ends), batch.pin) for batch in recording.batches] + [(rest, len(log))]
     refused = {version for batch in recording.batches for version in batch.refused}
-    cuts = Cuts.of_ends([ends for ends, _ in batches], [pin for _, pin in batches], refused)
+    cuts = cuts_of_ends([ends for ends, _ in batches], [pin for _, pin in batches], refused)
     rows = decode_transactions(
         [tx.value for tx in recording.transactions],
         [tx.partition for tx in recording.transactions],

@@ -18,6 +18,7 @@ from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.model.day import Day
 from tests.support.conformance import load_schema
 from tests.support.nightly.archived import _progress
+from tests.support.nightly.cuts import evaluated_ends
 
 DAY = Day.parse("2026-11-18")
 UNREADABLE = [
@@ -79,4 +80,4 @@ def test_published_alerts_and_corrections_are_read_past_unreadable_records(
 def test_batches_are_read_past_unreadable_records(store: ArchiveStore) -> None:
     evidence = ArchivedLogs(store, store.latest(), load_schema("default"), DetectorSettings())
     evaluated = evidence.evaluated().ends
-    assert evaluated == evidence.cuts(DAY, DAY, evaluated).evaluated_ends() == {0: 5}
+    assert evaluated == evaluated_ends(evidence.cuts(DAY, DAY, evaluated)) == {0: 5}

@@ -94,15 +94,6 @@ class Cuts:
     warm_ups: tuple[CutWarmUp, ...] = ()
     topic_began_ms: int | None = None
 
-    @classmethod
-    def of_ends(cls, ends: Sequence[Mapping[int, int]], rules_ends: Sequence[int], refused: Iterable[int] = ()) -> Cuts:
-        """Build from end offsets by partition, and pins."""
-        builder = CutsBuilder()
-        for each, rules_end in zip(ends, rules_ends, strict=True):
-            builder.add(each, rules_end)
-        builder.refuse(refused)
-        return builder.build()
-
     def __len__(self) -> int:
         return self.batches
 
@@ -123,10 +114,6 @@ class Cuts:
         """The position in `rules_ends` of each of these batches, m for the number `len(self)`."""
         found: Ints = np.searchsorted(self.changes, batches, side="right") - 1
         return np.where(batches < len(self), found, len(self.changes))
-
-    def evaluated_ends(self) -> dict[int, int]:
-        """The offset after the last evaluated transaction, by partition."""
-        return {partition: int(lasts[-1]) for partition, lasts in self.lasts.items() if len(lasts)}
 
 
 class CutsBuilder:
