@@ -1,4 +1,4 @@
-"""Appends single records, such as rules and intents, to a log of one partition, in order."""
+"""Appends single records, such as rules and intents, to one partition of a log, in order."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 _TIMEOUT_S = 30.0
 _TOPIC_S = 5.0
-_MAX_RECORD_BYTES = 4_194_304
+_MAX_RECORD_BYTES = 8_388_608
 _LOOK_S = 0.1
 _SLACK_S = 5.0
 
@@ -24,15 +24,17 @@ def append_records(
     topic: str,
     records: Sequence[tuple[bytes | None, bytes]],
     headers: Sequence[tuple[str, bytes]] = (),
+    partition: int = 0,
+    producer: Producer | None = None,
 ) -> list[int]:
     """Append (key, value) records, each with the `headers`, and return their offsets, once the brokers have them.
 
-    librdkafka asks for a producer id in steps of 0.5 s, so the first record takes about that long. kafka-python asks at
-    once, but takes as long to import. Raises BrokerUnavailable if the topic is missing, or if the brokers do not accept
-    all records in time. Then the first records may be written.
-    """
-    from confluent_kafka import Producer
+    librdkafka asks for a producer id in steps of 0.5 s, so the first record takes about that long, unless the caller
+    keeps a `producer` of `idempotent_producer`. kafka-python asks at once, but takes as long to import.
 
+    Raises BrokerUnavailable if the topic is missing, or if the brokers do not accept all records in time. Then the
+    first records may be written.
+    """
     offsets: list[int] = []
     faults: list[KafkaError] = []
 
@@ -42,7 +44,22 @@ def append_records(
         else:
             faults.append(error)
 
-    producer = Producer(
+    producer = producer or idempotent_producer(kafka)
+    _require(producer, topic, kafka)
+    for key, value in records:
+        producer.produce(topic, value, key, partition=partition, headers=list(headers), on_delivery=delivered)
+    producer.flush(_TIMEOUT_S + _SLACK_S)
+    if len(offsets) < len(records):
+        said = faults[0].str() if faults else f"no answer within {_TIMEOUT_S:g} s"
+        raise BrokerUnavailable(f"{len(offsets)} of {len(records)} records written to {topic} at {kafka}: {said}")
+    return offsets
+
+
+def idempotent_producer(kafka: KafkaConnection) -> Producer:
+    """A producer that writes no record twice, however often it retries."""
+    from confluent_kafka import Producer
+
+    return Producer(
         kafka.confluent(
             {
                 "enable.idempotence": True,
@@ -55,14 +72,6 @@ def append_records(
             }
         )
     )
-    _require(producer, topic, kafka)
-    for key, value in records:
-        producer.produce(topic, value, key, partition=0, headers=list(headers), on_delivery=delivered)
-    producer.flush(_TIMEOUT_S + _SLACK_S)
-    if len(offsets) < len(records):
-        said = faults[0].str() if faults else f"no answer within {_TIMEOUT_S:g} s"
-        raise BrokerUnavailable(f"{len(offsets)} of {len(records)} records written to {topic} at {kafka}: {said}")
-    return offsets
 
 
 def _require(producer: Producer, topic: str, kafka: KafkaConnection) -> None:

@@ -10,22 +10,21 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache
 from typing import Final
 
 import msgspec
-from confluent_kafka import KafkaError, Message, Producer
+from confluent_kafka import Producer
 
-from fraud_rules.errors import BrokerUnavailable, StateDamaged
+from fraud_rules.errors import StateDamaged
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.decoding import decode_or_skip
 from fraud_rules.kafka.reader import Record, TopicReader
-from fraud_rules.kafka.writer import MAX_RECORD_BYTES
+from fraud_rules.kafka.record_writer import append_records, idempotent_producer
 from fraud_rules.runtime.compression import compress, decompress
 
 __all__ = ["WarmUpLog", "WarmUpPart", "WarmUpRef", "WarmUpResult", "digest_of"]
 
-_TIMEOUT_S: Final = 60.0
 _RESULTS, _CHUNKS = 0, 1
 """The partitions."""
 
@@ -118,12 +117,12 @@ class WarmUpLog:
         """Write chunks, and return their offsets and digests. Raises BrokerUnavailable."""
         names = [_name(chunk) for chunk in chunks]
         keys = [f"{self.detector}/{version}/{key_group}/{name}".encode() for name in names]
-        offsets = self._produce(_CHUNKS, [(key, compress(chunk)) for key, chunk in zip(keys, chunks, strict=True)])
+        offsets = self._append(_CHUNKS, [(key, compress(chunk)) for key, chunk in zip(keys, chunks, strict=True)])
         return list(zip(offsets, names, strict=True))
 
     def write_result(self, result: WarmUpResult) -> int:
         """Write a result, and return its offset. Raises BrokerUnavailable."""
-        (offset,) = self._produce(_RESULTS, [(self._key(result.version), _encode(result))])
+        (offset,) = self._append(_RESULTS, [(self._key(result.version), _encode(result))])
         return offset
 
     def results(self, start: int, end: int, reader: TopicReader) -> Iterator[tuple[int, WarmUpResult]]:
@@ -166,24 +165,8 @@ class WarmUpLog:
     def _key(self, version: int) -> bytes:
         return f"{self.detector}/{version}".encode()
 
-    def _produce(self, partition: int, records: Sequence[tuple[bytes, bytes]]) -> list[int]:
-        offsets: dict[int, int] = {}
-        faults: list[KafkaError] = []
-
-        def delivered(number: int, error: KafkaError | None, message: Message) -> None:
-            if error is not None:
-                faults.append(error)
-            else:
-                offsets[number] = int(message.offset() or 0)
-
-        producer = _producer(self.kafka)
-        for number, (key, value) in enumerate(records):
-            producer.produce(self.topic, value, key, partition, on_delivery=partial(delivered, number))
-            producer.poll(0)
-        if producer.flush(_TIMEOUT_S) or faults:
-            said = faults[0].str() if faults else f"no answer within {_TIMEOUT_S:g} s"
-            raise BrokerUnavailable(f"a record was not written to {self.topic} at {self.kafka}: {said}")
-        return [offsets[number] for number in range(len(records))]
+    def _append(self, partition: int, records: Sequence[tuple[bytes, bytes]]) -> list[int]:
+        return append_records(self.kafka, self.topic, records, partition=partition, producer=_producer(self.kafka))
 
 
 _REMEDY: Final = "restore the topic, or rebuild the state (fraud rebuild)"
@@ -202,16 +185,5 @@ def _name(content: bytes) -> str:
 
 @cache
 def _producer(kafka: KafkaConnection) -> Producer:
-    """The producer of this process. It is idempotent, so that a retry writes no record twice."""
-    return Producer(
-        kafka.confluent(
-            {
-                "enable.idempotence": True,
-                "linger.ms": 5,
-                "message.max.bytes": MAX_RECORD_BYTES,
-                "queue.buffering.max.kbytes": 262_144,
-                "delivery.timeout.ms": int(_TIMEOUT_S * 1_000),
-                "log_level": 2,
-            }
-        )
-    )
+    """The producer of this process."""
+    return idempotent_producer(kafka)
