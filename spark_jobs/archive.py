@@ -5,12 +5,8 @@ from __future__ import annotations
 import sys
 
 from fraud_rules.batch.archive.job import ArchiveJob, archive
-from fraud_rules.batch.archive.store import ArchiveStore
-from fraud_rules.batch.script import batch_parser, run_batch
+from fraud_rules.batch.script import batch_parser, common_parameters, run_batch
 from fraud_rules.configuration.project import Project
-from fraud_rules.configuration.settings import DetectorSettings
-from fraud_rules.kafka.connection import KafkaConnection
-from fraud_rules.model.schema import TransactionSchema
 
 
 def parse(arguments: list[str], project: Project) -> ArchiveJob:
@@ -25,18 +21,7 @@ def parse(arguments: list[str], project: Project) -> ArchiveJob:
         help="skip records that retention removed before they were archived",
     )
     options = parser.parse_args(arguments)
-    return ArchiveJob(
-        ArchiveStore.at(options.archive),
-        DetectorSettings.load(options.settings),
-        TransactionSchema.load(options.schema),
-        KafkaConnection.load(options.bootstrap),
-        options.jars,
-        options.master,
-        options.driver_memory,
-        options.records_a_batch,
-        options.retired_for_ms,
-        options.accept_loss,
-    )
+    return ArchiveJob(*common_parameters(options), options.records_a_batch, options.retired_for_ms, options.accept_loss)
 
 
 def main() -> int:

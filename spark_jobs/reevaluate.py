@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import sys
 
-from fraud_rules.batch.archive.store import ArchiveStore
 from fraud_rules.batch.reevaluation.job import ReevaluationJob, reevaluate
 from fraud_rules.batch.reevaluation.run import DayOptions
-from fraud_rules.batch.script import batch_parser, run_batch
+from fraud_rules.batch.script import batch_parser, common_parameters, run_batch
 from fraud_rules.configuration.project import Project
-from fraud_rules.configuration.settings import DetectorSettings
-from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.model.day import Day
-from fraud_rules.model.schema import TransactionSchema
 
 
 def parse(arguments: list[str], project: Project) -> ReevaluationJob:
@@ -24,16 +20,9 @@ def parse(arguments: list[str], project: Project) -> ReevaluationJob:
     add("--incomplete-history", action="store_true", help="continue if windows start before the archive does")
     add("--report-only", action="store_true", help="write the report, but publish no corrections")
     args = parser.parse_args(arguments)
-    options = DayOptions(
-        Day.parse(args.day),
-        ArchiveStore.at(args.archive),
-        DetectorSettings.load(args.settings),
-        TransactionSchema.load(args.schema),
-        args.tasks,
-        args.incomplete_history,
-    )
-    kafka = KafkaConnection.load(args.bootstrap)
-    return ReevaluationJob(options, kafka, args.jars, args.master, args.driver_memory, not args.report_only)
+    store, settings, schema, kafka, jars, master, memory = common_parameters(args)
+    options = DayOptions(Day.parse(args.day), store, settings, schema, args.tasks, args.incomplete_history)
+    return ReevaluationJob(options, kafka, jars, master, memory, publish=not args.report_only)
 
 
 def main() -> int:

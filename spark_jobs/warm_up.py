@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import sys
 
-from fraud_rules.batch.archive.store import ArchiveStore
-from fraud_rules.batch.script import batch_parser, run_batch
+from fraud_rules.batch.script import batch_parser, common_parameters, run_batch
 from fraud_rules.batch.warm_up.job import WarmUpJob, warm_up
 from fraud_rules.configuration.project import Project
-from fraud_rules.configuration.settings import DetectorSettings
-from fraud_rules.kafka.connection import KafkaConnection
-from fraud_rules.model.schema import TransactionSchema
 
 
 def parse(arguments: list[str], project: Project) -> WarmUpJob:
@@ -18,16 +14,7 @@ def parse(arguments: list[str], project: Project) -> WarmUpJob:
     parser = batch_parser("warm_up", __doc__, project)
     parser.add_argument("--nice", type=int, default=10, help="niceness with a local master, beside a detector")
     args = parser.parse_args(arguments)
-    return WarmUpJob(
-        ArchiveStore.at(args.archive),
-        DetectorSettings.load(args.settings),
-        TransactionSchema.load(args.schema),
-        KafkaConnection.load(args.bootstrap),
-        args.jars,
-        args.master,
-        args.driver_memory,
-        args.nice,
-    )
+    return WarmUpJob(*common_parameters(args), args.nice)
 
 
 def main() -> int:

@@ -10,8 +10,12 @@ from pathlib import Path
 
 import msgspec
 
+from fraud_rules.batch.archive.store import ArchiveStore
 from fraud_rules.configuration.project import Project
+from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.errors import FraudError
+from fraud_rules.kafka.connection import KafkaConnection
+from fraud_rules.model.schema import TransactionSchema
 
 
 def batch_parser(prog: str, description: str | None, project: Project) -> argparse.ArgumentParser:
@@ -26,6 +30,21 @@ def batch_parser(prog: str, description: str | None, project: Project) -> argpar
     add("--master", default="local[2]", help="Spark's master")
     add("--driver-memory", default="1g")
     return parser
+
+
+def common_parameters(
+    options: argparse.Namespace,
+) -> tuple[ArchiveStore, DetectorSettings, TransactionSchema, KafkaConnection, Path, str, str]:
+    """What the options of `batch_parser` name; the last three are jars, master and memory. Raises ConfigError."""
+    return (
+        ArchiveStore.at(options.archive),
+        DetectorSettings.load(options.settings),
+        TransactionSchema.load(options.schema),
+        KafkaConnection.load(options.bootstrap),
+        options.jars,
+        options.master,
+        options.driver_memory,
+    )
 
 
 def run_batch(prog: str, job: Callable[[], object]) -> int:
