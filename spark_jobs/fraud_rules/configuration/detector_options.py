@@ -4,6 +4,7 @@ The fields of `DetectorOptions` define the parser of `detector.py`, the command 
 release, and the options of `fraud detect`, `fraud rebuild` and `fraud deploy`.
 """
 
+# ruff: noqa: RUF009 - `_option` declares a field
 from __future__ import annotations
 
 import argparse
@@ -32,66 +33,48 @@ class Option:
     at_least: int | None = None
 
 
-def _option(flag: str, text: str, metavar: str | None = None, at_least: int | None = None) -> Mapping[str, Option]:
-    return {_OPTION: Option(flag, text, metavar, at_least)}
+def _option(
+    flag: str, text: str, default: object = None, *, metavar: str | None = None, at_least: int | None = None
+) -> Any:
+    """Declare a field with its command-line option."""
+    metadata = {_OPTION: Option(flag, text, metavar, at_least)}
+    if default == {}:
+        return field(default_factory=dict, metadata=metadata)
+    return field(default=default, metadata=metadata)
 
 
 @dataclass(frozen=True, slots=True)
 class DetectorOptions:
     """The options of one start of the detector. `arguments` leaves out an option that is None, empty or False."""
 
-    attempt: str | None = field(
-        default=None, metadata=_option("--attempt", "The attempt that executes the intent.", "ID")
+    attempt: str | None = _option("--attempt", "The attempt that executes the intent.", metavar="ID")
+    epoch: int = _option("--epoch", "The intent's epoch. The start is refused if a newer intent exists.", 0)
+    bootstrap: str = _option("--bootstrap", "Kafka's bootstrap servers.", "", metavar="HOST:PORT,...")
+    settings: Path | None = _option("--settings", "The file with the detector's settings.")
+    schema: Path | None = _option("--schema", "The file with the schema of the transactions.")
+    jars: Path | None = _option("--jars", "Folder of the connector's jars.")
+    master: str = _option(
+        "--master", "Spark's master; local[2,4]: two tasks at once, at most four failures each.", "local[2,4]"
     )
-    epoch: int = field(
-        default=0, metadata=_option("--epoch", "The intent's epoch. The start is refused if a newer intent exists.")
+    tasks: int | None = _option(
+        "--tasks", "Number of tasks of a large batch; by default a task for each core of the cluster.", at_least=1
     )
-    bootstrap: str = field(default="", metadata=_option("--bootstrap", "Kafka's bootstrap servers.", "HOST:PORT,..."))
-    settings: Path | None = field(
-        default=None, metadata=_option("--settings", "The file with the detector's settings.")
+    driver_memory: str = _option("--driver-memory", "Memory of the driver's JVM, 512m or more.", "1536m")
+    spark_conf: Mapping[str, str] = _option(
+        "--spark-conf", "Another Spark setting; may be repeated.", {}, metavar="NAME=VALUE"
     )
-    schema: Path | None = field(
-        default=None, metadata=_option("--schema", "The file with the schema of the transactions.")
+    ui_port: int | None = _option("--ui-port", "Serve Spark's UI on this port.")
+    metrics: str = _option("--metrics", "Serve metrics at this address.", "", metavar="HOST:PORT")
+    resume: bool = _option("--resume", "Lift a stop that the rule log requested.", False)
+    rebuild: str | None = _option("--rebuild", "Recompute the state from the topics, once per ID.", metavar="ID")
+    partial: bool = _option("--partial", "Rebuild even if retention has removed the beginning of the topics.", False)
+    accept_loss: bool = _option(
+        "--accept-loss", "Skip transactions that retention removed before the detector read them.", False
     )
-    jars: Path | None = field(default=None, metadata=_option("--jars", "Folder of the connector's jars."))
-    master: str = field(
-        default="local[2,4]",
-        metadata=_option("--master", "Spark's master; local[2,4]: two tasks at once, at most four failures each."),
+    hold: Path | None = _option(
+        "--hold", "Prepare the start, then wait until FILE exists. Change nothing before.", metavar="FILE"
     )
-    tasks: int | None = field(
-        default=None,
-        metadata=_option(
-            "--tasks", "Number of tasks of a large batch; by default a task for each core of the cluster.", at_least=1
-        ),
-    )
-    driver_memory: str = field(
-        default="1536m", metadata=_option("--driver-memory", "Memory of the driver's JVM, 512m or more.")
-    )
-    spark_conf: Mapping[str, str] = field(
-        default_factory=dict, metadata=_option("--spark-conf", "Another Spark setting; may be repeated.", "NAME=VALUE")
-    )
-    ui_port: int | None = field(default=None, metadata=_option("--ui-port", "Serve Spark's UI on this port."))
-    metrics: str = field(default="", metadata=_option("--metrics", "Serve metrics at this address.", "HOST:PORT"))
-    resume: bool = field(default=False, metadata=_option("--resume", "Lift a stop that the rule log requested."))
-    rebuild: str | None = field(
-        default=None,
-        metadata=_option("--rebuild", "Recompute the state from the topics, once per ID.", "ID"),
-    )
-    partial: bool = field(
-        default=False,
-        metadata=_option("--partial", "Rebuild even if retention has removed the beginning of the topics."),
-    )
-    accept_loss: bool = field(
-        default=False,
-        metadata=_option("--accept-loss", "Skip transactions that retention removed before the detector read them."),
-    )
-    hold: Path | None = field(
-        default=None,
-        metadata=_option("--hold", "Prepare the start, then wait until FILE exists. Change nothing before.", "FILE"),
-    )
-    check: bool = field(
-        default=False, metadata=_option("--check", "Report whether a start would be refused, and change nothing.")
-    )
+    check: bool = _option("--check", "Report whether a start would be refused, and change nothing.", False)
 
     def in_project(self, project: Project, environ: Mapping[str, str] = os.environ) -> Self:
         """Replace unset options by the files of a project, and by the bootstrap servers in the environment."""
