@@ -36,7 +36,7 @@ def test_views_in_use_stay(host: Path) -> None:
 def test_results_of_warm_ups_with_the_same_rows_are_prepared_in_folders_of_their_own(host: Path) -> None:
     """While a batch moves the arrays of one of them, a task may write those of the other."""
     kafka = KafkaConnection("localhost:9092")
-    context = WorkerContext(load_schema("default"), DetectorSettings(), kafka, tasks=1, state_partitions=1, history="h")
+    context = WorkerContext(load_schema("default"), DetectorSettings(), kafka, state_partitions=1, history="h")
     folders = [context.prepared_folder(offset, "digest", key_group) for offset in (3, 5) for key_group in (0, 1)]
     assert len(set(folders)) == len(folders)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -13,6 +12,7 @@ from pyspark import RDD
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
+from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.model.lost_records import Offsets
 from fraud_rules.spark.append_times import append_time
 from fraud_rules.spark.kafka_records import records_between
@@ -26,7 +26,7 @@ from fraud_rules.stream.worker.fanout_stage import FanOutStage
 from fraud_rules.stream.worker.small_batch import SmallBatch
 from fraud_rules.stream.worker.wire import KEYED_SCHEMA, SIDE_OUTPUT, OutputRow
 
-__all__ = ["LARGE_BATCH_TRANSACTIONS", "BatchJobs", "is_large", "read_records", "with_tasks"]
+__all__ = ["LARGE_BATCH_TRANSACTIONS", "BatchJobs", "is_large", "read_records", "task_count"]
 
 LARGE_BATCH_TRANSACTIONS: Final = 4_000
 """The number of transactions from which a batch gets many tasks."""
@@ -43,7 +43,7 @@ class BatchJobs:
         channel: ChannelServer,
         tasks: int | None,
     ) -> None:
-        """`tasks` is the number of tasks of a large batch, see `with_tasks`."""
+        """`tasks` is the number of tasks of a large batch, see `task_count`."""
         self._spark = spark
         self._context = context
         self._executors = executors
@@ -76,14 +76,14 @@ class BatchJobs:
         return self._small[1]
 
     def _run_large(self, batch_id: int, first: Offsets, ends: Offsets) -> list[OutputRow]:
-        context = with_tasks(self._context, self._tasks, self._spark)
-        records = read_records(self._spark, context, first, ends)
+        context, tasks = self._context, task_count(self._tasks, self._context.settings, self._spark)
+        records = read_records(self._spark, context, tasks, first, ends)
         keyed = records.mapInArrow(FanOutStage(context).run, KEYED_SCHEMA).toArrow()
         groups = keyed["key_group"].to_numpy()
-        numbers = np.where(groups == SIDE_OUTPUT, SIDE_OUTPUT, groups % context.tasks)
-        self._channel.hand_out(batch_id, [_filtered(keyed, numbers == task) for task in range(context.tasks)])
-        places = located(self._spark.sparkContext, self._executors.places(context.tasks))
-        rows = run_tasks(places.mapPartitions(EngineStage(context).run), context.tasks)
+        numbers = np.where(groups == SIDE_OUTPUT, SIDE_OUTPUT, groups % tasks)
+        self._channel.hand_out(batch_id, [_filtered(keyed, numbers == task) for task in range(tasks)])
+        places = located(self._spark.sparkContext, self._executors.places(tasks))
+        rows = run_tasks(places.mapPartitions(EngineStage(context).run), tasks)
         side_outputs = _filtered(keyed, numbers == SIDE_OUTPUT)["blob"].to_pylist()
         return [*(OutputRow(SIDE_OUTPUT, blob) for blob in side_outputs), *rows]
 
@@ -92,11 +92,10 @@ def _filtered(table: pa.Table, is_wanted: NDArray[np.bool_]) -> pa.Table:
     return table.filter(pa.array(is_wanted))
 
 
-def with_tasks(context: WorkerContext, tasks: int | None, spark: SparkSession) -> WorkerContext:
-    """The context of a job with so many tasks. None: a task for each core of the executors that Spark has at this
-    moment, at most one for each key group."""
-    cores = spark.sparkContext.defaultParallelism
-    return replace(context, tasks=tasks or min(cores, context.settings.key_groups))
+def task_count(tasks: int | None, settings: DetectorSettings, spark: SparkSession) -> int:
+    """The number of tasks of a job: as set, or a task for each core of the executors that Spark has at this moment, at
+    most one for each key group."""
+    return tasks or min(spark.sparkContext.defaultParallelism, settings.key_groups)
 
 
 def is_large(counts: Mapping[str, int], transactions: str) -> bool:
@@ -113,15 +112,15 @@ def _record_count(first: Mapping[str, int], ends: Mapping[str, int]) -> int:
     return sum(end - first[at] for at, end in ends.items())
 
 
-def read_records(spark: SparkSession, context: WorkerContext, starts: Offsets, ends: Offsets) -> DataFrame:
+def read_records(spark: SparkSession, context: WorkerContext, tasks: int, starts: Offsets, ends: Offsets) -> DataFrame:
     """The records between the offsets, with the columns that `FanOutStage.run` reads.
 
-    There are at least `context.tasks` Spark partitions, so that a topic with few partitions does not limit the cores.
+    There are at least `tasks` Spark partitions, so that a topic with few partitions does not limit the cores.
     """
     options = {
         # With the default of 500 ms, a batch that has caught up with the producer waits that long for another byte.
         "kafka.fetch.max.wait.ms": "20",
-        "minPartitions": str(context.tasks),
+        "minPartitions": str(tasks),
         # With a fixed group, the consumers of an executor serve the next large batch too. No offset is ever committed.
         "kafka.group.id": f"fraud-rules-{context.settings.detector}",
     }

@@ -26,7 +26,7 @@ from fraud_rules.logs.state_topic import HEAD
 from fraud_rules.replay.need import HistoryNeed, history_need
 from fraud_rules.runtime.compression import compress
 from fraud_rules.stream.checkpoint.marker import Marker, marker_record
-from fraud_rules.stream.driver.batch_jobs import with_tasks
+from fraud_rules.stream.driver.batch_jobs import task_count
 from fraud_rules.stream.driver.job import DetectorJob, RebuildOrder
 from fraud_rules.stream.driver.recompute import recompute
 from fraud_rules.stream.driver.records import state_records
@@ -89,7 +89,7 @@ def replace_state(
     """
     position = new_position(job.kafka, job.settings)
     code = "" if job.spark.is_local else code_digest()
-    context = WorkerContext(job.schema, job.settings, job.kafka, 1, position.partitions, marker.query_id, code=code)
+    context = WorkerContext(job.schema, job.settings, job.kafka, position.partitions, marker.query_id, code=code)
     heads: dict[int, bytes] = {}
     if marker.has_batch:
         heads = _recompute(job, order, marker, parts, context, position, recreated=recreated)
@@ -143,4 +143,5 @@ def _recompute(
     history.require(partial=order.partial)
     spark = parts.session()
     work.begin(WorkPhase.RECOMPUTE, "transactions", history.transactions)
-    return recompute(spark, with_tasks(context, job.spark.tasks, spark), history, marker.pin, position.ends, work)
+    tasks = task_count(job.spark.tasks, job.settings, spark)
+    return recompute(spark, context, tasks, history, marker.pin, position.ends, work)

@@ -22,6 +22,7 @@ __all__ = ["recompute"]
 def recompute(
     spark: SparkSession,
     context: WorkerContext,
+    tasks: int,
     history: History,
     pin: Pin,
     state_ends: Sequence[int],
@@ -35,20 +36,20 @@ def recompute(
     heads: dict[int, bytes] = {}
     done = 0
     for segment in segments_of(read_ends(history, context.kafka, context.settings), history.starts):
-        stages = SegmentStages(context, segment, pin.reasons(), heads, state_ends, history.known_from_ms)
-        heads = heads | _evaluate(spark, context, stages)
+        stages = SegmentStages(context, tasks, segment, pin.reasons(), heads, state_ends, history.known_from_ms)
+        heads = heads | _evaluate(spark, stages)
         done += segment.records
         work.reached(done)
     return heads
 
 
-def _evaluate(spark: SparkSession, context: WorkerContext, stages: SegmentStages) -> dict[int, bytes]:
+def _evaluate(spark: SparkSession, stages: SegmentStages) -> dict[int, bytes]:
     """The new heads of the key groups that the segment has changed."""
-    shares = spark.range(0, context.tasks, 1, context.tasks)
+    shares = spark.range(0, stages.tasks, 1, stages.tasks)
     parts = shares.mapInArrow(stages.fan_out, PART_SCHEMA)
     if visits := stages.visits():
         parts = parts.union(spark.createDataFrame(visits, PART_SCHEMA))
     # By number, because hashes of a few small numbers are uneven, and a segment lasts as long as its largest task.
-    parts = parts.repartitionById(context.tasks, "key_group")
+    parts = parts.repartitionById(stages.tasks, "key_group")
     table = parts.mapInArrow(stages.evaluate, HEAD_SCHEMA).toArrow()
     return dict(zip(*(column.to_pylist() for column in table.columns), strict=True))

@@ -136,7 +136,7 @@ def _prepare(
     lag = LagMeter(TopicEnds(job.kafka), topics.transactions)
     channel = stack.enter_context(serve_channel(*_channel_place(spark)))
     context = WorkerContext(
-        job.schema, settings, job.kafka, 1, admission.state.partitions, marker.query_id, channel.address, session.code
+        job.schema, settings, job.kafka, admission.state.partitions, marker.query_id, channel.address, session.code
     )
     metrics = stack.enter_context(serve_metrics(job))
     executors = session.ready_executors()

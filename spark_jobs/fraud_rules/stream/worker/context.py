@@ -77,15 +77,14 @@ class WorkerContext:
     """The values that every task needs. Spark sends them with the task.
 
     `history` is the id of the detector's history, which separates its views from those of others; `start` separates
-    the starts of one detector. `tasks` is the number of tasks of a large batch's engine stage, `state_partitions` the
-    number of partitions of the topic `detector-state`. `channel` is the driver's channel; a rebuild has none. `code` is
-    the digest of the driver's code if the tasks run on other hosts, else empty.
+    the starts of one detector. `state_partitions` is the number of partitions of the topic `detector-state`. `channel`
+    is the driver's channel; a rebuild has none. `code` is the digest of the driver's code if the tasks run on other
+    hosts, else empty.
     """
 
     schema: TransactionSchema
     settings: DetectorSettings
     kafka: KafkaConnection
-    tasks: int
     state_partitions: int
     history: str
     channel: ChannelAddress | None = None

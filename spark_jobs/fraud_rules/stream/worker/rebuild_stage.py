@@ -39,12 +39,13 @@ _HEADS = pa.schema([("key_group", pa.int32()), ("head", pa.binary())])
 class SegmentStages:
     """Run in the workers.
 
-    `refused` has the rejected records of the rule log, `heads` the head of each key group before the segment, and
-    `state_ends` the end of each partition of the topic `detector-state` before the rebuild. `known_from_ms`: see
-    `History`.
+    `tasks` is the number of tasks of each stage. `refused` has the rejected records of the rule log, `heads` the head
+    of each key group before the segment, and `state_ends` the end of each partition of the topic `detector-state`
+    before the rebuild. `known_from_ms`: see `History`.
     """
 
     context: WorkerContext
+    tasks: int
     segment: Segment
     refused: Mapping[int, Sequence[Reason]]
     heads: Mapping[int, bytes]
@@ -62,9 +63,7 @@ class SegmentStages:
         decoded = [
             stage.decode(records).batch
             for number in numbers
-            for records in raw_transactions_in(
-                self.context, self.segment.share(number, self.context.tasks), _DECODED_AT_ONCE
-            )
+            for records in raw_transactions_in(self.context, self.segment.share(number, self.tasks), _DECODED_AT_ONCE)
         ]
         if not decoded:
             return
