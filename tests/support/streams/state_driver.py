@@ -15,11 +15,11 @@ from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.writer import BatchWriter, OutRecord
 from fraud_rules.logs.state_topic import StateTopic
 from fraud_rules.model.output import KeyGroupOutput, ViewRefresh
+from fraud_rules.stream.batch_order import BatchOrder
 from fraud_rules.stream.checkpoint.marker import Marker
 from fraud_rules.stream.driver.records import state_records
 from fraud_rules.stream.driver.state_guard import new_position
-from fraud_rules.stream.pins import Pin
-from fraud_rules.stream.state_position import tell, told_state
+from fraud_rules.stream.pins import NO_PIN, Pin
 from fraud_rules.stream.worker.host_files import HostFiles
 from fraud_rules.stream.worker.state_log import StateDelta, TaskStateLog
 from tests.support.streams.packed import SCHEMA, SETTINGS, comparable, timeline
@@ -112,8 +112,9 @@ class StateDriver:
     ) -> tuple[KeyGroupOutput, TaskStateLog]:
         """Run the task of the next batch until it sends chunks."""
         host, fetched = host or self.host, Fetched()
-        told = told_state(tell(self.position.after({}, self._ends()), self._unswept), 0)
-        log = TaskStateLog(0, told, host.opened_log, self.topic, fetched)
+        state = self.position.after({}, self._ends())
+        start = BatchOrder(NO_PIN, state.versions, state.ends, sorted(self._unswept)).task_state(0)
+        log = TaskStateLog(0, start, host.opened_log, self.topic, fetched)
         engine = KeyGroupEngine(0, SCHEMA, self.settings, log, host.views(), progress=fetched)
         output = engine.process([blob], timeline(), self.batch_id, 0, histories)
         self.refreshed, self.fetched_bytes, self.restored = output.refreshed, fetched.size_bytes, fetched.events

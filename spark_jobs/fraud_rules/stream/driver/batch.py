@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import msgspec
-from pyspark.sql import SparkSession
 
 from fraud_rules.codec.transactions.codec import UNTIMED
 from fraud_rules.configuration.settings import DetectorSettings
@@ -24,6 +23,7 @@ from fraud_rules.logs.detector_status import BatchLatency, BatchProgress, Traffi
 from fraud_rules.model.output import KeyGroupOutput
 from fraud_rules.runtime import clock
 from fraud_rules.stream.batch_loop import PlannedBatch
+from fraud_rules.stream.batch_order import BatchOrder
 from fraud_rules.stream.checkpoint.marker import Marker, check_holder, marker_record, read_marker
 from fraud_rules.stream.driver.batch_jobs import BatchJobs
 from fraud_rules.stream.driver.channel_server import ChannelServer
@@ -45,9 +45,9 @@ from fraud_rules.stream.driver.records import (
 )
 from fraud_rules.stream.driver.rule_pinning import BatchRules, RulePinner
 from fraud_rules.stream.rule_costs import RuleCosts
-from fraud_rules.stream.state_position import StatePosition, tell
+from fraud_rules.stream.state_position import StatePosition
 from fraud_rules.stream.work import BatchWatch
-from fraud_rules.stream.worker.context import PIN_PROPERTY, STATE_PROPERTY, WorkerContext
+from fraud_rules.stream.worker.context import WorkerContext
 from fraud_rules.stream.worker.state_log import StateDelta
 from fraud_rules.stream.worker.wire import SIDE_OUTPUT, OutputRow, SideOutput, unpack
 
@@ -59,7 +59,6 @@ MAX_QUARANTINED_BYTES = 8_000_000
 class BatchParts:
     """The objects that a batch runner uses."""
 
-    spark: SparkSession
     jobs: BatchJobs
     context: WorkerContext
     settings: DetectorSettings
@@ -100,10 +99,9 @@ class BatchRunner:
         transactions = self._parts.settings.topics.transactions
         rules = self._parts.pinner.rules_of(batch.batch_id, batch.starts.get(transactions, {}))
         pinned = time.monotonic()
-        spark = self._parts.spark.sparkContext
-        spark.setLocalProperty(PIN_PROPERTY, rules.pin.encode().decode())
-        spark.setLocalProperty(STATE_PROPERTY, tell(self._state.after({}, self._state_ends()), self._unswept))
-        outputs = _decode(self._parts.jobs.run(batch), self._parts.channel)
+        state = self._state.after({}, self._state_ends())
+        order = BatchOrder(rules.pin, state.versions, state.ends, sorted(self._unswept))
+        outputs = _decode(self._parts.jobs.run(order, batch), self._parts.channel)
         self._require_append_times(outputs)
         evaluated = time.monotonic()
         self._totals.add(outputs)

@@ -5,22 +5,23 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 from pyspark import RDD
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as f
 
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.model.lost_records import Offsets
 from fraud_rules.spark.append_times import append_time
 from fraud_rules.spark.kafka_records import records_between
 from fraud_rules.stream.batch_loop import PlannedBatch
+from fraud_rules.stream.batch_order import ORDER_PROPERTY, BatchOrder
 from fraud_rules.stream.driver.channel_server import ChannelServer
 from fraud_rules.stream.driver.executors import ReadyExecutors
 from fraud_rules.stream.driver.placement import located, run_tasks
-from fraud_rules.stream.worker.context import RECORDS_PROPERTY, BatchRecords, WorkerContext
+from fraud_rules.stream.worker.context import WorkerContext
 from fraud_rules.stream.worker.engine_stage import EngineStage
 from fraud_rules.stream.worker.fanout_stage import FanOutStage
 from fraud_rules.stream.worker.small_batch import SmallBatch
@@ -51,19 +52,19 @@ class BatchJobs:
         self._tasks = tasks
         self._small: tuple[str | None, RDD[OutputRow]] | None = None
 
-    def run(self, batch: PlannedBatch) -> list[OutputRow]:
-        """Evaluate the records of a batch."""
+    def run(self, order: BatchOrder, batch: PlannedBatch) -> list[OutputRow]:
+        """Evaluate the records of a batch. The order has no records yet."""
         starts, ends = batch.starts, batch.ends
         first = {topic: {at: starts.get(topic, {}).get(at, 0) for at in places} for topic, places in ends.items()}
         topic = self._context.settings.topics.transactions
         counts = {name: _record_count(first[name], places) for name, places in ends.items()}
-        if is_large(counts, topic):
-            return self._run_large(batch.batch_id, first, ends)
         ranges = {int(at): (first[topic][at], end) for at, end in ends.get(topic, {}).items()}
         # Without transactions, the batch makes rules live, or removes expired rows.
         visits_all = not counts.get(topic) or any(count for name, count in counts.items() if name != topic)
-        spark = self._spark.sparkContext
-        spark.setLocalProperty(RECORDS_PROPERTY, BatchRecords(ranges, visits_all).encode())
+        order = msgspec.structs.replace(order, ranges=ranges, visits_all=visits_all)
+        self._spark.sparkContext.setLocalProperty(ORDER_PROPERTY, order.encode())
+        if is_large(counts, topic):
+            return self._run_large(batch.batch_id, {topic: first[topic]}, {topic: ends[topic]})
         return run_tasks(self._small_batch())
 
     def _small_batch(self) -> RDD[OutputRow]:
@@ -113,7 +114,7 @@ def _record_count(first: Mapping[str, int], ends: Mapping[str, int]) -> int:
 
 
 def read_records(spark: SparkSession, context: WorkerContext, tasks: int, starts: Offsets, ends: Offsets) -> DataFrame:
-    """The records between the offsets, with the columns that `FanOutStage.run` reads.
+    """The transactions between the offsets, with the columns that `FanOutStage.run` reads.
 
     There are at least `tasks` Spark partitions, so that a topic with few partitions does not limit the cores.
     """
@@ -124,10 +125,6 @@ def read_records(spark: SparkSession, context: WorkerContext, tasks: int, starts
         # With a fixed group, the consumers of an executor serve the next large batch too. No offset is ever committed.
         "kafka.group.id": f"fraud-rules-{context.settings.detector}",
     }
-    return _selected(records_between(spark, context.kafka, starts, ends, options), context)
-
-
-def _selected(records: DataFrame, context: WorkerContext) -> DataFrame:
-    is_transaction = (f.col("topic") == f.lit(context.settings.topics.transactions)).alias("is_transaction")
     timestamp = append_time(context.settings.topics.transactions, producer_times=context.settings.producer_times)
-    return records.select("value", "partition", "offset", timestamp, is_transaction)
+    records = records_between(spark, context.kafka, starts, ends, options)
+    return records.select("value", "partition", "offset", timestamp)

@@ -166,7 +166,7 @@ def batch_progress(
     return BatchProgress(
         query_id=marker.query_id,
         batch_id=marker.batch_id,
-        end_offsets=marker.end_offsets,
+        end_offsets={topic: dict(ends) for topic, ends in marker.end_offsets.items()},
         rules_end=pin.rules_end,
         rules_refused=[[first, last] if first < last else first for first, last in runs_of(pin.reasons())],
         rows=outputs.rows,

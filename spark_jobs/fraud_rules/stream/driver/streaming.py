@@ -143,7 +143,6 @@ def _prepare(
     watch = BatchWatch(work, channel.progress, partial(_retained_events, job), settings.key_groups)
     meter = LatencyMeter() if has_topic(job.kafka, topics.latency) else None
     parts = BatchParts(
-        spark,
         BatchJobs(spark, context, executors, channel, job.spark.tasks),
         context,
         settings,

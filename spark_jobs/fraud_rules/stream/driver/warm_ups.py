@@ -16,10 +16,11 @@ from pyspark.sql import SparkSession
 
 from fraud_rules.kafka.reader import TopicReader
 from fraud_rules.logs.warm_up_log import WarmUpLog, WarmUpRef, WarmUpResult
+from fraud_rules.stream.batch_order import ORDER_PROPERTY, BatchOrder
 from fraud_rules.stream.driver.executors import ReadyExecutors
 from fraud_rules.stream.driver.placement import located
 from fraud_rules.stream.pins import Pin
-from fraud_rules.stream.worker.context import PIN_PROPERTY, WorkerContext
+from fraud_rules.stream.worker.context import WorkerContext
 from fraud_rules.stream.worker.prepare_stage import PrepareStage
 
 __all__ = ["WarmUpPreparation", "WarmUpWatch"]
@@ -137,7 +138,7 @@ class WarmUpPreparation:
         if result.refused or str(result.version) in pin.warm_ups or offset < pin.warm_ups_end:
             return
         try:
-            self._spark.setLocalProperty(PIN_PROPERTY, pin.encode().decode())  # of this thread
+            self._spark.setLocalProperty(ORDER_PROPERTY, BatchOrder(pin).encode())  # of this thread
             for part in result.parts:
                 if part.rows and not self._stop.is_set():
                     stage = PrepareStage(self._context, offset, result.digest, part.key_group, self._sweeps)

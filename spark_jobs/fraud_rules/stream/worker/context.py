@@ -16,7 +16,6 @@ from functools import cache, lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import msgspec
 from pyspark import TaskContext
 
 if TYPE_CHECKING:
@@ -35,37 +34,15 @@ from fraud_rules.logs.warm_up_log import WarmUpLog, WarmUpRef, WarmUpResult
 from fraud_rules.model.ruleset import RuleTimeline
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.model.warm_up import BatchWarmUp
+from fraud_rules.stream.batch_order import ORDER_PROPERTY, BatchOrder
 from fraud_rules.stream.channel import ChannelAddress
 from fraud_rules.stream.pins import Pin
-from fraud_rules.stream.state_position import told_state
 from fraud_rules.stream.worker.host_files import HostFiles
 from fraud_rules.stream.worker.state_log import TaskStateLog
 from fraud_rules.stream.worker.views import owner_of_views, sweep_views, touch_views, view_folder
 
-PIN_PROPERTY = "fraud.pin"
-STATE_PROPERTY = "fraud.state"
-"""The local property with the state at the batch's start, see `state_position`."""
-
-RECORDS_PROPERTY = "fraud.records"
-"""The local property with the encoded `BatchRecords` of a small batch."""
-
 _SETTLED_AT = 2
 _tasks = 0
-
-
-class BatchRecords(msgspec.Struct, frozen=True):
-    """The records of a small batch.
-
-    `ranges` has the offsets [start, end) of the topic `transactions` by partition. `visits_all` means that the batch
-    also has records of other topics, which trigger a pass over all key groups.
-    """
-
-    ranges: dict[int, tuple[int, int]]
-    visits_all: bool
-
-    def encode(self) -> str:
-        """Encode for `WorkerContext.batch_records`."""
-        return msgspec.json.encode(self).decode()
 
 
 def _new_start() -> str:
@@ -93,11 +70,15 @@ class WorkerContext:
 
     def pin(self) -> Pin:
         """The pin of this task's batch."""
-        return _decoded_pin(_property(PIN_PROPERTY))
+        return self.order().pin
 
-    def batch_records(self) -> BatchRecords:
-        """The records of this task's batch, a small one."""
-        return _decode_records(_property(RECORDS_PROPERTY))
+    def order(self) -> BatchOrder:
+        """The order of this task's batch."""
+        context = TaskContext.get()
+        text = context.getLocalProperty(ORDER_PROPERTY) if context is not None else None
+        if text is None:
+            raise FraudError("a task of the detector runs without an order: only the detector's driver may start it")
+        return BatchOrder.decode(text)
 
     def timeline(self) -> RuleTimeline:
         """The rule log up to the pin of this task's batch."""
@@ -164,8 +145,8 @@ class WorkerContext:
 
     def state_log(self, key_group: int, progress: TaskProgress) -> TaskStateLog:
         """The log of a key group at the start of this task's batch."""
-        told = told_state(_property(STATE_PROPERTY), key_group)
-        return TaskStateLog(key_group, told, partial(self.host_files, key_group), self.state_topic, progress)
+        start = self.order().task_state(key_group)
+        return TaskStateLog(key_group, start, partial(self.host_files, key_group), self.state_topic, progress)
 
     def host_files(self, key_group: int) -> HostFiles:
         """The files of a key group's log on this host. The caller must hold the key group's view."""
@@ -218,23 +199,6 @@ def _freeze_loaded() -> None:
     if _tasks == _SETTLED_AT:
         gc.collect()
         gc.freeze()
-
-
-_decode_records = msgspec.json.Decoder(BatchRecords).decode
-
-
-def _property(name: str) -> str:
-    context = TaskContext.get()
-    value = context.getLocalProperty(name) if context is not None else None
-    if value is None:
-        raise FraudError(f"a task of the detector runs without {name}: only the detector's driver may start it")
-    return value
-
-
-@lru_cache(maxsize=1)
-def _decoded_pin(text: str) -> Pin:
-    """A task asks for its pin several times, and a pin with many rejected records is long."""
-    return Pin.decode(text.encode())
 
 
 def _history(log: WarmUpLog, offset: int, digest: str, key_group: int) -> WarmHistory:

@@ -28,22 +28,16 @@ MAX_REFUSED_BYTES = 4_194_304
 """The most quarantined bytes in one row. A single larger record gets a row of its own."""
 
 _KEYED = pa.schema([("key_group", pa.int32()), ("blob", pa.binary())])
-_US_A_MS = 1_000
 
 
 @dataclass(frozen=True, slots=True)
 class RawTransactions:
-    """The undecoded records of the topic `transactions`, one element per record.
-
-    `visits_all` means that the batch also has records of other topics. These carry no transaction and only trigger a
-    pass over all key groups.
-    """
+    """The undecoded records of the topic `transactions`, one element per record."""
 
     values: list[bytes | None]
     partition: NDArray[np.int32]
     offset: NDArray[np.int64]
     append_ms: NDArray[np.int64]
-    visits_all: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +47,8 @@ class FanOutStage:
     context: WorkerContext
 
     def run(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Columns in: value, partition, offset, append time (us, null for a record without one), is_transaction. Rows
-        out: see `wire.KEYED_SCHEMA`."""
+        """Columns in: value, partition, offset, append time (us, null for a record without one). Rows out: see
+        `wire.KEYED_SCHEMA`."""
         begin_task(self.context)
         packed = self.pack(map(raw_transactions, batches))
         rows = [(group, blob if group == SIDE_OUTPUT else compress(blob)) for group, blob in packed]
@@ -71,11 +65,11 @@ class FanOutStage:
             yield from fan_out(decoded.batch, self.context.timeline(), self.context.settings.key_groups).items()
         yield from ((group, EMPTY_BLOB) for group in decoded.visited)
 
-    def spread(self, records: RawTransactions) -> tuple[dict[int, list[RowRange]], list[bytes]]:
+    def spread(self, records: Iterable[RawTransactions]) -> tuple[dict[int, list[RowRange]], list[bytes]]:
         """The rows by key group, and the side outputs. A key group without rows is visited if all are."""
         from fraud_rules.engine.task_rows import spread
 
-        decoded = self._decode_all([records])
+        decoded = self._decode_all(records)
         rows: dict[int, list[RowRange]] = {}
         if decoded.batch is not None:
             rows = spread(decoded.batch, self.context.timeline(), self.context.settings.key_groups)
@@ -86,9 +80,8 @@ class FanOutStage:
     def _decode_all(self, parts: Iterable[RawTransactions]) -> _Decoded:
         accepted: list[TransactionBatch] = []
         side_outputs: list[bytes] = []
-        ignored, visits_all = 0, bool(self.context.pin().joining())
+        ignored, order = 0, self.context.order()
         for records in parts:
-            visits_all |= records.visits_all
             if not records.values:
                 continue
             decoded = self.decode(records)
@@ -99,6 +92,7 @@ class FanOutStage:
         if batch is not None:
             nulls = int(null_keys(batch, self.context.timeline()).sum())
             side_outputs.append(_account(batch, ignored, nulls).encode())
+        visits_all = order.visits_all or bool(order.pin.joining())
         return _Decoded(batch, side_outputs, range(self.context.settings.key_groups if visits_all else 0))
 
     def decode(self, records: RawTransactions) -> DecodeResult:
@@ -133,15 +127,9 @@ def _account(batch: TransactionBatch, ignored: int, nulls: int) -> SideOutput:
 
 
 def raw_transactions(batch: pa.RecordBatch) -> RawTransactions:
-    """The transactions among records. Columns in: see `FanOutStage.run`."""
-    mine = batch.filter(batch.column(4))
-    return RawTransactions(
-        mine.column(0).to_pylist(),
-        mine.column(1).to_numpy(),
-        mine.column(2).to_numpy(),
-        append_ms_of_column(mine.column(3)),
-        visits_all=mine.num_rows < batch.num_rows,
-    )
+    """The records of a batch of `FanOutStage.run`."""
+    values, partition, offset, append_us = batch.columns
+    return RawTransactions(values.to_pylist(), partition.to_numpy(), offset.to_numpy(), append_ms_of_column(append_us))
 
 
 def _refused(records: RawTransactions, decoded: DecodeResult) -> Iterator[tuple[RefusedRecord, ...]]:

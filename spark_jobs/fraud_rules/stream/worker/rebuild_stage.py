@@ -30,7 +30,6 @@ PART_SCHEMA: Final = "key_group int, part int, blob binary"
 HEAD_SCHEMA: Final = "key_group int, head binary"
 """Rows for the driver: the new heads of the changed key groups."""
 
-_DECODED_AT_ONCE: Final = 50_000
 _PARTS = pa.schema([("key_group", pa.int32()), ("part", pa.int32()), ("blob", pa.binary())])
 _HEADS = pa.schema([("key_group", pa.int32()), ("head", pa.binary())])
 
@@ -63,7 +62,7 @@ class SegmentStages:
         decoded = [
             stage.decode(records).batch
             for number in numbers
-            for records in raw_transactions_in(self.context, self.segment.share(number, self.tasks), _DECODED_AT_ONCE)
+            for records in raw_transactions_in(self.context, self.segment.share(number, self.tasks))
         ]
         if not decoded:
             return

@@ -11,13 +11,10 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-import numpy as np
-
-from fraud_rules.kafka.reader import append_ms_of
 from fraud_rules.stream.worker.context import WorkerContext, begin_task
 from fraud_rules.stream.worker.engine_stage import EngineStage
-from fraud_rules.stream.worker.fanout_stage import FanOutStage, RawTransactions
-from fraud_rules.stream.worker.transactions import transactions_reader
+from fraud_rules.stream.worker.fanout_stage import FanOutStage
+from fraud_rules.stream.worker.transactions import raw_transactions_in
 from fraud_rules.stream.worker.wire import SIDE_OUTPUT, OutputRow
 
 __all__ = ["SmallBatch"]
@@ -25,7 +22,7 @@ __all__ = ["SmallBatch"]
 
 @dataclass(frozen=True, slots=True)
 class SmallBatch:
-    """Runs in a worker on the records that the driver names, see `BatchRecords`."""
+    """Runs in a worker on the records that the driver names, see `BatchOrder`."""
 
     context: WorkerContext
 
@@ -33,18 +30,8 @@ class SmallBatch:
         """Read and evaluate the records."""
         begin_task(self.context)
         deque(element, maxlen=0)  # Spark ends a worker that leaves its input unread
-        rows, side_outputs = FanOutStage(self.context).spread(self._read())
+        records = raw_transactions_in(self.context, self.context.order().ranges)
+        rows, side_outputs = FanOutStage(self.context).spread(records)
         yield from (OutputRow(SIDE_OUTPUT, each) for each in side_outputs)
         if rows:
             yield from EngineStage(self.context).evaluate(sorted(rows.items()))
-
-    def _read(self) -> RawTransactions:
-        records, producer_times = self.context.batch_records(), self.context.settings.producer_times
-        values: list[bytes | None] = []
-        places: list[tuple[int | None, int | None, int]] = []
-        for message in transactions_reader(self.context).read_ranges(records.ranges):
-            values.append(message.value())
-            append_ms = append_ms_of(message, producer_times=producer_times)
-            places.append((message.partition(), message.offset(), append_ms))
-        partition, offset, times_ms = np.array(places, np.int64).reshape(-1, 3).T
-        return RawTransactions(values, partition.astype(np.int32), offset, times_ms, records.visits_all)

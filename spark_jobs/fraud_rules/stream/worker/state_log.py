@@ -4,7 +4,7 @@ The driver tells a task the version at which the batch starts. The task finds th
 this host's files. If the files lack some of them, the task reads the topic from the offset up to which the files are
 complete. It returns its changes as a `StateDelta`, and the driver writes them in the batch's Kafka transaction. So a
 task that is repeated, speculative or left over from a killed detector changes nothing but its host's files: these do
-not match the version that the next task is told.
+not match the version that the next task starts with.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from fraud_rules.errors import Fenced, StateDamaged
 from fraud_rules.logs.state_topic import HEAD, StateTopic
 from fraud_rules.runtime.compression import compress
 from fraud_rules.runtime.retry import wait_for
-from fraud_rules.stream.state_position import ToldState
+from fraud_rules.stream.batch_order import TaskState
 from fraud_rules.stream.worker.host_files import HostFiles, head_name
 
 __all__ = ["StateDelta", "TaskStateLog"]
@@ -72,7 +72,7 @@ class _TopicLog(NamedTuple):
 
 
 class TaskStateLog:
-    """A `StateLog` at the version that the driver told the task.
+    """A `StateLog` at the version at which the batch starts.
 
     The engine calls it while it holds the key group's view, so one process at a time uses the host's files.
     """
@@ -80,14 +80,14 @@ class TaskStateLog:
     def __init__(
         self,
         key_group: int,
-        told: ToldState,
+        start: TaskState,
         files: Callable[[], HostFiles],
         topic: StateTopic,
         progress: TaskProgress = UNREPORTED,
     ) -> None:
         self._key_group = key_group
-        self._told = told.version
-        self._told_end, self._sweeps = told.end, told.sweeps
+        self._start = start.version
+        self._start_end, self._sweeps = start.end, start.sweeps
         self._open_files = files
         self._topic = topic
         self._progress = progress
@@ -104,8 +104,8 @@ class TaskStateLog:
         """Whether `delta` has sent chunks to the topic."""
 
     def head(self) -> bytes | None:
-        if self._told != EMPTY_LOG:
-            self._head = self._files.head(self._told)
+        if self._start != EMPTY_LOG:
+            self._head = self._files.head(self._start)
             if self._head is None:
                 self._catch_up()
         if self._sweeps:
@@ -115,7 +115,7 @@ class TaskStateLog:
     def put_head(self, head: bytes, version: StateVersion) -> None:
         for name, file in self._adopted.items():
             self._files.adopt_chunk(name, file)
-        self._files.write(version, head, self._told_end, self._added)
+        self._files.write(version, head, self._start_end, self._added)
         self._new = head, version
         if self._deleted or version.version % _SWEEP_EVERY == 0:
             self._sweep()
@@ -186,11 +186,11 @@ class TaskStateLog:
         """Raise Fenced if the batch of a slow task is written already. A task that was suspended meanwhile must send no
         chunk: the repeated task has deleted it, and nothing would delete it again."""
         if time.monotonic() >= self._began_s + _SLOW_S:
-            self._committed(self._told_end)
+            self._committed(self._start_end)
 
     def _find_orphans(self) -> None:
         """Find the chunks at the end of the topic that no head names: tasks of an earlier start have written them."""
-        records = self._topic.read(self._key_group, self._told_end, self._progress.fetched)
+        records = self._topic.read(self._key_group, self._start_end, self._progress.fetched)
         self._add_orphans(records, _named(self._head))
 
     def _add_orphans(self, records: Mapping[str, bytes], named: Collection[str]) -> None:
@@ -219,7 +219,7 @@ class TaskStateLog:
                 )
         self._head = log.records[HEAD]
         chunks = {name: log.records[name] for name in log.named & log.records.keys()}
-        self._files.write(self._told, self._head, self._told_end, chunks)
+        self._files.write(self._start, self._head, self._start_end, chunks)
 
     def _read_log(self, start: int) -> _TopicLog | None:
         """The records from an offset on, with the head of this version. None if the topic does not have this head.
@@ -246,26 +246,26 @@ class TaskStateLog:
             found = decode_head(log[HEAD])
         except msgspec.DecodeError:
             return None  # another program has written a record with the key of a head
-        if found.version > self._told.version:
+        if found.version > self._start.version:
             raise Fenced(
                 f"{self._topic.topic} holds version {found.version} of key group {self._key_group}, newer than version "
-                f"{self._told.version}, which this task was told: another process has taken over"
+                f"{self._start.version}, at which this batch starts: another process has taken over"
             )
-        if found.state_version != self._told:
+        if found.state_version != self._start:
             return None
         return _TopicLog(log, _named(log[HEAD]))
 
     def _not_found(self) -> StateDamaged:
         return StateDamaged(
-            f"{self._topic.topic} does not hold version {self._told.version} of key group {self._key_group}, which the "
-            f"marker names: {_REMEDY}"
+            f"{self._topic.topic} does not hold version {self._start.version} of key group {self._key_group}, which "
+            f"the marker names: {_REMEDY}"
         )
 
     def _sweep(self) -> None:
         """Delete the files that neither the version before this batch nor the one after it names."""
         assert self._new is not None
         head, version = self._new
-        self._files.keep(_named(head) | _named(self._head) | {head_name(version), head_name(self._told)})
+        self._files.keep(_named(head) | _named(self._head) | {head_name(version), head_name(self._start)})
 
 
 def _named(head: bytes | None) -> frozenset[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from itertools import islice
+from typing import Final
 
 import numpy as np
 from confluent_kafka import Message
@@ -14,23 +15,18 @@ from fraud_rules.kafka.reader import TopicReader, append_ms_of
 from fraud_rules.stream.worker.context import WorkerContext
 from fraud_rules.stream.worker.fanout_stage import RawTransactions
 
-__all__ = ["raw_transactions_in", "transactions_reader"]
+__all__ = ["raw_transactions_in"]
+
+_AT_ONCE: Final = 50_000
 
 
-def transactions_reader(context: WorkerContext) -> TopicReader:
-    """The reader of this process. It stays connected."""
-    return _reader(context.kafka, context.settings.topics.transactions)
-
-
-def raw_transactions_in(
-    context: WorkerContext, ranges: Mapping[int, tuple[int, int]], most_records: int
-) -> Iterator[RawTransactions]:
-    """Yield the records of partitions with offsets in [start, end), at most `most_records` at a time.
+def raw_transactions_in(context: WorkerContext, ranges: Mapping[int, tuple[int, int]]) -> Iterator[RawTransactions]:
+    """Yield the records of partitions with offsets in [start, end), a bounded number at a time.
 
     Raises the errors of `TopicReader.read_ranges`.
     """
-    messages = transactions_reader(context).read_ranges(ranges)
-    while piece := list(islice(messages, most_records)):
+    messages = _reader(context.kafka, context.settings.topics.transactions).read_ranges(ranges)
+    while piece := list(islice(messages, _AT_ONCE)):
         yield _raw(piece, producer_times=context.settings.producer_times)
 
 
@@ -47,4 +43,5 @@ def _raw(messages: Sequence[Message], *, producer_times: bool) -> RawTransaction
 
 @cache
 def _reader(kafka: KafkaConnection, topic: str) -> TopicReader:
+    """The reader of this process. It stays connected."""
     return TopicReader(kafka, topic)

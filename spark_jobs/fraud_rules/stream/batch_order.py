@@ -1,0 +1,62 @@
+"""The order of a batch: what the driver tells the tasks of the batch's job. One local property of Spark carries it."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+import msgspec
+
+from fraud_rules.engine.statelog import StateVersion
+from fraud_rules.stream.pins import Pin
+
+__all__ = ["ORDER_PROPERTY", "BatchOrder", "TaskState"]
+
+ORDER_PROPERTY: Final = "fraud.order"
+
+
+class TaskState(NamedTuple):
+    """A key group's state at the start of a batch: its version, and an offset of its partition.
+
+    `end` is the offset after the last record that the driver knew to be written. All records of later versions have
+    this offset or a later one. `sweeps` tells the task to delete the orphans after this offset, which the batches of an
+    earlier start have left.
+    """
+
+    version: StateVersion
+    end: int
+    sweeps: bool = False
+
+
+class BatchOrder(msgspec.Struct, frozen=True):
+    """The pin of the batch, the state at its start, and its records.
+
+    `versions` and `ends` are those of the `StatePosition`, `unswept` the key groups to sweep. `ranges` has the offsets
+    [start, end) of the topic `transactions` by partition. `visits_all` means that the batch passes over all key groups,
+    also those without transactions.
+    """
+
+    pin: Pin
+    versions: list[StateVersion] = []
+    ends: list[int] = []
+    unswept: list[int] = []
+    ranges: dict[int, tuple[int, int]] = {}
+    visits_all: bool = False
+
+    def task_state(self, key_group: int) -> TaskState:
+        """The state of a key group at the start of the batch."""
+        end = self.ends[key_group % len(self.ends)]
+        return TaskState(self.versions[key_group], end, key_group in self.unswept)
+
+    def encode(self) -> str:
+        """Encode for `decode`."""
+        return msgspec.json.encode(self).decode()
+
+    @staticmethod
+    @lru_cache(maxsize=1)
+    def decode(text: str) -> BatchOrder:
+        """Decode the result of `encode`. A task asks for its order several times, and a long pin takes time."""
+        return _decode(text)
+
+
+_decode = msgspec.json.Decoder(BatchOrder).decode
