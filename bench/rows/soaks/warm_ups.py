@@ -113,7 +113,7 @@ class _Driver:
         changes = len(self.rules.records) - changes
         pin = self._pinner.newest_pin()
         self.sizes = {
-            "pin_bytes": len(pin.encode()),
+            "pin_bytes": len(msgspec.json.encode(pin)),
             "pinned": len(pin.warm_ups),
             "results": self._watch.result_count,
             "change_ms": 1_000 * (time.process_time() - cpu) / max(changes, 1),

@@ -207,14 +207,10 @@ class IsNull(Predicate):
 
 
 @dataclass(frozen=True, slots=True)
-class And(Predicate):
-    """The conjunction of two or more conditions. The conditions are not `And` nodes themselves."""
+class _Combination(Predicate):
+    """Two or more conditions."""
 
     items: tuple[Predicate, ...]
-
-    def truth_masks(self, columns: Columns, n: int) -> tuple[Mask, Mask]:
-        true, false = zip(*(item.truth_masks(columns, n) for item in self.items), strict=True)
-        return reduce(np.logical_and, true), reduce(np.logical_or, false)
 
     @property
     def fields(self) -> frozenset[str]:
@@ -223,28 +219,27 @@ class And(Predicate):
     @property
     def memberships(self) -> frozenset[ListMembership]:
         return frozenset().union(*(item.memberships for item in self.items))
+
+
+@dataclass(frozen=True, slots=True)
+class And(_Combination):
+    """The conjunction of two or more conditions. The conditions are not `And` nodes themselves."""
+
+    def truth_masks(self, columns: Columns, n: int) -> tuple[Mask, Mask]:
+        true, false = zip(*(item.truth_masks(columns, n) for item in self.items), strict=True)
+        return reduce(np.logical_and, true), reduce(np.logical_or, false)
 
     def __str__(self) -> str:
         return " and ".join(f"({item})" if isinstance(item, Or) else str(item) for item in self.items)
 
 
 @dataclass(frozen=True, slots=True)
-class Or(Predicate):
+class Or(_Combination):
     """The disjunction of two or more conditions. The conditions are not `Or` nodes themselves."""
-
-    items: tuple[Predicate, ...]
 
     def truth_masks(self, columns: Columns, n: int) -> tuple[Mask, Mask]:
         true, false = zip(*(item.truth_masks(columns, n) for item in self.items), strict=True)
         return reduce(np.logical_or, true), reduce(np.logical_and, false)
-
-    @property
-    def fields(self) -> frozenset[str]:
-        return frozenset().union(*(item.fields for item in self.items))
-
-    @property
-    def memberships(self) -> frozenset[ListMembership]:
-        return frozenset().union(*(item.memberships for item in self.items))
 
     def __str__(self) -> str:
         return " or ".join(map(str, self.items))

@@ -82,17 +82,6 @@ class Pin(msgspec.Struct, frozen=True, rename="camel"):
         refs = ((int(version), ref) for version, ref in self.warm_ups.items())
         return sorted(refs, key=lambda each: each[0])
 
-    def encode(self) -> bytes:
-        """Encode as JSON for `decode`."""
-        return msgspec.json.encode(self)
-
-    @staticmethod
-    def decode(text: bytes) -> Pin:
-        """Decode the result of `encode`. Raises msgspec.DecodeError."""
-        return _decode(text)
-
-
-_decode = msgspec.json.Decoder(Pin).decode
 
 NO_PIN: Final = Pin(-1, 0)
 """The pin before the first batch, with no rules."""
