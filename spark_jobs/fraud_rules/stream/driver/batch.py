@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 
 import msgspec
 
 from fraud_rules.codec.transactions.codec import UNTIMED
-from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.engine.budget import RetainedState
 from fraud_rules.engine.decision import alerts_in_order
 from fraud_rules.errors import DetectorFailed, TransactionExpired
@@ -55,13 +54,17 @@ MAX_QUARANTINED_BYTES = 8_000_000
 """A longer record is cut, so that it and its headers are below `MAX_RECORD_BYTES`."""
 
 
-@dataclass(frozen=True, slots=True)
-class BatchParts:
-    """The objects that a batch runner uses."""
+@dataclass(slots=True)
+class BatchRunner:
+    """Runs the batches of one start of the detector.
+
+    `meter` measures the average latency; it is None if its topic does not exist. `marker` is the newest marker, and
+    `state` the state at it. `attempt` is the id of the attempt, None without an agent. `stopped_at` is the offset of a
+    stop that a batch has read and that is in force, if any.
+    """
 
     jobs: BatchJobs
     context: WorkerContext
-    settings: DetectorSettings
     pinner: RulePinner
     writer: BatchWriter
     lag: LagMeter
@@ -69,52 +72,42 @@ class BatchParts:
     channel: ChannelServer
     metrics: DetectorMetrics
     meter: LatencyMeter | None
-    """Measures the average latency. None if its topic does not exist."""
+    marker: Marker
+    state: StatePosition
+    attempt: str | None = None
+    stopped_at: int | None = None
+    _totals: RunTotals = field(default_factory=lambda: RunTotals(TrafficCounts(clock.now_ms(), 0, 0, 0)))
+    _costs: RuleCosts = field(default_factory=RuleCosts)
+    _previous_timings: BatchLatency | None = None
+    _unswept: set[int] = field(init=False)
+    """The key groups whose orphans no batch of this start has deleted."""
 
-
-class BatchRunner:
-    """Runs the batches of one start of the detector."""
-
-    def __init__(self, parts: BatchParts, marker: Marker, state: StatePosition, attempt: str | None = None) -> None:
-        """`marker` is the newest marker, and `state` the state at it. `attempt` is the id of the attempt, None without
-        an agent.
-
-        `stopped_at` is the offset of a stop that a batch has read and that is in force, if any.
-        """
-        self._parts = parts
-        self._marker = marker
-        self._state = state
-        # The key groups whose orphans no batch of this start has deleted.
-        self._unswept = set(range(len(state.versions)))
-        self._attempt = attempt
-        self._totals = RunTotals(TrafficCounts(clock.now_ms(), 0, 0, 0))
-        self._costs = RuleCosts()
-        self._previous_timings: BatchLatency | None = None
-        self.stopped_at: int | None = None
+    def __post_init__(self) -> None:
+        self._unswept = set(range(len(self.state.versions)))
 
     def run(self, batch: PlannedBatch) -> bool:
         """Run a batch. Return whether another may follow it."""
-        self._parts.watch.batch_started(batch.batch_id)
+        self.watch.batch_started(batch.batch_id)
         started = time.monotonic()
-        transactions = self._parts.settings.topics.transactions
-        rules = self._parts.pinner.rules_of(batch.batch_id, batch.starts.get(transactions, {}))
+        transactions = self.context.settings.topics.transactions
+        rules = self.pinner.rules_of(batch.batch_id, batch.starts.get(transactions, {}))
         pinned = time.monotonic()
-        state = self._state.after({}, self._state_ends())
+        state = self.state.after({}, self._state_ends())
         order = BatchOrder(rules.pin, state.versions, state.ends, sorted(self._unswept))
-        outputs = _decode(self._parts.jobs.run(order, batch), self._parts.channel)
+        outputs = _decode(self.jobs.run(order, batch), self.channel)
         self._require_append_times(outputs)
         evaluated = time.monotonic()
         self._totals.add(outputs)
         self._costs.add(outputs.groups)
         totals = self._totals
         retained = RetainedState(totals.retained_events, totals.retained_marks, totals.string_bytes)
-        self._parts.pinner.record_batch(outputs.rows, outputs.event_span_ms, retained)
+        self.pinner.record_batch(outputs.rows, outputs.event_span_ms, retained)
         self._write(batch, rules, outputs)
-        self._parts.watch.batch_ended()
-        self._parts.channel.batch_ended()
+        self.watch.batch_ended()
+        self.channel.batch_ended()
         written = time.monotonic()
-        if self._parts.meter is not None:
-            self._parts.meter.add(outputs.rows, outputs.append_total_ms, clock.now_ms())
+        if self.meter is not None:
+            self.meter.add(outputs.rows, outputs.append_total_ms, clock.now_ms())
         self._previous_timings = _timings(batch.batch_id, outputs, (started, pinned, evaluated, written))
         return self._may_continue(rules)
 
@@ -124,47 +117,47 @@ class BatchRunner:
         After the setting is restored, the records without an append time go to quarantine.
         """
         if any(record.reason == UNTIMED for each in outputs.side_outputs for record in each.refused):
-            check_inputs(self._parts.context.kafka, self._parts.settings.topics)
+            check_inputs(self.context.kafka, self.context.settings.topics)
 
     def _write(self, batch: PlannedBatch, rules: BatchRules, outputs: BatchOutputs) -> None:
-        before = self._marker
+        before = self.marker
         changed = {delta.key_group: delta.version for delta in outputs.states}
-        self._state = self._state.after(changed, self._state_ends())
+        self.state = self.state.after(changed, self._state_ends())
         marker = msgspec.structs.replace(
             before,
             batch_id=batch.batch_id,
             end_offsets=batch.ends,
             pin=rules.pin,
-            rate=self._parts.pinner.rate,
-            state=self._state,
+            rate=self.pinner.rate,
+            state=self.state,
             lost=[],
             starts=0,
         )
         progress = self._progress(marker, rules, outputs)
         try:
-            self._parts.writer.write(self._records(marker, rules, outputs, progress))
+            self.writer.write(self._records(marker, rules, outputs, progress))
         except TransactionExpired:
-            check_holder(read_marker(self._parts.context.kafka, self._parts.settings), before)
+            check_holder(read_marker(self.context.kafka, self.context.settings), before)
             raise
-        self._marker = marker
+        self.marker = marker
         self._unswept -= changed.keys()
-        self._parts.metrics.add_batch(progress)
+        self.metrics.add_batch(progress)
 
     def _state_ends(self) -> dict[int, int]:
         """The known ends of the topic of the state, by partition."""
-        return self._parts.writer.ends.get(self._parts.settings.topics.detector_state, {})
+        return self.writer.ends.get(self.context.settings.topics.detector_state, {})
 
     def _progress(self, marker: Marker, rules: BatchRules, outputs: BatchOutputs) -> BatchProgress:
-        lag = self._parts.lag.lag(marker.end_offsets.get(self._parts.settings.topics.transactions, {}))
+        lag = self.lag.lag(marker.end_offsets.get(self.context.settings.topics.transactions, {}))
         costs = self._costs.due_report(rules.live, clock.steady_ms())
-        in_force = RulesInForce(len(rules.live.rules), self._parts.pinner.cpu_ns(rules.live), costs)
+        in_force = RulesInForce(len(rules.live.rules), self.pinner.cpu_ns(rules.live), costs)
         return batch_progress(
             marker,
             outputs,
             self._totals,
             in_force,
-            attempt=self._attempt,
-            lost=self._marker.lost,
+            attempt=self.attempt,
+            lost=self.marker.lost,
             lag=lag,
             previous=self._previous_timings,
         )
@@ -173,28 +166,28 @@ class BatchRunner:
         self, marker: Marker, rules: BatchRules, outputs: BatchOutputs, progress: BatchProgress
     ) -> Iterator[OutRecord]:
         """Yield all records of a batch in order, the marker last."""
-        topics = self._parts.settings.topics
+        topics = self.context.settings.topics
         at = BatchTime(marker.batch_id, clock.now_ms())
         alerts = alerts_in_order(outputs.groups)
         yield from alert_records(alerts, topics)
-        yield from decision_records(alerts, self._parts.settings, at)
+        yield from decision_records(alerts, self.context.settings, at)
         yield from late_records(outputs.groups, topics)
         quarantined = [record for each in outputs.side_outputs for record in each.refused]
         yield from quarantine_records(quarantined, topics, MAX_QUARANTINED_BYTES)
-        if self._parts.settings.evaluations:
+        if self.context.settings.evaluations:
             for group in outputs.groups:
                 yield from (OutRecord(topics.evaluations, evaluation) for evaluation in group.evaluations)
         yield from rule_operation_records(rules.decided, rules.timeline, rules.pin, at, topics)
         yield from warm_up_records(rules.warm_ups, rules.timeline, at, topics)
         yield from export_records(rules.decided, rules.timeline, topics)
-        if self._parts.meter is not None:
-            yield from latency_records(self._parts.meter.due_average(), topics)
-        yield from state_records(outputs.states, self._parts.context.state_topic)
-        yield OutRecord(topics.detector_progress, encode_progress(progress), self._parts.settings.detector.encode())
-        yield marker_record(marker, self._parts.settings)
+        if self.meter is not None:
+            yield from latency_records(self.meter.due_average(), topics)
+        yield from state_records(outputs.states, self.context.state_topic)
+        yield OutRecord(topics.detector_progress, encode_progress(progress), self.context.settings.detector.encode())
+        yield marker_record(marker, self.context.settings)
 
     def _may_continue(self, rules: BatchRules) -> bool:
-        stopped_at, resumed_at = rules.live.stopped_at, self._marker.resumed_at
+        stopped_at, resumed_at = rules.live.stopped_at, self.marker.resumed_at
         if stopped_at is not None and (resumed_at is None or stopped_at > resumed_at):
             self.stopped_at = stopped_at
             return False

@@ -33,7 +33,7 @@ from fraud_rules.spark.shutdown import detector_error, stop_spark
 from fraud_rules.stream.batch_loop import BatchLoop
 from fraud_rules.stream.channel import CHANNEL_PORT
 from fraud_rules.stream.driver.admission import admit, check, input_topics, stopped_message
-from fraud_rules.stream.driver.batch import BatchParts, BatchRunner
+from fraud_rules.stream.driver.batch import BatchRunner
 from fraud_rules.stream.driver.batch_jobs import BatchJobs
 from fraud_rules.stream.driver.channel_server import serve_channel
 from fraud_rules.stream.driver.end_deadline import shutdown_deadline
@@ -142,10 +142,9 @@ def _prepare(
     executors = session.ready_executors()
     watch = BatchWatch(work, channel.progress, partial(_retained_events, job), settings.key_groups)
     meter = LatencyMeter() if has_topic(job.kafka, topics.latency) else None
-    parts = BatchParts(
+    runner = BatchRunner(
         BatchJobs(spark, context, executors, channel, job.spark.tasks),
         context,
-        settings,
         admission.pinner,
         admission.writer,
         lag,
@@ -153,9 +152,10 @@ def _prepare(
         channel,
         metrics,
         meter,
+        marker,
+        admission.state,
+        None if job.attempt is None else job.attempt.attempt_id,
     )
-    attempt = None if job.attempt is None else job.attempt.attempt_id
-    runner = BatchRunner(parts, marker, admission.state, attempt)
     inputs = InputTopics(TopicEnds(job.kafka), input_topics(job), marker.topics)
     loop = BatchLoop(
         marker.batch_id + 1,
