@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import IntEnum
+from typing import Self
 
 import msgspec
 
@@ -72,7 +73,20 @@ class RuleCost(msgspec.Struct, array_like=True, frozen=True, gc=False):
     transactions: int
 
 
-class KeyGroupOutput(msgspec.Struct, array_like=True, frozen=True):
+class Packed(msgspec.Struct, array_like=True, frozen=True):
+    """A value that a task sends to the driver."""
+
+    def encode(self) -> bytes:
+        """Encode as bytes for `decode`."""
+        return msgspec.msgpack.encode(self)
+
+    @classmethod
+    def decode(cls, blob: bytes) -> Self:
+        """Decode the bytes of `encode`."""
+        return msgspec.msgpack.decode(blob, type=cls)
+
+
+class KeyGroupOutput(Packed, array_like=True, frozen=True):
     """One key group's part of a batch. `rows` counts a transaction once per grouping. `watermark_ms` is the newest of
     the groupings' watermarks. `retained_marks` counts the marks left by alerts (see `engine.state.spent`).
     `refreshed` is the work that made the view current. `costs` has the costs of the rules that were measured in this
@@ -91,16 +105,3 @@ class KeyGroupOutput(msgspec.Struct, array_like=True, frozen=True):
     refreshed: ViewRefresh = ViewRefresh.NONE
     costs: list[RuleCost] = []
     string_bytes: int = 0
-
-    def encode(self) -> bytes:
-        """Encode the output as bytes for `decode`."""
-        return _encode(self)
-
-    @staticmethod
-    def decode(blob: bytes) -> KeyGroupOutput:
-        """Decode the bytes of `encode`."""
-        return _decode(blob)
-
-
-_encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(KeyGroupOutput).decode

@@ -22,6 +22,7 @@ from fraud_rules.engine.statelog import EMPTY_LOG, StateVersion, is_content_of, 
 from fraud_rules.engine.task_progress import UNREPORTED, TaskProgress
 from fraud_rules.errors import Fenced, StateDamaged
 from fraud_rules.logs.state_topic import HEAD, StateTopic
+from fraud_rules.model.output import Packed
 from fraud_rules.runtime.compression import compress
 from fraud_rules.runtime.retry import wait_for
 from fraud_rules.stream.batch_order import TaskState
@@ -40,7 +41,7 @@ _POLL_S: Final = 0.2
 _SWEEP_EVERY: Final = 16
 
 
-class StateDelta(msgspec.Struct, array_like=True, frozen=True):
+class StateDelta(Packed, array_like=True, frozen=True):
     """The changes of a key group's log in one batch, as records of the topic.
 
     `records` has compressed contents by name, None for a deletion, the head last.
@@ -49,19 +50,6 @@ class StateDelta(msgspec.Struct, array_like=True, frozen=True):
     key_group: int
     version: StateVersion
     records: list[tuple[str, bytes | None]]
-
-    def encode(self) -> bytes:
-        """Encode for `decode`."""
-        return _encode(self)
-
-    @staticmethod
-    def decode(blob: bytes) -> StateDelta:
-        """Decode the result of `encode`."""
-        return _decode(blob)
-
-
-_encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(StateDelta).decode
 
 
 class _TopicLog(NamedTuple):

@@ -13,6 +13,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from fraud_rules.model.output import Packed
 from fraud_rules.runtime.compression import decompress
 
 KEYED_SCHEMA = "key_group int, blob binary"
@@ -61,7 +62,7 @@ class RefusedRecord(msgspec.Struct, array_like=True, frozen=True, gc=False):
     raw: bytes
 
 
-class SideOutput(msgspec.Struct, array_like=True, frozen=True):
+class SideOutput(Packed, array_like=True, frozen=True):
     """The side output of a fan-out task.
 
     `rows` counts the accepted transactions, `ignored` the tombstones. The quantiles are the 0th to 100th percentiles.
@@ -76,19 +77,6 @@ class SideOutput(msgspec.Struct, array_like=True, frozen=True):
     event_quantiles_ms: tuple[int, ...] = ()
     append_total_ms: int = 0
     null_keys: int = 0
-
-    def encode(self) -> bytes:
-        """Encode for `decode`."""
-        return _encode(self)
-
-    @staticmethod
-    def decode(blob: bytes) -> SideOutput:
-        """Decode the result of `encode`."""
-        return _decode(blob)
-
-
-_encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(SideOutput).decode
 
 
 def quantiles_ms(times_ms: NDArray[np.int64]) -> tuple[int, ...]:
