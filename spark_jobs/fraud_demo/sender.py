@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import heapq
-import threading
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -15,11 +14,12 @@ from fraud_demo.traffic import TrafficRecord, TrafficSettings, generate, planted
 from fraud_demo.traffic_writer import SendCounts, TrafficWriter
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.runtime import clock
+from fraud_rules.runtime.lifetime import BackgroundWork
 
 _POLL_S = 0.2
 
 
-class Sender:
+class Sender(BackgroundWork):
     """One run of traffic. In an endless run, the steering folder can change the speed and plant frauds."""
 
     def __init__(
@@ -32,8 +32,7 @@ class Sender:
         self._settings = settings
         self._planted: dict[int, str] = {}
         self._whole: set[str] = set()
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="traffic", daemon=True)
+        super().__init__("traffic")
         self._failure: Exception | None = None
         self._started_ms = 0
         self._started_s: float | None = None
@@ -53,12 +52,6 @@ class Sender:
         """Start to send."""
         self._started_ms, self._started_s = clock.now_ms(), time.monotonic()
         self._thread.start()
-
-    def stop(self) -> None:
-        """Stop sending, and wait until the broker has all sent records."""
-        self._stop.set()
-        if self._thread.is_alive():
-            self._thread.join()
 
     def ended(self) -> bool:
         """Whether all records are sent. Raises the error that ended the thread, if any."""

@@ -20,6 +20,7 @@ from fraud_rules.monitoring.liveness import Liveness
 from fraud_rules.monitoring.liveness_reader import LivenessWatch
 from fraud_rules.replay.replay import decode_exactly
 from fraud_rules.runtime.clock import now_ms
+from fraud_rules.runtime.lifetime import BackgroundWork
 
 _PROGRESS_KEPT = 400
 _RECENT_KEPT = 200
@@ -58,7 +59,7 @@ class OutputSnapshot:
     """The number of decisions by outcome."""
 
 
-class OutputWatch:
+class OutputWatch(BackgroundWork):
     """Follows alerts, shadow alerts, decisions and progress from their beginnings.
 
     `planted` maps transaction ids to labels.
@@ -69,8 +70,7 @@ class OutputWatch:
         self._settings = settings
         self._planted = planted
         self._changed = threading.Condition()
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="watch", daemon=True)
+        super().__init__("watch")
         self._failure: Exception | None = None
         self._recent: deque[ReceivedAlert] = deque(maxlen=_RECENT_KEPT)
         self._latencies_ms: deque[int] = deque(maxlen=_LATENCIES_KEPT)
@@ -79,15 +79,6 @@ class OutputWatch:
         self._found: set[str] = set()
         self._decisions: Counter[str] = Counter()
         self._liveness = LivenessWatch(kafka, settings)
-
-    def start(self) -> None:
-        """Start the thread."""
-        self._thread.start()
-
-    def stop(self) -> None:
-        """Stop the thread."""
-        self._stop.set()
-        self._thread.join()
 
     def snapshot(self) -> OutputSnapshot:
         """The outputs so far. Raises the error that ended the thread, if any."""

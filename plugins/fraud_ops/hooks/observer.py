@@ -25,7 +25,7 @@ from fraud_rules.model.open_transaction import OpenTransaction
 from fraud_rules.monitoring.open_transactions import OpenTransactions
 from fraud_rules.monitoring.partition_ends import read_partition_ends
 from fraud_rules.runtime.clock import SteadyClock, now_ms, steady_ms
-from fraud_rules.runtime.closing import Closing
+from fraud_rules.runtime.lifetime import Closing
 
 __all__ = ["DetectorObserver"]
 

@@ -7,7 +7,6 @@ waits for them.
 from __future__ import annotations
 
 import json
-import threading
 import time
 import urllib.error
 import urllib.request
@@ -18,6 +17,7 @@ from typing import Any, Final
 from fraud_demo.listed_mules import RULE_ID
 from fraud_demo.start.past_days import fraud_labels, past_days
 from fraud_ops.paths import API
+from fraud_rules.runtime.lifetime import BackgroundWork
 
 __all__ = ["ROLES", "DemoPeople", "describe_people"]
 
@@ -41,7 +41,7 @@ class _Answer:
     etag: str
 
 
-class DemoPeople:
+class DemoPeople(BackgroundWork):
     """Acts as the demo's users. `report` gets one line if that fails: the demo then has only its admin."""
 
     def __init__(self, url: str, admin: str, password: str, report: Callable[[str], None]) -> None:
@@ -50,17 +50,7 @@ class DemoPeople:
         self._password = password
         self._report = report
         self._tokens: dict[str, str] = {}
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="demo-people", daemon=True)
-
-    def start(self) -> None:
-        """Start the thread. It waits until Airflow answers."""
-        self._thread.start()
-
-    def stop(self) -> None:
-        """Stop the thread before its next request."""
-        self._stop.set()
-        self._thread.join(_TIMEOUT_S)
+        super().__init__("demo-people", _TIMEOUT_S)
 
     def _run(self) -> None:
         deadline_s = time.monotonic() + _ATTEMPTS_S

@@ -6,7 +6,6 @@ The requests run in a thread: Airflow knows a DAG only after the DAG processor h
 from __future__ import annotations
 
 import json
-import threading
 import time
 import urllib.request
 from collections.abc import Mapping, Sequence
@@ -14,6 +13,7 @@ from typing import Any, Final
 
 from fraud_demo.airflow import USER, AirflowSite
 from fraud_rules.errors import AirflowFailed
+from fraud_rules.runtime.lifetime import BackgroundWork
 
 __all__ = ["UNPAUSED", "Unpausing"]
 
@@ -33,7 +33,7 @@ _EVERY_S: Final = 0.5
 _ATTEMPTS_S: Final = 300.0
 
 
-class Unpausing:
+class Unpausing(BackgroundWork):
     """Unpauses DAGs of an installation of Airflow that is starting."""
 
     def __init__(self, site: AirflowSite, dag_ids: Sequence[str] = UNPAUSED) -> None:
@@ -41,17 +41,7 @@ class Unpausing:
         self._waiting = list(dag_ids)
         self._fault = ""
         self._failed = False
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self.run, name="demo-unpausing", daemon=True)
-
-    def start(self) -> None:
-        """Start the thread."""
-        self._thread.start()
-
-    def stop(self) -> None:
-        """Stop the thread before its next request."""
-        self._stop.set()
-        self._thread.join(_TIMEOUT_S)
+        super().__init__("demo-unpausing", _TIMEOUT_S)
 
     def check(self) -> None:
         """Raise AirflowFailed if the DAGs could not be unpaused in time."""
@@ -59,7 +49,7 @@ class Unpausing:
             raise AirflowFailed(f"the DAGs {', '.join(self._waiting)} could not be unpaused: {self._fault}")
 
     def run(self) -> None:
-        """Unpause the DAGs. `check` then says whether it failed."""
+        """Unpause the DAGs in this thread. `check` then says whether it failed."""
         deadline_s = time.monotonic() + _ATTEMPTS_S
         while self._waiting and not self._stop.is_set():
             try:
@@ -70,6 +60,9 @@ class Unpausing:
                     self._failed = True
                     return
                 self._stop.wait(_EVERY_S)
+
+    def _run(self) -> None:
+        self.run()
 
     def _unpause_all(self) -> None:
         login = {"username": USER, "password": self._site.password}

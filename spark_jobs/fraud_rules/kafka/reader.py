@@ -23,7 +23,7 @@ from confluent_kafka.admin import AdminClient, ListOffsetsResultInfo, OffsetSpec
 from fraud_rules.codec.transactions.codec import NO_APPEND_TIME
 from fraud_rules.errors import BrokerUnavailable, OffsetsLost
 from fraud_rules.kafka.connection import KafkaConnection
-from fraud_rules.runtime.closing import Closing
+from fraud_rules.runtime.lifetime import Closing
 from fraud_rules.runtime.retry import retried
 
 __all__ = [

@@ -10,7 +10,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 from fraud_rules.errors import BrokerUnavailable
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.reader import Record, available_messages, consumer_of, describe, record_of, watermarks
-from fraud_rules.runtime.closing import Closing
+from fraud_rules.runtime.lifetime import Closing
 
 __all__ = ["TopicsTail"]
 

@@ -12,7 +12,7 @@ from fraud_rules.kafka.reader import Record
 from fraud_rules.kafka.tail import TopicsTail
 from fraud_rules.logs.rule_status import RuleOperation, WarmUpState, decode_operation
 from fraud_rules.logs.warm_up_log import WarmUpLog
-from fraud_rules.runtime.closing import Closing
+from fraud_rules.runtime.lifetime import Closing
 
 __all__ = ["OpenRequests", "open_requests"]
 

@@ -23,7 +23,7 @@ from fraud_rules.monitoring.liveness import Liveness, PartitionEnds, liveness, s
 from fraud_rules.monitoring.open_transactions import OpenTransactions
 from fraud_rules.monitoring.partition_ends import read_partition_ends
 from fraud_rules.runtime import clock
-from fraud_rules.runtime.closing import Closing
+from fraud_rules.runtime.lifetime import Closing
 
 __all__ = ["LivenessReader", "LivenessWatch"]
 

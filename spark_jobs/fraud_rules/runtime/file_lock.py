@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from fraud_rules.runtime.closing import Closing
+from fraud_rules.runtime.lifetime import Closing
 
 __all__ = ["FileLock", "locked"]
 

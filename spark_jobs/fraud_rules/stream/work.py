@@ -20,6 +20,7 @@ import msgspec
 from fraud_rules.deploy.work import WORK_VARIABLE, Work, WorkPhase
 from fraud_rules.runtime import clock
 from fraud_rules.runtime.atomic_file import Durability, write_file
+from fraud_rules.runtime.lifetime import BackgroundWork
 
 __all__ = ["BatchWatch", "TasksProgress", "WorkReport", "default_report", "work_file", "work_lines"]
 
@@ -95,7 +96,7 @@ class WorkReport:
         self._written, self._written_s = self._work, time.monotonic()
 
 
-class BatchWatch:
+class BatchWatch(BackgroundWork):
     """Reports a long batch.
 
     `read_progress` returns the progress of its tasks, `retained` the number of events in state at the detector's last
@@ -119,17 +120,7 @@ class BatchWatch:
         self._progress = TasksProgress()
         self._total: int | None = None
         self._lock = threading.Lock()
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="batch-watch", daemon=True)
-
-    def start(self) -> None:
-        """Start the thread."""
-        self._thread.start()
-
-    def stop(self) -> None:
-        """Stop the thread."""
-        self._stop.set()
-        self._thread.join()
+        super().__init__("batch-watch")
 
     def batch_started(self, batch_id: int) -> None:
         """Record the start of a batch."""

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Mapping
 
 from fraud_rules.errors import BrokerUnavailable
 from fraud_rules.kafka.ends import TopicEnds
+from fraud_rules.runtime.lifetime import BackgroundWork
 
 __all__ = ["LagMeter"]
 
@@ -16,7 +16,7 @@ _log = logging.getLogger(__name__)
 _POLL_S = 1.0
 
 
-class LagMeter:
+class LagMeter(BackgroundWork):
     """A daemon thread, which reads the ends of the transactions."""
 
     def __init__(self, ends: TopicEnds, transactions: str) -> None:
@@ -24,17 +24,7 @@ class LagMeter:
         self._reader = ends
         self._transactions = transactions
         self._ends: dict[str, int] = {}
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="lag", daemon=True)
-
-    def start(self) -> None:
-        """Start the thread."""
-        self._thread.start()
-
-    def stop(self) -> None:
-        """Stop the thread."""
-        self._stop.set()
-        self._thread.join()
+        super().__init__("lag")
 
     def lag(self, end_offsets: Mapping[str, int]) -> int | None:
         """The number of transactions after these offsets, at most a second old. None while unknown.

@@ -173,7 +173,7 @@ def _prepare(
     if has_topic(job.kafka, topics.warm_ups):
         preparation = WarmUpPreparation(spark, context, executors, admission.pinner.newest_pin)
         position = admission.pinner.newest_pin().warm_ups_end
-        admission.warm_ups.start(preparation.prepare, loop.wake, position)
+        admission.warm_ups.follow(preparation.prepare, loop.wake, position)
         stack.callback(admission.warm_ups.stop)
         stack.callback(preparation.stop)
     stack.callback(work.begin, WorkPhase.STOP)

@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 
 from fraud_rules.kafka.reader import TopicReader
 from fraud_rules.logs.warm_up_log import WarmUpLog, WarmUpRef, WarmUpResult
+from fraud_rules.runtime.lifetime import BackgroundWork
 from fraud_rules.stream.batch_order import ORDER_PROPERTY, BatchOrder
 from fraud_rules.stream.driver.executors import ReadyExecutors
 from fraud_rules.stream.driver.placement import located
@@ -33,7 +34,7 @@ Prepare: TypeAlias = Callable[[int, WarmUpResult], None]
 """Prepares a result on the workers' host. Receives its offset in `warm-ups`."""
 
 
-class WarmUpWatch:
+class WarmUpWatch(BackgroundWork):
     """A daemon thread that collects the first result of each request. It keeps a result until a pin says that it has
     ended."""
 
@@ -42,21 +43,15 @@ class WarmUpWatch:
         self._results: dict[int, tuple[int, WarmUpResult]] = {}
         self._end = 0
         self._lock = threading.Lock()
-        self._stop = threading.Event()
         self._wake: Callable[[], None] = lambda: None
         self._prepare: Prepare = lambda offset, result: None
-        self._thread = threading.Thread(target=self._run, name="warm-ups", daemon=True)
+        super().__init__("warm-ups")
 
-    def start(self, prepare: Prepare, wake: Callable[[], None], position: int = 0) -> None:
+    def follow(self, prepare: Prepare, wake: Callable[[], None], position: int = 0) -> None:
         """Start the thread at this offset of the topic. For each new result, it calls `prepare` before a batch can use
         the result, and then `wake`, so that an idle detector runs a batch."""
         self._prepare, self._wake, self._end = prepare, wake, position
-        self._thread.start()
-
-    def stop(self) -> None:
-        """Stop the thread."""
-        self._stop.set()
-        self._thread.join()
+        self.start()
 
     @property
     def result_count(self) -> int:
