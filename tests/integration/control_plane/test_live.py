@@ -29,8 +29,9 @@ from fraud_rules.runtime import clock
 from tests.support.control_plane.scene import ADA, SCHEMA, Scene, rule_input
 from tests.support.kafka.own_topics import OwnTopics
 from tests.support.kafka.records import produce, read_all
+from tests.support.processes.detectors_in_turn import DetectorsInTurn
 from tests.support.processes.fraud_command import environment, fraud
-from tests.support.processes.running_detector import Installation, RunningDetector
+from tests.support.processes.running_detector import Installation
 from tests.support.waiting import until
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
@@ -125,40 +126,36 @@ def active(scene: Scene, rule_id: int) -> RuleWithForms:
 
 
 def test_versions_of_the_store_are_those_of_alerts(
-    published: Scene, topics: OwnTopics, installation: Installation, tmp_path: Path
+    published: Scene, topics: OwnTopics, installation: Installation, detectors: DetectorsInTurn, tmp_path: Path
 ) -> None:
     detail = active(published, 1)
     abort_one(topics)
-    detector = RunningDetector(installation)
-    try:
-        detector.wait_ready()
-        first = live(published, topics, 1)
-        pay(topics, 1)
-        (alert,) = until(lambda: alerts(topics), "the first alert")
-        assert (alert["ruleId"], alert["ruleVersion"]) == (1, first)
-        detail = published.service.edit(ADA, 1, detail.row.revision, rule_input(ruleId=1, limit=60))
-        abort_one(topics)
-        second = live(published, topics, 1)
-        pay(topics, 2)
-        alert = until(lambda: alerts(topics)[1:], "the second alert")[0]
-        assert (alert["ruleVersion"], alert["triggeringValue"]) == (second, "100")
-        published.service.change_state(ADA, 1, detail.row.revision, StateName.PAUSE)
-        live(published, topics, 1)
-        pay(topics, *RENAMED, payee="payer_id")
-        await_blind(installation)
-    finally:
-        detector.kill()
-    again = RunningDetector(with_alias(installation, tmp_path / "renamed"))
-    try:
-        again.wait_ready()
-        active(published, 2)
-        third = live(published, topics, 2)
-        pay(topics, 3)
-        alert = until(lambda: alerts(topics)[2:], "the third alert")[0]
-        assert (alert["ruleId"], alert["ruleVersion"]) == (2, third)
-        replayed = fraud("quarantine", "replay", env={**environment(topics), "FRAUD_HOME": str(tmp_path / "renamed")})
-        assert (replayed.exit_code, replayed.out.startswith(f"{len(RENAMED)} records")) == (0, True), replayed
-        found = until(lambda: alerts(topics)[3 + len(RENAMED) - 1 :] and alerts(topics), "the alerts of the replay")
-        assert sorted(each["triggeringEvent"]["transactionId"] for each in found[3:]) == list(RENAMED)
-    finally:
-        again.kill()
+    detectors.begin(installation)
+    detectors.wait_ready()
+    first = live(published, topics, 1)
+    pay(topics, 1)
+    (alert,) = until(lambda: alerts(topics), "the first alert")
+    assert (alert["ruleId"], alert["ruleVersion"]) == (1, first)
+    detail = published.service.edit(ADA, 1, detail.row.revision, rule_input(ruleId=1, limit=60))
+    abort_one(topics)
+    second = live(published, topics, 1)
+    pay(topics, 2)
+    alert = until(lambda: alerts(topics)[1:], "the second alert")[0]
+    assert (alert["ruleVersion"], alert["triggeringValue"]) == (second, "100")
+    published.service.change_state(ADA, 1, detail.row.revision, StateName.PAUSE)
+    live(published, topics, 1)
+    pay(topics, *RENAMED, payee="payer_id")
+    await_blind(installation)
+    assert detectors.stop() == 0
+    detectors.begin(with_alias(installation, tmp_path / "renamed"))
+    detectors.wait_ready()
+    active(published, 2)
+    third = live(published, topics, 2)
+    pay(topics, 3)
+    alert = until(lambda: alerts(topics)[2:], "the third alert")[0]
+    assert (alert["ruleId"], alert["ruleVersion"]) == (2, third)
+    replayed = fraud("quarantine", "replay", env={**environment(topics), "FRAUD_HOME": str(tmp_path / "renamed")})
+    assert (replayed.exit_code, replayed.out.startswith(f"{len(RENAMED)} records")) == (0, True), replayed
+    found = until(lambda: alerts(topics)[3 + len(RENAMED) - 1 :] and alerts(topics), "the alerts of the replay")
+    assert sorted(each["triggeringEvent"]["transactionId"] for each in found[3:]) == list(RENAMED)
+    assert detectors.stop() == 0

@@ -17,7 +17,8 @@ from fraud_rules.stream.driver.batch_jobs import LARGE_BATCH_TRANSACTIONS
 from tests.support.kafka.own_topics import OwnTopics
 from tests.support.kafka.records import produce, read_all
 from tests.support.kafka.timed_topics import date_by_producer
-from tests.support.processes.running_detector import Installation, RunningDetector
+from tests.support.processes.detectors_in_turn import DetectorsInTurn
+from tests.support.processes.running_detector import Installation
 from tests.support.waiting import until
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
@@ -47,32 +48,32 @@ def alerted(topics: OwnTopics) -> set[int]:
 
 @pytest.mark.parametrize("untimed", [1, 3 * LARGE_BATCH_TRANSACTIONS], ids=["small", "large"])
 def test_no_record_is_evaluated_under_its_producers_time(
-    project: Project, topics: OwnTopics, tmp_path: Path, untimed: int
+    project: Project, topics: OwnTopics, detectors: DetectorsInTurn, tmp_path: Path, untimed: int
 ) -> None:
     name, installation = topics.names.transactions, Installation.make(tmp_path, project, topics)
     produce(topics.bootstrap, topics.names.rules, [json.dumps(RULE).encode()])
-    detector = RunningDetector(installation)
-    detector.wait_ready()
+    detectors.begin(installation)
+    detectors.wait_ready()
     produce(topics.bootstrap, name, [payment(1)])
     until(lambda: alerted(topics) == {1}, "the first payment is evaluated")
 
     date_by_producer(topics, name)
     produce(topics.bootstrap, name, [payment(2)] * untimed, at_ms=now_ms() - SLOW_CLOCK_MS)
-    assert detector.wait_end() == TopicUnsuitable.exit_code, detector.said()[-2000:]
-    assert f"{name} has message.timestamp.type=CreateTime" in detector.said()
+    assert detectors.wait_end() == TopicUnsuitable.exit_code, detectors.said()[-2000:]
+    assert f"{name} has message.timestamp.type=CreateTime" in detectors.said()
     assert read_all(topics.bootstrap, topics.names.quarantine) == []
 
-    refused = RunningDetector(installation)
-    assert refused.wait_end() == TopicUnsuitable.exit_code, refused.said()[-2000:]
+    detectors.begin(installation)
+    assert detectors.wait_end() == TopicUnsuitable.exit_code, detectors.said()[-2000:]
 
     topic_admin.apply(topics.kafka, [each for each in topics.declared if each.name == name])
-    detector = RunningDetector(installation)
-    detector.wait_ready()
+    detectors.begin(installation)
+    detectors.wait_ready()
     produce(topics.bootstrap, name, [payment(3)])
     until(lambda: alerted(topics) == {1, 3}, "the payments with append times are evaluated")
     reasons = [dict(each.headers() or ()).get("reason") for each in read_all(topics.bootstrap, topics.names.quarantine)]
     assert reasons == [UNTIMED.encode()] * untimed
-    assert detector.stop() == 0
+    assert detectors.stop() == 0
 
     recorded = record_run(topics.kafka, installation.settings)
     assert [each.append_ms for each in recorded.transactions].count(NO_APPEND_TIME) == untimed
