@@ -22,6 +22,7 @@ from tests.support.kafka.records import produce
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.integration
+TOPIC_ROLES = ("detector_progress", "rule_operations", "rules", "transactions")
 
 
 class Past:

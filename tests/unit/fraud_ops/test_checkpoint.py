@@ -43,6 +43,8 @@ from tests.support.kafka.timed_topics import set_topic
 from tests.support.places import has_file_store
 from tests.support.waiting import until
 
+TOPIC_ROLES = ("detector_marker", "detector_progress", "detector_state", "rules", "transactions")
+
 QUERY = "00000000-0000-4000-8000-000000000001"
 KEY = b"detector"
 OPEN_MS = 30_000
