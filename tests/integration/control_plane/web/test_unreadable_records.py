@@ -29,9 +29,10 @@ from tests.support.kafka.records import produce, read_all
 from tests.support.kafka.unreadable_records import UNREADABLE, append_unreadable
 from tests.support.nightly.in_process import in_process
 from tests.support.nightly.jobs import JobsInTurn, archive_of
+from tests.support.processes.detectors_in_turn import DetectorsInTurn
 from tests.support.processes.fraud_command import environment, fraud
 from tests.support.processes.running_agent import DETECTOR, Operations, stand_in
-from tests.support.processes.running_detector import Installation, RunningDetector
+from tests.support.processes.running_detector import Installation
 from tests.support.waiting import until
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
@@ -64,7 +65,7 @@ class World:
 
     topics: OwnTopics
     installation: Installation
-    detector: RunningDetector
+    detector: DetectorsInTurn
     operations: Operations
 
     @property
@@ -85,7 +86,9 @@ class World:
 
 
 @pytest.fixture(scope="module")
-def world(broker: Broker, project: Project, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+def world(
+    broker: Broker, project: Project, detectors: DetectorsInTurn, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[World]:
     folder = tmp_path_factory.mktemp("unreadable")
     with own_topics(broker, project) as topics:
         name = f"{topics.prefix}detector"
@@ -97,9 +100,9 @@ def world(broker: Broker, project: Project, tmp_path_factory: pytest.TempPathFac
         installation = Installation.make(folder / "detector", project, topics, detector=name)
         operations = Operations(folder, project, topics)
         operations.agent()
-        detector = RunningDetector(installation)
-        yield World(topics, installation, detector, operations)
-        detector.kill()
+        detectors.begin(installation)
+        yield World(topics, installation, detectors, operations)
+        detectors.stop()
         operations.end()
 
 
@@ -173,7 +176,7 @@ def test_the_detector_evaluates(world: World) -> None:
     produce(world.topics.bootstrap, world.topics.names.transactions, [payment(10)])
 
     def alerted() -> bool:
-        world.detector.is_ready()
+        assert world.detector.ended() is None, world.detector.said()[-2000:]
         alerts = world.decoded(world.topics.names.alerts)
         return {(each["ruleId"], each["triggeringEvent"]["transactionId"]) for each in alerts} >= {(1, 10), (2, 10)}
 
