@@ -9,6 +9,7 @@ from decimal import Decimal
 import pytest
 
 from fraud_rules.codec.rules.filter import parse_filter
+from fraud_rules.codec.rules.sentence import rule_sentence
 from fraud_rules.engine.cpu_cost import GROUPING_NS, CpuLoad, estimate_cpu_ns, over_cpu_budget
 from fraud_rules.model.rule import AggregateFunction, Baseline, Operator, Rule, RuleState
 from fraud_rules.model.ruleset import LogEntry, RuleSet, RuleTimeline
@@ -55,6 +56,13 @@ def load_of(*rules: Rule) -> CpuLoad:
 
 def alone_ns(each: Rule) -> int:
     return GROUPING_NS + estimate_cpu_ns(each)
+
+
+@pytest.mark.parametrize("aggregate", AggregateFunction)
+def test_every_aggregate_has_a_price_and_words(aggregate: AggregateFunction) -> None:
+    each = function(rule(1), aggregate)
+    assert estimate_cpu_ns(each) > 0
+    assert rule_sentence(each, SCHEMA).startswith("Alert when one ")
 
 
 def test_a_rule_alone_costs_its_estimate_and_its_grouping() -> None:
