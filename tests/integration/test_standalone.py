@@ -160,6 +160,7 @@ def test_speculative_tasks_change_no_output(
     assert counts["alerts"] > 0
 
 
+@pytest.mark.long
 def test_a_worker_without_the_package_is_refused_by_host(topics: OwnTopics, project: Project, tmp_path: Path) -> None:
     (tmp_path / "none" / "fraud_rules").mkdir(parents=True)
     (tmp_path / "none" / "fraud_rules" / "__init__.py").touch()

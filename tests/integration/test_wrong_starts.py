@@ -40,7 +40,8 @@ from tests.support.waiting import until
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
 
 LONG = pytest.mark.long
-"""For faults with a test without an agent, in test_lost_offsets, test_append_times or unit/stream/test_checkpoint."""
+"""For faults with a test without an agent, in test_lost_offsets or test_append_times, or in test_checkpoint or
+test_start_options of unit/stream."""
 
 Harm = Callable[[bytes], bytes | None]
 
@@ -118,6 +119,7 @@ def world(project: Project, tmp_path_factory: pytest.TempPathFactory) -> Iterato
         broker.kill()
 
 
+@LONG
 def test_a_missing_master_is_refused(world: World) -> None:
     before = world.kept()
     verdict = world.refused(master="spark://127.0.0.1:9")
