@@ -30,7 +30,7 @@ from fraud_rules.kafka.consume import read_topic
 from fraud_rules.kafka.declared import load_topics
 from fraud_rules.kafka.scram_users import user_of
 from fraud_rules.runtime.clock import now_ms
-from tests.support.control_plane.scene import ADA, ANN, SCHEMA, Scene, empty_store, rule_input
+from tests.support.control_plane.scene import ADA, ANN, Scene, empty_store, rule_input
 from tests.support.kafka.locked_broker import (
     PASSWORD,
     LockedBroker,
@@ -138,10 +138,8 @@ def activate_rule(broker: LockedBroker, folder: Path) -> None:
     """Create and activate a rule in the control plane, and wait until it has published both records."""
     kafka, url = kafka_as(broker, KafkaComponent.CONTROL_PLANE), empty_store(folder)
     scene = Scene(Database.open(url), ControlPlaneSettings(database=url, bindings={"ada": Role.ADMIN}))
-    background = Background(
-        scene.database, kafka, DetectorSettings(), SCHEMA, scene.settings, now_ms, alarm_receivers=tuple
-    )
-    background.start(scene.service)
+    background = Background(replace(scene.store, clock_ms=now_ms), kafka, DetectorSettings(), alarm_receivers=tuple)
+    background.start()
     try:
         detail = scene.service.create(ANN, rule_input(ruleId=1, limit=1))
         detail = scene.service.change_state(ADA, 1, detail.row.revision, StateName.SHADOW)

@@ -12,6 +12,7 @@ from pathlib import Path
 from fraud_ops.alarms import Alarm
 from fraud_ops.control_plane.domain.account import Account
 from fraud_ops.control_plane.domain.notification_models import ReceiverShown
+from fraud_ops.control_plane.domain.rule_input import RuleReader
 from fraud_ops.control_plane.domain.snoozing import KnownSnoozing, Snoozing
 from fraud_ops.control_plane.feed.fire_stats import RuleFireStats, fire_stats
 from fraud_ops.control_plane.feed.follower import FeedReader
@@ -19,16 +20,22 @@ from fraud_ops.control_plane.feed.hub import Hub
 from fraud_ops.control_plane.feed.memory import FeedMemory
 from fraud_ops.control_plane.feed.past import PastAlerts
 from fraud_ops.control_plane.service.alarm_log import AlarmDesk, recent_alarms
+from fraud_ops.control_plane.service.alert_marks import mark_counts, snoozes
 from fraud_ops.control_plane.service.alerts.listing import AlertList
+from fraud_ops.control_plane.service.alerts.saved_searches import AlertSearches
 from fraud_ops.control_plane.service.approved_content import SeedContents, no_seeds
+from fraud_ops.control_plane.service.audit import AuditScan
+from fraud_ops.control_plane.service.cases.service import CaseService
+from fraud_ops.control_plane.service.labels.service import LabelService
 from fraud_ops.control_plane.service.labels.snapshot import LabelFile
+from fraud_ops.control_plane.service.notifications.subscriptions import SubscriptionService
 from fraud_ops.control_plane.service.panel import Panel
 from fraud_ops.control_plane.service.reading.entities import EntityReporter
 from fraud_ops.control_plane.service.reading.evidence import EvidenceReader
 from fraud_ops.control_plane.service.reading.evidence_search import EvidenceSource
 from fraud_ops.control_plane.service.reading.pool import ReadingPool
 from fraud_ops.control_plane.service.role_cache import RoleCache
-from fraud_ops.control_plane.service.service import ControlService
+from fraud_ops.control_plane.service.store_access import StoreAccess
 from fraud_ops.control_plane.service.today import Today, today_of
 from fraud_ops.control_plane.service.whatif import WhatIfs
 from fraud_ops.control_plane.settings import ControlPlaneSettings
@@ -39,6 +46,7 @@ from fraud_ops.control_plane.sync.background import Background
 from fraud_ops.control_plane.sync.drift import DriftCheck
 from fraud_ops.control_plane.sync.label_export import LabelExport
 from fraud_ops.control_plane.sync.notifier import Notifier, Send, SendAlarm
+from fraud_ops.control_plane.sync.outbox import outbox_state
 from fraud_ops.control_plane.sync.reader_state import ReaderPosition
 from fraud_ops.control_plane.sync.unapproved import (
     UnapprovedList,
@@ -111,7 +119,11 @@ class ControlPlane:
     settings: ControlPlaneSettings
     detector: DetectorSettings
     schema: TransactionSchema
-    service: ControlService
+    store: StoreAccess
+    searches: AlertSearches
+    cases: CaseService
+    subscriptions: SubscriptionService
+    labels: LabelService
     roles: RoleCache
     users: CachedByKey[Account, str]
     memory: FeedMemory
@@ -148,18 +160,19 @@ def compose(
     stack.callback(database.close)
     seeds = partial(seed_documents, config / "rules", schema, detector.limits)
     known_seeds = CachedValue(partial(_readable_seeds, seeds), _SEEDS_TTL_S)
-    service = ControlService(database, schema, detector.limits, settings, now_ms, known_seeds)
+    store = StoreAccess(database, settings, RuleReader(schema, detector.limits), now_ms, known_seeds)
+    subscriptions = SubscriptionService(store)
     alarm_receivers = CachedValue(environment.alarm_receivers, _RECEIVERS_TTL_S)
     desk = AlarmDesk(database, alarm_receivers, environment.alarm, now_ms)
     memory = FeedMemory()
-    snoozing = CachedValue(lambda: Snoozing(service.snoozes(), now_ms()), _SNOOZES_TTL_S)
+    snoozing = CachedValue(partial(_snoozing, store), _SNOOZES_TTL_S)
     known_snoozing = KnownSnoozing(snoozing)
     hub = hub_of(memory, known_snoozing)
     feed = FeedReader(environment.kafka, detector, memory, hub.publish, known_snoozing)
-    changes = ChangesWatch(service, hub.publish)
+    changes = ChangesWatch(store, hub.publish)
     guard = FloodGuard(
         memory,
-        service,
+        store,
         settings.flood,
         detector.detector,
         desk,
@@ -176,24 +189,29 @@ def compose(
         detector,
         now_ms,
     )
-    requested_what_ifs = RequestedWhatIfs(service, what_ifs)
+    requested_what_ifs = RequestedWhatIfs(store, what_ifs)
     pool = stack.enter_context(ReadingPool())
     entities = EntityReporter(pool, EntitySource(environment.kafka, environment.archive, schema, detector), now_ms)
     evidence = EvidenceReader(pool, EvidenceSource(environment.kafka, schema, detector))
-    background = Background(
-        database, environment.kafka, detector, schema, settings, now_ms, changes.accept, alarm_receivers
-    )
-    background.start(service)
+    background = Background(store, environment.kafka, detector, changes.accept, alarm_receivers)
+    background.start()
     stack.callback(background.stop)
     drift = DriftCheck(database, environment.kafka, detector.topics.rules, schema, detector.limits)
 
     def unapproved() -> Sequence[UnapprovedRule | UnapprovedList]:
         if not settings.four_eyes:
             return ()
-        lists = unapproved_lists(service.store, partial(_seed_lists, config / "lists", detector.limits))
+        lists = unapproved_lists(store, partial(_seed_lists, config / "lists", detector.limits))
         return [*unapproved_rules(database, seeds), *lists]
 
-    checks = Checks(service.outbox, drift.read, service.scan_audit, unapproved, service.subscriptions.failing)
+    scan = AuditScan()
+    checks = Checks(
+        partial(outbox_state, database),
+        drift.read,
+        lambda: scan.check(database, now_ms()),
+        unapproved,
+        subscriptions.failing,
+    )
     watch = StoreWatch(checks, detector.detector, desk, now_ms, steady_ms, lambda: database.leadership("watch"))
 
     def reader_positions() -> list[ReaderPosition]:
@@ -221,15 +239,19 @@ def compose(
         settings=settings,
         detector=detector,
         schema=schema,
-        service=service,
-        roles=RoleCache(service),
+        store=store,
+        searches=AlertSearches(store),
+        cases=CaseService(store),
+        subscriptions=subscriptions,
+        labels=LabelService(store, schema),
+        roles=RoleCache(store),
         users=CachedByKey(partial(user_of, database, clock_ms=now_ms), _USERS_TTL_S, _USERS_KEPT),
         memory=memory,
         alerts=AlertList(memory, PastAlerts(environment.kafka, detector.topics), snoozing),
         feed=feed,
         hub=hub,
         snoozing=snoozing,
-        marks=CachedValue(service.mark_counts, _MARKS_TTL_S),
+        marks=CachedValue(partial(_mark_counts, store), _MARKS_TTL_S),
         fire_stats=CachedValue(lambda: fire_stats(memory.alerts(), memory.retracted(), now_ms()), _FIRE_STATS_TTL_S),
         guard=guard,
         evidence=evidence,
@@ -239,7 +261,7 @@ def compose(
         alarms=CachedValue(lambda: recent_alarms(database), _ALARMS_TTL_S),
         alarm_receivers=alarm_receivers,
         receivers=CachedValue(
-            lambda: service.subscriptions.receivers(environment.receiver_exists), _NOTIFICATION_RECEIVERS_TTL_S
+            lambda: subscriptions.receivers(environment.receiver_exists), _NOTIFICATION_RECEIVERS_TTL_S
         ),
         today=CachedValue(
             lambda: today_of(memory.day, database, now_ms(), complete=feed.day_is_complete), _TODAY_TTL_S
@@ -249,6 +271,16 @@ def compose(
         faults=lambda: background.failures() | {each.name: each.fault for each in threads if each.fault is not None},
         panel=panel,
     )
+
+
+def _snoozing(store: StoreAccess) -> Snoozing:
+    with store.reading() as work:
+        return Snoozing(snoozes(work.session, work.now_ms), work.now_ms)
+
+
+def _mark_counts(store: StoreAccess) -> Mapping[int, tuple[int, int]]:
+    with store.reading() as work:
+        return mark_counts(work.session)
 
 
 def _seed_lists(folder: Path, limits: RuleLimits) -> Sequence[SeedList]:

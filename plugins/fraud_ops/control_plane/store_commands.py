@@ -18,7 +18,7 @@ import typer
 from fraud_ops.control_plane.domain.errors import AuditBroken, Drifted
 from fraud_ops.control_plane.domain.read_models import AuditVerdict, DriftedList, DriftSide
 from fraud_ops.control_plane.domain.rule_input import RuleReader
-from fraud_ops.control_plane.service.service import ControlService
+from fraud_ops.control_plane.service import audit
 from fraud_ops.control_plane.service.store_access import StoreAccess
 from fraud_ops.control_plane.settings import ControlPlaneSettings
 from fraud_ops.control_plane.store.database import Database
@@ -26,6 +26,7 @@ from fraud_ops.control_plane.sync.audit_check import check_audit
 from fraud_ops.control_plane.sync.background import Background
 from fraud_ops.control_plane.sync.cdc import cdc_intake
 from fraud_ops.control_plane.sync.drift import DriftCheck, DriftReport
+from fraud_ops.control_plane.sync.outbox import outbox_state
 from fraud_rules.cli.options import default_bootstrap
 from fraud_rules.configuration.project import Project
 from fraud_rules.configuration.settings import DetectorSettings
@@ -47,14 +48,15 @@ class _Opened:
     schema: TransactionSchema
 
     @property
-    def service(self) -> ControlService:
-        return ControlService(self.database, self.schema, self.detector.limits, self.settings, now_ms)
+    def store(self) -> StoreAccess:
+        return StoreAccess(self.database, self.settings, RuleReader(self.schema, self.detector.limits), now_ms)
 
 
 def verify(*, log: bool) -> None:
     """Check the hash of every row of the audit log, and compare with the rule log if `log`. Raises AuditBroken."""
     opened = _open()
-    verdict = opened.service.verify_audit()
+    with opened.database.reading() as session:
+        verdict = audit.verify(session)
     if not verdict.whole:
         raise AuditBroken(f"the audit log is broken at row {verdict.broken_at} of {verdict.rows}")
     confirmed = f", {_confirmed(opened, verdict)} confirmed by the rule log" if log else ""
@@ -63,7 +65,7 @@ def verify(*, log: bool) -> None:
 
 def outbox() -> None:
     """Show how many changes wait for the rule log."""
-    state = _open().service.outbox()
+    state = outbox_state(_open().database)
     since = "" if state.oldest_ms is None else f", the oldest for {(now_ms() - state.oldest_ms) / 1_000:.1f} s"
     typer.echo(f"{state.pending} waiting{since}")
 
@@ -95,7 +97,7 @@ def publish(kafka: KafkaConnection) -> None:
     stop = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())
-    background = Background(opened.database, kafka, opened.detector, opened.schema, opened.settings, now_ms)
+    background = Background(opened.store, kafka, opened.detector)
     background.start()
     typer.echo("publishing")
     stop.wait()
@@ -106,10 +108,8 @@ def reread_cdc(kafka: KafkaConnection) -> None:
     """Continue with the recreated topic of the rule table. Raises RequestRefused, BrokerUnavailable."""
     require_broker(kafka)
     opened = _open()
-    reader = RuleReader(opened.schema, opened.detector.limits)
-    store = StoreAccess(opened.database, opened.settings, reader, now_ms)
     topic = opened.detector.topics.rules_cdc
-    offset = cdc_intake(store, kafka, topic).reread(_os_user())
+    offset = cdc_intake(opened.store, kafka, topic).reread(_os_user())
     typer.echo(f"{topic} is read from offset {offset} on, by the running server or `fraud control publish`")
 
 

@@ -26,7 +26,7 @@ from fraud_ops.verdicts.verdict import Health, Limits
 from fraud_rules.configuration.project import Project
 from fraud_rules.logs.rule_status import await_operations
 from fraud_rules.runtime import clock
-from tests.support.control_plane.scene import ADA, SCHEMA, Scene, rule_input
+from tests.support.control_plane.scene import ADA, Scene, rule_input
 from tests.support.kafka.own_topics import OwnTopics
 from tests.support.kafka.records import produce, read_all
 from tests.support.processes.detectors_in_turn import DetectorsInTurn
@@ -45,10 +45,8 @@ def installation(project: Project, topics: OwnTopics, tmp_path: Path) -> Install
 @pytest.fixture
 def published(scene: Scene, topics: OwnTopics, installation: Installation) -> Iterator[Scene]:
     """A control plane whose changes are published at once."""
-    background = Background(
-        scene.database, topics.kafka, installation.settings, SCHEMA, scene.settings, scene.clock, scene.notified.append
-    )
-    background.start(scene.service)
+    background = Background(scene.store, topics.kafka, installation.settings, scene.notified.append)
+    background.start()
     yield scene
     background.stop()
 

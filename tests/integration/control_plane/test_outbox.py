@@ -17,7 +17,6 @@ from sqlalchemy import select, text
 
 from fraud_ops.control_plane.domain.lifecycle import StateName
 from fraud_ops.control_plane.domain.read_models import RuleChanged
-from fraud_ops.control_plane.domain.rule_input import RuleReader
 from fraud_ops.control_plane.service.audit import AuditFilter
 from fraud_ops.control_plane.service.store_access import StoreAccess
 from fraud_ops.control_plane.store.database import Database
@@ -44,7 +43,8 @@ from tests.support.waiting import until
 
 
 def access(scene: Scene) -> StoreAccess:
-    return StoreAccess(scene.database, scene.settings, RuleReader(SCHEMA, LIMITS), scene.clock)
+    """The access of another process."""
+    return scene.another().store
 
 
 def publisher(scene: Scene, topics: OwnTopics) -> Publisher:
@@ -212,8 +212,8 @@ def test_unreadable_records_of_other_programs_block_nothing(scene: Scene, topics
         topics.kafka, topics.names.rules_cdc, [(b"1", value) for value in HOSTILE.values()] + [(b"5", changed)]
     )
     changes(scene, 2)
-    background = Background(scene.database, topics.kafka, detector, SCHEMA, scene.settings, scene.clock)
-    background.start(scene.service)
+    background = Background(scene.store, topics.kafka, detector)
+    background.start()
     try:
         until(lambda: all_published(scene) and scene.service.rules(query="7").items, "both directions work")
         until(lambda: scene.service.rules(query="5").items and all_published(scene), "the rule table works")
@@ -241,8 +241,8 @@ def test_a_change_of_the_rule_table_reaches_the_log(scene: Scene, topics: OwnTop
     row = {"rule_id": 5, "rule_state": "ACTIVE", **{_snake(name): value for name, value in RULE.items()}}
     envelope = {"payload": {"op": "c", "before": None, "after": row}}
     detector = DetectorSettings(topics=topics.names)
-    background = Background(scene.database, topics.kafka, detector, SCHEMA, scene.settings, scene.clock)
-    background.start(scene.service)
+    background = Background(scene.store, topics.kafka, detector)
+    background.start()
     try:
         append_records(topics.kafka, topics.names.rules_cdc, [(b"5", json.dumps(envelope).encode())])
         until(lambda: in_log(topics), "it is in the log")

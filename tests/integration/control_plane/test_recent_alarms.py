@@ -13,9 +13,7 @@ import pytest
 from sqlalchemy import select
 
 from fraud_ops.alarms import Alarm, RaisedAlarm, decode_alarm, encode_alarm
-from fraud_ops.control_plane.domain.rule_input import RuleReader
 from fraud_ops.control_plane.service.alarm_log import KEPT_MS, OLD_MS, recent_alarms, record_alarm
-from fraud_ops.control_plane.service.store_access import StoreAccess
 from fraud_ops.control_plane.store.alarm_models import AlarmRow
 from fraud_ops.control_plane.store.models import PositionRow
 from fraud_ops.control_plane.sync.alarm_intake import alarm_intake
@@ -25,7 +23,7 @@ from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.kafka import topics as topic_admin
 from fraud_rules.kafka.record_writer import append_records
 from tests.support.control_plane.hostile import HOSTILE
-from tests.support.control_plane.scene import LIMITS, SCHEMA, Scene
+from tests.support.control_plane.scene import Scene
 from tests.support.kafka.own_topics import OwnTopics
 from tests.support.places import ROOT
 
@@ -90,8 +88,7 @@ def test_an_alarm_that_comes_back_after_a_day_is_a_new_one_and_old_ones_leave(sc
 
 @pytest.fixture
 def intake(scene: Scene, topics: OwnTopics) -> TopicConsumer:
-    store = StoreAccess(scene.database, scene.settings, RuleReader(SCHEMA, LIMITS), scene.clock)
-    return alarm_intake(store, topics.kafka, topics.names.alarms, tuple)
+    return alarm_intake(scene.store, topics.kafka, topics.names.alarms, tuple)
 
 
 def append(topics: OwnTopics, *values: bytes) -> None:
@@ -135,10 +132,8 @@ def test_a_process_without_connections_leaves_the_alarms_of_tasks_to_the_api_ser
 ) -> None:
     """`fraud control publish` would apply the records, and no receiver would get the alarms."""
     detector = DetectorSettings(topics=topics.names)
-    publishing = Background(scene.database, topics.kafka, detector, SCHEMA, scene.settings, scene.clock)
-    serving = Background(
-        scene.database, topics.kafka, detector, SCHEMA, scene.settings, scene.clock, alarm_receivers=tuple
-    )
+    publishing = Background(scene.store, topics.kafka, detector)
+    serving = Background(scene.store, topics.kafka, detector, alarm_receivers=tuple)
     assert "alarms" not in [each.name for each in publishing.readings()]
     assert "alarms" in [each.name for each in serving.readings()]
 

@@ -12,7 +12,6 @@ import pytest
 from sqlalchemy import select
 
 from fraud_ops.control_plane.domain.lifecycle import StateName
-from fraud_ops.control_plane.service.service import ControlService
 from fraud_ops.control_plane.service.whatif import WhatIfQuestion, WhatIfs, WhatIfStatus
 from fraud_ops.control_plane.store.what_if_models import WhatIfRow
 from fraud_ops.control_plane.watch.requested_what_ifs import RequestedWhatIfs
@@ -21,6 +20,7 @@ from fraud_rules.batch.whatif.place import FOLDER
 from fraud_rules.configuration.project import Project
 from fraud_rules.model.day import Day
 from tests.support.conformance import load_schema
+from tests.support.control_plane.desk import Desk
 from tests.support.control_plane.scene import ANN, PAT, REASON, Scene, rule_input
 from tests.support.nightly.archived import Site
 from tests.support.waiting import until
@@ -66,7 +66,7 @@ def running(scene: Scene, what_ifs: WhatIfs, project: Project, archive: Path, sc
 
 
 @pytest.fixture
-def service(scene: Scene) -> ControlService:
+def service(scene: Scene) -> Desk:
     service = scene.another(four_eyes=True)
     service.create(ANN, rule_input(ruleId=1, limit=20))
     service.change_state(ANN, 1, 1, StateName.SHADOW)
@@ -74,8 +74,8 @@ def service(scene: Scene) -> ControlService:
 
 
 @pytest.fixture
-def requested(service: ControlService, what_ifs: WhatIfs) -> Iterator[RequestedWhatIfs]:
-    requested = RequestedWhatIfs(service, what_ifs)
+def requested(service: Desk, what_ifs: WhatIfs) -> Iterator[RequestedWhatIfs]:
+    requested = RequestedWhatIfs(service.store, what_ifs)
     requested.start()
     yield requested
     requested.stop()
@@ -99,7 +99,7 @@ def reports(archive: Path) -> list[dict[str, object]]:
 
 
 @pytest.mark.usefixtures("saving")
-def test_a_request_gets_its_what_if_once(service: ControlService, requested: RequestedWhatIfs, archive: Path) -> None:
+def test_a_request_gets_its_what_if_once(service: Desk, requested: RequestedWhatIfs, archive: Path) -> None:
     asked = service.change_state(ANN, 1, 2, StateName.ACTIVE, comment=REASON).row.pending
     assert asked is not None
     until(lambda: not requested.awaits(1), "the what-if of the request has ended")
@@ -116,9 +116,7 @@ def test_a_request_gets_its_what_if_once(service: ControlService, requested: Req
 
 
 @pytest.mark.usefixtures("saving")
-def test_a_request_that_ends_evaluation_gets_none(
-    service: ControlService, requested: RequestedWhatIfs, archive: Path
-) -> None:
+def test_a_request_that_ends_evaluation_gets_none(service: Desk, requested: RequestedWhatIfs, archive: Path) -> None:
     asked = service.change_state(ANN, 1, 2, StateName.ACTIVE, comment=REASON).row.pending
     assert asked is not None
     service.decide(PAT, asked.id, approve=True)
@@ -131,7 +129,7 @@ def test_a_request_that_ends_evaluation_gets_none(
 
 def test_a_request_during_the_what_if_of_an_earlier_one_gets_its_own(
     scene: Scene,
-    service: ControlService,
+    service: Desk,
     requested: RequestedWhatIfs,
     what_ifs: WhatIfs,
     project: Project,
@@ -152,7 +150,7 @@ def test_a_request_during_the_what_if_of_an_earlier_one_gets_its_own(
 
 def test_a_request_does_not_wait_for_its_what_if(
     scene: Scene,
-    service: ControlService,
+    service: Desk,
     requested: RequestedWhatIfs,
     what_ifs: WhatIfs,
     project: Project,
@@ -167,6 +165,6 @@ def test_a_request_does_not_wait_for_its_what_if(
         assert service.change_state(ANN, 1, 2, StateName.ACTIVE, comment=REASON).row.pending is not None
         assert requested.awaits(1)
         until(lambda: waiting(scene) == [1], "the what-if of the request waits")
-    elsewhere = RequestedWhatIfs(service, what_ifs)
+    elsewhere = RequestedWhatIfs(service.store, what_ifs)
     assert elsewhere.awaits(1), "another API server knows that it waits"
     assert not reports(archive)

@@ -10,9 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from fraud_ops.control_plane.domain.rule_input import RuleReader
 from fraud_ops.control_plane.service.alarm_log import AlarmDesk, recent_alarms
-from fraud_ops.control_plane.service.store_access import StoreAccess
 from fraud_ops.control_plane.sync.cdc import cdc_intake
 from fraud_ops.control_plane.sync.reader_state import ReaderPosition
 from fraud_ops.control_plane.sync.topic_consumer import TopicConsumer
@@ -23,7 +21,7 @@ from fraud_rules.kafka.record_writer import append_records
 from fraud_rules.kafka.unread import read_unread
 from tests.support.control_plane.change_events import ROW, envelope
 from tests.support.control_plane.processes import PublisherProcess
-from tests.support.control_plane.scene import LIMITS, SCHEMA, Scene
+from tests.support.control_plane.scene import Scene
 from tests.support.kafka.own_topics import OwnTopics
 from tests.support.waiting import until
 
@@ -50,15 +48,14 @@ def test_a_recreated_topic_of_the_rule_table_raises_an_alarm_until_it_is_read_ag
     scene: Scene, topics: OwnTopics, project: Project, tmp_path: Path
 ) -> None:
     topic = topics.names.rules_cdc
-    store = StoreAccess(scene.database, scene.settings, RuleReader(SCHEMA, LIMITS), scene.clock)
     append(topics, envelope("r", ROW), envelope("u", {**ROW, "limit": "30"}, ROW))
-    cdc_intake(store, topics.kafka, topic).catch_up()
+    cdc_intake(scene.store, topics.kafka, topic).catch_up()
     command = PublisherProcess(project, topics, scene.settings.database, tmp_path / "log")
     refused = command.run("reread", "cdc")
     assert (refused.returncode, "was not recreated" in refused.stderr) == (36, True)
     recreate(topics, topic)
     append(topics, envelope("r", {**ROW, "limit": "40"}))
-    consumer = cdc_intake(store, topics.kafka, topic)
+    consumer = cdc_intake(scene.store, topics.kafka, topic)
     desk = AlarmDesk(scene.database, tuple, pytest.fail, scene.clock)
 
     def reading() -> list[ReaderPosition]:

@@ -9,8 +9,6 @@ from typing import Any
 
 from sqlalchemy import select
 
-from fraud_ops.control_plane.domain.rule_input import RuleReader
-from fraud_ops.control_plane.service.store_access import StoreAccess
 from fraud_ops.control_plane.store.facts import store_id
 from fraud_ops.control_plane.store.models import OutboxRow
 from fraud_ops.control_plane.sync.mirror import SEQ_HEADER, STORE_HEADER, log_mirror
@@ -33,7 +31,7 @@ class MemoryLog:
 
     def __post_init__(self) -> None:
         self.mirror: TopicConsumer = log_mirror(
-            StoreAccess(self.scene.database, self.scene.settings, RuleReader(SCHEMA, LIMITS), self.scene.clock),
+            self.scene.store,
             KafkaConnection("nowhere:1"),
             "rules",
             self.scene.notified.append,

@@ -10,11 +10,13 @@ from typing import Any
 
 from fraud_ops.control_plane.domain.read_models import RuleChanged, RuleInput
 from fraud_ops.control_plane.domain.roles import Actor, Role
-from fraud_ops.control_plane.service.service import ControlService
+from fraud_ops.control_plane.domain.rule_input import RuleReader
+from fraud_ops.control_plane.service.store_access import StoreAccess
 from fraud_ops.control_plane.settings import ControlPlaneSettings
 from fraud_ops.control_plane.store.database import Database
 from fraud_rules.model.limits import RuleLimits
 from fraud_rules.model.schema import TransactionSchema
+from tests.support.control_plane.desk import Desk
 from tests.support.places import ROOT
 
 SCHEMA = TransactionSchema.load(ROOT / "config" / "schema.yaml")
@@ -58,11 +60,13 @@ class Scene:
 
     def __post_init__(self) -> None:
         self.service = self.another()
+        self.store = self.service.store
         self.service.listen(self.notified.append)
 
-    def another(self, **settings: Any) -> ControlService:
+    def another(self, **settings: Any) -> Desk:
         """Create a service with other settings over the same database."""
-        return ControlService(self.database, SCHEMA, LIMITS, replace(self.settings, **settings), self.clock)
+        changed = replace(self.settings, **settings)
+        return Desk(StoreAccess(self.database, changed, RuleReader(SCHEMA, LIMITS), self.clock))
 
 
 @cache

@@ -13,7 +13,8 @@ import threading
 from fraud_ops.control_plane.domain.errors import Conflict, Unavailable
 from fraud_ops.control_plane.domain.lifecycle import StateName
 from fraud_ops.control_plane.domain.roles import Actor, Role
-from fraud_ops.control_plane.service.service import ControlService
+from fraud_ops.control_plane.domain.rule_input import RuleReader
+from fraud_ops.control_plane.service.store_access import StoreAccess
 from fraud_ops.control_plane.settings import ControlPlaneSettings
 from fraud_ops.control_plane.store.database import Database
 from fraud_ops.control_plane.sync.background import Background
@@ -22,6 +23,7 @@ from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.runtime.clock import now_ms
+from tests.support.control_plane.desk import Desk
 from tests.support.control_plane.scene import rule_input
 
 WRITERS = 8
@@ -33,7 +35,7 @@ def rules_of(writer: int, count: int) -> list[int]:
     return [*(writer * 100 + place for place in range(1, count + 1)), SHARED]
 
 
-def step(service: ControlService, who: Actor, rule_id: int, revision: int) -> None:
+def step(service: Desk, who: Actor, rule_id: int, revision: int) -> None:
     """Save the given revision of a rule, which must be its next one."""
     if revision == 1:
         service.create(who, rule_input(ruleId=rule_id, description="1"))
@@ -46,7 +48,7 @@ def step(service: ControlService, who: Actor, rule_id: int, revision: int) -> No
         service.edit(who, rule_id, revision - 1, rule_input(ruleId=rule_id, description=str(revision)))
 
 
-def write(service: ControlService, writer: int, rules: int, revisions: int) -> None:
+def write(service: Desk, writer: int, rules: int, revisions: int) -> None:
     who = Actor(f"writer-{writer}", Role.ADMIN)
     unfinished = set(rules_of(writer, rules))
     while unfinished:
@@ -69,9 +71,10 @@ def main() -> None:
     detector = DetectorSettings.load(project.config / "detector.yaml")
     schema = TransactionSchema.load(project.config / "schema.yaml")
     database = Database.open(settings.database)
-    service = ControlService(database, schema, detector.limits, settings, now_ms)
+    store = StoreAccess(database, settings, RuleReader(schema, detector.limits), now_ms)
     kafka = KafkaConnection(os.environ["FRAUD_BOOTSTRAP"])
-    Background(database, kafka, detector, schema, settings, now_ms).start(service)
+    Background(store, kafka, detector).start()
+    service = Desk(store)
     writers = [
         threading.Thread(target=write, args=(service, writer, rules, revisions)) for writer in range(1, WRITERS + 1)
     ]

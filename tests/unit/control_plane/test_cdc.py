@@ -12,8 +12,6 @@ from sqlalchemy import select
 
 from fraud_ops.control_plane.domain.lifecycle import StateName
 from fraud_ops.control_plane.domain.list_models import ListInput
-from fraud_ops.control_plane.domain.rule_input import RuleReader
-from fraud_ops.control_plane.service.store_access import StoreAccess
 from fraud_ops.control_plane.store.models import OutboxRow
 from fraud_ops.control_plane.sync.cdc import cdc_intake, members_of
 from fraud_rules.errors import RuleRejected
@@ -22,12 +20,12 @@ from fraud_rules.kafka.reader import Record
 from fraud_rules.model.value_list import ListOperation
 from tests.support.control_plane.change_events import ROW, envelope
 from tests.support.control_plane.hostile import HOSTILE
-from tests.support.control_plane.scene import ANN, LIMITS, PAT, SCHEMA, Scene, rule_input
+from tests.support.control_plane.scene import ANN, PAT, Scene, rule_input
 
 
 def apply_record(scene: Scene, *values: bytes | None, start: int = 0) -> None:
     follower = cdc_intake(
-        StoreAccess(scene.database, scene.settings, RuleReader(SCHEMA, LIMITS), scene.clock),
+        scene.store,
         KafkaConnection("nowhere:1"),
         "rules-cdc",
     )

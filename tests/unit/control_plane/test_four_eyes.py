@@ -13,16 +13,13 @@ from fraud_ops.control_plane.domain.lifecycle import StateName
 from fraud_ops.control_plane.domain.list_models import ListInput, StoredList
 from fraud_ops.control_plane.domain.read_models import Approval
 from fraud_ops.control_plane.domain.roles import Actor
-from fraud_ops.control_plane.domain.rule_input import RuleReader
 from fraud_ops.control_plane.service.approved_content import content_of
-from fraud_ops.control_plane.service.lists.service import ListService
-from fraud_ops.control_plane.service.service import ControlService
-from fraud_ops.control_plane.service.store_access import StoreAccess
 from fraud_ops.control_plane.store.database import Database
 from fraud_ops.control_plane.sync.expiry import Expiry
 from fraud_rules.codec.rules.codec import encode_document, parse_rule_record
 from fraud_rules.model.rule import Rule
 from fraud_rules.model.value_list import ListOperation, ListType
+from tests.support.control_plane.desk import Desk, ListDesk
 from tests.support.control_plane.memory_log import MemoryLog
 from tests.support.control_plane.scene import ABE, ADA, ANN, LIMITS, PAT, PIA, REASON, RULE, SCHEMA, Scene, rule_input
 
@@ -30,7 +27,7 @@ SHADOW, ACTIVE, PAUSE, DELETE = StateName.SHADOW, StateName.ACTIVE, StateName.PA
 
 
 @pytest.fixture
-def service(scene: Scene) -> ControlService:
+def service(scene: Scene) -> Desk:
     """A service that requires four eyes, with rule 1: ann's SHADOW rule (revision 2)."""
     service = scene.another(four_eyes=True)
     service.create(ANN, rule_input(name="Mules", limit=20))
@@ -38,11 +35,11 @@ def service(scene: Scene) -> ControlService:
     return service
 
 
-def edit(service: ControlService, who: Actor, **members: object) -> None:
+def edit(service: Desk, who: Actor, **members: object) -> None:
     service.edit(who, 1, service.rule(1).row.revision, rule_input(**{"name": "Mules", "limit": 20, **members}))
 
 
-def request(service: ControlService, who: Actor, state: StateName = ACTIVE) -> Approval:
+def request(service: Desk, who: Actor, state: StateName = ACTIVE) -> Approval:
     return pending(service.change_state(who, 1, service.rule(1).row.revision, state, comment=REASON).row.pending)
 
 
@@ -51,18 +48,18 @@ def pending(found: Approval | None) -> Approval:
     return found
 
 
-def approve(service: ControlService, who: Actor, requested: Approval) -> None:
+def approve(service: Desk, who: Actor, requested: Approval) -> None:
     service.decide(who, requested.id, approve=True)
 
 
-def refuse(service: ControlService, who: Actor, requested: Approval) -> None:
+def refuse(service: Desk, who: Actor, requested: Approval) -> None:
     with pytest.raises(RequestRefused, match="second person") as refused:
         approve(service, who, requested)
     assert refused.value.forbidden
     assert refused.value.cause is RefusalCause.SECOND_PERSON
 
 
-def test_a_later_edit_by_another_user_does_not_hide_a_contributor(service: ControlService) -> None:
+def test_a_later_edit_by_another_user_does_not_hide_a_contributor(service: Desk) -> None:
     edit(service, PAT, limit=1)
     edit(service, ABE, limit=1, name="Money mules")
     requested = request(service, ABE)
@@ -72,7 +69,7 @@ def test_a_later_edit_by_another_user_does_not_hide_a_contributor(service: Contr
     assert service.rule(1).row.state is ACTIVE
 
 
-def test_an_approval_ends_the_part_of_the_contributors_before_it(service: ControlService) -> None:
+def test_an_approval_ends_the_part_of_the_contributors_before_it(service: Desk) -> None:
     edit(service, PAT, limit=1)
     edit(service, ABE, limit=1, name="Money mules")
     approve(service, PIA, request(service, ABE))
@@ -83,14 +80,14 @@ def test_an_approval_ends_the_part_of_the_contributors_before_it(service: Contro
     approve(service, PAT, edited)
 
 
-def test_the_revision_of_an_approval_has_both_reasons(service: ControlService) -> None:
+def test_the_revision_of_an_approval_has_both_reasons(service: Desk) -> None:
     requested = service.change_state(ANN, 1, service.rule(1).row.revision, ACTIVE, "fired well on trial").row.pending
     service.decide(PIA, pending(requested).id, approve=True, comment="seen")
     comment = service.revisions(1).items[0].comment
     assert comment == "requested by ann: fired well on trial; approved by pia: seen"
 
 
-def test_an_edit_of_a_paused_rule_counts_for_its_resumption(service: ControlService) -> None:
+def test_an_edit_of_a_paused_rule_counts_for_its_resumption(service: Desk) -> None:
     approve(service, PIA, request(service, ANN))
     service.change_state(PAT, 1, service.rule(1).row.revision, PAUSE)
     edit(service, PAT, limit=1)
@@ -101,7 +98,7 @@ def test_an_edit_of_a_paused_rule_counts_for_its_resumption(service: ControlServ
     approve(service, ADA, requested)
 
 
-def test_a_rollback_brings_back_the_contributors_of_its_revision(service: ControlService) -> None:
+def test_a_rollback_brings_back_the_contributors_of_its_revision(service: Desk) -> None:
     edit(service, PAT, limit=1)
     edit(service, ABE, limit=1, name="Money mules")
     inherits_pats_limit = service.rule(1).row.revision
@@ -113,7 +110,7 @@ def test_a_rollback_brings_back_the_contributors_of_its_revision(service: Contro
     assert service.rule(1).row.document["limit"] == 1
 
 
-def test_an_approver_rolls_back_to_approved_content_at_once(service: ControlService) -> None:
+def test_an_approver_rolls_back_to_approved_content_at_once(service: Desk) -> None:
     """Ann asks for a limit of 3, pat approves it, and it floods. Pat ends the flood alone."""
     approve(service, PIA, request(service, ANN))
     edited = service.edit(
@@ -132,7 +129,7 @@ def test_an_approver_rolls_back_to_approved_content_at_once(service: ControlServ
     assert pending(asked).contributors == ["ann"], "the restored content was approved, so pat changed nothing since"
 
 
-def test_a_rollback_to_content_that_was_never_approved_waits(service: ControlService) -> None:
+def test_a_rollback_to_content_that_was_never_approved_waits(service: Desk) -> None:
     edit(service, PAT, limit=1)
     unapproved = service.rule(1).row.revision
     edit(service, ABE, limit=20)
@@ -142,7 +139,7 @@ def test_a_rollback_to_content_that_was_never_approved_waits(service: ControlSer
     refuse(service, PIA, requested)
 
 
-def test_an_approval_by_a_contributor_does_not_cover_a_rollback(scene: Scene, service: ControlService) -> None:
+def test_an_approval_by_a_contributor_does_not_cover_a_rollback(scene: Scene, service: Desk) -> None:
     edit(service, PAT, limit=1)
     approve(scene.another(four_eyes=False), PAT, request(service, ANN))
     own = service.rule(1).row.revision
@@ -151,7 +148,7 @@ def test_an_approval_by_a_contributor_does_not_cover_a_rollback(scene: Scene, se
     assert pending(rolled.row.pending).action == "rollback"
 
 
-def test_the_approvals_of_a_deleted_rule_do_not_cover_a_new_one_with_its_number(service: ControlService) -> None:
+def test_the_approvals_of_a_deleted_rule_do_not_cover_a_new_one_with_its_number(service: Desk) -> None:
     approve(service, PIA, request(service, ANN))
     old = service.rule(1).row.revision
     service.change_state(PAT, 1, old, DELETE)
@@ -166,10 +163,8 @@ def test_a_seed_file_counts_as_approved(scene: Scene) -> None:
     seed = {**rule_input(ruleId=1, limit=20).document, "ruleState": "ACTIVE"}  # type: ignore[dict-item]
     rule = parse_rule_record(encode_document(seed), SCHEMA, LIMITS)
     assert isinstance(rule, Rule)
-    settings = replace(scene.settings, four_eyes=True)
-    service = ControlService(
-        scene.database, SCHEMA, LIMITS, settings, scene.clock, lambda: {1: [content_of(rule.document)]}
-    )
+    store = replace(scene.another(four_eyes=True).store, seeds=lambda: {1: [content_of(rule.document)]})
+    service = Desk(store)
     service.create(ANN, rule_input(ruleId=1, limit=20))
     service.change_state(ANN, 1, 1, SHADOW)
     edit(service, ANN, limit=3)
@@ -180,20 +175,20 @@ def test_a_seed_file_counts_as_approved(scene: Scene) -> None:
     assert row.after is not None and row.after["approvedBefore"] == "a seed file"
 
 
-def test_a_rollback_of_a_shadow_rule_counts_as_writing(service: ControlService) -> None:
+def test_a_rollback_of_a_shadow_rule_counts_as_writing(service: Desk) -> None:
     edit(service, ANN, limit=30)
     service.rollback(PAT, 1, service.rule(1).row.revision, 2)
     refuse(service, PAT, request(service, ANN))
 
 
-def test_an_approval_by_a_contributor_without_four_eyes_does_not_count(scene: Scene, service: ControlService) -> None:
+def test_an_approval_by_a_contributor_without_four_eyes_does_not_count(scene: Scene, service: Desk) -> None:
     edit(service, PAT, limit=1)
     approve(scene.another(four_eyes=False), PAT, request(service, ANN))
     service.change_state(PAT, 1, service.rule(1).row.revision, PAUSE)
     refuse(service, PAT, request(service, ANN))
 
 
-def test_a_new_rule_with_the_id_of_a_deleted_one_has_its_own_contributors(service: ControlService) -> None:
+def test_a_new_rule_with_the_id_of_a_deleted_one_has_its_own_contributors(service: Desk) -> None:
     edit(service, PAT, limit=1)
     service.change_state(PAT, 1, service.rule(1).row.revision, DELETE)
     service.create(ANN, rule_input(ruleId=1))
@@ -201,7 +196,7 @@ def test_a_new_rule_with_the_id_of_a_deleted_one_has_its_own_contributors(servic
     approve(service, PAT, request(service, ANN))
 
 
-def test_a_record_of_another_program_keeps_the_contributors(scene: Scene, service: ControlService) -> None:
+def test_a_record_of_another_program_keeps_the_contributors(scene: Scene, service: Desk) -> None:
     log = MemoryLog(scene)
     log.publish()
     edit(service, PAT, limit=1)
@@ -212,7 +207,7 @@ def test_a_record_of_another_program_keeps_the_contributors(scene: Scene, servic
     refuse(service, PAT, request(service, ANN))
 
 
-def test_a_source_in_the_log_is_no_user(scene: Scene, service: ControlService) -> None:
+def test_a_source_in_the_log_is_no_user(scene: Scene, service: Desk) -> None:
     """A record cannot make a user a contributor, and so exclude an approver, nor the author of a change."""
     log = MemoryLog(scene)
     log.publish()
@@ -223,7 +218,7 @@ def test_a_source_in_the_log_is_no_user(scene: Scene, service: ControlService) -
     assert service.rule(1).row.state is ACTIVE
 
 
-def test_a_rollback_to_force_needs_the_right_to_force(service: ControlService) -> None:
+def test_a_rollback_to_force_needs_the_right_to_force(service: Desk) -> None:
     edit(service, PAT, force=True)
     forced = service.rule(1).row.revision
     edit(service, ANN, force=False)
@@ -288,20 +283,20 @@ NAMES_MULES = {"name": "Mules", "limit": 20, "when": "beneficiaryId in list('mul
 
 
 @pytest.fixture
-def lists(service: ControlService) -> ListService:
+def lists(service: Desk) -> ListDesk:
     """The lists of a service that requires four eyes. Rule 1 is ann's SHADOW rule, which names her list `mules`."""
     service.lists.create(ANN, "mules", ListInput(ListOperation.SET, ("1",), ListType.LONG))
     edit(service, ANN, **NAMES_MULES)
     return service.lists
 
 
-def add(lists: ListService, who: Actor, value: int) -> StoredList:
+def add(lists: ListDesk, who: Actor, value: int) -> StoredList:
     changed = lists.change(who, "mules", None, ListInput(ListOperation.ADD, (str(value),)))
     assert changed is not None
     return changed
 
 
-def test_a_change_of_a_list_counts_for_the_rules_that_name_it(service: ControlService, lists: ListService) -> None:
+def test_a_change_of_a_list_counts_for_the_rules_that_name_it(service: Desk, lists: ListDesk) -> None:
     add(lists, PAT, 2)
     requested = request(service, ANN)
     assert requested.contributors == ["ann", "pat"]
@@ -310,14 +305,14 @@ def test_a_change_of_a_list_counts_for_the_rules_that_name_it(service: ControlSe
     assert service.rule(1).row.state is ACTIVE
 
 
-def refused_as_changed(service: ControlService, who: Actor, requested: Approval, part: str) -> None:
+def refused_as_changed(service: Desk, who: Actor, requested: Approval, part: str) -> None:
     with pytest.raises(Conflict, match=f"withdrawn.*{part} has changed"):
         approve(service, who, requested)
     assert service.rule(1).row.pending is None
 
 
 def test_a_change_of_a_list_withdraws_the_request_to_activate_a_rule_that_names_it(
-    service: ControlService, lists: ListService
+    service: Desk, lists: ListDesk
 ) -> None:
     requested = request(service, ANN)
     assert requested.basis == {"rule 1": service.rule(1).row.revision, "list mules": 1}
@@ -327,7 +322,7 @@ def test_a_change_of_a_list_withdraws_the_request_to_activate_a_rule_that_names_
     assert request(service, ANN).basis == {"rule 1": service.rule(1).row.revision, "list mules": 2}
 
 
-def test_a_change_of_a_list_that_only_a_request_names_withdraws_it(service: ControlService) -> None:
+def test_a_change_of_a_list_that_only_a_request_names_withdraws_it(service: Desk) -> None:
     approve(service, PIA, request(service, ANN))
     service.lists.create(ABE, "safe", ListInput(ListOperation.SET, ("1",), ListType.LONG))
     members = {"name": "Mules", "limit": 20, "when": "beneficiaryId not in list('safe')"}
@@ -344,7 +339,7 @@ def test_a_change_of_a_list_that_only_a_request_names_withdraws_it(service: Cont
 
 
 def test_a_change_of_a_list_by_another_writer_withdraws_the_request(
-    service: ControlService, lists: ListService, scene: Scene
+    service: Desk, lists: ListDesk, scene: Scene
 ) -> None:
     log = MemoryLog(scene)
     log.publish()
@@ -355,15 +350,13 @@ def test_a_change_of_a_list_by_another_writer_withdraws_the_request(
 
 
 def test_the_expiry_of_a_value_keeps_the_request_but_the_approver_reads_it_again(
-    service: ControlService, lists: ListService, scene: Scene
+    service: Desk, lists: ListDesk, scene: Scene
 ) -> None:
     until_ms = scene.clock() + 1_000
     lists.change(ANN, "mules", None, ListInput(ListOperation.ADD, ("9",), expires_at_ms=until_ms))
     seen = request(service, ANN)
     scene.clock.now_ms += 2_000
-    assert (
-        Expiry(StoreAccess(scene.database, scene.settings, RuleReader(SCHEMA, LIMITS), scene.clock)).remove_due() == 1
-    )
+    assert Expiry(scene.store).remove_due() == 1
     with pytest.raises(Conflict, match="changed since: list mules"):
         service.decide(PIA, seen.id, approve=True, shown=seen.basis)
     (now,) = service.approvals().items
@@ -372,7 +365,7 @@ def test_the_expiry_of_a_value_keeps_the_request_but_the_approver_reads_it_again
     assert service.rule(1).row.state is ACTIVE
 
 
-def test_an_approval_of_a_rule_covers_the_values_of_its_lists(service: ControlService, lists: ListService) -> None:
+def test_an_approval_of_a_rule_covers_the_values_of_its_lists(service: Desk, lists: ListDesk) -> None:
     add(lists, PAT, 2)
     approve(service, PIA, request(service, ANN))
     edited = pending(
@@ -385,7 +378,7 @@ def test_an_approval_of_a_rule_covers_the_values_of_its_lists(service: ControlSe
 
 
 def test_a_rollback_to_approved_content_waits_if_a_list_of_the_rule_has_changed_since(
-    service: ControlService, lists: ListService
+    service: Desk, lists: ListDesk
 ) -> None:
     approve(service, PIA, request(service, ANN))
     good = service.rule(1).row.revision
@@ -395,7 +388,7 @@ def test_a_rollback_to_approved_content_waits_if_a_list_of_the_rule_has_changed_
     assert "ann" in pending(asked).contributors
 
 
-def test_an_edit_that_names_a_list_counts_its_contributors(service: ControlService) -> None:
+def test_an_edit_that_names_a_list_counts_its_contributors(service: Desk) -> None:
     approve(service, PIA, request(service, ANN))
     service.lists.create(PAT, "mules", ListInput(ListOperation.SET, ("1",), ListType.LONG))
     edited = pending(
@@ -405,18 +398,14 @@ def test_an_edit_that_names_a_list_counts_its_contributors(service: ControlServi
     approve(service, PIA, edited)
 
 
-def test_a_change_of_the_list_of_a_paused_rule_counts_for_its_resumption(
-    service: ControlService, lists: ListService
-) -> None:
+def test_a_change_of_the_list_of_a_paused_rule_counts_for_its_resumption(service: Desk, lists: ListDesk) -> None:
     approve(service, PIA, request(service, ANN))
     service.change_state(PAT, 1, service.rule(1).row.revision, PAUSE)
     add(lists, PAT, 2)
     refuse(service, PAT, request(service, ANN))
 
 
-def test_an_approved_set_ends_the_part_of_the_contributors_before_it(
-    service: ControlService, lists: ListService
-) -> None:
+def test_an_approved_set_ends_the_part_of_the_contributors_before_it(service: Desk, lists: ListDesk) -> None:
     add(lists, PAT, 2)
     approve(service, PIA, request(service, ANN))
     service.change_state(PIA, 1, service.rule(1).row.revision, PAUSE)
@@ -429,7 +418,7 @@ def test_an_approved_set_ends_the_part_of_the_contributors_before_it(
     approve(service, PIA, request(service, ANN))
 
 
-def test_a_new_list_with_the_name_of_a_deleted_one_has_its_own_contributors(service: ControlService) -> None:
+def test_a_new_list_with_the_name_of_a_deleted_one_has_its_own_contributors(service: Desk) -> None:
     for who in (PAT, ANN):
         made = service.lists.create(who, "mules", ListInput(ListOperation.SET, ("1",), ListType.LONG))
         if who is PAT:
@@ -439,7 +428,7 @@ def test_a_new_list_with_the_name_of_a_deleted_one_has_its_own_contributors(serv
 
 
 def test_a_store_of_the_fourth_version_counts_every_author_of_a_list(
-    service: ControlService, lists: ListService, scene: Scene
+    service: Desk, lists: ListDesk, scene: Scene
 ) -> None:
     add(lists, PAT, 2)
     connection = sqlite3.connect(str(scene.database.file))
@@ -470,7 +459,7 @@ def columns(database: Database) -> dict[str, list[tuple[object, ...]]]:
     return found
 
 
-def test_a_request_needs_a_reason(service: ControlService) -> None:
+def test_a_request_needs_a_reason(service: Desk) -> None:
     with pytest.raises(Invalid, match="comment: state the reason") as refused:
         service.change_state(ANN, 1, service.rule(1).row.revision, ACTIVE, comment=" ")
     assert [reason.field for reason in refused.value.reasons] == ["comment"]
@@ -485,7 +474,7 @@ def test_a_request_needs_a_reason(service: ControlService) -> None:
     service.change_state(PAT, 1, service.rule(1).row.revision, PAUSE)  # at once, so without a reason
 
 
-def test_an_import_that_requests_needs_a_reason_but_its_preview_does_not(service: ControlService) -> None:
+def test_an_import_that_requests_needs_a_reason_but_its_preview_does_not(service: Desk) -> None:
     approve(service, PIA, request(service, ANN))
     content = json.dumps([{**RULE, "ruleId": 1, "limit": 30}])
     assert [item.effect for item in service.import_rules(ANN, content, dry_run=True).items] == ["requested"]

@@ -426,7 +426,7 @@ def test_a_dry_run_foresees_each_effect_and_waits_for_no_writer(scene: Scene) ->
             foreseen = service.import_rules(who, text, dry_run=True)
         assert not foreseen.applied
         copy = Database.open(copied_store(scene))
-        real = Scene(copy, service._settings).service.import_rules(who, text)
+        real = Scene(copy, service.store.settings).service.import_rules(who, text)
         copy.close()
         assert foreseen.items == real.items, (records, who)
 
@@ -437,7 +437,7 @@ def test_an_import_parses_a_rule_again_that_another_user_has_changed(
     in_state(scene, SHADOW, name="Mules", description="old")
     line = "1,(shadow),(payeeId&beneficiaryId),,(paymentAmount),(SUM),(>),(33),(20)"
     other = scene.another()
-    original = imports.import_rules
+    original = imports.apply_rules
 
     def edit_in_between(*args: Any, saves: bool, **named: Any) -> ImportResult:
         done = original(*args, saves=saves, **named)
@@ -445,7 +445,7 @@ def test_an_import_parses_a_rule_again_that_another_user_has_changed(
             other.edit(ABE, 1, 2, rule_input(name="Mules", description="new"))
         return done
 
-    monkeypatch.setattr(imports, "import_rules", edit_in_between)
+    monkeypatch.setattr(imports, "apply_rules", edit_in_between)
     assert scene.service.import_rules(ANN, line).applied
     found = scene.service.rule(1).row
     assert (found.description, found.document["limit"], found.revision) == ("new", 33, 4)

@@ -10,8 +10,6 @@ import yaml
 
 from fraud_ops.control_plane.domain.lifecycle import StateName
 from fraud_ops.control_plane.domain.list_models import ListInput
-from fraud_ops.control_plane.domain.rule_input import RuleReader
-from fraud_ops.control_plane.service.store_access import StoreAccess
 from fraud_ops.control_plane.sync.cdc import apply_record
 from fraud_ops.control_plane.sync.unapproved import seed_documents, unapproved_lists, unapproved_rules
 from fraud_rules.codec.rules.list_files import SeedList
@@ -95,16 +93,12 @@ def test_a_row_of_the_rule_table_is_unapproved(scene: Scene) -> None:
 
 def apply_row(scene: Scene, row: dict[str, object]) -> None:
     value = json.dumps({"op": "c", "before": None, "after": row}).encode()
-    with access(scene).unit_of_work() as work:
+    with scene.store.unit_of_work() as work:
         apply_record(work, Record(1, 1, None, value))
 
 
-def access(scene: Scene) -> StoreAccess:
-    return StoreAccess(scene.database, scene.settings, RuleReader(SCHEMA, LIMITS), scene.clock)
-
-
 def names_of_lists(scene: Scene, *seeds: SeedList) -> list[str]:
-    return [each.name for each in unapproved_lists(access(scene), lambda: seeds)]
+    return [each.name for each in unapproved_lists(scene.store, lambda: seeds)]
 
 
 def add(log: MemoryLog, value: int) -> None:

@@ -6,10 +6,12 @@ from collections.abc import Mapping
 
 from fraud_ops.control_plane.domain.errors import Conflict, NotFound
 from fraud_ops.control_plane.domain.lifecycle import check_decision, is_second_person
+from fraud_ops.control_plane.domain.read_models import Approval
 from fraud_ops.control_plane.domain.roles import Actor
 from fraud_ops.control_plane.service import transitions
 from fraud_ops.control_plane.service.changes import UnitOfWork, checked_head
 from fraud_ops.control_plane.service.contributors import contributors_of
+from fraud_ops.control_plane.service.ids import storable_id
 from fraud_ops.control_plane.service.lists import transitions as list_transitions
 from fraud_ops.control_plane.service.lists.basis import check_basis
 from fraud_ops.control_plane.service.lists.changes import checked_list
@@ -24,16 +26,18 @@ def decide(
     work: UnitOfWork,
     actor: Actor,
     approval_id: int,
-    comment: str,
+    comment: str = "",
     *,
     approve: bool,
     shown: Mapping[str, int] | None = None,
-) -> ApprovalRow:
-    """Approve or reject a request. `shown` is the basis that the approver saw; None for that of the request.
+) -> Approval:
+    """Approve or reject a request. Users withdraw their own requests by rejecting them. `shown` is the basis that the
+    approver saw; None for that of the request.
 
-    Raises NotFound, RequestRefused, Conflict, Invalid.
+    Raises NotFound, RequestRefused, Invalid, and Conflict if the request has been decided, or the rule or a list that
+    it names has changed since.
     """
-    request = work.session.get(ApprovalRow, approval_id)
+    request = work.session.get(ApprovalRow, storable_id(approval_id))
     if request is None:
         raise NotFound(f"approval {approval_id} does not exist")
     if request.decision is not None:
@@ -46,7 +50,7 @@ def decide(
         head = checked_list(work.session, request.list_name or "", request.revision)
     if not approve:
         record_rejection(work, request, head, actor, comment)
-        return request
+        return Approval.model_validate(request)
     check_basis(work, request, head, shown)
     contributors = _contributors(work, request)
     check_decision(actor, request.requested_by, contributors, four_eyes=work.settings.four_eyes)
@@ -57,7 +61,7 @@ def decide(
             record_approval(work, request.document)
     else:
         list_transitions.carry_out(work, request, head, actor, comment)
-    return request
+    return Approval.model_validate(request)
 
 
 def _contributors(work: UnitOfWork, request: ApprovalRow) -> frozenset[str]:

@@ -20,6 +20,8 @@ from sqlalchemy.orm import Session
 
 from fraud_ops.control_plane.domain.canonical import canonical, encoded
 from fraud_ops.control_plane.domain.read_models import AuditRow, AuditState, AuditVerdict, Page
+from fraud_ops.control_plane.service.ids import MAX_ID, storable_id
+from fraud_ops.control_plane.store.database import Database
 from fraud_ops.control_plane.store.models import AuditEntry, Fact
 
 __all__ = [
@@ -67,6 +69,9 @@ class AuditFilter:
     action: str | None = None
     since_ms: int | None = None
     until_ms: int | None = None
+
+
+_EVERY_ROW: Final = AuditFilter()
 
 
 class AuditChain:
@@ -124,9 +129,12 @@ def hash_of(entry: AuditEntry) -> str:
     return hashlib.sha256(canonical(members)).hexdigest()
 
 
-def rows(session: Session, wanted: AuditFilter, *, before: int, limit: int) -> Page[AuditRow]:
+def rows(
+    session: Session, wanted: AuditFilter = _EVERY_ROW, *, before: int | None = None, limit: int = 200
+) -> Page[AuditRow]:
     """List the rows below `before` that match a filter, newest first."""
-    query = select(AuditEntry).where(AuditEntry.seq < before, *_conditions(session, wanted))
+    end = MAX_ID if before is None else storable_id(before)
+    query = select(AuditEntry).where(AuditEntry.seq < end, *_conditions(session, wanted))
     newest = query.order_by(AuditEntry.seq.desc()).limit(limit + 1)
     if wanted.action is None:
         found = list(session.scalars(newest))
@@ -141,7 +149,7 @@ def rows(session: Session, wanted: AuditFilter, *, before: int, limit: int) -> P
 
 def _conditions(session: Session, wanted: AuditFilter) -> Iterator[ColumnElement[bool]]:
     if wanted.rule_id is not None:
-        yield AuditEntry.rule_id == wanted.rule_id
+        yield AuditEntry.rule_id == storable_id(wanted.rule_id)
     if wanted.list_name is not None:
         yield AuditEntry.list_name == wanted.list_name
     if wanted.who is not None:
@@ -192,6 +200,14 @@ class AuditScan:
     def __init__(self, most: int = 10_000) -> None:
         """`most` rows take about a third of a second of CPU time."""
         self._most = most
+
+    def check(self, database: Database, at_ms: int) -> AuditState:
+        """Check the next part, and save the state. Raises Unavailable."""
+        with database.reading() as session:
+            state = self.step(session, at_ms)
+        with database.writing() as session:
+            state.save(session)
+            return state.shown(session)
 
     def step(self, session: Session, at_ms: int) -> ScanState:
         """Check the next part. The caller saves the state."""

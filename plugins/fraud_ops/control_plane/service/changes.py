@@ -18,6 +18,7 @@ from fraud_ops.control_plane.domain.rule_input import RuleReader, encode_rule
 from fraud_ops.control_plane.service.approved_content import SeedContents, no_seeds
 from fraud_ops.control_plane.service.audit import AuditChain, AuditRecord
 from fraud_ops.control_plane.service.contributors import contributors_of, encode_contributors
+from fraud_ops.control_plane.service.ids import storable_id
 from fraud_ops.control_plane.service.lists.contents import ListContents
 from fraud_ops.control_plane.service.lists.in_work import ListsInWork
 from fraud_ops.control_plane.settings import ControlPlaneSettings
@@ -165,7 +166,7 @@ class _Record:
 
 def head_of(session: Session, rule_id: int) -> RuleHead:
     """Read a rule at its newest effective revision. Raises NotFound."""
-    head = session.get(RuleHead, rule_id)
+    head = session.get(RuleHead, storable_id(rule_id))
     if head is None:
         raise NotFound(f"rule {rule_id} does not exist")
     return head

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Final
 
 from sqlalchemy import select
@@ -18,6 +16,8 @@ from fraud_ops.control_plane.domain.read_models import ImportEffect, ImportItem,
 from fraud_ops.control_plane.domain.roles import Actor, Permission, require
 from fraud_ops.control_plane.domain.rule_input import ManagedMembers, RuleReader, with_remarks
 from fraud_ops.control_plane.service.changes import UnitOfWork
+from fraud_ops.control_plane.service.items.files import check_bytes, detect_form, file_name, import_file, reasons_of
+from fraud_ops.control_plane.service.store_access import StoreAccess
 from fraud_ops.control_plane.service.transitions import (
     add_draft,
     change_state,
@@ -36,15 +36,12 @@ from fraud_rules.errors import InputInvalid, Reason, RuleRejected
 from fraud_rules.model.limits import RuleLimits
 from fraud_rules.model.rule import Rule
 
-__all__ = ["ParsedRules", "import_rules", "read_import"]
+__all__ = ["import_rules"]
 
 _ACTION: Final = "rule.import"
 _ASKED_AT_ONCE: Final = 500
 _NO_ID: Final = Reason(
     "ruleId", "is required, because an import finds rules by their ids; the editor chooses a free id for a new rule"
-)
-_NAMES: Final = MappingProxyType(
-    {RuleFormat.JSON: "import.json", RuleFormat.YAML: "import.yaml", RuleFormat.TEXT: "import.txt"}
 )
 
 
@@ -73,11 +70,9 @@ def read_import(
     Raises RequestRefused, and Invalid for content that is unreadable or has too many rules.
     """
     require(who, Permission.IMPORT)
-    size = len(content.encode("utf-8", "replace"))
-    if size > bounds.import_bytes:
-        raise Invalid([Reason("content", f"has {size} bytes, at most {bounds.import_bytes} are allowed")])
+    check_bytes(content, bounds.import_bytes)
     try:
-        records = read_rule_text(Path(_NAMES[form or _form_of(content)]), content)
+        records = read_rule_text(file_name(form or detect_form(content, _is_text)), content)
     except InputInvalid as error:
         raise Invalid([Reason("content", str(error))]) from error
     if len(records) > bounds.import_rules:
@@ -114,11 +109,34 @@ class ParsedRules:
             return rejected if record.members.get("ruleId") is not None else _without_id(rejected)
 
 
-def import_rules(work: UnitOfWork, who: Actor, parsed: ParsedRules, comment: str, *, saves: bool) -> ImportResult:
-    """Import the rules; without `saves`, only determine the effects, which needs no writer's transaction.
+def import_rules(
+    store: StoreAccess,
+    actor: Actor,
+    content: str,
+    form: RuleFormat | None = None,
+    comment: str = "",
+    *,
+    dry_run: bool = False,
+) -> ImportResult:
+    """Import a file of rules, all of it or nothing (form None: detect the form from the content).
 
-    If one is rejected, `applied` is false and the caller must roll the transaction back.
+    New rules become drafts, known rules get a new document and keep their state, and DELETE records delete rules
+    (admins only). `dry_run` returns the effects and saves nothing. Raises RequestRefused, and Invalid for content that
+    is unreadable or too large.
+
+    Rules are parsed and checked before the writer's transaction, so that other changes do not wait for this work.
     """
+    store.check(actor, comment)
+    parsed = ParsedRules(store.reader, read_import(actor, content, form, store.settings.bounds, store.reader.limits))
+
+    def apply(work: UnitOfWork, saves: bool) -> ImportResult:
+        return apply_rules(work, actor, parsed, comment, saves=saves)
+
+    return import_file(store, actor, comment, apply, dry_run=dry_run)
+
+
+def apply_rules(work: UnitOfWork, who: Actor, parsed: ParsedRules, comment: str, *, saves: bool) -> ImportResult:
+    """Import the parsed rules; without `saves`, only determine the effects, which needs no writer's transaction."""
     bringing = _Bringing(work, who, comment, parsed, _heads(work.session, parsed.records), saves)
     items = []
     for place, record in enumerate(parsed.records):
@@ -126,10 +144,9 @@ def import_rules(work: UnitOfWork, who: Actor, parsed: ParsedRules, comment: str
         try:
             rule_id, effect = bringing.bring(place, record)
             items.append(_item(where, rule_id, effect))
-        except RuleRejected as rejected:
-            items.append(_item(where, rejected.rule_id, "rejected", rejected.reasons))
-        except ControlPlaneError as error:
-            items.append(_item(where, None, "rejected", [Reason("record", str(error))]))
+        except (RuleRejected, ControlPlaneError) as error:
+            rule_id = error.rule_id if isinstance(error, RuleRejected) else None
+            items.append(_item(where, rule_id, "rejected", reasons_of(error, "record")))
     return ImportResult(items=items, applied=all(item.effect != "rejected" for item in items))
 
 
@@ -138,19 +155,14 @@ def _without_id(rejected: RuleRejected) -> RuleRejected:
     return RuleRejected([_NO_ID, *(reason for reason in rejected.reasons if reason.field != _NO_ID.field)])
 
 
-def _item(where: str, rule_id: int | None, effect: ImportEffect, reasons: Sequence[Reason] = ()) -> ImportItem:
-    shown = [ProblemReason.model_validate(reason) for reason in reasons]
-    return ImportItem(where=where, rule_id=rule_id, effect=effect, reasons=shown)
+def _item(where: str, rule_id: int | None, effect: ImportEffect, reasons: Sequence[ProblemReason] = ()) -> ImportItem:
+    return ImportItem(where=where, rule_id=rule_id, effect=effect, reasons=list(reasons))
 
 
-def _form_of(content: str) -> RuleFormat:
-    """Detect the form of a file: JSON starts with a bracket, the one-line form with an id and a comma."""
-    lines = (line.strip() for line in content.splitlines())
-    first = next((line for line in lines if line and not line.startswith("#")), "")
-    if first.startswith(("{", "[")):
-        return RuleFormat.JSON
-    number, comma, _ = first.partition(",")
-    return RuleFormat.TEXT if comma and number.strip().isdigit() else RuleFormat.YAML
+def _is_text(line: str) -> bool:
+    """Whether a line of a file is in the one-line form: it starts with an id and a comma."""
+    number, comma, _ = line.partition(",")
+    return comma != "" and number.strip().isdigit()
 
 
 class _Bringing:

@@ -66,7 +66,7 @@ def open_request(work: UnitOfWork, actor: Actor, head: RuleHead | ListHead, requ
     Raises RequestRefused if an open request exists, and Invalid without a comment.
     """
     check_request(actor, head)
-    if request.comment == "":
+    if not request.comment.strip():
         raise Invalid([_NO_REASON])
     request.revision, request.requested_by, request.requested_at_ms = head.revision, actor.user, work.now_ms
     request.basis = encode_basis(current_basis(work, request, head))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from fraud_ops.control_plane.domain.roles import Role
-from fraud_ops.control_plane.service.service import ControlService
+from fraud_ops.control_plane.service.bindings import role_of
+from fraud_ops.control_plane.service.store_access import StoreAccess
 from fraud_ops.control_plane.ttl_cache import CachedByKey
 
 __all__ = ["RoleCache"]
@@ -15,8 +16,12 @@ _MOST_KEPT = 10_000
 class RoleCache:
     """Caches roles by user for a second, because another process may change a role."""
 
-    def __init__(self, service: ControlService) -> None:
-        self._roles: CachedByKey[str, Role | None] = CachedByKey(service.role_of, _KEPT_S, _MOST_KEPT)
+    def __init__(self, store: StoreAccess) -> None:
+        def read(user: str) -> Role | None:
+            with store.reading() as work:
+                return role_of(work.session, work.settings, user)
+
+        self._roles: CachedByKey[str, Role | None] = CachedByKey(read, _KEPT_S, _MOST_KEPT)
 
     def role_of(self, user: str) -> Role | None:
         """The user's role; None for a user without a role."""

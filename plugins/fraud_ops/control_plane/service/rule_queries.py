@@ -22,7 +22,8 @@ from fraud_ops.control_plane.domain.read_models import (
     StoredRule,
 )
 from fraud_ops.control_plane.domain.rule_input import RuleReader, differences
-from fraud_ops.control_plane.service.changes import head_of
+from fraud_ops.control_plane.service.changes import UnitOfWork, head_of
+from fraud_ops.control_plane.service.ids import check_page, parse_cursor, storable_id
 from fraud_ops.control_plane.store.models import ApprovalRow, RevisionRow, RuleHead
 from fraud_rules.codec.rules.export import RuleFormat, export_documents
 from fraud_rules.codec.rules.sentence import rule_sentence
@@ -42,28 +43,36 @@ __all__ = [
     "rows",
 ]  # fmt: skip
 
+_IN_LOG: Final = tuple(state for state in StateName if state.in_log)
 _ITEMS_KEPT: Final = 16_384
 
 
-def rows(session: Session, *, state: StateName | None, query: str, limit: int, after: int | None) -> Page[StoredRule]:
-    """List rules by id, from the first id above `after`; without a state, deleted rules are left out."""
+def rows(
+    work: UnitOfWork, *, state: StateName | None = None, query: str = "", limit: int = 200, cursor: str | None = None
+) -> Page[StoredRule]:
+    """List rules by id. `query` searches id, name, description and owner. Deleted rules appear only if `state` is
+    DELETE.
+
+    Raises Invalid for a malformed cursor or a limit out of bounds.
+    """
+    check_page(limit, work.settings.bounds.page, query)
     wanted: list[ColumnElement[bool]] = [
         RuleHead.state == state.value if state is not None else RuleHead.state != StateName.DELETE.value
     ]
-    if after is not None:
-        wanted.append(RuleHead.rule_id > after)
-    if query:
-        wanted.append(RuleHead.search.contains(query.lower(), autoescape=True))
-    found = session.scalars(select(RuleHead).where(*wanted).order_by(RuleHead.rule_id).limit(limit + 1)).all()
+    if cursor is not None:
+        wanted.append(RuleHead.rule_id > parse_cursor(cursor))
+    if query.strip():
+        wanted.append(RuleHead.search.contains(query.strip().lower(), autoescape=True))
+    found = work.session.scalars(select(RuleHead).where(*wanted).order_by(RuleHead.rule_id).limit(limit + 1)).all()
     shown, more = found[:limit], len(found) > limit
-    pending = _pending(session, [head.approval_id for head in shown if head.approval_id is not None])
+    pending = _pending(work.session, [head.approval_id for head in shown if head.approval_id is not None])
     items = tuple(_row(head, pending.get(head.approval_id or 0)) for head in shown)
     return Page(items, str(shown[-1].rule_id) if more else None)
 
 
-def names(session: Session) -> Sequence[tuple[int, str]]:
+def names(work: UnitOfWork) -> Sequence[tuple[int, str]]:
     """List the ids and names of all rules that are not deleted, by id. A rule without a name has an empty one."""
-    found = session.execute(
+    found = work.session.execute(
         select(RuleHead.rule_id, RuleHead.document)
         .where(RuleHead.state != StateName.DELETE.value)
         .order_by(RuleHead.rule_id)
@@ -71,10 +80,10 @@ def names(session: Session) -> Sequence[tuple[int, str]]:
     return [(rule_id, _text_of(document_of(document), "name") or "") for rule_id, document in found]
 
 
-def detail(session: Session, reader: RuleReader, rule_id: int) -> RuleWithForms:
-    """Read a rule. Raises NotFound."""
-    head = head_of(session, rule_id)
-    pending = _pending(session, [] if head.approval_id is None else [head.approval_id])
+def detail(work: UnitOfWork, rule_id: int) -> RuleWithForms:
+    """Read a rule, which may be deleted. Raises NotFound."""
+    reader, head = work.reader, head_of(work.session, rule_id)
+    pending = _pending(work.session, [] if head.approval_id is None else [head.approval_id])
     yaml, text, says = forms(reader, head.document, StateName(head.state))
     row = _row(head, pending.get(head.approval_id or 0))
     rule = reader.read_stored(head.document)
@@ -102,13 +111,13 @@ def forms(reader: RuleReader, document: str, state: StateName) -> tuple[str, str
     )
 
 
-def revisions(session: Session, rule_id: int, *, limit: int, before: int | None) -> Page[Revision]:
-    """List revisions, newest first. Raises NotFound."""
-    head_of(session, rule_id)
-    wanted = [RevisionRow.rule_id == rule_id]
+def revisions(work: UnitOfWork, rule_id: int, *, limit: int = 200, before: int | None = None) -> Page[Revision]:
+    """List the revisions of a rule that are below `before`, newest first. Raises NotFound, Invalid."""
+    check_page(limit, work.settings.bounds.page)
+    wanted = [RevisionRow.rule_id == head_of(work.session, rule_id).rule_id]
     if before is not None:
-        wanted.append(RevisionRow.revision < before)
-    found = session.scalars(
+        wanted.append(RevisionRow.revision < storable_id(before))
+    found = work.session.scalars(
         select(RevisionRow).where(*wanted).order_by(RevisionRow.revision.desc()).limit(limit + 1)
     ).all()
     shown = found[:limit]
@@ -116,15 +125,18 @@ def revisions(session: Session, rule_id: int, *, limit: int, before: int | None)
     return Page(items, str(shown[-1].revision) if len(found) > limit else None)
 
 
-def diff(session: Session, rule_id: int, before: int, after: int) -> list[Change]:
-    """Compare two revisions. Raises NotFound."""
-    return differences(*(_of_revision(session, rule_id, each) for each in (before, after)))
+def diff(work: UnitOfWork, rule_id: int, before: int, after: int) -> list[Change]:
+    """Compare two revisions, including the state (as `ruleState`). Raises NotFound."""
+    return differences(*(_of_revision(work.session, rule_id, each) for each in (before, after)))
 
 
-def export(session: Session, form: RuleFormat, states: Iterable[StateName]) -> str:
-    """Write the rules in these states as the text of a file. Raises Invalid."""
+def export(work: UnitOfWork, form: RuleFormat, states: Iterable[StateName] = _IN_LOG) -> str:
+    """Write the rules in these states (default: all but drafts and deleted rules) as the text of a file.
+
+    Raises Invalid for a rule that the one-line form cannot express.
+    """
     wanted = RuleHead.state.in_([state.value for state in states])
-    documents = session.scalars(select(RuleHead.document).where(wanted).order_by(RuleHead.rule_id)).all()
+    documents = work.session.scalars(select(RuleHead.document).where(wanted).order_by(RuleHead.rule_id)).all()
     if form is RuleFormat.YAML and documents:
         return "".join(map(_yaml_item, documents))
     try:
@@ -134,15 +146,19 @@ def export(session: Session, form: RuleFormat, states: Iterable[StateName]) -> s
 
 
 def approvals(
-    session: Session, reader: RuleReader, *, open_only: bool, limit: int, before: int | None
+    work: UnitOfWork, *, open_only: bool = True, limit: int = 200, before: int | None = None
 ) -> Page[Approval]:
-    """List requests for approval, newest first."""
+    """List requests for approval with ids below `before`, newest first. Raises Invalid."""
+    check_page(limit, work.settings.bounds.page)
     wanted: list[ColumnElement[bool]] = []
     if open_only:
         wanted.append(ApprovalRow.decision.is_(None))
     if before is not None:
-        wanted.append(ApprovalRow.id < before)
-    found = session.scalars(select(ApprovalRow).where(*wanted).order_by(ApprovalRow.id.desc()).limit(limit + 1)).all()
+        wanted.append(ApprovalRow.id < storable_id(before))
+    reader = work.reader
+    found = work.session.scalars(
+        select(ApprovalRow).where(*wanted).order_by(ApprovalRow.id.desc()).limit(limit + 1)
+    ).all()
     shown = found[:limit]
     items = tuple(
         Approval.model_validate(row).model_copy(update={"says": _words(reader, reader.read_stored(row.document))})
@@ -153,7 +169,7 @@ def approvals(
 
 def revision_of(session: Session, rule_id: int, revision: int) -> RevisionRow:
     """Read a revision. Raises NotFound."""
-    found = session.get(RevisionRow, (rule_id, revision))
+    found = session.get(RevisionRow, (storable_id(rule_id), storable_id(revision)))
     if found is None:
         raise NotFound(f"rule {rule_id} has no revision {revision}")
     return found

@@ -18,7 +18,7 @@ from fraud_ops.control_plane.domain.lifecycle import (
     mode_of_edit,
     mode_of_transition,
 )
-from fraud_ops.control_plane.domain.read_models import RuleChanged, RuleInput
+from fraud_ops.control_plane.domain.read_models import ControlName, ControlResult, RuleChanged, RuleInput
 from fraud_ops.control_plane.domain.roles import LEAST_ROLE, Actor, Permission, Role, require
 from fraud_ops.control_plane.domain.rule_input import MAX_RULE_ID, SOURCE, ManagedMembers
 from fraud_ops.control_plane.service.approved_content import approved_contents
@@ -59,8 +59,11 @@ __all__ = [
 _NEEDS_CONFIRMATION: Final = frozenset(ControlType) - {ControlType.EXPORT_RULES_CURRENT}
 
 
-def create(work: UnitOfWork, actor: Actor, rule_input: RuleInput, comment: str) -> RuleHead:
-    """Create a draft. Raises RequestRefused, Invalid, Conflict."""
+def create(work: UnitOfWork, actor: Actor, rule_input: RuleInput, comment: str = "") -> RuleHead:
+    """Create a rule as a draft. The state of the input is ignored. A rule without a ruleId gets a free id.
+
+    Raises Invalid, RequestRefused, and Conflict if a rule with this id exists and is not deleted.
+    """
     require(actor, Permission.DRAFT)
     rule = work.reader.rule(rule_input, ManagedMembers(None, StateName.DRAFT, free_id=_free_id(work)), strict=False)
     return add_draft(work, actor, rule, work.session.get(RuleHead, rule.rule_id), comment, "rule.create")
@@ -90,8 +93,13 @@ def check_draft(work: UnitOfWork, actor: Actor, rule: Rule, known: RuleHead | No
     check_lists(work.session, rule)
 
 
-def edit(work: UnitOfWork, actor: Actor, rule_id: int, revision: int, rule_input: RuleInput, comment: str) -> RuleHead:
-    """Replace the document of a rule. Raises NotFound, Conflict, RequestRefused, Invalid."""
+def edit(
+    work: UnitOfWork, actor: Actor, rule_id: int, revision: int, rule_input: RuleInput, comment: str = ""
+) -> RuleHead:
+    """Replace the document of a rule and keep its state. If the change needs approval, save a request.
+
+    Raises NotFound, Conflict, RequestRefused, Invalid.
+    """
     head = checked_head(work.session, rule_id, revision)
     mode_of_edit(StateName(head.state), actor, four_eyes=work.settings.four_eyes)
     rule = work.reader.rule(
@@ -129,9 +137,9 @@ def mode_of_replacement(work: UnitOfWork, actor: Actor, head: RuleHead, rule: Ru
 
 
 def change_state(
-    work: UnitOfWork, actor: Actor, rule_id: int, revision: int, state: StateName, comment: str
+    work: UnitOfWork, actor: Actor, rule_id: int, revision: int, state: StateName, comment: str = ""
 ) -> RuleHead:
-    """Change the state of a rule. Raises NotFound, Conflict, RequestRefused."""
+    """Change the state of a rule, or request the change. Raises NotFound, Conflict, RequestRefused."""
     head = checked_head(work.session, rule_id, revision)
     own = head.author == actor.user
     mode = mode_of_transition(StateName(head.state), state, actor, four_eyes=work.settings.four_eyes, own=own)
@@ -143,10 +151,12 @@ def change_state(
     return _save_transition(work, head, state, actor.user, comment, {})
 
 
-def rollback(work: UnitOfWork, actor: Actor, rule_id: int, revision: int, to: int, comment: str) -> RuleHead:
-    """Save an old document as a new revision. Content that was approved before needs no other approval.
+def rollback(work: UnitOfWork, actor: Actor, rule_id: int, revision: int, to: int, comment: str = "") -> RuleHead:
+    """Save the document of an earlier revision as a new revision, or request it. The state stays. Content that was
+    approved before needs no other approval.
 
-    Raises NotFound, Conflict, RequestRefused, Invalid."""
+    Raises NotFound, Conflict, RequestRefused, and Invalid if schema or limits have made the old document invalid.
+    """
     head = checked_head(work.session, rule_id, revision)
     state = StateName(head.state)
     mode = mode_of_edit(state, actor, four_eyes=work.settings.four_eyes)
@@ -181,8 +191,11 @@ def _approval_of(work: UnitOfWork, actor: Actor, rule_id: int, document: str) ->
     return approved_contents(work.session, rule_id, work.seeds).approval_of(document)
 
 
-def control(work: UnitOfWork, actor: Actor, name: str, confirm: str, comment: str) -> int:
-    """Put a control for the rule log into the outbox; return its outbox number. Raises RequestRefused, Invalid."""
+def control(work: UnitOfWork, actor: Actor, name: str, confirm: str = "", comment: str = "") -> ControlResult:
+    """Send a control to the rule log. For all but EXPORT_RULES_CURRENT, `confirm` must repeat the control's name.
+
+    Raises RequestRefused, Invalid.
+    """
     require(actor, Permission.CONTROL)
     if name not in tuple(ControlType):
         raise Invalid([Reason("control", f"must be one of {', '.join(ControlType)}")])
@@ -195,7 +208,7 @@ def control(work: UnitOfWork, actor: Actor, name: str, confirm: str, comment: st
     if wipes:
         delete_all(work, actor.user, SOURCE, comment, outbox_seq=seq)
     work.changed.append(RuleChanged(None, None))
-    return seq
+    return ControlResult(control=ControlName(kind.value), seq=seq)
 
 
 def delete_all(

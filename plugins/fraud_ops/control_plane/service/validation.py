@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from sqlalchemy.orm import Session
-
 from fraud_ops.control_plane.domain.canonical import document_of
 from fraud_ops.control_plane.domain.errors import Invalid
 from fraud_ops.control_plane.domain.lifecycle import StateName
 from fraud_ops.control_plane.domain.read_models import Document, ProblemReason, RuleInput, Validation
-from fraud_ops.control_plane.domain.rule_input import UNSAVED_ID, ManagedMembers, RuleReader, differences, encode_rule
+from fraud_ops.control_plane.domain.rule_input import UNSAVED_ID, ManagedMembers, differences, encode_rule
 from fraud_ops.control_plane.service import rule_queries
+from fraud_ops.control_plane.service.changes import UnitOfWork
 from fraud_ops.control_plane.service.ids import storable_id
 from fraud_ops.control_plane.service.lists.uses import check_lists
 from fraud_ops.control_plane.store.models import RuleHead
@@ -18,10 +17,11 @@ from fraud_rules.codec.rules.known_values import unknown_values
 __all__ = ["validate"]
 
 
-def validate(session: Session, reader: RuleReader, rule_input: RuleInput, rule_id: int | None) -> Validation:
-    """Validate a rule. `changes` compares it with the stored rule `rule_id`; without `rule_id`, with the stored rule
-    that has the id of the input.
+def validate(work: UnitOfWork, rule_input: RuleInput, rule_id: int | None = None) -> Validation:
+    """Validate a rule without saving it. `changes` compares it with the stored rule `rule_id`; without `rule_id`, with
+    the stored rule that has the id of the input.
     """
+    session, reader = work.session, work.reader
     known = None if rule_id is None else session.get(RuleHead, storable_id(rule_id))
     managed = ManagedMembers(None, StateName.DRAFT, free_id=UNSAVED_ID)
     if known is not None:

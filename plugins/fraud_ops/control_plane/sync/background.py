@@ -11,12 +11,8 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from fraud_ops.control_plane.domain.read_models import RuleChanged
-from fraud_ops.control_plane.domain.rule_input import RuleReader
 from fraud_ops.control_plane.service.notifications.intake import AlertNotifications
-from fraud_ops.control_plane.service.service import ControlService
 from fraud_ops.control_plane.service.store_access import StoreAccess
-from fraud_ops.control_plane.settings import ControlPlaneSettings
-from fraud_ops.control_plane.store.database import Database
 from fraud_ops.control_plane.sync.alarm_intake import alarm_intake
 from fraud_ops.control_plane.sync.alert_indexer import AlertIndexer
 from fraud_ops.control_plane.sync.cdc import cdc_intake
@@ -28,7 +24,6 @@ from fraud_ops.control_plane.sync.reader_state import ReaderPosition
 from fraud_ops.control_plane.sync.topic_consumer import TopicConsumer
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.kafka.connection import KafkaConnection
-from fraud_rules.model.schema import TransactionSchema
 
 __all__ = ["Background"]
 
@@ -44,17 +39,13 @@ class Background:
 
     def __init__(
         self,
-        database: Database,
+        store: StoreAccess,
         kafka: KafkaConnection,
         detector: DetectorSettings,
-        schema: TransactionSchema,
-        settings: ControlPlaneSettings,
-        clock_ms: Callable[[], int],
         report: Callable[[RuleChanged], None] = lambda changed: None,
         alarm_receivers: Callable[[], Sequence[str]] | None = None,
     ) -> None:
-        reader, topic = RuleReader(schema, detector.limits), detector.topics.rules
-        store = StoreAccess(database, settings, reader, clock_ms)
+        settings, schema, topic = store.settings, store.reader.schema, detector.topics.rules
         self._mirror = log_mirror(store, kafka, topic, report)
         self._publisher = Publisher(store, kafka, topic, self._mirror, report)
 
@@ -71,18 +62,18 @@ class Background:
         self._expiry = Expiry(store, arrived)
         notifications = AlertNotifications(settings.notifications.alerts_per_minute)
         self._indexer = AlertIndexer(
-            database, kafka, detector.topics, schema, settings.bounds.alert_days, notifications, clock_ms
+            store.database, kafka, detector.topics, schema, settings.bounds.alert_days, notifications, store.clock_ms
         )
+        self._store = store
         self._stop = threading.Event()
         self._threads = [
             threading.Thread(target=each.run, args=(self._stop,), name=f"control-plane-{name}", daemon=True)
             for name, each in self._by_name()
         ]
 
-    def start(self, service: ControlService | None = None) -> None:
-        """Start the threads. With `service`, a change of the service wakes the publisher."""
-        if service is not None:
-            service.listen(self._publisher.wake)
+    def start(self) -> None:
+        """Start the threads. A change of a user through the same access to the store wakes the publisher."""
+        self._store.listen(self._publisher.wake)
         for thread in self._threads:
             thread.start()
 

@@ -14,10 +14,11 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final
 
-from sqlalchemy import select
+from sqlalchemy import func, select
 
-from fraud_ops.control_plane.domain.read_models import RuleChanged
+from fraud_ops.control_plane.domain.read_models import OutboxState, RuleChanged
 from fraud_ops.control_plane.service.store_access import StoreAccess
+from fraud_ops.control_plane.store.database import Database
 from fraud_ops.control_plane.store.facts import store_id
 from fraud_ops.control_plane.store.leases import Leadership
 from fraud_ops.control_plane.store.models import OutboxRow
@@ -27,11 +28,19 @@ from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.writer import BatchWriter, OutRecord
 from fraud_rules.runtime.retry import RepeatedWork
 
-__all__ = ["Publisher"]
+__all__ = ["Publisher", "outbox_state"]
 
 _MAX_RECORDS: Final = 200
 _POLL_INTERVAL_S: Final = 0.1
 _TRANSACTION_TIMEOUT_S: Final = 10.0
+
+
+def outbox_state(database: Database) -> OutboxState:
+    """Count the changes that wait for the rule log. Raises Unavailable."""
+    unpublished = OutboxRow.log_version.is_(None)
+    with database.reading() as session:
+        found = session.execute(select(func.count(), func.min(OutboxRow.created_ms)).where(unpublished)).one()
+    return OutboxState(found[0], found[1])
 
 
 class Publisher:

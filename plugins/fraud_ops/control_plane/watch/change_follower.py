@@ -7,7 +7,7 @@ from abc import abstractmethod
 
 from fraud_ops.control_plane.background_thread import BackgroundThread
 from fraud_ops.control_plane.domain.read_models import RuleChanged
-from fraud_ops.control_plane.service.service import ControlService
+from fraud_ops.control_plane.service.store_access import StoreAccess
 
 __all__ = ["ChangeFollower"]
 
@@ -18,15 +18,15 @@ class ChangeFollower(BackgroundThread):
     The lock `_lock` guards what both threads use.
     """
 
-    def __init__(self, name: str, service: ControlService) -> None:
+    def __init__(self, name: str, store: StoreAccess) -> None:
         super().__init__(name)
-        self._service = service
+        self._store = store
         self._lock = threading.Lock()
         self._wake = threading.Event()
 
     def start(self) -> None:
         """Start the thread."""
-        self._service.listen(self.accept)
+        self._store.listen(self.accept)
         super().start()
 
     def stop(self) -> None:

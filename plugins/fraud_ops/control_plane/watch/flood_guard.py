@@ -18,7 +18,9 @@ from fraud_ops.control_plane.domain.flood import FloodChange, FloodWatch
 from fraud_ops.control_plane.domain.lifecycle import StateName
 from fraud_ops.control_plane.domain.roles import Actor, Role, system_author
 from fraud_ops.control_plane.feed.memory import FeedMemory
-from fraud_ops.control_plane.service.service import ControlService
+from fraud_ops.control_plane.service.changes import head_of
+from fraud_ops.control_plane.service.store_access import StoreAccess
+from fraud_ops.control_plane.service.transitions import change_state
 from fraud_ops.control_plane.settings import Flood
 from fraud_ops.control_plane.store.leases import Leadership
 from fraud_ops.control_plane.watch.alarm_reports import AlarmReports
@@ -43,7 +45,7 @@ class FloodGuard(BackgroundThread):
     def __init__(
         self,
         memory: FeedMemory,
-        service: ControlService,
+        store: StoreAccess,
         settings: Flood,
         detector: str,
         alarms: AlarmReports,
@@ -53,7 +55,7 @@ class FloodGuard(BackgroundThread):
     ) -> None:
         super().__init__("fraud-control-flood")
         self._memory = memory
-        self._service = service
+        self._store = store
         self._settings = settings
         self._detector = detector
         self._alarms = alarms
@@ -132,10 +134,13 @@ class FloodGuard(BackgroundThread):
     def _moved_to_shadow(self, change: FloodChange) -> bool:
         comment = f"{change.per_minute} alerts in a minute, over the limit {self._settings.alerts_per_minute}"
         try:
-            row = self._service.rule(change.rule_id).row
-            if row.state is not StateName.ACTIVE:
+            with self._store.reading() as work:
+                head = head_of(work.session, change.rule_id)
+                state, revision = StateName(head.state), head.revision
+            if state is not StateName.ACTIVE:
                 return False
-            self._service.change_state(GUARD, change.rule_id, row.revision, StateName.SHADOW, comment)
+            with self._store.change(GUARD, comment) as work:
+                change_state(work, GUARD, change.rule_id, revision, StateName.SHADOW, comment)
         except ControlPlaneError as error:
             _log.warning("rule %d floods but stays ACTIVE: %s", change.rule_id, " ".join(str(error).split()))
             return False

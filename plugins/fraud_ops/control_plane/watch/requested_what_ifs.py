@@ -7,7 +7,8 @@ from collections import OrderedDict
 from typing import Final
 
 from fraud_ops.control_plane.domain.read_models import RuleChanged
-from fraud_ops.control_plane.service.service import ControlService
+from fraud_ops.control_plane.service.reading.approval_figures import rule_to_evaluate
+from fraud_ops.control_plane.service.store_access import StoreAccess
 from fraud_ops.control_plane.service.whatif import WhatIfQuestion, WhatIfs
 from fraud_ops.control_plane.watch.change_follower import ChangeFollower
 from fraud_rules.codec.rules.codec import encode_document
@@ -27,8 +28,8 @@ _log = logging.getLogger(__name__)
 class RequestedWhatIfs(ChangeFollower):
     """Adds the rules of new requests to the queue, beside the request that changed the rule."""
 
-    def __init__(self, service: ControlService, what_ifs: WhatIfs) -> None:
-        super().__init__("fraud-control-requested-what-ifs", service)
+    def __init__(self, store: StoreAccess, what_ifs: WhatIfs) -> None:
+        super().__init__("fraud-control-requested-what-ifs", store)
         self._what_ifs = what_ifs
         self._waiting: OrderedDict[int, None] = OrderedDict()
         self._working: int | None = None
@@ -66,7 +67,8 @@ class RequestedWhatIfs(ChangeFollower):
             return self._working
 
     def _queue(self, rule_id: int) -> None:
-        document = self._service.requested_rule(rule_id)
+        with self._store.reading() as work:
+            document = rule_to_evaluate(work.session, rule_id)
         if document is None or not self._what_ifs.days() or self._what_ifs.saved(document) is not None:
             self._what_ifs.withdraw(rule_id)
             return

@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 
 from fraud_ops.control_plane.domain.read_models import RuleChanged
 from fraud_ops.control_plane.feed.events import Event, FeedRuleChange
-from fraud_ops.control_plane.service.service import ControlService
+from fraud_ops.control_plane.service import audit
+from fraud_ops.control_plane.service.store_access import StoreAccess
 from fraud_ops.control_plane.watch.change_follower import ChangeFollower
 from fraud_rules.runtime.retry import RepeatedWork
 
@@ -19,8 +20,8 @@ _ROWS = 50
 class ChangesWatch(ChangeFollower):
     """Reads the end of the audit log: at once after a change in this process, else twice a second."""
 
-    def __init__(self, service: ControlService, report: Callable[[Sequence[Event]], None]) -> None:
-        super().__init__("fraud-control-changes", service)
+    def __init__(self, store: StoreAccess, report: Callable[[Sequence[Event]], None]) -> None:
+        super().__init__("fraud-control-changes", store)
         self._report = report
         self._accepted: list[RuleChanged] = []
         self._seen: int | None = None
@@ -37,7 +38,8 @@ class ChangesWatch(ChangeFollower):
     def _poll(self) -> None:
         with self._lock:
             accepted, self._accepted = self._accepted, []
-        rows = self._service.audit_rows(limit=_ROWS).items
+        with self._store.reading() as work:
+            rows = audit.rows(work.session, limit=_ROWS).items
         newest = rows[0].seq if rows else 0
         before = self._seen
         changes: list[Event] = [

@@ -99,7 +99,7 @@ def _in_lane(
         if submission is None:
             return await lane.run(user, call)
         async with state.submissions.turn(submission):
-            return await lane.run(user, partial(executed_once, state.service().service.store, submission, call))
+            return await lane.run(user, partial(executed_once, state.service().store, submission, call))
 
     return in_lane
 

@@ -8,6 +8,7 @@ from fastapi import Response
 
 from fraud_ops.control_plane.composition import ControlPlane
 from fraud_ops.control_plane.domain import read_models
+from fraud_ops.control_plane.service.approved_content import ApprovedContents
 from fraud_ops.control_plane.web.answer import answer
 from fraud_ops.control_plane.web.convert import activation_of, pending_activation
 from fraud_ops.control_plane.web.schemas import rules as schemas
@@ -39,17 +40,17 @@ def detail(plane: ControlPlane, found: read_models.RuleWithForms, status: int = 
     return answer(schema, status, {"ETag": f'"{found.row.revision}"'})
 
 
-def revisions(plane: ControlPlane, rule_id: int, found: Iterable[read_models.Revision]) -> list[schemas.Version]:
+def revisions(
+    plane: ControlPlane, rule_id: int, found: Iterable[read_models.Revision], approved: ApprovedContents
+) -> list[schemas.Version]:
     """Add activations and earlier approvals to revisions."""
-    items = list(found)
-    approved = plane.service.approved_revisions(rule_id, items)
     return [
         schemas.Version(
             **dict(each),
             activation=activation(plane, each.log_version, rule_id),
-            approved=each.revision in approved,
+            approved=approved.covers(each.document),
         )
-        for each in items
+        for each in found
     ]
 
 

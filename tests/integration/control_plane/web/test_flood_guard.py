@@ -11,17 +11,17 @@ from fraud_ops.alarms import Alarm
 from fraud_ops.control_plane.domain.lifecycle import StateName
 from fraud_ops.control_plane.domain.read_models import RuleInput
 from fraud_ops.control_plane.feed.memory import FeedMemory
-from fraud_ops.control_plane.service.service import ControlService
 from fraud_ops.control_plane.settings import Flood
 from fraud_ops.control_plane.store.leases import Leadership
 from fraud_ops.control_plane.watch.flood_guard import ALARM, FloodGuard
 from tests.support.control_plane.alarm_memory import AlarmMemory
 from tests.support.control_plane.alerts import alert
+from tests.support.control_plane.desk import Desk
 from tests.support.control_plane.scene import ADA, RULE, Scene
 from tests.support.waiting import until
 
 
-def active(service: ControlService) -> int:
+def active(service: Desk) -> int:
     row = service.create(ADA, RuleInput(document=RULE)).row
     row = service.change_state(ADA, row.rule_id, row.revision, StateName.ACTIVE).row
     assert row.state is StateName.ACTIVE
@@ -37,7 +37,7 @@ def guard_of(scene: Scene, memory: FeedMemory, flood: Flood, alarms: AlarmMemory
     def lead() -> AbstractContextManager[Leadership]:
         return scene.database.leadership("flood")
 
-    return FloodGuard(memory, scene.service, flood, "detector", alarms, scene.clock, lead, interval_s=0.01)
+    return FloodGuard(memory, scene.store, flood, "detector", alarms, scene.clock, lead, interval_s=0.01)
 
 
 @pytest.mark.parametrize("to_shadow", [True, False])

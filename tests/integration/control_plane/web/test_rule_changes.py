@@ -22,7 +22,7 @@ def test_changes_in_this_and_other_processes_are_reported(scene: Scene) -> None:
         return [each.rule_id for each in received if isinstance(each, FeedRuleChange)]
 
     here, elsewhere = scene.service, scene.another()
-    watch = ChangesWatch(here, receive)
+    watch = ChangesWatch(here.store, receive)
     watch.start()
     try:
         here.bind(ADA, "vic", Role.VIEWER)

@@ -12,11 +12,9 @@ from sqlalchemy import select
 from fraud_ops.control_plane.domain.errors import Invalid, RequestRefused
 from fraud_ops.control_plane.domain.label_models import LabelUpload
 from fraud_ops.control_plane.domain.lifecycle import StateName
-from fraud_ops.control_plane.domain.rule_input import RuleReader
 from fraud_ops.control_plane.service.alerts.index import AlertIndex
 from fraud_ops.control_plane.service.labels.saving import KEPT_DAYS
 from fraud_ops.control_plane.service.labels.snapshot import LabelFile
-from fraud_ops.control_plane.service.store_access import StoreAccess
 from fraud_ops.control_plane.store.label_models import LabelRow
 from fraud_ops.control_plane.sync.label_export import LabelExport
 from fraud_ops.control_plane.sync.label_intake import label_intake
@@ -26,7 +24,7 @@ from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.reader import Record
 from tests.support.control_plane.alerts import alert
 from tests.support.control_plane.hostile import HOSTILE
-from tests.support.control_plane.scene import ANN, LIMITS, REASON, SCHEMA, VIC, Scene, rule_input
+from tests.support.control_plane.scene import ANN, REASON, SCHEMA, VIC, Scene, rule_input
 from tests.support.waiting import until
 
 DAY_MS = 86_400_000
@@ -40,8 +38,7 @@ def upload(scene: Scene, *lines: str, name: str = "chargebacks.csv") -> LabelUpl
 def receive(scene: Scene, *values: bytes | None, start: int = 0) -> None:
     """Records of the topic, appended now."""
     scene.clock.now_ms += 1_000
-    store = StoreAccess(scene.database, scene.settings, RuleReader(SCHEMA, LIMITS), scene.clock)
-    intake = label_intake(store, KafkaConnection("nowhere:1"), "labels", SCHEMA)
+    intake = label_intake(scene.store, KafkaConnection("nowhere:1"), "labels", SCHEMA)
     records = [Record(start + place, scene.clock(), b"key", value) for place, value in enumerate(values)]
     intake.apply_records(records, start + len(records))
 

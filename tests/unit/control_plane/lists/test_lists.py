@@ -13,15 +13,13 @@ from fraud_ops.control_plane.domain.lifecycle import StateName
 from fraud_ops.control_plane.domain.list_models import ListInput, StoredList
 from fraud_ops.control_plane.domain.read_models import RuleChanged, RuleInput
 from fraud_ops.control_plane.domain.roles import Actor
-from fraud_ops.control_plane.domain.rule_input import RuleReader
 from fraud_ops.control_plane.service.audit import AuditFilter
-from fraud_ops.control_plane.service.store_access import StoreAccess
 from fraud_ops.control_plane.sync.drift import compare, store_side
 from fraud_ops.control_plane.sync.expiry import Expiry
 from fraud_ops.control_plane.sync.list_drift import ListComparison
 from fraud_rules.model.value_list import ListOperation, ListType
 from tests.support.control_plane.memory_log import MemoryLog
-from tests.support.control_plane.scene import ABE, ADA, ANN, LIMITS, PAT, PIA, REASON, RULE, SCHEMA, VIC, Scene
+from tests.support.control_plane.scene import ABE, ADA, ANN, LIMITS, PAT, PIA, REASON, RULE, VIC, Scene
 
 SET, ADD, REMOVE, DELETE = ListOperation
 DAY_MS = 86_400_000
@@ -332,8 +330,7 @@ def test_the_audit_log_can_be_read_by_list(scene: Scene, log: MemoryLog) -> None
 
 def expiry(scene: Scene) -> Expiry:
     """A process that has just started."""
-    store = StoreAccess(scene.database, scene.settings, RuleReader(SCHEMA, LIMITS), scene.clock)
-    return Expiry(store, scene.notified.append)
+    return Expiry(scene.another().store, scene.notified.append)
 
 
 def test_values_expire_once_and_survive_a_restart(scene: Scene, log: MemoryLog) -> None:

@@ -12,15 +12,13 @@ import pytest
 from sqlalchemy import text
 
 from fraud_ops.alarms import REPEAT_MS, Alarm, RaisedAlarm, encode_alarm
-from fraud_ops.control_plane.domain.rule_input import RuleReader
 from fraud_ops.control_plane.service.alarm_log import OLD_MS, AlarmDesk, recent_alarms
-from fraud_ops.control_plane.service.store_access import StoreAccess
 from fraud_ops.control_plane.sync.alarm_intake import apply_record
 from fraud_ops.control_plane.sync.notifier import Notifier
 from fraud_ops.delivery.alarms import AlarmSender
 from fraud_ops.delivery.connections import connection_in_environment
 from fraud_rules.kafka.reader import Record
-from tests.support.control_plane.scene import LIMITS, SCHEMA, Scene
+from tests.support.control_plane.scene import Scene
 from tests.support.receivers.servers import HttpReceiver
 from tests.support.waiting import until
 
@@ -171,7 +169,7 @@ class Topic:
 
     def __init__(self, scene: Scene) -> None:
         self.scene = scene
-        self.store = StoreAccess(scene.database, scene.settings, RuleReader(SCHEMA, LIMITS), scene.clock)
+        self.store = scene.store
 
     def append(self, alarm: Alarm, *told: str, age_ms: int = 0) -> None:
         at_ms = self.scene.clock.now_ms - age_ms

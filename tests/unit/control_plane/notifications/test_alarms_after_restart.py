@@ -62,7 +62,7 @@ def test_the_flood_guard(scene: Scene) -> None:
 
     def restarted() -> FloodGuard:
         lead = lambda: scene.database.leadership("flood")  # noqa: E731
-        return FloodGuard(memory, scene.service, Flood(10), "detector", desk_of(scene), scene.clock, lead)
+        return FloodGuard(memory, scene.store, Flood(10), "detector", desk_of(scene), scene.clock, lead)
 
     for number in range(30):
         memory.add(replace(alert(number, 5), append_ms=scene.clock.now_ms))

@@ -14,7 +14,7 @@ from fraud_ops.control_plane.domain.snoozing import Snoozing
 from fraud_ops.control_plane.feed.place import Position
 from fraud_ops.control_plane.service.alerts.index import IndexedAlert
 from fraud_ops.control_plane.service.alerts.search import alert_page
-from fraud_ops.control_plane.service.store_access import StoreAccess, UserChanges
+from fraud_ops.control_plane.service.store_access import StoreAccess
 from fraud_ops.control_plane.store.alert_models import SEARCH_NAME_CHARS, SavedSearchRow
 from fraud_rules.errors import Reason
 from fraud_rules.runtime.safe_text import is_unprintable
@@ -27,9 +27,8 @@ _QUERY_CHARS: Final = 2_000
 class AlertSearches:
     """Several threads may use it."""
 
-    def __init__(self, store: StoreAccess, changes: UserChanges) -> None:
+    def __init__(self, store: StoreAccess) -> None:
         self._store = store
-        self._changes = changes
 
     def page(
         self, search: AlertSearch, snoozing: Snoozing, after: Position | None, limit: int
@@ -54,7 +53,7 @@ class AlertSearches:
         require(actor, Permission.READ)
         _check_text("name", name, SEARCH_NAME_CHARS)
         _check_text("query", query, _QUERY_CHARS)
-        with self._changes.unit_of_work(actor) as work:
+        with self._store.change(actor) as work:
             row = work.session.get(SavedSearchRow, (actor.user, name))
             if row is None:
                 counted = select(func.count()).where(SavedSearchRow.user == actor.user)
@@ -70,7 +69,7 @@ class AlertSearches:
     def remove(self, actor: Actor, name: str) -> None:
         """Remove a saved search of the user. Raises NotFound, RequestRefused."""
         require(actor, Permission.READ)
-        with self._changes.unit_of_work(actor) as work:
+        with self._store.change(actor) as work:
             row = work.session.get(SavedSearchRow, (actor.user, name))
             if row is None:
                 raise NotFound(f"you have no saved search {name!a}")

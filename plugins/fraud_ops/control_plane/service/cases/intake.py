@@ -17,7 +17,7 @@ from sqlalchemy.orm import Session
 from fraud_ops.control_plane.domain.case_models import URGENCIES, CaseStatus
 from fraud_ops.control_plane.domain.read_models import Snooze
 from fraud_ops.control_plane.feed.events import FeedAlert
-from fraud_ops.control_plane.service.quality import snoozes
+from fraud_ops.control_plane.service.alert_marks import snoozes
 from fraud_ops.control_plane.store.alert_models import FIELD_CHARS, VALUE_CHARS
 from fraud_ops.control_plane.store.case_models import CaseRow
 

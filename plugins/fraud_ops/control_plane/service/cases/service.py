@@ -21,7 +21,7 @@ from fraud_ops.control_plane.service.bindings import bindings
 from fraud_ops.control_plane.service.cases import bulk, changes, marks, queries
 from fraud_ops.control_plane.service.cases.queries import CasePage
 from fraud_ops.control_plane.service.ids import storable_id
-from fraud_ops.control_plane.service.store_access import StoreAccess, UserChanges
+from fraud_ops.control_plane.service.store_access import StoreAccess
 
 __all__ = ["CaseService"]
 
@@ -29,9 +29,8 @@ __all__ = ["CaseService"]
 class CaseService:
     """Several threads may use it. `revision` is the revision of a case that the client has read (the ETag)."""
 
-    def __init__(self, store: StoreAccess, user_changes: UserChanges) -> None:
+    def __init__(self, store: StoreAccess) -> None:
         self._store = store
-        self._changes = user_changes
         self._kept_ms = store.settings.bounds.alert_days * 86_400_000
 
     def page(self, search: CaseSearch, limit: int, *, after: int | None = None, before: int | None = None) -> CasePage:
@@ -52,7 +51,7 @@ class CaseService:
 
     def assign(self, actor: Actor, case_id: int, revision: int, assignee: str | None) -> CaseDetail:
         """Set or remove the assignee. Raises NotFound, Conflict, RequestRefused, Invalid."""
-        with self._changes.unit_of_work(actor) as work:
+        with self._store.change(actor) as work:
             changes.assign(work, actor, case_id, revision, assignee)
             work.session.flush()
             return queries.case_detail(work.session, case_id, self._kept_ms)
@@ -68,26 +67,26 @@ class CaseService:
         comment: str = "",
     ) -> CaseDetail:
         """Open, start, close or reopen a case. Raises NotFound, Conflict, RequestRefused, Invalid."""
-        with self._changes.unit_of_work(actor, comment) as work:
+        with self._store.change(actor, comment) as work:
             changes.change_status(work, actor, case_id, revision, status, outcome, through, comment.strip())
             work.session.flush()
             return queries.case_detail(work.session, case_id, self._kept_ms)
 
     def comment(self, actor: Actor, case_id: int, comment: str) -> CaseDetail:
         """Add a comment. Raises NotFound, RequestRefused, Invalid, LimitReached."""
-        with self._changes.unit_of_work(actor, comment) as work:
+        with self._store.change(actor, comment) as work:
             changes.comment_on(work, actor, case_id, comment.strip())
             work.session.flush()
             return queries.case_detail(work.session, case_id, self._kept_ms)
 
     def mark_case(self, actor: Actor, case_id: int, verdict: MarkVerdict, through: Position | None = None) -> BulkMarks:
         """Mark the unreviewed alerts of a case, up to a position. Raises NotFound, RequestRefused."""
-        with self._changes.unit_of_work(actor) as work:
+        with self._store.change(actor) as work:
             return marks.mark_case(work, actor, case_id, verdict, through)
 
     def mark_alerts(self, actor: Actor, alert_ids: Sequence[str], verdict: MarkVerdict | None) -> BulkMarks:
         """Mark a selection of alerts; None removes their marks. Raises RequestRefused, Invalid."""
-        with self._changes.unit_of_work(actor) as work:
+        with self._store.change(actor) as work:
             return marks.mark_alerts(work, actor, alert_ids, verdict)
 
     def count_open(self, search: CaseSearch) -> int:
@@ -104,7 +103,7 @@ class CaseService:
         self, actor: Actor, search: CaseSearch, outcome: CaseOutcome, *, marks: bool, comment: str = ""
     ) -> BulkChange:
         """Close the cases of a filter, with one audit row. Raises RequestRefused, Invalid."""
-        with self._changes.unit_of_work(actor, comment) as work:
+        with self._store.change(actor, comment) as work:
             return bulk.close_matching(work, actor, search, outcome, marks=marks, comment=comment.strip())
 
     def mark_matching(
@@ -113,10 +112,10 @@ class CaseService:
         """Mark the unreviewed alerts of a filter, with one audit row. Raises RequestRefused."""
         with self._store.database.reading() as session:  # before the lock: it can examine the whole index
             matching = bulk.matching_alerts(session, search, snoozing)
-        with self._changes.unit_of_work(actor, comment) as work:
+        with self._store.change(actor, comment) as work:
             return bulk.mark_matching(work, actor, search, matching, verdict, comment.strip())
 
     def undo(self, actor: Actor, audit_row: int) -> BulkChange:
         """Undo a bulk change. Raises RequestRefused, NotFound."""
-        with self._changes.unit_of_work(actor) as work:
+        with self._store.change(actor) as work:
             return bulk.undo(work, actor, storable_id(audit_row))

@@ -16,7 +16,7 @@ from fraud_ops.control_plane.domain.label_models import LabelCounts, LabelUpload
 from fraud_ops.control_plane.domain.roles import Actor, Permission, require
 from fraud_ops.control_plane.service.audit import AuditRecord
 from fraud_ops.control_plane.service.labels.saving import LabelOrigin, resolve, save_labels
-from fraud_ops.control_plane.service.store_access import StoreAccess, UserChanges
+from fraud_ops.control_plane.service.store_access import StoreAccess
 from fraud_ops.control_plane.store.label_models import LabelRow
 from fraud_ops.control_plane.store.models import MarkRow
 from fraud_rules.batch.whatif.labels import FRAUD, NOT_FRAUD, LabelLines, LabelSource, read_label_lines
@@ -31,9 +31,8 @@ _NAME: Final = re.compile(r"[^\x00-\x1f\x7f/\\]{1,200}")
 class LabelService:
     """Several threads may use it."""
 
-    def __init__(self, store: StoreAccess, changes: UserChanges, schema: TransactionSchema) -> None:
+    def __init__(self, store: StoreAccess, schema: TransactionSchema) -> None:
         self._store = store
-        self._changes = changes
         self._schema = schema
 
     def upload(self, actor: Actor, name: str, form: Literal["csv", "jsonl"], content: str) -> LabelUpload:
@@ -43,7 +42,7 @@ class LabelService:
         require(actor, Permission.MARK)
         encoded = self._checked(name, content)
         read = self._read(form, encoded)
-        with self._changes.unit_of_work(actor) as work:
+        with self._store.change(actor) as work:
             skipped = Counter(read.skipped)
             labels: dict[str, int] = {}
             for found in resolve(work.session, read.lines):

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from types import MappingProxyType
 from typing import Final
 
 from fraud_ops.control_plane.domain.errors import Conflict, ControlPlaneError, Invalid
@@ -16,8 +14,10 @@ from fraud_ops.control_plane.domain.read_models import ImportEffect, ProblemReas
 from fraud_ops.control_plane.domain.roles import Actor, Permission, require
 from fraud_ops.control_plane.domain.rule_input import SOURCE
 from fraud_ops.control_plane.service.changes import UnitOfWork
+from fraud_ops.control_plane.service.items.files import check_bytes, detect_form, file_name, import_file, reasons_of
 from fraud_ops.control_plane.service.lists import transitions
 from fraud_ops.control_plane.service.lists.queries import difference
+from fraud_ops.control_plane.service.store_access import StoreAccess
 from fraud_ops.control_plane.settings import Bounds
 from fraud_ops.control_plane.store.models import ListHead
 from fraud_rules.codec.rules.export import RuleFormat
@@ -26,11 +26,8 @@ from fraud_rules.errors import InputInvalid, Reason
 from fraud_rules.model.limits import RuleLimits
 from fraud_rules.model.value_list import ListChange
 
-__all__ = ["ListOfFile", "import_lists", "read_import"]
+__all__ = ["import_lists"]
 
-_FILES: Final = MappingProxyType(
-    {RuleFormat.JSON: "import.json", RuleFormat.YAML: "import.yaml", RuleFormat.TEXT: "import.txt"}
-)
 _NO_DIFFERENCE: Final = ListDiff(added=0, removed=0, added_values=[], removed_values=[])
 
 
@@ -52,38 +49,47 @@ def read_import(
     Raises RequestRefused, and Invalid for content that is unreadable or too large.
     """
     require(actor, Permission.IMPORT)
-    form = form or _form_of(content)
-    size, most = len(content.encode("utf-8", "replace")), bounds.list_bytes
-    if form is RuleFormat.YAML:
-        most = min(most, bounds.import_bytes)  # YAML is slow to parse
-    if size > most:
-        hint = "; use JSON or the text form" if form is RuleFormat.YAML else ""
-        raise Invalid([Reason("content", f"has {size} bytes, at most {most} are allowed{hint}")])
+    text = content.removeprefix("\ufeff")
+    form = form or detect_form(text, _is_text)
+    if form is RuleFormat.YAML:  # slow to parse
+        check_bytes(content, min(bounds.list_bytes, bounds.import_bytes), "; use JSON or the text form")
+    else:
+        check_bytes(content, bounds.list_bytes)
     try:
-        lists = read_list_text(Path(_FILES[form]), content.removeprefix("\ufeff"), limits)
+        lists = read_list_text(file_name(form), text, limits)
     except InputInvalid as error:
         raise Invalid([Reason("content", str(error))]) from error
     return tuple(_list_of_file(each, limits) for each in lists)
 
 
 def import_lists(
-    work: UnitOfWork,
+    store: StoreAccess,
     actor: Actor,
-    lists: Sequence[ListOfFile],
-    revisions: Mapping[str, int],
-    comment: str,
+    content: str,
+    form: RuleFormat | None = None,
+    revisions: Mapping[str, int] | None = None,
+    comment: str = "",
     *,
-    saves: bool,
+    dry_run: bool = False,
 ) -> ListImportResult:
-    """Import the lists; without `saves`, only determine the effects, which needs no writer's transaction.
+    """Import a file of lists, all of it or nothing (form None: detect the form from the content).
 
-    `revisions` are the revisions that the user has read, by list. If a list is rejected, `applied` is false and the
-    caller must roll the transaction back.
+    Each list gets exactly the values of the file; lists that the file does not name stay as they are. A list whose
+    revision is not the one in `revisions` is rejected. `dry_run` returns the effects and saves nothing. Raises
+    RequestRefused, and Invalid for content that is unreadable or too large.
+
+    Lists are parsed and compared before the writer's transaction, so that other changes do not wait for this work.
     """
-    work.lists.count()  # reads the count before the first effect, because a dry run only counts its effects
-    importing = _Importing(work, actor, revisions, comment, saves)
-    items = [importing.item(each) for each in lists]
-    return ListImportResult(items=items, applied=all(item.effect != "rejected" for item in items))
+    store.check(actor, comment)
+    lists = read_import(actor, content, form, store.settings.bounds, store.reader.limits)
+
+    def apply(work: UnitOfWork, saves: bool) -> ListImportResult:
+        work.lists.count()  # reads the count before the first effect, because a dry run only counts its effects
+        importing = _Importing(work, actor, revisions or {}, comment, saves)
+        items = [importing.item(each) for each in lists]
+        return ListImportResult(items=items, applied=all(item.effect != "rejected" for item in items))
+
+    return import_file(store, actor, comment, apply, dry_run=dry_run)
 
 
 class _Importing:
@@ -100,17 +106,16 @@ class _Importing:
     def item(self, each: ListOfFile) -> ListImportItem:
         """Import one list, and return its effect."""
         if each.change is None:
-            return _item(each, 0, "rejected", _NO_DIFFERENCE, each.reasons)
+            shown = [ProblemReason.model_validate(reason) for reason in each.reasons]
+            return _item(each, 0, "rejected", _NO_DIFFERENCE, shown)
         head = self._work.lists.head(each.change.name)
         known = None if head is None or head.deleted else head
         revision = 0 if known is None else known.revision
         diff = self._difference(each.change)
         try:
             return _item(each, revision, self._effect(each.change, known), diff)
-        except Invalid as invalid:
-            return _item(each, revision, "rejected", diff, invalid.reasons)
-        except ControlPlaneError as error:
-            return _item(each, revision, "rejected", diff, [Reason("list", str(error))])
+        except (Invalid, ControlPlaneError) as error:
+            return _item(each, revision, "rejected", diff, reasons_of(error, "list"))
 
     def _effect(self, change: ListChange, known: ListHead | None) -> ImportEffect:
         """Save the change, or determine its effect. Raises RequestRefused, Invalid, Conflict."""
@@ -142,10 +147,11 @@ class _Importing:
 
 
 def _item(
-    each: ListOfFile, revision: int, effect: ImportEffect, diff: ListDiff, reasons: Sequence[Reason] = ()
+    each: ListOfFile, revision: int, effect: ImportEffect, diff: ListDiff, reasons: Sequence[ProblemReason] = ()
 ) -> ListImportItem:
-    shown = [ProblemReason.model_validate(reason) for reason in reasons]
-    return ListImportItem(where=each.where, name=each.name, effect=effect, revision=revision, reasons=shown, diff=diff)
+    return ListImportItem(
+        where=each.where, name=each.name, effect=effect, revision=revision, reasons=list(reasons), diff=diff
+    )
 
 
 def _list_of_file(found: SeedList | RejectedList, limits: RuleLimits) -> ListOfFile:
@@ -155,10 +161,6 @@ def _list_of_file(found: SeedList | RejectedList, limits: RuleLimits) -> ListOfF
     return ListOfFile(where, found.name, change_of_values(found.name, found.type, found.values, SOURCE, limits))
 
 
-def _form_of(content: str) -> RuleFormat:
-    """Detect the form of a file: JSON starts with a bracket, and a line of the text form has a comma before a colon."""
-    lines = (line.strip() for line in content.removeprefix("\ufeff").splitlines())
-    first = next((line for line in lines if line and not line.startswith("#")), "")
-    if first.startswith(("{", "[")):
-        return RuleFormat.JSON
-    return RuleFormat.YAML if first.startswith("-") or ":" in first.partition(",")[0] else RuleFormat.TEXT
+def _is_text(line: str) -> bool:
+    """Whether a line of a file is in the text form, which has a comma before a colon."""
+    return not line.startswith("-") and ":" not in line.partition(",")[0]

@@ -10,45 +10,70 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from fraud_ops.control_plane.domain.errors import Invalid, NotFound
-from fraud_ops.control_plane.domain.list_models import ListDiff, ListedValue, ListRevision, ListUse, StoredList
+from fraud_ops.control_plane.domain.list_input import check_size, list_change
+from fraud_ops.control_plane.domain.list_models import (
+    ListDiff,
+    ListedValue,
+    ListInput,
+    ListRevision,
+    ListUse,
+    StoredList,
+)
 from fraud_ops.control_plane.domain.read_models import Approval, Page
-from fraud_ops.control_plane.domain.rule_input import RuleReader
+from fraud_ops.control_plane.domain.rule_input import SOURCE
+from fraud_ops.control_plane.service.changes import UnitOfWork
+from fraud_ops.control_plane.service.ids import check_page, storable_id
 from fraud_ops.control_plane.service.lists.changes import head_of_list
-from fraud_ops.control_plane.service.lists.contents import ListContents
 from fraud_ops.control_plane.service.lists.expiries import expiries_of, expiry_counts
 from fraud_ops.control_plane.service.lists.uses import uses_of, uses_of_lists
+from fraud_ops.control_plane.service.store_access import StoreAccess
 from fraud_ops.control_plane.store.models import ApprovalRow, ListChangeRow, ListHead
 from fraud_rules.codec.rules.export import RuleFormat
 from fraud_rules.codec.rules.list_files import export_lists
 from fraud_rules.errors import InputInvalid, Reason
-from fraud_rules.model.value_list import ListType, ListValue, ValueList
+from fraud_rules.model.value_list import ListOperation, ListType, ListValue, ValueList
 
-__all__ = ["containing", "detail", "diff", "difference", "export", "export_all", "revisions", "rows", "values"]
+__all__ = [
+    "containing",
+    "detail",
+    "diff",
+    "difference",
+    "export",
+    "export_all",
+    "preview",
+    "revisions",
+    "rows",
+    "values",
+]
 
 _SHOWN_VALUES: Final = 1_000
 
 
-def rows(session: Session, reader: RuleReader) -> tuple[StoredList, ...]:
+def rows(work: UnitOfWork) -> tuple[StoredList, ...]:
     """The lists that are not deleted, by name."""
+    session, reader = work.session, work.reader
     heads = session.scalars(select(ListHead).where(~ListHead.deleted).order_by(ListHead.name)).all()
     uses, expiries = uses_of_lists(session, reader), expiry_counts(session)
     return tuple(_row(session, head, uses.get(head.name, ()), expiries) for head in heads)
 
 
-def detail(session: Session, reader: RuleReader, name: str) -> StoredList:
+def detail(work: UnitOfWork, name: str) -> StoredList:
     """Read a list. Raises NotFound."""
-    return _row(session, head_of_list(session, name), uses_of(session, reader, name), expiry_counts(session))
+    session = work.session
+    return _row(session, head_of_list(session, name), uses_of(session, work.reader, name), expiry_counts(session))
 
 
 def values(
-    session: Session, contents: ListContents, name: str, *, query: str, limit: int, after: str | None
+    work: UnitOfWork, name: str, *, query: str = "", limit: int = 200, cursor: str | None = None
 ) -> Page[ListedValue]:
-    """List the values that contain the text `query`, in order, from the first one above `after`. Raises NotFound,
-    Invalid.
+    """List the values of a list that contain the text `query`, in order, from the first one above the value `cursor`.
+
+    Raises NotFound, Invalid.
     """
-    known = _known(session, contents, name)
-    ordered = contents.sorted_values(known)
-    start = 0 if after is None else bisect_right(ordered, _cursor(known, after))
+    check_page(limit, work.settings.bounds.page, query)
+    query, known = query.strip(), _known(work, name)
+    ordered = work.contents.sorted_values(known)
+    start = 0 if cursor is None else bisect_right(ordered, _cursor(known, cursor))
     found: list[ListValue] = []
     for position in range(start, len(ordered)):
         if not query or query in str(ordered[position]):
@@ -56,27 +81,31 @@ def values(
             if len(found) > limit:
                 break
     shown = found[:limit]
-    expiries = expiries_of(session, name, shown)
+    expiries = expiries_of(work.session, name, shown)
     items = tuple(ListedValue(value=str(each), expires_at_ms=expiries.get(str(each))) for each in shown)
     return Page(items, str(shown[-1]) if len(found) > limit else None)
 
 
-def containing(session: Session, contents: ListContents, value: ListValue) -> list[str]:
+def containing(work: UnitOfWork, value: ListValue) -> list[str]:
     """The names of the lists that contain a value, in order."""
     kind = ListType.LONG if isinstance(value, int) else ListType.STRING
-    names = session.scalars(
+    names = work.session.scalars(
         select(ListHead.name).where(~ListHead.deleted, ListHead.type == kind.value).order_by(ListHead.name)
     )
-    lists = [contents.current(session, name) for name in names.all()]
+    lists = [work.contents.current(work.session, name) for name in names.all()]
     return [each.name for each in lists if each is not None and each.contains(value)]
 
 
-def revisions(session: Session, name: str, *, limit: int, before: int | None) -> Page[ListRevision]:
-    """List the changes of a list, newest first. A deleted list keeps its changes. Raises NotFound."""
+def revisions(work: UnitOfWork, name: str, *, limit: int = 200, before: int | None = None) -> Page[ListRevision]:
+    """List the changes of a list below revision `before`, newest first. A deleted list keeps its changes. Raises
+    NotFound, Invalid.
+    """
+    session = work.session
+    check_page(limit, work.settings.bounds.page)
     _check_known(session, name)
     wanted = [ListChangeRow.name == name, ListChangeRow.part == 0]
     if before is not None:
-        wanted.append(ListChangeRow.revision < before)
+        wanted.append(ListChangeRow.revision < storable_id(before))
     found = session.scalars(
         select(ListChangeRow).where(*wanted).order_by(ListChangeRow.revision.desc()).limit(limit + 1)
     ).all()
@@ -88,10 +117,31 @@ def revisions(session: Session, name: str, *, limit: int, before: int | None) ->
     return Page(items, str(shown[-1].revision) if len(found) > limit else None)
 
 
-def diff(session: Session, contents: ListContents, name: str, before: int, after: int) -> ListDiff:
+def diff(work: UnitOfWork, name: str, before: int, after: int) -> ListDiff:
     """Compare the values of a list after two revisions. Revision 0 stands for no values. Raises NotFound."""
-    _check_known(session, name)
-    return difference(*(_at(session, contents, name, revision) for revision in (before, after)))
+    _check_known(work.session, name)
+    return difference(*(_at(work, name, revision) for revision in (before, after)))
+
+
+def preview(store: StoreAccess, name: str, list_input: ListInput) -> ListDiff:
+    """The values that a change would add and remove. Raises NotFound, and Invalid for invalid values.
+
+    The values are parsed outside the session, so that it stays short.
+    """
+    check_size(list_input, store.settings.bounds.list_bytes)
+    with store.reading() as work:
+        value_type = ListType(head_of_list(work.session, name).type)
+        known = work.contents.current(work.session, name)
+        before = [] if known is None else known.values()
+    change = list_change(name, list_input, value_type, SOURCE, store.reader.limits)
+    given = change.values()
+    after = {
+        ListOperation.SET: set(given),
+        ListOperation.ADD: {*before, *given},
+        ListOperation.REMOVE: {*before}.difference(given),
+        ListOperation.DELETE: set(),
+    }[change.operation]
+    return difference(before, sorted(after))
 
 
 def difference(before: Sequence[ListValue], after: Sequence[ListValue]) -> ListDiff:
@@ -107,16 +157,16 @@ def difference(before: Sequence[ListValue], after: Sequence[ListValue]) -> ListD
     )
 
 
-def export(session: Session, contents: ListContents, name: str) -> str:
+def export(work: UnitOfWork, name: str) -> str:
     """The values of a list in order, one per line. Raises NotFound."""
-    ordered = contents.sorted_values(_known(session, contents, name))
+    ordered = work.contents.sorted_values(_known(work, name))
     return "".join(f"{value}\n" for value in ordered)
 
 
-def export_all(session: Session, contents: ListContents, form: RuleFormat) -> str:
+def export_all(work: UnitOfWork, form: RuleFormat) -> str:
     """All lists by name, as the text of a file. Raises Invalid for a value that the text form cannot express."""
-    names = session.scalars(select(ListHead.name).where(~ListHead.deleted).order_by(ListHead.name)).all()
-    found = (contents.current(session, name) for name in names)
+    names = work.session.scalars(select(ListHead.name).where(~ListHead.deleted).order_by(ListHead.name)).all()
+    found = (work.contents.current(work.session, name) for name in names)
     try:
         return export_lists([each for each in found if each is not None], form)
     except InputInvalid as error:
@@ -148,9 +198,9 @@ def _row(
     )
 
 
-def _known(session: Session, contents: ListContents, name: str) -> ValueList:
-    head_of_list(session, name)
-    known = contents.current(session, name)
+def _known(work: UnitOfWork, name: str) -> ValueList:
+    head_of_list(work.session, name)
+    known = work.contents.current(work.session, name)
     if known is None:
         raise NotFound(f"there is no list {name!a}")
     return known
@@ -170,12 +220,12 @@ def _check_known(session: Session, name: str) -> None:
         raise NotFound(f"there is no list {name!a}")
 
 
-def _at(session: Session, contents: ListContents, name: str, revision: int) -> list[ListValue]:
+def _at(work: UnitOfWork, name: str, revision: int) -> list[ListValue]:
     if revision == 0:
         return []
-    if session.get(ListChangeRow, (name, revision, 0)) is None:
+    if work.session.get(ListChangeRow, (name, storable_id(revision), 0)) is None:
         raise NotFound(f"the list {name} has no revision {revision}")
-    known = contents.at(session, name, revision)
+    known = work.contents.at(work.session, name, revision)
     return [] if known is None else known.values()
 
 

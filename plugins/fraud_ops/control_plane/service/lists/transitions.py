@@ -13,7 +13,7 @@ import msgspec
 from fraud_ops.control_plane.domain.canonical import document_of, encoded
 from fraud_ops.control_plane.domain.errors import Conflict, Invalid, RequestRefused
 from fraud_ops.control_plane.domain.lifecycle import ChangeMode, is_second_person, mode_of_edit
-from fraud_ops.control_plane.domain.list_input import check_expiry, list_change
+from fraud_ops.control_plane.domain.list_input import check_expiry, check_size, list_change
 from fraud_ops.control_plane.domain.list_models import ListInput
 from fraud_ops.control_plane.domain.roles import Actor, Permission, require
 from fraud_ops.control_plane.domain.rule_input import SOURCE
@@ -23,6 +23,7 @@ from fraud_ops.control_plane.service.lists.changes import NewListChange, checked
 from fraud_ops.control_plane.service.lists.expiries import expiries_of
 from fraud_ops.control_plane.service.lists.uses import in_force, strongest_state, uses_of
 from fraud_ops.control_plane.service.requests import decided_comment, detail_of, open_request
+from fraud_ops.control_plane.service.store_access import StoreAccess
 from fraud_ops.control_plane.store.models import ApprovalRow, ListHead
 from fraud_rules.codec.rules.list_plan import plan_set
 from fraud_rules.codec.rules.lists import encode_list_records
@@ -30,14 +31,35 @@ from fraud_rules.errors import Reason
 from fraud_rules.model.list_history import change_faults
 from fraud_rules.model.value_list import ListChange, ListOperation, ListType, ListValue, ValueList
 
-__all__ = ["ACTION", "carry_out", "change", "create", "mode_of"]
+__all__ = ["ACTION", "carry_out", "change", "create", "mode_of", "parse_change", "parse_new"]
 
 ACTION: Final = "list.change"
 _SHOWN_VALUES: Final = 100
 _WHOLE: Final = (ListOperation.SET, ListOperation.DELETE)
 
 
-def create(work: UnitOfWork, actor: Actor, made: ListChange, expires_at_ms: int | None, comment: str) -> ListHead:
+def parse_new(store: StoreAccess, actor: Actor, name: str, list_input: ListInput) -> ListChange:
+    """Parse the values of a new list, before the writer's transaction, so that other changes do not wait for this work.
+    Raises RequestRefused, Invalid.
+    """
+    require(actor, Permission.DRAFT)
+    check_size(list_input, store.settings.bounds.list_bytes)
+    return list_change(name, list_input, list_input.type, SOURCE, store.reader.limits)
+
+
+def parse_change(store: StoreAccess, actor: Actor, name: str, list_input: ListInput) -> ListChange:
+    """Parse a change of a list, before the writer's transaction. Raises NotFound, RequestRefused, Invalid."""
+    require(actor, Permission.DRAFT)
+    check_size(list_input, store.settings.bounds.list_bytes)
+    with store.reading() as work:
+        value_type = ListType(head_of_list(work.session, name).type)
+        uses_of(work.session, work.reader, name)  # parses new rules before other changes wait
+    return list_change(name, list_input, value_type, SOURCE, store.reader.limits)
+
+
+def create(
+    work: UnitOfWork, actor: Actor, made: ListChange, expires_at_ms: int | None = None, comment: str = ""
+) -> ListHead:
     """Create a list with its values: `made` is a SET. Raises RequestRefused, Invalid, Conflict."""
     require(actor, Permission.DRAFT)
     known = work.session.get(ListHead, made.name)
@@ -49,10 +71,15 @@ def create(work: UnitOfWork, actor: Actor, made: ListChange, expires_at_ms: int 
 
 
 def change(
-    work: UnitOfWork, actor: Actor, wanted: ListChange, revision: int | None, expires_at_ms: int | None, comment: str
+    work: UnitOfWork,
+    actor: Actor,
+    wanted: ListChange,
+    revision: int | None = None,
+    expires_at_ms: int | None = None,
+    comment: str = "",
 ) -> ListHead:
-    """Change the values of a list, or delete the list. SET and DELETE need the newest revision that the user has read,
-    because they concern values of others. Raises NotFound, Conflict, RequestRefused, Invalid.
+    """Change the values of a list, delete the list, or request the change. SET and DELETE need the newest revision that
+    the user has read, because they concern values of others. Raises NotFound, Conflict, RequestRefused, Invalid.
     """
     name = wanted.name
     head = head_of_list(work.session, name) if revision is None else checked_list(work.session, name, revision)

@@ -17,6 +17,7 @@ from fraud_ops.control_plane.domain.notification_models import SUMMARY, Delivery
 from fraud_ops.control_plane.domain.snoozing import Snoozing
 from fraud_ops.control_plane.feed.events import FeedAlert
 from fraud_ops.control_plane.feed.place import FeedSource
+from fraud_ops.control_plane.service.alert_marks import snoozes
 from fraud_ops.control_plane.service.notifications.messages import (
     AlertedRule,
     alert_content,
@@ -26,7 +27,6 @@ from fraud_ops.control_plane.service.notifications.messages import (
 )
 from fraud_ops.control_plane.service.notifications.outbox import add_delivery, waiting_count
 from fraud_ops.control_plane.service.notifications.terms import Subscriber, subscribers
-from fraud_ops.control_plane.service.quality import snoozes
 from fraud_ops.control_plane.store.models import ApprovalRow, PositionRow
 from fraud_ops.control_plane.store.notification_models import DeliveryRow
 

@@ -25,7 +25,7 @@ from fraud_ops.control_plane.service.ids import check_page, storable_bound, stor
 from fraud_ops.control_plane.service.notifications.messages import receiver_test_content
 from fraud_ops.control_plane.service.notifications.outbox import FailingReceiver, add_delivery, failing_receivers
 from fraud_ops.control_plane.service.notifications.terms import check_terms, encode_terms, subscription_of, terms_of
-from fraud_ops.control_plane.service.store_access import StoreAccess, UserChanges
+from fraud_ops.control_plane.service.store_access import StoreAccess
 from fraud_ops.control_plane.store.notification_models import DeliveryRow, SubscriptionRow
 from fraud_ops.notifications import Receiver
 
@@ -38,9 +38,8 @@ _MOST_RETRIED: Final = 1_000
 class SubscriptionService:
     """Several threads may use it. Analysts create subscriptions; their authors and admins change them."""
 
-    def __init__(self, store: StoreAccess, changes: UserChanges) -> None:
+    def __init__(self, store: StoreAccess) -> None:
         self._store = store
-        self._changes = changes
 
     def receivers(self, exists: Callable[[Receiver], bool]) -> list[ReceiverShown]:
         """List the receivers by name. `exists` returns whether the connection of a receiver exists."""
@@ -70,7 +69,7 @@ class SubscriptionService:
         """Create a subscription, for events after its creation. Raises Invalid, LimitReached, RequestRefused."""
         require(actor, Permission.SUBSCRIBE)
         check_terms(terms, self._store.settings)
-        with self._changes.unit_of_work(actor) as work:
+        with self._store.change(actor) as work:
             if (work.session.scalar(select(func.count()).select_from(SubscriptionRow)) or 0) >= _MOST:
                 raise LimitReached(f"there are already {_MOST} subscriptions, the most allowed")
             row = SubscriptionRow(
@@ -88,7 +87,7 @@ class SubscriptionService:
     def edit(self, actor: Actor, subscription_id: int, terms: Terms) -> Subscription:
         """Replace the terms of a subscription. Waiting deliveries stay. Raises NotFound, Invalid, RequestRefused."""
         check_terms(terms, self._store.settings)
-        with self._changes.unit_of_work(actor) as work:
+        with self._store.change(actor) as work:
             row = _own(work, actor, subscription_id)
             before, row.terms, row.updated_ms = terms_of(row), encode_terms(terms), work.now_ms
             row.digest_ms = terms.next_digest_ms(work.now_ms)
@@ -97,7 +96,7 @@ class SubscriptionService:
 
     def remove(self, actor: Actor, subscription_id: int) -> None:
         """Remove a subscription with its waiting deliveries. Raises NotFound, RequestRefused."""
-        with self._changes.unit_of_work(actor) as work:
+        with self._store.change(actor) as work:
             row = _own(work, actor, subscription_id)
             _audit(work, actor, "subscription.delete", row.id, terms_of(row), None)
             waiting = DeliveryRow.state == DeliveryState.WAITING.value
@@ -123,7 +122,7 @@ class SubscriptionService:
     def retry(self, actor: Actor, delivery_id: int) -> Delivery:
         """Send a failed or waiting delivery now. Raises NotFound, and RequestRefused for a delivered one."""
         require(actor, Permission.SUBSCRIBE)
-        with self._changes.unit_of_work(actor) as work:
+        with self._store.change(actor) as work:
             row = work.session.get(DeliveryRow, storable_id(delivery_id))
             if row is None:
                 raise NotFound(f"delivery {delivery_id} does not exist")
@@ -138,7 +137,7 @@ class SubscriptionService:
     def retry_failed(self, actor: Actor) -> int:
         """Send the newest failed deliveries now, at most 1,000, and return their number. Raises RequestRefused."""
         require(actor, Permission.SUBSCRIBE)
-        with self._changes.unit_of_work(actor) as work:
+        with self._store.change(actor) as work:
             failed = select(DeliveryRow).where(DeliveryRow.state == DeliveryState.FAILED.value)
             rows = work.session.scalars(failed.order_by(DeliveryRow.id.desc()).limit(_MOST_RETRIED)).all()
             for row in rows:
@@ -158,7 +157,7 @@ class SubscriptionService:
         require(actor, Permission.SUBSCRIBE)
         if receiver not in self._store.settings.receivers:
             raise NotFound(f"the settings have no receiver {receiver!a}")
-        with self._changes.unit_of_work(actor) as work:
+        with self._store.change(actor) as work:
             content = receiver_test_content(receiver, actor.user)
             row = add_delivery(work.session, None, receiver, content, work.now_ms, work.now_ms)
             work.session.flush()

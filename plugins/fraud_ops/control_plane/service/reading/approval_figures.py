@@ -16,6 +16,8 @@ from fraud_ops.control_plane.domain.errors import NotFound
 from fraud_ops.control_plane.domain.lifecycle import StateName
 from fraud_ops.control_plane.domain.read_models import PresentFigures, ShadowFigures
 from fraud_ops.control_plane.domain.rule_input import UNSAVED_ID
+from fraud_ops.control_plane.service.changes import UnitOfWork
+from fraud_ops.control_plane.service.ids import storable_id
 from fraud_ops.control_plane.store.alert_models import IN_EFFECT, AlertRow, AlertValueRow
 from fraud_ops.control_plane.store.label_models import LabelRow
 from fraud_ops.control_plane.store.models import ApprovalRow, MarkRow, RevisionRow, RuleHead
@@ -24,12 +26,11 @@ from fraud_rules.batch.archive.store import unreachable_named
 from fraud_rules.batch.whatif.place import FOLDER
 from fraud_rules.codec.rules.members import REMARKS
 from fraud_rules.kafka.decoding import UNDECODABLE
-from fraud_rules.model.schema import ID_FIELD
+from fraud_rules.model.schema import ID_FIELD, FieldType
 
 __all__ = [
+    "approval_figures",
     "present_figures",
-    "request_about_rule",
-    "requested_rule",
     "rule_to_evaluate",
     "saved_what_if",
     "shadow_figures",
@@ -48,15 +49,23 @@ _WITHOUT_EFFECT: Final = frozenset({*REMARKS, _STATE, "ruleId", "action", "weigh
 _decode = msgspec.json.Decoder(dict[str, Any], float_hook=Decimal).decode
 
 
-def request_about_rule(session: Session, approval_id: int) -> ApprovalRow:
-    """Read a request for approval. Raises NotFound for a request about a list too."""
-    request = session.get(ApprovalRow, approval_id)
+def approval_figures(
+    work: UnitOfWork, approval_id: int
+) -> tuple[dict[str, Any], ShadowFigures | None, PresentFigures | None]:
+    """Read the rule of a request, without its state, its figures as a shadow rule, and the figures of the active rule
+    that the request changes. Raises NotFound, for a request about a list too.
+    """
+    session, days = work.session, work.settings.bounds.alert_days
+    request = session.get(ApprovalRow, storable_id(approval_id))
     if request is None or request.rule_id is None:
         raise NotFound(f"approval {approval_id} of a rule does not exist")
-    return request
+    document, ids = _requested_rule(request), work.reader.schema.field(ID_FIELD)
+    text_ids = ids is not None and ids.type is FieldType.STRING
+    shadow = shadow_figures(session, document, request.requested_by, work.now_ms, days, text_ids=text_ids)
+    return document, shadow, present_figures(session, request.rule_id, work.now_ms, days)
 
 
-def requested_rule(request: ApprovalRow) -> dict[str, Any]:
+def _requested_rule(request: ApprovalRow) -> dict[str, Any]:
     """The rule of a request for approval, without its state."""
     return _content(document_of(request.document)) | {"ruleId": request.rule_id}
 
@@ -67,7 +76,7 @@ def rule_to_evaluate(session: Session, rule_id: int) -> dict[str, Any] | None:
     request = None if head is None or head.approval_id is None else session.get(ApprovalRow, head.approval_id)
     if request is None or request.target not in _EVALUATED:
         return None
-    return requested_rule(request)
+    return _requested_rule(request)
 
 
 def shadow_figures(

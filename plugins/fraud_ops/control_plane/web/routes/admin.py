@@ -10,6 +10,7 @@ from fastapi import Path, Request, Response
 from fraud_ops.control_plane.domain import read_models
 from fraud_ops.control_plane.domain.lifecycle import StateName
 from fraud_ops.control_plane.domain.roles import granted
+from fraud_ops.control_plane.service import bindings
 from fraud_ops.control_plane.web.answer import answer, json_answer, nothing
 from fraud_ops.control_plane.web.auth import CurrentActor, CurrentUser
 from fraud_ops.control_plane.web.dependencies import CurrentPlane
@@ -85,13 +86,16 @@ def drift(plane: CurrentPlane) -> Response:
 @routes.get("/bindings", response_model=schemas.Bindings, openapi_extra=least("admin"))
 def list_bindings(plane: CurrentPlane) -> Response:
     """List the users with a role."""
-    return answer(schemas.Bindings(items=list(plane.service.bindings())))
+    with plane.store.reading() as work:
+        found = bindings.bindings(work.session, work.settings)
+    return answer(schemas.Bindings(items=list(found)))
 
 
 @routes.put("/bindings/{user}", response_model=read_models.Binding, openapi_extra=least("admin"))
 def bind(plane: CurrentPlane, who: CurrentActor, user: UserName, body: schemas.BindingRequest) -> Response:
     """Give a user a role."""
-    bound = plane.service.bind(who, user, body.role)
+    with plane.store.change(who) as work:
+        bound = bindings.bind(work, who, user, body.role)
     plane.roles.forget()
     return answer(bound)
 
@@ -99,7 +103,8 @@ def bind(plane: CurrentPlane, who: CurrentActor, user: UserName, body: schemas.B
 @routes.delete("/bindings/{user}", status_code=204, openapi_extra=least("admin"))
 def unbind(plane: CurrentPlane, who: CurrentActor, user: UserName) -> Response:
     """Remove a user's role."""
-    plane.service.unbind(who, user)
+    with plane.store.change(who) as work:
+        bindings.unbind(work, who, user)
     plane.roles.forget()
     return nothing()
 

@@ -14,6 +14,7 @@ from fraud_ops.control_plane.composition import ControlPlane
 from fraud_ops.control_plane.domain import alert_search
 from fraud_ops.control_plane.domain.alert_search import AlertSearch
 from fraud_ops.control_plane.feed.place import Position
+from fraud_ops.control_plane.service import alert_marks
 from fraud_ops.control_plane.service.alerts.export import AlertFile, ExportFormat, new_alert_file
 from fraud_ops.control_plane.web.alert_query import AlertQuery
 from fraud_ops.control_plane.web.answer import answer, nothing, streamed_file
@@ -64,7 +65,7 @@ async def export_alerts(
 @routes.get("/saved-searches", response_model=schemas.SavedSearches, openapi_extra=least("viewer"))
 def list_saved_searches(plane: CurrentPlane, user: CurrentUser) -> Response:
     """List your saved searches of alerts."""
-    return answer(schemas.SavedSearches(items=list(plane.service.searches.saved(user[0]))))
+    return answer(schemas.SavedSearches(items=list(plane.searches.saved(user[0]))))
 
 
 @routes.put("/saved-searches/{name}", response_model=alert_search.SavedSearch, openapi_extra=least("viewer"))
@@ -72,13 +73,13 @@ def save_search(
     plane: CurrentPlane, actor: CurrentActor, name: SearchName, body: schemas.SaveSearchRequest
 ) -> Response:
     """Save a search of alerts for yourself, or replace the one of this name."""
-    return answer(plane.service.searches.save(actor, name, body.query))
+    return answer(plane.searches.save(actor, name, body.query))
 
 
 @routes.delete("/saved-searches/{name}", status_code=204, openapi_extra=least("viewer"))
 def remove_saved_search(plane: CurrentPlane, actor: CurrentActor, name: SearchName) -> Response:
     """Remove one of your saved searches."""
-    plane.service.searches.remove(actor, name)
+    plane.searches.remove(actor, name)
     return nothing()
 
 
@@ -102,6 +103,7 @@ async def _pieces(
 def _piece(
     plane: ControlPlane, search: AlertSearch, file: AlertFile, after: Position | None, limit: int
 ) -> tuple[bytes, Position | None, int]:
-    found, following = plane.service.searches.page(search, plane.snoozing(), after, limit)
-    marks = plane.service.marks([each.alert.facts.alert_id for each in found])
+    found, following = plane.searches.page(search, plane.snoozing(), after, limit)
+    with plane.store.reading() as work:
+        marks = alert_marks.marks(work.session, [each.alert.facts.alert_id for each in found])
     return file.add(found, marks), following, len(found)

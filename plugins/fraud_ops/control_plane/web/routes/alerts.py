@@ -20,6 +20,7 @@ from fraud_ops.control_plane.feed.fire_stats import RuleFireStats
 from fraud_ops.control_plane.feed.follower import FeedReader
 from fraud_ops.control_plane.feed.hub import Seat
 from fraud_ops.control_plane.feed.place import FeedPlace
+from fraud_ops.control_plane.service import alert_marks
 from fraud_ops.control_plane.service.alerts.listing import AlertFilter
 from fraud_ops.control_plane.web import rows
 from fraud_ops.control_plane.web.alert_query import AlertQuery, position_of
@@ -87,7 +88,7 @@ def list_alerts(plane: CurrentPlane, query: Annotated[ListQuery, Query()]) -> Re
         return _live_page(plane, query)
     if query.key:
         raise WebError(422, "key cannot be combined with these filters: use text")
-    found, following = plane.service.searches.page(search, plane.snoozing(), position_of(query.before), query.limit)
+    found, following = plane.searches.page(search, plane.snoozing(), position_of(query.before), query.limit)
     items = [(each.alert, each.correction) for each in found]
     was_cut = following is not None and len(found) < query.limit and search.sort is AlertSort.NEWEST
     searched_to = following[0] if following is not None and was_cut else None
@@ -108,7 +109,8 @@ def _page(
     rest: Mapping[str, object],
 ) -> Response:
     """Encode alerts with their corrections, marks and snoozes, and the continuation of the list."""
-    marks = plane.service.marks([alert.facts.alert_id for alert, _ in found])
+    with plane.store.reading() as work:
+        marks = alert_marks.marks(work.session, [alert.facts.alert_id for alert, _ in found])
     encoder, snoozing = AlertEncoder(plane.memory), plane.snoozing()
     items = b",".join(
         encoder.encode(alert.with_snooze(snoozing), marks.get(alert.facts.alert_id), correction)
@@ -168,7 +170,8 @@ def mark_alert(
 ) -> Response:
     """Mark an alert as fraud or not fraud. `position` locates an alert that is not in memory."""
     facts = _alert(plane, alert_id, position).facts
-    mark = plane.service.mark(who, facts.alert_id, facts.rule_id, facts.rule_version, body.verdict)
+    with plane.store.change(who) as work:
+        mark = alert_marks.mark(work, who, facts.alert_id, facts.rule_id, facts.rule_version, body.verdict)
     plane.marks.forget()
     return answer(mark)
 
@@ -176,7 +179,8 @@ def mark_alert(
 @routes.delete("/alerts/{alert_id}/mark", status_code=204, openapi_extra=least("analyst"))
 def unmark_alert(plane: CurrentPlane, who: CurrentActor, alert_id: AlertId) -> Response:
     """Remove the mark of an alert."""
-    plane.service.unmark(who, alert_id.lower())
+    with plane.store.change(who) as work:
+        alert_marks.unmark(work, who, alert_id.lower())
     plane.marks.forget()
     return nothing()
 
@@ -184,13 +188,16 @@ def unmark_alert(plane: CurrentPlane, who: CurrentActor, alert_id: AlertId) -> R
 @routes.get("/snoozes", response_model=schemas.Snoozes, openapi_extra=least("viewer"))
 def list_snoozes(plane: CurrentPlane) -> Response:
     """List the snoozes in force."""
-    return answer(schemas.Snoozes(items=list(plane.service.snoozes())))
+    with plane.store.reading() as work:
+        found = alert_marks.snoozes(work.session, work.now_ms)
+    return answer(schemas.Snoozes(items=list(found)))
 
 
 @routes.post("/snoozes", status_code=201, response_model=read_models.Snooze, openapi_extra=least("analyst"))
 def snooze(plane: CurrentPlane, who: CurrentActor, body: schemas.SnoozeRequest) -> Response:
     """Hide alerts of a rule, or of one key of it, from the list until a time."""
-    made = plane.service.snooze(who, body.rule_id, body.key, body.until, body.reason)
+    with plane.store.change(who, body.reason, "reason") as work:
+        made = alert_marks.snooze(work, who, body.rule_id, body.key, body.until, body.reason)
     plane.snoozing.forget()
     return answer(made, 201)
 
@@ -198,7 +205,8 @@ def snooze(plane: CurrentPlane, who: CurrentActor, body: schemas.SnoozeRequest) 
 @routes.delete("/snoozes/{snooze_id}", status_code=204, openapi_extra=least("analyst"))
 def end_snooze(plane: CurrentPlane, who: CurrentActor, snooze_id: Annotated[int, Path(ge=1, le=MAX_ID)]) -> Response:
     """End a snooze now."""
-    plane.service.unsnooze(who, snooze_id)
+    with plane.store.change(who) as work:
+        alert_marks.unsnooze(work, who, snooze_id)
     plane.snoozing.forget()
     return nothing()
 

@@ -17,8 +17,10 @@ from pydantic.alias_generators import to_camel
 from fraud_ops.control_plane.composition import ControlPlane
 from fraud_ops.control_plane.domain import read_models
 from fraud_ops.control_plane.domain.canonical import encoded
-from fraud_ops.control_plane.domain.read_models import AuditRow
+from fraud_ops.control_plane.domain.read_models import AuditRow, Page
+from fraud_ops.control_plane.service import audit
 from fraud_ops.control_plane.service.audit import AuditFilter
+from fraud_ops.control_plane.service.ids import check_page
 from fraud_ops.control_plane.web.alert_query import Time, time_ms
 from fraud_ops.control_plane.web.answer import answer, streamed_file
 from fraud_ops.control_plane.web.auth import CurrentUser
@@ -74,7 +76,8 @@ class AuditPageQuery(AuditQuery):
 @routes.get("/audit", response_model=schemas.Audits, openapi_extra=least("auditor"))
 def list_audit(plane: CurrentPlane, query: Annotated[AuditPageQuery, Query()]) -> Response:
     """List the rows of the audit log that match all filters, newest first."""
-    page = plane.service.audit_rows(query.filter(now_ms()), before=query.before, limit=query.limit)
+    check_page(query.limit, plane.settings.bounds.page)
+    page = _page(plane, query.filter(now_ms()), query.before, query.limit)
     return answer(schemas.Audits(items=list(page.items), next=page.next))
 
 
@@ -97,7 +100,13 @@ async def export_audit(
 def verify_audit(plane: CurrentPlane) -> Response:
     """Read the state of the verification of the audit chain. It runs in the background: each minute it checks up to
     10,000 new rows, and as many earlier rows again. `fraud control audit verify` checks all rows at once."""
-    return answer(plane.service.audit_state())
+    with plane.store.reading() as work:
+        return answer(audit.scan_state(work.session).shown(work.session))
+
+
+def _page(plane: ControlPlane, wanted: AuditFilter, before: int | None, limit: int) -> Page[AuditRow]:
+    with plane.store.reading() as work:
+        return audit.rows(work.session, wanted, before=before, limit=limit)
 
 
 async def _pieces(plane: ControlPlane, wanted: AuditFilter, lanes: Lanes, user: str) -> AsyncIterator[bytes]:
@@ -106,7 +115,7 @@ async def _pieces(plane: ControlPlane, wanted: AuditFilter, lanes: Lanes, user: 
     before: int | None = None
     left = plane.settings.bounds.export_rows
     while left > 0:
-        read = partial(plane.service.audit_rows, wanted, before=before, limit=min(_PIECE, left))
+        read = partial(_page, plane, wanted, before, min(_PIECE, left))
         page = await lanes[LaneName.FILES].run(user, read)
         yield _lines([*head, *(_cells(row) for row in page.items)])
         head = ()

@@ -76,7 +76,7 @@ def list_cases(plane: CurrentPlane, query: Annotated[CaseQuery, Query()]) -> Res
     matches the filters."""
     if query.after is not None and query.before is not None:
         raise WebError(422, "send after or before, not both")
-    page = plane.service.cases.page(query.search(), query.limit, after=query.after, before=query.before)
+    page = plane.cases.page(query.search(), query.limit, after=query.after, before=query.before)
     following = page.cases[-1].case_id if page.more and query.before is None else None
     return answer(schemas.Cases(items=list(page.cases), next=following))
 
@@ -84,13 +84,13 @@ def list_cases(plane: CurrentPlane, query: Annotated[CaseQuery, Query()]) -> Res
 @routes.get("/cases/assignees", response_model=schemas.Assignees, openapi_extra=least("viewer"))
 def list_assignees(plane: CurrentPlane) -> Response:
     """List the users to whom a case can be assigned."""
-    return answer(schemas.Assignees(items=list(plane.service.cases.assignees())))
+    return answer(schemas.Assignees(items=list(plane.cases.assignees())))
 
 
 @routes.get("/cases/matching", response_model=schemas.Matching, openapi_extra=least("viewer"))
 def count_matching_cases(plane: CurrentPlane, query: Annotated[CaseQuery, Query()]) -> Response:
     """Count the cases of a filter that are not closed."""
-    return answer(schemas.Matching(count=plane.service.cases.count_open(query.search()), more=False))
+    return answer(schemas.Matching(count=plane.cases.count_open(query.search()), more=False))
 
 
 @routes.post("/cases/close", response_model=case_models.BulkChange, openapi_extra=least("analyst"))
@@ -98,9 +98,7 @@ def close_matching_cases(
     plane: CurrentPlane, actor: CurrentActor, query: Annotated[CaseQuery, Query()], body: schemas.BulkCloseRequest
 ) -> Response:
     """Close all cases of a filter that are not closed, at most 10,000, with one row in the audit log."""
-    done = plane.service.cases.close_matching(
-        actor, query.search(), body.outcome, marks=body.marks, comment=body.comment
-    )
+    done = plane.cases.close_matching(actor, query.search(), body.outcome, marks=body.marks, comment=body.comment)
     plane.marks.forget()
     return answer(done)
 
@@ -108,7 +106,7 @@ def close_matching_cases(
 @routes.get("/alerts/matching", response_model=schemas.Matching, openapi_extra=least("viewer"))
 def count_matching_alerts(plane: CurrentPlane, query: Annotated[AlertQuery, Query()]) -> Response:
     """Count the unreviewed alerts of a filter, up to 10,000."""
-    found = plane.service.cases.count_unreviewed(query.search(now_ms()), plane.snoozing())
+    found = plane.cases.count_unreviewed(query.search(now_ms()), plane.snoozing())
     return answer(schemas.Matching(count=min(found, MOST_MARKS), more=found > MOST_MARKS))
 
 
@@ -117,9 +115,7 @@ def mark_matching_alerts(
     plane: CurrentPlane, actor: CurrentActor, query: Annotated[AlertQuery, Query()], body: schemas.BulkMarkRequest
 ) -> Response:
     """Mark all unreviewed alerts of a filter, at most 10,000, with one row in the audit log."""
-    done = plane.service.cases.mark_matching(
-        actor, query.search(now_ms()), plane.snoozing(), body.verdict, body.comment
-    )
+    done = plane.cases.mark_matching(actor, query.search(now_ms()), plane.snoozing(), body.verdict, body.comment)
     plane.marks.forget()
     return answer(done)
 
@@ -127,7 +123,7 @@ def mark_matching_alerts(
 @routes.post("/bulk-changes/{row}/undo", response_model=case_models.BulkChange, openapi_extra=least("analyst"))
 def undo_bulk_change(plane: CurrentPlane, actor: CurrentActor, row: Annotated[int, Path(ge=1, le=MAX_ID)]) -> Response:
     """Undo a bulk change, named by its row in the audit log. Cases and marks that users changed since stay."""
-    done = plane.service.cases.undo(actor, row)
+    done = plane.cases.undo(actor, row)
     plane.marks.forget()
     return answer(done)
 
@@ -135,7 +131,7 @@ def undo_bulk_change(plane: CurrentPlane, actor: CurrentActor, row: Annotated[in
 @routes.get("/cases/{case_id}", response_model=case_models.CaseDetail, openapi_extra=least("viewer"))
 def get_case(plane: CurrentPlane, case_id: CaseId) -> Response:
     """Read a case with its newest events, with its revision as the ETag. Its alerts are at `/alerts?caseId=ID`."""
-    return _detail(plane.service.cases.detail(case_id))
+    return _detail(plane.cases.detail(case_id))
 
 
 @routes.put("/cases/{case_id}/assignee", response_model=case_models.CaseDetail, openapi_extra=least("analyst"))
@@ -143,7 +139,7 @@ def assign_case(
     plane: CurrentPlane, actor: CurrentActor, case_id: CaseId, body: schemas.AssignRequest, if_match: IfMatch = None
 ) -> Response:
     """Assign a case to a user who can work on it, or remove its assignee."""
-    return _detail(plane.service.cases.assign(actor, case_id, revision_read(if_match), body.assignee))
+    return _detail(plane.cases.assign(actor, case_id, revision_read(if_match), body.assignee))
 
 
 @routes.put("/cases/{case_id}/status", response_model=case_models.CaseDetail, openapi_extra=least("analyst"))
@@ -154,7 +150,7 @@ def change_case_status(
 
     Alerts after the position `through` leave a case that closes, and open the next case of the entity. A case cannot
     be reopened while its entity has another open case (409)."""
-    changed = plane.service.cases.change_status(
+    changed = plane.cases.change_status(
         actor, case_id, revision_read(if_match), body.status, body.outcome, position_of(body.through), body.comment
     )
     return _detail(changed)
@@ -165,13 +161,13 @@ def comment_on_case(
     plane: CurrentPlane, actor: CurrentActor, case_id: CaseId, body: schemas.CaseCommentRequest
 ) -> Response:
     """Add a comment to a case."""
-    return _detail(plane.service.cases.comment(actor, case_id, body.comment))
+    return _detail(plane.cases.comment(actor, case_id, body.comment))
 
 
 @routes.post("/cases/{case_id}/marks", response_model=case_models.BulkMarks, openapi_extra=least("analyst"))
 def mark_case(plane: CurrentPlane, actor: CurrentActor, case_id: CaseId, body: schemas.MarkCaseRequest) -> Response:
     """Mark the unreviewed alerts of a case up to the position `through`, at most 1,000 of them."""
-    marked = plane.service.cases.mark_case(actor, case_id, body.verdict, position_of(body.through))
+    marked = plane.cases.mark_case(actor, case_id, body.verdict, position_of(body.through))
     plane.marks.forget()
     return answer(marked)
 
@@ -179,7 +175,7 @@ def mark_case(plane: CurrentPlane, actor: CurrentActor, case_id: CaseId, body: s
 @routes.post("/alerts/marks", response_model=case_models.BulkMarks, openapi_extra=least("analyst"))
 def mark_alerts(plane: CurrentPlane, actor: CurrentActor, body: schemas.MarkAlertsRequest) -> Response:
     """Mark several alerts of the alert index, also those that have another mark."""
-    marked = plane.service.cases.mark_alerts(actor, body.alert_ids, body.verdict)
+    marked = plane.cases.mark_alerts(actor, body.alert_ids, body.verdict)
     plane.marks.forget()
     return answer(marked)
 

@@ -14,6 +14,7 @@ from fraud_ops.control_plane.domain.read_models import RuleInput
 from fraud_ops.control_plane.feed.events import FeedQuarantine
 from fraud_ops.control_plane.service.alarm_log import OLD_MS
 from fraud_ops.control_plane.service.panel import Panel
+from fraud_ops.control_plane.service.validation import validate
 from fraud_ops.control_plane.service.whatif import WhatIfQuestion, WhatIfRun, WhatIfStatus
 from fraud_ops.control_plane.store.alarm_models import AlarmRow
 from fraud_ops.control_plane.web.answer import answer
@@ -83,7 +84,8 @@ def start_what_if(plane: CurrentPlane, who: CurrentActor, body: schemas.WhatIfRe
     """Start the evaluation of a rule over past days. It publishes nothing."""
     if (body.document is None) == (body.text is None):
         raise WebError(422, "send the rule in one form: document or text")
-    validated = plane.service.validate(RuleInput(document=body.document, text=body.text))
+    with plane.store.reading() as work:
+        validated = validate(work, RuleInput(document=body.document, text=body.text))
     if not validated.valid or validated.document is None:
         return problem(422, "the rule is not valid", validated.reasons)
     if not all(limit.is_finite() and abs(limit.adjusted()) <= _DIGITS for limit in body.limits or ()):

@@ -7,6 +7,7 @@ from typing import Annotated
 import msgspec
 from fastapi import Query, Response
 
+from fraud_ops.control_plane.service.lists.queries import containing
 from fraud_ops.control_plane.web.answer import encode, json_answer
 from fraud_ops.control_plane.web.dependencies import CurrentPlane
 from fraud_ops.control_plane.web.load.lanes import LaneName
@@ -43,5 +44,7 @@ def get_entity(
         decision_shown(*each).model_dump(by_alias=True)
         for each in plane.memory.decisions.of_transactions({str(each) for each in ids})
     ]
-    more = {"decisions": decisions, "lists": plane.service.lists.containing(found.value)}
+    with plane.store.reading() as work:
+        lists = containing(work, found.value)
+    more = {"decisions": decisions, "lists": lists}
     return json_answer(report[:-1] + b"," + encode(more)[1:])

@@ -22,10 +22,10 @@ routes = router("labels")
 def count_labels(plane: CurrentPlane) -> Response:
     """Count the labels that what-ifs use, by source."""
     skipped = skipped_by_topic().get(plane.detector.topics.labels, 0)
-    return answer(schemas.LabelSources(sources=plane.service.labels.counts(), unreadable=skipped))
+    return answer(schemas.LabelSources(sources=plane.labels.counts(), unreadable=skipped))
 
 
 @routes.post("/labels", response_model=LabelUpload, openapi_extra=least("analyst", LaneName.FILES))
 def upload_labels(plane: CurrentPlane, actor: CurrentActor, body: schemas.LabelUploadRequest) -> Response:
     """Save the labels of a file. A later label of a transaction replaces an earlier one."""
-    return answer(plane.service.labels.upload(actor, body.name, body.format, body.content))
+    return answer(plane.labels.upload(actor, body.name, body.format, body.content))

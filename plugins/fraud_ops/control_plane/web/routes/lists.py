@@ -9,6 +9,8 @@ from fastapi import Path, Query, Response
 from fraud_ops.control_plane.domain import list_models
 from fraud_ops.control_plane.domain.list_input import input_of_lines
 from fraud_ops.control_plane.domain.list_models import ListInput, StoredList
+from fraud_ops.control_plane.service.lists import imports, queries, transitions
+from fraud_ops.control_plane.service.lists.transitions import parse_change, parse_new
 from fraud_ops.control_plane.web import rows
 from fraud_ops.control_plane.web.answer import MEDIA_TYPES, answer, file_of, nothing
 from fraud_ops.control_plane.web.auth import CurrentActor
@@ -37,14 +39,18 @@ _CHANGED: dict[int | str, dict[str, Any]] = {
 @routes.get("/lists", response_model=schemas.Lists, openapi_extra=least("viewer"))
 def list_lists(plane: CurrentPlane) -> Response:
     """List the lists by name, with the rules that use them."""
-    return answer(schemas.Lists(items=[_row(plane, each) for each in plane.service.lists.lists()]))
+    with plane.store.reading() as work:
+        found = queries.rows(work)
+    return answer(schemas.Lists(items=[_row(plane, each) for each in found]))
 
 
 @routes.post("/lists", status_code=201, response_model=schemas.ListRow, openapi_extra=least("analyst"))
 def create_list(plane: CurrentPlane, actor: CurrentActor, body: schemas.CreateListRequest) -> Response:
     """Create a list with its values."""
-    made = _given(ListOperation.SET, body, body.type, body.expires_at)
-    return _detail(plane, plane.service.lists.create(actor, body.name, made, body.comment), 201)
+    made = parse_new(plane.store, actor, body.name, _given(ListOperation.SET, body, body.type, body.expires_at))
+    with plane.store.change(actor, body.comment) as work:
+        transitions.create(work, actor, made, body.expires_at, body.comment)
+    return _detail(plane, _read(plane, body.name), 201)
 
 
 @routes.get(
@@ -57,7 +63,8 @@ def export_lists(
     plane: CurrentPlane, form: Annotated[Literal["json", "yaml", "text"], Query(alias="format")] = "yaml"
 ) -> Response:
     """Export all lists, as a file for `import/lists`."""
-    return file_of(plane.service.lists.export_all(RuleFormat(form)), "lists", RuleFormat(form))
+    with plane.store.reading() as work:
+        return file_of(queries.export_all(work, RuleFormat(form)), "lists", RuleFormat(form))
 
 
 @routes.post(
@@ -73,14 +80,14 @@ def import_lists(
     """Import a file of lists, all of it or nothing. Each list gets exactly the values of the file."""
     form = None if body.format is None else RuleFormat(body.format)
     return answer(
-        plane.service.lists.import_lists(actor, body.content, form, body.revisions, body.comment, dry_run=dry_run)
+        imports.import_lists(plane.store, actor, body.content, form, body.revisions, body.comment, dry_run=dry_run)
     )
 
 
 @routes.get("/lists/{name}", response_model=schemas.ListRow, openapi_extra=least("viewer"))
 def get_list(plane: CurrentPlane, name: Name) -> Response:
     """Read a list, with its revision as the ETag."""
-    return _detail(plane, plane.service.lists.list(name))
+    return _detail(plane, _read(plane, name))
 
 
 @routes.get("/lists/{name}/values", response_model=schemas.ListValues, openapi_extra=least("viewer"))
@@ -92,7 +99,8 @@ def list_values(
     cursor: Annotated[str | None, Query(max_length=1_000)] = None,
 ) -> Response:
     """List the values that contain the text `q`, in order."""
-    page = plane.service.lists.values(name, query=q, limit=limit, cursor=cursor)
+    with plane.store.reading() as work:
+        page = queries.values(work, name, query=q, limit=limit, cursor=cursor)
     return answer(schemas.ListValues(items=list(page.items), next=page.next))
 
 
@@ -104,8 +112,10 @@ def list_values(
 )
 def export_list(plane: CurrentPlane, name: Name) -> Response:
     """Export the values, one per line, as a file for a change."""
-    headers = {"Content-Disposition": f'attachment; filename="{plane.service.lists.list(name).name}.txt"'}
-    return Response(plane.service.lists.export(name), 200, headers, "text/plain; charset=utf-8")
+    with plane.store.reading() as work:
+        content = queries.export(work, name)
+    headers = {"Content-Disposition": f'attachment; filename="{name}.txt"'}  # a list has this name, so it is safe
+    return Response(content, 200, headers, "text/plain; charset=utf-8")
 
 
 @routes.post(
@@ -113,7 +123,7 @@ def export_list(plane: CurrentPlane, name: Name) -> Response:
 )
 def preview_list_change(plane: CurrentPlane, name: Name, body: schemas.ListPreviewRequest) -> Response:
     """Show the values that a change would add and remove. This saves nothing."""
-    return answer(plane.service.lists.preview(name, _list_input(body)))
+    return answer(queries.preview(plane.store, name, _list_input(body)))
 
 
 @routes.post(
@@ -128,9 +138,12 @@ def change_list(
     """
     whole = body.operation in (ListOperation.SET, ListOperation.DELETE)
     revision = revision_read(if_match) if whole or if_match is not None else None
-    changed = plane.service.lists.change(actor, name, revision, _list_input(body, body.expires_at), body.comment)
-    if changed is None:
+    parsed = parse_change(plane.store, actor, name, _list_input(body, body.expires_at))
+    with plane.store.change(actor, body.comment) as work:
+        deleted = transitions.change(work, actor, parsed, revision, body.expires_at, body.comment).deleted
+    if deleted:
         return nothing()
+    changed = _read(plane, name)
     requested = changed.pending is not None and changed.pending.revision == changed.revision
     return _detail(plane, changed, 202 if requested and changed.pending else 200)
 
@@ -143,7 +156,8 @@ def list_list_versions(
     limit: Annotated[int, Query(ge=1, le=200)] = 100,
 ) -> Response:
     """List the changes of a list, newest first."""
-    page = plane.service.lists.revisions(name, limit=limit, before=before)
+    with plane.store.reading() as work:
+        page = queries.revisions(work, name, limit=limit, before=before)
     items = [
         schemas.ListVersion(**dict(each), activation=rows.activation(plane, each.log_version, None, name))
         for each in page.items
@@ -159,7 +173,13 @@ def diff_list_versions(
     until: Annotated[Revision, Query(alias="to")],
 ) -> Response:
     """Compare the values after two revisions. Revision 0 stands for no values."""
-    return answer(plane.service.lists.diff(name, since, until))
+    with plane.store.reading() as work:
+        return answer(queries.diff(work, name, since, until))
+
+
+def _read(plane: CurrentPlane, name: str) -> StoredList:
+    with plane.store.reading() as work:
+        return queries.detail(work, name)
 
 
 def _row(plane: CurrentPlane, found: StoredList) -> schemas.ListRow:

@@ -32,19 +32,19 @@ def list_receivers(plane: CurrentPlane) -> Response:
 @routes.post("/receivers/{name}/test", response_model=models.Delivery, status_code=202, openapi_extra=least("analyst"))
 def test_receiver(plane: CurrentPlane, actor: CurrentActor, name: ReceiverName) -> Response:
     """Send a test notification to a receiver. The list of deliveries shows its result."""
-    return answer(plane.service.subscriptions.test(actor, name), 202)
+    return answer(plane.subscriptions.test(actor, name), 202)
 
 
 @routes.get("/subscriptions", response_model=schemas.Subscriptions, openapi_extra=least("viewer"))
 def list_subscriptions(plane: CurrentPlane) -> Response:
     """List all subscriptions to notifications."""
-    return answer(schemas.Subscriptions(items=plane.service.subscriptions.all()))
+    return answer(schemas.Subscriptions(items=plane.subscriptions.all()))
 
 
 @routes.post("/subscriptions", response_model=models.Subscription, status_code=201, openapi_extra=least("analyst"))
 def create_subscription(plane: CurrentPlane, actor: CurrentActor, body: schemas.SubscriptionRequest) -> Response:
     """Subscribe a receiver to notifications. They are about events after the creation."""
-    return answer(plane.service.subscriptions.create(actor, body.terms()), 201)
+    return answer(plane.subscriptions.create(actor, body.terms()), 201)
 
 
 @routes.put("/subscriptions/{subscription_id}", response_model=models.Subscription, openapi_extra=least("analyst"))
@@ -52,13 +52,13 @@ def edit_subscription(
     plane: CurrentPlane, actor: CurrentActor, subscription_id: Id, body: schemas.SubscriptionRequest
 ) -> Response:
     """Replace the terms of a subscription. Only its author and admins may do this."""
-    return answer(plane.service.subscriptions.edit(actor, subscription_id, body.terms()))
+    return answer(plane.subscriptions.edit(actor, subscription_id, body.terms()))
 
 
 @routes.delete("/subscriptions/{subscription_id}", status_code=204, openapi_extra=least("analyst"))
 def remove_subscription(plane: CurrentPlane, actor: CurrentActor, subscription_id: Id) -> Response:
     """Remove a subscription with its waiting deliveries. Only its author and admins may do this."""
-    plane.service.subscriptions.remove(actor, subscription_id)
+    plane.subscriptions.remove(actor, subscription_id)
     return nothing()
 
 
@@ -70,17 +70,17 @@ def list_deliveries(
     limit: Annotated[int, Query(ge=1, le=500)] = 100,
 ) -> Response:
     """List the deliveries, newest first: all, or those in one of the states."""
-    page = plane.service.subscriptions.deliveries(states=frozenset(state or ()), limit=limit, before=before)
+    page = plane.subscriptions.deliveries(states=frozenset(state or ()), limit=limit, before=before)
     return answer(schemas.Deliveries(items=list(page.items), next=page.next))
 
 
 @routes.post("/deliveries/retry", response_model=schemas.Retried, openapi_extra=least("analyst"))
 def retry_failed_deliveries(plane: CurrentPlane, actor: CurrentActor) -> Response:
     """Send the failed deliveries again, now."""
-    return answer(schemas.Retried(count=plane.service.subscriptions.retry_failed(actor)))
+    return answer(schemas.Retried(count=plane.subscriptions.retry_failed(actor)))
 
 
 @routes.post("/deliveries/{delivery_id}/retry", response_model=models.Delivery, openapi_extra=least("analyst"))
 def retry_delivery(plane: CurrentPlane, actor: CurrentActor, delivery_id: Id) -> Response:
     """Send a failed or waiting delivery now."""
-    return answer(plane.service.subscriptions.retry(actor, delivery_id))
+    return answer(plane.subscriptions.retry(actor, delivery_id))

@@ -9,6 +9,11 @@ from fastapi import Path, Query, Response
 from fraud_ops.control_plane.domain import read_models
 from fraud_ops.control_plane.domain.lifecycle import StateName
 from fraud_ops.control_plane.domain.read_models import RuleInput, RuleWithForms
+from fraud_ops.control_plane.service import imports, rule_queries, transitions
+from fraud_ops.control_plane.service.approvals import decide
+from fraud_ops.control_plane.service.approved_content import approved_contents
+from fraud_ops.control_plane.service.reading.approval_figures import approval_figures
+from fraud_ops.control_plane.service.validation import validate
 from fraud_ops.control_plane.web import rows
 from fraud_ops.control_plane.web.answer import MEDIA_TYPES, answer, file_of
 from fraud_ops.control_plane.web.auth import CurrentActor
@@ -46,27 +51,33 @@ def list_rules(
     cursor: Cursor = None,
 ) -> Response:
     """List rules by id. `q` searches id, name, description and owner. Deleted rules appear only with `state=DELETE`."""
-    page = plane.service.rules(state=state, query=q, limit=limit, cursor=cursor)
+    with plane.store.reading() as work:
+        page = rule_queries.rows(work, state=state, query=q, limit=limit, cursor=cursor)
     return answer(schemas.Rules(items=rows.rows(plane, page.items), next=page.next))
 
 
 @routes.get("/rules/names", response_model=schemas.RuleNames, openapi_extra=least("viewer"))
 def list_rule_names(plane: CurrentPlane) -> Response:
     """List the ids and names of all rules by id, without deleted ones. This is much shorter than the list of rules."""
-    names = plane.service.rule_names()
+    with plane.store.reading() as work:
+        names = rule_queries.names(work)
     return answer(schemas.RuleNames(items=[schemas.RuleName(rule_id=rule_id, name=name) for rule_id, name in names]))
 
 
 @routes.post("/rules", status_code=201, response_model=schemas.RuleDetail, openapi_extra=least("analyst"))
 def create_rule(plane: CurrentPlane, actor: CurrentActor, body: schemas.WriteRequest) -> Response:
     """Save a new rule as a draft. A rule without a `ruleId` gets a free id."""
-    return rows.detail(plane, plane.service.create(actor, _rule_input(body), body.comment), 201)
+    with plane.store.change(actor, body.comment) as work:
+        head = transitions.create(work, actor, _rule_input(body), body.comment)
+        created = rule_queries.detail(work, head.rule_id)
+    return rows.detail(plane, created, 201)
 
 
 @routes.post("/rules/validate", response_model=read_models.Validation, openapi_extra=least("analyst", LaneName.READS))
 def validate_rule(plane: CurrentPlane, body: schemas.ValidateRequest) -> Response:
     """Validate a rule and list all faults. This saves nothing."""
-    return answer(plane.service.validate(_rule_input(body), body.rule_id))
+    with plane.store.reading() as work:
+        return answer(validate(work, _rule_input(body), body.rule_id))
 
 
 @routes.get("/refused-records", response_model=schemas.RefusedRecords, openapi_extra=least("viewer"))
@@ -78,7 +89,9 @@ def list_refused_records(plane: CurrentPlane) -> Response:
 @routes.get("/rules/{rule_id}", response_model=schemas.RuleDetail, openapi_extra=least("viewer"))
 def get_rule(plane: CurrentPlane, rule_id: Id) -> Response:
     """Read a rule, with its revision as the ETag."""
-    return rows.detail(plane, plane.service.rule(rule_id))
+    with plane.store.reading() as work:
+        found = rule_queries.detail(work, rule_id)
+    return rows.detail(plane, found)
 
 
 @routes.put(
@@ -89,16 +102,19 @@ def edit_rule(
 ) -> Response:
     """Save a new revision, or request it if it needs approval (202)."""
     revision = revision_read(if_match)
-    return _change_response(
-        plane, plane.service.edit(actor, rule_id, revision, _rule_input(body), body.comment), revision
-    )
+    with plane.store.change(actor, body.comment) as work:
+        transitions.edit(work, actor, rule_id, revision, _rule_input(body), body.comment)
+        rule = rule_queries.detail(work, rule_id)
+    return _change_response(plane, rule, revision)
 
 
 @routes.get("/rules/{rule_id}/versions", response_model=schemas.Versions, openapi_extra=least("viewer"))
 def list_versions(plane: CurrentPlane, rule_id: Id, before: Before = None, limit: Limit = 100) -> Response:
     """List the revisions, newest first."""
-    page = plane.service.revisions(rule_id, limit=limit, before=before)
-    return answer(schemas.Versions(items=rows.revisions(plane, rule_id, page.items), next=page.next))
+    with plane.store.reading() as work:
+        page = rule_queries.revisions(work, rule_id, limit=limit, before=before)
+        approved = approved_contents(work.session, rule_id, work.seeds)
+    return answer(schemas.Versions(items=rows.revisions(plane, rule_id, page.items, approved), next=page.next))
 
 
 @routes.get("/rules/{rule_id}/diff", response_model=schemas.Diff, openapi_extra=least("viewer"))
@@ -109,7 +125,8 @@ def diff_versions(
     until: Annotated[Revision, Query(alias="to")],
 ) -> Response:
     """Compare two revisions."""
-    return answer(schemas.Diff(changes=plane.service.diff(rule_id, since, until)))
+    with plane.store.reading() as work:
+        return answer(schemas.Diff(changes=rule_queries.diff(work, rule_id, since, until)))
 
 
 @routes.post(
@@ -123,9 +140,10 @@ def change_state(
 ) -> Response:
     """Change the state of a rule, or request the change if it needs approval (202)."""
     revision = revision_read(if_match)
-    return _change_response(
-        plane, plane.service.change_state(actor, rule_id, revision, body.state, body.comment), revision
-    )
+    with plane.store.change(actor, body.comment) as work:
+        transitions.change_state(work, actor, rule_id, revision, body.state, body.comment)
+        rule = rule_queries.detail(work, rule_id)
+    return _change_response(plane, rule, revision)
 
 
 @routes.post(
@@ -146,9 +164,10 @@ def roll_back(
     Content that was approved before takes effect at once if an approver restores it.
     """
     revision = revision_read(if_match)
-    return _change_response(
-        plane, plane.service.rollback(actor, rule_id, revision, body.revision, body.comment), revision
-    )
+    with plane.store.change(actor, body.comment) as work:
+        transitions.rollback(work, actor, rule_id, revision, body.revision, body.comment)
+        rule = rule_queries.detail(work, rule_id)
+    return _change_response(plane, rule, revision)
 
 
 @routes.get("/approvals", response_model=schemas.Approvals, openapi_extra=least("viewer"))
@@ -160,7 +179,8 @@ def list_approvals(
     limit: Limit = 100,
 ) -> Response:
     """List the requests for approval that are open; with `open=false`, also those that are decided."""
-    page = plane.service.approvals(open_only=open_only, limit=limit, before=before)
+    with plane.store.reading() as work:
+        page = rule_queries.approvals(work, open_only=open_only, limit=limit, before=before)
     return answer(schemas.Approvals(items=list(page.items), next=page.next))
 
 
@@ -171,7 +191,8 @@ def list_approvals(
 )
 def get_approval_figures(plane: CurrentPlane, approval_id: Id) -> Response:
     """Read the shadow alerts and the newest what-if of the rule that awaits approval, and its present rate."""
-    document, shadow, present = plane.service.approval_figures(approval_id)
+    with plane.store.reading() as work:
+        document, shadow, present = approval_figures(work, approval_id)
     found = plane.what_ifs.saved(document)
     return answer(
         schemas.ApprovalFigures(
@@ -186,19 +207,25 @@ def get_approval_figures(plane: CurrentPlane, approval_id: Id) -> Response:
 @routes.post("/approvals/{approval_id}/approve", response_model=read_models.Approval, openapi_extra=least("approver"))
 def approve(plane: CurrentPlane, actor: CurrentActor, approval_id: Id, body: schemas.Approve) -> Response:
     """Approve a request: the change takes effect."""
-    return answer(plane.service.decide(actor, approval_id, approve=True, comment=body.comment, shown=body.basis))
+    with plane.store.change(actor, body.comment) as work:
+        decided = decide(work, actor, approval_id, body.comment, approve=True, shown=body.basis)
+    return answer(decided)
 
 
 @routes.post("/approvals/{approval_id}/reject", response_model=read_models.Approval, openapi_extra=least("analyst"))
 def reject(plane: CurrentPlane, actor: CurrentActor, approval_id: Id, body: schemas.Decision) -> Response:
     """Reject a request. Users who are not approvers may only withdraw their own requests."""
-    return answer(plane.service.decide(actor, approval_id, approve=False, comment=body.comment))
+    with plane.store.change(actor, body.comment) as work:
+        decided = decide(work, actor, approval_id, body.comment, approve=False)
+    return answer(decided)
 
 
 @routes.post("/controls", status_code=202, response_model=read_models.ControlResult, openapi_extra=least("admin"))
 def send_control(plane: CurrentPlane, actor: CurrentActor, body: schemas.ControlRequest) -> Response:
     """Send a control for all rules or all state. Destructive controls need `confirm`."""
-    return answer(plane.service.control(actor, body.control.value, body.confirm, body.comment), 202)
+    with plane.store.change(actor, body.comment) as work:
+        sent = transitions.control(work, actor, body.control.value, body.confirm, body.comment)
+    return answer(sent, 202)
 
 
 @routes.get(
@@ -211,7 +238,8 @@ def export_rules(
     plane: CurrentPlane, form: Annotated[Literal["json", "yaml", "text"], Query(alias="format")] = "yaml"
 ) -> Response:
     """Export all rules but drafts and deleted rules, as a file for `import`."""
-    return file_of(plane.service.export(RuleFormat(form)), "rules", RuleFormat(form))
+    with plane.store.reading() as work:
+        return file_of(rule_queries.export(work, RuleFormat(form)), "rules", RuleFormat(form))
 
 
 @routes.post("/import", response_model=read_models.ImportResult, openapi_extra=least("analyst", LaneName.FILES))
@@ -224,7 +252,7 @@ def import_rules(
 ) -> Response:
     """Import a file of rules, all of it or nothing. New rules become drafts."""
     form = None if body.format is None else RuleFormat(body.format)
-    return answer(plane.service.import_rules(actor, body.content, form, body.comment, dry_run=dry_run))
+    return answer(imports.import_rules(plane.store, actor, body.content, form, body.comment, dry_run=dry_run))
 
 
 @routes.get("/operations", response_model=schemas.Operations, openapi_extra=least("viewer"))

@@ -9,7 +9,7 @@ from pydantic.alias_generators import to_camel
 
 from fraud_ops.control_plane.domain.alert_search import SavedSearch
 from fraud_ops.control_plane.domain.read_models import EpochMs, Mark, MarkVerdict, Snooze
-from fraud_ops.control_plane.web.schemas.base import Document, Request, ResponseModel, RuleId
+from fraud_ops.control_plane.web.schemas.base import Comment, Document, Request, ResponseModel, RuleId
 
 __all__ = [
     "Alert", "AlertBaseline", "AlertBatch", "Alerts", "Correction", "CorrectionEvent", "Gap", "MarkRequest",
@@ -131,7 +131,7 @@ class SnoozeRequest(Request):
     rule_id: RuleId
     key: Annotated[Key, Field(max_length=16)] | None = None
     until: EpochMs
-    reason: Annotated[str, Field(max_length=2_000)] = ""
+    reason: Comment = ""
 
 
 class Snoozes(ResponseModel):

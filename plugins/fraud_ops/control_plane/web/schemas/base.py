@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
 from fraud_ops.control_plane.domain.read_models import ProblemReason
@@ -16,7 +16,7 @@ MAX_ID = 2**63 - 1
 RuleId: TypeAlias = Annotated[int, Field(ge=1, le=MAX_ID)]
 Document: TypeAlias = dict[str, Any]
 """A rule in the form of the rule log. `fraud_rules` validates its members."""
-Comment: TypeAlias = Annotated[str, Field(max_length=2_000)]
+Comment: TypeAlias = Annotated[str, Field(max_length=2_000), AfterValidator(str.strip)]
 RuleText: TypeAlias = Annotated[str, Field(max_length=32_768)]
 """The one-line text form."""
 

@@ -17,6 +17,7 @@ from fraud_ops.control_plane.domain.read_models import Document, Mark, MarkVerdi
 from fraud_ops.control_plane.domain.roles import Actor, Permission, require
 from fraud_ops.control_plane.service.audit import AuditRecord
 from fraud_ops.control_plane.service.changes import UnitOfWork, head_of
+from fraud_ops.control_plane.service.ids import storable_id
 from fraud_ops.control_plane.service.notifications.snoozed import notify_snooze
 from fraud_ops.control_plane.store.models import MarkRow, RevisionRow, SnoozeRow
 from fraud_rules.errors import Reason
@@ -39,7 +40,7 @@ _MAX_VERSION: Final = 2**63 - 1
 
 
 def mark(work: UnitOfWork, who: Actor, alert_id: str, rule_id: int, rule_version: int, verdict: MarkVerdict) -> Mark:
-    """Save an alert mark. Raises RequestRefused, Invalid."""
+    """Mark an alert as fraud or not fraud; the newest mark counts. Raises RequestRefused, Invalid."""
     require(who, Permission.MARK)
     _check_alert_id(alert_id)
     if not (0 <= rule_id <= _MAX_VERSION and 0 <= rule_version <= _MAX_VERSION):
@@ -133,7 +134,7 @@ def snooze(work: UnitOfWork, who: Actor, rule_id: int, key: Document | None, unt
 def unsnooze(work: UnitOfWork, who: Actor, snooze_id: int) -> None:
     """End a snooze. Raises NotFound, RequestRefused."""
     require(who, Permission.SNOOZE)
-    row = work.session.get(SnoozeRow, snooze_id)
+    row = work.session.get(SnoozeRow, storable_id(snooze_id))
     if row is None or row.until_ms <= work.now_ms:
         raise NotFound(f"snooze {snooze_id} does not exist or has ended")
     before = _snooze_facts(row)

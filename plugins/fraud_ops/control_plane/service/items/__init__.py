@@ -1,0 +1,1 @@
+"""The life of governed items: what rules and lists have in common."""

@@ -1,0 +1,211 @@
+"""What users do in the control plane, by call: each call opens a session or a change of its own, as a route does."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+from fraud_ops.control_plane.domain.list_models import ListImportResult, ListInput, StoredList
+from fraud_ops.control_plane.domain.read_models import (
+    AuditRow,
+    AuditState,
+    AuditVerdict,
+    Binding,
+    ImportResult,
+    Mark,
+    OutboxState,
+    Page,
+    Revision,
+    RuleWithForms,
+    Snooze,
+)
+from fraud_ops.control_plane.domain.roles import Actor, Role
+from fraud_ops.control_plane.service import alert_marks, audit, bindings, imports, rule_queries, transitions
+from fraud_ops.control_plane.service.alerts.saved_searches import AlertSearches
+from fraud_ops.control_plane.service.approvals import decide
+from fraud_ops.control_plane.service.approved_content import approved_contents
+from fraud_ops.control_plane.service.audit import AuditFilter, AuditScan
+from fraud_ops.control_plane.service.cases.service import CaseService
+from fraud_ops.control_plane.service.changes import UnitOfWork
+from fraud_ops.control_plane.service.labels.service import LabelService
+from fraud_ops.control_plane.service.lists import imports as list_imports
+from fraud_ops.control_plane.service.lists import queries as list_queries
+from fraud_ops.control_plane.service.lists import transitions as list_transitions
+from fraud_ops.control_plane.service.notifications.subscriptions import SubscriptionService
+from fraud_ops.control_plane.service.reading.approval_figures import approval_figures
+from fraud_ops.control_plane.service.store_access import StoreAccess
+from fraud_ops.control_plane.service.validation import validate
+from fraud_ops.control_plane.store.models import RuleHead
+from fraud_ops.control_plane.sync.outbox import outbox_state
+from fraud_rules.codec.rules.export import RuleFormat
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def reading(store: StoreAccess, query: Callable[Concatenate[UnitOfWork, P], T]) -> Callable[P, T]:
+    """The query in a session of its own."""
+
+    def call(*args: P.args, **named: P.kwargs) -> T:
+        with store.reading() as work:
+            return query(work, *args, **named)
+
+    return call
+
+
+def changing(
+    store: StoreAccess, change: Callable[Concatenate[UnitOfWork, Actor, P], T]
+) -> Callable[Concatenate[Actor, P], T]:
+    """The change in a transaction of its own."""
+    signature = inspect.signature(change)
+
+    def call(actor: Actor, *args: P.args, **named: P.kwargs) -> T:
+        comment = signature.bind(None, actor, *args, **named).arguments.get("comment", "")
+        with store.change(actor, comment) as work:
+            return change(work, actor, *args, **named)
+
+    return call
+
+
+def changing_rule(
+    store: StoreAccess, change: Callable[Concatenate[UnitOfWork, Actor, P], RuleHead]
+) -> Callable[Concatenate[Actor, P], RuleWithForms]:
+    """The change of a rule in a transaction of its own, which returns the rule."""
+    signature = inspect.signature(change)
+
+    def call(actor: Actor, *args: P.args, **named: P.kwargs) -> RuleWithForms:
+        comment = signature.bind(None, actor, *args, **named).arguments.get("comment", "")
+        with store.change(actor, comment) as work:
+            return rule_queries.detail(work, change(work, actor, *args, **named).rule_id)
+
+    return call
+
+
+class ListDesk:
+    """Reads and changes lists of values."""
+
+    def __init__(self, store: StoreAccess) -> None:
+        self.store = store
+        self.lists = reading(store, list_queries.rows)
+        self.list = reading(store, list_queries.detail)
+        self.values = reading(store, list_queries.values)
+        self.containing = reading(store, list_queries.containing)
+        self.revisions = reading(store, list_queries.revisions)
+        self.diff = reading(store, list_queries.diff)
+        self.export = reading(store, list_queries.export)
+        self.export_all = reading(store, list_queries.export_all)
+        self.preview = partial(list_queries.preview, store)
+
+    def create(self, actor: Actor, name: str, list_input: ListInput, comment: str = "") -> StoredList:
+        made = list_transitions.parse_new(self.store, actor, name, list_input)
+        with self.store.change(actor, comment) as work:
+            list_transitions.create(work, actor, made, list_input.expires_at_ms, comment)
+        return self.list(name)
+
+    def change(
+        self, actor: Actor, name: str, revision: int | None, list_input: ListInput, comment: str = ""
+    ) -> StoredList | None:
+        parsed = list_transitions.parse_change(self.store, actor, name, list_input)
+        with self.store.change(actor, comment) as work:
+            head = list_transitions.change(work, actor, parsed, revision, list_input.expires_at_ms, comment)
+            deleted = head.deleted
+        return None if deleted else self.list(name)
+
+    def import_lists(
+        self,
+        actor: Actor,
+        content: str,
+        form: RuleFormat | None = None,
+        revisions: Mapping[str, int] | None = None,
+        comment: str = "",
+        *,
+        dry_run: bool = False,
+    ) -> ListImportResult:
+        return list_imports.import_lists(self.store, actor, content, form, revisions, comment, dry_run=dry_run)
+
+
+class Desk:
+    """Reads and changes rules, approvals, lists, alert marks, snoozes, roles and the audit log."""
+
+    def __init__(self, store: StoreAccess) -> None:
+        self.store = store
+        self.listen = store.listen
+        self.lists = ListDesk(store)
+        self.searches = AlertSearches(store)
+        self.cases = CaseService(store)
+        self.subscriptions = SubscriptionService(store)
+        self.labels = LabelService(store, store.reader.schema)
+        self.rule_names = reading(store, rule_queries.names)
+        self.rules = reading(store, rule_queries.rows)
+        self.rule = reading(store, rule_queries.detail)
+        self.revisions = reading(store, rule_queries.revisions)
+        self.diff = reading(store, rule_queries.diff)
+        self.validate = reading(store, validate)
+        self.export = reading(store, rule_queries.export)
+        self.approvals = reading(store, rule_queries.approvals)
+        self.approval_figures = reading(store, approval_figures)
+        self.create = changing_rule(store, transitions.create)
+        self.edit = changing_rule(store, transitions.edit)
+        self.change_state = changing_rule(store, transitions.change_state)
+        self.rollback = changing_rule(store, transitions.rollback)
+        self.control = changing(store, transitions.control)
+        self.decide = changing(store, decide)
+        self.mark = changing(store, alert_marks.mark)
+        self.unmark = changing(store, alert_marks.unmark)
+        self.unsnooze = changing(store, alert_marks.unsnooze)
+        self.bind = changing(store, bindings.bind)
+        self.unbind = changing(store, bindings.unbind)
+
+    def import_rules(
+        self, actor: Actor, content: str, form: RuleFormat | None = None, comment: str = "", *, dry_run: bool = False
+    ) -> ImportResult:
+        return imports.import_rules(self.store, actor, content, form, comment, dry_run=dry_run)
+
+    def approved_revisions(self, rule_id: int, items: Iterable[Revision]) -> frozenset[int]:
+        with self.store.reading() as work:
+            approved = approved_contents(work.session, rule_id, work.seeds)
+        return frozenset(each.revision for each in items if approved.covers(each.document))
+
+    def marks(self, alert_ids: Iterable[str]) -> Mapping[str, Mark]:
+        with self.store.reading() as work:
+            return alert_marks.marks(work.session, alert_ids)
+
+    def mark_counts(self) -> Mapping[int, tuple[int, int]]:
+        with self.store.reading() as work:
+            return alert_marks.mark_counts(work.session)
+
+    def snoozes(self) -> tuple[Snooze, ...]:
+        with self.store.reading() as work:
+            return alert_marks.snoozes(work.session, work.now_ms)
+
+    def snooze(self, actor: Actor, rule_id: int, key: dict[str, Any] | None, until_ms: int, reason: str) -> Snooze:
+        with self.store.change(actor, reason, "reason") as work:
+            return alert_marks.snooze(work, actor, rule_id, key, until_ms, reason)
+
+    def role_of(self, user: str) -> Role | None:
+        with self.store.reading() as work:
+            return bindings.role_of(work.session, work.settings, user)
+
+    def bindings(self) -> tuple[Binding, ...]:
+        with self.store.reading() as work:
+            return bindings.bindings(work.session, work.settings)
+
+    def audit_rows(self, *wanted: AuditFilter, **page: Any) -> Page[AuditRow]:
+        with self.store.reading() as work:
+            return audit.rows(work.session, *wanted, **page)
+
+    def verify_audit(self) -> AuditVerdict:
+        with self.store.reading() as work:
+            return audit.verify(work.session)
+
+    def scan_audit(self) -> AuditState:
+        return AuditScan().check(self.store.database, self.store.clock_ms())
+
+    def audit_state(self) -> AuditState:
+        with self.store.reading() as work:
+            return audit.scan_state(work.session).shown(work.session)
+
+    def outbox(self) -> OutboxState:
+        return outbox_state(self.store.database)
