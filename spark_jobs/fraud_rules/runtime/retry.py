@@ -85,31 +85,35 @@ class RepeatedWork:
     time. `failure` is the reason of the last error; None while the work succeeds.
     """
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, *, ends_with: type[FraudError] | None = None) -> None:
+        """An error `ends_with` ends the work."""
         self._name = name
+        self._ends_with: tuple[type[FraudError], ...] = () if ends_with is None else (ends_with,)
         self.failure: str | None = None
         self.pause_s = _PAUSE_S
 
     def run(self, work: Callable[[Self], None], stop: threading.Event) -> None:
         """Repeat `work` until `stop` is set. Its argument is this object, for `record_success` and `record_standby`."""
-        from tenacity import (
-            Retrying,
-            retry_if_exception_type,
-            retry_if_result,
-            sleep_using_event,
-            stop_when_event_set,
-        )
+        from tenacity import Retrying, retry_if_exception, retry_if_result, sleep_using_event, stop_when_event_set
 
         if stop.is_set():
             return
-        Retrying(
-            retry=retry_if_exception_type(Exception) | retry_if_result(lambda _: True),
+        repeating = Retrying(
+            retry=retry_if_exception(self._is_repeated) | retry_if_result(lambda _: True),
             after=self._record,
             stop=stop_when_event_set(stop),
             wait=lambda state: self.pause_s,
             sleep=sleep_using_event(stop),
             retry_error_callback=lambda state: None,
-        )(work, self)
+        )
+        try:
+            repeating(work, self)
+        except self._ends_with as error:
+            self.failure = " ".join(str(error).split())
+            _log.error("%s has ended: %s", self._name, self.failure)
+
+    def _is_repeated(self, error: BaseException) -> bool:
+        return isinstance(error, Exception) and not isinstance(error, self._ends_with)
 
     def record_standby(self) -> None:
         """Record that another process does the work. The next pause is one second."""

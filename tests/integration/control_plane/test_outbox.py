@@ -33,6 +33,7 @@ from fraud_rules.kafka import topics as topic_admin
 from fraud_rules.kafka.consume import await_settled
 from fraud_rules.kafka.reader import TopicReader
 from fraud_rules.kafka.record_writer import append_records
+from fraud_rules.kafka.takeovers import MOST_TAKEOVERS
 from fraud_rules.kafka.writer import BatchWriter, OutRecord
 from fraud_rules.logs.rule_log import RuleLog
 from tests.support.control_plane.hostile import HOSTILE
@@ -99,6 +100,26 @@ def changes(scene: Scene, count: int, rule_id: int = 1) -> None:
     detail = scene.service.change_state(ANN, rule_id, detail.row.revision, StateName.SHADOW)
     for limit in range(100, 99 + count):
         detail = scene.service.edit(ANN, rule_id, detail.row.revision, rule_input(limit=limit))
+
+
+def test_a_publisher_ends_if_another_store_publishes_with_its_name_again_and_again(
+    scene: Scene, topics: OwnTopics
+) -> None:
+    mine, stop = publisher(scene, topics), threading.Event()
+    thread = threading.Thread(target=mine.run, args=(stop,))
+    changes(scene, 1)
+    thread.start()
+    try:
+        for limit in range(1, MOST_TAKEOVERS + 1):
+            until(lambda: all_published(scene), "it publishes after a takeover")
+            BatchWriter(topics.kafka, scene.settings.name).open()
+            scene.service.edit(ANN, 1, scene.service.rule(1).row.revision, rule_input(limit=limit))
+        until(lambda: not thread.is_alive(), "it has ended")
+    finally:
+        stop.set()
+        thread.join()
+    assert "another control plane with the name" in (mine.failure or "")
+    assert scene.service.outbox().pending == 1, "the change waits"
 
 
 def test_changes_arrive_once_in_order_at_the_offsets_in_the_store(scene: Scene, topics: OwnTopics) -> None:

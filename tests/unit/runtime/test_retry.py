@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from fraud_rules.errors import BrokerUnavailable
+from fraud_rules.errors import BrokerUnavailable, Fenced
 from fraud_rules.runtime.retry import RepeatedWork, retried, wait_for
 
 
@@ -79,6 +79,18 @@ def test_an_interrupt_ends_the_work() -> None:
 
     with pytest.raises(KeyboardInterrupt):
         RepeatedWork("the mirror").run(work, threading.Event())
+
+
+def test_an_error_may_end_the_work(caplog: pytest.LogCaptureFixture) -> None:
+    errors = iter([BrokerUnavailable("away"), Fenced("taken\nover")])
+
+    def work(attempt: RepeatedWork) -> None:
+        raise next(errors)
+
+    repeated, stop = RepeatedWork("the outbox", ends_with=Fenced), Stop(9)
+    repeated.run(work, stop)
+    assert (stop.pauses, repeated.failure) == ([0.4], "taken over")
+    assert caplog.records[-1].getMessage() == "the outbox has ended: taken over"
 
 
 def test_work_that_is_stopped_before_it_begins_does_not_run() -> None:

@@ -8,7 +8,7 @@ from fraud_rules.errors import FraudError, RuleRejected
 
 __all__ = [
     "AuditBroken", "Conflict", "ControlPlaneError", "Drifted", "Invalid", "LeadershipLost", "LimitReached",
-    "NotFound", "RefusalCause", "RequestRefused", "StoreBusy", "StoreTooNew", "Unavailable",
+    "NameInUse", "NotFound", "RefusalCause", "RequestRefused", "StoreBusy", "StoreTooNew", "Unavailable",
 ]  # fmt: skip
 
 
@@ -94,6 +94,12 @@ class AuditBroken(ControlPlaneError):
     """A row of the audit log was altered, inserted or removed."""
 
     exit_code = 38
+
+
+class NameInUse(ControlPlaneError):
+    """Another control plane with the same name, but another database, publishes to the same Kafka."""
+
+    exit_code = 71
 
 
 class Drifted(ControlPlaneError):

@@ -5,6 +5,9 @@ publisher. After that, no record of an earlier publisher can arrive. The new pub
 unread records in the log to find which of its outbox records have arrived. It marks these as published and publishes
 only the rest. If a process dies with an open transaction, readers of committed records wait until the next publisher
 opens, or until the transaction times out after `_TRANSACTION_TIMEOUT_S`.
+
+A publisher that is fenced while it leads its own store meets a control plane with another store and the same name. It
+continues, but not for ever: the two would take over from each other.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ from typing import Final
 
 from sqlalchemy import func, select
 
+from fraud_ops.control_plane.domain.errors import NameInUse
 from fraud_ops.control_plane.domain.read_models import OutboxState, RuleChanged
 from fraud_ops.control_plane.service.store_access import StoreAccess
 from fraud_ops.control_plane.store.database import Database
@@ -24,7 +28,9 @@ from fraud_ops.control_plane.store.leases import Leadership
 from fraud_ops.control_plane.store.models import OutboxRow
 from fraud_ops.control_plane.sync.mirror import AUDIT_HEADER, SEQ_HEADER, STORE_HEADER, mark_arrived, mark_published
 from fraud_ops.control_plane.sync.topic_consumer import TopicConsumer
+from fraud_rules.errors import Fenced, TransactionExpired
 from fraud_rules.kafka.connection import KafkaConnection
+from fraud_rules.kafka.takeovers import MOST_TAKEOVERS, Takeovers
 from fraud_rules.kafka.writer import BatchWriter, OutRecord
 from fraud_rules.runtime.retry import RepeatedWork
 
@@ -65,7 +71,8 @@ class Publisher:
         self._report = report
         self._store_id = store_id(store.database).encode()
         self._woken = threading.Event()
-        self._attempts = RepeatedWork("the outbox")
+        self._attempts = RepeatedWork("the outbox", ends_with=NameInUse)
+        self._takeovers = Takeovers()
 
     @property
     def failure(self) -> str | None:
@@ -77,15 +84,31 @@ class Publisher:
         self._woken.set()
 
     def run(self, stop: threading.Event) -> None:
-        """Publish until `stop` is set, in one process at a time. After an error, try again."""
+        """Publish until `stop` is set, in one process at a time. After an error but NameInUse, try again."""
         self._attempts.run(partial(self._lead, stop), stop)
 
     def _lead(self, stop: threading.Event, attempt: RepeatedWork) -> None:
         with self._database.leadership("publisher") as lead:
-            if lead:
-                self._publish(stop, attempt, lead)
-            else:
+            if not lead:
                 attempt.record_standby()
+                return
+            try:
+                self._publish(stop, attempt, lead)
+            except TransactionExpired:
+                raise
+            except Fenced as error:
+                lead.check()  # a process of the same store may have taken over
+                if self._takeovers.count():
+                    raise self._name_in_use() from error
+                raise
+
+    def _name_in_use(self) -> NameInUse:
+        name = self._store.settings.name
+        return NameInUse(
+            f"another control plane with the name {name}, but with another database, has taken over {MOST_TAKEOVERS} "
+            "times within a day, so this one publishes nothing more: stop one of them, or give one another name "
+            "(FRAUD_CONTROL_NAME), and start this one again"
+        )
 
     def _publish(self, stop: threading.Event, attempt: RepeatedWork, lead: Leadership) -> None:
         writer = BatchWriter(self._kafka, self._store.settings.name, timeout_s=_TRANSACTION_TIMEOUT_S)
