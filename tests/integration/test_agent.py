@@ -27,6 +27,7 @@ from fraud_rules.deploy.intent_keys import IntentKeys
 from fraud_rules.deploy.plan import outlook
 from fraud_rules.errors import AttemptUnreachable, Fenced, Superseded
 from fraud_rules.kafka.record_writer import append_records
+from fraud_rules.kafka.takeovers import MOST_TAKEOVERS
 from fraud_rules.kafka.transactional_ids import agent_id
 from fraud_rules.kafka.writer import BatchWriter
 from fraud_rules.runtime.clock import now_ms
@@ -209,10 +210,35 @@ def test_an_agent_that_the_broker_has_fenced_continues_if_no_other_agent_reports
     ops.await_phase(record, RUNNING)
     before = {process.pid for process in ops.members(record)}
     BatchWriter(topics.kafka, agent_id(DETECTOR)).open()
-    until(lambda: "so this one continues" in ops.log.read_text(), "the agent knows that no other one is there")
+    until(lambda: continued(ops) == 1, "the agent knows that no other one is there")
     assert {process.pid for process in ops.members(record)} == before, "the detector was not touched"
     ops.decide(None)
     assert ops.await_phase(record, STOPPED).exit_code == 0
+
+
+def continued(ops: Operations) -> int:
+    return ops.log.read_text().count("so this one continues")
+
+
+def reported_ms(ops: Operations) -> int:
+    agent = ops.seen().agent
+    return 0 if agent is None else agent[0]
+
+
+def test_an_agent_ends_if_one_with_other_topics_takes_over_again_and_again(
+    ops: Operations, topics: OwnTopics, tmp_path: Path
+) -> None:
+    agent = ops.agent(FRAUD_AGENT_HEARTBEAT_MS="500")
+    record = ops.decide(ops.release(stand_in(tmp_path / "a.whl")))
+    ops.await_phase(record, RUNNING)
+    for takeover in range(1, MOST_TAKEOVERS):
+        BatchWriter(topics.kafka, agent_id(DETECTOR)).open()
+        until(partial(lambda expected: continued(ops) == expected, takeover), "the agent continues")
+        until(partial(lambda since_ms: reported_ms(ops) > since_ms, now_ms()), "it reports again")
+    BatchWriter(topics.kafka, agent_id(DETECTOR)).open()
+    assert agent.wait(60) == Fenced.exit_code
+    assert "reports to other topics" in ops.log.read_text()
+    ops.await_gone(record)
 
 
 def test_two_agents_never_work_in_one_home(ops: Operations) -> None:

@@ -24,11 +24,12 @@ from fraud_rules.deploy.code import code_digest
 from fraud_rules.deploy.deployment_log import DeploymentLog, read_deployment
 from fraud_rules.deploy.intent import IntentLog, IntentRecord, read_intents
 from fraud_rules.deploy.intent_keys import IntentKeys
-from fraud_rules.errors import BrokerUnavailable, Fenced
+from fraud_rules.errors import BrokerUnavailable, Fenced, TransactionExpired
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.decoding import decode_or_skip, skip
 from fraud_rules.kafka.reader import Record
 from fraud_rules.kafka.tail import TopicsTail
+from fraud_rules.kafka.takeovers import MOST_TAKEOVERS, Takeovers
 from fraud_rules.logs.detector_status import decode_progress
 from fraud_rules.runtime.clock import MS_PER_S, now_ms
 from fraud_rules.runtime.metrics_server import serving
@@ -65,13 +66,14 @@ def run_agent(job: AgentJob, stop: threading.Event, report: Callable[[str], None
     """Run until `stop` is set. During an outage of the broker, retry. `report` receives a line for each change.
 
     Raises Fenced if another agent has taken over, after the detector of this agent has ended; AttemptUnreachable. The
-    broker also fences an agent that was suspended in a transaction for too long. That agent continues.
+    broker also fences an agent that was suspended in a transaction for too long. That agent continues. So does
+    one whose rival reports to other topics, until it counts too many takeovers.
     """
     me = AgentIdentity(job.settings.detector, f"{job.name}-{uuid.uuid4().hex[:8]}", socket.gethostname(), code_digest())
     home = AgentHome(job.home.resolve())
     if IntentKeys.create(job.keys):
         report(f"wrote a new key for intents to {job.keys}: supervisors on other hosts need it too")
-    metrics = AgentMetrics(me.detector)
+    metrics, takeovers = AgentMetrics(me.detector), Takeovers()
     with home.hold(), serving(job.metrics, metrics.registry):
         running = _Running(job, me, home, metrics, report)
         while not stop.is_set():
@@ -84,11 +86,21 @@ def run_agent(job: AgentJob, stop: threading.Event, report: Callable[[str], None
                 if running.is_replaced():
                     running.drain()
                     raise
+                if not isinstance(error, TransactionExpired) and takeovers.count():
+                    running.drain()
+                    raise _fenced_by_a_stranger(me.detector) from error
                 report(f"{error}. No other agent reports, so this one continues")
         if job.drain_on_exit:
             running.drain()
             with suppress(BrokerUnavailable):
                 running.report_all()
+
+
+def _fenced_by_a_stranger(detector: str) -> Fenced:
+    return Fenced(
+        f"another agent of {detector} has taken over {MOST_TAKEOVERS} times within a day, but reports to other topics: "
+        "give one of the two detectors another name (detector in config/detector.yaml)"
+    )
 
 
 class _Running:
