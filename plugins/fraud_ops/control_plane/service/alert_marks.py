@@ -16,8 +16,9 @@ from fraud_ops.control_plane.domain.lifecycle import StateName
 from fraud_ops.control_plane.domain.read_models import Document, Mark, MarkVerdict, Snooze
 from fraud_ops.control_plane.domain.roles import Actor, Permission, require
 from fraud_ops.control_plane.service.audit import AuditRecord
-from fraud_ops.control_plane.service.changes import UnitOfWork, head_of
+from fraud_ops.control_plane.service.changes import UnitOfWork
 from fraud_ops.control_plane.service.ids import storable_id
+from fraud_ops.control_plane.service.items.heads import rule_head
 from fraud_ops.control_plane.service.notifications.snoozed import notify_snooze
 from fraud_ops.control_plane.store.models import MarkRow, RevisionRow, SnoozeRow
 from fraud_rules.errors import Reason
@@ -111,7 +112,7 @@ def snooze(work: UnitOfWork, who: Actor, rule_id: int, key: Document | None, unt
     A snooze of an ACTIVE rule takes effect at once, and is announced to the receivers of requests for approval.
     """
     require(who, Permission.SNOOZE)
-    head, text = head_of(work.session, rule_id), _key_text(key)
+    head, text = rule_head(work.session, rule_id), _key_text(key)
     if head.state == StateName.DELETE.value:
         raise RequestRefused(f"rule {rule_id} is deleted")
     checked_ms = _checked_until(work, until_ms)

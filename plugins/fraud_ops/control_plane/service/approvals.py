@@ -9,15 +9,15 @@ from fraud_ops.control_plane.domain.lifecycle import check_decision, is_second_p
 from fraud_ops.control_plane.domain.read_models import Approval
 from fraud_ops.control_plane.domain.roles import Actor
 from fraud_ops.control_plane.service import transitions
-from fraud_ops.control_plane.service.changes import UnitOfWork, checked_head
+from fraud_ops.control_plane.service.changes import UnitOfWork
 from fraud_ops.control_plane.service.contributors import contributors_of
 from fraud_ops.control_plane.service.ids import storable_id
+from fraud_ops.control_plane.service.items.heads import requested_head
 from fraud_ops.control_plane.service.lists import transitions as list_transitions
 from fraud_ops.control_plane.service.lists.basis import check_basis
-from fraud_ops.control_plane.service.lists.changes import checked_list
 from fraud_ops.control_plane.service.lists.contributors import contributors_of_lists, record_approval
 from fraud_ops.control_plane.service.requests import record_decision, record_rejection
-from fraud_ops.control_plane.store.models import ApprovalRow, ListHead, RuleHead
+from fraud_ops.control_plane.store.models import ApprovalRow, RuleHead
 
 __all__ = ["decide"]
 
@@ -43,11 +43,7 @@ def decide(
     if request.decision is not None:
         why = f": {request.decision_comment}" if request.decision == "withdrawn" and request.decision_comment else ""
         raise Conflict(f"approval {approval_id} has already been {request.decision} by {request.decided_by!a}{why}")
-    head: RuleHead | ListHead
-    if request.rule_id is not None:
-        head = checked_head(work.session, request.rule_id, request.revision)
-    else:
-        head = checked_list(work.session, request.list_name or "", request.revision)
+    head = requested_head(work.session, request)
     if not approve:
         record_rejection(work, request, head, actor, comment)
         return Approval.model_validate(request)

@@ -11,21 +11,20 @@ from sqlalchemy import func, select, update
 from sqlalchemy.orm import Session
 
 from fraud_ops.control_plane.domain.canonical import canonical, document_of
-from fraud_ops.control_plane.domain.errors import Conflict, NotFound, Unavailable
+from fraud_ops.control_plane.domain.errors import Unavailable
 from fraud_ops.control_plane.domain.lifecycle import StateName
 from fraud_ops.control_plane.domain.read_models import RuleChanged
 from fraud_ops.control_plane.domain.rule_input import RuleReader, encode_rule
 from fraud_ops.control_plane.service.approved_content import SeedContents, no_seeds
 from fraud_ops.control_plane.service.audit import AuditChain, AuditRecord
 from fraud_ops.control_plane.service.contributors import contributors_of, encode_contributors
-from fraud_ops.control_plane.service.ids import storable_id
+from fraud_ops.control_plane.service.items.heads import Head, changed
 from fraud_ops.control_plane.service.lists.contents import ListContents
 from fraud_ops.control_plane.service.lists.in_work import ListsInWork
 from fraud_ops.control_plane.settings import ControlPlaneSettings
 from fraud_ops.control_plane.store.models import (
     ApprovalRow,
     AuditEntry,
-    ListHead,
     OutboxRow,
     RevisionRow,
     RuleHead,
@@ -39,9 +38,7 @@ __all__ = [
     "CONTROL_KEY",
     "NewRevision",
     "UnitOfWork",
-    "checked_head",
     "document_in",
-    "head_of",
     "same",
     "save",
     "send_control",
@@ -164,23 +161,6 @@ class _Record:
     wipes: bool = False
 
 
-def head_of(session: Session, rule_id: int) -> RuleHead:
-    """Read a rule at its newest effective revision. Raises NotFound."""
-    head = session.get(RuleHead, storable_id(rule_id))
-    if head is None:
-        raise NotFound(f"rule {rule_id} does not exist")
-    return head
-
-
-def checked_head(session: Session, rule_id: int, revision: int) -> RuleHead:
-    """Read a rule and check that `revision` is its newest revision. Raises NotFound, Conflict."""
-    head = head_of(session, rule_id)
-    if head.revision != revision:
-        newest = f"its revision is {head.revision}, not {revision}"
-        raise Conflict(f"{head.updated_by!a} has changed rule {rule_id}: {newest}", head.revision)
-    return head
-
-
 def save(
     work: UnitOfWork,
     head: RuleHead | None,
@@ -248,7 +228,7 @@ def send_list_record(work: UnitOfWork, name: str, revision: int, value: bytes, e
     return _send(work, _Record(list_key(name), value, list_name=name, revision=revision), entry)
 
 
-def withdraw(work: UnitOfWork, head: RuleHead | ListHead | None, who: str, reason: str = "") -> None:
+def withdraw(work: UnitOfWork, head: Head | None, who: str, reason: str = "") -> None:
     """Withdraw the open request of a rule or list, because the rule or list changes, or for another reason."""
     if head is None or head.approval_id is None:
         return
@@ -265,13 +245,7 @@ def withdraw(work: UnitOfWork, head: RuleHead | ListHead | None, who: str, reaso
     )
     head.approval_id = None
     if reason:  # no other change reports the rule
-        work.changed.append(_changed(head))
-
-
-def _changed(head: RuleHead | ListHead) -> RuleChanged:
-    if isinstance(head, RuleHead):
-        return RuleChanged(head.rule_id, head.revision)
-    return RuleChanged(None, head.revision, head.name)
+        work.changed.append(changed(head))
 
 
 def document_in(state: StateName, rule: Rule) -> str:

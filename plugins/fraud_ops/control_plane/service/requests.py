@@ -7,14 +7,14 @@ from typing import Final
 from fraud_ops.control_plane.domain.canonical import decoded, document_of
 from fraud_ops.control_plane.domain.errors import Invalid, RequestRefused
 from fraud_ops.control_plane.domain.lifecycle import StateName
-from fraud_ops.control_plane.domain.read_models import RuleChanged
 from fraud_ops.control_plane.domain.roles import Actor, Permission, require
 from fraud_ops.control_plane.service.audit import AuditRecord
 from fraud_ops.control_plane.service.changes import UnitOfWork
 from fraud_ops.control_plane.service.contributors import contributors_of, encode_contributors
+from fraud_ops.control_plane.service.items.heads import Head, changed, subject
 from fraud_ops.control_plane.service.lists.basis import current_basis, encode_basis
 from fraud_ops.control_plane.service.lists.contributors import contributors_of_lists
-from fraud_ops.control_plane.store.models import ApprovalRow, ListHead, RuleHead
+from fraud_ops.control_plane.store.models import ApprovalRow, RuleHead
 from fraud_rules.errors import Reason
 
 __all__ = [
@@ -60,7 +60,7 @@ def request_approval(
     return head
 
 
-def open_request(work: UnitOfWork, actor: Actor, head: RuleHead | ListHead, request: ApprovalRow) -> None:
+def open_request(work: UnitOfWork, actor: Actor, head: Head, request: ApprovalRow) -> None:
     """Save a request of this user about a rule or list. Its comment is the reason, by which the approver decides.
 
     Raises RequestRefused if an open request exists, and Invalid without a comment.
@@ -74,24 +74,19 @@ def open_request(work: UnitOfWork, actor: Actor, head: RuleHead | ListHead, requ
     work.session.flush()
     work.requested_parts = None
     head.approval_id = request.id
-    subject = f"approval {request.id}"
-    work.append_audit(
-        AuditRecord(
-            actor.user, "approval.request", subject, None, _describe(request), request.rule_id, request.list_name
-        )
-    )
-    work.changed.append(_changed(head))
+    _audit(work, actor, request, "approval.request", None, _describe(request))
+    work.changed.append(changed(head))
 
 
-def check_request(actor: Actor, head: RuleHead | ListHead) -> None:
+def check_request(actor: Actor, head: Head) -> None:
     """Check whether the user can request a change of the rule or list. Raises RequestRefused."""
     require(actor, Permission.REQUEST)
     if head.approval_id is not None:
-        raise RequestRefused(f"{_subject(head)} has the open approval {head.approval_id}, which must be decided first")
+        raise RequestRefused(f"{subject(head)} has the open approval {head.approval_id}, which must be decided first")
 
 
 def record_decision(
-    work: UnitOfWork, request: ApprovalRow, head: RuleHead | ListHead, decision: str, actor: Actor, comment: str
+    work: UnitOfWork, request: ApprovalRow, head: Head, decision: str, actor: Actor, comment: str
 ) -> None:
     """Record the decision about a request, which closes it."""
     request.decision, request.decided_by = decision, actor.user
@@ -100,9 +95,7 @@ def record_decision(
     work.session.flush()
 
 
-def record_rejection(
-    work: UnitOfWork, request: ApprovalRow, head: RuleHead | ListHead, actor: Actor, comment: str
-) -> None:
+def record_rejection(work: UnitOfWork, request: ApprovalRow, head: Head, actor: Actor, comment: str) -> None:
     """Close a request without a change, in the audit log too. Users withdraw their own requests; the rejection of
     another user's request raises RequestRefused for a low role.
     """
@@ -110,13 +103,8 @@ def record_rejection(
     if not own:
         require(actor, Permission.DECIDE)
     record_decision(work, request, head, "withdrawn" if own else "rejected", actor, comment)
-    subject, after = f"approval {request.id}", {"comment": comment}
-    work.append_audit(
-        AuditRecord(
-            actor.user, "approval.reject", subject, _describe(request), after, request.rule_id, request.list_name
-        )
-    )
-    work.changed.append(_changed(head))
+    _audit(work, actor, request, "approval.reject", _describe(request), {"comment": comment})
+    work.changed.append(changed(head))
 
 
 def decided_comment(request: ApprovalRow, approver: str, comment: str) -> str:
@@ -130,6 +118,18 @@ def detail_of(request: ApprovalRow) -> dict[str, object]:
     return {"approval": request.id, "requestedBy": request.requested_by, "requestComment": request.comment}
 
 
+def _audit(
+    work: UnitOfWork,
+    actor: Actor,
+    request: ApprovalRow,
+    action: str,
+    before: dict[str, object] | None,
+    after: dict[str, object],
+) -> None:
+    about = f"approval {request.id}"
+    work.append_audit(AuditRecord(actor.user, action, about, before, after, request.rule_id, request.list_name))
+
+
 def _describe(row: ApprovalRow) -> dict[str, object]:
     return {
         "action": row.action,
@@ -141,13 +141,3 @@ def _describe(row: ApprovalRow) -> dict[str, object]:
         "contributors": sorted(contributors_of(row)),
         "comment": row.comment,
     }
-
-
-def _subject(head: RuleHead | ListHead) -> str:
-    return f"rule {head.rule_id}" if isinstance(head, RuleHead) else f"list {head.name}"
-
-
-def _changed(head: RuleHead | ListHead) -> RuleChanged:
-    if isinstance(head, RuleHead):
-        return RuleChanged(head.rule_id, head.revision)
-    return RuleChanged(None, head.revision, head.name)

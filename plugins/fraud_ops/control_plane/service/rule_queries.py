@@ -22,8 +22,9 @@ from fraud_ops.control_plane.domain.read_models import (
     StoredRule,
 )
 from fraud_ops.control_plane.domain.rule_input import RuleReader, differences
-from fraud_ops.control_plane.service.changes import UnitOfWork, head_of
+from fraud_ops.control_plane.service.changes import UnitOfWork
 from fraud_ops.control_plane.service.ids import check_page, parse_cursor, storable_id
+from fraud_ops.control_plane.service.items.heads import rule_head
 from fraud_ops.control_plane.store.models import ApprovalRow, RevisionRow, RuleHead
 from fraud_rules.codec.rules.export import RuleFormat, export_documents
 from fraud_rules.codec.rules.sentence import rule_sentence
@@ -82,7 +83,7 @@ def names(work: UnitOfWork) -> Sequence[tuple[int, str]]:
 
 def detail(work: UnitOfWork, rule_id: int) -> RuleWithForms:
     """Read a rule, which may be deleted. Raises NotFound."""
-    reader, head = work.reader, head_of(work.session, rule_id)
+    reader, head = work.reader, rule_head(work.session, rule_id)
     pending = _pending(work.session, [] if head.approval_id is None else [head.approval_id])
     yaml, text, says = forms(reader, head.document, StateName(head.state))
     row = _row(head, pending.get(head.approval_id or 0))
@@ -114,7 +115,7 @@ def forms(reader: RuleReader, document: str, state: StateName) -> tuple[str, str
 def revisions(work: UnitOfWork, rule_id: int, *, limit: int = 200, before: int | None = None) -> Page[Revision]:
     """List the revisions of a rule that are below `before`, newest first. Raises NotFound, Invalid."""
     check_page(limit, work.settings.bounds.page)
-    wanted = [RevisionRow.rule_id == head_of(work.session, rule_id).rule_id]
+    wanted = [RevisionRow.rule_id == rule_head(work.session, rule_id).rule_id]
     if before is not None:
         wanted.append(RevisionRow.revision < storable_id(before))
     found = work.session.scalars(

@@ -26,13 +26,13 @@ from fraud_ops.control_plane.service.audit import AuditRecord
 from fraud_ops.control_plane.service.changes import (
     NewRevision,
     UnitOfWork,
-    checked_head,
     document_in,
     same,
     save,
     send_control,
 )
 from fraud_ops.control_plane.service.contributors import contributors_of
+from fraud_ops.control_plane.service.items.heads import checked, rule_head
 from fraud_ops.control_plane.service.lists.contributors import contributors_of_lists
 from fraud_ops.control_plane.service.lists.uses import check_lists
 from fraud_ops.control_plane.service.requests import check_request, decided_comment, detail_of, request_approval
@@ -100,7 +100,7 @@ def edit(
 
     Raises NotFound, Conflict, RequestRefused, Invalid.
     """
-    head = checked_head(work.session, rule_id, revision)
+    head = checked(rule_head(work.session, rule_id), revision)
     mode_of_edit(StateName(head.state), actor, four_eyes=work.settings.four_eyes)
     rule = work.reader.rule(
         rule_input, ManagedMembers(rule_id, StateName(head.state), known=document_of(head.document))
@@ -140,7 +140,7 @@ def change_state(
     work: UnitOfWork, actor: Actor, rule_id: int, revision: int, state: StateName, comment: str = ""
 ) -> RuleHead:
     """Change the state of a rule, or request the change. Raises NotFound, Conflict, RequestRefused."""
-    head = checked_head(work.session, rule_id, revision)
+    head = checked(rule_head(work.session, rule_id), revision)
     own = head.author == actor.user
     mode = mode_of_transition(StateName(head.state), state, actor, four_eyes=work.settings.four_eyes, own=own)
     if mode is ChangeMode.REQUEST:
@@ -157,7 +157,7 @@ def rollback(work: UnitOfWork, actor: Actor, rule_id: int, revision: int, to: in
 
     Raises NotFound, Conflict, RequestRefused, and Invalid if schema or limits have made the old document invalid.
     """
-    head = checked_head(work.session, rule_id, revision)
+    head = checked(rule_head(work.session, rule_id), revision)
     state = StateName(head.state)
     mode = mode_of_edit(state, actor, four_eyes=work.settings.four_eyes)
     old = revision_of(work.session, rule_id, to)

@@ -18,7 +18,7 @@ from fraud_ops.control_plane.domain.flood import FloodChange, FloodWatch
 from fraud_ops.control_plane.domain.lifecycle import StateName
 from fraud_ops.control_plane.domain.roles import Actor, Role, system_author
 from fraud_ops.control_plane.feed.memory import FeedMemory
-from fraud_ops.control_plane.service.changes import head_of
+from fraud_ops.control_plane.service.items.heads import rule_head
 from fraud_ops.control_plane.service.store_access import StoreAccess
 from fraud_ops.control_plane.service.transitions import change_state
 from fraud_ops.control_plane.settings import Flood
@@ -135,7 +135,7 @@ class FloodGuard(BackgroundThread):
         comment = f"{change.per_minute} alerts in a minute, over the limit {self._settings.alerts_per_minute}"
         try:
             with self._store.reading() as work:
-                head = head_of(work.session, change.rule_id)
+                head = rule_head(work.session, change.rule_id)
                 state, revision = StateName(head.state), head.revision
             if state is not StateName.ACTIVE:
                 return False

@@ -12,6 +12,7 @@ from sqlalchemy import select
 from fraud_ops.control_plane.domain.canonical import canonical, decoded
 from fraud_ops.control_plane.domain.errors import Conflict
 from fraud_ops.control_plane.service.changes import UnitOfWork, withdraw
+from fraud_ops.control_plane.service.items.heads import Head, subject
 from fraud_ops.control_plane.store.models import ApprovalRow, ListHead, RuleHead
 
 __all__ = ["check_basis", "current_basis", "encode_basis", "list_changed"]
@@ -20,14 +21,14 @@ Basis = Mapping[str, int]
 """Revisions by part: `rule 7` or `list mules`."""
 
 
-def current_basis(work: UnitOfWork, request: ApprovalRow, head: RuleHead | ListHead) -> Basis:
+def current_basis(work: UnitOfWork, request: ApprovalRow, head: Head) -> Basis:
     """The present revisions of the parts of a request about this rule or list; 0 for a missing list."""
     if isinstance(head, ListHead):
-        return {_list_part(head.name): head.revision}
+        return {subject(head): head.revision}
     rule = work.reader.read_stored(request.document)
     lists = {name: work.session.get(ListHead, name) for name in (() if rule is None else rule.lists)}
     revisions = {_list_part(name): 0 if each is None else each.revision for name, each in lists.items()}
-    return {f"rule {head.rule_id}": head.revision, **revisions}
+    return {subject(head): head.revision, **revisions}
 
 
 def encode_basis(basis: Basis) -> str:
@@ -35,7 +36,7 @@ def encode_basis(basis: Basis) -> str:
     return canonical(dict(basis)).decode()
 
 
-def check_basis(work: UnitOfWork, request: ApprovalRow, head: RuleHead | ListHead, shown: Basis | None) -> None:
+def check_basis(work: UnitOfWork, request: ApprovalRow, head: Head, shown: Basis | None) -> None:
     """Raise Conflict if the content is not what the user requested, or not what the approver saw (`shown`)."""
     if request.basis is None:
         raise Conflict("an earlier release saved this request: reject it, and request the change again")

@@ -8,9 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sqlalchemy import update
-from sqlalchemy.orm import Session
 
-from fraud_ops.control_plane.domain.errors import Conflict, NotFound
 from fraud_ops.control_plane.domain.read_models import RuleChanged
 from fraud_ops.control_plane.service.audit import AuditRecord
 from fraud_ops.control_plane.service.changes import UnitOfWork, send_list_record, withdraw
@@ -21,7 +19,7 @@ from fraud_ops.control_plane.store.models import ApprovalRow, AuditEntry, ListCh
 from fraud_rules.codec.rules.lists import read_list_change
 from fraud_rules.model.value_list import ListChange, ListOperation, ListType, ValueList
 
-__all__ = ["NewListChange", "checked_list", "head_of_list", "save_list"]
+__all__ = ["NewListChange", "save_list"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,23 +54,6 @@ class _Part:
     change: ListChange
     outbox_seq: int | None
     log_version: int | None
-
-
-def head_of_list(session: Session, name: str) -> ListHead:
-    """Read a list. Raises NotFound, also for a deleted list."""
-    head = session.get(ListHead, name)
-    if head is None or head.deleted:
-        raise NotFound(f"there is no list {name!a}")
-    return head
-
-
-def checked_list(session: Session, name: str, revision: int) -> ListHead:
-    """Read a list and check that `revision` is its newest revision. Raises NotFound, Conflict."""
-    head = head_of_list(session, name)
-    if head.revision != revision:
-        newest = f"its revision is {head.revision}, not {revision}"
-        raise Conflict(f"{head.updated_by!a} has changed the list {name}: {newest}", head.revision)
-    return head
 
 
 def save_list(work: UnitOfWork, new: NewListChange) -> ListHead:

@@ -23,7 +23,7 @@ from fraud_ops.control_plane.domain.read_models import Approval, Page
 from fraud_ops.control_plane.domain.rule_input import SOURCE
 from fraud_ops.control_plane.service.changes import UnitOfWork
 from fraud_ops.control_plane.service.ids import check_page, storable_id
-from fraud_ops.control_plane.service.lists.changes import head_of_list
+from fraud_ops.control_plane.service.items.heads import list_head
 from fraud_ops.control_plane.service.lists.expiries import expiries_of, expiry_counts
 from fraud_ops.control_plane.service.lists.uses import uses_of, uses_of_lists
 from fraud_ops.control_plane.service.store_access import StoreAccess
@@ -60,7 +60,7 @@ def rows(work: UnitOfWork) -> tuple[StoredList, ...]:
 def detail(work: UnitOfWork, name: str) -> StoredList:
     """Read a list. Raises NotFound."""
     session = work.session
-    return _row(session, head_of_list(session, name), uses_of(session, work.reader, name), expiry_counts(session))
+    return _row(session, list_head(session, name), uses_of(session, work.reader, name), expiry_counts(session))
 
 
 def values(
@@ -130,7 +130,7 @@ def preview(store: StoreAccess, name: str, list_input: ListInput) -> ListDiff:
     """
     check_size(list_input, store.settings.bounds.list_bytes)
     with store.reading() as work:
-        value_type = ListType(head_of_list(work.session, name).type)
+        value_type = ListType(list_head(work.session, name).type)
         known = work.contents.current(work.session, name)
         before = [] if known is None else known.values()
     change = list_change(name, list_input, value_type, SOURCE, store.reader.limits)
@@ -199,7 +199,7 @@ def _row(
 
 
 def _known(work: UnitOfWork, name: str) -> ValueList:
-    head_of_list(work.session, name)
+    list_head(work.session, name)
     known = work.contents.current(work.session, name)
     if known is None:
         raise NotFound(f"there is no list {name!a}")

@@ -19,7 +19,8 @@ from fraud_ops.control_plane.domain.roles import Actor, Permission, require
 from fraud_ops.control_plane.domain.rule_input import SOURCE
 from fraud_ops.control_plane.service.changes import UnitOfWork
 from fraud_ops.control_plane.service.contributors import contributors_of, encode_contributors
-from fraud_ops.control_plane.service.lists.changes import NewListChange, checked_list, head_of_list, save_list
+from fraud_ops.control_plane.service.items.heads import checked, list_head
+from fraud_ops.control_plane.service.lists.changes import NewListChange, save_list
 from fraud_ops.control_plane.service.lists.expiries import expiries_of
 from fraud_ops.control_plane.service.lists.uses import in_force, strongest_state, uses_of
 from fraud_ops.control_plane.service.requests import decided_comment, detail_of, open_request
@@ -52,7 +53,7 @@ def parse_change(store: StoreAccess, actor: Actor, name: str, list_input: ListIn
     require(actor, Permission.DRAFT)
     check_size(list_input, store.settings.bounds.list_bytes)
     with store.reading() as work:
-        value_type = ListType(head_of_list(work.session, name).type)
+        value_type = ListType(list_head(work.session, name).type)
         uses_of(work.session, work.reader, name)  # parses new rules before other changes wait
     return list_change(name, list_input, value_type, SOURCE, store.reader.limits)
 
@@ -82,7 +83,9 @@ def change(
     the user has read, because they concern values of others. Raises NotFound, Conflict, RequestRefused, Invalid.
     """
     name = wanted.name
-    head = head_of_list(work.session, name) if revision is None else checked_list(work.session, name, revision)
+    head = list_head(work.session, name)
+    if revision is not None:
+        checked(head, revision)
     if revision is None and wanted.operation in _WHOLE:
         raise Invalid([Reason("revision", f"is needed for {wanted.operation}")])
     mode = mode_of(work, actor, wanted, expires_at_ms)
