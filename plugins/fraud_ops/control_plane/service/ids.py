@@ -8,7 +8,7 @@ from fraud_ops.control_plane.domain.errors import Invalid
 from fraud_rules.errors import Reason
 from fraud_rules.runtime.safe_text import is_unprintable
 
-__all__ = ["MAX_ID", "check_page", "parse_cursor", "storable_bound", "storable_id"]
+__all__ = ["MAX_ID", "check_page", "parse_cursor", "storable_id"]
 
 MAX_ID: Final = 2**63 - 1
 
@@ -28,11 +28,6 @@ def parse_cursor(cursor: str) -> int:
     if not (cursor.isascii() and cursor.isdigit() and len(cursor) < 20):
         raise Invalid([Reason("cursor", "is not a cursor of this list")])
     return storable_id(int(cursor))
-
-
-def storable_bound(before: int | None) -> int | None:
-    """Apply `storable_id` to the bound of a list; None for no bound."""
-    return None if before is None else storable_id(before)
 
 
 def storable_id(number: int) -> int:

@@ -25,6 +25,7 @@ from fraud_ops.control_plane.domain.rule_input import RuleReader, differences
 from fraud_ops.control_plane.service.changes import UnitOfWork
 from fraud_ops.control_plane.service.ids import check_page, parse_cursor, storable_id
 from fraud_ops.control_plane.service.items.heads import rule_head
+from fraud_ops.control_plane.service.pages import newest_first
 from fraud_ops.control_plane.store.models import ApprovalRow, RevisionRow, RuleHead
 from fraud_rules.codec.rules.export import RuleFormat, export_documents
 from fraud_rules.codec.rules.sentence import rule_sentence
@@ -114,16 +115,9 @@ def forms(reader: RuleReader, document: str, state: StateName) -> tuple[str, str
 
 def revisions(work: UnitOfWork, rule_id: int, *, limit: int = 200, before: int | None = None) -> Page[Revision]:
     """List the revisions of a rule that are below `before`, newest first. Raises NotFound, Invalid."""
-    check_page(limit, work.settings.bounds.page)
-    wanted = [RevisionRow.rule_id == rule_head(work.session, rule_id).rule_id]
-    if before is not None:
-        wanted.append(RevisionRow.revision < storable_id(before))
-    found = work.session.scalars(
-        select(RevisionRow).where(*wanted).order_by(RevisionRow.revision.desc()).limit(limit + 1)
-    ).all()
-    shown = found[:limit]
-    items = tuple(map(Revision.model_validate, shown))
-    return Page(items, str(shown[-1].revision) if len(found) > limit else None)
+    wanted = RevisionRow.rule_id == rule_head(work.session, rule_id).rule_id
+    page = newest_first(work, select(RevisionRow).where(wanted), RevisionRow.revision, limit, before)
+    return Page(tuple(map(Revision.model_validate, page.items)), page.next)
 
 
 def diff(work: UnitOfWork, rule_id: int, before: int, after: int) -> list[Change]:
@@ -150,22 +144,13 @@ def approvals(
     work: UnitOfWork, *, open_only: bool = True, limit: int = 200, before: int | None = None
 ) -> Page[Approval]:
     """List requests for approval with ids below `before`, newest first. Raises Invalid."""
-    check_page(limit, work.settings.bounds.page)
-    wanted: list[ColumnElement[bool]] = []
-    if open_only:
-        wanted.append(ApprovalRow.decision.is_(None))
-    if before is not None:
-        wanted.append(ApprovalRow.id < storable_id(before))
-    reader = work.reader
-    found = work.session.scalars(
-        select(ApprovalRow).where(*wanted).order_by(ApprovalRow.id.desc()).limit(limit + 1)
-    ).all()
-    shown = found[:limit]
+    wanted = select(ApprovalRow).where(ApprovalRow.decision.is_(None)) if open_only else select(ApprovalRow)
+    page, reader = newest_first(work, wanted, ApprovalRow.id, limit, before), work.reader
     items = tuple(
         Approval.model_validate(row).model_copy(update={"says": _words(reader, reader.read_stored(row.document))})
-        for row in shown
+        for row in page.items
     )
-    return Page(items, str(shown[-1].id) if len(found) > limit else None)
+    return Page(items, page.next)
 
 
 def revision_of(session: Session, rule_id: int, revision: int) -> RevisionRow:

@@ -26,6 +26,7 @@ from fraud_ops.control_plane.service.ids import check_page, storable_id
 from fraud_ops.control_plane.service.items.heads import list_head
 from fraud_ops.control_plane.service.lists.expiries import expiries_of, expiry_counts
 from fraud_ops.control_plane.service.lists.uses import uses_of, uses_of_lists
+from fraud_ops.control_plane.service.pages import newest_first
 from fraud_ops.control_plane.service.store_access import StoreAccess
 from fraud_ops.control_plane.store.models import ApprovalRow, ListChangeRow, ListHead
 from fraud_rules.codec.rules.export import RuleFormat
@@ -100,21 +101,15 @@ def revisions(work: UnitOfWork, name: str, *, limit: int = 200, before: int | No
     """List the changes of a list below revision `before`, newest first. A deleted list keeps its changes. Raises
     NotFound, Invalid.
     """
-    session = work.session
-    check_page(limit, work.settings.bounds.page)
-    _check_known(session, name)
-    wanted = [ListChangeRow.name == name, ListChangeRow.part == 0]
-    if before is not None:
-        wanted.append(ListChangeRow.revision < storable_id(before))
-    found = session.scalars(
-        select(ListChangeRow).where(*wanted).order_by(ListChangeRow.revision.desc()).limit(limit + 1)
-    ).all()
-    shown = found[:limit]
-    versions = _last_versions(session, name, [row.revision for row in shown])
+    _check_known(work.session, name)
+    wanted = select(ListChangeRow).where(ListChangeRow.name == name, ListChangeRow.part == 0)
+    page = newest_first(work, wanted, ListChangeRow.revision, limit, before)
+    versions = _last_versions(work.session, name, [row.revision for row in page.items])
     items = tuple(
-        ListRevision.model_validate(row).model_copy(update={"log_version": versions[row.revision]}) for row in shown
+        ListRevision.model_validate(row).model_copy(update={"log_version": versions[row.revision]})
+        for row in page.items
     )
-    return Page(items, str(shown[-1].revision) if len(found) > limit else None)
+    return Page(items, page.next)
 
 
 def diff(work: UnitOfWork, name: str, before: int, after: int) -> ListDiff:

@@ -21,10 +21,11 @@ from fraud_ops.control_plane.domain.read_models import Page
 from fraud_ops.control_plane.domain.roles import Actor, Permission, Role, require
 from fraud_ops.control_plane.service.audit import AuditRecord
 from fraud_ops.control_plane.service.changes import UnitOfWork
-from fraud_ops.control_plane.service.ids import check_page, storable_bound, storable_id
+from fraud_ops.control_plane.service.ids import storable_id
 from fraud_ops.control_plane.service.notifications.messages import receiver_test_content
 from fraud_ops.control_plane.service.notifications.outbox import FailingReceiver, add_delivery, failing_receivers
 from fraud_ops.control_plane.service.notifications.terms import check_terms, encode_terms, subscription_of, terms_of
+from fraud_ops.control_plane.service.pages import newest_first
 from fraud_ops.control_plane.service.store_access import StoreAccess
 from fraud_ops.control_plane.store.notification_models import DeliveryRow, SubscriptionRow
 from fraud_ops.notifications import Receiver
@@ -107,17 +108,12 @@ class SubscriptionService:
         self, *, states: frozenset[DeliveryState] = frozenset(), limit: int = 100, before: int | None = None
     ) -> Page[Delivery]:
         """List deliveries with ids below `before`, newest first; with `states`, only those in one of the states."""
-        check_page(limit, self._store.settings.bounds.page)
-        query = select(DeliveryRow).order_by(DeliveryRow.id.desc()).limit(limit + 1)
-        bound = storable_bound(before)
-        if bound is not None:
-            query = query.where(DeliveryRow.id < bound)
+        query = select(DeliveryRow)
         if states:
             query = query.where(DeliveryRow.state.in_([each.value for each in states]))
-        with self._store.database.reading() as session:
-            rows = session.scalars(query).all()
-        following = str(rows[limit - 1].id) if len(rows) > limit else None
-        return Page(tuple(map(Delivery.model_validate, rows[:limit])), following)
+        with self._store.reading() as work:
+            page = newest_first(work, query, DeliveryRow.id, limit, before)
+            return Page(tuple(map(Delivery.model_validate, page.items)), page.next)
 
     def retry(self, actor: Actor, delivery_id: int) -> Delivery:
         """Send a failed or waiting delivery now. Raises NotFound, and RequestRefused for a delivered one."""
