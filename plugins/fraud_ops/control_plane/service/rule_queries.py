@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache, partial
 from typing import Final
 
@@ -24,7 +24,7 @@ from fraud_ops.control_plane.domain.read_models import (
 from fraud_ops.control_plane.domain.rule_input import RuleReader, differences
 from fraud_ops.control_plane.service.changes import UnitOfWork
 from fraud_ops.control_plane.service.ids import check_page, parse_cursor, storable_id
-from fraud_ops.control_plane.service.items.heads import rule_head
+from fraud_ops.control_plane.service.items.heads import is_published, pending, rule_head
 from fraud_ops.control_plane.service.pages import newest_first
 from fraud_ops.control_plane.store.models import ApprovalRow, RevisionRow, RuleHead
 from fraud_rules.codec.rules.export import RuleFormat, export_documents
@@ -67,8 +67,8 @@ def rows(
         wanted.append(RuleHead.search.contains(query.strip().lower(), autoescape=True))
     found = work.session.scalars(select(RuleHead).where(*wanted).order_by(RuleHead.rule_id).limit(limit + 1)).all()
     shown, more = found[:limit], len(found) > limit
-    pending = _pending(work.session, [head.approval_id for head in shown if head.approval_id is not None])
-    items = tuple(_row(head, pending.get(head.approval_id or 0)) for head in shown)
+    requests = pending(work.session, shown)
+    items = tuple(_row(head, requests.get(head.approval_id)) for head in shown)
     return Page(items, str(shown[-1].rule_id) if more else None)
 
 
@@ -85,9 +85,8 @@ def names(work: UnitOfWork) -> Sequence[tuple[int, str]]:
 def detail(work: UnitOfWork, rule_id: int) -> RuleWithForms:
     """Read a rule, which may be deleted. Raises NotFound."""
     reader, head = work.reader, rule_head(work.session, rule_id)
-    pending = _pending(work.session, [] if head.approval_id is None else [head.approval_id])
     yaml, text, says = forms(reader, head.document, StateName(head.state))
-    row = _row(head, pending.get(head.approval_id or 0))
+    row = _row(head, pending(work.session, [head]).get(head.approval_id))
     rule = reader.read_stored(head.document)
     cpu_ns = None if rule is None else estimate_cpu_ns(rule)
     return RuleWithForms(row, yaml, text, says, head.author, transitions_from(StateName(head.state)), cpu_ns)
@@ -177,22 +176,12 @@ def _words(reader: RuleReader, rule: Rule | None) -> str:
     return "" if rule is None else rule_sentence(rule, reader.schema)
 
 
-def _pending(session: Session, ids: Sequence[int]) -> Mapping[int, Approval]:
-    if not ids:
-        return {}
-    found: dict[int, Approval] = {}
-    for start in range(0, len(ids), 500):
-        rows_of = session.scalars(select(ApprovalRow).where(ApprovalRow.id.in_(ids[start : start + 500])))
-        found |= {row.id: Approval.model_validate(row) for row in rows_of}
-    return found
-
-
 def _text_of(document: Document, name: str) -> str | None:
     value = document.get(name)
     return value if isinstance(value, str) else None
 
 
-def _row(head: RuleHead, pending: Approval | None) -> StoredRule:
+def _row(head: RuleHead, request: Approval | None) -> StoredRule:
     document = document_of(head.document)
     remark = partial(_text_of, document)
     return StoredRule(
@@ -208,6 +197,6 @@ def _row(head: RuleHead, pending: Approval | None) -> StoredRule:
         source=head.source,
         document=document,
         log_version=head.log_version,
-        published=head.outbox_seq is None or head.log_version is not None,
-        pending=pending,
+        published=is_published(head),
+        pending=request,
     )

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias, TypeVar
+from collections.abc import Iterable, Mapping
+from typing import Final, TypeAlias, TypeVar
 
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from fraud_ops.control_plane.domain.errors import Conflict, NotFound
-from fraud_ops.control_plane.domain.read_models import RuleChanged
+from fraud_ops.control_plane.domain.read_models import Approval, RuleChanged
 from fraud_ops.control_plane.service.ids import storable_id
 from fraud_ops.control_plane.store.models import ApprovalRow, ListHead, RuleHead
 
-__all__ = ["Head", "changed", "checked", "list_head", "requested_head", "rule_head", "subject"]
+__all__ = [
+    "Head", "changed", "checked", "is_published", "list_head", "pending", "requested_head", "rule_head", "subject",
+]  # fmt: skip
 
 Head: TypeAlias = RuleHead | ListHead
 _Head = TypeVar("_Head", bound=Head)
+_READ_AT_ONCE: Final = 500
 
 
 def rule_head(session: Session, rule_id: int) -> RuleHead:
@@ -46,6 +51,22 @@ def checked(head: _Head, revision: int) -> _Head:
         newest = f"its revision is {head.revision}, not {revision}"
         raise Conflict(f"{head.updated_by!a} has changed {subject(head)}: {newest}", head.revision)
     return head
+
+
+def pending(session: Session, heads: Iterable[Head]) -> Mapping[int | None, Approval]:
+    """The open requests of items, by `approval_id`."""
+    ids = [head.approval_id for head in heads if head.approval_id is not None]
+    found: dict[int | None, Approval] = {}
+    for start in range(0, len(ids), _READ_AT_ONCE):
+        some = ids[start : start + _READ_AT_ONCE]
+        rows = session.scalars(select(ApprovalRow).where(ApprovalRow.id.in_(some)))
+        found |= {row.id: Approval.model_validate(row) for row in rows}
+    return found
+
+
+def is_published(head: Head) -> bool:
+    """Whether the rule log has the newest revision of an item, or needs no record of it."""
+    return head.outbox_seq is None or head.log_version is not None
 
 
 def subject(head: Head) -> str:

@@ -23,12 +23,12 @@ from fraud_ops.control_plane.domain.read_models import Approval, Page
 from fraud_ops.control_plane.domain.rule_input import SOURCE
 from fraud_ops.control_plane.service.changes import UnitOfWork
 from fraud_ops.control_plane.service.ids import check_page, storable_id
-from fraud_ops.control_plane.service.items.heads import list_head
+from fraud_ops.control_plane.service.items.heads import is_published, list_head, pending
 from fraud_ops.control_plane.service.lists.expiries import expiries_of, expiry_counts
 from fraud_ops.control_plane.service.lists.uses import uses_of, uses_of_lists
 from fraud_ops.control_plane.service.pages import newest_first
 from fraud_ops.control_plane.service.store_access import StoreAccess
-from fraud_ops.control_plane.store.models import ApprovalRow, ListChangeRow, ListHead
+from fraud_ops.control_plane.store.models import ListChangeRow, ListHead
 from fraud_rules.codec.rules.export import RuleFormat
 from fraud_rules.codec.rules.list_files import export_lists
 from fraud_rules.errors import InputInvalid, Reason
@@ -54,14 +54,14 @@ def rows(work: UnitOfWork) -> tuple[StoredList, ...]:
     """The lists that are not deleted, by name."""
     session, reader = work.session, work.reader
     heads = session.scalars(select(ListHead).where(~ListHead.deleted).order_by(ListHead.name)).all()
-    uses, expiries = uses_of_lists(session, reader), expiry_counts(session)
-    return tuple(_row(session, head, uses.get(head.name, ()), expiries) for head in heads)
+    uses, expiries, requests = uses_of_lists(session, reader), expiry_counts(session), pending(session, heads)
+    return tuple(_row(head, uses.get(head.name, ()), expiries, requests) for head in heads)
 
 
 def detail(work: UnitOfWork, name: str) -> StoredList:
     """Read a list. Raises NotFound."""
-    session = work.session
-    return _row(session, list_head(session, name), uses_of(session, work.reader, name), expiry_counts(session))
+    session, head = work.session, list_head(work.session, name)
+    return _row(head, uses_of(session, work.reader, name), expiry_counts(session), pending(session, [head]))
 
 
 def values(
@@ -169,12 +169,11 @@ def export_all(work: UnitOfWork, form: RuleFormat) -> str:
 
 
 def _row(
-    session: Session,
     head: ListHead,
     uses: Sequence[ListUse],
     expiries: Mapping[str, tuple[int, int]],
+    requests: Mapping[int | None, Approval],
 ) -> StoredList:
-    pending = None if head.approval_id is None else session.get(ApprovalRow, head.approval_id)
     expiring, next_expiry_ms = expiries.get(head.name, (0, None))
     return StoredList(
         name=head.name,
@@ -184,12 +183,12 @@ def _row(
         source=head.source,
         updated_at_ms=head.updated_at_ms,
         updated_by=head.updated_by,
-        published=head.outbox_seq is None or head.log_version is not None,
+        published=is_published(head),
         rules=list(uses),
         expiring=expiring,
         next_expiry_ms=next_expiry_ms,
         log_version=head.log_version,
-        pending=None if pending is None else Approval.model_validate(pending),
+        pending=requests.get(head.approval_id),
     )
 
 
