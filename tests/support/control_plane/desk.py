@@ -24,11 +24,11 @@ from fraud_ops.control_plane.domain.read_models import (
 from fraud_ops.control_plane.domain.roles import Actor, Role
 from fraud_ops.control_plane.service import alert_marks, audit, bindings, imports, rule_queries, transitions
 from fraud_ops.control_plane.service.alerts.saved_searches import AlertSearches
-from fraud_ops.control_plane.service.approvals import decide
 from fraud_ops.control_plane.service.approved_content import approved_contents
 from fraud_ops.control_plane.service.audit import AuditFilter, AuditScan
 from fraud_ops.control_plane.service.cases.service import CaseService
 from fraud_ops.control_plane.service.changes import UnitOfWork
+from fraud_ops.control_plane.service.items.approvals import decide
 from fraud_ops.control_plane.service.labels.service import LabelService
 from fraud_ops.control_plane.service.lists import imports as list_imports
 from fraud_ops.control_plane.service.lists import queries as list_queries

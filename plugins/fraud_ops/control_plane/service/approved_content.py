@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 
 from fraud_ops.control_plane.domain.canonical import canonical, document_of
 from fraud_ops.control_plane.domain.lifecycle import StateName, is_second_person
-from fraud_ops.control_plane.service.contributors import contributors_of
+from fraud_ops.control_plane.service.items.contributors import contributors_of
 from fraud_ops.control_plane.store.models import ApprovalRow, RevisionRow
 
 __all__ = ["ApprovedContents", "SeedContents", "approved_contents", "content_of", "no_seeds"]

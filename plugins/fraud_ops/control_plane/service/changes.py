@@ -17,7 +17,7 @@ from fraud_ops.control_plane.domain.read_models import RuleChanged
 from fraud_ops.control_plane.domain.rule_input import RuleReader, encode_rule
 from fraud_ops.control_plane.service.approved_content import SeedContents, no_seeds
 from fraud_ops.control_plane.service.audit import AuditChain, AuditRecord
-from fraud_ops.control_plane.service.contributors import contributors_of, encode_contributors
+from fraud_ops.control_plane.service.items.contributors import contributors_of, encode_contributors
 from fraud_ops.control_plane.service.items.heads import Head, changed
 from fraud_ops.control_plane.service.lists.contents import ListContents
 from fraud_ops.control_plane.service.lists.in_work import ListsInWork

@@ -31,11 +31,11 @@ from fraud_ops.control_plane.service.changes import (
     save,
     send_control,
 )
-from fraud_ops.control_plane.service.contributors import contributors_of
+from fraud_ops.control_plane.service.items.contributors import contributors_of
 from fraud_ops.control_plane.service.items.heads import checked, rule_head
+from fraud_ops.control_plane.service.items.requests import check_request, decided_comment, detail_of, request_approval
 from fraud_ops.control_plane.service.lists.contributors import contributors_of_lists
 from fraud_ops.control_plane.service.lists.uses import check_lists
-from fraud_ops.control_plane.service.requests import check_request, decided_comment, detail_of, request_approval
 from fraud_ops.control_plane.service.rule_queries import revision_of
 from fraud_ops.control_plane.store.models import ApprovalRow, RuleHead
 from fraud_rules.codec.rules.apply import control_record

@@ -20,7 +20,7 @@ from fraud_ops.control_plane.domain.read_models import RuleChanged
 from fraud_ops.control_plane.domain.roles import log_author
 from fraud_ops.control_plane.service.audit import AuditRecord
 from fraud_ops.control_plane.service.changes import NewRevision, UnitOfWork, save
-from fraud_ops.control_plane.service.contributors import encode_contributors
+from fraud_ops.control_plane.service.items.contributors import encode_contributors
 from fraud_ops.control_plane.service.store_access import StoreAccess
 from fraud_ops.control_plane.service.transitions import delete_all
 from fraud_ops.control_plane.store.facts import store_id

@@ -12,8 +12,8 @@ from sqlalchemy import update
 from fraud_ops.control_plane.domain.read_models import RuleChanged
 from fraud_ops.control_plane.service.audit import AuditRecord
 from fraud_ops.control_plane.service.changes import UnitOfWork, send_list_record, withdraw
-from fraud_ops.control_plane.service.contributors import contributors_of, encode_contributors
-from fraud_ops.control_plane.service.lists.basis import encode_basis, list_changed
+from fraud_ops.control_plane.service.items.basis import encode_basis, list_changed
+from fraud_ops.control_plane.service.items.contributors import contributors_of, encode_contributors
 from fraud_ops.control_plane.service.lists.expiries import replace_expiries
 from fraud_ops.control_plane.store.models import ApprovalRow, AuditEntry, ListChangeRow, ListHead
 from fraud_rules.codec.rules.lists import read_list_change

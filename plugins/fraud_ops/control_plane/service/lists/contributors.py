@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from fraud_ops.control_plane.service.changes import UnitOfWork
-from fraud_ops.control_plane.service.contributors import contributors_of, encode_contributors
+from fraud_ops.control_plane.service.items.contributors import contributors_of, encode_contributors
 from fraud_ops.control_plane.store.models import ListHead
 
 __all__ = ["contributors_of_lists", "record_approval"]

@@ -18,12 +18,12 @@ from fraud_ops.control_plane.domain.list_models import ListInput
 from fraud_ops.control_plane.domain.roles import Actor, Permission, require
 from fraud_ops.control_plane.domain.rule_input import SOURCE
 from fraud_ops.control_plane.service.changes import UnitOfWork
-from fraud_ops.control_plane.service.contributors import contributors_of, encode_contributors
+from fraud_ops.control_plane.service.items.contributors import contributors_of, encode_contributors
 from fraud_ops.control_plane.service.items.heads import checked, list_head
+from fraud_ops.control_plane.service.items.requests import decided_comment, detail_of, open_request
 from fraud_ops.control_plane.service.lists.changes import NewListChange, save_list
 from fraud_ops.control_plane.service.lists.expiries import expiries_of
 from fraud_ops.control_plane.service.lists.uses import in_force, strongest_state, uses_of
-from fraud_ops.control_plane.service.requests import decided_comment, detail_of, open_request
 from fraud_ops.control_plane.service.store_access import StoreAccess
 from fraud_ops.control_plane.store.models import ApprovalRow, ListHead
 from fraud_rules.codec.rules.list_plan import plan_set

@@ -10,8 +10,8 @@ from fraud_ops.control_plane.domain import read_models
 from fraud_ops.control_plane.domain.lifecycle import StateName
 from fraud_ops.control_plane.domain.read_models import RuleInput, RuleWithForms
 from fraud_ops.control_plane.service import imports, rule_queries, transitions
-from fraud_ops.control_plane.service.approvals import decide
 from fraud_ops.control_plane.service.approved_content import approved_contents
+from fraud_ops.control_plane.service.items.approvals import decide
 from fraud_ops.control_plane.service.reading.approval_figures import approval_figures
 from fraud_ops.control_plane.service.validation import validate
 from fraud_ops.control_plane.web import rows

@@ -10,9 +10,9 @@ from fraud_ops.control_plane.domain.lifecycle import StateName
 from fraud_ops.control_plane.domain.roles import Actor, Permission, require
 from fraud_ops.control_plane.service.audit import AuditRecord
 from fraud_ops.control_plane.service.changes import UnitOfWork
-from fraud_ops.control_plane.service.contributors import contributors_of, encode_contributors
+from fraud_ops.control_plane.service.items.basis import current_basis, encode_basis
+from fraud_ops.control_plane.service.items.contributors import contributors_of, encode_contributors
 from fraud_ops.control_plane.service.items.heads import Head, changed, subject
-from fraud_ops.control_plane.service.lists.basis import current_basis, encode_basis
 from fraud_ops.control_plane.service.lists.contributors import contributors_of_lists
 from fraud_ops.control_plane.store.models import ApprovalRow, RuleHead
 from fraud_rules.errors import Reason

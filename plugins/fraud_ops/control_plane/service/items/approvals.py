@@ -10,13 +10,13 @@ from fraud_ops.control_plane.domain.read_models import Approval
 from fraud_ops.control_plane.domain.roles import Actor
 from fraud_ops.control_plane.service import transitions
 from fraud_ops.control_plane.service.changes import UnitOfWork
-from fraud_ops.control_plane.service.contributors import contributors_of
 from fraud_ops.control_plane.service.ids import storable_id
+from fraud_ops.control_plane.service.items.basis import check_basis
+from fraud_ops.control_plane.service.items.contributors import contributors_of
 from fraud_ops.control_plane.service.items.heads import requested_head
+from fraud_ops.control_plane.service.items.requests import record_decision, record_rejection
 from fraud_ops.control_plane.service.lists import transitions as list_transitions
-from fraud_ops.control_plane.service.lists.basis import check_basis
 from fraud_ops.control_plane.service.lists.contributors import contributors_of_lists, record_approval
-from fraud_ops.control_plane.service.requests import record_decision, record_rejection
 from fraud_ops.control_plane.store.models import ApprovalRow, RuleHead
 
 __all__ = ["decide"]
