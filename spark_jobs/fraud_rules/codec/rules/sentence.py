@@ -107,7 +107,7 @@ class _Words:
         return None
 
     def _measured(self, function: AggregateFunction, name: str | None) -> str:
-        return _MEASURED[function].format("count" if name is None else self._label(name))
+        return _MEASURED.get(function, "{}").format("count" if name is None else self._label(name))
 
     def _unit(self, name: str | None) -> str:
         field = None if name is None else self._schema.field(name)
