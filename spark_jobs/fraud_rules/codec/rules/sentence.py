@@ -67,13 +67,9 @@ class _Words:
 
     def compared(self, rule: Rule, baseline: Baseline) -> str:
         """The aggregate and the value of the past with which a rule compares it."""
-        counted = self._counted(rule.aggregate_function, rule.unique)
-        measured = self._measured(rule.aggregate_function, rule.aggregate_field)
-        value = _with_article(measured if counted is None else f"number of {counted}")
+        value = _with_article(self._value(rule.aggregate_function, rule.aggregate_field, rule.unique))
         comparison = f"{_COMPARISONS[rule.operator]} {grouped(f'{rule.limit:f}')}"
-        past_count = self._counted(baseline.aggregate_function, ())
-        past = f"number of {past_count}" if past_count else None
-        past = past or self._measured(baseline.aggregate_function, baseline.aggregate_field)
+        past = self._value(baseline.aggregate_function, baseline.aggregate_field, ())
         before = f"of the {_length(baseline.window_ms)} before"
         if baseline.deviations:
             side = "below" if rule.operator in (Operator.LESS, Operator.LESS_EQUAL) else "above"
@@ -93,6 +89,10 @@ class _Words:
         """Labels in the order of the schema: `payer and beneficiary`."""
         return " and ".join(self._label(name) for name in self._ordered(names))
 
+    def _value(self, function: AggregateFunction, name: str | None, unique: Iterable[str]) -> str:
+        counted = self._counted(function, unique)
+        return self._measured(function, name) if counted is None else f"number of {counted}"
+
     def _counted(self, function: AggregateFunction, unique: Iterable[str]) -> str | None:
         match function:
             case AggregateFunction.COUNT:
@@ -107,7 +107,7 @@ class _Words:
         return None
 
     def _measured(self, function: AggregateFunction, name: str | None) -> str:
-        return _MEASURED.get(function, "{}").format("count" if name is None else self._label(name))
+        return _MEASURED[function].format("count" if name is None else self._label(name))
 
     def _unit(self, name: str | None) -> str:
         field = None if name is None else self._schema.field(name)
