@@ -75,10 +75,10 @@ class BatchRunner:
     marker: Marker
     state: StatePosition
     attempt: str | None = None
-    stopped_at: int | None = None
-    _totals: RunTotals = field(default_factory=lambda: RunTotals(TrafficCounts(clock.now_ms(), 0, 0, 0)))
-    _costs: RuleCosts = field(default_factory=RuleCosts)
-    _previous_timings: BatchLatency | None = None
+    stopped_at: int | None = field(init=False, default=None)
+    _totals: RunTotals = field(init=False, default_factory=lambda: RunTotals(TrafficCounts(clock.now_ms(), 0, 0, 0)))
+    _costs: RuleCosts = field(init=False, default_factory=RuleCosts)
+    _previous_timings: BatchLatency | None = field(init=False, default=None)
     _unswept: set[int] = field(init=False)
     """The key groups whose orphans no batch of this start has deleted."""
 
