@@ -26,6 +26,7 @@ def append_records(
     headers: Sequence[tuple[str, bytes]] = (),
     partition: int = 0,
     producer: Producer | None = None,
+    timeout_s: float = _TIMEOUT_S,
 ) -> list[int]:
     """Append (key, value) records, each with the `headers`, and return their offsets, once the brokers have them.
 
@@ -44,18 +45,18 @@ def append_records(
         else:
             faults.append(error)
 
-    producer = producer or idempotent_producer(kafka)
+    producer = producer or idempotent_producer(kafka, timeout_s)
     _require(producer, topic, kafka)
     for key, value in records:
         producer.produce(topic, value, key, partition=partition, headers=list(headers), on_delivery=delivered)
-    producer.flush(_TIMEOUT_S + _SLACK_S)
+    producer.flush(timeout_s + _SLACK_S)
     if len(offsets) < len(records):
-        said = faults[0].str() if faults else f"no answer within {_TIMEOUT_S:g} s"
+        said = faults[0].str() if faults else f"no answer within {timeout_s:g} s"
         raise BrokerUnavailable(f"{len(offsets)} of {len(records)} records written to {topic} at {kafka}: {said}")
     return offsets
 
 
-def idempotent_producer(kafka: KafkaConnection) -> Producer:
+def idempotent_producer(kafka: KafkaConnection, timeout_s: float = _TIMEOUT_S) -> Producer:
     """A producer that writes no record twice, however often it retries."""
     from confluent_kafka import Producer
 
@@ -64,7 +65,7 @@ def idempotent_producer(kafka: KafkaConnection) -> Producer:
             {
                 "enable.idempotence": True,
                 "acks": "all",
-                "delivery.timeout.ms": int(_TIMEOUT_S * 1_000),
+                "delivery.timeout.ms": int(timeout_s * 1_000),
                 "linger.ms": 0,
                 "message.max.bytes": _MAX_RECORD_BYTES,
                 "log_level": 0,

@@ -25,6 +25,7 @@ from fraud_rules.runtime.compression import compress, decompress
 
 __all__ = ["WarmUpLog", "WarmUpPart", "WarmUpRef", "WarmUpResult", "digest_of"]
 
+_TIMEOUT_S: Final = 60.0
 _RESULTS, _CHUNKS = 0, 1
 """The partitions."""
 
@@ -166,7 +167,10 @@ class WarmUpLog:
         return f"{self.detector}/{version}".encode()
 
     def _append(self, partition: int, records: Sequence[tuple[bytes, bytes]]) -> list[int]:
-        return append_records(self.kafka, self.topic, records, partition=partition, producer=_producer(self.kafka))
+        producer = _producer(self.kafka)
+        return append_records(
+            self.kafka, self.topic, records, partition=partition, producer=producer, timeout_s=_TIMEOUT_S
+        )
 
 
 _REMEDY: Final = "restore the topic, or rebuild the state (fraud rebuild)"
@@ -186,4 +190,4 @@ def _name(content: bytes) -> str:
 @cache
 def _producer(kafka: KafkaConnection) -> Producer:
     """The producer of this process."""
-    return idempotent_producer(kafka)
+    return idempotent_producer(kafka, _TIMEOUT_S)
