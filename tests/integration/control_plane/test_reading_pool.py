@@ -12,7 +12,8 @@ import psutil
 import pytest
 
 from fraud_ops.control_plane.domain.errors import Unavailable
-from fraud_ops.control_plane.service.reading.pool import ReadingPool
+from fraud_ops.control_plane.service.reading.pool import PROCESSES, ReadingPool
+from fraud_ops.control_plane.web.load.lanes import LIMITS, LaneName
 from tests.support.control_plane.questions import answer
 from tests.support.waiting import until
 
@@ -82,3 +83,9 @@ def test_the_processes_end_after_a_kill_of_the_server() -> None:
         pid = int(server.stdout.readline())
         server.send_signal(signal.SIGKILL)
     until(lambda: not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE, "its end")
+
+
+@pytest.mark.parametrize("lane", [LaneName.EVIDENCE, LaneName.ENTITIES])
+def test_no_thread_of_a_lane_waits_for_the_process_of_another_question(lane: LaneName) -> None:
+    assert LIMITS[lane].threads == 1
+    assert LIMITS[LaneName.EVIDENCE].threads + LIMITS[LaneName.ENTITIES].threads == PROCESSES
