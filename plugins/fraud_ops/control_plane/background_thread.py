@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import logging
-import threading
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from typing import Final
 
+from fraud_rules.runtime.lifetime import BackgroundWork
 from fraud_rules.runtime.retry import RepeatedWork
 
 __all__ = ["BackgroundThread"]
@@ -16,16 +16,15 @@ _JOIN_S: Final = 30.0
 _log = logging.getLogger(__name__)
 
 
-class BackgroundThread(ABC):
-    """Runs `_run` in a daemon thread, and again after a growing pause whenever it raises or returns.
+class BackgroundThread(BackgroundWork):
+    """Does `_work` in a daemon thread, and again after a growing pause whenever it raises or returns.
 
-    `_run` returns soon after `_stop` is set. `fault` is the reason why the work fails at the moment.
+    `_work` returns soon after `_stop` is set. `fault` is the reason why the work fails at the moment.
     """
 
     def __init__(self, name: str) -> None:
-        self._stop = threading.Event()
+        super().__init__(name, _JOIN_S)
         self._attempts = RepeatedWork(name)
-        self._thread = threading.Thread(target=self._keep_running, name=name, daemon=True)
 
     @property
     def name(self) -> str:
@@ -37,21 +36,15 @@ class BackgroundThread(ABC):
         """The reason why the work fails at the moment; None while it succeeds."""
         return self._attempts.failure
 
-    def start(self) -> None:
-        """Start the thread."""
-        self._thread.start()
-
     def stop(self) -> None:
         """Stop the thread and wait for its end, at most 30 seconds."""
-        self._stop.set()
+        super().stop()
         if self._thread.is_alive():
-            self._thread.join(_JOIN_S)
-            if self._thread.is_alive():
-                _log.warning("%s has not ended within %g s", self.name, _JOIN_S)
+            _log.warning("%s has not ended within %g s", self.name, _JOIN_S)
 
-    def _keep_running(self) -> None:
-        self._attempts.run(self._run, self._stop)
+    def _run(self) -> None:
+        self._attempts.run(self._work, self._stop)
 
     @abstractmethod
-    def _run(self, attempt: RepeatedWork) -> None:
+    def _work(self, attempt: RepeatedWork) -> None:
         """Work until `_stop` is set; call `attempt.record_success` once the work succeeds."""

@@ -29,7 +29,7 @@ class LeadingThread(BackgroundThread):
     def step(self) -> None:
         """Do the work that is due. After an error, the thread opens the leadership again."""
 
-    def _run(self, attempt: RepeatedWork) -> None:
+    def _work(self, attempt: RepeatedWork) -> None:
         with self._lead() as lead:
             if not lead:
                 attempt.record_standby()

@@ -21,7 +21,7 @@ class Failing(BackgroundThread):
         self.faults: list[str | None] = []
         self.works = threading.Event()
 
-    def _run(self, attempt: RepeatedWork) -> None:
+    def _work(self, attempt: RepeatedWork) -> None:
         self.faults.append(self.fault)
         if self._errors:
             raise self._errors.pop(0)

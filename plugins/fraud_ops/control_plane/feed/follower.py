@@ -103,7 +103,7 @@ class FeedReader(BackgroundThread):
         """The next offset, by topic; empty before the first start."""
         return dict(self._next)
 
-    def _run(self, attempt: RepeatedWork) -> None:
+    def _work(self, attempt: RepeatedWork) -> None:
         self._begin()
         self._follow(attempt)
 

@@ -93,7 +93,7 @@ class Panel(BackgroundThread):
         if group:
             yield group, before_ms
 
-    def _run(self, attempt: RepeatedWork) -> None:
+    def _work(self, attempt: RepeatedWork) -> None:
         try:
             while not self._stop.is_set():
                 self._look()

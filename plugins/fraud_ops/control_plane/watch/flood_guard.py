@@ -82,7 +82,7 @@ class FloodGuard(BackgroundThread):
             self._report(FloodChange(rule_id, began=True, per_minute=int(rates.get(rule_id, 0))))
         self._end_old_alarms()
 
-    def _run(self, attempt: RepeatedWork) -> None:
+    def _work(self, attempt: RepeatedWork) -> None:
         with self._lead() as lead:
             attempt.record_success()
             self._check_while_leading(lead)

@@ -84,7 +84,7 @@ class ReaderWatch(BackgroundThread):
         part = f"{state.name} of {state.topic}{where}"
         self._alarms.report(Alarm(ALARM, self._detector, str(state) + where, resolved=not state.stuck, part=part))
 
-    def _run(self, attempt: RepeatedWork) -> None:
+    def _work(self, attempt: RepeatedWork) -> None:
         while not self._stop.wait(_POLL_INTERVAL_S):
             self.observe()
             attempt.record_success()

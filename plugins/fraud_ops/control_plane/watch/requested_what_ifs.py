@@ -48,7 +48,7 @@ class RequestedWhatIfs(ChangeFollower):
         if len(self._waiting) > _MOST:
             self._waiting.popitem(last=False)
 
-    def _run(self, attempt: RepeatedWork) -> None:
+    def _work(self, attempt: RepeatedWork) -> None:
         while not self._stop.is_set():
             rule_id = self._next()
             if rule_id is None:

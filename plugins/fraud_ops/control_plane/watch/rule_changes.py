@@ -29,7 +29,7 @@ class ChangesWatch(ChangeFollower):
     def _note(self, changed: RuleChanged) -> None:
         self._accepted.append(changed)
 
-    def _run(self, attempt: RepeatedWork) -> None:
+    def _work(self, attempt: RepeatedWork) -> None:
         while not self._stop.is_set():
             self._poll()
             attempt.record_success()

@@ -53,7 +53,7 @@ class WhatIfRunner(BackgroundThread):
         self._command = list(command) or [sys.executable, "-m", "fraud_rules.cli", "whatif"]
         self._labels = labels
 
-    def _run(self, attempt: RepeatedWork) -> None:
+    def _work(self, attempt: RepeatedWork) -> None:
         with self._database.leadership("what-ifs") as lead:
             if not lead:
                 attempt.record_standby()
