@@ -1,7 +1,8 @@
 """Evaluates the rules of a row whose key has a displaced run: each window has key rows and displaced rows.
 
-A window is the key rows [first, last] and the displaced rows [side_first, side_last]. Either part may be empty. One
-body for both cases, in `kernel`, evaluates skewed keys a tenth slower.
+A window is the key rows [first, last] and the displaced rows [side_first, side_last]. Either part may be empty. The
+kernel has a body of its own for the rows without such a run: with one body for both, a backlog of skewed keys was
+measured at about 0.9 of the rate.
 """
 
 from __future__ import annotations
