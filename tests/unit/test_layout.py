@@ -8,6 +8,8 @@ import sys
 from collections import Counter
 from pathlib import Path
 
+import pytest
+
 from fraud_rules.configuration.project import Project
 from tests.support.places import ROOT
 
@@ -28,6 +30,10 @@ def modules(*folders: str) -> list[Path]:
     return [path for path in found if "node_modules" not in path.parts]
 
 
+def programs() -> list[Path]:
+    return [path for path in modules(*SOURCES) if path.name == "__main__.py"]
+
+
 def test_no_package_has_more_modules_than_a_reader_can_survey() -> None:
     sizes = Counter(path.parent.relative_to(ROOT) for path in modules(*SOURCES) if path.name != "__init__.py")
     assert {folder: size for folder, size in sizes.items() if size > MOST_MODULES} == {}
@@ -36,6 +42,14 @@ def test_no_package_has_more_modules_than_a_reader_can_survey() -> None:
 def test_help_loads_nothing_heavy() -> None:
     done = subprocess.run([sys.executable, "-c", PROBE], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("path", programs(), ids=lambda path: path.parent.name)
+def test_a_program_does_nothing_when_it_is_imported(path: Path) -> None:
+    """A process of anyio's pool imports the main module of its parent under another name."""
+    code = f"import runpy; runpy.run_path({str(path)!r}, run_name='__mp_main__')"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=ROOT)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
 def test_airflow_loads_only_the_registration_module(project: Project) -> None:

@@ -2,4 +2,6 @@
 
 from fraud_rules.cli import main
 
-main()
+# A process of anyio's pool imports the main module of its parent.
+if __name__ == "__main__":
+    main()

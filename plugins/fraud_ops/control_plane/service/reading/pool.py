@@ -7,6 +7,7 @@ starts such a process when a question needs one, keeps it for the next question,
 from __future__ import annotations
 
 import gc
+import logging
 import os
 from collections.abc import Callable
 from functools import cache, partial
@@ -22,6 +23,8 @@ __all__ = ["PROCESSES", "ReadingPool"]
 
 S = TypeVar("S")
 Q = TypeVar("Q")
+
+_log = logging.getLogger(__name__)
 
 PROCESSES: Final = 2
 """The lanes of the questions have as many threads, so no answer waits for a process within its limit."""
@@ -62,7 +65,8 @@ class ReadingPool:
                 return await to_process.run_sync(answer, cancellable=True, limiter=self._processes)
         except TimeoutError:
             raise Unavailable(too_slow) from None
-        except BrokenWorkerProcess:
+        except BrokenWorkerProcess as error:
+            _log.warning("a process that reads payments has ended: %s", repr(error.__cause__ or error))
             raise Unavailable("the process that reads payments has ended: try again") from None
 
 
