@@ -67,7 +67,7 @@ def test_the_detector_continues_after_the_loss_and_the_return_of_a_worker(
             until(lambda: watch.batch_id >= reached + count, f"{count} batches are written")
 
         load.allow(ROWS)
-        ops.await_phase(record, AttemptPhase.RUNNING, timeout_s=120.0)
+        ops.await_phase(record, AttemptPhase.RUNNING)
         await_batches(20)
         assert [cluster.executors(number) for number in (0, 1)] == [1, 1]
         first = max((0, 1), key=cluster.newest_version)

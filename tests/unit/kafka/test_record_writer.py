@@ -73,9 +73,6 @@ def test_a_new_topic_is_awaited_and_a_missing_one_named(monkeypatch: pytest.Monk
         record_writer._require(Topics(1_000, KafkaError.TOPIC_AUTHORIZATION_FAILED), "rules", kafka)
 
 
-def test_records_that_are_not_accepted_in_time_are_counted(
-    slow_kafka: KafkaConnection, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(record_writer, "_TIMEOUT_S", 0.05)
+def test_records_that_are_not_accepted_in_time_are_counted(slow_kafka: KafkaConnection) -> None:
     with pytest.raises(BrokerUnavailable, match="0 of 1 records written to rules at "):
-        append_records(slow_kafka, "rules", [(b"key", b"value")])
+        append_records(slow_kafka, "rules", [(b"key", b"value")], timeout_s=0.05)
