@@ -11,12 +11,12 @@ from typing import Any, Final, cast
 
 from sqlalchemy import Connection, Table
 
-from fraud_ops.control_plane.service.audit import FIRST, hash_of
-from fraud_ops.control_plane.store.alert_models import AlertRow, AlertValueRow
-from fraud_ops.control_plane.store.case_models import CaseRow
-from fraud_ops.control_plane.store.database import Database
-from fraud_ops.control_plane.store.label_models import LabelRow
-from fraud_ops.control_plane.store.models import AuditEntry, Base, MarkRow
+from fraud_control.service.audit import FIRST, hash_of
+from fraud_control.store.alert_models import AlertRow, AlertValueRow
+from fraud_control.store.case_models import CaseRow
+from fraud_control.store.database import Database
+from fraud_control.store.label_models import LabelRow
+from fraud_control.store.models import AuditEntry, Base, MarkRow
 from fraud_rules.batch.whatif.labels import LabelSource
 
 __all__ = ["ALERTS_A_CASE", "COMMON_WORD", "MONTH_MS", "PAYERS", "RULES", "alert_id", "document", "fill"]

@@ -12,13 +12,13 @@ from typing import Annotated
 from fastapi import Response
 from pydantic import Field
 
+from fraud_control.domain.errors import NotFound
+from fraud_control.web.answer import answer
+from fraud_control.web.problems import WebError
+from fraud_control.web.routing import least, router
+from fraud_control.web.schemas.base import Request, ResponseModel
 from fraud_demo.fraud_patterns import FRAUDS
 from fraud_demo.steering import VARIABLE, Steering, TrafficState
-from fraud_ops.control_plane.domain.errors import NotFound
-from fraud_ops.control_plane.web.answer import answer
-from fraud_ops.control_plane.web.problems import WebError
-from fraud_ops.control_plane.web.routing import least, router
-from fraud_ops.control_plane.web.schemas.base import Request, ResponseModel
 
 __all__ = ["is_active", "routes"]
 

@@ -81,7 +81,7 @@ def visit(page: Page, control: str, name: str, rule: int) -> None:
 
 def violations(page: Page, project: Project) -> list[str]:
     """Return the violations of WCAG 2.2 AA on the current page."""
-    source = project.root / "plugins/fraud_ops/control_plane/ui/node_modules/axe-core/axe.min.js"
+    source = project.root / "plugins/fraud_control/ui/node_modules/axe-core/axe.min.js"
     if not source.exists():
         pytest.skip("axe-core is not installed: bin/ui check")
     page.evaluate(source.read_text(encoding="utf-8"))

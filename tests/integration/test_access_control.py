@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 
-from fraud_ops.control_plane.domain.lifecycle import StateName
-from fraud_ops.control_plane.domain.roles import Role
-from fraud_ops.control_plane.settings import ControlPlaneSettings
-from fraud_ops.control_plane.store.database import Database
-from fraud_ops.control_plane.sync.background import Background
+from fraud_control.domain.lifecycle import StateName
+from fraud_control.domain.roles import Role
+from fraud_control.settings import ControlPlaneSettings
+from fraud_control.store.database import Database
+from fraud_control.sync.background import Background
 from fraud_ops.hooks.checkpoint import CheckpointHook
 from fraud_ops.hooks.observer import DetectorObserver
 from fraud_rules.configuration.project import Project

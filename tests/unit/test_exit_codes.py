@@ -11,7 +11,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from fraud_ops.control_plane.command import app as control_app
+from fraud_control.command import app as control_app
 from fraud_rules.cli import app as fraud_app
 from fraud_rules.configuration.project import Project
 

@@ -21,7 +21,7 @@ from bench.inputs.rulesets import many
 from bench.lab import Lab, Session
 from bench.meters.watching import quantile
 from bench.rows.control_plane.store_work import FIGURES, store_work
-from fraud_ops.control_plane.store.database import Database
+from fraud_control.store.database import Database
 from fraud_rules.kafka.record_writer import append_records
 from fraud_rules.runtime import clock
 from tests.support.ports import free_ports

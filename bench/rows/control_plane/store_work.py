@@ -9,13 +9,13 @@ from typing import Final
 
 from bench.figures import Figure, at_least, at_most
 from bench.inputs.full_store import MONTH_MS, alert_id, document
-from fraud_ops.control_plane.feed.events import read_alert
-from fraud_ops.control_plane.feed.place import FeedSource
-from fraud_ops.control_plane.service.alerts.index import AlertIndex
-from fraud_ops.control_plane.service.audit import AuditScan
-from fraud_ops.control_plane.service.labels.snapshot import LabelFile
-from fraud_ops.control_plane.store.database import Database
-from fraud_ops.control_plane.store.models import MarkRow
+from fraud_control.feed.events import read_alert
+from fraud_control.feed.place import FeedSource
+from fraud_control.service.alerts.index import AlertIndex
+from fraud_control.service.audit import AuditScan
+from fraud_control.service.labels.snapshot import LabelFile
+from fraud_control.store.database import Database
+from fraud_control.store.models import MarkRow
 from fraud_rules.configuration.project import Project
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.runtime import clock

@@ -20,17 +20,16 @@ from airflow.api_fastapi.auth.managers.base_auth_manager import COOKIE_NAME_JWT_
 from airflow.api_fastapi.core_api.security import bearer_scheme, get_user
 from cachetools import TTLCache
 from fastapi import FastAPI, Request, Response
-from fastapi.responses import RedirectResponse, StreamingResponse
+from fastapi.responses import JSONResponse, RedirectResponse, StreamingResponse
 from fastapi.security import HTTPAuthorizationCredentials
 from starlette.exceptions import HTTPException
 from starlette.routing import Route
 
+from fraud_ops.account import Account
 from fraud_ops.airflow_ui.address import base_url
-from fraud_ops.control_plane.domain.account import Account
-from fraud_ops.control_plane.tickets import HEADER, Purpose, Ticket, TicketKeys
-from fraud_ops.control_plane.web.problems import problem
 from fraud_ops.hooks.connections import connection
-from fraud_ops.paths import FORWARDED_HOST, FORWARDED_PREFIX, OPEN, ROOT, SESSION
+from fraud_ops.paths import FORWARDED_HOST, FORWARDED_PREFIX, OPEN, PAGES, ROOT, SESSION
+from fraud_ops.tickets import HEADER, Purpose, Ticket, TicketKeys
 from fraud_rules.errors import ConfigError
 from fraud_rules.runtime.clock import MS_PER_S, now_ms
 
@@ -99,9 +98,9 @@ def create_app(find: Callable[[], ControlPlaneServer] = ControlPlaneServer.of_co
             asked = await _request(request, await found(request.app), airflow)
             answer = await request.app.state.client.send(asked, stream=True)
         except ConfigError as error:
-            return problem(503, str(error))
+            return _unavailable(str(error))
         except httpx.HTTPError as error:
-            return problem(503, f"the control plane does not answer ({type(error).__name__}): is its server running?")
+            return _unavailable(f"the control plane does not answer ({type(error).__name__}): is its server running?")
         response = StreamingResponse(_content(answer), answer.status_code)
         response.raw_headers = [(name, value) for name, value in answer.headers.raw if _passes(name.decode())]
         return response
@@ -111,9 +110,9 @@ def create_app(find: Callable[[], ControlPlaneServer] = ControlPlaneServer.of_co
         try:
             server = await found(request.app)
         except ConfigError as error:
-            return problem(503, str(error))
+            return _unavailable(str(error))
         if not server.public_url:
-            return problem(503, f"the extra of the connection {CONNECTION} has no `url` of the control plane's pages")
+            return _unavailable(f"the extra of the connection {CONNECTION} has no `url` of the control plane's pages")
         ticket = await _ticket(request)
         if ticket is None:
             back = f"{base_url()}{OPEN}?{request.url.query}"
@@ -126,6 +125,13 @@ def create_app(find: Callable[[], ControlPlaneServer] = ControlPlaneServer.of_co
     application.router.routes.append(Route(OPEN.removeprefix(ROOT), open_session))
     application.router.routes.append(Route("/{rest:path}", forward, methods=_METHODS))
     return application
+
+
+def _unavailable(detail: str) -> Response:
+    """An error as the control plane itself would send it, which its pages can show."""
+    title, kind = "Temporarily unavailable", f"{PAGES}/problems/unavailable"
+    content = {"type": kind, "title": title, "status": 503, "detail": detail, "reasons": []}
+    return JSONResponse(content, 503, {"Retry-After": "2"}, "application/problem+json")
 
 
 async def _request(request: Request, server: ControlPlaneServer, airflow: SplitResult) -> httpx.Request:

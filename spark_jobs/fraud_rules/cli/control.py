@@ -10,7 +10,7 @@ import typer
 from fraud_rules.configuration.project import Project
 from fraud_rules.errors import ConfigError
 
-_MODULE = "fraud_ops.control_plane"
+_MODULE = "fraud_control"
 
 
 def control(context: typer.Context) -> None:
@@ -22,7 +22,7 @@ def control(context: typer.Context) -> None:
       fraud control audit verify
     """
     plugins = Project.find().root / "plugins"
-    if not (plugins / "fraud_ops" / "control_plane").is_dir():
+    if not (plugins / _MODULE).is_dir():
         raise ConfigError(f"{plugins} has no control plane: run this command in a checkout with the Airflow plugins")
     if str(plugins) not in sys.path:
         sys.path.insert(0, str(plugins))

@@ -10,12 +10,12 @@ from contextlib import contextmanager
 import pytest
 from sqlalchemy import select
 
-from fraud_ops.control_plane.domain.alert_search import AlertSearch
-from fraud_ops.control_plane.domain.notification_models import SubscribedEvent, Terms
-from fraud_ops.control_plane.domain.snoozing import Snoozing
-from fraud_ops.control_plane.service.notifications.intake import AlertNotifications
-from fraud_ops.control_plane.store.notification_models import DeliveryRow
-from fraud_ops.control_plane.sync.alert_indexer import AlertIndexer
+from fraud_control.domain.alert_search import AlertSearch
+from fraud_control.domain.notification_models import SubscribedEvent, Terms
+from fraud_control.domain.snoozing import Snoozing
+from fraud_control.service.notifications.intake import AlertNotifications
+from fraud_control.store.notification_models import DeliveryRow
+from fraud_control.sync.alert_indexer import AlertIndexer
 from fraud_ops.notifications import ReceiverKind
 from fraud_rules.kafka import topics as topic_admin
 from fraud_rules.kafka.consume import await_settled

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from fraud_ops.control_plane.client.connection import TOKEN_VARIABLE
-from fraud_ops.control_plane.command import app
+from fraud_control.client.connection import TOKEN_VARIABLE
+from fraud_control.command import app
 from fraud_rules.errors import FraudError
 
 SECRET = "SECRET-abc"

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from fraud_ops.control_plane.domain.errors import Invalid
-from fraud_ops.control_plane.service.reading.entities import EntityReporter
-from fraud_ops.control_plane.service.reading.pool import ReadingPool
+from fraud_control.domain.errors import Invalid
+from fraud_control.service.reading.entities import EntityReporter
+from fraud_control.service.reading.pool import ReadingPool
 from fraud_rules.batch.archive.files import write_transactions
 from fraud_rules.batch.archive.manifest import BatchResult, Manifest
 from fraud_rules.batch.archive.store import ArchiveStore

@@ -7,9 +7,9 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
-from fraud_ops.control_plane.domain.snoozing import Snoozing
-from fraud_ops.control_plane.feed.follower import FeedReader
-from fraud_ops.control_plane.feed.memory import FeedMemory
+from fraud_control.domain.snoozing import Snoozing
+from fraud_control.feed.follower import FeedReader
+from fraud_control.feed.memory import FeedMemory
 from fraud_rules.configuration.project import Project
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.kafka.consume import await_settled

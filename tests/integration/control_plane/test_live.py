@@ -17,9 +17,9 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 
-from fraud_ops.control_plane.domain.lifecycle import StateName
-from fraud_ops.control_plane.domain.read_models import RuleWithForms
-from fraud_ops.control_plane.sync.background import Background
+from fraud_control.domain.lifecycle import StateName
+from fraud_control.domain.read_models import RuleWithForms
+from fraud_control.sync.background import Background
 from fraud_ops.hooks.observer import DetectorObserver
 from fraud_ops.verdicts.health import assess_detector
 from fraud_ops.verdicts.verdict import Health, Limits

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from standardwebhooks.webhooks import Webhook
 
-from fraud_ops.control_plane.domain.notification_models import DeliveryState
+from fraud_control.domain.notification_models import DeliveryState
 from fraud_ops.notifications import ReceiverKind
 from fraud_rules.runtime.clock import now_ms
 from tests.support.control_plane.scene import ANN, Scene

@@ -15,17 +15,17 @@ import pytest
 from confluent_kafka import KafkaException, Producer
 from sqlalchemy import select, text
 
-from fraud_ops.control_plane.domain.lifecycle import StateName
-from fraud_ops.control_plane.domain.read_models import RuleChanged
-from fraud_ops.control_plane.service.audit import AuditFilter
-from fraud_ops.control_plane.service.store_access import StoreAccess
-from fraud_ops.control_plane.store.database import Database
-from fraud_ops.control_plane.store.facts import store_id
-from fraud_ops.control_plane.store.models import OutboxRow
-from fraud_ops.control_plane.sync.background import Background
-from fraud_ops.control_plane.sync.drift import DriftCheck
-from fraud_ops.control_plane.sync.mirror import AUDIT_HEADER, SEQ_HEADER, STORE_HEADER, log_mirror
-from fraud_ops.control_plane.sync.outbox import Publisher
+from fraud_control.domain.lifecycle import StateName
+from fraud_control.domain.read_models import RuleChanged
+from fraud_control.service.audit import AuditFilter
+from fraud_control.service.store_access import StoreAccess
+from fraud_control.store.database import Database
+from fraud_control.store.facts import store_id
+from fraud_control.store.models import OutboxRow
+from fraud_control.sync.background import Background
+from fraud_control.sync.drift import DriftCheck
+from fraud_control.sync.mirror import AUDIT_HEADER, SEQ_HEADER, STORE_HEADER, log_mirror
+from fraud_control.sync.outbox import Publisher
 from fraud_rules.configuration.project import Project
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.errors import RuleLogForeign
@@ -251,7 +251,7 @@ def test_the_publisher_works_when_the_mirror_fails(
     def fails(*_: object) -> None:
         raise AssertionError
 
-    monkeypatch.setattr("fraud_ops.control_plane.sync.mirror._apply_record", fails)
+    monkeypatch.setattr("fraud_control.sync.mirror._apply_record", fails)
     append_records(topics.kafka, topics.names.rules, [(b"7", b"{}")])
     changes(scene, 2)
     with running(publisher(scene, topics)):

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from sqlalchemy import text
 
-from fraud_ops.control_plane.domain.errors import Unavailable
-from fraud_ops.control_plane.settings import ControlPlaneSettings
-from fraud_ops.control_plane.store.database import SCHEMA, Database
+from fraud_control.domain.errors import Unavailable
+from fraud_control.settings import ControlPlaneSettings
+from fraud_control.store.database import SCHEMA, Database
 from tests.support.control_plane.concurrent_edits import check_concurrent_edits
 from tests.support.control_plane.leaders import check_leadership
 from tests.support.control_plane.postgres import PgBouncer, Postgres, binaries

@@ -13,18 +13,18 @@ import pytest
 from sqlalchemy import create_engine, event, text
 from sqlalchemy.exc import DBAPIError
 
+from fraud_control.domain.case_models import CaseOutcome, CaseSearch, CaseStatus
+from fraud_control.domain.errors import LimitReached, StoreBusy, Unavailable
+from fraud_control.domain.lifecycle import StateName
+from fraud_control.service.alarm_log import recent_alarms, record_alarm
+from fraud_control.service.alerts.index import AlertIndex
+from fraud_control.service.labels.snapshot import LabelFile
+from fraud_control.service.whatif import WhatIfQuestion, WhatIfs
+from fraud_control.settings import ControlPlaneSettings
+from fraud_control.store import database as database_module
+from fraud_control.store.database import SCHEMA, Database
+from fraud_control.sync.drift import compare, store_side
 from fraud_ops.alarms import Alarm, RaisedAlarm
-from fraud_ops.control_plane.domain.case_models import CaseOutcome, CaseSearch, CaseStatus
-from fraud_ops.control_plane.domain.errors import LimitReached, StoreBusy, Unavailable
-from fraud_ops.control_plane.domain.lifecycle import StateName
-from fraud_ops.control_plane.service.alarm_log import recent_alarms, record_alarm
-from fraud_ops.control_plane.service.alerts.index import AlertIndex
-from fraud_ops.control_plane.service.labels.snapshot import LabelFile
-from fraud_ops.control_plane.service.whatif import WhatIfQuestion, WhatIfs
-from fraud_ops.control_plane.settings import ControlPlaneSettings
-from fraud_ops.control_plane.store import database as database_module
-from fraud_ops.control_plane.store.database import SCHEMA, Database
-from fraud_ops.control_plane.sync.drift import compare, store_side
 from fraud_rules.batch.whatif.labels import read_label_lines
 from tests.support.control_plane.alerts import alert
 from tests.support.control_plane.concurrent_edits import check_concurrent_edits

@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from fraud_control.service.alarm_log import AlarmDesk
+from fraud_control.sync.reader_state import ReaderPosition, ReaderProgress
+from fraud_control.watch.alarm_reports import AlarmReports
+from fraud_control.watch.reader_watch import ALARM, ReaderWatch
 from fraud_ops.alarms import REPEAT_MS, Alarm
-from fraud_ops.control_plane.service.alarm_log import AlarmDesk
-from fraud_ops.control_plane.sync.reader_state import ReaderPosition, ReaderProgress
-from fraud_ops.control_plane.watch.alarm_reports import AlarmReports
-from fraud_ops.control_plane.watch.reader_watch import ALARM, ReaderWatch
 from fraud_ops.runbooks import slug
 from fraud_rules.configuration.project import Project
 from fraud_rules.errors import BrokerUnavailable

@@ -11,16 +11,16 @@ from concurrent.futures import ThreadPoolExecutor
 import psutil
 import pytest
 
-from fraud_ops.control_plane.domain.errors import Unavailable
-from fraud_ops.control_plane.service.reading.pool import PROCESSES, ReadingPool
-from fraud_ops.control_plane.web.load.lanes import LIMITS, LaneName
+from fraud_control.domain.errors import Unavailable
+from fraud_control.service.reading.pool import PROCESSES, ReadingPool
+from fraud_control.web.load.lanes import LIMITS, LaneName
 from tests.support.control_plane.questions import answer
 from tests.support.waiting import until
 
 LONG_S = 600.0
 ASK_AND_WAIT = """
 import sys
-from fraud_ops.control_plane.service.reading.pool import ReadingPool
+from fraud_control.service.reading.pool import ReadingPool
 from tests.support.control_plane.questions import answer
 with ReadingPool() as pool:
     print(pool.ask(answer, "topic", ("sleep", 0.0), "too slow").decode(), flush=True)

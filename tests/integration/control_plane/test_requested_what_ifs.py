@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 from sqlalchemy import select
 
-from fraud_ops.control_plane.domain.lifecycle import StateName
-from fraud_ops.control_plane.service.whatif import WhatIfQuestion, WhatIfs, WhatIfStatus
-from fraud_ops.control_plane.store.what_if_models import WhatIfRow
-from fraud_ops.control_plane.watch.requested_what_ifs import RequestedWhatIfs
-from fraud_ops.control_plane.watch.what_if_runner import WhatIfRunner
+from fraud_control.domain.lifecycle import StateName
+from fraud_control.service.whatif import WhatIfQuestion, WhatIfs, WhatIfStatus
+from fraud_control.store.what_if_models import WhatIfRow
+from fraud_control.watch.requested_what_ifs import RequestedWhatIfs
+from fraud_control.watch.what_if_runner import WhatIfRunner
 from fraud_rules.batch.whatif.place import FOLDER
 from fraud_rules.configuration.project import Project
 from fraud_rules.model.day import Day

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from fraud_ops.control_plane.service.alarm_log import AlarmDesk, recent_alarms
-from fraud_ops.control_plane.sync.cdc import cdc_intake
-from fraud_ops.control_plane.sync.reader_state import ReaderPosition
-from fraud_ops.control_plane.sync.topic_consumer import TopicConsumer
-from fraud_ops.control_plane.watch.reader_watch import ALARM, ReaderWatch
+from fraud_control.service.alarm_log import AlarmDesk, recent_alarms
+from fraud_control.sync.cdc import cdc_intake
+from fraud_control.sync.reader_state import ReaderPosition
+from fraud_control.sync.topic_consumer import TopicConsumer
+from fraud_control.watch.reader_watch import ALARM, ReaderWatch
 from fraud_rules.configuration.project import Project
 from fraud_rules.kafka import topics as topic_admin
 from fraud_rules.kafka.record_writer import append_records

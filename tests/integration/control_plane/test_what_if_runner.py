@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 from sqlalchemy import update
 
-from fraud_ops.control_plane.domain.errors import LimitReached, NotFound, RequestRefused
-from fraud_ops.control_plane.service.whatif import WhatIfQuestion, WhatIfRun, WhatIfs, WhatIfStatus
-from fraud_ops.control_plane.store.database import Database
-from fraud_ops.control_plane.store.what_if_models import WhatIfRow
-from fraud_ops.control_plane.watch.what_if_runner import WhatIfRunner
+from fraud_control.domain.errors import LimitReached, NotFound, RequestRefused
+from fraud_control.service.whatif import WhatIfQuestion, WhatIfRun, WhatIfs, WhatIfStatus
+from fraud_control.store.database import Database
+from fraud_control.store.what_if_models import WhatIfRow
+from fraud_control.watch.what_if_runner import WhatIfRunner
 from fraud_rules.configuration.project import Project
 from tests.support.control_plane.scene import Clock, Scene
 from tests.support.waiting import until

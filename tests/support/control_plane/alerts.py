@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from fraud_ops.control_plane.feed.events import FeedAlert, read_alert
-from fraud_ops.control_plane.feed.place import FeedSource
+from fraud_control.feed.events import FeedAlert, read_alert
+from fraud_control.feed.place import FeedSource
 
 
 def alert_json(number: int, rule_id: int = 1, **members: Any) -> bytes:

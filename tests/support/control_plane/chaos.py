@@ -8,9 +8,9 @@ from typing import Protocol
 
 from sqlalchemy import func, select
 
-from fraud_ops.control_plane.domain.canonical import canonical, decoded
-from fraud_ops.control_plane.store.models import OutboxRow, RevisionRow
-from fraud_ops.control_plane.sync.drift import compare, store_side
+from fraud_control.domain.canonical import canonical, decoded
+from fraud_control.store.models import OutboxRow, RevisionRow
+from fraud_control.sync.drift import compare, store_side
 from fraud_rules.configuration.project import Project
 from fraud_rules.configuration.settings import TopicNames
 from fraud_rules.kafka import topics as topic_admin

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from fraud_ops.control_plane.domain.list_models import ListImportResult, ListInput, StoredList
-from fraud_ops.control_plane.domain.read_models import (
+from fraud_control.domain.list_models import ListImportResult, ListInput, StoredList
+from fraud_control.domain.read_models import (
     AuditRow,
     AuditState,
     AuditVerdict,
@@ -21,24 +21,24 @@ from fraud_ops.control_plane.domain.read_models import (
     RuleWithForms,
     Snooze,
 )
-from fraud_ops.control_plane.domain.roles import Actor, Role
-from fraud_ops.control_plane.service import alert_marks, audit, bindings, imports, rule_queries, transitions
-from fraud_ops.control_plane.service.alerts.saved_searches import AlertSearches
-from fraud_ops.control_plane.service.approved_content import approved_contents
-from fraud_ops.control_plane.service.audit import AuditFilter, AuditScan
-from fraud_ops.control_plane.service.cases.service import CaseService
-from fraud_ops.control_plane.service.changes import UnitOfWork
-from fraud_ops.control_plane.service.items.approvals import decide
-from fraud_ops.control_plane.service.labels.service import LabelService
-from fraud_ops.control_plane.service.lists import imports as list_imports
-from fraud_ops.control_plane.service.lists import queries as list_queries
-from fraud_ops.control_plane.service.lists import transitions as list_transitions
-from fraud_ops.control_plane.service.notifications.subscriptions import SubscriptionService
-from fraud_ops.control_plane.service.reading.approval_figures import approval_figures
-from fraud_ops.control_plane.service.store_access import StoreAccess
-from fraud_ops.control_plane.service.validation import validate
-from fraud_ops.control_plane.store.models import RuleHead
-from fraud_ops.control_plane.sync.outbox import outbox_state
+from fraud_control.domain.roles import Actor, Role
+from fraud_control.service import alert_marks, audit, bindings, imports, rule_queries, transitions
+from fraud_control.service.alerts.saved_searches import AlertSearches
+from fraud_control.service.approved_content import approved_contents
+from fraud_control.service.audit import AuditFilter, AuditScan
+from fraud_control.service.cases.service import CaseService
+from fraud_control.service.changes import UnitOfWork
+from fraud_control.service.items.approvals import decide
+from fraud_control.service.labels.service import LabelService
+from fraud_control.service.lists import imports as list_imports
+from fraud_control.service.lists import queries as list_queries
+from fraud_control.service.lists import transitions as list_transitions
+from fraud_control.service.notifications.subscriptions import SubscriptionService
+from fraud_control.service.reading.approval_figures import approval_figures
+from fraud_control.service.store_access import StoreAccess
+from fraud_control.service.validation import validate
+from fraud_control.store.models import RuleHead
+from fraud_control.sync.outbox import outbox_state
 from fraud_rules.codec.rules.export import RuleFormat
 
 P = ParamSpec("P")

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from fraud_ops.control_plane.domain.roles import Role
-from fraud_ops.control_plane.settings import ControlPlaneSettings
-from fraud_ops.control_plane.store.database import Database
+from fraud_control.domain.roles import Role
+from fraud_control.settings import ControlPlaneSettings
+from fraud_control.store.database import Database
 from fraud_rules.configuration.project import Project
 from fraud_rules.kafka.broker import Broker
 from tests.support.control_plane.scene import Scene, empty_store

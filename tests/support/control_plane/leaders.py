@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from sqlalchemy import select, update
 
-from fraud_ops.control_plane.domain.errors import LeadershipLost
-from fraud_ops.control_plane.store.database import Database
-from fraud_ops.control_plane.store.leases import LeadershipRow
-from fraud_ops.control_plane.store.models import Fact
+from fraud_control.domain.errors import LeadershipLost
+from fraud_control.store.database import Database
+from fraud_control.store.leases import LeadershipRow
+from fraud_control.store.models import Fact
 
 
 def lease_end(database: Database, name: str) -> int:

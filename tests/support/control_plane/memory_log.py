@@ -9,10 +9,10 @@ from typing import Any
 
 from sqlalchemy import select
 
-from fraud_ops.control_plane.store.facts import store_id
-from fraud_ops.control_plane.store.models import OutboxRow
-from fraud_ops.control_plane.sync.mirror import SEQ_HEADER, STORE_HEADER, log_mirror
-from fraud_ops.control_plane.sync.topic_consumer import TopicConsumer
+from fraud_control.store.facts import store_id
+from fraud_control.store.models import OutboxRow
+from fraud_control.sync.mirror import SEQ_HEADER, STORE_HEADER, log_mirror
+from fraud_control.sync.topic_consumer import TopicConsumer
 from fraud_rules.codec.rules.codec import read_entry
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.reader import Record

@@ -40,12 +40,12 @@ class PublisherProcess:
     def run(self, *words: str) -> subprocess.CompletedProcess[str]:
         """Run another `fraud control` command to its end."""
         return subprocess.run(
-            [sys.executable, "-m", "fraud_ops.control_plane", *words],
+            [sys.executable, "-m", "fraud_control", *words],
             env=self.environment(), capture_output=True, text=True, check=False,
         )  # fmt: skip
 
     def command(self) -> list[str]:
-        return ["fraud_ops.control_plane", "publish"]
+        return ["fraud_control", "publish"]
 
     def start(self) -> None:
         with self.log.open("ab") as log:

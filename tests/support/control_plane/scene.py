@@ -8,12 +8,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from fraud_ops.control_plane.domain.read_models import RuleChanged, RuleInput
-from fraud_ops.control_plane.domain.roles import Actor, Role
-from fraud_ops.control_plane.domain.rule_input import RuleReader
-from fraud_ops.control_plane.service.store_access import StoreAccess
-from fraud_ops.control_plane.settings import ControlPlaneSettings
-from fraud_ops.control_plane.store.database import Database
+from fraud_control.domain.read_models import RuleChanged, RuleInput
+from fraud_control.domain.roles import Actor, Role
+from fraud_control.domain.rule_input import RuleReader
+from fraud_control.service.store_access import StoreAccess
+from fraud_control.settings import ControlPlaneSettings
+from fraud_control.store.database import Database
 from fraud_rules.model.limits import RuleLimits
 from fraud_rules.model.schema import TransactionSchema
 from tests.support.control_plane.desk import Desk

@@ -9,7 +9,7 @@ from alembic.config import Config
 from sqlalchemy import text
 from sqlalchemy.engine import Connection
 
-from fraud_ops.control_plane.store import migrations
+from fraud_control.store import migrations
 
 _ALERT = """
     INSERT INTO alerts (alert_id, append_ms, source, record_offset, rule_id, severity_rank, shadow, key,

@@ -10,14 +10,14 @@ import os
 import sys
 import threading
 
-from fraud_ops.control_plane.domain.errors import Conflict, Unavailable
-from fraud_ops.control_plane.domain.lifecycle import StateName
-from fraud_ops.control_plane.domain.roles import Actor, Role
-from fraud_ops.control_plane.domain.rule_input import RuleReader
-from fraud_ops.control_plane.service.store_access import StoreAccess
-from fraud_ops.control_plane.settings import ControlPlaneSettings
-from fraud_ops.control_plane.store.database import Database
-from fraud_ops.control_plane.sync.background import Background
+from fraud_control.domain.errors import Conflict, Unavailable
+from fraud_control.domain.lifecycle import StateName
+from fraud_control.domain.roles import Actor, Role
+from fraud_control.domain.rule_input import RuleReader
+from fraud_control.service.store_access import StoreAccess
+from fraud_control.settings import ControlPlaneSettings
+from fraud_control.store.database import Database
+from fraud_control.sync.background import Background
 from fraud_rules.configuration.project import Project
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.kafka.connection import KafkaConnection

@@ -8,8 +8,8 @@ from __future__ import annotations
 import sys
 import threading
 
-from fraud_ops.control_plane.store.database import Database
-from fraud_ops.control_plane.sync.notifier import Notifier
+from fraud_control.store.database import Database
+from fraud_control.sync.notifier import Notifier
 from fraud_ops.delivery.connections import connection_in_environment
 from fraud_ops.delivery.notifications import NotificationSender
 from fraud_ops.notifications import ReceiverKind

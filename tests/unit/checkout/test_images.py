@@ -17,9 +17,9 @@ import pytest
 import yaml
 from typer.main import get_command
 
+from fraud_control.domain.roles import Role
+from fraud_control.settings import ControlPlaneSettings
 from fraud_demo.airflow import AirflowSite, Component
-from fraud_ops.control_plane.domain.roles import Role
-from fraud_ops.control_plane.settings import ControlPlaneSettings
 from fraud_rules.cli import app
 from fraud_rules.configuration.project import Project
 from fraud_rules.deploy.release import Release

@@ -15,8 +15,8 @@ from airflow.triggers.base import BaseTrigger
 from fastapi import HTTPException
 from fastapi.testclient import TestClient
 
+from fraud_control.web.documents.runbook_pages import create_app, visible_log
 from fraud_ops.airflow_ui.web_parts import DeferredParts, applications, pages_address
-from fraud_ops.control_plane.web.documents.runbook_pages import create_app, visible_log
 from fraud_ops.triggers.detector import OutcomeTrigger, SupervisionTrigger
 from fraud_ops.triggers.rules import RulesLiveTrigger
 from fraud_ops.triggers.warm_up import WarmUpTrigger
@@ -79,8 +79,8 @@ def test_tasks_of_other_dags_do_not_load_the_control_plane(project: Project) -> 
     added = set(loaded(project)["added"])
 
     assert added
-    assert not {"fastapi", "numba", "pyarrow", "sqlalchemy.orm", "fraud_ops.control_plane.web"}.intersection(added)
-    assert not [name for name in added if name.startswith("fraud_ops.control_plane.web")]
+    assert not {"fastapi", "numba", "pyarrow", "sqlalchemy.orm", "fraud_control.web"}.intersection(added)
+    assert not [name for name in added if name.startswith("fraud_control.web")]
 
 
 def test_the_api_server_gets_one_application_below_one_path() -> None:

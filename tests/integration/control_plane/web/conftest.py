@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from fraud_ops.control_plane.domain.roles import Role
-from fraud_ops.control_plane.settings import ControlPlaneSettings
+from fraud_control.domain.roles import Role
+from fraud_control.settings import ControlPlaneSettings
 from fraud_rules.configuration.project import Project
 from fraud_rules.kafka import topics as topic_admin
 from fraud_rules.kafka.broker import Broker

@@ -13,12 +13,12 @@ from typing import Any, NamedTuple
 import pytest
 from fastapi.routing import APIRoute
 
-from fraud_ops.control_plane.domain.account import Account
-from fraud_ops.control_plane.domain.roles import Role
-from fraud_ops.control_plane.settings import ControlPlaneSettings, Rates
-from fraud_ops.control_plane.tickets import HEADER, Ticket
-from fraud_ops.control_plane.web.app import undriven_app
+from fraud_control.domain.roles import Role
+from fraud_control.settings import ControlPlaneSettings, Rates
+from fraud_control.web.app import undriven_app
+from fraud_ops.account import Account
 from fraud_ops.paths import PAGES
+from fraud_ops.tickets import HEADER, Ticket
 from fraud_rules.configuration.project import Project
 from fraud_rules.runtime.clock import now_ms
 from tests.support.control_plane.web.server import RULE, Login, Server

@@ -10,13 +10,13 @@ from dataclasses import replace
 import pytest
 from kafka import KafkaAdminClient, TopicPartition
 
-from fraud_ops.control_plane.domain.snoozing import Snoozing
-from fraud_ops.control_plane.feed.events import FeedAlert
-from fraud_ops.control_plane.feed.follower import FeedReader
-from fraud_ops.control_plane.feed.memory import FeedMemory, MemoryBounds
-from fraud_ops.control_plane.feed.past import MOST_READ, PastAlerts
-from fraud_ops.control_plane.feed.place import Position
-from fraud_ops.control_plane.service.alerts.listing import AlertFilter, AlertList
+from fraud_control.domain.snoozing import Snoozing
+from fraud_control.feed.events import FeedAlert
+from fraud_control.feed.follower import FeedReader
+from fraud_control.feed.memory import FeedMemory, MemoryBounds
+from fraud_control.feed.past import MOST_READ, PastAlerts
+from fraud_control.feed.place import Position
+from fraud_control.service.alerts.listing import AlertFilter, AlertList
 from fraud_rules.configuration.project import Project
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.kafka.consume import await_settled

@@ -11,9 +11,9 @@ from pathlib import Path
 import httpx
 import pytest
 
+from fraud_control.service.audit import verify
+from fraud_control.store.database import Database
 from fraud_demo.airflow import Component
-from fraud_ops.control_plane.service.audit import verify
-from fraud_ops.control_plane.store.database import Database
 from fraud_rules.configuration.project import Project
 from fraud_rules.kafka.broker import Broker
 from fraud_rules.kafka.consume import read_topic

@@ -18,9 +18,9 @@ import httpx
 import pytest
 from sqlalchemy import select
 
+from fraud_control.domain.lifecycle import StateName
+from fraud_control.store.models import RuleHead
 from fraud_demo.airflow import Component
-from fraud_ops.control_plane.domain.lifecycle import StateName
-from fraud_ops.control_plane.store.models import RuleHead
 from fraud_rules.configuration.project import Project
 from fraud_rules.kafka.broker import Broker
 from fraud_rules.logs.rule_status import await_operations

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from fraud_ops.control_plane.command import app
+from fraud_control.command import app
 from fraud_rules.configuration.project import Project
 from fraud_rules.errors import FraudError
 from fraud_rules.kafka.broker import Broker

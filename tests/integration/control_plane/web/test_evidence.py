@@ -6,7 +6,7 @@ import json
 from dataclasses import replace
 from typing import Any
 
-from fraud_ops.control_plane.service.reading.evidence_search import EvidenceSearch, EvidenceSource
+from fraud_control.service.reading.evidence_search import EvidenceSearch, EvidenceSource
 from fraud_rules.configuration.project import Project
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.kafka.record_writer import append_records

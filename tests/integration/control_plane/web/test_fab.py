@@ -12,8 +12,8 @@ from typing import Any
 import httpx
 import pytest
 
+from fraud_control.domain.roles import Role
 from fraud_demo.airflow import USER, LocalAirflow
-from fraud_ops.control_plane.domain.roles import Role
 from fraud_rules.configuration.project import Project
 from fraud_rules.kafka.broker import Broker
 from tests.support.control_plane.scene import REASON

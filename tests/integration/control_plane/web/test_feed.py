@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from fraud_ops.control_plane.domain.errors import LimitReached, Unavailable
-from fraud_ops.control_plane.domain.flood import FloodWatch
-from fraud_ops.control_plane.domain.read_models import Snooze
-from fraud_ops.control_plane.domain.snoozing import KnownSnoozing, Snoozing
-from fraud_ops.control_plane.feed.counts import MinuteCounts
-from fraud_ops.control_plane.feed.events import (
+from fraud_control.domain.errors import LimitReached, Unavailable
+from fraud_control.domain.flood import FloodWatch
+from fraud_control.domain.read_models import Snooze
+from fraud_control.domain.snoozing import KnownSnoozing, Snoozing
+from fraud_control.feed.counts import MinuteCounts
+from fraud_control.feed.events import (
     Event,
     FeedAlert,
     FeedCorrection,
@@ -24,12 +24,12 @@ from fraud_ops.control_plane.feed.events import (
     read_correction,
     with_snooze,
 )
-from fraud_ops.control_plane.feed.hub import Hub, HubBounds
-from fraud_ops.control_plane.feed.memory import FeedMemory, MemoryBounds
-from fraud_ops.control_plane.feed.place import FeedPlace, FeedSource
-from fraud_ops.control_plane.web.load.rates import Throttle
-from fraud_ops.control_plane.web.problems import WebError
-from fraud_ops.control_plane.web.stream import AlertEncoder, ServerSentEvents, reserve_seat
+from fraud_control.feed.hub import Hub, HubBounds
+from fraud_control.feed.memory import FeedMemory, MemoryBounds
+from fraud_control.feed.place import FeedPlace, FeedSource
+from fraud_control.web.load.rates import Throttle
+from fraud_control.web.problems import WebError
+from fraud_control.web.stream import AlertEncoder, ServerSentEvents, reserve_seat
 from fraud_rules.kafka.decoding import UNDECODABLE
 from tests.support.control_plane.alerts import alert, alert_json
 

@@ -7,13 +7,13 @@ from dataclasses import replace
 
 import pytest
 
+from fraud_control.domain.lifecycle import StateName
+from fraud_control.domain.read_models import RuleInput
+from fraud_control.feed.memory import FeedMemory
+from fraud_control.settings import Flood
+from fraud_control.store.leases import Leadership
+from fraud_control.watch.flood_guard import ALARM, FloodGuard
 from fraud_ops.alarms import Alarm
-from fraud_ops.control_plane.domain.lifecycle import StateName
-from fraud_ops.control_plane.domain.read_models import RuleInput
-from fraud_ops.control_plane.feed.memory import FeedMemory
-from fraud_ops.control_plane.settings import Flood
-from fraud_ops.control_plane.store.leases import Leadership
-from fraud_ops.control_plane.watch.flood_guard import ALARM, FloodGuard
 from tests.support.control_plane.alarm_memory import AlarmMemory
 from tests.support.control_plane.alerts import alert
 from tests.support.control_plane.desk import Desk

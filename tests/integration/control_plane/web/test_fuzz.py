@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from fraud_ops.control_plane.settings import ControlPlaneSettings, Rates
+from fraud_control.settings import ControlPlaneSettings, Rates
 from fraud_rules.configuration.project import Project
 from tests.support.control_plane.web.server import Login, Server
 from tests.support.kafka.own_topics import OwnTopics

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from fraud_control.composition import ControlPlane
+from fraud_control.settings import ControlPlaneSettings, Flood
 from fraud_ops.alarms import Alarm, RaisedAlarm, encode_alarm
-from fraud_ops.control_plane.composition import ControlPlane
-from fraud_ops.control_plane.settings import ControlPlaneSettings, Flood
 from fraud_rules.batch.whatif.place import LABELS_FILE
 from fraud_rules.kafka.record_writer import append_records
 from fraud_rules.runtime.clock import now_ms

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from fastapi.testclient import TestClient
 
-from fraud_ops.control_plane.web.app import undriven_app
+from fraud_control.web.app import undriven_app
 from fraud_rules.configuration.project import Project
 
 
@@ -30,7 +30,7 @@ def test_other_paths_are_not_found(path: str, tmp_path: Path) -> None:
 
 
 def test_the_page_has_no_inline_script_and_no_script_of_another_site(project: Project) -> None:
-    page = (project.root / "plugins/fraud_ops/control_plane/static/index.html").read_text(encoding="utf-8")
+    page = (project.root / "plugins/fraud_control/static/index.html").read_text(encoding="utf-8")
     scripts = re.findall(r"<script([^>]*)>(.*?)</script>", page, re.DOTALL)
     assert scripts
     for attributes, body in scripts:

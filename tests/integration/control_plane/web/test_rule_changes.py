@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fraud_ops.control_plane.domain.read_models import RuleInput
-from fraud_ops.control_plane.domain.roles import Role
-from fraud_ops.control_plane.feed.events import Event, FeedRuleChange
-from fraud_ops.control_plane.watch.rule_changes import ChangesWatch
+from fraud_control.domain.read_models import RuleInput
+from fraud_control.domain.roles import Role
+from fraud_control.feed.events import Event, FeedRuleChange
+from fraud_control.watch.rule_changes import ChangesWatch
 from tests.support.control_plane.scene import ADA, RULE, Scene
 from tests.support.waiting import until
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from fraud_ops.control_plane.settings import ControlPlaneSettings
+from fraud_control.settings import ControlPlaneSettings
 from fraud_rules.configuration.project import Project
 from fraud_rules.model.day import Day
 from tests.support.conformance import load_schema

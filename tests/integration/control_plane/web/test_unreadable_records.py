@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from fraud_ops.control_plane.domain.roles import Role
-from fraud_ops.control_plane.settings import ControlPlaneSettings
+from fraud_control.domain.roles import Role
+from fraud_control.settings import ControlPlaneSettings
 from fraud_ops.hooks.observer import DetectorObserver
 from fraud_rules.batch.archive.quarantine import archived_quarantine
 from fraud_rules.batch.reevaluation.published import PublishedAlerts

@@ -13,9 +13,9 @@ from typing import Any
 import httpx
 
 from fraud_demo.airflow import USER, AirflowSite, Component, LocalAirflow
-from fraud_ops.control_plane.domain.account import Account
-from fraud_ops.control_plane.tickets import HEADER, Ticket, TicketKeys
+from fraud_ops.account import Account
 from fraud_ops.paths import API
+from fraud_ops.tickets import HEADER, Ticket, TicketKeys
 from fraud_rules.configuration.project import Project
 from fraud_rules.kafka.broker import Broker
 from fraud_rules.runtime.clock import now_ms

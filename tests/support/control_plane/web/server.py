@@ -15,15 +15,15 @@ from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from starlette.routing import Mount
 
+from fraud_control.composition import ControlPlane, Environment
+from fraud_control.settings import ControlPlaneSettings
+from fraud_control.web.login.logins import Logins
+from fraud_control.web.serve import compose_in_loop
+from fraud_control.web.site import create_site
+from fraud_ops.account import Account
 from fraud_ops.alarms import Alarm
-from fraud_ops.control_plane.composition import ControlPlane, Environment
-from fraud_ops.control_plane.domain.account import Account
-from fraud_ops.control_plane.settings import ControlPlaneSettings
-from fraud_ops.control_plane.tickets import HEADER, Ticket, TicketKeys
-from fraud_ops.control_plane.web.login.logins import Logins
-from fraud_ops.control_plane.web.serve import compose_in_loop
-from fraud_ops.control_plane.web.site import create_site
 from fraud_ops.paths import API, PAGES
+from fraud_ops.tickets import HEADER, Ticket, TicketKeys
 from fraud_rules.configuration.project import Project
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.runtime.clock import now_ms

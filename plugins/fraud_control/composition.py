@@ -1,0 +1,296 @@
+"""The composition root: creates and connects the components of the control plane in a server."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from fraud_control.domain.notification_models import ReceiverShown
+from fraud_control.domain.rule_input import RuleReader
+from fraud_control.domain.snoozing import KnownSnoozing, Snoozing
+from fraud_control.feed.fire_stats import RuleFireStats, fire_stats
+from fraud_control.feed.follower import FeedReader
+from fraud_control.feed.hub import Hub
+from fraud_control.feed.memory import FeedMemory
+from fraud_control.feed.past import PastAlerts
+from fraud_control.service.alarm_log import AlarmDesk, recent_alarms
+from fraud_control.service.alert_marks import mark_counts, snoozes
+from fraud_control.service.alerts.listing import AlertList
+from fraud_control.service.alerts.saved_searches import AlertSearches
+from fraud_control.service.approved_content import SeedContents, no_seeds
+from fraud_control.service.audit import AuditScan
+from fraud_control.service.cases.service import CaseService
+from fraud_control.service.labels.service import LabelService
+from fraud_control.service.labels.snapshot import LabelFile
+from fraud_control.service.notifications.subscriptions import SubscriptionService
+from fraud_control.service.panel import Panel
+from fraud_control.service.reading.entities import EntityReporter
+from fraud_control.service.reading.evidence import EvidenceReader
+from fraud_control.service.reading.evidence_search import EvidenceSource
+from fraud_control.service.reading.pool import ReadingPool
+from fraud_control.service.role_cache import RoleCache
+from fraud_control.service.store_access import StoreAccess
+from fraud_control.service.today import Today, today_of
+from fraud_control.service.whatif import WhatIfs
+from fraud_control.settings import ControlPlaneSettings
+from fraud_control.store.accounts import user_of
+from fraud_control.store.alarm_models import AlarmRow
+from fraud_control.store.database import Database
+from fraud_control.sync.background import Background
+from fraud_control.sync.drift import DriftCheck
+from fraud_control.sync.label_export import LabelExport
+from fraud_control.sync.notifier import Notifier, Send, SendAlarm
+from fraud_control.sync.outbox import outbox_state
+from fraud_control.sync.reader_state import ReaderPosition
+from fraud_control.sync.unapproved import (
+    UnapprovedList,
+    UnapprovedRule,
+    seed_documents,
+    unapproved_lists,
+    unapproved_rules,
+)
+from fraud_control.ttl_cache import CachedByKey, CachedValue
+from fraud_control.watch.flood_guard import FloodGuard
+from fraud_control.watch.reader_watch import ReaderWatch
+from fraud_control.watch.requested_what_ifs import RequestedWhatIfs
+from fraud_control.watch.rule_changes import ChangesWatch
+from fraud_control.watch.store_watch import Checks, StoreWatch
+from fraud_control.watch.what_if_runner import WhatIfRunner
+from fraud_ops.account import Account
+from fraud_ops.alarms import Alarm
+from fraud_ops.hooks.observer import DetectorObserver
+from fraud_ops.notifications import Receiver
+from fraud_rules.batch.archive.place import ArchivePath
+from fraud_rules.batch.entity.answer import EntitySource
+from fraud_rules.codec.rules.list_files import SeedList, read_seed_lists
+from fraud_rules.configuration.project import Project
+from fraud_rules.configuration.settings import DetectorSettings
+from fraud_rules.errors import FraudError
+from fraud_rules.kafka.connection import KafkaConnection
+from fraud_rules.kafka.unread import read_unread
+from fraud_rules.model.limits import RuleLimits
+from fraud_rules.model.schema import TransactionSchema
+from fraud_rules.runtime.clock import now_ms, steady_ms
+
+_log = logging.getLogger(__name__)
+
+__all__ = ["ControlPlane", "Environment", "compose"]
+
+_SNOOZES_TTL_S = 1.0
+_MARKS_TTL_S = 1.0
+_FIRE_STATS_TTL_S = 5.0
+_TODAY_TTL_S = 2.0
+_ALARMS_TTL_S = 2.0
+_RECEIVERS_TTL_S = 60.0
+_SEEDS_TTL_S = 10.0
+_USERS_TTL_S = 60.0
+_USERS_KEPT = 10_000
+_NOTIFICATION_RECEIVERS_TTL_S = 2.0
+_READ_WAIT_MS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """The environment of a process: the project, the broker, the archive and the alarm channel."""
+
+    project: Project
+    kafka: KafkaConnection
+    archive: ArchivePath
+    alarm: Callable[[Alarm], Sequence[str]]
+    """Sends an alarm and returns the names of the connections that accepted it. Raises nothing."""
+    settings: ControlPlaneSettings | None = None
+    detector: DetectorSettings | None = None
+    alarm_receivers: Callable[[], Sequence[str]] = tuple
+    """The names of the connections that receive alarms."""
+    send_alarm: SendAlarm = lambda name, alarm: "this process cannot send alarms"
+    notify: Send = lambda receiver, message: "this process cannot send notifications"
+    receiver_exists: Callable[[Receiver], bool] = lambda receiver: False
+    """Whether the connection of a receiver of notifications exists."""
+
+
+@dataclass(frozen=True, slots=True)
+class ControlPlane:
+    """The components of the control plane that the routes and the pages' stream use."""
+
+    settings: ControlPlaneSettings
+    detector: DetectorSettings
+    schema: TransactionSchema
+    store: StoreAccess
+    searches: AlertSearches
+    cases: CaseService
+    subscriptions: SubscriptionService
+    labels: LabelService
+    roles: RoleCache
+    users: CachedByKey[Account, str]
+    memory: FeedMemory
+    alerts: AlertList
+    feed: FeedReader
+    hub: Hub
+    snoozing: CachedValue[Snoozing]
+    marks: CachedValue[Mapping[int, tuple[int, int]]]
+    fire_stats: CachedValue[list[RuleFireStats]]
+    guard: FloodGuard
+    evidence: EvidenceReader
+    entities: EntityReporter
+    what_ifs: WhatIfs
+    requested_what_ifs: RequestedWhatIfs
+    alarms: CachedValue[Sequence[AlarmRow]]
+    alarm_receivers: CachedValue[Sequence[str]]
+    receivers: CachedValue[list[ReceiverShown]]
+    today: CachedValue[Today]
+    drift: DriftCheck
+    readers: ReaderWatch
+    faults: Callable[[], Mapping[str, str]]
+    panel: Panel
+
+
+def compose(
+    environment: Environment, hub_of: Callable[[FeedMemory, KnownSnoozing], Hub], stack: ExitStack
+) -> ControlPlane:
+    """Create and start all components; register their clean-up in `stack`. Raises ConfigError, Unavailable."""
+    config = environment.project.config
+    settings = environment.settings or ControlPlaneSettings.load(environment.project)
+    detector = environment.detector or DetectorSettings.load(config / "detector.yaml")
+    schema = TransactionSchema.load(config / "schema.yaml")
+    database = Database.open(settings.database)
+    stack.callback(database.close)
+    seeds = partial(seed_documents, config / "rules", schema, detector.limits)
+    known_seeds = CachedValue(partial(_readable_seeds, seeds), _SEEDS_TTL_S)
+    store = StoreAccess(database, settings, RuleReader(schema, detector.limits), now_ms, known_seeds)
+    subscriptions = SubscriptionService(store)
+    alarm_receivers = CachedValue(environment.alarm_receivers, _RECEIVERS_TTL_S)
+    desk = AlarmDesk(database, alarm_receivers, environment.alarm, now_ms)
+    memory = FeedMemory()
+    snoozing = CachedValue(partial(_snoozing, store), _SNOOZES_TTL_S)
+    known_snoozing = KnownSnoozing(snoozing)
+    hub = hub_of(memory, known_snoozing)
+    feed = FeedReader(environment.kafka, detector, memory, hub.publish, known_snoozing)
+    changes = ChangesWatch(store, hub.publish)
+    guard = FloodGuard(
+        memory,
+        store,
+        settings.flood,
+        detector.detector,
+        desk,
+        now_ms,
+        lambda: database.leadership("flood"),
+    )
+    label_file = LabelFile(database, environment.archive)
+    what_ifs = WhatIfs(database, environment.archive, now_ms)
+    runner = WhatIfRunner(database, what_ifs, environment.project, environment.archive, labels=label_file.refresh)
+    panel = Panel(
+        environment.kafka,
+        DetectorObserver(environment.kafka, detector, wait_ms=_READ_WAIT_MS),
+        memory,
+        detector,
+        now_ms,
+    )
+    requested_what_ifs = RequestedWhatIfs(store, what_ifs)
+    pool = stack.enter_context(ReadingPool())
+    entities = EntityReporter(pool, EntitySource(environment.kafka, environment.archive, schema, detector), now_ms)
+    evidence = EvidenceReader(pool, EvidenceSource(environment.kafka, schema, detector))
+    background = Background(store, environment.kafka, detector, changes.accept, alarm_receivers)
+    background.start()
+    stack.callback(background.stop)
+    drift = DriftCheck(database, environment.kafka, detector.topics.rules, schema, detector.limits)
+
+    def unapproved() -> Sequence[UnapprovedRule | UnapprovedList]:
+        if not settings.four_eyes:
+            return ()
+        lists = unapproved_lists(store, partial(_seed_lists, config / "lists", detector.limits))
+        return [*unapproved_rules(database, seeds), *lists]
+
+    scan = AuditScan()
+    checks = Checks(
+        partial(outbox_state, database),
+        drift.read,
+        lambda: scan.check(database, now_ms()),
+        unapproved,
+        subscriptions.failing,
+    )
+    watch = StoreWatch(checks, detector.detector, desk, now_ms, steady_ms, lambda: database.leadership("watch"))
+
+    def reader_positions() -> list[ReaderPosition]:
+        feed_positions = feed.positions().items()
+        return [
+            *background.readings(),
+            *(ReaderPosition("feed", topic, at, feed.fault, shared=False) for topic, at in feed_positions),
+        ]
+
+    readers = ReaderWatch(
+        reader_positions,
+        partial(read_unread, environment.kafka),
+        detector.detector,
+        desk,
+        steady_ms,
+        lambda: watch.leads,
+    )
+    notifier = Notifier(database, settings.receivers, environment.notify, now_ms, environment.send_alarm)
+    label_export = LabelExport(database, label_file)
+    threads = (feed, changes, guard, watch, panel, readers, notifier, label_export, requested_what_ifs, runner)
+    for thread in threads:
+        thread.start()
+        stack.callback(thread.stop)
+    return ControlPlane(
+        settings=settings,
+        detector=detector,
+        schema=schema,
+        store=store,
+        searches=AlertSearches(store),
+        cases=CaseService(store),
+        subscriptions=subscriptions,
+        labels=LabelService(store, schema),
+        roles=RoleCache(store),
+        users=CachedByKey(partial(user_of, database, clock_ms=now_ms), _USERS_TTL_S, _USERS_KEPT),
+        memory=memory,
+        alerts=AlertList(memory, PastAlerts(environment.kafka, detector.topics), snoozing),
+        feed=feed,
+        hub=hub,
+        snoozing=snoozing,
+        marks=CachedValue(partial(_mark_counts, store), _MARKS_TTL_S),
+        fire_stats=CachedValue(lambda: fire_stats(memory.alerts(), memory.retracted(), now_ms()), _FIRE_STATS_TTL_S),
+        guard=guard,
+        evidence=evidence,
+        entities=entities,
+        what_ifs=what_ifs,
+        requested_what_ifs=requested_what_ifs,
+        alarms=CachedValue(lambda: recent_alarms(database), _ALARMS_TTL_S),
+        alarm_receivers=alarm_receivers,
+        receivers=CachedValue(
+            lambda: subscriptions.receivers(environment.receiver_exists), _NOTIFICATION_RECEIVERS_TTL_S
+        ),
+        today=CachedValue(
+            lambda: today_of(memory.day, database, now_ms(), complete=feed.day_is_complete), _TODAY_TTL_S
+        ),
+        drift=drift,
+        readers=readers,
+        faults=lambda: background.failures() | {each.name: each.fault for each in threads if each.fault is not None},
+        panel=panel,
+    )
+
+
+def _snoozing(store: StoreAccess) -> Snoozing:
+    with store.reading() as work:
+        return Snoozing(snoozes(work.session, work.now_ms), work.now_ms)
+
+
+def _mark_counts(store: StoreAccess) -> Mapping[int, tuple[int, int]]:
+    with store.reading() as work:
+        return mark_counts(work.session)
+
+
+def _seed_lists(folder: Path, limits: RuleLimits) -> Sequence[SeedList]:
+    return read_seed_lists([folder], limits) if folder.is_dir() and any(folder.iterdir()) else []
+
+
+def _readable_seeds(seeds: SeedContents) -> Mapping[int, Collection[bytes]]:
+    """The contents of the seed files. Unreadable ones approve nothing; the task that applies them fails."""
+    try:
+        return seeds()
+    except FraudError as error:
+        _log.warning("the seed files count as not approved: %s", error)
+        return no_seeds()

@@ -1,0 +1,133 @@
+"""Roles and permissions. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Final
+
+from fraud_control.domain.errors import RequestRefused
+
+__all__ = [
+    "LEAST_ROLE",
+    "Actor",
+    "Permission",
+    "Role",
+    "granted",
+    "is_reserved",
+    "log_author",
+    "require",
+    "system_author",
+]
+
+_LOG: Final = "log:"
+_SYSTEM: Final = "system:"
+
+
+class Role(StrEnum):
+    """A user's role at the control plane, independent of the role in Airflow.
+
+    Each role includes the roles before it, except that an analyst is no auditor.
+    """
+
+    VIEWER = "viewer"
+    AUDITOR = "auditor"
+    ANALYST = "analyst"
+    APPROVER = "approver"
+    ADMIN = "admin"
+
+    def includes(self, other: Role) -> bool:
+        """Whether this role has all permissions of the other."""
+        if self is Role.ANALYST and other is Role.AUDITOR:
+            return False
+        order = tuple(Role)
+        return order.index(self) >= order.index(other)
+
+
+class Permission(StrEnum):
+    """A permission that a role grants. The permission for a change of a rule depends on its state: see `lifecycle`."""
+
+    READ = "read"
+    DRAFT = "draft"  # create and edit drafts and shadow rules
+    SHADOW = "shadow"
+    REQUEST = "request"  # request a change that an approver must grant
+    IMPORT = "import"
+    MARK = "mark"
+    WORK_CASES = "workCases"
+    SNOOZE = "snooze"
+    WHAT_IF = "whatIf"
+    SUBSCRIBE = "subscribe"  # to notifications; test receivers and repeat deliveries
+    STEER_DEMO = "steerDemo"
+    ACTIVATE = "activate"
+    PAUSE = "pause"
+    EDIT_LIVE = "editLive"
+    DELETE = "delete"
+    DECIDE = "decide"
+    READ_AUDIT = "readAudit"
+    CONTROL = "control"
+    BIND = "bind"
+    IMPORT_DELETE = "importDelete"
+
+
+LEAST_ROLE: Final[Mapping[Permission, Role]] = MappingProxyType(
+    {
+        Permission.READ: Role.VIEWER,
+        Permission.DRAFT: Role.ANALYST,
+        Permission.SHADOW: Role.ANALYST,
+        Permission.REQUEST: Role.ANALYST,
+        Permission.IMPORT: Role.ANALYST,
+        Permission.MARK: Role.ANALYST,
+        Permission.WORK_CASES: Role.ANALYST,
+        Permission.SNOOZE: Role.ANALYST,
+        Permission.WHAT_IF: Role.ANALYST,
+        Permission.SUBSCRIBE: Role.ANALYST,
+        Permission.STEER_DEMO: Role.ANALYST,
+        Permission.ACTIVATE: Role.APPROVER,
+        Permission.PAUSE: Role.APPROVER,
+        Permission.EDIT_LIVE: Role.APPROVER,
+        Permission.DELETE: Role.APPROVER,
+        Permission.DECIDE: Role.APPROVER,
+        Permission.READ_AUDIT: Role.AUDITOR,
+        Permission.CONTROL: Role.ADMIN,
+        Permission.BIND: Role.ADMIN,
+        Permission.IMPORT_DELETE: Role.ADMIN,
+    }
+)
+"""The lowest role that grants each permission."""
+
+
+@dataclass(frozen=True, slots=True)
+class Actor:
+    """The user of a request, from the login, and the user's role at the control plane."""
+
+    user: str
+    role: Role
+
+
+def log_author(source: str) -> str:
+    """The author of a record that another program wrote to the rule log. No user with a role has such a name."""
+    return f"{_LOG}{source}"
+
+
+def system_author(part: str) -> str:
+    """The author of what a part of the control plane does by itself. No user with a role has such a name."""
+    return f"{_SYSTEM}{part}"
+
+
+def is_reserved(name: str) -> bool:
+    """Whether a name stands for a writer of the rule log or a part of the control plane, and so for no user."""
+    return name.startswith((_LOG, _SYSTEM))
+
+
+def granted(role: Role | None) -> tuple[Permission, ...]:
+    """List the permissions of a role; a user without a role has none."""
+    return () if role is None else tuple(each for each, least in LEAST_ROLE.items() if role.includes(least))
+
+
+def require(who: Actor, permission: Permission) -> None:
+    """Raise RequestRefused (forbidden) if the role lacks the permission."""
+    least = LEAST_ROLE[permission]
+    if not who.role.includes(least):
+        raise RequestRefused(f"this needs the role {least}; your role is {who.role}", forbidden=True)

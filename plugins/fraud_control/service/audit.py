@@ -1,0 +1,274 @@
+"""The audit log: one row for each change. A hash chains each row to the row before it.
+
+`hash` is the SHA-256, in hex, of the canonical JSON of the row's members (`listName` only if the row has one) and
+`previous_hash`; the first row's previous hash is 64 zeros. Computing the chain again finds a row that was changed,
+removed or inserted. It cannot find that rows were cut off at the end. Therefore each record of the rule log names the
+audit row of its change (see `outbox`), as evidence outside the database.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from operator import attrgetter
+from typing import Final
+
+import msgspec
+from sqlalchemy import ColumnElement, func, select
+from sqlalchemy.orm import Session
+
+from fraud_control.domain.canonical import canonical, encoded
+from fraud_control.domain.read_models import AuditRow, AuditState, AuditVerdict, Page
+from fraud_control.service.ids import MAX_ID, storable_id
+from fraud_control.store.database import Database
+from fraud_control.store.models import AuditEntry, Fact
+
+__all__ = [
+    "FIRST",
+    "AuditChain",
+    "AuditFilter",
+    "AuditRecord",
+    "AuditScan",
+    "ScanState",
+    "rows",
+    "scan_state",
+    "verify",
+]
+
+FIRST: Final = "0" * 64
+_AT_ONCE: Final = 1_000
+_START: Final = 0, FIRST
+_STATE: Final = "audit_scan"
+
+
+@dataclass(frozen=True, slots=True)
+class AuditRecord:
+    """A change for the audit log, with plain values before and after; None for no value."""
+
+    who: str
+    action: str
+    subject: str
+    before: object = None
+    after: object = None
+    rule_id: int | None = None
+    list_name: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AuditFilter:
+    """The filter of a list of rows; None selects every row.
+
+    `action` is an action or the part of it before the point: `rule` selects `rule.edit` and `rule.state`. `since_ms` is
+    inclusive, `until_ms` exclusive.
+    """
+
+    rule_id: int | None = None
+    list_name: str | None = None
+    who: str | None = None
+    action: str | None = None
+    since_ms: int | None = None
+    until_ms: int | None = None
+
+
+_EVERY_ROW: Final = AuditFilter()
+
+
+class AuditChain:
+    """The end of the audit log, in the transaction of the only writer.
+
+    `end` is the number and the hash of the last row, None before the first append.
+    """
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self.end: tuple[int, str] | None = None
+
+    def append(self, record: AuditRecord, at_ms: int) -> AuditEntry:
+        """Append a row, in the writer's transaction."""
+        seq, previous = self.end or self._read()
+        entry = AuditEntry(
+            seq=seq + 1,
+            at_ms=at_ms,
+            who=record.who,
+            action=record.action,
+            subject=record.subject,
+            rule_id=record.rule_id,
+            list_name=record.list_name,
+            before=canonical(record.before).decode(),
+            after=canonical(record.after).decode(),
+            previous_hash=previous,
+            hash="",
+        )
+        entry.hash = hash_of(entry)
+        self._session.add(entry)
+        self.end = entry.seq, entry.hash
+        return entry
+
+    def _read(self) -> tuple[int, str]:
+        newest = select(AuditEntry.seq, AuditEntry.hash).order_by(AuditEntry.seq.desc()).limit(1)
+        last = self._session.execute(newest).one_or_none()
+        return (0, FIRST) if last is None else (last.seq, last.hash)
+
+
+def hash_of(entry: AuditEntry) -> str:
+    """Compute the hash of a row. It covers the stored texts, so it does not depend on how they are parsed."""
+    members = {
+        "seq": entry.seq,
+        "atMs": entry.at_ms,
+        "who": entry.who,
+        "action": entry.action,
+        "subject": entry.subject,
+        "ruleId": entry.rule_id,
+        "before": entry.before,
+        "after": entry.after,
+        "previousHash": entry.previous_hash,
+    }
+    if entry.list_name is not None:
+        members["listName"] = entry.list_name
+    return hashlib.sha256(canonical(members)).hexdigest()
+
+
+def rows(
+    session: Session, wanted: AuditFilter = _EVERY_ROW, *, before: int | None = None, limit: int = 200
+) -> Page[AuditRow]:
+    """List the rows below `before` that match a filter, newest first."""
+    end = MAX_ID if before is None else storable_id(before)
+    query = select(AuditEntry).where(AuditEntry.seq < end, *_conditions(session, wanted))
+    newest = query.order_by(AuditEntry.seq.desc()).limit(limit + 1)
+    if wanted.action is None:
+        found = list(session.scalars(newest))
+    else:
+        # The index of actions gives each action in the order of the numbers, but not several.
+        actions = _actions_within(session, wanted.action)
+        found = [row for action in actions for row in session.scalars(newest.where(AuditEntry.action == action))]
+        found.sort(key=attrgetter("seq"), reverse=True)
+    shown = found[:limit]
+    return Page(tuple(map(AuditRow.model_validate, shown)), str(shown[-1].seq) if len(found) > limit else None)
+
+
+def _conditions(session: Session, wanted: AuditFilter) -> Iterator[ColumnElement[bool]]:
+    if wanted.rule_id is not None:
+        yield AuditEntry.rule_id == storable_id(wanted.rule_id)
+    if wanted.list_name is not None:
+        yield AuditEntry.list_name == wanted.list_name
+    if wanted.who is not None:
+        yield AuditEntry.who == wanted.who
+    yield from _in_time(session, wanted)
+
+
+def _in_time(session: Session, wanted: AuditFilter) -> Iterator[ColumnElement[bool]]:
+    """The bounds of the time, and the range of numbers of their rows.
+
+    Without the range, a database sorts all rows in time. The clock may have been set back, so the range can contain
+    other rows.
+    """
+    bounds = []
+    if wanted.since_ms is not None:
+        bounds.append(AuditEntry.at_ms >= wanted.since_ms)
+    if wanted.until_ms is not None:
+        bounds.append(AuditEntry.at_ms < wanted.until_ms)
+    if bounds:
+        first, last = session.execute(select(func.min(AuditEntry.seq), func.max(AuditEntry.seq)).where(*bounds)).one()
+        yield from bounds
+        yield AuditEntry.seq.between(*((first, last) if first is not None else (0, -1)))
+
+
+def _actions_within(session: Session, wanted: str) -> list[str]:
+    """The actions in the log that a filter selects. Each step finds the next action in the index."""
+    found: list[str] = []
+    action = session.scalar(select(func.min(AuditEntry.action)))
+    while action is not None:
+        if action == wanted or action.startswith(f"{wanted}."):
+            found.append(action)
+        action = session.scalar(select(func.min(AuditEntry.action)).where(AuditEntry.action > action))
+    return found
+
+
+def verify(session: Session) -> AuditVerdict:
+    """Check the hash of every row, in the order of the chain. Memory stays bounded."""
+    return _verdict(session, _START, None)
+
+
+class AuditScan:
+    """Verifies the audit log in parts of bounded size: each step checks the new rows, and then some earlier rows in
+    turn, from the first one on. So every row is checked again and again, however long the log is.
+
+    The store keeps the state, so another process continues after the last checked row.
+    """
+
+    def __init__(self, most: int = 10_000) -> None:
+        """`most` rows take about a third of a second of CPU time."""
+        self._most = most
+
+    def check(self, database: Database, at_ms: int) -> AuditState:
+        """Check the next part, and save the state. Raises Unavailable."""
+        with database.reading() as session:
+            state = self.step(session, at_ms)
+        with database.writing() as session:
+            state.save(session)
+            return state.shown(session)
+
+    def step(self, session: Session, at_ms: int) -> ScanState:
+        """Check the next part. The caller saves the state."""
+        known = scan_state(session)
+        newest = known.newest
+        found = _verdict(session, newest, self._most)
+        broken_at = _first_fault(known.broken_at, newest, found)
+        turn = known.turn
+        if newest != _START:
+            earlier = _verdict(session, turn, min(self._most, found.rows - turn[0]))
+            broken_at = _first_fault(broken_at, turn, earlier)
+            turn = (earlier.rows, earlier.head) if earlier.rows < found.rows else _START
+        return ScanState((found.rows, found.head), turn, broken_at, at_ms)
+
+
+@dataclass(frozen=True, slots=True)
+class ScanState:
+    """The number and the hash of the last row that was checked, and of the last one that was checked again."""
+
+    newest: tuple[int, str] = _START
+    turn: tuple[int, str] = _START
+    broken_at: int | None = None
+    at_ms: int | None = None
+
+    def save(self, session: Session) -> None:
+        """Save the state, in the writer's transaction."""
+        session.merge(Fact(name=_STATE, value=encoded(asdict(self))))
+
+    def shown(self, session: Session) -> AuditState:
+        """The state for users. It reads no row of the log but the last one."""
+        rows, head = self.newest
+        return AuditState(
+            whole=self.broken_at is None, rows=rows, broken_at=self.broken_at, head=head, verified_at_ms=self.at_ms,
+            total=session.scalar(select(func.max(AuditEntry.seq))) or 0,
+        )  # fmt: skip
+
+
+def scan_state(session: Session) -> ScanState:
+    """Read the saved state."""
+    found = session.get(Fact, _STATE)
+    return ScanState() if found is None else msgspec.json.decode(found.value, type=ScanState)
+
+
+def _first_fault(known: int | None, start: tuple[int, str], found: AuditVerdict) -> int | None:
+    """The first fault after a part was checked. A part without a fault ends the report about its rows."""
+    if found.broken_at is not None:
+        return min(found.broken_at, known or found.broken_at)
+    return None if known is not None and start[0] < known <= found.rows else known
+
+
+def _verdict(session: Session, start: tuple[int, str], most: int | None) -> AuditVerdict:
+    """Check at most `most` rows after the row with this number and hash."""
+    rows, previous = start
+    broken_at = None
+    query = select(AuditEntry).order_by(AuditEntry.seq).limit(most)
+    if rows:  # the first part also has rows that were inserted before the first one
+        query = query.where(AuditEntry.seq > rows)
+    for entry in session.execute(query.execution_options(yield_per=_AT_ONCE)).scalars():
+        rows += 1
+        fits = entry.seq == rows and entry.previous_hash == previous and entry.hash == hash_of(entry)
+        if not fits and broken_at is None:
+            broken_at = min(entry.seq, rows)
+        previous = entry.hash
+    return AuditVerdict(whole=broken_at is None, rows=rows, broken_at=broken_at, head=previous)

@@ -1,0 +1,226 @@
+"""Reads cases. Every order of the review queue has an index of the database."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from sqlalchemy import ColumnElement, and_, case, func, not_, or_, select, tuple_
+from sqlalchemy.orm import InstrumentedAttribute, Session
+
+from fraud_control.domain.case_models import (
+    URGENCIES,
+    Case,
+    CaseDetail,
+    CaseEvent,
+    CaseOutcome,
+    CaseRule,
+    CaseSearch,
+    CaseSort,
+    CaseStatus,
+)
+from fraud_control.domain.errors import Invalid, NotFound
+from fraud_control.service.cases.endings import untouched
+from fraud_control.store.alert_models import RETRACTED, AlertRow, AlertValueRow
+from fraud_control.store.case_models import CaseEventRow, CaseRow
+from fraud_control.store.models import MarkRow
+from fraud_rules.errors import Reason
+
+__all__ = ["UNREVIEWED", "CasePage", "case_conditions", "case_detail", "case_of", "case_page", "count_open"]
+
+UNREVIEWED: Final = not_(select(MarkRow).where(MarkRow.alert_id == AlertRow.alert_id).exists())
+"""The condition for alerts without a mark."""
+
+_EVENTS: Final = 500
+_OTHERS: Final = 20
+_RELATED_ALERTS: Final = 200
+_LAST: Final = "\U0010ffff"
+
+_Column = tuple[InstrumentedAttribute[int], bool]
+"""A column of an order, and whether it descends."""
+
+_ORDERS: Final[dict[CaseSort, tuple[_Column, ...]]] = {
+    CaseSort.SEVERITY: ((CaseRow.urgency, False), (CaseRow.case_id, False)),
+    CaseSort.NEWEST: ((CaseRow.last_alert_ms, True), (CaseRow.case_id, True)),
+    CaseSort.OLDEST: ((CaseRow.case_id, False),),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class CasePage:
+    """A page of the review queue. `more` says whether more cases follow, in the direction of the page."""
+
+    cases: Sequence[Case]
+    more: bool
+
+
+def case_of(session: Session, case_id: int) -> CaseRow:
+    """Read a case. Raises NotFound."""
+    found = session.get(CaseRow, case_id) if 0 <= case_id < 2**31 else None
+    if found is None:
+        raise NotFound(f"there is no case {case_id}")
+    return found
+
+
+def case_page(
+    session: Session,
+    search: CaseSearch,
+    limit: int,
+    kept_ms: int,
+    *,
+    after: int | None = None,
+    before: int | None = None,
+) -> CasePage:
+    """List at most `limit` cases after or before a case, which does not need to match the search.
+
+    The page before a case is the one that ends there. `kept_ms` is how long the index keeps alerts. Raises Invalid if
+    there is no such case.
+    """
+    columns = _ORDERS[search.sort]
+    backwards = after is None and before is not None
+    wanted = list(case_conditions(session, search))
+    place = before if backwards else after
+    if place is not None:
+        wanted.append(_beyond(session, columns, place, backwards=backwards))
+    order = [column.desc() if descends is not backwards else column.asc() for column, descends in columns]
+    rows = session.scalars(select(CaseRow).where(*wanted).order_by(*order).limit(limit + 1)).all()
+    shown = list(rows[:limit])
+    return CasePage(_cases(session, shown[::-1] if backwards else shown, kept_ms), len(rows) > limit)
+
+
+def count_open(session: Session) -> tuple[int, int]:
+    """Count the cases that are not closed, and those of them without an assignee."""
+    counted = select(func.count(), func.count(CaseRow.assignee)).where(CaseRow.closed.is_(False))
+    cases, assigned = session.execute(counted).one()
+    return cases, cases - assigned
+
+
+def case_detail(session: Session, case_id: int, kept_ms: int) -> CaseDetail:
+    """Read a case with its events and other cases. Raises NotFound."""
+    row = case_of(session, case_id)
+    newest = select(CaseEventRow).where(CaseEventRow.case_id == case_id).order_by(CaseEventRow.event_id.desc())
+    same = select(CaseRow).where(
+        CaseRow.entity_value == row.entity_value, CaseRow.entity_field == row.entity_field, CaseRow.case_id != case_id
+    )
+    same_entity = session.scalars(same.order_by(CaseRow.case_id.desc()).limit(_OTHERS)).all()
+    (found,) = _cases(session, [row], kept_ms)
+    return CaseDetail(
+        **dict(found),
+        events=[CaseEvent.model_validate(each) for each in session.scalars(newest.limit(_EVENTS))],
+        same_entity=_cases(session, same_entity, kept_ms),
+        related=_cases(session, _related(session, row), kept_ms),
+    )
+
+
+def _related(session: Session, row: CaseRow) -> Sequence[CaseRow]:
+    """The open cases of the other ids in the newest alerts of a case."""
+    newest = select(AlertRow.alert_id).where(AlertRow.case_id == row.case_id).order_by(AlertRow.append_ms.desc())
+    ids = session.scalars(newest.limit(_RELATED_ALERTS)).all()
+    values = select(AlertValueRow.field, AlertValueRow.value).where(AlertValueRow.alert_id.in_(ids)).distinct()
+    names = {f"{field}:{value}" for field, value in session.execute(values)} - {row.open_entity}
+    found = select(CaseRow).where(CaseRow.open_entity.in_(sorted(names)[: 2 * _RELATED_ALERTS]))
+    return session.scalars(found.where(CaseRow.case_id != row.case_id).order_by(CaseRow.urgency).limit(_OTHERS)).all()
+
+
+def _beyond(session: Session, columns: Sequence[_Column], place: int, *, backwards: bool) -> ColumnElement[bool]:
+    """The condition for the cases after a case, or before it."""
+    there = session.execute(
+        select(*(column for column, _ in columns)).where(CaseRow.case_id == place)
+    ).first()  # also of a case that has left the search
+    if there is None:
+        raise Invalid([Reason("after", "names a case that does not exist: load the list again")])
+    parts: list[ColumnElement[bool]] = []
+    for position, (column, descends) in enumerate(columns):
+        value = there[position]
+        next_one = column < value if descends is not backwards else column > value
+        parts.append(and_(*(each == there[i] for i, (each, _) in enumerate(columns[:position])), next_one))
+    return or_(*parts)
+
+
+def case_conditions(session: Session, search: CaseSearch) -> Iterator[ColumnElement[bool]]:
+    """The conditions for the cases of a search."""
+    if search.statuses:
+        yield from _status_conditions(search.statuses)
+    if search.assignee is not None:
+        yield CaseRow.assignee == search.assignee
+    if search.unassigned:
+        yield CaseRow.assignee.is_(None)
+    if search.severities:
+        yield CaseRow.urgency.in_([URGENCIES.index(each) for each in search.severities])
+    if search.rule_id is not None:
+        yield CaseRow.case_id.in_(select(AlertRow.case_id).where(AlertRow.rule_id == search.rule_id))
+    if search.rule_id is not None and search.only_rule:
+        other = select(AlertRow).where(AlertRow.case_id == CaseRow.case_id, AlertRow.rule_id != search.rule_id)
+        yield not_(other.exists())
+    if search.since_ms is not None:
+        yield CaseRow.first_alert_ms >= search.since_ms
+    if search.until_ms is not None:
+        yield CaseRow.last_alert_ms < search.until_ms
+    if search.entity is not None:
+        field, value = search.entity
+        yield tuple_(CaseRow.entity_field, CaseRow.entity_value) == tuple_(field, value)
+    if search.text:
+        yield and_(CaseRow.entity_value >= search.text, CaseRow.entity_value < search.text + _LAST)
+    if search.alert_id is not None:
+        case_id = session.scalar(select(AlertRow.case_id).where(AlertRow.alert_id == search.alert_id))
+        yield CaseRow.case_id == (-1 if case_id is None else case_id)
+
+
+def _status_conditions(statuses: frozenset[CaseStatus]) -> Iterator[ColumnElement[bool]]:
+    unclosed = statuses - {CaseStatus.CLOSED}
+    if CaseStatus.CLOSED not in statuses or not unclosed:
+        yield CaseRow.closed.is_(not unclosed)
+    if len(unclosed) == 1:
+        yield CaseRow.status.in_(sorted(each.value for each in statuses))
+
+
+def _cases(session: Session, rows: Sequence[CaseRow], kept_ms: int) -> list[Case]:
+    """Build the read models, with the counts of their alerts."""
+    verdict = case((AlertRow.correction == RETRACTED, RETRACTED), else_=MarkRow.verdict)
+    counted = (
+        select(AlertRow.case_id, AlertRow.rule_id, verdict, func.count())
+        .join(MarkRow, MarkRow.alert_id == AlertRow.alert_id, isouter=True)
+        .where(AlertRow.case_id.in_([row.case_id for row in rows]))
+        .group_by(AlertRow.case_id, AlertRow.rule_id, verdict)
+    )
+    rules: dict[int, dict[int, int]] = defaultdict(lambda: defaultdict(int))
+    verdicts: dict[int, dict[str | None, int]] = defaultdict(lambda: defaultdict(int))
+    for case_id, rule_id, found, count in session.execute(counted):
+        assert case_id is not None  # the condition names cases
+        rules[case_id][rule_id] += count
+        verdicts[case_id][found] += count
+    expiring = select(CaseRow.case_id).where(
+        CaseRow.case_id.in_([row.case_id for row in rows]), CaseRow.closed.is_(False), untouched()
+    )
+    expires = set(session.scalars(expiring))
+    return [
+        _case(row, rules[row.case_id], verdicts[row.case_id], kept_ms if row.case_id in expires else None)
+        for row in rows
+    ]
+
+
+def _case(row: CaseRow, rules: dict[int, int], verdicts: dict[str | None, int], kept_ms: int | None) -> Case:
+    members: dict[str, Any] = {
+        name: getattr(row, name)
+        for name in (
+            "case_id", "entity_field", "entity_value", "assignee", "alerts", "first_alert_ms", "last_alert_ms",
+            "revision", "updated_ms", "updated_by",
+        )
+    }  # fmt: skip
+    return Case(
+        **members,
+        status=CaseStatus(row.status),
+        outcome=None if row.outcome is None else CaseOutcome(row.outcome),
+        severity=URGENCIES[row.urgency],
+        fraud=verdicts.get("FRAUD", 0),
+        not_fraud=verdicts.get("NOT_FRAUD", 0),
+        unreviewed=verdicts.get(None, 0),
+        retracted=verdicts.get(RETRACTED, 0),
+        expires_ms=None if kept_ms is None else row.last_alert_ms + kept_ms,
+        rules=[
+            CaseRule(rule_id=rule_id, alerts=count)
+            for rule_id, count in sorted(rules.items(), key=lambda each: (-each[1], each[0]))
+        ],
+    )

@@ -1,0 +1,35 @@
+"""The ids, cursors and page sizes of requests, checked before they reach the database."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from fraud_control.domain.errors import Invalid
+from fraud_rules.errors import Reason
+from fraud_rules.runtime.safe_text import is_unprintable
+
+__all__ = ["MAX_ID", "check_page", "parse_cursor", "storable_id"]
+
+MAX_ID: Final = 2**63 - 1
+
+_MAX_QUERY_CHARS: Final = 200
+
+
+def check_page(limit: int, maximum: int, query: str = "") -> None:
+    """Check the size of a page and the text of a search. Raises Invalid."""
+    if not 1 <= limit <= maximum:
+        raise Invalid([Reason("limit", f"must be from 1 to {maximum}")])
+    if len(query) > _MAX_QUERY_CHARS or is_unprintable(query):
+        raise Invalid([Reason("q", f"must be text of at most {_MAX_QUERY_CHARS} characters")])
+
+
+def parse_cursor(cursor: str) -> int:
+    """Parse the cursor of a list. Raises Invalid."""
+    if not (cursor.isascii() and cursor.isdigit() and len(cursor) < 20):
+        raise Invalid([Reason("cursor", "is not a cursor of this list")])
+    return storable_id(int(cursor))
+
+
+def storable_id(number: int) -> int:
+    """The number if the database can hold it; otherwise -1, which no object has as its id."""
+    return number if 0 <= number <= MAX_ID else -1

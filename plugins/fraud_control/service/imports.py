@@ -1,0 +1,270 @@
+"""Imports a file of rules, all of it or nothing: new rules become drafts, known rules get a new document."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from fraud_control.domain.canonical import document_of
+from fraud_control.domain.errors import ControlPlaneError, Invalid
+from fraud_control.domain.lifecycle import ChangeMode, StateName
+from fraud_control.domain.read_models import ImportEffect, ImportItem, ImportResult, ProblemReason
+from fraud_control.domain.roles import Actor, Permission, require
+from fraud_control.domain.rule_input import ManagedMembers, RuleReader, with_remarks
+from fraud_control.service.changes import UnitOfWork
+from fraud_control.service.items.files import check_bytes, detect_form, file_name, import_file, reasons_of
+from fraud_control.service.store_access import StoreAccess
+from fraud_control.service.transitions import (
+    add_draft,
+    change_state,
+    check_draft,
+    mode_of_replacement,
+    replace_document,
+)
+from fraud_control.settings import Bounds
+from fraud_control.store.models import RuleHead
+from fraud_rules.codec.rules.export import RuleFormat
+from fraud_rules.codec.rules.files import read_rule_text
+from fraud_rules.codec.rules.json import decode_object
+from fraud_rules.codec.rules.numbers import readable_id, with_whole_numbers
+from fraud_rules.codec.rules.text import read_text_form
+from fraud_rules.errors import InputInvalid, Reason, RuleRejected
+from fraud_rules.model.limits import RuleLimits
+from fraud_rules.model.rule import Rule
+
+__all__ = ["import_rules"]
+
+_ACTION: Final = "rule.import"
+_ASKED_AT_ONCE: Final = 500
+_NO_ID: Final = Reason(
+    "ruleId", "is required, because an import finds rules by their ids; the editor chooses a free id for a new rule"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ImportRecord:
+    """A decoded record of a file. `faults` lists the faults of its text, and `line` says whether it is in the one-line
+    form. A record without members has the reason in `refused`.
+    """
+
+    members: Mapping[str, Any] = field(default_factory=dict)
+    faults: Sequence[Reason] = ()
+    line: bool = False
+    refused: RuleRejected | None = None
+
+    @property
+    def rule_id(self) -> int | None:
+        """The id of the rule, if the record names one."""
+        return readable_id(self.members)
+
+
+def read_import(
+    who: Actor, content: str, form: RuleFormat | None, bounds: Bounds, limits: RuleLimits
+) -> tuple[ImportRecord, ...]:
+    """Decode the records of a file. This runs outside the writer's transaction, because YAML is slow to parse.
+
+    Raises RequestRefused, and Invalid for content that is unreadable or has too many rules.
+    """
+    require(who, Permission.IMPORT)
+    check_bytes(content, bounds.import_bytes)
+    try:
+        records = read_rule_text(file_name(form or detect_form(content, _is_text)), content)
+    except InputInvalid as error:
+        raise Invalid([Reason("content", str(error))]) from error
+    if len(records) > bounds.import_rules:
+        raise Invalid([Reason("content", f"has {len(records)} rules, at most {bounds.import_rules} are allowed")])
+    return tuple(_given(record.value, limits) for record in records)
+
+
+class ParsedRules:
+    """The rules of a file's records, each parsed once per stored revision, so that the writer rarely has to parse."""
+
+    def __init__(self, reader: RuleReader, records: Sequence[ImportRecord]) -> None:
+        self._reader = reader
+        self._parsed: dict[tuple[int, int | None], Rule | RuleRejected] = {}
+        self.records = records
+
+    def rule(self, place: int, known: RuleHead | None) -> Rule:
+        """Parse the record at a place, for a new rule or for a stored one (`known`). Raises RuleRejected."""
+        key = place, None if known is None else known.revision
+        if key not in self._parsed:
+            self._parsed[key] = self._parse(self.records[place], known)
+        found = self._parsed[key]
+        if isinstance(found, RuleRejected):
+            raise found
+        return found
+
+    def _parse(self, record: ImportRecord, known: RuleHead | None) -> Rule | RuleRejected:
+        members, wanted = record.members, ManagedMembers(None, StateName.DRAFT)
+        if known is not None:
+            members = with_remarks(members, document_of(known.document)) if record.line else members
+            wanted = ManagedMembers(known.rule_id, StateName(known.state))
+        try:
+            return self._reader.rule_of(members, record.faults, wanted, strict=False)
+        except RuleRejected as rejected:
+            return rejected if record.members.get("ruleId") is not None else _without_id(rejected)
+
+
+def import_rules(
+    store: StoreAccess,
+    actor: Actor,
+    content: str,
+    form: RuleFormat | None = None,
+    comment: str = "",
+    *,
+    dry_run: bool = False,
+) -> ImportResult:
+    """Import a file of rules, all of it or nothing (form None: detect the form from the content).
+
+    New rules become drafts, known rules get a new document and keep their state, and DELETE records delete rules
+    (admins only). `dry_run` returns the effects and saves nothing. Raises RequestRefused, and Invalid for content that
+    is unreadable or too large.
+
+    Rules are parsed and checked before the writer's transaction, so that other changes do not wait for this work.
+    """
+    store.check(actor, comment)
+    parsed = ParsedRules(store.reader, read_import(actor, content, form, store.settings.bounds, store.reader.limits))
+
+    def apply(work: UnitOfWork, saves: bool) -> ImportResult:
+        return apply_rules(work, actor, parsed, comment, saves=saves)
+
+    return import_file(store, actor, comment, apply, dry_run=dry_run)
+
+
+def apply_rules(work: UnitOfWork, who: Actor, parsed: ParsedRules, comment: str, *, saves: bool) -> ImportResult:
+    """Import the parsed rules; without `saves`, only determine the effects, which needs no writer's transaction."""
+    bringing = _Bringing(work, who, comment, parsed, _heads(work.session, parsed.records), saves)
+    items = []
+    for place, record in enumerate(parsed.records):
+        where = f"rule {place + 1}"
+        try:
+            rule_id, effect = bringing.bring(place, record)
+            items.append(_item(where, rule_id, effect))
+        except (RuleRejected, ControlPlaneError) as error:
+            rule_id = error.rule_id if isinstance(error, RuleRejected) else None
+            items.append(_item(where, rule_id, "rejected", reasons_of(error, "record")))
+    return ImportResult(items=items, applied=all(item.effect != "rejected" for item in items))
+
+
+def _without_id(rejected: RuleRejected) -> RuleRejected:
+    """Say why a record without an id needs one, before the other reasons."""
+    return RuleRejected([_NO_ID, *(reason for reason in rejected.reasons if reason.field != _NO_ID.field)])
+
+
+def _item(where: str, rule_id: int | None, effect: ImportEffect, reasons: Sequence[ProblemReason] = ()) -> ImportItem:
+    return ImportItem(where=where, rule_id=rule_id, effect=effect, reasons=list(reasons))
+
+
+def _is_text(line: str) -> bool:
+    """Whether a line of a file is in the one-line form: it starts with an id and a comma."""
+    number, comma, _ = line.partition(",")
+    return comma != "" and number.strip().isdigit()
+
+
+class _Bringing:
+    """Imports rules one by one; `heads` has the store's rules with their ids. Without `saves`, it changes nothing."""
+
+    def __init__(
+        self,
+        work: UnitOfWork,
+        who: Actor,
+        comment: str,
+        parsed: ParsedRules,
+        heads: Mapping[int, RuleHead],
+        saves: bool,
+    ) -> None:
+        self._work = work
+        self._who = who
+        self._comment = comment
+        self._parsed = parsed
+        self._heads = heads
+        self._saves = saves
+        self._seen: set[int] = set()
+        work.rules_in_use()  # reads the count before the first effect, because a dry run only counts its effects
+
+    def bring(self, place: int, given: ImportRecord) -> tuple[int | None, ImportEffect]:
+        """Import one record; return the id of its rule, and the effect. Raises RuleRejected, RequestRefused."""
+        self._check(given)
+        head = None if given.rule_id is None else self._heads.get(given.rule_id)
+        known = head if head is not None and head.state != StateName.DELETE.value else None
+        if given.members.get("disabled") is True or given.members.get("ruleState") == "DELETE":
+            return given.rule_id, self._end(given, known)
+        rule = self._parsed.rule(place, known)
+        return rule.rule_id, self._add(rule, head) if known is None else self._change(rule, known)
+
+    def _check(self, given: ImportRecord) -> None:
+        if given.refused is not None:
+            raise given.refused
+        rule_id = given.rule_id
+        if rule_id is not None:
+            if rule_id in self._seen:
+                raise Invalid([Reason("ruleId", f"{rule_id} occurs twice in this import")], rule_id)
+            self._seen.add(rule_id)
+        if given.members.get("controlType") is not None or given.members.get("ruleState") == "CONTROL":
+            raise Invalid([Reason("controlType", "an import cannot contain controls")])
+
+    def _add(self, rule: Rule, head: RuleHead | None) -> ImportEffect:
+        if self._saves:
+            add_draft(self._work, self._who, rule, head, self._comment, _ACTION)
+        else:
+            check_draft(self._work, self._who, rule, head)
+            self._work.count_transition(StateName.DELETE, StateName.DRAFT)
+        return "added"
+
+    def _change(self, rule: Rule, known: RuleHead) -> ImportEffect:
+        if not _says_more(rule.document, document_of(known.document)):
+            return "unchanged"
+        mode = mode_of_replacement(self._work, self._who, known, rule)
+        if mode is None:
+            return "unchanged"
+        if self._saves:
+            replace_document(self._work, self._who, known, rule, self._comment, _ACTION)
+        return "requested" if mode is ChangeMode.REQUEST else "changed"
+
+    def _end(self, given: ImportRecord, known: RuleHead | None) -> ImportEffect:
+        require(self._who, Permission.IMPORT_DELETE)
+        if given.rule_id is None:
+            raise Invalid([_NO_ID])
+        if known is None:
+            return "unchanged"
+        # Only admins reach this line, and they may delete a rule in any state without a request.
+        if self._saves:
+            change_state(self._work, self._who, known.rule_id, known.revision, StateName.DELETE, self._comment)
+        else:
+            self._work.count_transition(StateName(known.state), StateName.DELETE)
+        return "deleted"
+
+
+def _heads(session: Session, records: Sequence[ImportRecord]) -> Mapping[int, RuleHead]:
+    """Read the store's rules with these ids, some hundreds per query."""
+    ids = [each.rule_id for each in records if each.rule_id is not None]
+    found: dict[int, RuleHead] = {}
+    for start in range(0, len(ids), _ASKED_AT_ONCE):
+        asked = select(RuleHead).where(RuleHead.rule_id.in_(ids[start : start + _ASKED_AT_ONCE]))
+        found |= {head.rule_id: head for head in session.scalars(asked)}
+    return found
+
+
+def _given(record: bytes, limits: RuleLimits) -> ImportRecord:
+    """Decode one record."""
+    if len(record) > limits.max_record_bytes:
+        problem = f"has {len(record)} bytes, at most {limits.max_record_bytes} are allowed"
+        return ImportRecord(refused=RuleRejected([Reason("record", problem)]))
+    text = record.decode("utf-8", "replace").strip()
+    try:
+        if not text.startswith("{"):
+            return ImportRecord(read_text_form(text), line=True)
+        decoded = decode_object(text, limits)
+    except RuleRejected as rejected:
+        return ImportRecord(refused=rejected)
+    return ImportRecord(with_whole_numbers(decoded.members), decoded.reasons)
+
+
+def _says_more(given: Mapping[str, object], known: Mapping[str, object]) -> bool:
+    """Whether an imported document differs from the stored one in more than the source."""
+    ours = {"source": None, "unique": None}
+    return given.get("unique", []) != known.get("unique", []) or {**given, **ours} != {**known, **ours}

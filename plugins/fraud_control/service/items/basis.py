@@ -1,0 +1,77 @@
+"""The basis of a request for approval: the revisions of its rule and of every list that the requested rule names.
+
+An approval covers this content and no other. A change of any part withdraws the request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from sqlalchemy import select
+
+from fraud_control.domain.canonical import canonical, decoded
+from fraud_control.domain.errors import Conflict
+from fraud_control.service.changes import UnitOfWork, withdraw
+from fraud_control.service.items.heads import Head, subject
+from fraud_control.store.models import ApprovalRow, ListHead, RuleHead
+
+__all__ = ["check_basis", "current_basis", "encode_basis", "list_changed"]
+
+Basis = Mapping[str, int]
+"""Revisions by part: `rule 7` or `list mules`."""
+
+
+def current_basis(work: UnitOfWork, request: ApprovalRow, head: Head) -> Basis:
+    """The present revisions of the parts of a request about this rule or list; 0 for a missing list."""
+    if isinstance(head, ListHead):
+        return {subject(head): head.revision}
+    rule = work.reader.read_stored(request.document)
+    lists = {name: work.session.get(ListHead, name) for name in (() if rule is None else rule.lists)}
+    revisions = {_list_part(name): 0 if each is None else each.revision for name, each in lists.items()}
+    return {subject(head): head.revision, **revisions}
+
+
+def encode_basis(basis: Basis) -> str:
+    """Encode a basis for the column `basis`."""
+    return canonical(dict(basis)).decode()
+
+
+def check_basis(work: UnitOfWork, request: ApprovalRow, head: Head, shown: Basis | None) -> None:
+    """Raise Conflict if the content is not what the user requested, or not what the approver saw (`shown`)."""
+    if request.basis is None:
+        raise Conflict("an earlier release saved this request: reject it, and request the change again")
+    basis, now = decoded(request.basis), current_basis(work, request, head)
+    for known in (basis, basis if shown is None else dict(shown)):
+        changed = sorted(part for part in {*known, *now} if known.get(part) != now.get(part))
+        if changed:
+            raise Conflict(f"changed since: {', '.join(changed)}; load the request again")
+
+
+def list_changed(work: UnitOfWork, name: str, revision: int, who: str, *, keeps_requests: bool) -> None:
+    """Withdraw the open requests about rules that name a changed list. With `keeps_requests`, which is for the expiry
+    of values, they continue with the new revision.
+    """
+    part = _list_part(name)
+    if work.requested_parts is None:
+        work.requested_parts = frozenset(each for request in _open_requests(work) for each in _basis_of(request))
+    if part not in work.requested_parts:
+        return
+    for request in _open_requests(work):
+        basis = _basis_of(request)
+        if part in basis and keeps_requests:
+            request.basis = encode_basis({**basis, part: revision})
+        elif part in basis:
+            withdraw(work, work.session.get(RuleHead, request.rule_id), who, f"the list {name} has changed")
+
+
+def _open_requests(work: UnitOfWork) -> Sequence[ApprovalRow]:
+    open_ones = select(ApprovalRow).where(ApprovalRow.decision.is_(None), ApprovalRow.rule_id.is_not(None))
+    return work.session.scalars(open_ones).all()
+
+
+def _basis_of(request: ApprovalRow) -> Mapping[str, int]:
+    return {} if request.basis is None else decoded(request.basis)
+
+
+def _list_part(name: str) -> str:
+    return f"list {name}"

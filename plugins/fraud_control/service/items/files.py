@@ -1,0 +1,66 @@
+"""Imports a file of rules or lists, all of it or nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+from fraud_control.domain.errors import ControlPlaneError, Invalid
+from fraud_control.domain.list_models import ListImportResult
+from fraud_control.domain.read_models import ImportResult, ProblemReason
+from fraud_control.domain.roles import Actor
+from fraud_control.service.changes import UnitOfWork
+from fraud_control.service.store_access import StoreAccess
+from fraud_rules.codec.rules.export import RuleFormat
+from fraud_rules.errors import Reason, RuleRejected
+
+__all__ = ["check_bytes", "detect_form", "file_name", "import_file", "reasons_of"]
+
+_Result = TypeVar("_Result", ImportResult, ListImportResult)
+
+
+def import_file(
+    store: StoreAccess, actor: Actor, comment: str, apply: Callable[[UnitOfWork, bool], _Result], *, dry_run: bool
+) -> _Result:
+    """Import the items of a parsed file; if one is rejected, none. `dry_run` returns the effects and saves nothing.
+
+    `apply` determines the effects, and saves them if its second argument is true. It runs without saving first, so
+    that other changes do not wait for a file that is rejected.
+    """
+    with store.reading() as reads:
+        preview = apply(reads, False)
+    if dry_run or not preview.applied:
+        return preview.model_copy(update={"applied": False})
+    with store.change(actor, comment) as work:
+        done = apply(work, True)
+        if not done.applied:
+            work.roll_back_all()
+        return done
+
+
+def check_bytes(content: str, most: int, hint: str = "") -> None:
+    """Raise Invalid if a file is too large."""
+    size = len(content.encode("utf-8", "replace"))
+    if size > most:
+        raise Invalid([Reason("content", f"has {size} bytes, at most {most} are allowed{hint}")])
+
+
+def detect_form(content: str, is_text: Callable[[str], bool]) -> RuleFormat:
+    """Detect the form of a file by its first line: JSON starts with a bracket, and `is_text` knows the text form."""
+    lines = (line.strip() for line in content.splitlines())
+    first = next((line for line in lines if line and not line.startswith("#")), "")
+    if first.startswith(("{", "[")):
+        return RuleFormat.JSON
+    return RuleFormat.TEXT if is_text(first) else RuleFormat.YAML
+
+
+def file_name(form: RuleFormat) -> Path:
+    """The name by which the parsers of files know the form."""
+    return Path("import.txt" if form is RuleFormat.TEXT else f"import.{form.value}")
+
+
+def reasons_of(error: ControlPlaneError | RuleRejected, item: str) -> list[ProblemReason]:
+    """The reasons for which an item is rejected. An error without a field is about the whole `item`."""
+    reasons: Sequence[Reason] = error.reasons if isinstance(error, RuleRejected) else [Reason(item, str(error))]
+    return [ProblemReason.model_validate(reason) for reason in reasons]

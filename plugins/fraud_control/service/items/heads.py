@@ -1,0 +1,81 @@
+"""Governed items, rules and lists, at their newest effective revision."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final, TypeAlias, TypeVar
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from fraud_control.domain.errors import Conflict, NotFound
+from fraud_control.domain.read_models import Approval, RuleChanged
+from fraud_control.service.ids import storable_id
+from fraud_control.store.models import ApprovalRow, ListHead, RuleHead
+
+__all__ = [
+    "Head", "changed", "checked", "is_published", "list_head", "pending", "requested_head", "rule_head", "subject",
+]  # fmt: skip
+
+Head: TypeAlias = RuleHead | ListHead
+_Head = TypeVar("_Head", bound=Head)
+_READ_AT_ONCE: Final = 500
+
+
+def rule_head(session: Session, rule_id: int) -> RuleHead:
+    """Read a rule, which may be deleted. Raises NotFound."""
+    head = session.get(RuleHead, storable_id(rule_id))
+    if head is None:
+        raise NotFound(f"rule {rule_id} does not exist")
+    return head
+
+
+def list_head(session: Session, name: str) -> ListHead:
+    """Read a list. Raises NotFound, also for a deleted list."""
+    head = session.get(ListHead, name)
+    if head is None or head.deleted:
+        raise NotFound(f"there is no list {name!a}")
+    return head
+
+
+def requested_head(session: Session, request: ApprovalRow) -> Head:
+    """Read the rule or list of a request for approval. Raises NotFound, and Conflict if it has changed since."""
+    if request.rule_id is not None:
+        return checked(rule_head(session, request.rule_id), request.revision)
+    return checked(list_head(session, request.list_name or ""), request.revision)
+
+
+def checked(head: _Head, revision: int) -> _Head:
+    """Check that `revision` is the newest revision of an item. Raises Conflict."""
+    if head.revision != revision:
+        newest = f"its revision is {head.revision}, not {revision}"
+        raise Conflict(f"{head.updated_by!a} has changed {subject(head)}: {newest}", head.revision)
+    return head
+
+
+def pending(session: Session, heads: Iterable[Head]) -> Mapping[int | None, Approval]:
+    """The open requests of items, by `approval_id`."""
+    ids = [head.approval_id for head in heads if head.approval_id is not None]
+    found: dict[int | None, Approval] = {}
+    for start in range(0, len(ids), _READ_AT_ONCE):
+        some = ids[start : start + _READ_AT_ONCE]
+        rows = session.scalars(select(ApprovalRow).where(ApprovalRow.id.in_(some)))
+        found |= {row.id: Approval.model_validate(row) for row in rows}
+    return found
+
+
+def is_published(head: Head) -> bool:
+    """Whether the rule log has the newest revision of an item, or needs no record of it."""
+    return head.outbox_seq is None or head.log_version is not None
+
+
+def subject(head: Head) -> str:
+    """The name of an item: `rule 7` or `list mules`."""
+    return f"rule {head.rule_id}" if isinstance(head, RuleHead) else f"list {head.name}"
+
+
+def changed(head: Head) -> RuleChanged:
+    """The event for listeners about a change of an item."""
+    if isinstance(head, RuleHead):
+        return RuleChanged(head.rule_id, head.revision)
+    return RuleChanged(None, head.revision, head.name)

@@ -1,0 +1,143 @@
+"""Requests for approval: a change of a rule or list that waits for a second person."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from fraud_control.domain.canonical import decoded, document_of
+from fraud_control.domain.errors import Invalid, RequestRefused
+from fraud_control.domain.lifecycle import StateName
+from fraud_control.domain.roles import Actor, Permission, require
+from fraud_control.service.audit import AuditRecord
+from fraud_control.service.changes import UnitOfWork
+from fraud_control.service.items.basis import current_basis, encode_basis
+from fraud_control.service.items.contributors import contributors_of, encode_contributors
+from fraud_control.service.items.heads import Head, changed, subject
+from fraud_control.service.lists.contributors import contributors_of_lists
+from fraud_control.store.models import ApprovalRow, RuleHead
+from fraud_rules.errors import Reason
+
+__all__ = [
+    "check_request",
+    "decided_comment",
+    "detail_of",
+    "open_request",
+    "record_decision",
+    "record_rejection",
+    "request_approval",
+]
+
+_NO_REASON: Final = Reason("comment", "state the reason: this change needs an approval, and the approver decides by it")
+
+
+def request_approval(
+    work: UnitOfWork,
+    actor: Actor,
+    head: RuleHead,
+    action: str,
+    document: str,
+    comment: str,
+    *,
+    author: str,
+    contributors: frozenset[str],
+    target: StateName | None = None,
+) -> RuleHead:
+    """Save a request for approval of a change of a rule. `contributors` are the users who changed `document` since its
+    last approval. Those of the lists that `document` names join them.
+
+    Raises RequestRefused if the rule already has an open request, and Invalid without a comment.
+    """
+    request = ApprovalRow(
+        rule_id=head.rule_id,
+        action=action,
+        target=None if target is None else target.value,
+        document=document,
+        author=author,
+        contributors=encode_contributors(contributors | contributors_of_lists(work, document)),
+        comment=comment,
+    )
+    open_request(work, actor, head, request)
+    return head
+
+
+def open_request(work: UnitOfWork, actor: Actor, head: Head, request: ApprovalRow) -> None:
+    """Save a request of this user about a rule or list. Its comment is the reason, by which the approver decides.
+
+    Raises RequestRefused if an open request exists, and Invalid without a comment.
+    """
+    check_request(actor, head)
+    if not request.comment.strip():
+        raise Invalid([_NO_REASON])
+    request.revision, request.requested_by, request.requested_at_ms = head.revision, actor.user, work.now_ms
+    request.basis = encode_basis(current_basis(work, request, head))
+    work.session.add(request)
+    work.session.flush()
+    work.requested_parts = None
+    head.approval_id = request.id
+    _audit(work, actor, request, "approval.request", None, _describe(request))
+    work.changed.append(changed(head))
+
+
+def check_request(actor: Actor, head: Head) -> None:
+    """Check whether the user can request a change of the rule or list. Raises RequestRefused."""
+    require(actor, Permission.REQUEST)
+    if head.approval_id is not None:
+        raise RequestRefused(f"{subject(head)} has the open approval {head.approval_id}, which must be decided first")
+
+
+def record_decision(
+    work: UnitOfWork, request: ApprovalRow, head: Head, decision: str, actor: Actor, comment: str
+) -> None:
+    """Record the decision about a request, which closes it."""
+    request.decision, request.decided_by = decision, actor.user
+    request.decided_at_ms, request.decision_comment = work.now_ms, comment
+    head.approval_id = None
+    work.session.flush()
+
+
+def record_rejection(work: UnitOfWork, request: ApprovalRow, head: Head, actor: Actor, comment: str) -> None:
+    """Close a request without a change, in the audit log too. Users withdraw their own requests; the rejection of
+    another user's request raises RequestRefused for a low role.
+    """
+    own = request.requested_by == actor.user
+    if not own:
+        require(actor, Permission.DECIDE)
+    record_decision(work, request, head, "withdrawn" if own else "rejected", actor, comment)
+    _audit(work, actor, request, "approval.reject", _describe(request), {"comment": comment})
+    work.changed.append(changed(head))
+
+
+def decided_comment(request: ApprovalRow, approver: str, comment: str) -> str:
+    """The comment of the revision that an approval creates: both reasons, each with its user."""
+    asked = f"requested by {request.requested_by}: {request.comment}"
+    return f"{asked}; approved by {approver}" + (f": {comment}" if comment else "")
+
+
+def detail_of(request: ApprovalRow) -> dict[str, object]:
+    """The members of the audit row about a change that an approver carries out."""
+    return {"approval": request.id, "requestedBy": request.requested_by, "requestComment": request.comment}
+
+
+def _audit(
+    work: UnitOfWork,
+    actor: Actor,
+    request: ApprovalRow,
+    action: str,
+    before: dict[str, object] | None,
+    after: dict[str, object],
+) -> None:
+    about = f"approval {request.id}"
+    work.append_audit(AuditRecord(actor.user, action, about, before, after, request.rule_id, request.list_name))
+
+
+def _describe(row: ApprovalRow) -> dict[str, object]:
+    return {
+        "action": row.action,
+        "target": row.target,
+        "revision": row.revision,
+        "basis": None if row.basis is None else decoded(row.basis),
+        "document": document_of(row.document),
+        "requestedBy": row.requested_by,
+        "contributors": sorted(contributors_of(row)),
+        "comment": row.comment,
+    }

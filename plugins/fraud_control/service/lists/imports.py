@@ -1,0 +1,166 @@
+"""Imports a file of lists, all of it or nothing: each list of the file gets exactly its values there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from fraud_control.domain.errors import Conflict, ControlPlaneError, Invalid
+from fraud_control.domain.lifecycle import ChangeMode
+from fraud_control.domain.list_input import change_of_values
+from fraud_control.domain.list_models import ListDiff, ListImportItem, ListImportResult
+from fraud_control.domain.read_models import ImportEffect, ProblemReason
+from fraud_control.domain.roles import Actor, Permission, require
+from fraud_control.domain.rule_input import SOURCE
+from fraud_control.service.changes import UnitOfWork
+from fraud_control.service.items.files import check_bytes, detect_form, file_name, import_file, reasons_of
+from fraud_control.service.lists import transitions
+from fraud_control.service.lists.queries import difference
+from fraud_control.service.store_access import StoreAccess
+from fraud_control.settings import Bounds
+from fraud_control.store.models import ListHead
+from fraud_rules.codec.rules.export import RuleFormat
+from fraud_rules.codec.rules.list_files import RejectedList, SeedList, read_list_text
+from fraud_rules.errors import InputInvalid, Reason
+from fraud_rules.model.limits import RuleLimits
+from fraud_rules.model.value_list import ListChange
+
+__all__ = ["import_lists"]
+
+_NO_DIFFERENCE: Final = ListDiff(added=0, removed=0, added_values=[], removed_values=[])
+
+
+@dataclass(frozen=True, slots=True)
+class ListOfFile:
+    """One list of a file. `change` is the SET of its values, None for an invalid list, which has `reasons`."""
+
+    where: str
+    name: str | None
+    change: ListChange | None
+    reasons: Sequence[Reason] = ()
+
+
+def read_import(
+    actor: Actor, content: str, form: RuleFormat | None, bounds: Bounds, limits: RuleLimits
+) -> tuple[ListOfFile, ...]:
+    """Decode the lists of a file. This runs outside the writer's transaction, because long lists are slow to parse.
+
+    Raises RequestRefused, and Invalid for content that is unreadable or too large.
+    """
+    require(actor, Permission.IMPORT)
+    text = content.removeprefix("\ufeff")
+    form = form or detect_form(text, _is_text)
+    if form is RuleFormat.YAML:  # slow to parse
+        check_bytes(content, min(bounds.list_bytes, bounds.import_bytes), "; use JSON or the text form")
+    else:
+        check_bytes(content, bounds.list_bytes)
+    try:
+        lists = read_list_text(file_name(form), text, limits)
+    except InputInvalid as error:
+        raise Invalid([Reason("content", str(error))]) from error
+    return tuple(_list_of_file(each, limits) for each in lists)
+
+
+def import_lists(
+    store: StoreAccess,
+    actor: Actor,
+    content: str,
+    form: RuleFormat | None = None,
+    revisions: Mapping[str, int] | None = None,
+    comment: str = "",
+    *,
+    dry_run: bool = False,
+) -> ListImportResult:
+    """Import a file of lists, all of it or nothing (form None: detect the form from the content).
+
+    Each list gets exactly the values of the file; lists that the file does not name stay as they are. A list whose
+    revision is not the one in `revisions` is rejected. `dry_run` returns the effects and saves nothing. Raises
+    RequestRefused, and Invalid for content that is unreadable or too large.
+
+    Lists are parsed and compared before the writer's transaction, so that other changes do not wait for this work.
+    """
+    store.check(actor, comment)
+    lists = read_import(actor, content, form, store.settings.bounds, store.reader.limits)
+
+    def apply(work: UnitOfWork, saves: bool) -> ListImportResult:
+        work.lists.count()  # reads the count before the first effect, because a dry run only counts its effects
+        importing = _Importing(work, actor, revisions or {}, comment, saves)
+        items = [importing.item(each) for each in lists]
+        return ListImportResult(items=items, applied=all(item.effect != "rejected" for item in items))
+
+    return import_file(store, actor, comment, apply, dry_run=dry_run)
+
+
+class _Importing:
+    """Imports lists one by one. Without `saves`, it changes nothing in the store."""
+
+    def __init__(self, work: UnitOfWork, actor: Actor, revisions: Mapping[str, int], comment: str, saves: bool) -> None:
+        self._work = work
+        self._actor = actor
+        self._revisions = revisions
+        self._comment = comment
+        self._saves = saves
+        self._seen: set[str] = set()
+
+    def item(self, each: ListOfFile) -> ListImportItem:
+        """Import one list, and return its effect."""
+        if each.change is None:
+            shown = [ProblemReason.model_validate(reason) for reason in each.reasons]
+            return _item(each, 0, "rejected", _NO_DIFFERENCE, shown)
+        head = self._work.lists.head(each.change.name)
+        known = None if head is None or head.deleted else head
+        revision = 0 if known is None else known.revision
+        diff = self._difference(each.change)
+        try:
+            return _item(each, revision, self._effect(each.change, known), diff)
+        except (Invalid, ControlPlaneError) as error:
+            return _item(each, revision, "rejected", diff, reasons_of(error, "list"))
+
+    def _effect(self, change: ListChange, known: ListHead | None) -> ImportEffect:
+        """Save the change, or determine its effect. Raises RequestRefused, Invalid, Conflict."""
+        name, revision = change.name, 0 if known is None else known.revision
+        if name in self._seen:
+            raise Invalid([Reason("listName", f"{name} occurs twice in this import")])
+        self._seen.add(name)
+        if self._revisions.get(name, revision) != revision:
+            raise Conflict(f"the list {name} has changed since the preview", revision)
+        mode = transitions.mode_of(self._work, self._actor, change, None)
+        if mode is None:
+            return "unchanged"
+        if not self._saves:
+            if mode is ChangeMode.NOW:
+                self._work.lists.saved(name, [(change, None)])
+        elif known is None:
+            transitions.create(self._work, self._actor, change, None, self._comment)
+        else:
+            transitions.change(self._work, self._actor, change, revision, None, self._comment)
+        if known is None:
+            return "added"
+        return "requested" if mode is ChangeMode.REQUEST else "changed"
+
+    def _difference(self, change: ListChange) -> ListDiff:
+        known = self._work.lists.current(change.name)
+        if known is not None and known.type is not change.type:
+            return _NO_DIFFERENCE  # the change is rejected
+        return difference([] if known is None else known.values(), sorted(change.values()))
+
+
+def _item(
+    each: ListOfFile, revision: int, effect: ImportEffect, diff: ListDiff, reasons: Sequence[ProblemReason] = ()
+) -> ListImportItem:
+    return ListImportItem(
+        where=each.where, name=each.name, effect=effect, revision=revision, reasons=list(reasons), diff=diff
+    )
+
+
+def _list_of_file(found: SeedList | RejectedList, limits: RuleLimits) -> ListOfFile:
+    where = found.where.partition(", ")[2]
+    if isinstance(found, RejectedList):
+        return ListOfFile(where, found.name, None, found.reasons)
+    return ListOfFile(where, found.name, change_of_values(found.name, found.type, found.values, SOURCE, limits))
+
+
+def _is_text(line: str) -> bool:
+    """Whether a line of a file is in the text form, which has a comma before a colon."""
+    return not line.startswith("-") and ":" not in line.partition(",")[0]

@@ -1,0 +1,242 @@
+"""Reads lists from the store: all lists, the values of one list, its revisions and their differences."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session
+
+from fraud_control.domain.errors import Invalid, NotFound
+from fraud_control.domain.list_input import check_size, list_change
+from fraud_control.domain.list_models import (
+    ListDiff,
+    ListedValue,
+    ListInput,
+    ListRevision,
+    ListUse,
+    StoredList,
+)
+from fraud_control.domain.read_models import Approval, Page
+from fraud_control.domain.rule_input import SOURCE
+from fraud_control.service.changes import UnitOfWork
+from fraud_control.service.ids import check_page, storable_id
+from fraud_control.service.items.heads import is_published, list_head, pending
+from fraud_control.service.lists.expiries import expiries_of, expiry_counts
+from fraud_control.service.lists.uses import uses_of, uses_of_lists
+from fraud_control.service.pages import newest_first
+from fraud_control.service.store_access import StoreAccess
+from fraud_control.store.models import ListChangeRow, ListHead
+from fraud_rules.codec.rules.export import RuleFormat
+from fraud_rules.codec.rules.list_files import export_lists
+from fraud_rules.errors import InputInvalid, Reason
+from fraud_rules.model.value_list import ListOperation, ListType, ListValue, ValueList
+
+__all__ = [
+    "containing",
+    "detail",
+    "diff",
+    "difference",
+    "export",
+    "export_all",
+    "preview",
+    "revisions",
+    "rows",
+    "values",
+]
+
+_SHOWN_VALUES: Final = 1_000
+
+
+def rows(work: UnitOfWork) -> tuple[StoredList, ...]:
+    """The lists that are not deleted, by name."""
+    session, reader = work.session, work.reader
+    heads = session.scalars(select(ListHead).where(~ListHead.deleted).order_by(ListHead.name)).all()
+    uses, expiries, requests = uses_of_lists(session, reader), expiry_counts(session), pending(session, heads)
+    return tuple(_row(head, uses.get(head.name, ()), expiries, requests) for head in heads)
+
+
+def detail(work: UnitOfWork, name: str) -> StoredList:
+    """Read a list. Raises NotFound."""
+    session, head = work.session, list_head(work.session, name)
+    return _row(head, uses_of(session, work.reader, name), expiry_counts(session), pending(session, [head]))
+
+
+def values(
+    work: UnitOfWork, name: str, *, query: str = "", limit: int = 200, cursor: str | None = None
+) -> Page[ListedValue]:
+    """List the values of a list that contain the text `query`, in order, from the first one above the value `cursor`.
+
+    Raises NotFound, Invalid.
+    """
+    check_page(limit, work.settings.bounds.page, query)
+    query, known = query.strip(), _known(work, name)
+    ordered = work.contents.sorted_values(known)
+    start = 0 if cursor is None else bisect_right(ordered, _cursor(known, cursor))
+    found: list[ListValue] = []
+    for position in range(start, len(ordered)):
+        if not query or query in str(ordered[position]):
+            found.append(ordered[position])
+            if len(found) > limit:
+                break
+    shown = found[:limit]
+    expiries = expiries_of(work.session, name, shown)
+    items = tuple(ListedValue(value=str(each), expires_at_ms=expiries.get(str(each))) for each in shown)
+    return Page(items, str(shown[-1]) if len(found) > limit else None)
+
+
+def containing(work: UnitOfWork, value: ListValue) -> list[str]:
+    """The names of the lists that contain a value, in order."""
+    kind = ListType.LONG if isinstance(value, int) else ListType.STRING
+    names = work.session.scalars(
+        select(ListHead.name).where(~ListHead.deleted, ListHead.type == kind.value).order_by(ListHead.name)
+    )
+    lists = [work.contents.current(work.session, name) for name in names.all()]
+    return [each.name for each in lists if each is not None and each.contains(value)]
+
+
+def revisions(work: UnitOfWork, name: str, *, limit: int = 200, before: int | None = None) -> Page[ListRevision]:
+    """List the changes of a list below revision `before`, newest first. A deleted list keeps its changes. Raises
+    NotFound, Invalid.
+    """
+    _check_known(work.session, name)
+    wanted = select(ListChangeRow).where(ListChangeRow.name == name, ListChangeRow.part == 0)
+    page = newest_first(work, wanted, ListChangeRow.revision, limit, before)
+    versions = _last_versions(work.session, name, [row.revision for row in page.items])
+    items = tuple(
+        ListRevision.model_validate(row).model_copy(update={"log_version": versions[row.revision]})
+        for row in page.items
+    )
+    return Page(items, page.next)
+
+
+def diff(work: UnitOfWork, name: str, before: int, after: int) -> ListDiff:
+    """Compare the values of a list after two revisions. Revision 0 stands for no values. Raises NotFound."""
+    _check_known(work.session, name)
+    return difference(*(_at(work, name, revision) for revision in (before, after)))
+
+
+def preview(store: StoreAccess, name: str, list_input: ListInput) -> ListDiff:
+    """The values that a change would add and remove. Raises NotFound, and Invalid for invalid values.
+
+    The values are parsed outside the session, so that it stays short.
+    """
+    check_size(list_input, store.settings.bounds.list_bytes)
+    with store.reading() as work:
+        value_type = ListType(list_head(work.session, name).type)
+        known = work.contents.current(work.session, name)
+        before = [] if known is None else known.values()
+    change = list_change(name, list_input, value_type, SOURCE, store.reader.limits)
+    given = change.values()
+    after = {
+        ListOperation.SET: set(given),
+        ListOperation.ADD: {*before, *given},
+        ListOperation.REMOVE: {*before}.difference(given),
+        ListOperation.DELETE: set(),
+    }[change.operation]
+    return difference(before, sorted(after))
+
+
+def difference(before: Sequence[ListValue], after: Sequence[ListValue]) -> ListDiff:
+    """Compare the sorted values of two versions of a list."""
+    known, wanted = set(before), set(after)
+    added = [value for value in after if value not in known]
+    removed = [value for value in before if value not in wanted]
+    return ListDiff(
+        added=len(added),
+        removed=len(removed),
+        added_values=[str(value) for value in added[:_SHOWN_VALUES]],
+        removed_values=[str(value) for value in removed[:_SHOWN_VALUES]],
+    )
+
+
+def export(work: UnitOfWork, name: str) -> str:
+    """The values of a list in order, one per line. Raises NotFound."""
+    ordered = work.contents.sorted_values(_known(work, name))
+    return "".join(f"{value}\n" for value in ordered)
+
+
+def export_all(work: UnitOfWork, form: RuleFormat) -> str:
+    """All lists by name, as the text of a file. Raises Invalid for a value that the text form cannot express."""
+    names = work.session.scalars(select(ListHead.name).where(~ListHead.deleted).order_by(ListHead.name)).all()
+    found = (work.contents.current(work.session, name) for name in names)
+    try:
+        return export_lists([each for each in found if each is not None], form)
+    except InputInvalid as error:
+        raise Invalid([Reason("format", str(error))]) from error
+
+
+def _row(
+    head: ListHead,
+    uses: Sequence[ListUse],
+    expiries: Mapping[str, tuple[int, int]],
+    requests: Mapping[int | None, Approval],
+) -> StoredList:
+    expiring, next_expiry_ms = expiries.get(head.name, (0, None))
+    return StoredList(
+        name=head.name,
+        type=ListType(head.type),
+        size=head.size,
+        revision=head.revision,
+        source=head.source,
+        updated_at_ms=head.updated_at_ms,
+        updated_by=head.updated_by,
+        published=is_published(head),
+        rules=list(uses),
+        expiring=expiring,
+        next_expiry_ms=next_expiry_ms,
+        log_version=head.log_version,
+        pending=requests.get(head.approval_id),
+    )
+
+
+def _known(work: UnitOfWork, name: str) -> ValueList:
+    list_head(work.session, name)
+    known = work.contents.current(work.session, name)
+    if known is None:
+        raise NotFound(f"there is no list {name!a}")
+    return known
+
+
+def _cursor(known: ValueList, after: str) -> ListValue:
+    if known.type is ListType.STRING:
+        return after
+    try:
+        return int(after)
+    except ValueError:
+        raise Invalid([Reason("cursor", "is not a cursor of this list")]) from None
+
+
+def _check_known(session: Session, name: str) -> None:
+    if session.get(ListHead, name) is None:
+        raise NotFound(f"there is no list {name!a}")
+
+
+def _at(work: UnitOfWork, name: str, revision: int) -> list[ListValue]:
+    if revision == 0:
+        return []
+    if work.session.get(ListChangeRow, (name, storable_id(revision), 0)) is None:
+        raise NotFound(f"the list {name} has no revision {revision}")
+    known = work.contents.at(work.session, name, revision)
+    return [] if known is None else known.values()
+
+
+def _last_versions(session: Session, name: str, numbers: Sequence[int]) -> Mapping[int, int | None]:
+    """The offset of each revision's last record; None while a record of the revision waits."""
+    wanted = ListChangeRow.name == name, ListChangeRow.revision.in_(numbers)
+    counted = (
+        select(
+            ListChangeRow.revision,
+            func.max(ListChangeRow.log_version),
+            func.count(),
+            func.count(ListChangeRow.log_version),
+        )
+        .where(*wanted)
+        .group_by(ListChangeRow.revision)
+    )
+    return {
+        revision: version if parts == arrived else None
+        for revision, version, parts, arrived in session.execute(counted)
+    }

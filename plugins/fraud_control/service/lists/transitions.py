@@ -1,0 +1,225 @@
+"""The changes that users make to a list: create, set, add, remove, delete.
+
+The states of the rules that name a list decide who may change it, by the rules for an edit of such a rule. So a change
+of a list that an ACTIVE rule names needs an approver and, with four eyes, a second person.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from fraud_control.domain.canonical import document_of, encoded
+from fraud_control.domain.errors import Conflict, Invalid, RequestRefused
+from fraud_control.domain.lifecycle import ChangeMode, is_second_person, mode_of_edit
+from fraud_control.domain.list_input import check_expiry, check_size, list_change
+from fraud_control.domain.list_models import ListInput
+from fraud_control.domain.roles import Actor, Permission, require
+from fraud_control.domain.rule_input import SOURCE
+from fraud_control.service.changes import UnitOfWork
+from fraud_control.service.items.contributors import contributors_of, encode_contributors
+from fraud_control.service.items.heads import checked, list_head
+from fraud_control.service.items.requests import decided_comment, detail_of, open_request
+from fraud_control.service.lists.changes import NewListChange, save_list
+from fraud_control.service.lists.expiries import expiries_of
+from fraud_control.service.lists.uses import in_force, strongest_state, uses_of
+from fraud_control.service.store_access import StoreAccess
+from fraud_control.store.models import ApprovalRow, ListHead
+from fraud_rules.codec.rules.list_plan import plan_set
+from fraud_rules.codec.rules.lists import encode_list_records
+from fraud_rules.errors import Reason
+from fraud_rules.model.list_history import change_faults
+from fraud_rules.model.value_list import ListChange, ListOperation, ListType, ListValue, ValueList
+
+__all__ = ["ACTION", "carry_out", "change", "create", "mode_of", "parse_change", "parse_new"]
+
+ACTION: Final = "list.change"
+_SHOWN_VALUES: Final = 100
+_WHOLE: Final = (ListOperation.SET, ListOperation.DELETE)
+
+
+def parse_new(store: StoreAccess, actor: Actor, name: str, list_input: ListInput) -> ListChange:
+    """Parse the values of a new list, before the writer's transaction, so that other changes do not wait for this work.
+    Raises RequestRefused, Invalid.
+    """
+    require(actor, Permission.DRAFT)
+    check_size(list_input, store.settings.bounds.list_bytes)
+    return list_change(name, list_input, list_input.type, SOURCE, store.reader.limits)
+
+
+def parse_change(store: StoreAccess, actor: Actor, name: str, list_input: ListInput) -> ListChange:
+    """Parse a change of a list, before the writer's transaction. Raises NotFound, RequestRefused, Invalid."""
+    require(actor, Permission.DRAFT)
+    check_size(list_input, store.settings.bounds.list_bytes)
+    with store.reading() as work:
+        value_type = ListType(list_head(work.session, name).type)
+        uses_of(work.session, work.reader, name)  # parses new rules before other changes wait
+    return list_change(name, list_input, value_type, SOURCE, store.reader.limits)
+
+
+def create(
+    work: UnitOfWork, actor: Actor, made: ListChange, expires_at_ms: int | None = None, comment: str = ""
+) -> ListHead:
+    """Create a list with its values: `made` is a SET. Raises RequestRefused, Invalid, Conflict."""
+    require(actor, Permission.DRAFT)
+    known = work.session.get(ListHead, made.name)
+    if known is not None and not known.deleted:
+        raise Conflict(f"the list {made.name} already exists", known.revision)
+    check_expiry(made.operation, expires_at_ms, work.now_ms)
+    _check(work, made)
+    return _saved(work, actor, made, expires_at_ms, comment)
+
+
+def change(
+    work: UnitOfWork,
+    actor: Actor,
+    wanted: ListChange,
+    revision: int | None = None,
+    expires_at_ms: int | None = None,
+    comment: str = "",
+) -> ListHead:
+    """Change the values of a list, delete the list, or request the change. SET and DELETE need the newest revision that
+    the user has read, because they concern values of others. Raises NotFound, Conflict, RequestRefused, Invalid.
+    """
+    name = wanted.name
+    head = list_head(work.session, name)
+    if revision is not None:
+        checked(head, revision)
+    if revision is None and wanted.operation in _WHOLE:
+        raise Invalid([Reason("revision", f"is needed for {wanted.operation}")])
+    mode = mode_of(work, actor, wanted, expires_at_ms)
+    if mode is None:
+        return head
+    if mode is ChangeMode.NOW:
+        return _saved(work, actor, wanted, expires_at_ms, comment)
+    request = ApprovalRow(
+        list_name=name,
+        action="list",
+        target=None,
+        document=encoded(_document(wanted, expires_at_ms)),
+        payload=wanted.encoded.decode(),
+        author=actor.user,
+        contributors=encode_contributors({actor.user}),
+        comment=comment,
+    )
+    open_request(work, actor, head, request)
+    return head
+
+
+def mode_of(work: UnitOfWork, actor: Actor, wanted: ListChange, expires_at_ms: int | None) -> ChangeMode | None:
+    """Whether the change of a new or known list needs a request; None for a change without effect.
+
+    Raises RequestRefused, Invalid.
+    """
+    mode = ChangeMode.NOW
+    if work.lists.current(wanted.name) is None:
+        require(actor, Permission.DRAFT)
+    else:
+        mode = _mode(work, actor, wanted)
+    check_expiry(wanted.operation, expires_at_ms, work.now_ms)
+    _check(work, wanted)
+    return mode if _records(work, wanted, expires_at_ms) else None
+
+
+def carry_out(work: UnitOfWork, request: ApprovalRow, head: ListHead, actor: Actor, comment: str) -> None:
+    """Carry out an approved change. Raises Invalid, and RequestRefused if its values have expired since."""
+    document = document_of(request.document)
+    expires_at_ms = document.get("expiresAt")
+    if expires_at_ms is not None and expires_at_ms <= work.now_ms:
+        raise RequestRefused("the values of this request have expired: reject it")
+    values: list[ListValue] = msgspec.json.decode(request.payload or "[]", type=list[int | str])
+    operation = ListOperation(document["listOperation"])
+    list_input = ListInput(operation, tuple(map(str, values)))
+    wanted = list_change(head.name, list_input, ListType(head.type), SOURCE, work.reader.limits)
+    _check(work, wanted)
+    records = _records(work, wanted, expires_at_ms)
+    if records:
+        new = NewListChange(
+            wanted, SOURCE, actor.user, request.author, ACTION, records,
+            comment=decided_comment(request, actor.user, comment), expires_at_ms=expires_at_ms,
+            detail=detail_of(request) | {"decisionComment": comment},
+            approved=is_second_person(actor.user, request.requested_by, contributors_of(request)),
+        )  # fmt: skip
+        save_list(work, new)
+
+
+def _mode(work: UnitOfWork, actor: Actor, wanted: ListChange) -> ChangeMode:
+    if wanted.operation is ListOperation.DELETE:
+        require(actor, Permission.DELETE)
+        return ChangeMode.NOW  # only a list that no rule in force names can be deleted
+    uses = uses_of(work.session, work.reader, wanted.name)
+    return mode_of_edit(strongest_state(uses), actor, four_eyes=work.settings.four_eyes)
+
+
+def _saved(work: UnitOfWork, actor: Actor, wanted: ListChange, expires_at_ms: int | None, comment: str) -> ListHead:
+    records = _records(work, wanted, expires_at_ms)
+    new = NewListChange(
+        wanted, SOURCE, actor.user, actor.user, ACTION, records, comment=comment, expires_at_ms=expires_at_ms
+    )
+    return save_list(work, new)
+
+
+def _check(work: UnitOfWork, wanted: ListChange) -> None:
+    """Raise Invalid with the reasons for which the rule log would reject the change."""
+    known = work.lists.current(wanted.name)
+    known_type = None if known is None else known.type
+    users = in_force(work.session, work.reader, wanted, known_type)
+    found = change_faults(wanted, known_type, work.lists.count(), users)
+    size, most = _size_after(known, wanted), work.reader.limits.max_list_values
+    if not found and size > most:
+        found = [Reason("values", f"the list would have {size} values, at most {most} are allowed")]
+    if found:
+        raise Invalid(found)
+
+
+def _size_after(known: ValueList | None, wanted: ListChange) -> int:
+    """An upper bound that is exact for a list that grows."""
+    if wanted.operation not in (ListOperation.SET, ListOperation.ADD):
+        return 0
+    values = wanted.values()
+    if known is None or wanted.operation is ListOperation.SET:
+        return len(values)
+    return known.size + len(values) - known.count_listed(values)
+
+
+def _records(work: UnitOfWork, wanted: ListChange, expires_at_ms: int | None) -> list[bytes]:
+    """The records of a change for the rule log; none for a change without effect.
+
+    An ADD has also the values that are listed but expire at another time.
+    """
+    known = work.lists.current(wanted.name)
+    limits = work.reader.limits
+    values = wanted.values()
+    if wanted.operation is ListOperation.DELETE:
+        return encode_list_records(wanted.name, wanted.operation, None, [], SOURCE, limits.max_list_record_bytes)
+    assert wanted.type is not None  # the type of the list
+    if wanted.operation is ListOperation.SET:
+        records = plan_set(known, wanted.name, wanted.type, values, SOURCE, limits)
+        if records or (expires_at_ms is None and not expiries_of(work.session, wanted.name, values)):
+            return records
+        chosen, operation = values, ListOperation.ADD
+    else:
+        assert known is not None  # checked before
+        expiries = expiries_of(work.session, wanted.name, values)
+        adds, operation = wanted.operation is ListOperation.ADD, wanted.operation
+        chosen = [
+            value
+            for value in values
+            if known.contains(value) is not adds or (adds and expiries.get(str(value)) != expires_at_ms)
+        ]
+    if not chosen:
+        return []
+    return encode_list_records(wanted.name, operation, wanted.type, chosen, SOURCE, limits.max_list_record_bytes)
+
+
+def _document(wanted: ListChange, expires_at_ms: int | None) -> dict[str, object]:
+    """Describe a change for an approver, with its first values."""
+    values = wanted.values()
+    document: dict[str, object] = {
+        "listName": wanted.name,
+        "listOperation": wanted.operation.value,
+        "values": [str(value) for value in values[:_SHOWN_VALUES]],
+        "count": len(values),
+    }
+    return document if expires_at_ms is None else document | {"expiresAt": expires_at_ms}

@@ -1,0 +1,34 @@
+"""Announces a snooze of an ACTIVE rule, which takes effect without an approval. The caller holds the writer's
+transaction.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy.orm import Session
+
+from fraud_control.domain.canonical import document_of
+from fraud_control.domain.notification_models import SubscribedEvent
+from fraud_control.service.notifications.messages import snooze_content
+from fraud_control.service.notifications.outbox import add_delivery
+from fraud_control.service.notifications.terms import subscribers
+from fraud_control.store.models import RuleHead, SnoozeRow
+
+__all__ = ["notify_snooze"]
+
+
+def notify_snooze(session: Session, head: RuleHead, snooze: SnoozeRow, now_ms: int) -> None:
+    """Add the deliveries of a snooze for the subscriptions to requests for approval that select its rule."""
+    rule = document_of(head.document)
+    name, severity, owner = (str(rule.get(each) or "") for each in ("name", "severity", "owner"))
+    data = {
+        "ruleId": head.rule_id,
+        "ruleName": name,
+        "key": None if snooze.key is None else document_of(snooze.key),
+        "until": snooze.until_ms,
+        "who": snooze.who,
+        "reason": snooze.reason,
+    }
+    for to in subscribers(session, SubscribedEvent.APPROVAL):
+        if to.terms.selects(SubscribedEvent.APPROVAL, head.rule_id, severity, owner):
+            due_ms = to.terms.quiet_until_ms(now_ms) or now_ms
+            add_delivery(session, to.row.id, to.terms.receiver, snooze_content(data), now_ms, due_ms)

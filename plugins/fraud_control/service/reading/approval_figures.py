@@ -1,0 +1,193 @@
+"""Figures for the approver of a rule: its alerts as a shadow rule, and the newest saved what-if of the same rule."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from decimal import Decimal
+from itertools import islice
+from typing import Any, Final
+
+import msgspec
+from sqlalchemy import ColumnElement, case, func, select
+from sqlalchemy.orm import InstrumentedAttribute, Session
+
+from fraud_control.domain.canonical import document_of
+from fraud_control.domain.errors import NotFound
+from fraud_control.domain.lifecycle import StateName
+from fraud_control.domain.read_models import PresentFigures, ShadowFigures
+from fraud_control.domain.rule_input import UNSAVED_ID
+from fraud_control.service.changes import UnitOfWork
+from fraud_control.service.ids import storable_id
+from fraud_control.store.alert_models import IN_EFFECT, AlertRow, AlertValueRow
+from fraud_control.store.label_models import LabelRow
+from fraud_control.store.models import ApprovalRow, MarkRow, RevisionRow, RuleHead
+from fraud_rules.batch.archive.place import ArchivePath
+from fraud_rules.batch.archive.store import unreachable_named
+from fraud_rules.batch.whatif.place import FOLDER
+from fraud_rules.codec.rules.members import REMARKS
+from fraud_rules.kafka.decoding import UNDECODABLE
+from fraud_rules.model.schema import ID_FIELD, FieldType
+
+__all__ = [
+    "approval_figures",
+    "present_figures",
+    "rule_to_evaluate",
+    "saved_what_if",
+    "shadow_figures",
+]
+
+_EVALUATED: Final = (None, StateName.ACTIVE.value, StateName.SHADOW.value)
+"""The targets of requests after which the detector evaluates the rule. None: an edit or a rollback."""
+_DAY_MS: Final = 86_400_000
+_MOST_READ: Final = 20
+_PRESENT_DAYS: Final = 7
+_LEAST_MS: Final = 3_600_000
+_STATE: Final = "ruleState"
+_WITHOUT_EFFECT: Final = frozenset({*REMARKS, _STATE, "ruleId", "action", "weight", "source", "force", "approve"})
+"""The members that do not decide when a rule fires: only how its alerts look and what they cause."""
+
+_decode = msgspec.json.Decoder(dict[str, Any], float_hook=Decimal).decode
+
+
+def approval_figures(
+    work: UnitOfWork, approval_id: int
+) -> tuple[dict[str, Any], ShadowFigures | None, PresentFigures | None]:
+    """Read the rule of a request, without its state, its figures as a shadow rule, and the figures of the active rule
+    that the request changes. Raises NotFound, for a request about a list too.
+    """
+    session, days = work.session, work.settings.bounds.alert_days
+    request = session.get(ApprovalRow, storable_id(approval_id))
+    if request is None or request.rule_id is None:
+        raise NotFound(f"approval {approval_id} of a rule does not exist")
+    document, ids = _requested_rule(request), work.reader.schema.field(ID_FIELD)
+    text_ids = ids is not None and ids.type is FieldType.STRING
+    shadow = shadow_figures(session, document, request.requested_by, work.now_ms, days, text_ids=text_ids)
+    return document, shadow, present_figures(session, request.rule_id, work.now_ms, days)
+
+
+def _requested_rule(request: ApprovalRow) -> dict[str, Any]:
+    """The rule of a request for approval, without its state."""
+    return _content(document_of(request.document)) | {"ruleId": request.rule_id}
+
+
+def rule_to_evaluate(session: Session, rule_id: int) -> dict[str, Any] | None:
+    """The rule of an open request after which the detector evaluates the rule, without its state. Else None."""
+    head = session.get(RuleHead, rule_id)
+    request = None if head is None or head.approval_id is None else session.get(ApprovalRow, head.approval_id)
+    if request is None or request.target not in _EVALUATED:
+        return None
+    return _requested_rule(request)
+
+
+def shadow_figures(
+    session: Session, document: Mapping[str, Any], requester: str, now_ms: int, alert_days: int, *, text_ids: bool
+) -> ShadowFigures | None:
+    """Count the shadow alerts of a rule since it became a shadow rule with this document, and their marks: all, and
+    those by the requester. None if it is no shadow rule.
+
+    The alert index has the alerts of the last `alert_days` days. Of an alert's mark and the label of its transaction,
+    the newer one counts. `text_ids`: transaction ids are texts.
+    """
+    rule_id = document["ruleId"]
+    since_ms = _since_ms(session, rule_id, StateName.SHADOW, _fires_of(document))
+    if since_ms is None:
+        return None
+    since_ms = max(since_ms, now_ms - alert_days * _DAY_MS)
+    wanted = AlertRow.rule_id == rule_id, AlertRow.shadow.is_(True), AlertRow.append_ms >= since_ms
+    alerts = session.scalar(select(func.count()).select_from(AlertRow).where(*wanted)) or 0
+    verdict, own = _newer(LabelRow.verdict, MarkRow.verdict), _newer(LabelRow.author, MarkRow.who) == requester
+    reviewed = (
+        select(verdict, func.count(), func.sum(case((own, 1), else_=0)))
+        .select_from(AlertRow)
+        .outerjoin(MarkRow, MarkRow.alert_id == AlertRow.alert_id)
+        .outerjoin(AlertValueRow, (AlertValueRow.alert_id == AlertRow.alert_id) & (AlertValueRow.field == ID_FIELD))
+        .outerjoin(LabelRow, _indexed_id(text_ids=text_ids) == AlertValueRow.value)
+        .where(*wanted)
+    )
+    verdicts = {found: (int(count), int(mine)) for found, count, mine in session.execute(reviewed.group_by(verdict))}
+    (fraud, own_fraud), (not_fraud, own_not_fraud) = (verdicts.get(each, (0, 0)) for each in ("FRAUD", "NOT_FRAUD"))
+    return ShadowFigures(
+        since_ms=since_ms,
+        until_ms=now_ms,
+        alerts=alerts,
+        fraud=fraud,
+        not_fraud=not_fraud,
+        by_requester=own_fraud + own_not_fraud,
+    )
+
+
+def present_figures(session: Session, rule_id: int, now_ms: int, alert_days: int) -> PresentFigures | None:
+    """Count the alerts of an active rule since it has its present content; None if it is not active.
+
+    A count of less than an hour is no rate yet, so an hour is the least time.
+    """
+    since_ms = _since_ms(session, rule_id, StateName.ACTIVE)
+    if since_ms is None:
+        return None
+    since_ms = max(since_ms, now_ms - min(_PRESENT_DAYS, alert_days) * _DAY_MS)
+    wanted = (
+        AlertRow.rule_id == rule_id,
+        AlertRow.shadow.is_(False),
+        AlertRow.append_ms >= since_ms,
+        IN_EFFECT,
+    )
+    alerts = session.scalar(select(func.count()).select_from(AlertRow).where(*wanted)) or 0
+    per_day = alerts * _DAY_MS / max(now_ms - since_ms, _LEAST_MS)
+    return PresentFigures(since_ms=since_ms, until_ms=now_ms, alerts=alerts, alerts_per_day=round(per_day, 2))
+
+
+def _since_ms(session: Session, rule_id: int, state: StateName, content: dict[str, Any] | None = None) -> int | None:
+    """The time since which a rule is in this state with this content (None: its present one); None if it is not."""
+    newest_first = select(RevisionRow).where(RevisionRow.rule_id == rule_id).order_by(RevisionRow.revision.desc())
+    since_ms: int | None = None
+    for row in session.scalars(newest_first).yield_per(100):
+        fires = _fires_of(document_of(row.document))
+        content = fires if content is None else content
+        if row.state != state.value or fires != content:
+            break
+        since_ms = row.at_ms
+    return since_ms
+
+
+def _newer(of_label: InstrumentedAttribute[str], of_mark: InstrumentedAttribute[str]) -> ColumnElement[str | None]:
+    """The column of the newer one: of the mark of an alert, or of the label of its transaction."""
+    is_newer = MarkRow.at_ms.is_(None) | (LabelRow.at_ms >= MarkRow.at_ms)
+    return case((LabelRow.at_ms.is_not(None) & is_newer, of_label), else_=of_mark)
+
+
+def _indexed_id(*, text_ids: bool) -> ColumnElement[str]:
+    """The id of a labelled transaction as the alert index has it. The index has texts in lower case."""
+    return func.lower(LabelRow.transaction_id) if text_ids else LabelRow.transaction_id.expression
+
+
+def saved_what_if(archive: ArchivePath, document: Mapping[str, Any]) -> tuple[str, dict[str, Any]] | None:
+    """Find the newest saved what-if of a rule with this document: the name of its report, and its result.
+
+    The user may have run it before the rule was saved and got its id. Only the newest reports of both ids are read.
+    Raises ArchiveUnreachable.
+    """
+    rule_id, wanted = document["ruleId"], _fires_of(document)
+    with unreachable_named(archive):
+        found = {each: [*(archive / FOLDER).glob(f"*-rule-{each}")] for each in {rule_id, UNSAVED_ID}}
+    folders: list[ArchivePath] = [folder for each in found.values() for folder in each]
+    folders.sort(key=lambda folder: folder.name, reverse=True)
+    for folder in islice(folders, _MOST_READ):
+        try:
+            with unreachable_named(folder):
+                result = _decode((folder / "result.json").read_bytes())
+        except (OSError, *UNDECODABLE):
+            continue  # a report that is removed, or not written completely
+        rule = result.get("rule")
+        if isinstance(rule, dict) and _fires_of(rule) == wanted:
+            return folder.name, result
+    return None
+
+
+def _content(document: Mapping[str, Any]) -> dict[str, Any]:
+    """The members of a rule except its state."""
+    return {name: value for name, value in document.items() if name != _STATE}
+
+
+def _fires_of(document: Mapping[str, Any]) -> dict[str, Any]:
+    """The members of a rule that decide when it fires. Evidence about a rule holds while these are equal."""
+    return {name: value for name, value in document.items() if name not in _WITHOUT_EFFECT}

@@ -1,0 +1,191 @@
+"""Reads the transactions of an alert's window from the broker again, as far as the topic still has them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from itertools import islice
+from typing import Annotated, Any
+
+import msgspec
+
+from fraud_control.domain.read_models import Evidence
+from fraud_rules.codec.rules.codec import parse_rule_document
+from fraud_rules.codec.transactions.codec import decode_transactions
+from fraud_rules.configuration.settings import DetectorSettings
+from fraud_rules.errors import RuleRejected
+from fraud_rules.kafka.connection import KafkaConnection
+from fraud_rules.kafka.decoding import UNDECODABLE, decode_reason
+from fraud_rules.kafka.reader import Record, TopicReader
+from fraud_rules.model.rule import Rule
+from fraud_rules.model.schema import ID_FIELD, TIME_FIELD, TransactionSchema
+from fraud_rules.model.transaction import TransactionBatch
+
+__all__ = ["EvidenceSearch", "EvidenceSource"]
+
+_CHUNK = 5_000
+_MOST_READ = 1_000_000
+_MOST_FOUND = 500
+_MOST_S = 10.0
+
+_LAST_MS = 2**53
+_Whole = Annotated[int, msgspec.Meta(ge=-_LAST_MS, le=_LAST_MS)]
+
+
+class _Alert(msgspec.Struct, rename="camel"):
+    violated_rule: dict[str, object]
+    key: dict[str, Any]
+    window_start: _Whole
+    window_end: _Whole
+    window_count: _Whole
+    ingestion_time: Annotated[int, msgspec.Meta(ge=0, le=_LAST_MS)]
+
+
+_read = msgspec.json.Decoder(_Alert, float_hook=Decimal).decode
+
+
+@dataclass(frozen=True, slots=True)
+class EvidenceSource:
+    """The cluster, and the settings of the detector."""
+
+    kafka: KafkaConnection
+    schema: TransactionSchema
+    settings: DetectorSettings
+
+
+class EvidenceSearch:
+    """Finds evidence, with bounds on the records and the time of a search."""
+
+    def __init__(self, source: EvidenceSource) -> None:
+        self._kafka = source.kafka
+        self._schema = source.schema
+        self._settings = source.settings
+
+    def find(self, alert: bytes) -> Evidence:
+        """Find the evidence of an alert from its published JSON. An unreadable alert has no evidence.
+
+        Raises BrokerUnavailable.
+        """
+        try:
+            asked = _read(alert)
+            rule = self._rule(asked.violated_rule)
+        except UNDECODABLE as error:
+            return _evidence((), 0, f"the alert is unreadable: {decode_reason(error)}")
+        return self._found(_Search(asked, rule, self._schema, self._settings))
+
+    def _found(self, search: _Search) -> Evidence:
+        with TopicReader(self._kafka, self._settings.topics.transactions) as reader:
+            for partition in reader.partitions():
+                self._search(reader, partition, search)
+        return search.evidence()
+
+    def _rule(self, document: Mapping[str, object]) -> Rule | None:
+        """Parse the rule. None if it is invalid, for example after a change of the schema; then no filter applies."""
+        try:
+            change = parse_rule_document(document, self._schema, self._settings.limits)
+        except RuleRejected:
+            return None
+        return change if isinstance(change, Rule) else None
+
+    def _search(self, reader: TopicReader, partition: int, search: _Search) -> None:
+        first, end = reader.ends(partition)
+        start = reader.offset_at(search.since_ms, partition)
+        if start is None:
+            return
+        until = reader.offset_at(search.asked.ingestion_time + 1, partition)
+        last = end if until is None else until
+        if start <= first and first > 0 and first < last:
+            search.retained = False
+        if last - start > search.left:
+            search.cut(f"the window spans more than {_MOST_READ:,} transactions; only the last ones were searched")
+            start = max(start, last - search.left)
+        search.left -= last - start
+        records = reader.read(start, last, partition)
+        while chunk := list(islice(records, _CHUNK)):
+            search.add_records(chunk, partition)
+            if search.out_of_time():
+                search.cut(f"the search stopped after {_MOST_S:g} s")
+                return
+
+
+class _Search:
+    """The state of one search."""
+
+    def __init__(self, asked: _Alert, rule: Rule | None, schema: TransactionSchema, settings: DetectorSettings) -> None:
+        self.asked = asked
+        self._rule = rule
+        self._schema = schema
+        self._settings = settings
+        # The event time of a transaction may be ahead of its arrival, within the tolerance.
+        self.since_ms = asked.window_start - settings.future_tolerance_ms
+        self.left = _MOST_READ
+        self.retained = True
+        self._missing: str | None = None
+        self._found: dict[int | str, tuple[tuple[int, int, int], Mapping[str, object]]] = {}
+        self._until_s = time.monotonic() + _MOST_S
+        self._needles = [str(value).encode() for value in asked.key.values() if _is_plain(value)]
+
+    def cut(self, why: str) -> None:
+        self._missing = why
+
+    def out_of_time(self) -> bool:
+        return time.monotonic() > self._until_s
+
+    def add_records(self, records: Sequence[Record], partition: int) -> None:
+        """Search some records of a partition, in order."""
+        chosen = [each for each in records if each.value and all(needle in each.value for needle in self._needles)]
+        if not chosen:
+            return
+        batch = decode_transactions(
+            [each.value for each in chosen],
+            [partition] * len(chosen),
+            [each.offset for each in chosen],
+            [each.append_ms for each in chosen],
+            self._schema,
+            self._settings.record_limits,
+        ).batch
+        for place, row in self._rows(batch):
+            identity = row[ID_FIELD]
+            assert isinstance(identity, int | str)
+            if identity not in self._found or place < self._found[identity][0]:
+                self._found[identity] = place, row  # of a transaction that was delivered twice, the first counts
+
+    def evidence(self) -> Evidence:
+        """Return the transactions that were found."""
+        rows = [row for _, row in self._found.values()]
+        rows.sort(key=lambda row: (row[TIME_FIELD], str(row[ID_FIELD])))
+        return _evidence(rows[-_MOST_FOUND:], len(rows), self._missing_reason(len(rows)))
+
+    def _rows(self, batch: TransactionBatch) -> Iterator[tuple[tuple[int, int, int], Mapping[str, object]]]:
+        times = batch.columns[TIME_FIELD].values
+        wanted = (times >= self.asked.window_start) & (times <= self.asked.window_end)
+        if self._rule is not None and self._rule.filter is not None:
+            wanted &= self._rule.filter.mask(batch.columns, len(batch))
+        for i in wanted.nonzero()[0].tolist():
+            row = batch.row(i, self._schema)
+            if all(row.get(name) == value for name, value in self.asked.key.items()):
+                yield (int(batch.append_ms[i]), int(batch.partition[i]), int(batch.offset[i])), row
+
+    def _missing_reason(self, found: int) -> str | None:
+        if self._missing is not None:
+            return self._missing
+        counted = self.asked.window_count
+        if not self.retained and found < counted:
+            return f"{counted - found} of {counted} transactions are older than the topic's retention"
+        if found > _MOST_FOUND:
+            return f"these are the last {_MOST_FOUND} of {found}"
+        if found != counted:
+            return f"the detector counted {counted} of these: its state was cleared, or it started after some of them"
+        return None
+
+
+def _evidence(rows: Sequence[Mapping[str, object]], count: int, missing: str | None) -> Evidence:
+    transactions = [dict(row) for row in rows]
+    return Evidence(transactions=transactions, count=count, complete=missing is None, missing=missing)
+
+
+def _is_plain(value: object) -> bool:
+    """Whether a value has only one spelling in all forms of a transaction, so that a byte search finds it."""
+    return type(value) is int or (isinstance(value, str) and value.isascii() and value.isalnum())

@@ -1,0 +1,87 @@
+"""The page of the day: the figures of the feed, with the marks and changes of the store."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from fraud_control.domain.canonical import document_of
+from fraud_control.domain.lifecycle import StateName
+from fraud_control.domain.read_models import RecentChange
+from fraud_control.feed.day_figures import DayFigures, DaySummary
+from fraud_control.service.cases.queries import count_open
+from fraud_control.store.database import Database
+from fraud_control.store.models import MarkRow, RevisionRow, RuleHead
+
+__all__ = ["Today", "today_of"]
+
+_CHANGES: Final = 8
+_MOST_MARKS: Final = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class Today:
+    """The last 24 hours. `reviewed` counts the live alerts that users have marked. `names` are the names and severities
+    of the listed rules. `complete` is false if the figures lack older alerts of this time. `open_cases` counts the
+    cases that are not closed, `unassigned_cases` those of them without an assignee.
+    """
+
+    at_ms: int
+    figures: DaySummary
+    reviewed: int
+    names: Mapping[int, tuple[str, str]]
+    changes: Sequence[RecentChange]
+    complete: bool
+    open_cases: int
+    unassigned_cases: int
+
+
+def today_of(figures: DayFigures, database: Database, now_ms: int, *, complete: bool) -> Today:
+    """Combine the figures. Raises Unavailable."""
+    summary = figures.summary(now_ms)
+    with database.reading() as session:
+        marked = _marked_since(session, summary.since_ms)
+        names = _rule_names(session, [rule_id for rule_id, _, _ in summary.rules])
+        changes = _recent_changes(session)
+        cases, unassigned = count_open(session)
+    reviewed = figures.count_of(marked, now_ms)
+    return Today(now_ms, summary, reviewed, names, changes, complete, cases, unassigned)
+
+
+def _marked_since(session: Session, since_ms: int) -> Sequence[str]:
+    """The ids of the alerts that were marked since a time. An alert is never marked before it exists."""
+    newest = select(MarkRow.alert_id).where(MarkRow.at_ms >= since_ms).order_by(MarkRow.at_ms.desc())
+    return session.scalars(newest.limit(_MOST_MARKS)).all()
+
+
+def _recent_changes(session: Session) -> list[RecentChange]:
+    """The newest revisions of all rules, newest first. They belong to the rules that changed last."""
+    changed = select(RuleHead.rule_id).order_by(RuleHead.updated_at_ms.desc()).limit(_CHANGES)
+    revisions = select(RevisionRow).where(RevisionRow.rule_id.in_(session.scalars(changed).all()))
+    newest = revisions.order_by(RevisionRow.at_ms.desc(), RevisionRow.revision.desc()).limit(_CHANGES)
+    return [
+        RecentChange(
+            rule_id=row.rule_id,
+            name=_text(row.document, "name"),
+            revision=row.revision,
+            state=StateName(row.state),
+            author=row.author,
+            at_ms=row.at_ms,
+            comment=row.comment,
+        )
+        for row in session.scalars(newest)
+    ]
+
+
+def _rule_names(session: Session, rule_ids: Sequence[int]) -> Mapping[int, tuple[str, str]]:
+    found = session.execute(select(RuleHead.rule_id, RuleHead.document).where(RuleHead.rule_id.in_(rule_ids)))
+    return {rule_id: (_text(document, "name"), _text(document, "severity")) for rule_id, document in found}
+
+
+def _text(document: str, member: str) -> str:
+    value = document_of(document).get(member)
+    return value if isinstance(value, str) else ""

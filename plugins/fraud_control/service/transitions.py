@@ -1,0 +1,292 @@
+"""The changes that users make to a rule: create, edit, change the state, roll back.
+
+Each function works in the writer's transaction.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from sqlalchemy import func, select
+
+from fraud_control.domain.canonical import document_of
+from fraud_control.domain.errors import Conflict, Invalid, RequestRefused
+from fraud_control.domain.lifecycle import (
+    ChangeMode,
+    StateName,
+    is_second_person,
+    mode_of_edit,
+    mode_of_transition,
+)
+from fraud_control.domain.read_models import ControlName, ControlResult, RuleChanged, RuleInput
+from fraud_control.domain.roles import LEAST_ROLE, Actor, Permission, Role, require
+from fraud_control.domain.rule_input import MAX_RULE_ID, SOURCE, ManagedMembers
+from fraud_control.service.approved_content import approved_contents
+from fraud_control.service.audit import AuditRecord
+from fraud_control.service.changes import (
+    NewRevision,
+    UnitOfWork,
+    document_in,
+    same,
+    save,
+    send_control,
+)
+from fraud_control.service.items.contributors import contributors_of
+from fraud_control.service.items.heads import checked, rule_head
+from fraud_control.service.items.requests import check_request, decided_comment, detail_of, request_approval
+from fraud_control.service.lists.contributors import contributors_of_lists
+from fraud_control.service.lists.uses import check_lists
+from fraud_control.service.rule_queries import revision_of
+from fraud_control.store.models import ApprovalRow, RuleHead
+from fraud_rules.codec.rules.apply import control_record
+from fraud_rules.errors import Reason
+from fraud_rules.model.rule import ControlType, Rule
+
+__all__ = [
+    "add_draft",
+    "carry_out",
+    "change_state",
+    "check_draft",
+    "control",
+    "create",
+    "delete_all",
+    "edit",
+    "mode_of_replacement",
+    "replace_document",
+    "rollback",
+]
+
+_NEEDS_CONFIRMATION: Final = frozenset(ControlType) - {ControlType.EXPORT_RULES_CURRENT}
+
+
+def create(work: UnitOfWork, actor: Actor, rule_input: RuleInput, comment: str = "") -> RuleHead:
+    """Create a rule as a draft. The state of the input is ignored. A rule without a ruleId gets a free id.
+
+    Raises Invalid, RequestRefused, and Conflict if a rule with this id exists and is not deleted.
+    """
+    require(actor, Permission.DRAFT)
+    rule = work.reader.rule(rule_input, ManagedMembers(None, StateName.DRAFT, free_id=_free_id(work)), strict=False)
+    return add_draft(work, actor, rule, work.session.get(RuleHead, rule.rule_id), comment, "rule.create")
+
+
+def add_draft(
+    work: UnitOfWork, actor: Actor, rule: Rule, known: RuleHead | None, comment: str, action: str
+) -> RuleHead:
+    """Create a draft of a parsed rule; `known` is the stored rule with the same id. Raises RequestRefused, Conflict."""
+    check_draft(work, actor, rule, known)
+    document = document_in(StateName.DRAFT, rule)
+    contributors = frozenset({actor.user})  # a deleted rule with this id leaves nothing to the new one
+    new = NewRevision(
+        StateName.DRAFT, document, SOURCE, actor.user, actor.user, action, comment, contributors=contributors
+    )
+    return save(work, known, rule.rule_id, new)
+
+
+def check_draft(work: UnitOfWork, actor: Actor, rule: Rule, known: RuleHead | None) -> None:
+    """Check whether `add_draft` would create the draft. Raises RequestRefused, Conflict."""
+    if known is not None and known.state != StateName.DELETE.value:
+        raise Conflict(f"rule {rule.rule_id} already exists; omit ruleId to get a free id", known.revision)
+    maximum = work.settings.bounds.rules
+    if work.rules_in_use() >= maximum:
+        raise RequestRefused(f"there are already {work.rules_in_use()} rules; at most {maximum} are allowed")
+    _check_force(actor, rule, None)
+    check_lists(work.session, rule)
+
+
+def edit(
+    work: UnitOfWork, actor: Actor, rule_id: int, revision: int, rule_input: RuleInput, comment: str = ""
+) -> RuleHead:
+    """Replace the document of a rule and keep its state. If the change needs approval, save a request.
+
+    Raises NotFound, Conflict, RequestRefused, Invalid.
+    """
+    head = checked(rule_head(work.session, rule_id), revision)
+    mode_of_edit(StateName(head.state), actor, four_eyes=work.settings.four_eyes)
+    rule = work.reader.rule(
+        rule_input, ManagedMembers(rule_id, StateName(head.state), known=document_of(head.document))
+    )
+    return replace_document(work, actor, head, rule, comment, "rule.edit")
+
+
+def replace_document(work: UnitOfWork, actor: Actor, head: RuleHead, rule: Rule, comment: str, action: str) -> RuleHead:
+    """Replace the document by a parsed rule. An equal document changes nothing. Raises RequestRefused."""
+    mode = mode_of_replacement(work, actor, head, rule)
+    state = StateName(head.state)
+    if mode is None:
+        return head
+    document = document_in(state, rule)
+    if mode is ChangeMode.REQUEST:
+        contributors = contributors_of(head) | {actor.user}
+        return request_approval(
+            work, actor, head, "edit", document, comment, author=actor.user, contributors=contributors
+        )
+    return save(work, head, head.rule_id, NewRevision(state, document, SOURCE, actor.user, actor.user, action, comment))
+
+
+def mode_of_replacement(work: UnitOfWork, actor: Actor, head: RuleHead, rule: Rule) -> ChangeMode | None:
+    """Decide how `replace_document` proceeds; None if the document would not change. Raises RequestRefused."""
+    state = StateName(head.state)
+    mode = mode_of_edit(state, actor, four_eyes=work.settings.four_eyes)
+    _check_force(actor, rule, head)
+    if same(document_in(state, rule), head.document):
+        return None
+    check_lists(work.session, rule)
+    if mode is ChangeMode.REQUEST:
+        check_request(actor, head)
+    return mode
+
+
+def change_state(
+    work: UnitOfWork, actor: Actor, rule_id: int, revision: int, state: StateName, comment: str = ""
+) -> RuleHead:
+    """Change the state of a rule, or request the change. Raises NotFound, Conflict, RequestRefused."""
+    head = checked(rule_head(work.session, rule_id), revision)
+    own = head.author == actor.user
+    mode = mode_of_transition(StateName(head.state), state, actor, four_eyes=work.settings.four_eyes, own=own)
+    if mode is ChangeMode.REQUEST:
+        return request_approval(
+            work, actor, head, "state", head.document, comment,
+            author=head.author, contributors=contributors_of(head), target=state,
+        )  # fmt: skip
+    return _save_transition(work, head, state, actor.user, comment, {})
+
+
+def rollback(work: UnitOfWork, actor: Actor, rule_id: int, revision: int, to: int, comment: str = "") -> RuleHead:
+    """Save the document of an earlier revision as a new revision, or request it. The state stays. Content that was
+    approved before needs no other approval.
+
+    Raises NotFound, Conflict, RequestRefused, and Invalid if schema or limits have made the old document invalid.
+    """
+    head = checked(rule_head(work.session, rule_id), revision)
+    state = StateName(head.state)
+    mode = mode_of_edit(state, actor, four_eyes=work.settings.four_eyes)
+    old = revision_of(work.session, rule_id, to)
+    rule = _validated_rule(work, state, document_of(old.document), rule_id)
+    _check_force(actor, rule, head)
+    document = document_in(state, rule)
+    if same(document, head.document):
+        return head
+    contributors = contributors_of(head) | contributors_of(old) | {actor.user}
+    detail: dict[str, object] = {"to": to}
+    if mode is ChangeMode.REQUEST:
+        approval = _approval_of(work, actor, rule_id, document)
+        if approval is None:
+            return request_approval(
+                work, actor, head, "rollback", document, comment, author=old.content_author, contributors=contributors
+            )
+        contributors, detail = frozenset({old.content_author}), detail | {"approvedBefore": approval}
+    new = NewRevision(
+        state, document, SOURCE, actor.user, old.content_author, "rule.rollback", comment,
+        detail=detail, contributors=contributors,
+    )  # fmt: skip
+    return save(work, head, rule_id, new)
+
+
+def _approval_of(work: UnitOfWork, actor: Actor, rule_id: int, document: str) -> str | None:
+    """The earlier approval that lets an approver roll back at once. None if there is none, or if a list that the rule
+    names has changed since its approval.
+    """
+    if not actor.role.includes(LEAST_ROLE[Permission.EDIT_LIVE]) or contributors_of_lists(work, document):
+        return None
+    return approved_contents(work.session, rule_id, work.seeds).approval_of(document)
+
+
+def control(work: UnitOfWork, actor: Actor, name: str, confirm: str = "", comment: str = "") -> ControlResult:
+    """Send a control to the rule log. For all but EXPORT_RULES_CURRENT, `confirm` must repeat the control's name.
+
+    Raises RequestRefused, Invalid.
+    """
+    require(actor, Permission.CONTROL)
+    if name not in tuple(ControlType):
+        raise Invalid([Reason("control", f"must be one of {', '.join(ControlType)}")])
+    kind = ControlType(name)
+    if kind in _NEEDS_CONFIRMATION and confirm != kind.value:
+        raise Invalid([Reason("confirm", f"type {kind.value} to confirm: this control cannot be undone")])
+    entry = work.append_audit(AuditRecord(actor.user, "control", kind.value, None, {"comment": comment}))
+    wipes = kind is ControlType.DELETE_RULES_ALL
+    seq = send_control(work, control_record(kind.value, SOURCE), entry, wipes=wipes)
+    if wipes:
+        delete_all(work, actor.user, SOURCE, comment, outbox_seq=seq)
+    work.changed.append(RuleChanged(None, None))
+    return ControlResult(control=ControlName(kind.value), seq=seq)
+
+
+def delete_all(
+    work: UnitOfWork, who: str, source: str, comment: str, *,
+    outbox_seq: int | None = None, log_version: int | None = None, keep: frozenset[int] = frozenset(),
+) -> None:  # fmt: skip
+    """Delete all rules of the rule log except `keep`, as the effect of one DELETE_RULES_ALL. `outbox_seq` is the number
+    of that control if it comes from this outbox; `log_version` is its offset if it is already in the log.
+    """
+    in_log = [state.value for state in StateName if state.in_log]
+    for head in work.session.scalars(select(RuleHead).where(RuleHead.state.in_(in_log)).order_by(RuleHead.rule_id)):
+        if head.rule_id in keep:
+            continue
+        new = NewRevision(
+            StateName.DELETE, head.document, source, who, head.author, "rule.delete_all", comment, publish=False
+        )
+        save(work, head, head.rule_id, new, outbox_seq=outbox_seq, log_version=log_version)
+
+
+def _save_transition(
+    work: UnitOfWork,
+    head: RuleHead,
+    state: StateName,
+    who: str,
+    comment: str,
+    detail: dict[str, object],
+    contributors: frozenset[str] | None = None,
+) -> RuleHead:
+    encoded = head.document
+    if state.in_log:
+        encoded = document_in(state, _validated_rule(work, state, document_of(head.document), head.rule_id))
+    new = NewRevision(
+        state, encoded, SOURCE, who, head.author, "rule.state", comment, detail=detail, contributors=contributors
+    )
+    return save(work, head, head.rule_id, new)
+
+
+def _validated_rule(work: UnitOfWork, state: StateName, document: dict[str, object], rule_id: int) -> Rule:
+    """Validate a stored document again, because schema, limits and lists may have changed. Raises Invalid."""
+    rule = work.reader.rule(RuleInput(document=document), ManagedMembers(rule_id, state), strict=False)
+    check_lists(work.session, rule)
+    return rule
+
+
+def carry_out(work: UnitOfWork, request: ApprovalRow, head: RuleHead, actor: Actor, comment: str) -> None:
+    """Carry out an approved change. Raises Invalid."""
+    detail, comment = detail_of(request), decided_comment(request, actor.user, comment)
+    contributors = _contributors_after(request, actor)
+    if request.target is not None:
+        _save_transition(work, head, StateName(request.target), actor.user, comment, detail, contributors)
+        return
+    state = StateName(head.state)
+    document = document_in(state, _validated_rule(work, state, document_of(request.document), head.rule_id))
+    new = NewRevision(
+        state, document, SOURCE, actor.user, request.author, f"rule.{request.action}", comment,
+        detail=detail, contributors=contributors,
+    )  # fmt: skip
+    save(work, head, head.rule_id, new)
+
+
+def _contributors_after(request: ApprovalRow, actor: Actor) -> frozenset[str]:
+    """The contributors after an approval. Without four eyes, one of them may approve, but it does not count."""
+    contributors = contributors_of(request)
+    approved = is_second_person(actor.user, request.requested_by, contributors)
+    return frozenset({request.author}) if approved else contributors
+
+
+def _check_force(actor: Actor, rule: Rule, head: RuleHead | None) -> None:
+    """Refuse `force`, which overrides the budgets, if a user below the role approver adds it."""
+    before = head is not None and document_of(head.document).get("force") is True
+    if rule.force and not before and not actor.role.includes(Role.APPROVER):
+        raise RequestRefused(f"`force` needs the role {Role.APPROVER}; your role is {actor.role}", forbidden=True)
+
+
+def _free_id(work: UnitOfWork) -> int:
+    """Choose the id after the highest one; if that is out of bounds, the lowest free id."""
+    highest = work.session.scalar(select(func.max(RuleHead.rule_id))) or 0
+    if highest < MAX_RULE_ID:
+        return highest + 1
+    used = set(work.session.scalars(select(RuleHead.rule_id)))
+    return next(rule_id for rule_id in range(1, MAX_RULE_ID) if rule_id not in used)

@@ -1,0 +1,49 @@
+"""Validates a rule without saving it, and compares it with the stored rule."""
+
+from __future__ import annotations
+
+from fraud_control.domain.canonical import document_of
+from fraud_control.domain.errors import Invalid
+from fraud_control.domain.lifecycle import StateName
+from fraud_control.domain.read_models import Document, ProblemReason, RuleInput, Validation
+from fraud_control.domain.rule_input import UNSAVED_ID, ManagedMembers, differences, encode_rule
+from fraud_control.service import rule_queries
+from fraud_control.service.changes import UnitOfWork
+from fraud_control.service.ids import storable_id
+from fraud_control.service.lists.uses import check_lists
+from fraud_control.store.models import RuleHead
+from fraud_rules.codec.rules.known_values import unknown_values
+
+__all__ = ["validate"]
+
+
+def validate(work: UnitOfWork, rule_input: RuleInput, rule_id: int | None = None) -> Validation:
+    """Validate a rule without saving it. `changes` compares it with the stored rule `rule_id`; without `rule_id`, with
+    the stored rule that has the id of the input.
+    """
+    session, reader = work.session, work.reader
+    known = None if rule_id is None else session.get(RuleHead, storable_id(rule_id))
+    managed = ManagedMembers(None, StateName.DRAFT, free_id=UNSAVED_ID)
+    if known is not None:
+        managed = ManagedMembers(known.rule_id, StateName(known.state), known=document_of(known.document))
+    try:
+        rule = reader.rule(rule_input, managed, strict=known is not None)
+        check_lists(session, rule)
+    except Invalid as error:
+        reasons = [ProblemReason.model_validate(reason) for reason in error.reasons]
+        return Validation(
+            valid=False, reasons=reasons, warnings=[], document=None, yaml=None, text=None, says=None, changes=[]
+        )
+    known = known or session.get(RuleHead, storable_id(rule.rule_id))
+    yaml, text, says = rule_queries.forms(reader, encode_rule(rule), managed.state)
+    before: Document = {} if known is None else document_of(known.document)
+    return Validation(
+        valid=True,
+        reasons=[],
+        warnings=[ProblemReason.model_validate(each) for each in unknown_values(rule, reader.schema)],
+        document=dict(rule.document),
+        yaml=yaml,
+        text=text,
+        says=says,
+        changes=differences(before, rule.document),
+    )

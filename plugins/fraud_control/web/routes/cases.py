@@ -1,0 +1,184 @@
+"""Routes of the review queue: cases, and marks of several alerts at once."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import Path, Query, Response
+from pydantic import BaseModel, ConfigDict, Field
+from pydantic.alias_generators import to_camel
+
+from fraud_control.domain import case_models
+from fraud_control.domain.alert_search import AlertSeverity
+from fraud_control.domain.case_models import CaseSearch, CaseSort, CaseStatus
+from fraud_control.service.cases.bulk import MOST_MARKS
+from fraud_control.web.alert_query import AlertQuery, entity_of, position_of
+from fraud_control.web.answer import answer
+from fraud_control.web.auth import CurrentActor
+from fraud_control.web.dependencies import CurrentPlane
+from fraud_control.web.preconditions import IfMatch, revision_read
+from fraud_control.web.problems import WebError
+from fraud_control.web.routing import least, router
+from fraud_control.web.schemas import cases as schemas
+from fraud_control.web.schemas.base import MAX_ID
+from fraud_rules.runtime.clock import now_ms
+
+__all__ = ["routes"]
+
+routes = router("cases")
+
+MAX_CASE = 2**31 - 1
+CaseId = Annotated[int, Path(ge=1, le=MAX_CASE)]
+
+
+class CaseQuery(BaseModel):
+    """The filters of the queue, and the page of it."""
+
+    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, frozen=True)
+
+    status: Annotated[list[CaseStatus], Field(max_length=3)] = []
+    assignee: Annotated[str | None, Field(min_length=1, max_length=256)] = None
+    unassigned: bool = False
+    severity: Annotated[list[AlertSeverity], Field(max_length=5)] = []
+    rule_id: Annotated[int | None, Field(ge=1, le=MAX_ID)] = None
+    entity: Annotated[str | None, Field(max_length=400, description="The entity: FIELD:VALUE.")] = None
+    text: Annotated[str, Field(max_length=200, description="The beginning of the entity's value.")] = ""
+    alert_id: Annotated[str | None, Field(max_length=64, description="The case of this alert.")] = None
+    sort: CaseSort = CaseSort.SEVERITY
+    since: Annotated[int | None, Field(ge=0, le=MAX_ID, description="All alerts of the case from here on, ms.")] = None
+    until: Annotated[int | None, Field(ge=0, le=MAX_ID, description="All alerts of the case before here, ms.")] = None
+    only_rule: Annotated[bool, Field(description="No alerts of another rule than `ruleId`.")] = False
+    after: Annotated[int | None, Field(ge=1, le=MAX_CASE, description="List the cases after this one.")] = None
+    before: Annotated[int | None, Field(ge=1, le=MAX_CASE, description="List the cases before this one.")] = None
+    limit: Annotated[int, Field(ge=1, le=200)] = 50
+
+    def search(self) -> CaseSearch:
+        """Build the search. Raises WebError."""
+        return CaseSearch(
+            statuses=frozenset(self.status),
+            assignee=self.assignee,
+            unassigned=self.unassigned,
+            severities=frozenset(self.severity),
+            rule_id=self.rule_id,
+            entity=entity_of(self.entity),
+            text=self.text.strip(),
+            alert_id=self.alert_id,
+            since_ms=self.since,
+            until_ms=self.until,
+            only_rule=self.only_rule,
+            sort=self.sort,
+        )
+
+
+@routes.get("/cases", response_model=schemas.Cases, openapi_extra=least("viewer"))
+def list_cases(plane: CurrentPlane, query: Annotated[CaseQuery, Query()]) -> Response:
+    """List cases in the order of the queue. `after` and `before` name a case of the list, also one that no longer
+    matches the filters."""
+    if query.after is not None and query.before is not None:
+        raise WebError(422, "send after or before, not both")
+    page = plane.cases.page(query.search(), query.limit, after=query.after, before=query.before)
+    following = page.cases[-1].case_id if page.more and query.before is None else None
+    return answer(schemas.Cases(items=list(page.cases), next=following))
+
+
+@routes.get("/cases/assignees", response_model=schemas.Assignees, openapi_extra=least("viewer"))
+def list_assignees(plane: CurrentPlane) -> Response:
+    """List the users to whom a case can be assigned."""
+    return answer(schemas.Assignees(items=list(plane.cases.assignees())))
+
+
+@routes.get("/cases/matching", response_model=schemas.Matching, openapi_extra=least("viewer"))
+def count_matching_cases(plane: CurrentPlane, query: Annotated[CaseQuery, Query()]) -> Response:
+    """Count the cases of a filter that are not closed."""
+    return answer(schemas.Matching(count=plane.cases.count_open(query.search()), more=False))
+
+
+@routes.post("/cases/close", response_model=case_models.BulkChange, openapi_extra=least("analyst"))
+def close_matching_cases(
+    plane: CurrentPlane, actor: CurrentActor, query: Annotated[CaseQuery, Query()], body: schemas.BulkCloseRequest
+) -> Response:
+    """Close all cases of a filter that are not closed, at most 10,000, with one row in the audit log."""
+    done = plane.cases.close_matching(actor, query.search(), body.outcome, marks=body.marks, comment=body.comment)
+    plane.marks.forget()
+    return answer(done)
+
+
+@routes.get("/alerts/matching", response_model=schemas.Matching, openapi_extra=least("viewer"))
+def count_matching_alerts(plane: CurrentPlane, query: Annotated[AlertQuery, Query()]) -> Response:
+    """Count the unreviewed alerts of a filter, up to 10,000."""
+    found = plane.cases.count_unreviewed(query.search(now_ms()), plane.snoozing())
+    return answer(schemas.Matching(count=min(found, MOST_MARKS), more=found > MOST_MARKS))
+
+
+@routes.post("/alerts/marks/matching", response_model=case_models.BulkChange, openapi_extra=least("analyst"))
+def mark_matching_alerts(
+    plane: CurrentPlane, actor: CurrentActor, query: Annotated[AlertQuery, Query()], body: schemas.BulkMarkRequest
+) -> Response:
+    """Mark all unreviewed alerts of a filter, at most 10,000, with one row in the audit log."""
+    done = plane.cases.mark_matching(actor, query.search(now_ms()), plane.snoozing(), body.verdict, body.comment)
+    plane.marks.forget()
+    return answer(done)
+
+
+@routes.post("/bulk-changes/{row}/undo", response_model=case_models.BulkChange, openapi_extra=least("analyst"))
+def undo_bulk_change(plane: CurrentPlane, actor: CurrentActor, row: Annotated[int, Path(ge=1, le=MAX_ID)]) -> Response:
+    """Undo a bulk change, named by its row in the audit log. Cases and marks that users changed since stay."""
+    done = plane.cases.undo(actor, row)
+    plane.marks.forget()
+    return answer(done)
+
+
+@routes.get("/cases/{case_id}", response_model=case_models.CaseDetail, openapi_extra=least("viewer"))
+def get_case(plane: CurrentPlane, case_id: CaseId) -> Response:
+    """Read a case with its newest events, with its revision as the ETag. Its alerts are at `/alerts?caseId=ID`."""
+    return _detail(plane.cases.detail(case_id))
+
+
+@routes.put("/cases/{case_id}/assignee", response_model=case_models.CaseDetail, openapi_extra=least("analyst"))
+def assign_case(
+    plane: CurrentPlane, actor: CurrentActor, case_id: CaseId, body: schemas.AssignRequest, if_match: IfMatch = None
+) -> Response:
+    """Assign a case to a user who can work on it, or remove its assignee."""
+    return _detail(plane.cases.assign(actor, case_id, revision_read(if_match), body.assignee))
+
+
+@routes.put("/cases/{case_id}/status", response_model=case_models.CaseDetail, openapi_extra=least("analyst"))
+def change_case_status(
+    plane: CurrentPlane, actor: CurrentActor, case_id: CaseId, body: schemas.CaseStatusRequest, if_match: IfMatch = None
+) -> Response:
+    """Start, close or reopen a case. IN_WORK assigns a case without an assignee to you.
+
+    Alerts after the position `through` leave a case that closes, and open the next case of the entity. A case cannot
+    be reopened while its entity has another open case (409)."""
+    changed = plane.cases.change_status(
+        actor, case_id, revision_read(if_match), body.status, body.outcome, position_of(body.through), body.comment
+    )
+    return _detail(changed)
+
+
+@routes.post("/cases/{case_id}/comments", response_model=case_models.CaseDetail, openapi_extra=least("analyst"))
+def comment_on_case(
+    plane: CurrentPlane, actor: CurrentActor, case_id: CaseId, body: schemas.CaseCommentRequest
+) -> Response:
+    """Add a comment to a case."""
+    return _detail(plane.cases.comment(actor, case_id, body.comment))
+
+
+@routes.post("/cases/{case_id}/marks", response_model=case_models.BulkMarks, openapi_extra=least("analyst"))
+def mark_case(plane: CurrentPlane, actor: CurrentActor, case_id: CaseId, body: schemas.MarkCaseRequest) -> Response:
+    """Mark the unreviewed alerts of a case up to the position `through`, at most 1,000 of them."""
+    marked = plane.cases.mark_case(actor, case_id, body.verdict, position_of(body.through))
+    plane.marks.forget()
+    return answer(marked)
+
+
+@routes.post("/alerts/marks", response_model=case_models.BulkMarks, openapi_extra=least("analyst"))
+def mark_alerts(plane: CurrentPlane, actor: CurrentActor, body: schemas.MarkAlertsRequest) -> Response:
+    """Mark several alerts of the alert index, also those that have another mark."""
+    marked = plane.cases.mark_alerts(actor, body.alert_ids, body.verdict)
+    plane.marks.forget()
+    return answer(marked)
+
+
+def _detail(found: case_models.CaseDetail) -> Response:
+    return answer(found, 200, {"ETag": f'"{found.revision}"'})

@@ -1,0 +1,209 @@
+"""Routes of lists of values."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from fastapi import Path, Query, Response
+
+from fraud_control.domain import list_models
+from fraud_control.domain.list_input import input_of_lines
+from fraud_control.domain.list_models import ListInput, StoredList
+from fraud_control.service.lists import imports, queries, transitions
+from fraud_control.service.lists.transitions import parse_change, parse_new
+from fraud_control.web import rows
+from fraud_control.web.answer import MEDIA_TYPES, answer, file_of, nothing
+from fraud_control.web.auth import CurrentActor
+from fraud_control.web.dependencies import CurrentPlane
+from fraud_control.web.load.lanes import LaneName
+from fraud_control.web.preconditions import IfMatch, revision_read
+from fraud_control.web.problems import WebError
+from fraud_control.web.routing import least, router
+from fraud_control.web.schemas import lists as schemas
+from fraud_control.web.schemas.base import MAX_ID
+from fraud_rules.codec.rules.export import RuleFormat
+from fraud_rules.model.value_list import ListOperation, ListType
+
+__all__ = ["routes"]
+
+routes = router("lists")
+
+Name = Annotated[str, Path(max_length=63)]
+Revision = Annotated[int, Query(ge=0, le=2**53)]
+_CHANGED: dict[int | str, dict[str, Any]] = {
+    202: {"model": schemas.ListRow, "description": "The change waits for the approval of a second person."},
+    204: {"description": "The list is deleted."},
+}
+
+
+@routes.get("/lists", response_model=schemas.Lists, openapi_extra=least("viewer"))
+def list_lists(plane: CurrentPlane) -> Response:
+    """List the lists by name, with the rules that use them."""
+    with plane.store.reading() as work:
+        found = queries.rows(work)
+    return answer(schemas.Lists(items=[_row(plane, each) for each in found]))
+
+
+@routes.post("/lists", status_code=201, response_model=schemas.ListRow, openapi_extra=least("analyst"))
+def create_list(plane: CurrentPlane, actor: CurrentActor, body: schemas.CreateListRequest) -> Response:
+    """Create a list with its values."""
+    made = parse_new(plane.store, actor, body.name, _given(ListOperation.SET, body, body.type, body.expires_at))
+    with plane.store.change(actor, body.comment) as work:
+        transitions.create(work, actor, made, body.expires_at, body.comment)
+    return _detail(plane, _read(plane, body.name), 201)
+
+
+@routes.get(
+    "/export/lists",
+    response_class=Response,
+    responses={200: {"content": {kind: {"schema": {"type": "string"}} for kind in MEDIA_TYPES.values()}}},
+    openapi_extra=least("viewer"),
+)
+def export_lists(
+    plane: CurrentPlane, form: Annotated[Literal["json", "yaml", "text"], Query(alias="format")] = "yaml"
+) -> Response:
+    """Export all lists, as a file for `import/lists`."""
+    with plane.store.reading() as work:
+        return file_of(queries.export_all(work, RuleFormat(form)), "lists", RuleFormat(form))
+
+
+@routes.post(
+    "/import/lists", response_model=list_models.ListImportResult, openapi_extra=least("analyst", LaneName.FILES)
+)
+def import_lists(
+    plane: CurrentPlane,
+    actor: CurrentActor,
+    body: schemas.ListImportRequest,
+    *,
+    dry_run: Annotated[bool, Query(alias="dryRun")] = True,
+) -> Response:
+    """Import a file of lists, all of it or nothing. Each list gets exactly the values of the file."""
+    form = None if body.format is None else RuleFormat(body.format)
+    return answer(
+        imports.import_lists(plane.store, actor, body.content, form, body.revisions, body.comment, dry_run=dry_run)
+    )
+
+
+@routes.get("/lists/{name}", response_model=schemas.ListRow, openapi_extra=least("viewer"))
+def get_list(plane: CurrentPlane, name: Name) -> Response:
+    """Read a list, with its revision as the ETag."""
+    return _detail(plane, _read(plane, name))
+
+
+@routes.get("/lists/{name}/values", response_model=schemas.ListValues, openapi_extra=least("viewer"))
+def list_values(
+    plane: CurrentPlane,
+    name: Name,
+    q: Annotated[str, Query(max_length=200)] = "",
+    limit: Annotated[int, Query(ge=1, le=1_000)] = 100,
+    cursor: Annotated[str | None, Query(max_length=1_000)] = None,
+) -> Response:
+    """List the values that contain the text `q`, in order."""
+    with plane.store.reading() as work:
+        page = queries.values(work, name, query=q, limit=limit, cursor=cursor)
+    return answer(schemas.ListValues(items=list(page.items), next=page.next))
+
+
+@routes.get(
+    "/lists/{name}/export",
+    response_class=Response,
+    responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}},
+    openapi_extra=least("viewer"),
+)
+def export_list(plane: CurrentPlane, name: Name) -> Response:
+    """Export the values, one per line, as a file for a change."""
+    with plane.store.reading() as work:
+        content = queries.export(work, name)
+    headers = {"Content-Disposition": f'attachment; filename="{name}.txt"'}  # a list has this name, so it is safe
+    return Response(content, 200, headers, "text/plain; charset=utf-8")
+
+
+@routes.post(
+    "/lists/{name}/preview", response_model=list_models.ListDiff, openapi_extra=least("analyst", LaneName.FILES)
+)
+def preview_list_change(plane: CurrentPlane, name: Name, body: schemas.ListPreviewRequest) -> Response:
+    """Show the values that a change would add and remove. This saves nothing."""
+    return answer(queries.preview(plane.store, name, _list_input(body)))
+
+
+@routes.post(
+    "/lists/{name}/changes", response_model=schemas.ListRow, responses=_CHANGED, openapi_extra=least("analyst")
+)
+def change_list(
+    plane: CurrentPlane, actor: CurrentActor, name: Name, body: schemas.ListChangeRequest, if_match: IfMatch = None
+) -> Response:
+    """Change the values of a list, or delete it (204), or request the change if it needs approval (202).
+
+    SET and DELETE need If-Match.
+    """
+    whole = body.operation in (ListOperation.SET, ListOperation.DELETE)
+    revision = revision_read(if_match) if whole or if_match is not None else None
+    parsed = parse_change(plane.store, actor, name, _list_input(body, body.expires_at))
+    with plane.store.change(actor, body.comment) as work:
+        deleted = transitions.change(work, actor, parsed, revision, body.expires_at, body.comment).deleted
+    if deleted:
+        return nothing()
+    changed = _read(plane, name)
+    requested = changed.pending is not None and changed.pending.revision == changed.revision
+    return _detail(plane, changed, 202 if requested and changed.pending else 200)
+
+
+@routes.get("/lists/{name}/versions", response_model=schemas.ListVersions, openapi_extra=least("viewer"))
+def list_list_versions(
+    plane: CurrentPlane,
+    name: Name,
+    before: Annotated[int | None, Query(ge=1, le=MAX_ID)] = None,
+    limit: Annotated[int, Query(ge=1, le=200)] = 100,
+) -> Response:
+    """List the changes of a list, newest first."""
+    with plane.store.reading() as work:
+        page = queries.revisions(work, name, limit=limit, before=before)
+    items = [
+        schemas.ListVersion(**dict(each), activation=rows.activation(plane, each.log_version, None, name))
+        for each in page.items
+    ]
+    return answer(schemas.ListVersions(items=items, next=page.next))
+
+
+@routes.get("/lists/{name}/diff", response_model=list_models.ListDiff, openapi_extra=least("viewer"))
+def diff_list_versions(
+    plane: CurrentPlane,
+    name: Name,
+    since: Annotated[Revision, Query(alias="from")],
+    until: Annotated[Revision, Query(alias="to")],
+) -> Response:
+    """Compare the values after two revisions. Revision 0 stands for no values."""
+    with plane.store.reading() as work:
+        return answer(queries.diff(work, name, since, until))
+
+
+def _read(plane: CurrentPlane, name: str) -> StoredList:
+    with plane.store.reading() as work:
+        return queries.detail(work, name)
+
+
+def _row(plane: CurrentPlane, found: StoredList) -> schemas.ListRow:
+    activation = rows.activation(plane, found.log_version, None, found.name)
+    return schemas.ListRow(**dict(found), activation=activation, pending_approval=found.pending)
+
+
+def _detail(plane: CurrentPlane, found: StoredList, status: int = 200) -> Response:
+    return answer(_row(plane, found), status, {"ETag": f'"{found.revision}"'})
+
+
+def _list_input(body: schemas.ListPreviewRequest, expires_at_ms: int | None = None) -> ListInput:
+    if body.operation is ListOperation.DELETE:
+        if body.values is not None or body.content is not None:
+            raise WebError(422, "DELETE has no values")
+        return ListInput(ListOperation.DELETE, expires_at_ms=expires_at_ms)
+    return _given(body.operation, body, None, expires_at_ms)
+
+
+def _given(
+    operation: ListOperation, body: schemas.GivenValues, value_type: ListType | None, expires_at_ms: int | None
+) -> ListInput:
+    if (body.values is None) is (body.content is None):
+        raise WebError(422, "send the values in one form: values or content")
+    if body.content is None:
+        return ListInput(operation, tuple(body.values or ()), value_type, expires_at_ms)
+    return input_of_lines(operation, body.content, value_type, expires_at_ms)

@@ -1,0 +1,276 @@
+"""Routes of rules: reads, changes, approvals, controls, import and export."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from fastapi import Path, Query, Response
+
+from fraud_control.domain import read_models
+from fraud_control.domain.lifecycle import StateName
+from fraud_control.domain.read_models import RuleInput, RuleWithForms
+from fraud_control.service import imports, rule_queries, transitions
+from fraud_control.service.approved_content import approved_contents
+from fraud_control.service.items.approvals import decide
+from fraud_control.service.reading.approval_figures import approval_figures
+from fraud_control.service.validation import validate
+from fraud_control.web import rows
+from fraud_control.web.answer import MEDIA_TYPES, answer, file_of
+from fraud_control.web.auth import CurrentActor
+from fraud_control.web.convert import activation_of, saved_what_if_of
+from fraud_control.web.dependencies import CurrentPlane
+from fraud_control.web.load.lanes import LaneName
+from fraud_control.web.preconditions import IfMatch, revision_read
+from fraud_control.web.problems import WebError
+from fraud_control.web.routing import least, router
+from fraud_control.web.schemas import rules as schemas
+from fraud_control.web.schemas.base import MAX_ID
+from fraud_rules.codec.rules.export import RuleFormat
+
+__all__ = ["routes"]
+
+routes = router("rules")
+
+Id = Annotated[int, Path(ge=1, le=MAX_ID)]
+Cursor = Annotated[str | None, Query(max_length=200)]
+Revision = Annotated[int, Query(ge=1, le=2**53)]
+Before = Annotated[int | None, Query(ge=1, le=MAX_ID)]
+Limit = Annotated[int, Query(ge=1, le=200)]
+
+_AWAITS_APPROVAL: dict[int | str, dict[str, Any]] = {
+    202: {"model": schemas.RuleDetail, "description": "The change waits for the approval of a second person."}
+}
+
+
+@routes.get("/rules", response_model=schemas.Rules, openapi_extra=least("viewer"))
+def list_rules(
+    plane: CurrentPlane,
+    state: StateName | None = None,
+    q: Annotated[str, Query(max_length=200)] = "",
+    limit: Annotated[int, Query(ge=1, le=1_000)] = 100,
+    cursor: Cursor = None,
+) -> Response:
+    """List rules by id. `q` searches id, name, description and owner. Deleted rules appear only with `state=DELETE`."""
+    with plane.store.reading() as work:
+        page = rule_queries.rows(work, state=state, query=q, limit=limit, cursor=cursor)
+    return answer(schemas.Rules(items=rows.rows(plane, page.items), next=page.next))
+
+
+@routes.get("/rules/names", response_model=schemas.RuleNames, openapi_extra=least("viewer"))
+def list_rule_names(plane: CurrentPlane) -> Response:
+    """List the ids and names of all rules by id, without deleted ones. This is much shorter than the list of rules."""
+    with plane.store.reading() as work:
+        names = rule_queries.names(work)
+    return answer(schemas.RuleNames(items=[schemas.RuleName(rule_id=rule_id, name=name) for rule_id, name in names]))
+
+
+@routes.post("/rules", status_code=201, response_model=schemas.RuleDetail, openapi_extra=least("analyst"))
+def create_rule(plane: CurrentPlane, actor: CurrentActor, body: schemas.WriteRequest) -> Response:
+    """Save a new rule as a draft. A rule without a `ruleId` gets a free id."""
+    with plane.store.change(actor, body.comment) as work:
+        head = transitions.create(work, actor, _rule_input(body), body.comment)
+        created = rule_queries.detail(work, head.rule_id)
+    return rows.detail(plane, created, 201)
+
+
+@routes.post("/rules/validate", response_model=read_models.Validation, openapi_extra=least("analyst", LaneName.READS))
+def validate_rule(plane: CurrentPlane, body: schemas.ValidateRequest) -> Response:
+    """Validate a rule and list all faults. This saves nothing."""
+    with plane.store.reading() as work:
+        return answer(validate(work, _rule_input(body), body.rule_id))
+
+
+@routes.get("/refused-records", response_model=schemas.RefusedRecords, openapi_extra=least("viewer"))
+def list_refused_records(plane: CurrentPlane) -> Response:
+    """List the newest 50 records of the rule log that the detector rejected, with its reasons, newest first."""
+    return answer(schemas.RefusedRecords(items=[activation_of(each) for each in plane.memory.refused()]))
+
+
+@routes.get("/rules/{rule_id}", response_model=schemas.RuleDetail, openapi_extra=least("viewer"))
+def get_rule(plane: CurrentPlane, rule_id: Id) -> Response:
+    """Read a rule, with its revision as the ETag."""
+    with plane.store.reading() as work:
+        found = rule_queries.detail(work, rule_id)
+    return rows.detail(plane, found)
+
+
+@routes.put(
+    "/rules/{rule_id}", response_model=schemas.RuleDetail, responses=_AWAITS_APPROVAL, openapi_extra=least("analyst")
+)
+def edit_rule(
+    plane: CurrentPlane, actor: CurrentActor, rule_id: Id, body: schemas.WriteRequest, if_match: IfMatch = None
+) -> Response:
+    """Save a new revision, or request it if it needs approval (202)."""
+    revision = revision_read(if_match)
+    with plane.store.change(actor, body.comment) as work:
+        transitions.edit(work, actor, rule_id, revision, _rule_input(body), body.comment)
+        rule = rule_queries.detail(work, rule_id)
+    return _change_response(plane, rule, revision)
+
+
+@routes.get("/rules/{rule_id}/versions", response_model=schemas.Versions, openapi_extra=least("viewer"))
+def list_versions(plane: CurrentPlane, rule_id: Id, before: Before = None, limit: Limit = 100) -> Response:
+    """List the revisions, newest first."""
+    with plane.store.reading() as work:
+        page = rule_queries.revisions(work, rule_id, limit=limit, before=before)
+        approved = approved_contents(work.session, rule_id, work.seeds)
+    return answer(schemas.Versions(items=rows.revisions(plane, rule_id, page.items, approved), next=page.next))
+
+
+@routes.get("/rules/{rule_id}/diff", response_model=schemas.Diff, openapi_extra=least("viewer"))
+def diff_versions(
+    plane: CurrentPlane,
+    rule_id: Id,
+    since: Annotated[Revision, Query(alias="from")],
+    until: Annotated[Revision, Query(alias="to")],
+) -> Response:
+    """Compare two revisions."""
+    with plane.store.reading() as work:
+        return answer(schemas.Diff(changes=rule_queries.diff(work, rule_id, since, until)))
+
+
+@routes.post(
+    "/rules/{rule_id}/state",
+    response_model=schemas.RuleDetail,
+    responses=_AWAITS_APPROVAL,
+    openapi_extra=least("analyst"),
+)
+def change_state(
+    plane: CurrentPlane, actor: CurrentActor, rule_id: Id, body: schemas.StateRequest, if_match: IfMatch = None
+) -> Response:
+    """Change the state of a rule, or request the change if it needs approval (202)."""
+    revision = revision_read(if_match)
+    with plane.store.change(actor, body.comment) as work:
+        transitions.change_state(work, actor, rule_id, revision, body.state, body.comment)
+        rule = rule_queries.detail(work, rule_id)
+    return _change_response(plane, rule, revision)
+
+
+@routes.post(
+    "/rules/{rule_id}/rollback",
+    response_model=schemas.RuleDetail,
+    responses=_AWAITS_APPROVAL,
+    openapi_extra=least("analyst"),
+)
+def roll_back(
+    plane: CurrentPlane,
+    actor: CurrentActor,
+    rule_id: Id,
+    body: schemas.RollbackRequest,
+    if_match: IfMatch = None,
+) -> Response:
+    """Save an old revision's document as a new revision, or request it if it needs approval (202).
+
+    Content that was approved before takes effect at once if an approver restores it.
+    """
+    revision = revision_read(if_match)
+    with plane.store.change(actor, body.comment) as work:
+        transitions.rollback(work, actor, rule_id, revision, body.revision, body.comment)
+        rule = rule_queries.detail(work, rule_id)
+    return _change_response(plane, rule, revision)
+
+
+@routes.get("/approvals", response_model=schemas.Approvals, openapi_extra=least("viewer"))
+def list_approvals(
+    plane: CurrentPlane,
+    *,
+    open_only: Annotated[bool, Query(alias="open")] = True,
+    before: Before = None,
+    limit: Limit = 100,
+) -> Response:
+    """List the requests for approval that are open; with `open=false`, also those that are decided."""
+    with plane.store.reading() as work:
+        page = rule_queries.approvals(work, open_only=open_only, limit=limit, before=before)
+    return answer(schemas.Approvals(items=list(page.items), next=page.next))
+
+
+@routes.get(
+    "/approvals/{approval_id}/figures",
+    response_model=schemas.ApprovalFigures,
+    openapi_extra=least("viewer", LaneName.READS),
+)
+def get_approval_figures(plane: CurrentPlane, approval_id: Id) -> Response:
+    """Read the shadow alerts and the newest what-if of the rule that awaits approval, and its present rate."""
+    with plane.store.reading() as work:
+        document, shadow, present = approval_figures(work, approval_id)
+    found = plane.what_ifs.saved(document)
+    return answer(
+        schemas.ApprovalFigures(
+            shadow=shadow,
+            present=present,
+            what_if=None if found is None else saved_what_if_of(*found),
+            running=found is None and plane.requested_what_ifs.awaits(document["ruleId"]),
+        )
+    )
+
+
+@routes.post("/approvals/{approval_id}/approve", response_model=read_models.Approval, openapi_extra=least("approver"))
+def approve(plane: CurrentPlane, actor: CurrentActor, approval_id: Id, body: schemas.Approve) -> Response:
+    """Approve a request: the change takes effect."""
+    with plane.store.change(actor, body.comment) as work:
+        decided = decide(work, actor, approval_id, body.comment, approve=True, shown=body.basis)
+    return answer(decided)
+
+
+@routes.post("/approvals/{approval_id}/reject", response_model=read_models.Approval, openapi_extra=least("analyst"))
+def reject(plane: CurrentPlane, actor: CurrentActor, approval_id: Id, body: schemas.Decision) -> Response:
+    """Reject a request. Users who are not approvers may only withdraw their own requests."""
+    with plane.store.change(actor, body.comment) as work:
+        decided = decide(work, actor, approval_id, body.comment, approve=False)
+    return answer(decided)
+
+
+@routes.post("/controls", status_code=202, response_model=read_models.ControlResult, openapi_extra=least("admin"))
+def send_control(plane: CurrentPlane, actor: CurrentActor, body: schemas.ControlRequest) -> Response:
+    """Send a control for all rules or all state. Destructive controls need `confirm`."""
+    with plane.store.change(actor, body.comment) as work:
+        sent = transitions.control(work, actor, body.control.value, body.confirm, body.comment)
+    return answer(sent, 202)
+
+
+@routes.get(
+    "/export",
+    response_class=Response,
+    responses={200: {"content": {kind: {"schema": {"type": "string"}} for kind in MEDIA_TYPES.values()}}},
+    openapi_extra=least("viewer"),
+)
+def export_rules(
+    plane: CurrentPlane, form: Annotated[Literal["json", "yaml", "text"], Query(alias="format")] = "yaml"
+) -> Response:
+    """Export all rules but drafts and deleted rules, as a file for `import`."""
+    with plane.store.reading() as work:
+        return file_of(rule_queries.export(work, RuleFormat(form)), "rules", RuleFormat(form))
+
+
+@routes.post("/import", response_model=read_models.ImportResult, openapi_extra=least("analyst", LaneName.FILES))
+def import_rules(
+    plane: CurrentPlane,
+    actor: CurrentActor,
+    body: schemas.ImportRequest,
+    *,
+    dry_run: Annotated[bool, Query(alias="dryRun")] = True,
+) -> Response:
+    """Import a file of rules, all of it or nothing. New rules become drafts."""
+    form = None if body.format is None else RuleFormat(body.format)
+    return answer(imports.import_rules(plane.store, actor, body.content, form, body.comment, dry_run=dry_run))
+
+
+@routes.get("/operations", response_model=schemas.Operations, openapi_extra=least("viewer"))
+def list_operations(
+    plane: CurrentPlane, after_version: Annotated[int, Query(alias="afterVersion", ge=-1, le=MAX_ID)] = -1
+) -> Response:
+    """List the detector's reports about records of the rule log after this version; at most a thousand."""
+    found = plane.memory.operations_after(after_version)
+    return answer(schemas.Operations(items=[activation_of(each) for each in found]))
+
+
+def _rule_input(body: schemas.WriteRequest | schemas.ValidateRequest) -> RuleInput:
+    if sum(each is not None for each in (body.document, body.text, body.yaml)) != 1:
+        raise WebError(422, "send the rule in one form: document, text or yaml")
+    return RuleInput(document=body.document, text=body.text, yaml=body.yaml)
+
+
+def _change_response(plane: CurrentPlane, rule: RuleWithForms, revision: int) -> Response:
+    """Build the response to a change: 202 if the rule is unchanged because the change waits for approval."""
+    awaits_approval = rule.row.pending is not None and rule.row.revision == revision
+    return rows.detail(plane, rule, 202 if awaits_approval else 200)

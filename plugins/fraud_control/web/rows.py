@@ -1,0 +1,85 @@
+"""Combines rules of the service with the detector's reports and alerts into schemas."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from fastapi import Response
+
+from fraud_control.composition import ControlPlane
+from fraud_control.domain import read_models
+from fraud_control.service.approved_content import ApprovedContents
+from fraud_control.web.answer import answer
+from fraud_control.web.convert import activation_of, pending_activation
+from fraud_control.web.schemas import rules as schemas
+from fraud_rules.engine.cpu_cost import GROUPING_NS
+from fraud_rules.runtime.clock import now_ms
+
+__all__ = ["activation", "detail", "quality_of", "revisions", "rows"]
+
+
+def rows(plane: ControlPlane, found: Iterable[read_models.StoredRule]) -> list[schemas.RuleRow]:
+    """Convert rules for a list."""
+    marks, at_ms = plane.marks(), now_ms()
+    return [_row(plane, row, marks, at_ms) for row in found]
+
+
+def detail(plane: ControlPlane, found: read_models.RuleWithForms, status: int = 200) -> Response:
+    """Build the response with one rule and its ETag. The status is 202 if the change waits for approval."""
+    schema = schemas.RuleDetail(
+        **dict(_row(plane, found.row, plane.marks(), now_ms())),
+        yaml=found.yaml,
+        text=found.text,
+        says=found.says,
+        author=found.author,
+        next_states=list(found.next_states),
+        cpu_ns=found.cpu_ns,
+        grouping_cpu_ns=GROUPING_NS,
+        measured_cpu_ns=plane.memory.rule_cpu_ns(found.row.log_version),
+    )
+    return answer(schema, status, {"ETag": f'"{found.row.revision}"'})
+
+
+def revisions(
+    plane: ControlPlane, rule_id: int, found: Iterable[read_models.Revision], approved: ApprovedContents
+) -> list[schemas.Version]:
+    """Add activations and earlier approvals to revisions."""
+    return [
+        schemas.Version(
+            **dict(each),
+            activation=activation(plane, each.log_version, rule_id),
+            approved=approved.covers(each.document),
+        )
+        for each in found
+    ]
+
+
+def activation(
+    plane: ControlPlane, log_version: int | None, rule_id: int | None, list_name: str | None = None
+) -> schemas.Activation | None:
+    """Find the detector's report about a record; None for a change that is not in the rule log."""
+    if log_version is None:
+        return None
+    operation = plane.memory.operation(log_version, rule_id, list_name)
+    return pending_activation(log_version, rule_id, list_name) if operation is None else activation_of(operation)
+
+
+def quality_of(alerts: int, marks: tuple[int, int]) -> schemas.Quality:
+    """Compute the quality of a rule from its alert marks (fraud, not fraud)."""
+    fraud, not_fraud = marks
+    marked = fraud + not_fraud
+    precision = round(fraud / marked, 4) if marked else None
+    return schemas.Quality(alerts=alerts, fraud=fraud, not_fraud=not_fraud, precision=precision)
+
+
+def _row(
+    plane: ControlPlane, row: read_models.StoredRule, marks: Mapping[int, tuple[int, int]], at_ms: int
+) -> schemas.RuleRow:
+    hour = plane.memory.hour(row.rule_id, at_ms)
+    return schemas.RuleRow(
+        **dict(row),
+        activation=activation(plane, row.log_version, row.rule_id),
+        pending_approval=row.pending,
+        alerts_last_hour=hour,
+        quality=quality_of(sum(hour), marks.get(row.rule_id, (0, 0))),
+    )

@@ -1,0 +1,86 @@
+"""Schemas of users, roles, the transaction schema, drift and the audit log."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from fraud_control.domain.read_models import AuditRow, Binding, DriftDifference, EpochMs, ListDifference
+from fraud_control.domain.roles import Permission, Role
+from fraud_control.web.schemas.base import Request, ResponseModel
+
+__all__ = [
+    "Audits", "BindingRequest", "Bindings", "Drift",
+    "FieldShown", "Me", "SchemaShown",
+]  # fmt: skip
+
+
+class Me(ResponseModel):
+    """The user and the user's permissions. A user without a role can read nothing else until an admin binds a role."""
+
+    user: str
+    role: Role | None
+    four_eyes: bool
+    demo: bool
+    can: list[Permission]
+
+
+class FieldShown(ResponseModel):
+    """A field of the transaction schema."""
+
+    name: str
+    type: str
+    nullable: bool
+    aliases: list[str]
+    label: str = Field(description="The field in words; empty if the schema has none.")
+    description: str
+    unit: str = Field(description="The unit or currency of its numbers; empty for none.")
+    values: list[str] = Field(description="The texts that usually occur; empty if unknown.")
+    measure: bool = Field(description="Whether sums and averages of the field make sense.")
+    scale: int | None = Field(description="The decimals of a decimal; null for other types.")
+    minimum: int | None = Field(description="The smallest number that occurs; null if unknown.")
+
+
+class SchemaShown(ResponseModel):
+    """The fields, aggregators, operators and members that rules may use. `limits` has inclusive bounds by name."""
+
+    fields: list[FieldShown]
+    aggregators: list[str]
+    operators: list[str]
+    actions: list[str]
+    states: list[str]
+    members: list[str]
+    limits: dict[str, int]
+
+
+class Bindings(ResponseModel):
+    """The role bindings, by user."""
+
+    items: list[Binding]
+
+
+class BindingRequest(Request):
+    """The new role of a user."""
+
+    role: Role
+
+
+class Audits(ResponseModel):
+    """A page of the audit log, newest first. `next` is the `before` of the next page."""
+
+    items: list[AuditRow]
+    next: str | None
+
+
+class Drift(ResponseModel):
+    """Whether the store has read the whole rule log and has the same rules and lists."""
+
+    in_step: bool
+    settled: bool = Field(description="False while a change of all rules is pending. Then nothing is compared.")
+    log_end: int
+    store_position: int
+    differences: list[DriftDifference]
+    list_differences: list[ListDifference]
+    outbox_pending: int
+    oldest_pending_ms: int | None = Field(description="The age of the oldest waiting change, in ms.")
+    behind: int = Field(description="The records of other writers in the rule log that the store has not read.")
+    behind_since: EpochMs | None = Field(description="The append time of the first of them.")

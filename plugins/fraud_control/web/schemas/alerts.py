@@ -1,0 +1,167 @@
+"""Schemas of alerts, corrections, evidence, alert marks, snoozes and rule quality."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import ConfigDict, Field
+from pydantic.alias_generators import to_camel
+
+from fraud_control.domain.alert_search import SavedSearch
+from fraud_control.domain.read_models import EpochMs, Mark, MarkVerdict, Snooze
+from fraud_control.web.schemas.base import Comment, Document, Request, ResponseModel, RuleId
+
+__all__ = [
+    "Alert", "AlertBaseline", "AlertBatch", "Alerts", "Correction", "CorrectionEvent", "Gap", "MarkRequest",
+    "Overlap", "QualityRow", "QualityTable", "SaveSearchRequest", "SavedSearches", "SnoozeRequest", "Snoozes",
+]  # fmt: skip
+
+Key = dict[str, int | str]
+
+
+class Correction(ResponseModel):
+    """The result of the re-evaluation of the day: the alert was missing (ADDED) or wrong (RETRACTED)."""
+
+    kind: Literal["ADDED", "RETRACTED"]
+    time: EpochMs
+
+
+class AlertBaseline(ResponseModel):
+    """The baseline of an alert: its value, before the multiplication with the limit, or the mean with deviations; the
+    number of its transactions; and its times."""
+
+    value: str
+    count: int
+    window_start: EpochMs
+    window_end: EpochMs
+
+
+class Alert(ResponseModel):
+    """An alert as published, with its correction, mark and snooze. A page of older alerts begins at `position`.
+
+    Alerts of rules with a baseline have `baseline`. Alerts of rules that name lists have `lists`: the version of each.
+    """
+
+    model_config = ConfigDict(
+        alias_generator=to_camel,
+        populate_by_name=True,
+        frozen=True,
+        extra="allow",
+        json_schema_serialization_defaults_required=False,
+    )
+
+    alert_id: str
+    rule_id: int
+    rule_version: int
+    violated_rule: Document
+    key: dict[str, Any]
+    triggering_value: str
+    triggering_event: dict[str, Any]
+    window_start: int
+    window_end: int
+    window_count: int
+    window_complete: bool
+    suppressed: int
+    baseline: AlertBaseline | None = None
+    lists: dict[str, int] | None = None
+    event_time: int
+    ingestion_time: int
+    detection_time: int
+    shadow: bool
+    append_time: EpochMs
+    position: str
+    correction: Correction | None
+    mark: Mark | None
+    snoozed: bool
+
+
+class Alerts(ResponseModel):
+    """A page of alerts, newest first. `next` is the `before` of the next page."""
+
+    items: list[Alert]
+    next: str | None
+    searched_to: EpochMs | None = Field(description="If the page is not full: the time back to which the search went.")
+    missing: str | None = Field(description="At the end of the list: the alerts that retention has deleted.")
+
+
+class SaveSearchRequest(Request):
+    """A search to save."""
+
+    query: Annotated[str, Field(max_length=2_000, description="The query string of the page's address, without `?`.")]
+
+
+class SavedSearches(ResponseModel):
+    """The searches that the user saved, by name."""
+
+    items: list[SavedSearch]
+
+
+class AlertBatch(ResponseModel):
+    """A bundle of alerts on the stream: `count` alerts, of which `items` has the newest."""
+
+    items: list[Alert]
+    count: int
+
+
+class CorrectionEvent(ResponseModel):
+    """A correction on the stream. `alert` is the alert, if the correction carries it."""
+
+    alert_id: str
+    kind: Literal["ADDED", "RETRACTED"]
+    time: EpochMs
+    rule_id: int | None
+    alert: Alert | None
+
+
+class Gap(ResponseModel):
+    """Memory lacks the events that the reader missed: load the alerts again."""
+
+    from_: str = Field(alias="from")
+
+
+class MarkRequest(Request):
+    """A mark to save."""
+
+    verdict: MarkVerdict
+
+
+class SnoozeRequest(Request):
+    """A snooze of a rule, or of one key of it, until a time."""
+
+    rule_id: RuleId
+    key: Annotated[Key, Field(max_length=16)] | None = None
+    until: EpochMs
+    reason: Comment = ""
+
+
+class Snoozes(ResponseModel):
+    """The snoozes that have not expired."""
+
+    items: list[Snooze]
+
+
+class Overlap(ResponseModel):
+    """Another rule that fires for the same transactions, with the share of this rule's alerts."""
+
+    rule_id: int
+    share: float
+
+
+class QualityRow(ResponseModel):
+    """The quality of a rule, over the alerts in memory."""
+
+    rule_id: int
+    alerts: int
+    per_hour: float = Field(description="The rate; for a rule whose first alert is under an hour old, its alerts.")
+    since: EpochMs = Field(description="The time of the first alert.")
+    fraud: int
+    not_fraud: int
+    precision: float | None
+    overlap: list[Overlap]
+    flooding: bool
+
+
+class QualityTable(ResponseModel):
+    """The quality of all rules with alerts, by rule."""
+
+    items: list[QualityRow]

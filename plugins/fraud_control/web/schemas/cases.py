@@ -1,0 +1,92 @@
+"""Schemas of cases."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from fraud_control.domain.case_models import Case, CaseOutcome, CaseStatus
+from fraud_control.domain.read_models import MarkVerdict
+from fraud_control.web.schemas.base import Comment, Request, ResponseModel
+
+__all__ = [
+    "AssignRequest", "Assignees", "BulkCloseRequest", "BulkMarkRequest", "CaseCommentRequest", "CaseStatusRequest",
+    "Cases", "MarkAlertsRequest", "MarkCaseRequest", "Matching",
+]  # fmt: skip
+
+AlertId = Annotated[str, Field(pattern=r"^[0-9A-Za-z-]{1,64}$")]
+Through = Annotated[
+    str | None,
+    Field(max_length=100, description="The `position` of the newest alert that the user has seen. Null for all."),
+]
+
+
+class Cases(ResponseModel):
+    """A page of the review queue. `next` is the `after` of the next page."""
+
+    items: list[Case]
+    next: int | None
+
+
+class Assignees(ResponseModel):
+    """The users to whom a case can be assigned, by name."""
+
+    items: list[str]
+
+
+class AssignRequest(Request):
+    """The new assignee; null for none."""
+
+    assignee: Annotated[str, Field(min_length=1, max_length=256)] | None
+
+
+class CaseStatusRequest(Request):
+    """The new status. Only CLOSED has an outcome, and requires it."""
+
+    status: CaseStatus
+    outcome: CaseOutcome | None = None
+    through: Through = None
+    comment: Comment = ""
+
+
+class CaseCommentRequest(Request):
+    """A comment on a case."""
+
+    comment: Annotated[str, Field(min_length=1, max_length=2_000)]
+
+
+class BulkCloseRequest(Request):
+    """The outcome of all open cases of a filter. `marks`: also mark their unreviewed alerts as this outcome."""
+
+    outcome: CaseOutcome
+    marks: bool = False
+    comment: Comment = ""
+
+
+class BulkMarkRequest(Request):
+    """The mark for all unreviewed alerts of a filter."""
+
+    verdict: MarkVerdict
+    comment: Comment = ""
+
+
+class Matching(ResponseModel):
+    """The number of cases or alerts that a bulk change of a filter would change. `more`: there are more."""
+
+    count: int
+    more: bool
+
+
+class MarkCaseRequest(Request):
+    """The mark for the unreviewed alerts of a case."""
+
+    verdict: MarkVerdict
+    through: Through = None
+
+
+class MarkAlertsRequest(Request):
+    """The mark for some alerts; null removes their marks."""
+
+    alert_ids: Annotated[list[AlertId], Field(min_length=1, max_length=1_000)]
+    verdict: MarkVerdict | None

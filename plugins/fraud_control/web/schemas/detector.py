@@ -1,0 +1,253 @@
+"""Schemas of the detector's state and of what-ifs."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from fraud_control.domain.read_models import EpochMs, ReadModel
+from fraud_control.web.schemas.base import Document, Request, ResponseModel, RuleText
+
+__all__ = [
+    "AlarmShown", "Alarms", "DetectorState", "Fault", "GroupingLateness", "LateTransaction", "Liveness",
+    "OpenTransactionShown", "Progress", "ProgressPoint", "Quarantined", "ReaderShown", "Traffic", "VerdictShown",
+    "Views", "WhatIf", "WhatIfRequest", "WhatIfStarted",
+]  # fmt: skip
+
+
+class Traffic(ResponseModel):
+    """The records read since a time: `rows` transactions, of which `late` are late, and the unreadable `quarantined`,
+    which `rows` does not count.
+
+    `duplicates` are the second deliveries, `conflictingDuplicates` those with other content. `nullKeys` are the
+    transactions that a grouping ignored because of a null in a grouping field.
+    """
+
+    since_ms: EpochMs
+    rows: int
+    late: int
+    quarantined: int
+    duplicates: int
+    conflicting_duplicates: int
+    null_keys: int
+
+
+class Views(ResponseModel):
+    """How often views of key groups were not current at the start of a batch: they caught up, or were rebuilt."""
+
+    catch_ups: int
+    rebuilds: int
+
+
+class DetectorState(ResponseModel):
+    """The figures of the last batch. Rate, latency and batch duration cover the ten seconds before it, `recent` the
+    five minutes before it."""
+
+    alive: bool
+    last_batch_age_ms: int
+    batch_id: int
+    rows_per_s: float
+    lag: int | None
+    latency_p50_ms: int | None
+    latency_p99_ms: int | None
+    batch_ms: int | None
+    rules_in_force: int
+    retained_events: int
+    retained_bytes: int
+    watermark: int | None
+    recent: Traffic | None
+    since_start: Traffic | None
+    views_since_start: Views | None
+    cpu_ns: int | None = Field(description="The estimated CPU time of all rules for each transaction, in ns.")
+
+
+class VerdictShown(ResponseModel):
+    """The health verdict, its reasons, and the path of its runbook. `tone` is good only if payments are evaluated.
+
+    `since` is the start time of the verdict; null if no supervisor has recorded it.
+    """
+
+    name: str
+    since: EpochMs | None
+    tone: Literal["good", "warn", "bad"]
+    reasons: list[str]
+    runbook: str
+
+
+class OpenTransactionShown(ResponseModel):
+    """A producer's open transaction. No reader of committed records sees its first record, at `offset`, or a later
+    record of the partition. `since` is the append time of that record. `producerId` and `transactionalId` are null if
+    Kafka does not report them."""
+
+    topic: str
+    partition: int
+    offset: int
+    since: EpochMs
+    producer_id: int | None
+    transactional_id: str | None
+
+
+class Liveness(ResponseModel):
+    """Whether the detector evaluates payments at `at`, as `fraud_rules.monitoring.liveness` defines it.
+
+    `since` is the end of the last batch, null if no batch has ended. `asked` is the time of the first requested start.
+    `waiting` counts also the payments behind an open transaction; it is null while Kafka does not answer. `starts`
+    counts the starts requested after `since`. `missing` are the topics without which the next batch waits.
+    `openTransaction` is the oldest transaction that hides records of an input topic for more than ten seconds.
+    """
+
+    severity: Literal["NONE", "AMBER", "RED"]
+    at: EpochMs
+    since: EpochMs | None
+    asked: EpochMs | None
+    waiting: int | None
+    starts: int
+    missing: list[str]
+    open_transaction: OpenTransactionShown | None
+    verdict: VerdictShown
+
+
+class ProgressPoint(ResponseModel):
+    """A batch: its rate, its lag, and its latency from append to readable alert, in ms."""
+
+    time: EpochMs
+    rows_per_s: float
+    lag: int | None
+    p50: int | None
+    p99: int | None
+    batch_ms: int | None
+
+
+class GroupingLateness(ReadModel):
+    """The lateness of a transaction for one grouping."""
+
+    fields: list[str]
+    lateness_ms: int
+
+
+class LateTransaction(ReadModel):
+    """A transaction that was late for some grouping."""
+
+    transaction: dict[str, Any]
+    lateness_ms: int
+    groupings: list[GroupingLateness]
+    append_ms: EpochMs = Field(serialization_alias="time")
+
+
+class Quarantined(ResponseModel):
+    """An unreadable record: its place, the reason, and its first bytes as text."""
+
+    reason: str
+    detail: str
+    topic: str
+    partition: int
+    offset: int
+    time: EpochMs
+    text: str
+
+
+class ReaderShown(ReadModel):
+    """A reader of a topic in this server. `behind` counts offsets, 0 if every record is read; `since` is the append
+    time of the first unread record. `stuck`: the position has not moved for a minute while records are unread.
+    """
+
+    name: str
+    topic: str
+    position: int
+    end: int
+    behind: int
+    since_ms: EpochMs | None = Field(serialization_alias="since")
+    stuck: bool
+    fault: str | None
+
+
+class Fault(ResponseModel):
+    """A thread of this server whose work fails at the moment, and the reason."""
+
+    thread: str
+    fault: str
+
+
+class AlarmShown(ReadModel):
+    """An alarm from its first report to its last one, of `count` reports. `part` is what it is about, such as a rule
+    or a task; empty for the whole detector. `receivers` are the connections that get its messages. `cleared`
+    is the time at which its end was reported, null if no end is known. `old`: it is cleared, or its last report is
+    older than a day. `source` is the address of the run that raised it, empty if unknown.
+    """
+
+    id: int
+    name: str
+    severity: Literal["critical", "warning"]
+    part: str
+    said: str
+    source: str
+    runbook: str
+    receivers: list[str]
+    first: EpochMs
+    last: EpochMs
+    count: int
+    cleared: EpochMs | None
+    old: bool
+
+
+class Alarms(ResponseModel):
+    """The alarms of the last 30 days, the newest message first, at most 1,000. `alarmReceivers` are the connections
+    that receive alarms."""
+
+    items: list[AlarmShown]
+    alarm_receivers: list[str]
+
+
+class Progress(ResponseModel):
+    """The detector's panel at `at`. `status` is null before the detector's first report. Two points further apart than
+    `gapMs` have an outage between them. `unreadable` counts the records that this server has skipped, by topic."""
+
+    at: EpochMs
+    status: DetectorState | None
+    gap_ms: int
+    points: list[ProgressPoint]
+    late: list[LateTransaction]
+    quarantine: list[Quarantined]
+    readers: list[ReaderShown]
+    faults: list[Fault]
+    unreadable: dict[str, int]
+
+
+class WhatIfRequest(Request):
+    """The what-if of a rule over the last `days` archived days. The alert marks are its labels.
+
+    `alertsPerDay` and `precision` ask for the suggestion of a limit.
+    """
+
+    document: Document | None = None
+    text: RuleText | None = None
+    days: Annotated[int, Field(ge=1, le=90)] = 7
+    limits: Annotated[list[Decimal], Field(max_length=50)] | None = None
+    windows: bool = True
+    alerts_per_day: Annotated[float, Field(ge=0, le=1e9)] | None = None
+    precision: Annotated[float, Field(ge=0, le=1)] | None = None
+
+
+class ArchivedDays(ResponseModel):
+    """The archived days, ascending."""
+
+    days: list[str]
+
+
+class WhatIfStarted(ResponseModel):
+    """The id of a what-if that runs or waits for its turn."""
+
+    id: str
+
+
+class WhatIf(ResponseModel):
+    """A what-if. `result` has the form of `fraud_rules.batch.whatif.result`, with the limit curve in `limits`."""
+
+    id: str
+    status: Literal["WAITING", "RUNNING", "DONE", "FAILED"]
+    progress: float
+    result: dict[str, Any] | None
+    report: str | None
+    said: str | None = Field(description="The reason of a failure.")

@@ -1,0 +1,26 @@
+"""The tables of the client's commands."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from fraud_control.client.alerts import print_alerts
+from fraud_control.client.rules import print_approvals
+
+APPROVAL: dict[str, Any] = {
+    "id": 7, "action": "state", "target": "ACTIVE", "ruleId": 1, "listName": None, "requestedBy": "ann",
+    "requestedAt": 1_700_000_000_000, "comment": "go",
+    "says": "Alert when one payer has more than 3 payments within 10 minutes. Only payments where amount > 5 count.",
+}  # fmt: skip
+
+
+def test_a_request_shows_its_rule_in_words_with_the_filter(capsys: pytest.CaptureFixture[str]) -> None:
+    print_approvals([APPROVAL])
+    assert APPROVAL["says"] in capsys.readouterr().out
+
+
+def test_the_value_of_an_alert_has_grouped_digits(capsys: pytest.CaptureFixture[str]) -> None:
+    print_alerts([{"eventTime": 0, "alertId": "a", "ruleId": 1, "key": {}, "triggeringValue": "27114.6", "mark": None}])
+    assert "27,114.6" in capsys.readouterr().out
