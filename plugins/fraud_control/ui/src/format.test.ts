@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import ruleLines from "../../../../../tests/corpus/rule_lines.json";
+import ruleLines from "../../../../tests/corpus/rule_lines.json";
 import {
   comparisonText,
   formatBytes,
