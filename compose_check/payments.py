@@ -64,5 +64,5 @@ def plant(kafka: KafkaConnection, fraud: PlantedFraud) -> float:
     def late() -> CheckFailed:
         return CheckFailed(f"no alert of rule {fraud.rule_id} for a payment of {fraud.amount} within {_ALERT_S:g} s")
 
-    wait_for(is_reported, within_s=_ALERT_S, every_s=_POLL_S, late=late)
+    wait_for(is_reported, within_s=_ALERT_S, every_s=_POLL_S, timed_out=late)
     return time.monotonic() - started

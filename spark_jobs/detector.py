@@ -11,7 +11,7 @@ from fraud_rules.errors import FraudError
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.stream.driver.job import DetectorJob, job_of
-from fraud_rules.stream.driver.streaming import Hold, check_start, run
+from fraud_rules.stream.driver.streaming import StartGate, check_start, run
 
 
 def parse(arguments: list[str], project: Project) -> DetectorJob:
@@ -35,7 +35,7 @@ def main() -> int:
         if arguments.check:
             check_start(_job(arguments, project))
         else:
-            hold = None if arguments.hold is None else Hold(arguments.hold, lambda: _report("ready"))
+            hold = None if arguments.hold is None else StartGate(arguments.hold, lambda: _report("ready"))
             run(_job(arguments, project), on_running=lambda: _report("running"), hold=hold, report=_report)
     except FraudError as error:
         _report(str(error))

@@ -86,7 +86,7 @@ def drift(kafka: KafkaConnection) -> None:
     if found.differences or found.list_differences:
         count = f"{len(found.differences)} rules and {len(found.list_differences)} lists"
         raise Drifted(f"store and rule log differ in {count}: see the runbook drift")
-    if not found.in_step:
+    if not found.in_sync:
         raise Drifted(f"the store is {_behind(found)}: see the runbook reader-stuck if that lasts")
 
 
@@ -135,7 +135,7 @@ def _confirmed(opened: _Opened, verdict: AuditVerdict) -> int:
 
 
 def _sentence(found: DriftReport) -> str:
-    word = "in sync" if found.in_step else f"out of sync, {_behind(found)}" if found.behind else "out of sync"
+    word = "in sync" if found.in_sync else f"out of sync, {_behind(found)}" if found.behind else "out of sync"
     if not found.settled:
         word = "not settled: a change of all rules is pending"
     places = f"log ends at {found.log_end}, store has read up to {found.store_position}"

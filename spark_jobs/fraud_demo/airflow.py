@@ -203,7 +203,7 @@ class LocalAirflow:
             if code is not None and code >= 0:
                 raise AirflowFailed(f"a component of Airflow ended with {code} (logs: {self.logs})")
 
-    def sick(self) -> list[str]:
+    def unhealthy(self) -> list[str]:
         """The components that do not report that they are healthy."""
         try:
             with urllib.request.urlopen(f"{self.site.url}/api/v2/monitor/health", timeout=_REQUEST_S) as answer:  # noqa: S310 -- loopback
@@ -211,8 +211,8 @@ class LocalAirflow:
         except (OSError, ValueError):
             return list(Component)
         health = {each: document.get(each.replace("-", "_")) or {} for each in _MONITORED}
-        sick: list[str] = [each for each, found in health.items() if found.get("status") != "healthy"]
-        return sick if self._control_plane_is_healthy() else [*sick, Component.CONTROL_PLANE]
+        unhealthy: list[str] = [each for each, found in health.items() if found.get("status") != "healthy"]
+        return unhealthy if self._control_plane_is_healthy() else [*unhealthy, Component.CONTROL_PLANE]
 
     def _control_plane_is_healthy(self) -> bool:
         try:

@@ -235,10 +235,10 @@ class DemoSite:
             self.agent.check()
             return False
 
-        def late() -> DetectorFailed:
+        def timed_out() -> DetectorFailed:
             return DetectorFailed(f"the detector was not drained within {_DRAIN_S:g} s (log: {self.agent.log})")
 
-        wait_for(is_drained, within_s=_DRAIN_S, every_s=_POLL_S, late=late)
+        wait_for(is_drained, within_s=_DRAIN_S, every_s=_POLL_S, timed_out=timed_out)
 
     def _airflow_site(self) -> AirflowSite:
         kafka = {"conn_type": "kafka", "extra": {"bootstrap.servers": self.broker.bootstrap}}

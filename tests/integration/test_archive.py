@@ -32,7 +32,7 @@ from fraud_rules.model.transaction import TransactionBatch
 from fraud_rules.model.warm_up import WarmUpRequest
 from fraud_rules.runtime.clock import now_ms
 from fraud_rules.stream.driver.records import quarantine_records
-from fraud_rules.stream.worker.wire import RefusedRecord
+from fraud_rules.stream.worker.wire import UnreadableRecord
 from tests.support.kafka.open_transaction import open_transaction
 from tests.support.kafka.own_topics import OwnTopics
 from tests.support.kafka.timed_topics import Logs
@@ -84,8 +84,8 @@ def test_new_records_of_the_logs_are_archived_once(
     logs.flush()
 
     refused = [
-        RefusedRecord(0, 40, 7, "missing_field", "eventTime", b"\x00\xff"),
-        RefusedRecord(1, 3, 9, "empty", "", b""),
+        UnreadableRecord(0, 40, 7, "missing_field", "eventTime", b"\x00\xff"),
+        UnreadableRecord(1, 3, 9, "empty", "", b""),
     ]
     writer = BatchWriter(topics.kafka, f"{topics.prefix}quarantine")
     writer.open()

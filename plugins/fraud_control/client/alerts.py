@@ -13,7 +13,7 @@ from urllib.parse import quote
 import typer
 
 from fraud_control.client.connection import Client
-from fraud_control.client.display import print_table, said_time, write_file
+from fraud_control.client.display import format_time, print_table, write_file
 from fraud_control.client.options import AsJson, TokenFile, Url, connect
 from fraud_control.domain.alert_search import AlertSeverity, AlertSort, ReviewVerdict
 from fraud_rules.cli.display.output import print_json
@@ -192,7 +192,7 @@ def _found(client: Client, filters: dict[str, object], limit: int) -> tuple[list
 
 def print_alerts(alerts: Sequence[Mapping[str, Any]]) -> None:
     """Print alerts as a table."""
-    rows = ((said_time(each["eventTime"]), *_cells(each)) for each in alerts)
+    rows = ((format_time(each["eventTime"]), *_cells(each)) for each in alerts)
     print_table(("event time", "alert", "rule", "key", "value", "verdict"), rows, "no alert matches")
 
 

@@ -17,7 +17,7 @@ from fraud_rules.errors import InputInvalid
 from fraud_rules.runtime.clock import utc
 from fraud_rules.runtime.file_faults import fault_of_file
 
-__all__ = ["print_change", "print_table", "read_file", "said_time", "write_file"]
+__all__ = ["format_time", "print_change", "print_table", "read_file", "write_file"]
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], empty: str) -> None:
@@ -41,7 +41,7 @@ def print_change(answer: Mapping[str, Any], line: str, *, waits: bool, as_json: 
         typer.echo(f"{line}; the change waits for approval" if waits else line)
 
 
-def said_time(time_ms: int | None) -> str:
+def format_time(time_ms: int | None) -> str:
     """A time of the API in UTC, or an empty text."""
     if time_ms is None:
         return ""

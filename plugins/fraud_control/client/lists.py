@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 import typer
 
-from fraud_control.client.display import print_change, print_table, read_file, said_time, write_file
+from fraud_control.client.display import format_time, print_change, print_table, read_file, write_file
 from fraud_control.client.options import AsJson, Comment, TokenFile, Url, connect
 from fraud_rules.cli.display.output import print_json
 from fraud_rules.errors import InputInvalid
@@ -43,7 +43,7 @@ def list_lists(url: Url, token_file: TokenFile = None, as_json: AsJson = False) 
         print_json(found)
         return
     rows = (
-        (each["name"], each["type"], f"{each['size']:,}", each["revision"], said_time(each["updatedAt"]),
+        (each["name"], each["type"], f"{each['size']:,}", each["revision"], format_time(each["updatedAt"]),
          ", ".join(str(rule["ruleId"]) for rule in each["rules"]))
         for each in found
     )  # fmt: skip

@@ -9,10 +9,10 @@ from typing import Annotated, Any
 import typer
 
 from fraud_control.client.display import (
+    format_time,
     print_change,
     print_table,
     read_file,
-    said_time,
     write_file,
 )
 from fraud_control.client.options import AsJson, Comment, TokenFile, Url, connect
@@ -63,8 +63,8 @@ def list_rules(
         return
     columns = ("rule", "name", "severity", "state", "revision", "changed", "by")
     shown = (
-        (each["ruleId"], each["name"], each["severity"], each["state"], each["revision"], said_time(each["updatedAt"]),
-         each["updatedBy"])
+        (each["ruleId"], each["name"], each["severity"], each["state"], each["revision"],
+         format_time(each["updatedAt"]), each["updatedBy"])
         for each in rows
     )  # fmt: skip
     print_table(columns, shown, "there are no such rules")
@@ -198,7 +198,7 @@ def print_approvals(approvals: Sequence[Mapping[str, Any]]) -> None:
     columns = ("request", "action", "state", "of", "by", "since", "reason")
     rows = (
         (each["id"], each["action"], each["target"], _subject(each), each["requestedBy"],
-         said_time(each["requestedAt"]), each["comment"])
+         format_time(each["requestedAt"]), each["comment"])
         for each in approvals
     )  # fmt: skip
     print_table(columns, rows, "no change waits for approval")

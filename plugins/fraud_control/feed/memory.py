@@ -25,7 +25,7 @@ from fraud_control.feed.events import (
     FeedRuleChange,
 )
 from fraud_control.feed.place import FeedPlace, FeedSource, Position
-from fraud_rules.logs.rule_status import RuleOperation, newest_refused
+from fraud_rules.logs.rule_status import RuleOperation, newest_rejected
 
 __all__ = ["AlertsInMemory", "Edge", "FeedMemory", "MemoryBounds"]
 
@@ -186,7 +186,7 @@ class FeedMemory:
         """List the newest records of the rule log that the detector rejected, newest first."""
         with self._lock:
             reports = list(self._by_version.values())
-        return newest_refused(reports)[:most]
+        return newest_rejected(reports)[:most]
 
     def newest_progress(self) -> list[FeedBatch]:
         """List the last batches, in order."""

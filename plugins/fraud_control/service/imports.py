@@ -142,7 +142,7 @@ def apply_rules(work: UnitOfWork, who: Actor, parsed: ParsedRules, comment: str,
     for place, record in enumerate(parsed.records):
         where = f"rule {place + 1}"
         try:
-            rule_id, effect = bringing.bring(place, record)
+            rule_id, effect = bringing.import_record(place, record)
             items.append(_item(where, rule_id, effect))
         except (RuleRejected, ControlPlaneError) as error:
             rule_id = error.rule_id if isinstance(error, RuleRejected) else None
@@ -186,7 +186,7 @@ class _Bringing:
         self._seen: set[int] = set()
         work.rules_in_use()  # reads the count before the first effect, because a dry run only counts its effects
 
-    def bring(self, place: int, given: ImportRecord) -> tuple[int | None, ImportEffect]:
+    def import_record(self, place: int, given: ImportRecord) -> tuple[int | None, ImportEffect]:
         """Import one record; return the id of its rule, and the effect. Raises RuleRejected, RequestRefused."""
         self._check(given)
         head = None if given.rule_id is None else self._heads.get(given.rule_id)

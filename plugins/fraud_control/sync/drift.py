@@ -37,19 +37,19 @@ class StoreSide:
     """The rules in force by the store, and the store's progress in the log.
 
     `position` is the offset after the last applied record, `reached` the offset after the last own record, and `own`
-    has the offsets of own records from `position` on. `moving` has the rules and `moving_lists` the lists with a record
-    in the outbox; `all_moving` says whether a record for all rules is there.
+    has the offsets of own records from `position` on. `pending_rules` and `pending_lists` have the rules and lists with
+    a record in the outbox; `all_pending` says whether a record for all rules is there.
     """
 
     rules: Mapping[int, DriftSide]
     position: int
     reached: int
     own: frozenset[int]
-    moving: frozenset[int]
-    all_moving: bool
+    pending_rules: frozenset[int]
+    all_pending: bool
     pending: int
     oldest_pending_ms: int | None
-    moving_lists: frozenset[str] = frozenset()
+    pending_lists: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ class DriftReport:
     list_differences: tuple[ListDifference, ...] = ()
 
     @property
-    def in_step(self) -> bool:
+    def in_sync(self) -> bool:
         """Whether the store has read the whole log and has the same rules and lists."""
         return not self.differences and not self.list_differences and not self.behind
 
@@ -101,9 +101,9 @@ class DriftCheck:
         later = any(entry.version >= until for entry in following)
         timeline = self._log.up_to(min(until, log_end), {}) if later else whole
         ahead = [entry for entry in following if entry.version < until]
-        settled = not store.all_moving and not any(map(_is_wipe, ahead))
+        settled = not store.all_pending and not any(map(_is_wipe, ahead))
         differences = compare(store, timeline.latest, ahead) if settled else ()
-        moving = store.moving_lists | {entry.list_name for entry in ahead if entry.list_name is not None}
+        pending = store.pending_lists | {entry.list_name for entry in ahead if entry.list_name is not None}
         return DriftReport(
             differences,
             settled,
@@ -113,7 +113,7 @@ class DriftCheck:
             store.oldest_pending_ms,
             behind=len(unread),
             behind_since_ms=min((entry.append_ms for entry in unread), default=None),
-            list_differences=self._lists.differences(lists, timeline.lists, moving) if settled else (),
+            list_differences=self._lists.differences(lists, timeline.lists, pending) if settled else (),
         )
 
     def _records(self, start: int, end: int) -> list[Record]:
@@ -138,22 +138,22 @@ def store_side(session: Session) -> StoreSide:
         position=position,
         reached=(session.scalar(select(func.max(OutboxRow.log_version))) or -1) + 1,
         own=frozenset(version for version in session.scalars(own) if version is not None),
-        moving=frozenset(row.rule_id for row in waiting if row.rule_id is not None),
-        all_moving=any(row.wipes for row in waiting),
+        pending_rules=frozenset(row.rule_id for row in waiting if row.rule_id is not None),
+        all_pending=any(row.wipes for row in waiting),
         pending=len(waiting),
         oldest_pending_ms=min((row.created_ms for row in waiting), default=None),
-        moving_lists=frozenset(row.list_name for row in waiting if row.list_name is not None),
+        pending_lists=frozenset(row.list_name for row in waiting if row.list_name is not None),
     )
 
 
 def compare(store: StoreSide, in_force: RuleSet, ahead: Iterable[LogEntry] = ()) -> tuple[DriftDifference, ...]:
     """List the rules that differ; `ahead` has the entries of the log that the store has not read yet."""
-    moving = store.moving | {entry.rule_id for entry in ahead if entry.rule_id is not None}
+    pending = store.pending_rules | {entry.rule_id for entry in ahead if entry.rule_id is not None}
     log = {rule_id: _side(each.version, each.rule.document) for rule_id, each in in_force.rules.items()}
     return tuple(
         DriftDifference(rule_id=rule_id, store=store.rules.get(rule_id), log=log.get(rule_id))
         for rule_id in sorted(store.rules.keys() | log.keys())
-        if rule_id not in moving and not _same(store.rules.get(rule_id), log.get(rule_id))
+        if rule_id not in pending and not _same(store.rules.get(rule_id), log.get(rule_id))
     )
 
 

@@ -36,13 +36,13 @@ class ListComparison:
         found = {name: self._contents.published(session, name) for name in names}
         return {name: each for name, each in found.items() if each is not None}
 
-    def differences(self, store: Lists, log: Lists, moving: Collection[str]) -> tuple[ListDifference, ...]:
-        """The lists that differ, by name. The lists in `moving` do not count."""
+    def differences(self, store: Lists, log: Lists, pending: Collection[str]) -> tuple[ListDifference, ...]:
+        """The lists that differ, by name. The lists in `pending` do not count."""
         self._compared = {name: each for name, each in self._compared.items() if name in store and name in log}
         return tuple(
             ListDifference(list_name=name, store=_described(store, name), log=_described(log, name))
             for name in sorted(store.keys() | log.keys())
-            if name not in moving and not self._same(store.get(name), log.get(name))
+            if name not in pending and not self._same(store.get(name), log.get(name))
         )
 
     def _same(self, store: ValueList | None, log: ValueList | None) -> bool:

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from fraud_rules.batch.archive.store import named_storage_errors
-from fraud_rules.batch.refusals import Refusals, decode_history
+from fraud_rules.batch.rejections import Rejections, decode_history
 from fraud_rules.codec.history.record import HistoryRecord
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.model.schema import TIME_FIELD, TransactionSchema
@@ -43,7 +43,7 @@ class OrderedHistory:
     settings: DetectorSettings
     now_ms: int
     records: int = 0
-    refused: Refusals = field(default_factory=Refusals)
+    refused: Rejections = field(default_factory=Rejections)
     first_ms: int | None = None
     last_ms: int | None = None
     _runs: list[Path] = field(default_factory=list)

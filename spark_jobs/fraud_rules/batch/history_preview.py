@@ -7,7 +7,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
-from fraud_rules.batch.refusals import Refusals, decode_history
+from fraud_rules.batch.rejections import Rejections, decode_history
 from fraud_rules.codec.history.files import history_records
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.model.schema import TIME_FIELD, TransactionSchema
@@ -24,7 +24,7 @@ class HistoryPreview:
 
     transactions: int = 0
     payments: list[tuple[int, dict[str, Any]]] = field(default_factory=list)
-    refused: Refusals = field(default_factory=Refusals)
+    refused: Rejections = field(default_factory=Rejections)
     first_ms: int | None = None
     last_ms: int | None = None
 

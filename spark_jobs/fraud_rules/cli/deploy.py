@@ -216,10 +216,10 @@ def _await_done(context: CommandContext, kafka: KafkaConnection, intent: Intent,
         phase = phase if attempt is None else attempt.status.phase.value
         return None
 
-    def late() -> FraudError:
+    def timed_out() -> FraudError:
         return FraudError(f"attempt {intent.attempt_id} is {phase} after {wait_s:g} s (see fraud agent status)")
 
-    return wait_for(done, within_s=wait_s, every_s=_POLL_S, late=late)
+    return wait_for(done, within_s=wait_s, every_s=_POLL_S, timed_out=timed_out)
 
 
 def _notify(url: str, detector: str, faults: Sequence[str]) -> None:

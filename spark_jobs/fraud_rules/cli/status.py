@@ -84,7 +84,7 @@ def read_status(kafka: KafkaConnection, context: CommandContext) -> StatusSnapsh
     from fraud_rules.kafka.decoding import decode_or_skip
     from fraud_rules.kafka.reachable import require_broker
     from fraud_rules.logs.detector_status import decode_progress, detector_status
-    from fraud_rules.logs.rule_status import read_refused
+    from fraud_rules.logs.rule_status import read_rejected
     from fraud_rules.monitoring.liveness_reader import LivenessReader
 
     require_broker(kafka)
@@ -104,5 +104,5 @@ def read_status(kafka: KafkaConnection, context: CommandContext) -> StatusSnapsh
         detector_status(records, now_ms(), settings.tick_ms),
         live,
         str(attempt.work) if attempt is not None and attempt.work is not None else None,
-        read_refused(kafka, topics.rule_operations),
+        read_rejected(kafka, topics.rule_operations),
     )

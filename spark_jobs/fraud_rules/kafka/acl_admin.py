@@ -66,8 +66,10 @@ def apply_acls(kafka: KafkaConnection, acls: Sequence[Acl]) -> tuple[Sequence[Ac
         if failed:
             raise BrokerUnavailable(f"{len(failed)} ACLs were not created at {kafka}, the first is {failed[0]}")
         # A broker learns of new ACLs a little after the controller accepts them.
-        late = BrokerUnavailable(f"the broker at {kafka} does not show the new ACLs")
-        wait_for(lambda: wanted.keys() <= set(_existing(client)), within_s=_SHOWN_S, every_s=_POLL_S, late=lambda: late)
+        fault = BrokerUnavailable(f"the broker at {kafka} does not show the new ACLs")
+        wait_for(
+            lambda: wanted.keys() <= set(_existing(client)), within_s=_SHOWN_S, every_s=_POLL_S, timed_out=lambda: fault
+        )
     principals = {acl.principal for acl in acls}
     others = [each for each in existing if each.principal in principals and each not in wanted]
     return [wanted[each] for each in missing], sorted(map(_described, others))

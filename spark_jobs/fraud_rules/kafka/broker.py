@@ -239,10 +239,10 @@ class Broker:
                 raise BrokerUnavailable(f"the broker ended while starting: {self._log_tail()}")
             return False
 
-        def late() -> BrokerUnavailable:
+        def timed_out() -> BrokerUnavailable:
             return BrokerUnavailable(f"no answer from the broker within {timeout_s:g} s: {self._log_tail()}")
 
-        wait_for(answers, within_s=timeout_s, every_s=0.0, late=late)
+        wait_for(answers, within_s=timeout_s, every_s=0.0, timed_out=timed_out)
 
     def _answers(self, timeout_s: float) -> bool:
         """Whether the broker answers a metadata request within `timeout_s` and lists itself."""

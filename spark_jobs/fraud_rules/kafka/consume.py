@@ -131,13 +131,13 @@ def settled_ends(reader: TopicReader, within_s: float = _SETTLING_S) -> dict[int
         ends = {partition: reader.ends(partition) for partition in partitions}
         return ends if all(ends[partition][1] >= end for partition, end in written.items()) else None
 
-    def late() -> TransactionOpen:
+    def timed_out() -> TransactionOpen:
         ends = {partition: reader.ends(partition)[1] for partition in partitions}
         open_at = {partition: end for partition, end in ends.items() if end < written[partition]}
         where = "; ".join(_describe_open(reader, *place) for place in open_at.items()) or reader.topic
         return TransactionOpen(f"{where}; waited {within_s:g} s for its end: {_REMEDY}")
 
-    return settled() or wait_for(settled, within_s=within_s, every_s=_SETTLING_POLL_S, late=late)
+    return settled() or wait_for(settled, within_s=within_s, every_s=_SETTLING_POLL_S, timed_out=timed_out)
 
 
 def _describe_open(reader: TopicReader, partition: int, end: int) -> str:

@@ -95,7 +95,7 @@ def _require(producer: Producer, topic: str, kafka: KafkaConnection) -> None:
 
     try:
         if not is_known():
-            wait_for(is_known, within_s=_TOPIC_S, every_s=_LOOK_S, late=missing)
+            wait_for(is_known, within_s=_TOPIC_S, every_s=_LOOK_S, timed_out=missing)
     except KafkaException as error:
         raise BrokerUnavailable(f"no record written to {topic} at {kafka}: {error.args[0].str()}") from error
 

@@ -195,10 +195,10 @@ def _await_seen(client: KafkaAdminClient, topics: Sequence[Topic]) -> None:
         behind[:] = [step.topic.name for step in steps if step.kind is not StepKind.UNCHANGED]
         return not behind
 
-    def late() -> BrokerUnavailable:
+    def timed_out() -> BrokerUnavailable:
         return BrokerUnavailable(f"the brokers do not show the changes to {', '.join(behind)}")
 
-    wait_for(are_shown, within_s=_TIMEOUT_MS / 1_000, every_s=_POLL_S, late=late)
+    wait_for(are_shown, within_s=_TIMEOUT_MS / 1_000, every_s=_POLL_S, timed_out=timed_out)
 
 
 def _await_readable(client: KafkaAdminClient, topics: Sequence[Topic]) -> None:
@@ -216,10 +216,10 @@ def _await_readable(client: KafkaAdminClient, topics: Sequence[Topic]) -> None:
             return False
         return True
 
-    def late() -> BrokerUnavailable:
+    def timed_out() -> BrokerUnavailable:
         return BrokerUnavailable(f"a partition that was created cannot be read yet: {faults[0]}")
 
-    wait_for(are_readable, within_s=_TIMEOUT_MS / 1_000, every_s=_POLL_S, late=late)
+    wait_for(are_readable, within_s=_TIMEOUT_MS / 1_000, every_s=_POLL_S, timed_out=timed_out)
 
 
 def delete(kafka: KafkaConnection, topics: Sequence[Topic]) -> None:

@@ -24,9 +24,9 @@ from fraud_rules.model.log_entry import LogEntry
 from fraud_rules.model.ruleset import RuleTimeline
 from fraud_rules.model.schema import TransactionSchema
 
-__all__ = ["Refusals", "RuleLog", "check_rule_log"]
+__all__ = ["Rejections", "RuleLog", "check_rule_log"]
 
-Refusals = Mapping[int, Sequence[Reason]]
+Rejections = Mapping[int, Sequence[Reason]]
 """The reasons for which the driver rejected records, by offset."""
 
 ReadRange = Callable[[int, int], Iterable[Record]]
@@ -78,7 +78,7 @@ class RuleLog:
         return cls(reader.read, schema, limits, reached)
 
     def up_to(
-        self, end: int, refused: Refusals, digest: str = "", admitted: RuleTimeline | None = None
+        self, end: int, refused: Rejections, digest: str = "", admitted: RuleTimeline | None = None
     ) -> RuleTimeline:
         """The log below offset `end`. Reads only the records that this process has not read yet.
 
@@ -97,7 +97,7 @@ class RuleLog:
                         "were compacted, deleted or replaced. Restore the topic, and keep it forever, uncompacted"
                     )
                 if admitted is None:
-                    admitted = self._timeline.extended(_with_refusals(new.entries, refused), end)
+                    admitted = self._timeline.extended(_with_rejections(new.entries, refused), end)
                 self._timeline = admitted
                 self._digest = new.digest
             return self._timeline
@@ -111,10 +111,10 @@ class RuleLog:
         with self._lock:
             return self._range(self._timeline.end, end).digest if end > self._timeline.end else self._digest
 
-    def entries(self, start: int, end: int, refused: Refusals) -> list[LogEntry]:
+    def entries(self, start: int, end: int, refused: Rejections) -> list[LogEntry]:
         """The entries with versions in [start, end), before their rule times are set. Raises BrokerUnavailable."""
         with self._lock:
-            return _with_refusals(self._range(start, end).entries, refused)
+            return _with_rejections(self._range(start, end).entries, refused)
 
     def _range(self, start: int, end: int) -> _Range:
         """Read a range. The last range stays in memory until `up_to` has it, because admission and pinning both read
@@ -136,7 +136,7 @@ class RuleLog:
         return _Range(start, end, base, entries, digest)
 
 
-def _with_refusals(entries: Sequence[LogEntry], refused: Refusals) -> list[LogEntry]:
+def _with_rejections(entries: Sequence[LogEntry], refused: Rejections) -> list[LogEntry]:
     return [
         each if reasons is None else each.refused_by_pin(reasons)
         for each in entries

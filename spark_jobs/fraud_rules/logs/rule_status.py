@@ -89,10 +89,10 @@ class RuleLogStatus:
     @property
     def refused(self) -> list[RuleOperation]:
         """The refused records with their reasons, newest first."""
-        return newest_refused(self.operations.values())
+        return newest_rejected(self.operations.values())
 
 
-def newest_refused(operations: Iterable[RuleOperation]) -> list[RuleOperation]:
+def newest_rejected(operations: Iterable[RuleOperation]) -> list[RuleOperation]:
     """The refused records among these reports, newest first."""
     refused = (each for each in operations if each.rejected)
     return sorted(refused, key=lambda each: each.rule_version, reverse=True)
@@ -128,13 +128,13 @@ def read_operations(kafka: KafkaConnection, topic: str) -> dict[int, RuleOperati
     return _by_version(_report(topic, record, partition) for partition, records in read for record in records)
 
 
-def read_refused(kafka: KafkaConnection, topic: str, look_back: int = 1_000) -> list[RuleOperation]:
+def read_rejected(kafka: KafkaConnection, topic: str, look_back: int = 1_000) -> list[RuleOperation]:
     """The refused records among the newest `look_back` reports, newest first. Raises BrokerUnavailable.
 
     Unreadable records are skipped.
     """
     reports = _by_version(_report(topic, record) for record in tail_of(kafka, topic, look_back))
-    return newest_refused(reports.values())
+    return newest_rejected(reports.values())
 
 
 def await_operations(

@@ -160,7 +160,7 @@ def replay_recording(
     refused = {version: reasons for batch in recording.batches for version, reasons in batch.refused.items()}
     answer["rejected"] = [
         {"ruleVersion": entry.version, "reasons": [str(reason) for reason in entry.reasons]}
-        for entry in RuleTimeline(_with_refusals(log, refused)).entries
+        for entry in RuleTimeline(_with_rejections(log, refused)).entries
         if entry.change is None
     ]
     return answer
@@ -266,10 +266,10 @@ def _inputs(recording: Recording, log: Sequence[LogEntry]) -> Iterator[_BatchInp
 def _extended(timeline: RuleTimeline, log: Sequence[LogEntry], end: int, refused: _Refused) -> RuleTimeline:
     """The rule log up to a pin. A detector's pins never decrease. A lower pin in a recording counts as the previous."""
     fresh = [entry for entry in log if timeline.end <= entry.version < end]
-    return timeline.extended(_with_refusals(fresh, refused), max(end, timeline.end))
+    return timeline.extended(_with_rejections(fresh, refused), max(end, timeline.end))
 
 
-def _with_refusals(log: Sequence[LogEntry], refused: _Refused) -> list[LogEntry]:
+def _with_rejections(log: Sequence[LogEntry], refused: _Refused) -> list[LogEntry]:
     return [
         entry.refused_by_pin(Reason(*pair) for pair in refused[entry.version]) if entry.version in refused else entry
         for entry in log

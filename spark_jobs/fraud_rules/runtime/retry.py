@@ -31,17 +31,17 @@ def wait_for(
     *,
     within_s: float,
     every_s: float,
-    late: Callable[[], Exception],
+    timed_out: Callable[[], Exception],
     sleep: Callable[[float], None] = time.sleep,
 ) -> _T:
     """Call `condition` until it returns a true value, and return this value.
 
-    Raises `late()` after `within_s`, and at once any error that `condition` raises.
+    Raises `timed_out()` after `within_s`, and at once any error that `condition` raises.
     """
     from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
 
     def expired(state: RetryCallState) -> _T:
-        raise late()
+        raise timed_out()
 
     answer = Retrying(
         retry=retry_if_result(lambda found: not found),

@@ -54,7 +54,7 @@ class Pin(msgspec.Struct, frozen=True, rename="camel"):
             for offset in range(int(first), int(last or first) + 1)
         }
 
-    def earlier_refusals(self) -> dict[str, list[tuple[str, str]]]:
+    def earlier_rejections(self) -> dict[str, list[tuple[str, str]]]:
         """The `refused` of the next pin if it has no new ones."""
         return {f"{first}-{last}" if first < last else str(first): [] for first, last in runs_of(self.reasons())}
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from fraud_rules.logs.rule_status import read_refused
+from fraud_rules.logs.rule_status import read_rejected
 from tests.support.kafka.own_topics import OwnTopics
 from tests.support.kafka.records import produce, read_all
 from tests.support.places import ROOT
@@ -208,12 +208,12 @@ def test_refused_records_are_found_newest_first_among_unreadable_reports(topics:
         report(2, "REJECTED", ruleId=7, reasons=why),
     ]
     produce(topics.bootstrap, topics.names.rule_operations, records)
-    refused = read_refused(topics.kafka, topics.names.rule_operations)
+    refused = read_rejected(topics.kafka, topics.names.rule_operations)
     assert [(each.rule_version, each.rule_id, each.reasons[0].field) for each in refused] == [
         (2, 7, "windowMinutes"),
         (0, None, "windowMinutes"),
     ]
-    assert [each.rule_version for each in read_refused(topics.kafka, topics.names.rule_operations, 1)] == [2]
+    assert [each.rule_version for each in read_rejected(topics.kafka, topics.names.rule_operations, 1)] == [2]
     listed = fraud("rules", "list", env=environment(topics)).out
     assert "no rules are in force" in listed
     shown = [line.split() for line in listed.splitlines() if "windowMinutes: is required" in line]

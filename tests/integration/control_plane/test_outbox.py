@@ -184,7 +184,7 @@ def test_store_and_log_agree_and_drift_is_reported(scene: Scene, topics: OwnTopi
     others = json.dumps({**RULE, "ruleId": 7, "ruleState": "ACTIVE", "source": "cli"}).encode()
     append_records(topics.kafka, topics.names.rules, [(b"7", others)])
     unread = check.read()
-    assert (unread.in_step, unread.behind, unread.differences) == (False, 1, ())
+    assert (unread.in_sync, unread.behind, unread.differences) == (False, 1, ())
     assert unread.behind_since_ms is not None
     with running(publisher(scene, topics), mirror):
         changes(scene, 3)
@@ -192,7 +192,7 @@ def test_store_and_log_agree_and_drift_is_reported(scene: Scene, topics: OwnTopi
             lambda: scene.service.rules(query="7").items and all_published(scene),
             "the store has the other writer's rule",
         )
-        until(lambda: check.read().in_step, "the store has applied the whole log without transaction markers")
+        until(lambda: check.read().in_sync, "the store has applied the whole log without transaction markers")
     with scene.database.writing() as session:
         session.execute(text("UPDATE rules SET document = replace(document, '20', '21') WHERE rule_id = 7"))
     assert [each.rule_id for each in check.read().differences] == [7]
@@ -212,7 +212,7 @@ def test_a_user_saves_amid_a_burst_of_list_changes(scene: Scene, topics: OwnTopi
         until(lambda: scene.service.lists.lists(), "the mirror has begun")
         scene.service.create(ANN, rule_input(ruleId=1))
         until(lambda: scene.service.lists.list("mules").size == count, "the mirror has applied every change")
-        until(lambda: check.read().in_step, "the store is in sync")
+        until(lambda: check.read().in_sync, "the store is in sync")
     (saved,) = scene.service.audit_rows(AuditFilter(rule_id=1)).items
     assert saved.seq < scene.service.audit_rows(limit=1).items[0].seq
     assert scene.service.verify_audit().whole
@@ -303,10 +303,10 @@ def test_a_restored_copy_of_the_store_catches_up_with_the_log_and_continues(
     restored = Scene(Database.open(f"sqlite:///{tmp_path / 'copy.db'}"), scene.settings, scene.clock)
     check = DriftCheck(restored.database, topics.kafka, topics.names.rules, SCHEMA, LIMITS)
     with running(publisher(restored, topics), log_mirror(access(restored), topics.kafka, topics.names.rules)):
-        until(lambda: check.read().in_step, "the restored store has the changes since the copy")
+        until(lambda: check.read().in_sync, "the restored store has the changes since the copy")
         detail = restored.service.rule(2)
         restored.service.edit(ANN, 2, detail.row.revision, rule_input(limit=500))
-        until(lambda: all_published(restored) and check.read().in_step, "the outbox of the restored store is empty")
+        until(lambda: all_published(restored) and check.read().in_sync, "the outbox of the restored store is empty")
     assert [each["limit"] for each in in_log(topics)] == [20, 100, 20, 100, 101, 500]
     restored.database.close()
 

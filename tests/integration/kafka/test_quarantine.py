@@ -21,7 +21,7 @@ from fraud_rules.logs.quarantine import read_marks, read_quarantine, replay
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.runtime.clock import now_ms
 from fraud_rules.stream.driver.records import quarantine_records
-from fraud_rules.stream.worker.wire import RefusedRecord
+from fraud_rules.stream.worker.wire import UnreadableRecord
 from tests.support.kafka.own_topics import OwnTopics
 from tests.support.kafka.records import produce, read_all
 from tests.support.places import ROOT
@@ -38,7 +38,7 @@ def payment(number: int, payee: str = "payeeId", **members: object) -> bytes:
 
 def refuse(topics: OwnTopics, *records: tuple[str, bytes], limit: int = 1_000) -> None:
     """Write records to the quarantine as the detector does."""
-    refused = [RefusedRecord(1, 40 + place, 7, reason, "why", raw) for place, (reason, raw) in enumerate(records)]
+    refused = [UnreadableRecord(1, 40 + place, 7, reason, "why", raw) for place, (reason, raw) in enumerate(records)]
     writer = BatchWriter(topics.kafka, f"{topics.prefix}quarantine")
     writer.open()
     writer.write(quarantine_records(refused, topics.names, limit))

@@ -10,7 +10,7 @@ def await_healthy(airflow: LocalAirflow) -> None:
     """Wait until every component reports that it is healthy. Raises AirflowFailed if one has ended."""
 
     def is_healthy() -> bool:
-        if not airflow.sick():
+        if not airflow.unhealthy():
             return True
         airflow.check()
         return False

@@ -162,8 +162,8 @@ class Supervised:
 
     def situation(self) -> str:
         """The unfinished tasks and runs, the components that are not healthy, and the ends of the components' logs."""
-        sick = f"not healthy: {', '.join(self.site.airflow.sick()) or 'none'}"
-        return "\n".join((*_unfinished(self.api), sick, *_log_ends(self.site.airflow.logs)))
+        unhealthy = f"not healthy: {', '.join(self.site.airflow.unhealthy()) or 'none'}"
+        return "\n".join((*_unfinished(self.api), unhealthy, *_log_ends(self.site.airflow.logs)))
 
     def check_run(self) -> DemoVerdict:
         """Wait until every record is read, and compare the outputs with the replay of the recorded logs."""

@@ -91,7 +91,7 @@ class StateDriver:
 
     def writer(self) -> BatchWriter:
         """Fence the earlier writer, as a new driver does."""
-        self._unswept = {0}
+        self._with_orphans = {0}
         self._writer = BatchWriter(self.kafka, f"fraud-rules-{self.settings.detector}")
         self._writer.open()
         return self._writer
@@ -113,7 +113,7 @@ class StateDriver:
         """Run the task of the next batch until it sends chunks."""
         host, fetched = host or self.host, Fetched()
         state = self.position.after({}, self._ends())
-        start = BatchOrder(NO_PIN, state.versions, state.ends, sorted(self._unswept)).task_state(0)
+        start = BatchOrder(NO_PIN, state.versions, state.ends, sorted(self._with_orphans)).task_state(0)
         log = TaskStateLog(0, start, host.opened_log, self.topic, fetched)
         engine = KeyGroupEngine(0, SCHEMA, self.settings, log, host.views(), progress=fetched)
         output = engine.process([blob], timeline(), self.batch_id, 0, histories)
@@ -136,5 +136,5 @@ class StateDriver:
         answer, delta = self.task(blob, host, histories)
         self._writer.write(self.records(delta))
         self.batch_id += 1
-        self._unswept.clear()
+        self._with_orphans.clear()
         return answer

@@ -11,7 +11,7 @@ import pytest
 from fraud_rules.batch.archive.manifest import BatchResult, FileEntry, Manifest, Table
 from fraud_rules.batch.reevaluation.basis import Basis
 from fraud_rules.batch.reevaluation.chain import is_due, reach_of
-from fraud_rules.batch.reevaluation.cuts import refused_entries
+from fraud_rules.batch.reevaluation.cuts import mark_rejected
 from fraud_rules.batch.reevaluation.report import DayResult
 from fraud_rules.codec.rules.codec import read_entry
 from fraud_rules.configuration.settings import DetectorSettings
@@ -102,7 +102,7 @@ def rule(rule_id: int, days: int, cooldown_days: int = 0) -> bytes:
 def timeline(*records: tuple[int, bytes], refused: frozenset[int] = frozenset()) -> RuleTimeline:
     entries = [read_entry(n, at_ms, value, SCHEMA, SETTINGS.limits) for n, (at_ms, value) in enumerate(records)]
     assert all(entry.change is not None for entry in entries)
-    return RuleTimeline(refused_entries(entries, refused))
+    return RuleTimeline(mark_rejected(entries, refused))
 
 
 def test_only_rules_that_can_still_affect_a_day_decide_how_far_back_it_reaches() -> None:

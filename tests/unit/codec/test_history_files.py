@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from fraud_rules.batch.refusals import Refusals, decode_history
+from fraud_rules.batch.rejections import Rejections, decode_history
 from fraud_rules.codec.history.files import history_records
 from fraud_rules.errors import HistoryRefused, InputInvalid
 from fraud_rules.model.limits import RecordLimits
@@ -216,7 +216,7 @@ def test_a_larger_share_of_refusals_than_permitted_is_an_error(
     path = tmp_path / "a.csv"
     path.write_text("\n".join([NAMES, *[ROW] * (10 - refused), *["x"] * refused]))
     records = list(history_records(path, SCHEMA))
-    found = Refusals()
+    found = Rejections()
     found.add(path.name, len(records), decode_history(records, 0, 0, 2**42, SCHEMA, LIMITS).rejects)
     if raises:
         with pytest.raises(HistoryRefused, match=rf"{refused} of 10 .*bad_csv \(a.csv line {12 - refused}: 1 cells"):

@@ -102,7 +102,7 @@ def test_work_that_is_stopped_before_it_begins_does_not_run() -> None:
 def test_an_answer_is_awaited_with_pauses() -> None:
     answers, pauses = iter([None, 0, 7]), list[float]()
     late = BrokerUnavailable("late")
-    assert wait_for(lambda: next(answers), within_s=60, every_s=0.5, late=lambda: late, sleep=pauses.append) == 7
+    assert wait_for(lambda: next(answers), within_s=60, every_s=0.5, timed_out=lambda: late, sleep=pauses.append) == 7
     assert pauses == [0.5, 0.5]
 
 
@@ -114,13 +114,13 @@ def test_a_missing_answer_is_an_error_after_the_time() -> None:
         return False
 
     with pytest.raises(BrokerUnavailable, match="late"):
-        wait_for(condition, within_s=0, every_s=0, late=lambda: BrokerUnavailable("late"))
+        wait_for(condition, within_s=0, every_s=0, timed_out=lambda: BrokerUnavailable("late"))
     assert len(asked) == 1, "a question is asked at least once"
 
 
 def test_an_error_of_the_question_ends_the_wait() -> None:
     with pytest.raises(ZeroDivisionError):
-        wait_for(lambda: 1 // 0, within_s=60, every_s=0, late=lambda: BrokerUnavailable("late"))
+        wait_for(lambda: 1 // 0, within_s=60, every_s=0, timed_out=lambda: BrokerUnavailable("late"))
 
 
 def test_a_call_is_repeated_after_a_transient_error_only() -> None:

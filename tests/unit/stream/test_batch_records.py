@@ -42,7 +42,7 @@ from fraud_rules.stream.driver.records import (
     rule_operation_records,
 )
 from fraud_rules.stream.pins import NO_PIN, Pin
-from fraud_rules.stream.worker.wire import RefusedRecord, SideOutput, quantiles_ms
+from fraud_rules.stream.worker.wire import SideOutput, UnreadableRecord, quantiles_ms
 
 TOPICS = TopicNames()
 
@@ -144,7 +144,10 @@ def test_a_late_transaction_is_written_once_with_every_grouping_concerned() -> N
 
 
 def test_quarantined_records_have_their_bytes_and_a_reason() -> None:
-    refused = [RefusedRecord(1, 9, 5, "malformed_json", "x\udcff", b"\x00{"), RefusedRecord(0, 4, 5, "empty", "", b"")]
+    refused = [
+        UnreadableRecord(1, 9, 5, "malformed_json", "x\udcff", b"\x00{"),
+        UnreadableRecord(0, 4, 5, "empty", "", b""),
+    ]
     first, second = quarantine_records(refused, TOPICS, 100)
     assert (first.value, second.value) == (b"", b"\x00{")
     assert dict(second.headers)["reason"] == b"malformed_json"
@@ -153,7 +156,7 @@ def test_quarantined_records_have_their_bytes_and_a_reason() -> None:
 
 
 def test_a_record_too_large_to_be_written_is_cut_and_marked() -> None:
-    (record,) = quarantine_records([RefusedRecord(0, 1, 1, "too_large", "", b"x" * 50)], TOPICS, 10)
+    (record,) = quarantine_records([UnreadableRecord(0, 1, 1, "too_large", "", b"x" * 50)], TOPICS, 10)
     assert record.value == b"x" * 10
     assert dict(record.headers)["truncatedFrom"] == b"50"
 
@@ -259,7 +262,7 @@ def test_the_account_keeps_the_last_figures_of_each_key_group() -> None:
 
 
 def test_a_batch_counts_what_its_tasks_found() -> None:
-    refused = (RefusedRecord(0, 1, 1, "empty", "", b""),)
+    refused = (UnreadableRecord(0, 1, 1, "empty", "", b""),)
     outputs = BatchOutputs([], [SideOutput(5, 1, (1,)), SideOutput(refused=refused), SideOutput(7, 0, (2,))])
     assert (outputs.rows, outputs.ignored, outputs.refused) == (12, 1, 1)
 
@@ -268,7 +271,7 @@ def test_a_late_transaction_counts_once_however_many_groupings_it_was_late_in() 
     def late(partition: int, offset: int, grouping: str) -> LateRecord:
         return LateRecord(5, partition, offset, grouping, 30, b"{}")
 
-    refused = (RefusedRecord(0, 1, 1, "empty", "", b""),)
+    refused = (UnreadableRecord(0, 1, 1, "empty", "", b""),)
     groups = [output(0, late=[late(0, 7, "a"), late(1, 7, "a")]), output(1, late=[late(0, 7, "b")])]
     outputs = BatchOutputs(groups, [SideOutput(5, 0, (1,), refused=refused)])
     totals = RunTotals(TrafficCounts(1_000, 0, 0, 0))

@@ -69,7 +69,7 @@ def drift(plane: CurrentPlane) -> Response:
     found = plane.drift.read()
     return answer(
         schemas.Drift(
-            in_step=found.in_step,
+            in_step=found.in_sync,
             settled=found.settled,
             log_end=found.log_end,
             store_position=found.store_position,

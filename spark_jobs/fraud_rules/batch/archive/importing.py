@@ -24,7 +24,7 @@ from fraud_rules.batch.archive.compaction import compact
 from fraud_rules.batch.archive.files import QUARANTINE_SCHEMA, open_parquet, sorted_by_time, write_file
 from fraud_rules.batch.archive.manifest import FileEntry, ImportedFile, Manifest, Table
 from fraud_rules.batch.archive.store import ArchiveStore
-from fraud_rules.batch.refusals import Refusals, decode_history
+from fraud_rules.batch.rejections import Rejections, decode_history
 from fraud_rules.codec.history.files import digest_of, history_records
 from fraud_rules.codec.history.record import HistoryRecord
 from fraud_rules.codec.transactions.codec import RejectedRecord
@@ -143,7 +143,7 @@ class _FileImport:
     before: NDArray[np.int64]
     rows: int = 0
     files: list[FileEntry] = field(default_factory=list)
-    refused: Refusals = field(default_factory=Refusals)
+    refused: Rejections = field(default_factory=Rejections)
 
     def write(self, records: Sequence[HistoryRecord]) -> None:
         """Write a chunk: its transactions by event day, and its unreadable records to the quarantine."""

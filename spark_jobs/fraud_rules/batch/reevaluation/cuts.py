@@ -18,7 +18,7 @@ from fraud_rules.errors import Reason
 from fraud_rules.model.ruleset import Grouping, GroupingInForce, LogEntry, RuleTimeline, grouping_to_warm
 from fraud_rules.model.transaction import TransactionBatch
 
-__all__ = ["CutWarmUp", "Cuts", "CutsBuilder", "PinnedTimeline", "refused_entries"]
+__all__ = ["CutWarmUp", "Cuts", "CutsBuilder", "PinnedTimeline", "mark_rejected"]
 
 Ints = NDArray[np.int64]
 _BLOCK: Final = 16_384
@@ -186,7 +186,7 @@ class PinnedTimeline(RuleTimeline):
     __slots__ = ("_cuts", "_incarnations", "_seen")
 
     def __init__(self, entries: Iterable[LogEntry], cuts: Cuts) -> None:
-        super().__init__(refused_entries(entries, cuts.refused))
+        super().__init__(mark_rejected(entries, cuts.refused))
         versions = np.array([entry.version for entry in self.entries], dtype=np.int64)
         self._cuts = cuts
         self._seen = np.append(np.searchsorted(versions, cuts.rules_ends, side="left"), len(versions))
@@ -208,7 +208,7 @@ class PinnedTimeline(RuleTimeline):
         return self._incarnations
 
 
-def refused_entries(entries: Iterable[LogEntry], refused: frozenset[int]) -> list[LogEntry]:
+def mark_rejected(entries: Iterable[LogEntry], refused: frozenset[int]) -> list[LogEntry]:
     """The entries, without the changes that the detector refused."""
     because = (Reason("state", "refused by the detector"),)
     return [entry.refused_by_pin(because) if entry.version in refused else entry for entry in entries]

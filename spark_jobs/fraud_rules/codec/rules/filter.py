@@ -108,9 +108,9 @@ def parse_filter(text: str, schema: TransactionSchema, limits: RuleLimits, membe
     error, or all problems with names and types. The last trees stay in memory, because most revisions of a rule keep
     its filter.
     """
-    refusal = _refusal(text, limits)
-    if refusal is not None:
-        raise RuleRejected([Reason(member, refusal)])
+    excess = _excess(text, limits)
+    if excess is not None:
+        raise RuleRejected([Reason(member, excess)])
     builder = _Builder(schema, limits, lists_allowed=member == LIST_MEMBER)
     try:
         tree = builder.transform(_PARSER.parse(text))
@@ -122,7 +122,7 @@ def parse_filter(text: str, schema: TransactionSchema, limits: RuleLimits, membe
     return tree
 
 
-def _refusal(text: str, limits: RuleLimits) -> str | None:
+def _excess(text: str, limits: RuleLimits) -> str | None:
     """Check the text without parsing it. Returns the first reason for rejection, or None."""
     if not text.strip():
         return "is empty; leave it out to let every transaction pass"

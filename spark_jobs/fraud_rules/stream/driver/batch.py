@@ -79,11 +79,11 @@ class BatchRunner:
     _totals: RunTotals = field(init=False, default_factory=lambda: RunTotals(TrafficCounts(clock.now_ms(), 0, 0, 0)))
     _costs: RuleCosts = field(init=False, default_factory=RuleCosts)
     _previous_timings: BatchLatency | None = field(init=False, default=None)
-    _unswept: set[int] = field(init=False)
+    _with_orphans: set[int] = field(init=False)
     """The key groups whose orphans no batch of this start has deleted."""
 
     def __post_init__(self) -> None:
-        self._unswept = set(range(len(self.state.versions)))
+        self._with_orphans = set(range(len(self.state.versions)))
 
     def run(self, batch: PlannedBatch) -> bool:
         """Run a batch. Return whether another may follow it."""
@@ -93,7 +93,7 @@ class BatchRunner:
         rules = self.pinner.rules_of(batch.batch_id, batch.starts.get(transactions, {}))
         pinned = time.monotonic()
         state = self.state.after({}, self._state_ends())
-        order = BatchOrder(rules.pin, state.versions, state.ends, sorted(self._unswept))
+        order = BatchOrder(rules.pin, state.versions, state.ends, sorted(self._with_orphans))
         outputs = _decode(self.jobs.run(order, batch), self.channel)
         self._require_append_times(outputs)
         evaluated = time.monotonic()
@@ -140,7 +140,7 @@ class BatchRunner:
             check_holder(read_marker(self.context.kafka, self.context.settings), before)
             raise
         self.marker = marker
-        self._unswept -= changed.keys()
+        self._with_orphans -= changed.keys()
         self.metrics.add_batch(progress)
 
     def _state_ends(self) -> dict[int, int]:

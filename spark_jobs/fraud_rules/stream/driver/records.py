@@ -25,7 +25,7 @@ from fraud_rules.model.value_list import ListChange
 from fraud_rules.model.warm_up import is_current, request_at
 from fraud_rules.stream.pins import Pin
 from fraud_rules.stream.worker.state_log import StateDelta
-from fraud_rules.stream.worker.wire import RefusedRecord
+from fraud_rules.stream.worker.wire import UnreadableRecord
 
 RULE_KEY_CONTROL: Final = b"control"
 
@@ -76,7 +76,7 @@ def state_records(deltas: Iterable[StateDelta], topic: StateTopic) -> Iterator[O
             yield OutRecord(topic.topic, value, topic.key_of(delta.key_group, name), partition=partition)
 
 
-def quarantine_records(refused: Iterable[RefusedRecord], topics: TopicNames, max_bytes: int) -> Iterator[OutRecord]:
+def quarantine_records(refused: Iterable[UnreadableRecord], topics: TopicNames, max_bytes: int) -> Iterator[OutRecord]:
     """Yield refused records unchanged, in the order of their positions. The headers hold origin and reason.
 
     A record longer than `max_bytes` is cut and marked, because a record that is too large to write must not stop the

@@ -113,7 +113,7 @@ class RulePinner:
         end = max(self._reader.ends()[1], previous.rules_end)
         now_ms = self._now_ms()
         # Earlier batches have reported the reasons of these records.
-        refused = previous.earlier_refusals()
+        refused = previous.earlier_rejections()
         timeline = self._log.up_to(previous.rules_end, previous.reasons(), previous.digest)
         if end > previous.rules_end:
             timeline, new = self._admitted(timeline, end, now_ms)

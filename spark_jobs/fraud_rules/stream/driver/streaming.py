@@ -58,7 +58,7 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Hold:
+class StartGate:
     """Holds a start once Spark is ready, so that Spark starts while the previous detector still runs.
 
     Up to this point the start changes nothing. It calls `on_ready` and continues when
@@ -80,7 +80,7 @@ class Hold:
 def run(
     job: DetectorJob,
     on_running: Callable[[], None] = lambda: None,
-    hold: Hold | None = None,
+    hold: StartGate | None = None,
     work: WorkReport | None = None,
     report: Callable[[str], None] = lambda _: None,
 ) -> None:

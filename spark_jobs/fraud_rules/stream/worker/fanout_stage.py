@@ -17,7 +17,7 @@ from fraud_rules.model.transaction import TransactionBatch
 from fraud_rules.runtime.compression import compress
 from fraud_rules.spark.append_times import append_ms_of_column
 from fraud_rules.stream.worker.context import WorkerContext, begin_task
-from fraud_rules.stream.worker.wire import SIDE_OUTPUT, RefusedRecord, SideOutput, quantiles_ms
+from fraud_rules.stream.worker.wire import SIDE_OUTPUT, SideOutput, UnreadableRecord, quantiles_ms
 
 if TYPE_CHECKING:
     from fraud_rules.engine.task_rows import RowRange
@@ -132,9 +132,9 @@ def raw_transactions(batch: pa.RecordBatch) -> RawTransactions:
     return RawTransactions(values.to_pylist(), partition.to_numpy(), offset.to_numpy(), append_ms_of_column(append_us))
 
 
-def _refused(records: RawTransactions, decoded: DecodeResult) -> Iterator[tuple[RefusedRecord, ...]]:
+def _refused(records: RawTransactions, decoded: DecodeResult) -> Iterator[tuple[UnreadableRecord, ...]]:
     """Split the rejected records into portions of bounded size."""
-    portion: list[RefusedRecord] = []
+    portion: list[UnreadableRecord] = []
     size = 0
     for reject in decoded.rejects:
         raw = records.values[reject.index] or b""
@@ -144,6 +144,6 @@ def _refused(records: RawTransactions, decoded: DecodeResult) -> Iterator[tuple[
         size += len(raw)
         partition, offset = int(records.partition[reject.index]), int(records.offset[reject.index])
         append_ms = int(records.append_ms[reject.index])
-        portion.append(RefusedRecord(partition, offset, append_ms, reject.reason, reject.detail, raw))
+        portion.append(UnreadableRecord(partition, offset, append_ms, reject.reason, reject.detail, raw))
     if portion:
         yield tuple(portion)

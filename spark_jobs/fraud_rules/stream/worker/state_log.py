@@ -217,7 +217,8 @@ class TaskStateLog:
         """
         found = self._committed(start)
         return (
-            found or wait_for(partial(self._settled, start), within_s=_WAIT_S, every_s=_POLL_S, late=self._not_found)[0]
+            found
+            or wait_for(partial(self._settled, start), within_s=_WAIT_S, every_s=_POLL_S, timed_out=self._not_found)[0]
         )
 
     def _settled(self, start: int) -> tuple[_TopicLog | None] | None:

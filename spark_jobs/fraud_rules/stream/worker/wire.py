@@ -51,7 +51,7 @@ def unpack(blob: bytes, sent_output: Callable[[str], bytes]) -> bytes:
     return decompress(rest if kind == _IN_ROW else sent_output(rest.decode()))
 
 
-class RefusedRecord(msgspec.Struct, array_like=True, frozen=True, gc=False):
+class UnreadableRecord(msgspec.Struct, array_like=True, frozen=True, gc=False):
     """A rejected transaction for `quarantine`: its unchanged bytes, its place, and the reason."""
 
     partition: int
@@ -73,7 +73,7 @@ class SideOutput(Packed, array_like=True, frozen=True):
     rows: int = 0
     ignored: int = 0
     append_quantiles_ms: tuple[int, ...] = ()
-    refused: tuple[RefusedRecord, ...] = ()
+    refused: tuple[UnreadableRecord, ...] = ()
     event_quantiles_ms: tuple[int, ...] = ()
     append_total_ms: int = 0
     null_keys: int = 0

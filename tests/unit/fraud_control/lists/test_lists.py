@@ -277,10 +277,10 @@ def test_a_list_that_differs_from_the_rule_log_is_named(scene: Scene, log: Memor
 
     def drifted() -> list[tuple[str, tuple[int, int] | None, tuple[int, int] | None]]:
         with scene.database.reading() as session:
-            store, moving = comparison.stored(session), store_side(session).moving_lists
+            store, pending = comparison.stored(session), store_side(session).pending_lists
         return [
             (each.list_name, *(None if side is None else (side.version, side.size) for side in (each.store, each.log)))
-            for each in comparison.differences(store, log.timeline().lists, moving)
+            for each in comparison.differences(store, log.timeline().lists, pending)
         ]
 
     assert drifted() == []

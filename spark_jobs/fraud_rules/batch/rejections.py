@@ -16,7 +16,7 @@ from fraud_rules.errors import HistoryRefused
 from fraud_rules.model.limits import RecordLimits
 from fraud_rules.model.schema import TransactionSchema
 
-__all__ = ["Refusals", "decode_history"]
+__all__ = ["Rejections", "decode_history"]
 
 _SHOWN: Final = 3
 
@@ -52,7 +52,7 @@ def _at_line(reject: RejectedRecord, record: HistoryRecord) -> RejectedRecord:
 
 
 @dataclass(slots=True)
-class Refusals:
+class Rejections:
     """Counts the refused records of files by reason. `first` has the place and detail of the first of each reason."""
 
     records: int = 0
