@@ -29,7 +29,7 @@ from fraud_control.service.pages import newest_first
 from fraud_control.store.models import ApprovalRow, RevisionRow, RuleHead
 from fraud_rules.codec.rules.export import RuleFormat, export_documents
 from fraud_rules.codec.rules.sentence import rule_sentence
-from fraud_rules.engine.cpu_cost import estimate_cpu_ns
+from fraud_rules.engine.admission.cpu_cost import estimate_cpu_ns
 from fraud_rules.errors import InputInvalid, Reason
 from fraud_rules.model.rule import Rule
 

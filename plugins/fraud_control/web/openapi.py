@@ -1,9 +1,8 @@
-"""The description of the API, and the file from which `bin/ui` generates the types of the pages."""
+"""The description of the API, from which `bin/ui` generates the types of the pages."""
 
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any, Final
 
 from fastapi import FastAPI
@@ -16,9 +15,7 @@ from fraud_control.web.schemas.base import Problem
 from fraud_control.web.submissions import PARAMETER
 from fraud_ops.paths import PAGES
 
-__all__ = ["FILE", "describe", "text"]
-
-FILE: Final = Path(__file__).parents[1] / "ui" / "openapi.json"
+__all__ = ["describe", "text"]
 
 _EVENTS: tuple[type[Any], ...] = (Alert, AlertBatch, CorrectionEvent, Gap, RuleChanged, Problem)
 _SECURITY: Final = {"Airflow": {"type": "http", "scheme": "bearer", "bearerFormat": "JWT"}}
@@ -50,11 +47,5 @@ def describe(application: FastAPI) -> dict[str, Any]:
 
 
 def text(application: FastAPI) -> str:
-    """Encode the API description of the application for the file."""
+    """Encode the API description of the application."""
     return json.dumps(application.openapi(), indent=1, sort_keys=True) + "\n"
-
-
-if __name__ == "__main__":
-    from fraud_control.web.app import undriven_app
-
-    FILE.write_text(text(undriven_app()), encoding="utf-8")

@@ -12,7 +12,7 @@ from fraud_control.service.approved_content import ApprovedContents
 from fraud_control.web.answer import answer
 from fraud_control.web.convert import activation_of, pending_activation
 from fraud_control.web.schemas import rules as schemas
-from fraud_rules.engine.cpu_cost import GROUPING_NS
+from fraud_rules.engine.admission.cpu_cost import GROUPING_NS
 from fraud_rules.runtime.clock import now_ms
 
 __all__ = ["activation", "detail", "quality_of", "revisions", "rows"]
