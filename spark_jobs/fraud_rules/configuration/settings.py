@@ -97,8 +97,8 @@ class DetectorSettings:
     `detector` is the detector's name. It determines the transactional id, so that a second detector with the same name
     fences the first. The first start fixes `key_groups`, and a rebuild changes it. An idle detector runs a batch every
     `tick_ms`.
-    `state_budget_bytes` bounds the state of all rules, estimated with `state_bytes_per_event` (see `engine.budget`).
-    `cpu_budget_ns` bounds the estimated CPU time of all rules for each transaction (see `engine.cpu_cost`).
+    `state_budget_bytes` bounds the state of all rules, estimated with `state_bytes_per_event`, and `cpu_budget_ns`
+    bounds the estimated CPU time of all rules for each transaction (see `engine.admission`).
     `row_output_bytes` is the size above which a task sends an output to the driver itself. `views_folder` is the folder
     of the views on each worker host. `evaluations` also writes evaluations without an alert, for debugging.
     `producer_times` accepts the timestamps of producers as append times.

@@ -12,7 +12,7 @@ import pytest
 
 from fraud_rules.configuration.project import Project
 from fraud_rules.configuration.settings import DetectorSettings
-from fraud_rules.engine.budget import RetainedState
+from fraud_rules.engine.admission.budget import RetainedState
 from fraud_rules.errors import Reason, TopicUnsuitable
 from fraud_rules.kafka.reader import Record
 from fraud_rules.logs.rule_log import RuleLog

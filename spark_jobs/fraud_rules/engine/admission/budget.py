@@ -16,7 +16,7 @@ from collections.abc import Collection, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
-from fraud_rules.engine.event_rate import EventRate
+from fraud_rules.engine.admission.event_rate import EventRate
 from fraud_rules.errors import Reason
 from fraud_rules.model.predicate import Predicate
 from fraud_rules.model.rule import AggregateFunction, Rule

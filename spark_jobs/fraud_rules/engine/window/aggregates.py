@@ -1,9 +1,9 @@
 """The aggregate functions of rules. An entry declares the measures, the kernel branch, the comparison and the text
 form.
 
-A new aggregate needs its name in `model.rule.AggregateFunction`, an entry here, a price in `engine.cpu_cost` and words
-in `codec.rules.sentence`. If no branch of the kernel (`KIND_*`) can read its windows, it also needs a new branch in
-`kernel`, `two_runs` and `baseline`. The steps are those of Chronon's aggregator interface:
+A new aggregate needs its name in `model.rule.AggregateFunction`, an entry here, a price in `engine.admission.cpu_cost`
+and words in `codec.rules.sentence`. If no branch of the kernel (`KIND_*`) can read its windows, it also needs a new
+branch in `kernel`, `two_runs` and `baseline`. The steps are those of Chronon's aggregator interface:
 
 - prepare: `totals`, `extreme` and `is_distinct` declare the measures that the aggregate needs beside the rows;
 - update and delete: `key_rows`, `extremes` and `multiset` update these measures for new and expired rows;

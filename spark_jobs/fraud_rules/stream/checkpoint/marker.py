@@ -12,7 +12,7 @@ from typing import Any, Final
 import msgspec
 
 from fraud_rules.configuration.settings import DetectorSettings
-from fraud_rules.engine.event_rate import EventRate
+from fraud_rules.engine.admission.event_rate import EventRate
 from fraud_rules.errors import CheckpointDamaged, CheckpointForeign, Fenced
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.writer import BatchWriter, OutRecord, newest_record

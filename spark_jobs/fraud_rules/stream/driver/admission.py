@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 
 from fraud_rules.deploy.deployment_log import read_intent_log
 from fraud_rules.deploy.work import WorkPhase
-from fraud_rules.engine.mapping_limit import system_mappings
+from fraud_rules.engine.admission.mapping_limit import system_mappings
 from fraud_rules.errors import (
     CheckpointDamaged,
     CheckpointForeign,

@@ -13,7 +13,7 @@ from itertools import pairwise
 import msgspec
 
 from fraud_rules.codec.transactions.codec import UNTIMED
-from fraud_rules.engine.budget import RetainedState
+from fraud_rules.engine.admission.budget import RetainedState
 from fraud_rules.engine.decision import alerts_in_order
 from fraud_rules.errors import DetectorFailed, TransactionExpired
 from fraud_rules.kafka.suitable import check_inputs

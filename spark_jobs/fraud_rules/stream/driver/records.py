@@ -11,7 +11,7 @@ import msgspec
 
 from fraud_rules.codec.rules.lists import list_key
 from fraud_rules.configuration.settings import DetectorSettings, TopicNames
-from fraud_rules.engine.cpu_cost import estimate_cpu_ns
+from fraud_rules.engine.admission.cpu_cost import estimate_cpu_ns
 from fraud_rules.engine.decision import decisions
 from fraud_rules.errors import Reason
 from fraud_rules.kafka.writer import OutRecord

@@ -10,10 +10,10 @@ from typing import Final
 import msgspec
 
 from fraud_rules.configuration.settings import DetectorSettings
-from fraud_rules.engine.budget import ObservedTraffic, RetainedState, StateLoad, over_budget
-from fraud_rules.engine.cpu_cost import CpuLoad, over_cpu_budget
-from fraud_rules.engine.event_rate import EventRate
-from fraud_rules.engine.mapping_limit import LINUX_MAPPINGS, over_mapping_limit
+from fraud_rules.engine.admission.budget import ObservedTraffic, RetainedState, StateLoad, over_budget
+from fraud_rules.engine.admission.cpu_cost import CpuLoad, over_cpu_budget
+from fraud_rules.engine.admission.event_rate import EventRate
+from fraud_rules.engine.admission.mapping_limit import LINUX_MAPPINGS, over_mapping_limit
 from fraud_rules.errors import Reason
 from fraud_rules.kafka.reader import TopicReader
 from fraud_rules.logs.rule_log import RuleLog

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from fraud_rules.engine.admission.mapping_limit import LINUX_MAPPINGS, over_mapping_limit, system_mappings
 from fraud_rules.engine.engine import KeyGroupEngine
-from fraud_rules.engine.mapping_limit import LINUX_MAPPINGS, over_mapping_limit, system_mappings
 from fraud_rules.engine.state.store import MappedViews
 from fraud_rules.engine.statelog import MemoryStateLog
 from tests.support.streams.packed import RULES, SCHEMA, SETTINGS, blobs, timeline
-from tests.unit.engine.test_cpu_budget import A, B, in_force, rule
+from tests.unit.engine.admission.test_cpu_budget import A, B, in_force, rule
 
 C = ("paymentType",)
 

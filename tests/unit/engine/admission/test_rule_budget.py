@@ -10,7 +10,7 @@ from random import Random
 import pytest
 
 from fraud_rules.codec.rules.filter import parse_filter
-from fraud_rules.engine.budget import (
+from fraud_rules.engine.admission.budget import (
     BYTES_PER_MARK,
     ObservedTraffic,
     RetainedState,
@@ -18,7 +18,7 @@ from fraud_rules.engine.budget import (
     estimate_state_bytes,
     over_budget,
 )
-from fraud_rules.engine.event_rate import EventRate
+from fraud_rules.engine.admission.event_rate import EventRate
 from fraud_rules.model.rule import AggregateFunction, Baseline, Operator, Rule, RuleState
 from fraud_rules.model.ruleset import LogEntry, RuleInForce, RuleTimeline
 from tests.support.rules import LIMITS, SCHEMA
