@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from fraud_control.client import alerts, lists
+from fraud_control.client import alerts, lists, tokens
 from fraud_control.client.rules import approvals_app, rules_app
 from fraud_control.client.token import token
 from fraud_control.domain.errors import ControlPlaneError
@@ -32,6 +32,7 @@ app.add_typer(rules_app, name="rules")
 app.add_typer(approvals_app, name="approvals")
 app.add_typer(lists.app, name="lists")
 app.add_typer(alerts.app, name="alerts")
+app.add_typer(tokens.app, name="tokens")
 app.add_typer(audit_app, name="audit")
 
 

@@ -28,6 +28,7 @@ from fraud_control.service.labels.service import LabelService
 from fraud_control.service.labels.snapshot import LabelFile
 from fraud_control.service.notifications.subscriptions import SubscriptionService
 from fraud_control.service.panel import Panel
+from fraud_control.service.program_tokens import ProgramLogins
 from fraud_control.service.reading.entities import EntityReporter
 from fraud_control.service.reading.evidence import EvidenceReader
 from fraud_control.service.reading.evidence_search import EvidenceSource
@@ -125,6 +126,7 @@ class ControlPlane:
     subscriptions: SubscriptionService
     labels: LabelService
     roles: RoleCache
+    programs: ProgramLogins
     users: CachedByKey[Account, str]
     memory: FeedMemory
     alerts: AlertList
@@ -161,6 +163,7 @@ def compose(
     seeds = partial(seed_documents, config / "rules", schema, detector.limits)
     known_seeds = CachedValue(partial(_readable_seeds, seeds), _SEEDS_TTL_S)
     store = StoreAccess(database, settings, RuleReader(schema, detector.limits), now_ms, known_seeds)
+    roles = RoleCache(store)
     subscriptions = SubscriptionService(store)
     alarm_receivers = CachedValue(environment.alarm_receivers, _RECEIVERS_TTL_S)
     desk = AlarmDesk(database, alarm_receivers, environment.alarm, now_ms)
@@ -244,7 +247,8 @@ def compose(
         cases=CaseService(store),
         subscriptions=subscriptions,
         labels=LabelService(store, schema),
-        roles=RoleCache(store),
+        roles=roles,
+        programs=ProgramLogins(store, roles),
         users=CachedByKey(partial(user_of, database, clock_ms=now_ms), _USERS_TTL_S, _USERS_KEPT),
         memory=memory,
         alerts=AlertList(memory, PastAlerts(environment.kafka, detector.topics), snoozing),

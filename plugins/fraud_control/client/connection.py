@@ -19,6 +19,7 @@ from fraud_control.domain.errors import (
     Unavailable,
 )
 from fraud_ops.paths import API
+from fraud_ops.token_secrets import secret_in
 from fraud_rules.errors import ConfigError, InputInvalid
 
 __all__ = ["TOKEN_VARIABLE", "Client", "request_token", "save_token"]
@@ -181,5 +182,6 @@ def _message(answer: httpx.Response) -> str:
     reasons = [each for each in problem.get("reasons") or () if isinstance(each, dict)][:_SHOWN_REASONS]
     said = [f"{each.get('field') or 'input'}: {each.get('message')}" for each in reasons]
     said = [each for each in dict.fromkeys(said) if each not in detail]
-    hint = _HINTS.get(answer.status_code)
+    of_program = secret_in(answer.request.headers.get("authorization")) is not None
+    hint = None if of_program and answer.status_code == httpx.codes.UNAUTHORIZED else _HINTS.get(answer.status_code)
     return "; ".join([detail, *said, *([hint] if hint else [])])

@@ -42,6 +42,7 @@ class RefusalCause(StrEnum):
 
     SECOND_PERSON = "second-person"
     NOT_THE_AUTHOR = "not-the-author"
+    PERSON_ONLY = "person-only"
 
 
 class RequestRefused(ControlPlaneError):

@@ -331,7 +331,7 @@ class Evidence(ReadModel):
 
 class AuditRow(ReadModel):
     """A row of the audit log. Its hash chains it to the row before. `ruleId` and `listName` are the rule or list that
-    the row concerns."""
+    the row concerns. `program` made the change for the user with a token; null for a person."""
 
     seq: int
     at_ms: EpochMs = Field(serialization_alias="at")
@@ -340,6 +340,7 @@ class AuditRow(ReadModel):
     subject: str
     rule_id: int | None
     list_name: str | None
+    program: str | None
     before: JsonValue
     after: JsonValue
     previous_hash: str

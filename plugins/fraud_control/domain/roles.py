@@ -17,6 +17,7 @@ __all__ = [
     "Role",
     "granted",
     "is_reserved",
+    "lesser",
     "log_author",
     "require",
     "system_author",
@@ -100,10 +101,18 @@ LEAST_ROLE: Final[Mapping[Permission, Role]] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class Actor:
-    """The user of a request, from the login, and the user's role at the control plane."""
+    """The user of a request, from the login, and the user's role at the control plane. `program` names the program
+    that acts for the user with a token; None for the person.
+    """
 
     user: str
     role: Role
+    program: str | None = None
+
+
+def lesser(one: Role, other: Role) -> Role:
+    """The highest role that both roles include."""
+    return next(each for each in reversed(Role) if one.includes(each) and other.includes(each))
 
 
 def log_author(source: str) -> str:

@@ -1,9 +1,9 @@
 """The audit log: one row for each change. A hash chains each row to the row before it.
 
-`hash` is the SHA-256, in hex, of the canonical JSON of the row's members (`listName` only if the row has one) and
-`previous_hash`; the first row's previous hash is 64 zeros. Computing the chain again finds a row that was changed,
-removed or inserted. It cannot find that rows were cut off at the end. Therefore each record of the rule log names the
-audit row of its change (see `outbox`), as evidence outside the database.
+`hash` is the SHA-256, in hex, of the canonical JSON of the row's members (`listName` and `program` only if the row has
+one) and `previous_hash`; the first row's previous hash is 64 zeros. Computing the chain again finds a row that was
+changed, removed or inserted. It cannot find that rows were cut off at the end. Therefore each record of the rule log
+names the audit row of its change (see `outbox`), as evidence outside the database.
 """
 
 from __future__ import annotations
@@ -84,8 +84,8 @@ class AuditChain:
         self._session = session
         self.end: tuple[int, str] | None = None
 
-    def append(self, record: AuditRecord, at_ms: int) -> AuditEntry:
-        """Append a row, in the writer's transaction."""
+    def append(self, record: AuditRecord, at_ms: int, program: str | None = None) -> AuditEntry:
+        """Append a row, in the writer's transaction. `program` made the change for the user, if it is not None."""
         seq, previous = self.end or self._read()
         entry = AuditEntry(
             seq=seq + 1,
@@ -95,6 +95,7 @@ class AuditChain:
             subject=record.subject,
             rule_id=record.rule_id,
             list_name=record.list_name,
+            program=program,
             before=canonical(record.before).decode(),
             after=canonical(record.after).decode(),
             previous_hash=previous,
@@ -126,6 +127,8 @@ def hash_of(entry: AuditEntry) -> str:
     }
     if entry.list_name is not None:
         members["listName"] = entry.list_name
+    if entry.program is not None:
+        members["program"] = entry.program
     return hashlib.sha256(canonical(members)).hexdigest()
 
 

@@ -58,7 +58,8 @@ class UnitOfWork:
     in `changed` after the commit.
 
     No other process writes at the same time. So the unit of work reads the ends of audit log and outbox only once.
-    `requested_parts` has the parts of the open requests of rules, None until they are read.
+    `requested_parts` has the parts of the open requests of rules, None until they are read. `program` makes the change
+    for a user; None for a person or a job.
     """
 
     session: Session
@@ -69,6 +70,7 @@ class UnitOfWork:
     seeds: SeedContents = no_seeds
     changed: list[RuleChanged] = field(default_factory=list)
     requested_parts: frozenset[str] | None = None
+    program: str | None = None
     lists: ListsInWork = field(init=False)
     _chain: AuditChain = field(init=False)
     _outbox: tuple[int, int] | None = field(init=False, default=None)
@@ -80,7 +82,7 @@ class UnitOfWork:
 
     def append_audit(self, record: AuditRecord) -> AuditEntry:
         """Append a row to the audit log."""
-        return self._chain.append(record, self.now_ms)
+        return self._chain.append(record, self.now_ms, self.program)
 
     def next_outbox_seq(self) -> int:
         """Allocate the number of the next outbox record. Raises Unavailable if too many records already wait."""

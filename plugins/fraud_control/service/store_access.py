@@ -75,6 +75,7 @@ class StoreAccess:
         """
         self.check(actor, text, member)
         with self.unit_of_work() as work:
+            work.program = actor.program
             claim(work.session, work.now_ms)
             yield work
         for changed in work.changed:

@@ -24,6 +24,7 @@ __all__ = [
 
 USER_CHARS = 256
 LIST_NAME_CHARS = 63
+PROGRAM_CHARS = 63
 _NAMES = {
     "pk": "pk_%(table_name)s",
     "ix": "ix_%(table_name)s_%(column_0_name)s",
@@ -195,8 +196,8 @@ class ApprovalRow(Base):
 
 
 class AuditEntry(Base):
-    """A row of the audit chain, about a rule, about a list, or about neither. Triggers of the database refuse to change
-    or delete it.
+    """A row of the audit chain, about a rule, about a list, or about neither. `program` made the change for the user
+    `who`; None for a person. Triggers of the database refuse to change or delete the row.
     """
 
     __tablename__ = "audit"
@@ -215,6 +216,7 @@ class AuditEntry(Base):
     subject: Mapped[str]
     rule_id: Mapped[int | None]
     list_name: Mapped[str | None] = mapped_column(String(LIST_NAME_CHARS))
+    program: Mapped[str | None] = mapped_column(String(PROGRAM_CHARS))
     before: Mapped[str]
     after: Mapped[str]
     previous_hash: Mapped[str] = mapped_column(String(64))

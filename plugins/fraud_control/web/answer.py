@@ -12,12 +12,14 @@ from pydantic import BaseModel
 
 from fraud_rules.codec.rules.export import RuleFormat
 
-__all__ = ["MEDIA_TYPES", "answer", "encode", "file_of", "json_answer", "nothing", "streamed_file"]
+__all__ = ["MEDIA_TYPES", "NOT_KEPT", "answer", "encode", "file_of", "json_answer", "nothing", "streamed_file"]
 
 JSON = "application/json"
 _log = logging.getLogger(__name__)
 MEDIA_TYPES = {RuleFormat.JSON: JSON, RuleFormat.YAML: "application/yaml", RuleFormat.TEXT: "text/plain"}
 """The media types of exported files."""
+NOT_KEPT = {"Cache-Control": "no-store"}
+"""The header of an answer with a secret: neither a cache nor the store keeps it."""
 
 encode = msgspec.json.Encoder(decimal_format="number").encode
 

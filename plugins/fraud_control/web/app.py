@@ -40,6 +40,7 @@ from fraud_control.web.routes import (
     labels,
     lists,
     notifications,
+    program_tokens,
     rules,
     today,
 )
@@ -89,8 +90,8 @@ def create_app(opener: Opener, read_login: ReadLogin, static: Path = _STATIC) ->
     application.state.submissions = Submissions()
     added = (extension.routes for extension in extensions().values())
     own = (
-        admin, audit, rules, lists, alert_searches, alerts, cases, decisions, entities, labels, detector, notifications,
-        today,
+        admin, program_tokens, audit, rules, lists, alert_searches, alerts, cases, decisions, entities, labels,
+        detector, notifications, today,
     )  # fmt: skip
     for routes in (*(each.routes for each in own), *added):
         application.include_router(routes)

@@ -1,4 +1,4 @@
-"""Authorises users, who are logged in, by our role bindings.
+"""Authorises users by our role bindings. A person is logged in; a program has a token of a person.
 
 Airflow's own roles have no effect here, because a higher role there grants rights outside of the control plane.
 """
@@ -16,11 +16,13 @@ from fraud_control.composition import ControlPlane
 from fraud_control.domain.errors import Invalid
 from fraud_control.domain.roles import Actor, Role
 from fraud_control.service.bindings import check_name
+from fraud_control.service.program_tokens import TokenInvalid
 from fraud_control.web.load.rates import Throttle
 from fraud_control.web.login.logins import ReadLogin
 from fraud_control.web.problems import WebError
 from fraud_ops.account import Account
 from fraud_ops.paths import FORWARDED_HOST
+from fraud_ops.token_secrets import secret_in
 
 __all__ = ["CurrentActor", "CurrentUser", "admit", "makes_changes"]
 
@@ -33,24 +35,47 @@ async def admit(request: Request, least: Role | None, control_plane: FastAPI | N
     `control_plane` is the application that knows the roles; None stands for the application of the request.
     """
     application: FastAPI = control_plane or request.app
-    read_login: ReadLogin = application.state.read_login
-    ticket = await read_login(request)
-    if ticket.by_browser:
-        _check_origin(request)
+    secret = secret_in(request.headers.get("authorization"))
+    user, role, program = await (_person(request, application) if secret is None else _program(application, secret))
     plane: ControlPlane = application.state.service()
-    user = await _user(application, ticket.account)
-    role = await _role(application, user)
     throttle: Throttle = application.state.throttle
     writes = request.method not in _SAFE
     await throttle.count(user, plane.settings.rates, makes_changes=makes_changes(role), writes=writes)
     if least is not None and (role is None or not role.includes(least)):
         raise WebError(403, f"this needs the role {least}; {_yours(role)}")
-    request.state.fraud_user, request.state.fraud_role = user, role
+    request.state.fraud_user, request.state.fraud_role, request.state.fraud_program = user, role, program
 
 
 def makes_changes(role: Role | None) -> bool:
     """Whether a role permits changes of rules."""
     return role is not None and role.includes(Role.ANALYST)
+
+
+async def _person(request: Request, application: FastAPI) -> tuple[str, Role | None, None]:
+    """The user who is logged in, and the user's role."""
+    read_login: ReadLogin = application.state.read_login
+    ticket = await read_login(request)
+    if ticket.by_browser:
+        _check_origin(request)
+    user = await _user(application, ticket.account)
+    return user, await _role(application, user), None
+
+
+async def _program(application: FastAPI, secret: str) -> tuple[str, Role, str | None]:
+    """The owner of a token, the role, and the name of the program. No browser sends the token by itself, so the origin
+    does not matter.
+    """
+    plane: ControlPlane = application.state.service()
+    try:
+        with suppress(KeyError):
+            return _parts(plane.programs.cached(secret))
+        return _parts(await asyncio.to_thread(plane.programs.actor, secret))
+    except TokenInvalid as error:
+        raise WebError(401, str(error)) from error
+
+
+def _parts(actor: Actor) -> tuple[str, Role, str | None]:
+    return actor.user, actor.role, actor.program
 
 
 async def _user(application: FastAPI, account: Account) -> str:
@@ -73,7 +98,7 @@ async def _role(application: FastAPI, user: str) -> Role | None:
 
 
 async def _actor(request: Request) -> Actor:
-    return Actor(request.state.fraud_user, request.state.fraud_role)
+    return Actor(request.state.fraud_user, request.state.fraud_role, request.state.fraud_program)
 
 
 async def _user_of(request: Request) -> tuple[str, Role | None]:

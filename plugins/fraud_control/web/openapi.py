@@ -18,7 +18,10 @@ from fraud_ops.paths import PAGES
 __all__ = ["describe", "text"]
 
 _EVENTS: tuple[type[Any], ...] = (Alert, AlertBatch, CorrectionEvent, Gap, RuleChanged, Problem)
-_SECURITY: Final = {"Airflow": {"type": "http", "scheme": "bearer", "bearerFormat": "JWT"}}
+_SECURITY: Final = {
+    "Airflow": {"type": "http", "scheme": "bearer", "bearerFormat": "JWT"},
+    "Program": {"type": "http", "scheme": "bearer", "bearerFormat": "fraud_", "description": "A token for a program."},
+}
 
 
 def describe(application: FastAPI) -> dict[str, Any]:
@@ -33,7 +36,7 @@ def describe(application: FastAPI) -> dict[str, Any]:
         for name in ("HTTPValidationError", "ValidationError"):
             schemas.pop(name, None)
         document["components"]["securitySchemes"] = _SECURITY
-        document["security"] = [{"Airflow": []}]
+        document["security"] = [{name: []} for name in _SECURITY]
         document["servers"] = [{"url": PAGES}]
         for path in document["paths"].values():
             if "post" in path:

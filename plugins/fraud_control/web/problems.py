@@ -36,6 +36,7 @@ _TITLES_BY_SLUG = {
     "cross-origin": "Request of another site",
     RefusalCause.SECOND_PERSON: "A second person must decide",
     RefusalCause.NOT_THE_AUTHOR: "Only the author and admins may change this",
+    RefusalCause.PERSON_ONLY: "Only a person may do this",
 }
 _TITLES = {
     400: ("malformed", "Malformed request"),

@@ -17,6 +17,7 @@ from fraud_control.domain.errors import RequestRefused, Unavailable
 from fraud_control.service.store_access import StoreAccess
 from fraud_control.store import submissions
 from fraud_control.store.submissions import KEY_CHARS, Submission, SubmissionRow
+from fraud_control.web.answer import NOT_KEPT
 from fraud_control.web.problems import WebError
 
 __all__ = ["HEADER", "PARAMETER", "Submissions", "executed_once", "submission_of"]
@@ -89,7 +90,8 @@ def _repeated(first: SubmissionRow) -> Response:
 def _keep(store: StoreAccess, submission: Submission, response: Response) -> None:
     body = bytes(response.body)
     headers = json.dumps({name: value for name, value in response.headers.items() if name in _OWN_HEADERS})
-    kept = body if len(body) <= _MOST_BYTES else None
+    secret = response.headers.get("cache-control") == NOT_KEPT["Cache-Control"]
+    kept = None if secret or len(body) > _MOST_BYTES else body
     try:
         with store.database.writing() as session:
             submissions.keep(session, submission, store.clock_ms(), response.status_code, headers, kept)

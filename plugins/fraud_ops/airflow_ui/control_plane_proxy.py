@@ -30,6 +30,7 @@ from fraud_ops.airflow_ui.address import base_url
 from fraud_ops.hooks.connections import connection
 from fraud_ops.paths import FORWARDED_HOST, FORWARDED_PREFIX, OPEN, PAGES, ROOT, SESSION
 from fraud_ops.tickets import HEADER, Purpose, Ticket, TicketKeys
+from fraud_ops.token_secrets import secret_in
 from fraud_rules.errors import ConfigError
 from fraud_rules.runtime.clock import MS_PER_S, now_ms
 
@@ -135,12 +136,16 @@ def _unavailable(detail: str) -> Response:
 
 
 async def _request(request: Request, server: ControlPlaneServer, airflow: SplitResult) -> httpx.Request:
-    """The request to the server, with a ticket if the user is logged in. The server refuses the others by itself."""
+    """The request to the server: with its token if a program sends it, else with a ticket if the user is logged in. The
+    server refuses the others by itself.
+    """
     path = request.scope["path"].removeprefix(request.scope.get("root_path", ""))
     headers = [(name, value) for name, value in request.headers.raw if _passes(name.decode("latin-1"))]
     headers += [(name.encode(), value.encode()) for name, value in _forwarded(request, airflow).items()]
-    ticket = None if path.startswith(_PUBLIC) else await _ticket(request)
-    if ticket is not None:
+    authorization = request.headers.get("authorization")
+    if authorization is not None and secret_in(authorization) is not None:
+        headers.append((b"authorization", authorization.encode("latin-1")))
+    elif (ticket := None if path.startswith(_PUBLIC) else await _ticket(request)) is not None:
         headers.append((HEADER.encode(), server.keys.sign(ticket, now_ms() // MS_PER_S).encode()))
     client: httpx.AsyncClient = request.app.state.client
     url = httpx.URL(server.url).copy_with(raw_path=_raw_path(path, request.scope["query_string"]))

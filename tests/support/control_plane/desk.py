@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from fraud_control.domain.list_models import ListImportResult, ListInput, StoredList
+from fraud_control.domain.program_token import ProgramToken
 from fraud_control.domain.read_models import (
     AuditRow,
     AuditState,
@@ -22,7 +23,15 @@ from fraud_control.domain.read_models import (
     Snooze,
 )
 from fraud_control.domain.roles import Actor, Role
-from fraud_control.service import alert_marks, audit, bindings, imports, rule_queries, transitions
+from fraud_control.service import (
+    alert_marks,
+    audit,
+    bindings,
+    imports,
+    program_tokens,
+    rule_queries,
+    transitions,
+)
 from fraud_control.service.alerts.saved_searches import AlertSearches
 from fraud_control.service.approved_content import approved_contents
 from fraud_control.service.audit import AuditFilter, AuditScan
@@ -127,7 +136,7 @@ class ListDesk:
 
 
 class Desk:
-    """Reads and changes rules, approvals, lists, alert marks, snoozes, roles and the audit log."""
+    """Reads and changes rules, approvals, lists, alert marks, snoozes, roles, tokens and the audit log."""
 
     def __init__(self, store: StoreAccess) -> None:
         self.store = store
@@ -157,6 +166,8 @@ class Desk:
         self.unsnooze = changing(store, alert_marks.unsnooze)
         self.bind = changing(store, bindings.bind)
         self.unbind = changing(store, bindings.unbind)
+        self.create_token = changing(store, program_tokens.create)
+        self.revoke_token = changing(store, program_tokens.revoke)
 
     def import_rules(
         self, actor: Actor, content: str, form: RuleFormat | None = None, comment: str = "", *, dry_run: bool = False
@@ -191,6 +202,10 @@ class Desk:
     def bindings(self) -> tuple[Binding, ...]:
         with self.store.reading() as work:
             return bindings.bindings(work.session, work.settings)
+
+    def tokens(self, who: Actor) -> tuple[ProgramToken, ...]:
+        with self.store.reading() as work:
+            return program_tokens.tokens(work.session, who)
 
     def audit_rows(self, *wanted: AuditFilter, **page: Any) -> Page[AuditRow]:
         with self.store.reading() as work:

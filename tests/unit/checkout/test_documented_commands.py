@@ -98,7 +98,7 @@ RUNS = (
     Run(r"fraud control reread cdc", codes=(36, 37)),  # the topic was not recreated
     Run(r"fraud control( --help)?", codes=(0, 2)),
     # without the words that they ask for, or without a token
-    Run(r"fraud control (token|rules|approvals|lists|alerts).*", codes=(2, 3, 37)),
+    Run(r"fraud control (tokens?|rules|approvals|lists|alerts).*", codes=(2, 3, 37)),
     Run(r"fraud record .*", codes=(0, 1)),
     # named without the words that they ask for
     Run(r"fraud (replay|reevaluate|drain|deploy( --rebuild| --kafka-properties)?)", codes=(1, 2)),

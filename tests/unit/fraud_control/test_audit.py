@@ -17,8 +17,8 @@ from tests.support.control_plane.scene import ABE, ANN, Scene, rule_input
 TRIGGERS = ("audit_no_update", "audit_no_delete")
 
 COPIED = """
-INSERT INTO audit SELECT 0, at_ms, who, action, subject, rule_id, before, after, previous_hash, hash, NULL FROM audit
-WHERE seq = 1
+INSERT INTO audit SELECT 0, at_ms, who, action, subject, rule_id, before, after, previous_hash, hash, NULL, NULL
+FROM audit WHERE seq = 1
 """
 
 

@@ -39,7 +39,7 @@ routes = router("audit")
 
 _PIECE: Final = 500
 _CSV: Final = "text/csv; charset=utf-8"
-_COLUMNS: Final = ("row", "time", "user", "action", "subject", "before", "after", "hash")
+_COLUMNS: Final = ("row", "time", "user", "program", "action", "subject", "before", "after", "hash")
 
 
 class AuditQuery(BaseModel):
@@ -128,7 +128,7 @@ async def _pieces(plane: ControlPlane, wanted: AuditFilter, lanes: Lanes, user: 
 def _cells(row: AuditRow) -> Sequence[object]:
     time = utc(row.at_ms).isoformat(timespec="milliseconds")
     before, after = ("" if each is None else encoded(each) for each in (row.before, row.after))
-    return row.seq, time, row.who, row.action, row.subject, before, after, row.hash
+    return row.seq, time, row.who, row.program or "", row.action, row.subject, before, after, row.hash
 
 
 def _lines(rows: Sequence[Sequence[object]]) -> bytes:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from pydantic import Field
 
+from fraud_control.domain.program_token import MOST_DAYS, NAME_FORM, ProgramToken
 from fraud_control.domain.read_models import AuditRow, Binding, DriftDifference, EpochMs, ListDifference
 from fraud_control.domain.roles import Permission, Role
 from fraud_control.web.schemas.base import Request, ResponseModel
 
 __all__ = [
     "Audits", "BindingRequest", "Bindings", "Drift",
-    "FieldShown", "Me", "SchemaShown",
+    "FieldShown", "Me", "NewProgramToken", "ProgramTokenRequest", "ProgramTokens", "SchemaShown",
 ]  # fmt: skip
 
 
@@ -62,6 +65,27 @@ class BindingRequest(Request):
     """The new role of a user."""
 
     role: Role
+
+
+class ProgramTokens(ResponseModel):
+    """The tokens for programs, by owner and name."""
+
+    items: list[ProgramToken]
+
+
+class ProgramTokenRequest(Request):
+    """A new token for the program `name`."""
+
+    name: Annotated[str, Field(pattern=NAME_FORM)]
+    role: Role
+    expires_in_days: Annotated[int, Field(ge=1, le=MOST_DAYS)]
+
+
+class NewProgramToken(ResponseModel):
+    """A new token with its secret, which nothing shows again."""
+
+    token: ProgramToken
+    secret: str
 
 
 class Audits(ResponseModel):

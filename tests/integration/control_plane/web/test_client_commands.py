@@ -64,6 +64,7 @@ def test_two_users_work_from_a_terminal(served: ApiServer, configured: Broker, t
     _log_in(terminal, tmp_path)
     rule_id = _rules(terminal, tmp_path)
     _lists(terminal, tmp_path)
+    _tokens(terminal, tmp_path)
     append_records(configured.kafka, "alerts", [(b"k", _alert(number)) for number in range(1, ALERTS + 1)])
     _alerts(terminal, tmp_path)
     assert "ControlPlane" not in terminal.run("anna", "rules", "show", str(rule_id + 1), code=34)
@@ -129,6 +130,24 @@ def _lists(terminal: Terminal, folder: Path) -> None:
     assert "2 values" in terminal.run("anna", "lists", "set", "mules", "--file", str(path))
     deleted = json.loads(terminal.run("admin", "lists", "delete", "mules", "--json"))
     assert deleted == {"name": "mules", "deleted": True, "waitsForApproval": False}
+
+
+def _tokens(terminal: Terminal, folder: Path) -> None:
+    """A program works through Airflow with a token, which its owner creates, sees and revokes."""
+    assert terminal.run("anna", "tokens", "list") == "there are no tokens\n"
+    terminal.run("anna", "tokens", "create", "ci", "--role", "admin", code=36)
+    secret = terminal.run("anna", "tokens", "create", "ci", "--role", "analyst", "--days", "7").splitlines()[0]
+    (folder / "ci.token").touch(mode=0o600)
+    (folder / "ci.token").write_text(secret)
+    (row,) = json.loads(terminal.run("admin", "tokens", "list", "--json"))
+    assert (row["owner"], row["name"], row["role"]) == ("anna", "ci", "analyst")
+    assert secret not in terminal.run("anna", "tokens", "list")
+    assert "1 value" in terminal.run("ci", "lists", "create", "of-a-program", "1001")
+    assert "log in as a person" in terminal.run("ci", "tokens", "create", "more", "--role", "viewer", code=36)
+    assert "revoked" in terminal.run("anna", "tokens", "revoke", row["id"])
+    error = terminal.run("ci", "lists", "list", code=36)
+    assert "fraud control tokens create" in error and "run `fraud control token`" not in error and secret not in error
+    terminal.run("anna", "tokens", "revoke", row["id"], code=34)
 
 
 def _alert(number: int) -> bytes:

@@ -135,6 +135,9 @@ ROUTES = [
     Route("GET", "/bindings", ADMIN, 200),
     Route("PUT", "/bindings/somebody", ADMIN, 200, {"role": "viewer"}),
     Route("DELETE", "/bindings/somebody", ADMIN, 204),
+    Route("GET", "/tokens", VIEWER, 200),
+    Route("POST", "/tokens", VIEWER, 201, {"name": "ci", "role": "viewer", "expiresInDays": 1}),
+    Route("DELETE", "/tokens/abcdef012345", VIEWER, 404),
 ]
 STREAM = Route("GET", "/alerts/stream", VIEWER, 200)  # its answer never ends, so these tests check only its refusals
 
@@ -153,7 +156,8 @@ def test_every_route_of_the_api_is_in_the_table() -> None:
 
 def test_a_request_without_a_login_is_refused(server: Server) -> None:
     for route in [*ROUTES, STREAM]:
-        for headers in ({}, {"Authorization": "Bearer not.a.token"}, {HEADER: "not.a.ticket"}):
+        tokens = [{"Authorization": f"Bearer {text}"} for text in ("not.a.token", "fraud_x")]
+        for headers in ({}, *tokens, {HEADER: "not.a.ticket"}):
             answer = server.ask(route.method, route.path, None, json=route.body, headers=headers)
             assert answer.status_code == 401, (route, headers, answer.text)
             assert answer.headers["content-type"] == "application/problem+json"
@@ -294,6 +298,7 @@ def test_logs_and_reports_need_the_role_viewer(server: Server, tmp_path: Path) -
 def _pattern(path: str) -> str:
     """The path as the application declares it."""
     path = path.partition("?")[0].replace(ALERT, "{alert_id}").replace("0123456789ab", "{what_if_id}")
+    path = path.replace("abcdef012345", "{token_id}")
     path = path.replace("somebody", "{user}").replace("/lists/none", "/lists/{name}")
     path = path.replace("/saved-searches/night", "/saved-searches/{name}").replace(
         "/saved-searches/none", "/saved-searches/{name}"
