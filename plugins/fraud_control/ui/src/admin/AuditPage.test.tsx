@@ -23,6 +23,7 @@ const ROW = {
   subject: "rule 1",
   ruleId: 1,
   listName: null,
+  program: null,
   before: null,
   after: null,
   previousHash: "0",
@@ -74,6 +75,13 @@ test.each([
   server.use(http.get(`*${API}/audit`, () => HttpResponse.json({ items: [{ ...ROW, before, after }], next: null })));
   renderPage(<AuditPage />);
   expect(await screen.findByText(text)).toBeVisible();
+});
+
+test("a row names the program that made the change", async () => {
+  const row = { ...ROW, program: "nightly" };
+  server.use(http.get(`*${API}/audit`, () => HttpResponse.json({ items: [row], next: null })));
+  renderPage(<AuditPage />);
+  expect(await screen.findByText("program nightly")).toBeVisible();
 });
 
 test("a request names its rule, and a row has a date", async () => {

@@ -76,6 +76,11 @@ export default function AuditPage() {
                     </Table.Td>
                     <Table.Td className="wrap" style={{ minWidth: "6rem" }}>
                       {row.who}
+                      {row.program !== null && (
+                        <Text size="xs" c="dimmed">
+                          program {row.program}
+                        </Text>
+                      )}
                     </Table.Td>
                     <Table.Td className="wrap" style={{ minWidth: "15rem" }}>
                       <span title={row.action}>{actionName(row.action)}</span>{" "}

@@ -42,5 +42,6 @@ export const keys = {
   subscriptions: ["subscriptions"] as const,
   deliveries: ["deliveries"] as const,
   bindings: ["bindings"] as const,
+  tokens: ["tokens"] as const,
   demo: ["demo"] as const,
 };

@@ -10,7 +10,10 @@ import { renderPage } from "../testing/renderPage";
 import { type ApiDescription, operationsOf, usedSchemas } from "./apiDescription";
 import ApiPage from "./ApiPage";
 
-mockServer(http.get(`*${API}/openapi.json`, () => HttpResponse.json(document)));
+mockServer(
+  http.get(`*${API}/openapi.json`, () => HttpResponse.json(document)),
+  http.get(`*${API}/tokens`, () => HttpResponse.json({ items: [] })),
+);
 
 const DESCRIPTION = document as unknown as ApiDescription;
 

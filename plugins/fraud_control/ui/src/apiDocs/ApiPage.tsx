@@ -9,8 +9,9 @@ import { QueryResult } from "../components/QueryResult";
 import { BASE_PATH } from "../basePath";
 import { type ApiDescription, type Operation, operationsOf } from "./apiDescription";
 import { OperationDetails } from "./OperationDetails";
+import { TokensPanel } from "./TokensPanel";
 
-/** The requests of the HTTP API, for programs: with their roles, parameters, bodies and answers. */
+/** The HTTP API for programs: tokens, and the requests with their roles, parameters, bodies and answers. */
 export default function ApiPage() {
   usePageTitle("API");
   const [text, setText] = useState("");
@@ -21,16 +22,17 @@ export default function ApiPage() {
   });
   return (
     <>
-      <PageHeader title="API" subtitle="The HTTP API for programs. docs/reference.md describes how to get a token.">
+      <PageHeader title="API" subtitle="The HTTP API for programs. A program acts as the owner of its token.">
         <a href={`${BASE_PATH}/api/openapi.json`}>OpenAPI document</a>
       </PageHeader>
+      <TokensPanel />
       <TextInput
         type="search"
         aria-label="Filter requests"
         placeholder="Path, role or text"
         value={text}
         onChange={(event) => setText(event.currentTarget.value)}
-        mb="sm"
+        my="sm"
         maw="20rem"
       />
       <QueryResult query={description}>
