@@ -59,7 +59,7 @@ RUNS = (
     Run(r"make hosts-check", reason="makes namespaces as root, and takes a quarter of an hour; it is a test itself"),
     Run(r"make ui", reason="writes what is committed, from npm's registry; make ui-check compares it"),
     Run(
-        r"python -m fraud_ops\.control_plane\.web\.templates",
+        r"python -m fraud_control\.web\.templates",
         reason="writes what is committed; test_templates compares it",
     ),
     Run(r"make (jars|lock)", reason="fetches everything again and writes what is committed"),
