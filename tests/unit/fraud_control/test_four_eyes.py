@@ -234,11 +234,11 @@ def test_a_rollback_to_force_needs_the_right_to_force(service: Desk) -> None:
 
 SINCE_VERSION_5 = (
     "alerts", "alert_values", "saved_searches", "cases", "case_events", "subscriptions", "deliveries", "alarms",
-    "labels", "submissions", "what_ifs", "leaderships", "accounts",
+    "labels", "submissions", "what_ifs", "leaderships", "accounts", "program_tokens",
 )  # fmt: skip
 
 
-BASIS = (("approvals", "basis"),)
+BASIS = (("approvals", "basis"), ("audit", "program"))
 EARLIER_INDEXES = """
     DROP INDEX ix_audit_time; DROP INDEX ix_audit_user; DROP INDEX ix_audit_rule; DROP INDEX ix_audit_list;
     DROP INDEX ix_audit_action; DROP INDEX ix_marks_rule; DROP INDEX ix_marks_verdict;
