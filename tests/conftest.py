@@ -23,6 +23,7 @@ settings.load_profile("untimed")
 
 _SHARED = frozenset({"broker", "topics", "spark"})
 _WITH_AIRFLOW = ("tests/installation/", "tests/e2e/")
+_WITH_API_SERVER = "tests/integration/control_plane/airflow/"
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
@@ -33,13 +34,16 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 
 class _OneAirflow(LoadScopeScheduling):
     """Runs the tests of a file on one worker, and all tests that start a whole Airflow on one: two starve each other.
+    The tests that share an API server are on one worker too.
 
     Marks and `--dist loadgroup` would do the same, but pytest-xdist 3.8 writes the group into an attribute of an item
     that pytest 9 ignores.
     """
 
     def _split_scope(self, nodeid: str) -> str:
-        return "airflow" if nodeid.startswith(_WITH_AIRFLOW) else nodeid.split("::", 1)[0]
+        if nodeid.startswith(_WITH_AIRFLOW):
+            return "airflow"
+        return _WITH_API_SERVER if nodeid.startswith(_WITH_API_SERVER) else nodeid.split("::", 1)[0]
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling:

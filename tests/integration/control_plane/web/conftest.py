@@ -10,9 +10,6 @@ import pytest
 from fraud_control.domain.roles import Role
 from fraud_control.settings import ControlPlaneSettings
 from fraud_rules.configuration.project import Project
-from fraud_rules.kafka import topics as topic_admin
-from fraud_rules.kafka.broker import Broker
-from fraud_rules.kafka.declared import load_topics
 from tests.support.control_plane.scene import empty_store
 from tests.support.control_plane.web.server import Login, Server
 from tests.support.kafka.own_topics import OwnTopics
@@ -41,12 +38,3 @@ def server(
     """A control plane that is ready."""
     with Server.running(login, topics, project, settings, tmp_path) as running:
         yield running
-
-
-@pytest.fixture
-def configured(broker: Broker, project: Project) -> Iterator[Broker]:
-    """The broker with topics of the configured names. No other test of the session uses them meanwhile."""
-    declared = load_topics(project.config / "topics.yaml")
-    topic_admin.apply(broker.kafka, declared)
-    yield broker
-    topic_admin.delete(broker.kafka, declared)

@@ -36,9 +36,9 @@ class ApiServer:
         self._client = httpx.Client(timeout=180)
         self._tokens: dict[str, str] = {}
 
-    def start(self) -> None:
-        """Start the server and return once the control plane answers."""
-        self.airflow.start(Component.API_SERVER, Component.CONTROL_PLANE)
+    def start(self, *components: Component) -> None:
+        """Start these components, or Airflow's server and the control plane. Return once the control plane answers."""
+        self.airflow.start(*(components or (Component.API_SERVER, Component.CONTROL_PLANE)))
         until(lambda: self._answers(), f"the control plane answers (logs: {self.airflow.logs})")
 
     def ask(self, method: str, path: str, user: str = USER, **options: Any) -> httpx.Response:

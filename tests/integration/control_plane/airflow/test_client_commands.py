@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import stat
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,12 +11,11 @@ import pytest
 from typer.testing import CliRunner
 
 from fraud_control.command import app
-from fraud_rules.configuration.project import Project
 from fraud_rules.errors import FraudError
 from fraud_rules.kafka.broker import Broker
 from fraud_rules.kafka.record_writer import append_records
 from tests.support.control_plane.alerts import alert_json
-from tests.support.control_plane.web.api_server import PASSWORD, ApiServer, api_server
+from tests.support.control_plane.web.api_server import PASSWORD, ApiServer
 from tests.support.control_plane.web.server import RULE
 from tests.support.waiting import until
 
@@ -49,17 +47,7 @@ class Terminal:
         return str(error) if code else done.stdout
 
 
-@pytest.fixture
-def served(
-    configured: Broker, project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[ApiServer]:
-    monkeypatch.setenv("FRAUD_CONTROL_FOUR_EYES", "true")
-    with api_server(configured, project, tmp_path) as server:
-        yield server
-
-
 def test_two_users_work_from_a_terminal(served: ApiServer, configured: Broker, tmp_path: Path) -> None:
-    assert served.ask("PUT", "/bindings/anna", json={"role": "analyst"}).status_code == 200
     terminal = Terminal(served.airflow.site.url, tmp_path)
     _log_in(terminal, tmp_path)
     rule_id = _rules(terminal, tmp_path)

@@ -62,17 +62,18 @@ def run_script(airflow: LocalAirflow, script: str, *values: Any) -> tuple[int, s
 
 
 @pytest.fixture
-def served(configured: Broker, project: Project, tmp_path: Path) -> Iterator[ApiServer]:
+def with_fab(configured: Broker, project: Project, tmp_path: Path) -> Iterator[ApiServer]:
     with api_server(configured, project, tmp_path, {"CORE__AUTH_MANAGER": MANAGER}, add_users) as server:
         yield server
 
 
+@pytest.mark.long
 @pytest.mark.timeout(600)
-def test_the_binding_decides_the_role_and_airflow_does_not(served: ApiServer) -> None:
+def test_the_binding_decides_the_role_and_airflow_does_not(with_fab: ApiServer) -> None:
     roles = {"vera": Role.VIEWER, "anna": Role.ANALYST, "paul": Role.APPROVER}
     for user, role in roles.items():
-        assert served.ask("PUT", f"/bindings/{user}", json={"role": role}).status_code == 200
-    users = {user: served.ask("GET", "/me", user).json() for user in USERS}
+        assert with_fab.ask("PUT", f"/bindings/{user}", json={"role": role}).status_code == 200
+    users = {user: with_fab.ask("GET", "/me", user).json() for user in USERS}
     assert {user: (each["user"], each["role"]) for user, each in users.items()} == {
         USER: (USER, "admin"),
         "vera": ("vera", "viewer"),
@@ -81,26 +82,26 @@ def test_the_binding_decides_the_role_and_airflow_does_not(served: ApiServer) ->
         "root": ("root", None),
     }
 
-    assert _status(served, "GET", "/rules", "root") == 403
-    assert _status(served, "GET", "/rules", "vera") == 200
-    assert _status(served, "POST", "/rules", "vera", {"document": RULE}) == 403
+    assert _status(with_fab, "GET", "/rules", "root") == 403
+    assert _status(with_fab, "GET", "/rules", "vera") == 200
+    assert _status(with_fab, "POST", "/rules", "vera", {"document": RULE}) == 403
 
-    made = served.ask("POST", "/rules", "anna", json={"document": RULE})
+    made = with_fab.ask("POST", "/rules", "anna", json={"document": RULE})
     assert made.status_code == 201, made.text
-    assert _move(served, made.json(), "SHADOW", "vera") == (403, None)
-    assert _move(served, made.json(), "SHADOW", "anna") == (200, "SHADOW")
-    shadow = served.ask("GET", f"/rules/{made.json()['ruleId']}", "vera").json()
-    assert _move(served, shadow, "ACTIVE", "anna") == (202, "SHADOW"), "an analyst can only request it"
-    [asked] = served.ask("GET", "/approvals", "vera").json()["items"]
-    assert _status(served, "POST", f"/approvals/{asked['id']}/approve", "anna", {"comment": ""}) == 403
-    assert _status(served, "POST", f"/approvals/{asked['id']}/approve", "paul", {"comment": ""}) == 200
-    assert served.ask("GET", f"/rules/{shadow['ruleId']}", "vera").json()["state"] == "ACTIVE"
+    assert _move(with_fab, made.json(), "SHADOW", "vera") == (403, None)
+    assert _move(with_fab, made.json(), "SHADOW", "anna") == (200, "SHADOW")
+    shadow = with_fab.ask("GET", f"/rules/{made.json()['ruleId']}", "vera").json()
+    assert _move(with_fab, shadow, "ACTIVE", "anna") == (202, "SHADOW"), "an analyst can only request it"
+    [asked] = with_fab.ask("GET", "/approvals", "vera").json()["items"]
+    assert _status(with_fab, "POST", f"/approvals/{asked['id']}/approve", "anna", {"comment": ""}) == 403
+    assert _status(with_fab, "POST", f"/approvals/{asked['id']}/approve", "paul", {"comment": ""}) == 200
+    assert with_fab.ask("GET", f"/rules/{shadow['ruleId']}", "vera").json()["state"] == "ACTIVE"
 
     control = {"control": "CLEAR_STATE_ALL", "confirm": "CLEAR_STATE_ALL", "comment": ""}
-    assert [_status(served, "POST", "/controls", user, control) for user in ("root", "paul", USER)] == [403, 403, 202]
-    authors = {row["who"] for row in served.ask("GET", "/audit", "paul").json()["items"]}
+    assert [_status(with_fab, "POST", "/controls", user, control) for user in ("root", "paul", USER)] == [403, 403, 202]
+    authors = {row["who"] for row in with_fab.ask("GET", "/audit", "paul").json()["items"]}
     assert {USER, "anna", "paul"} <= authors and not {"vera", "root"} & authors
-    _check_access_control(served)
+    _check_access_control(with_fab)
 
 
 def _check_access_control(served: ApiServer) -> None:
