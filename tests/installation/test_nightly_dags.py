@@ -102,7 +102,7 @@ def nights(world: Supervised) -> Nights:
     # A new installation evaluates yesterday automatically once it has an archive. Wait for this run first.
     first = until(lambda: nights.api.runs(NIGHT), "the first night")[0]["dag_run_id"]
     nights.api.call("PATCH", f"dags/{NIGHT}/dagRuns/{first}", state="success")
-    world.await_batches(3)  # traffic of today shows each key group that yesterday is over
+    world.await_payments(300)  # they show each key group that yesterday is over
     nights.plant(nights.day)
     return nights
 

@@ -45,7 +45,7 @@ RUN_S = 600.0
 _LOOK_S = 0.25  # each observation costs requests to Kafka or to Airflow
 _LOG_LINES = 25
 TRAFFIC = TrafficSettings(
-    rate_per_s=50, seconds=None, payers=20_000, seed=7, out_of_order=0.02, late=0.002, duplicates=0.005, malformed=0.005
+    rate_per_s=10, seconds=None, payers=20_000, seed=7, out_of_order=0.02, late=0.002, duplicates=0.005, malformed=0.005
 )
 
 
@@ -90,6 +90,11 @@ class Supervised:
             return seen if later and assess_detector(seen, Limits(), now_ms()).health is Health.HEALTHY else None
 
         return until(reached, f"a healthy attempt after epoch {epoch}", timeout_s, _LOOK_S)
+
+    def await_payments(self, count: int) -> None:
+        """Wait until `count` payments of the traffic are sent and evaluated."""
+        until(lambda: self.sender.sent.records >= count, f"{count} payments are sent", RUN_S, _LOOK_S)
+        self.await_evaluated()
 
     def await_rules(self) -> None:
         """Wait until the seed rules are live."""
