@@ -125,6 +125,7 @@ def ended(world: Supervised, run: dict[str, Any]) -> str:
     return run_id
 
 
+@pytest.mark.long
 def test_the_documented_clean_up_deletes_old_records_and_no_watcher(world: Supervised, tmp_path: Path) -> None:
     """The command of docs/run.md, on a copy of the database, as if all records were old."""
     page = (world.context.project.root / "docs" / "run.md").read_text(encoding="utf-8")

@@ -134,6 +134,7 @@ def test_the_button_leads_to_the_report_page(nights: Nights, night: Ended) -> No
     assert (numbers["day"], numbers["added"]) == (str(nights.day), night.result.added)
 
 
+@pytest.mark.long
 def test_a_day_that_is_not_over_is_only_reported(nights: Nights, night: Ended) -> None:
     today = Day.today()
     ended = nights.evaluate(today, by_parameter=True)
@@ -145,6 +146,7 @@ def test_a_day_that_is_not_over_is_only_reported(nights: Nights, night: Ended) -
     assert "Nothing was published: provisional" in page.text
 
 
+@pytest.mark.long
 def test_a_what_if_writes_a_report(nights: Nights) -> None:
     conf = {"rule": "1", "days": 1, "until": str(nights.day), "limits": "1000, 20000, 60000"}
     run_id = nights.api.trigger(WHAT_IF, **conf)

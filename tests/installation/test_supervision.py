@@ -39,18 +39,19 @@ DECIDING = "airflow dags trigger"
 OTHER_COMPONENTS = (Component.SCHEDULER, Component.DAG_PROCESSOR, Component.API_SERVER)
 
 
-def test_the_dags_run_four_times_in_a_row(world: Supervised) -> None:
+@pytest.mark.parametrize("times", [1, pytest.param(4, marks=pytest.mark.long)])
+def test_the_dags_run_again(world: Supervised, times: int) -> None:
     """Some also have a scheduled run. Seeding again changes nothing; each new supervisor adopts the detector."""
     before, driver = world.attempt().status, world.driver().pid
-    runs = {dag_id: [world.api.trigger(dag_id) for _ in range(3)] for dag_id in QUICK}
-    for _ in range(3):
+    runs = {dag_id: [world.api.trigger(dag_id) for _ in range(times)] for dag_id in QUICK}
+    for _ in range(times):
         end_supervision(world)
     states = {dag_id: [world.api.await_run(dag_id, each) for each in run_ids] for dag_id, run_ids in runs.items()}
-    assert states == dict.fromkeys(QUICK, ["success"] * 3)
-    assert [world.api.xcom("fraud_seed_rules", each, "apply") for each in runs["fraud_seed_rules"]] == [[], [], []]
-    path = "assets/events?source_dag_id=fraud_checkpoint_health&order_by=-timestamp&limit=3"
+    assert states == dict.fromkeys(QUICK, ["success"] * times)
+    assert [world.api.xcom("fraud_seed_rules", each, "apply") for each in runs["fraud_seed_rules"]] == [[]] * times
+    path = f"assets/events?source_dag_id=fraud_checkpoint_health&order_by=-timestamp&limit={times}"
     grades = [each["extra"]["grade"] for each in world.api.call("GET", path)["asset_events"]]
-    assert len(grades) == 3 and set(grades) <= {"OK", "WARN"}
+    assert len(grades) == times and set(grades) <= {"OK", "WARN"}
     assert world.attempt().status.epoch == before.epoch
     assert world.driver().pid == driver
 
@@ -115,6 +116,7 @@ def test_the_detector_is_unaffected_by_a_killed_component(world: Supervised, com
     assert world.driver().pid == driver
 
 
+@pytest.mark.long
 def test_airflow_survives_a_write_that_takes_long(world: Supervised) -> None:
     """The scheduler ends if it cannot write in three attempts. SQLite's default wait would be 5 s for each."""
     path = world.site.airflow.site.home / "airflow.db"

@@ -44,7 +44,7 @@ from tests.support.processes.fraud_command import fraud
 from tests.support.processes.running_agent import Operations
 from tests.support.waiting import LOOK_S, until
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.integration, pytest.mark.long, pytest.mark.timeout(600)]
 
 ROTATED = (KafkaComponent.AGENT, KafkaComponent.DETECTOR)
 RULE = {

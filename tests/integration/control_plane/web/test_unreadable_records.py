@@ -118,6 +118,7 @@ def server(world: World, login: Login, project: Project, tmp_path_factory: pytes
         yield running
 
 
+@pytest.mark.long
 def test_the_agent_executes_an_intent(world: World) -> None:
     record = world.operations.decide(world.operations.release(stand_in(world.wheel)))
     assert world.operations.await_phase(record, AttemptPhase.RUNNING).phase is AttemptPhase.RUNNING
@@ -197,6 +198,7 @@ def test_a_command_ends_by_itself(world: World, command: str, tmp_path: Path) ->
     assert ended.exit_code in (0, 1, 47), ended.err  # 47: records that are still unreadable are not sent again
 
 
+@pytest.mark.long
 def test_archive_and_re_evaluation_read_the_readable_records(world: World, jobs: JobsInTurn) -> None:
     result = jobs.archive(world.installation)
     assert result["transactions"] >= 6
