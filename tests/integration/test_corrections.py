@@ -111,6 +111,7 @@ def test_a_killed_run_leaves_all_or_nothing(site: Site, topics: OwnTopics) -> No
     assert run_once(job(site, topics)).new_corrections == 0
 
 
+@pytest.mark.long
 def test_a_run_that_is_killed_while_it_publishes_has_published_nothing(site: Site, topics: OwnTopics) -> None:
     """The broker has half of the corrections, in an open transaction that the next run finds."""
     expected = run_once(replace(job(site, topics), publish=False)).added

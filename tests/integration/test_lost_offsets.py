@@ -116,7 +116,9 @@ def write_an_older_copy(site: HandmadeSite) -> None:
     produce(site.topics.bootstrap, site.topics.names.detector_marker, [older.encode()], key=detector)
 
 
-@pytest.mark.parametrize("harm", [delete_the_topic, write_no_json, write_an_older_copy])
+@pytest.mark.parametrize(
+    "harm", [delete_the_topic, pytest.param(write_no_json, marks=pytest.mark.long), write_an_older_copy]
+)
 def test_a_rebuild_without_the_marker_continues_after_the_last_batch(harm: Harm, site: HandmadeSite) -> None:
     before = site.marker()
     harm(site)

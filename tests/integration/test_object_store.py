@@ -175,6 +175,7 @@ def test_a_what_if_has_the_same_figures(sites: tuple[Site, Site], tmp_path: Path
     assert found[0] == found[1] and found[0].fires > 0
 
 
+@pytest.mark.long
 def test_a_killed_job_commits_nothing_twice(
     objects: ObjectStore, topics: OwnTopics, project: Project, jobs: JobsInTurn, tmp_path: Path
 ) -> None:

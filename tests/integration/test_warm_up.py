@@ -227,6 +227,7 @@ def test_a_rule_counts_the_payments_before_it_once_whatever_is_killed(site: Site
     site.assert_replay_is_equal()
 
 
+@pytest.mark.long
 def test_the_past_comes_from_the_archive_if_retention_has_removed_it(site: Site, detectors: DetectorsInTurn) -> None:
     detectors.begin(site.installation)
     detectors.wait_ready()

@@ -1,6 +1,6 @@
 """Generated streams as tests: one run of Hypothesis for each stream, which shrinks a stream that fails.
 
-`FRAUD_STREAMS` sets the number of streams (200 by default), `FRAUD_SEED` their seeds. Each stream is a run with a seed
+`FRAUD_STREAMS` sets the number of streams (100 by default), `FRAUD_SEED` their seeds. Each stream is a run with a seed
 of its own, because one long run would spend five of six examples on variations of the same few streams.
 """
 
@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from hypothesis.errors import NoSuchExample
 from hypothesis.strategies import SearchStrategy
 
-STREAMS = int(os.environ.get("FRAUD_STREAMS", "200"))
+STREAMS = int(os.environ.get("FRAUD_STREAMS", "100"))
 SEED = int(os.environ.get("FRAUD_SEED", "1"))
 SHRINKS = pytest.mark.timeout(900)
 """Settings for tests of streams: Hypothesis shrinks a failing stream for up to five minutes."""

@@ -15,6 +15,7 @@ def test_a_seed_gives_one_stream() -> None:
     assert drawn(7, documents()) == drawn(7, documents()) != drawn(8, documents())
 
 
+@pytest.mark.long
 def test_a_failing_stream_becomes_small() -> None:
     """If a failure needs two payments of one payer, the shrunk stream has little else."""
     failed: list[dict[str, Any]] = []

@@ -1,10 +1,10 @@
 // @vitest-environment jsdom
-import { Notifications, notifications } from "@mantine/notifications";
+import { Notifications } from "@mantine/notifications";
 import { cleanup, configure, screen, waitFor, within } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { http, HttpResponse } from "msw";
 import { Link, Route, Routes } from "react-router";
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { beforeEach, describe, expect, test } from "vitest";
 import { parse } from "yaml";
 import { useRules } from "../api/hooks";
 import { API } from "../api/http";
@@ -86,8 +86,6 @@ beforeEach(() => {
   sent = [];
   reads = [];
 });
-afterEach(() => notifications.clean());
-
 /** Rule 1, which an approver may edit directly. */
 const ruleOne = (members: Partial<RuleDetail> = {}) => detail({ name: "Big spender", ...members });
 const withLimit = (limit: number): RuleDocument => ({ ...ruleOne().document, limit });

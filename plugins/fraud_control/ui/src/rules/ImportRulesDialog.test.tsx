@@ -1,5 +1,5 @@
 // @vitest-environment jsdom
-import { Notifications, notifications } from "@mantine/notifications";
+import { Notifications } from "@mantine/notifications";
 import { screen, waitFor, within } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { http, HttpResponse } from "msw";
@@ -31,7 +31,6 @@ let imports: unknown[] = [];
 const server = mockServer();
 
 afterEach(() => {
-  notifications.clean();
   previews = [];
   imports = [];
 });

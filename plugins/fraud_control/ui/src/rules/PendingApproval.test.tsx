@@ -1,5 +1,5 @@
 // @vitest-environment jsdom
-import { Notifications, notifications } from "@mantine/notifications";
+import { Notifications } from "@mantine/notifications";
 import { useQuery } from "@tanstack/react-query";
 import { screen, waitFor } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
@@ -36,7 +36,6 @@ mockServer(
 
 afterEach(() => {
   sent = [];
-  notifications.clean();
 });
 
 /** The pending request of rule 1, with the query of its page. */

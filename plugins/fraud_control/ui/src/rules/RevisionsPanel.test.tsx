@@ -1,5 +1,5 @@
 // @vitest-environment jsdom
-import { Notifications, notifications } from "@mantine/notifications";
+import { Notifications } from "@mantine/notifications";
 import { useQuery } from "@tanstack/react-query";
 import { screen, waitFor, within } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
@@ -46,7 +46,6 @@ const server = mockServer(
 
 afterEach(() => {
   sent = [];
-  notifications.clean();
 });
 
 const table = () => screen.findByRole("table", { name: "Revisions" });

@@ -3,7 +3,12 @@ import { cleanup, configure } from "@testing-library/react";
 import { afterEach } from "vitest";
 
 if (typeof window !== "undefined") {
-  afterEach(cleanup);
+  // Test files share a page and its modules.
+  const { notifications } = await import("@mantine/notifications");
+  afterEach(() => {
+    cleanup();
+    notifications.clean();
+  });
   configure({ asyncUtilTimeout: 10_000 }); // the default of 1 s is too short on a busy machine
 
   // Browser functions that the components call and jsdom lacks.
