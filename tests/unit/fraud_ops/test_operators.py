@@ -121,7 +121,9 @@ class Agent:
 
 @pytest.fixture
 def home(project: Project, topics: OwnTopics, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An installation on the test's own topics, and the connections to it."""
+    """An installation on the test's own topics, and the connections to it. Its triggers fire without a pause."""
+    for pause in ("detector.SETTLE_S", "detector._PAUSE_AFTER_START_S", "rules.SETTLE_S"):
+        monkeypatch.setattr(f"fraud_ops.triggers.{pause}", 0.0)
     shutil.copytree(project.config, tmp_path / "config")
     name_topics(tmp_path / "config", topics.names)
     (tmp_path / "config" / "detector.yaml").write_text("")
@@ -246,8 +248,7 @@ def test_a_run_ends_once_the_declaration_differs_from_the_one_it_deployed(
     home: Path, topics: OwnTopics, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also if the declaration changes between two tasks of the run, or while the run raises an alarm."""
-    for interval in ("_DECLARATION_INTERVAL_S", "_PAUSE_AFTER_START_S"):
-        monkeypatch.setattr(f"fraud_ops.triggers.detector.{interval}", 0.0)
+    monkeypatch.setattr("fraud_ops.triggers.detector._DECLARATION_INTERVAL_S", 0.0)
     agent, deploying = Agent(topics), Run()
     deferred(DeployOperator(task_id="deploy"), deploying)
     died = newest()
@@ -269,9 +270,7 @@ def test_a_triggerer_with_another_release_ends_one_run_and_then_raises_an_alarm(
     home: Path, topics: OwnTopics, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A run that ends for a changed declaration is followed by its deployment. Here, the worker declares the same."""
-    for interval in ("_DECLARATION_INTERVAL_S", "_PAUSE_AFTER_START_S"):
-        monkeypatch.setattr(f"fraud_ops.triggers.detector.{interval}", 0.0)
-    monkeypatch.setattr("fraud_ops.triggers.detector.SETTLE_S", 0.0)
+    monkeypatch.setattr("fraud_ops.triggers.detector._DECLARATION_INTERVAL_S", 0.0)
     deploying = Run()
     deferred(DeployOperator(task_id="deploy"), deploying)
     Agent(topics).says(AttemptPhase.STARTING, newest())
