@@ -37,6 +37,18 @@ WARMED = {
 }
 
 
+@pytest.fixture(scope="module")
+def requested(world: Supervised) -> int:
+    """The version of a rule that requests a warm-up. Airflow starts the watcher of such requests when it reads the DAGs
+    again, two minutes after the start: the first test makes the request, and a later one waits for the run."""
+    world.await_batches(2)
+    (version,) = append_records(
+        world.site.broker.kafka, world.context.settings.topics.rules, [(b"9001", json.dumps(WARMED).encode())]
+    )
+    return version
+
+
+@pytest.mark.usefixtures("requested")
 def test_the_dags_start_the_detector_and_seed_its_rules(world: Supervised) -> None:
     intent = world.look().newest_intent
     assert intent is not None
@@ -70,32 +82,6 @@ def listening(process: psutil.Process) -> set[str]:
     return set()
 
 
-def test_a_rule_that_requests_a_warm_up_starts_a_run(world: Supervised) -> None:
-    """The watcher in the triggerer sees the request, and the detector adds the result of the run."""
-    kafka, topics = world.site.broker.kafka, world.context.settings.topics
-    world.await_batches(2)
-    (version,) = append_records(kafka, topics.rules, [(b"9001", json.dumps(WARMED).encode())])
-    run = until(lambda: world.api.runs(WARM_UP), "a request starts a run", every_s=0.5)[0]
-    assert run["run_type"] == "asset_triggered"
-    until(lambda: ended_in_a_hurry(world, run["dag_run_id"]), "the run ends", RUN_S, every_s=2)
-    assert world.api.await_run(WARM_UP, run["dag_run_id"]) == "success"
-
-    def is_warm() -> bool:
-        report = read_operations(kafka, topics.rule_operations).get(version)
-        return report is not None and report.warm_up is not None and report.warm_up.state is WarmUpState.WARM
-
-    until(is_warm, "the rule is warm", every_s=0.5)
-    append_records(kafka, topics.rules, [(b"9001", b'{"ruleId":9001,"ruleState":"DELETE"}')])
-
-
-def ended_in_a_hurry(world: Supervised, run_id: str) -> bool:
-    """Whether a run has ended. Its job yields the cores to all other programs of the host: not to the other tests."""
-    for process in world.site.airflow.processes():
-        with suppress(OSError):  # it has ended, or the tests may not do this
-            Path(f"/proc/{process.pid}/autogroup").write_text("0")
-    return world.api.call("GET", f"dags/{WARM_UP}/dagRuns/{run_id}")["state"] in ("success", "failed")
-
-
 def test_a_request_for_a_seed_rule_waits_in_a_run_of_its_own(world: Supervised) -> None:
     """The seeds continue while it waits, and do not request it twice."""
     (file,) = (world.context.project.config / "rules").glob("1-*.yaml")
@@ -123,6 +109,30 @@ def ended(world: Supervised, run: dict[str, Any]) -> str:
     run_id: str = run["dag_run_id"]
     world.api.call("PATCH", f"dags/{REQUESTS}/dagRuns/{run_id}", state="failed")
     return run_id
+
+
+def test_a_rule_that_requests_a_warm_up_starts_a_run(world: Supervised, requested: int) -> None:
+    """The watcher in the triggerer sees the request, and the detector adds the result of the run."""
+    kafka, topics = world.site.broker.kafka, world.context.settings.topics
+    run = until(lambda: world.api.runs(WARM_UP), "a request starts a run", every_s=0.5)[0]
+    assert run["run_type"] == "asset_triggered"
+    until(lambda: ended_in_a_hurry(world, run["dag_run_id"]), "the run ends", RUN_S, every_s=2)
+    assert world.api.await_run(WARM_UP, run["dag_run_id"]) == "success"
+
+    def is_warm() -> bool:
+        report = read_operations(kafka, topics.rule_operations).get(requested)
+        return report is not None and report.warm_up is not None and report.warm_up.state is WarmUpState.WARM
+
+    until(is_warm, "the rule is warm", every_s=0.5)
+    append_records(kafka, topics.rules, [(b"9001", b'{"ruleId":9001,"ruleState":"DELETE"}')])
+
+
+def ended_in_a_hurry(world: Supervised, run_id: str) -> bool:
+    """Whether a run has ended. Its job yields the cores to all other programs of the host: not to the other tests."""
+    for process in world.site.airflow.processes():
+        with suppress(OSError):  # it has ended, or the tests may not do this
+            Path(f"/proc/{process.pid}/autogroup").write_text("0")
+    return world.api.call("GET", f"dags/{WARM_UP}/dagRuns/{run_id}")["state"] in ("success", "failed")
 
 
 @pytest.mark.long
