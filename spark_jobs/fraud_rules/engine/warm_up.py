@@ -22,7 +22,8 @@ from fraud_rules.engine.state.head import GroupingStateHead
 from fraud_rules.engine.state.journal import NUMBERS, Journal, pack_rows, with_arrival_numbers
 from fraud_rules.engine.window import layout as at
 from fraud_rules.engine.window.bundles import Ints
-from fraud_rules.model.rule import AggregateFunction, Operator, Rule, RuleState
+from fraud_rules.model.aggregate import AggregateFunction
+from fraud_rules.model.rule import Operator, Rule, RuleState
 from fraud_rules.model.ruleset import Grouping, GroupingInForce, RuleInForce
 from fraud_rules.model.schema import ID_FIELD, TransactionSchema
 from fraud_rules.model.transaction import TransactionBatch

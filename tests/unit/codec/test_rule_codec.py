@@ -10,8 +10,8 @@ import pytest
 
 from fraud_rules.codec.rules.codec import encode_document, parse_rule_document, parse_rule_record, read_entry
 from fraud_rules.errors import RuleRejected
+from fraud_rules.model.aggregate import AggregateFunction
 from fraud_rules.model.rule import (
-    AggregateFunction,
     Baseline,
     Control,
     ControlType,

@@ -10,6 +10,7 @@ import {
   TextInput,
   VisuallyHidden,
 } from "@mantine/core";
+import { aggregateOf } from "../../aggregates";
 import { toText } from "../../api/exactJson";
 import type { Reason, RuleDocument, Schema } from "../../api/types";
 import { fieldLabel, fieldOf } from "../../fields";
@@ -58,7 +59,7 @@ export function RuleForm({ document, schema, lists, reasons, warnings = [], read
   const measures = schema.fields.filter((field) => field.measure);
   const warningOf = (member: string) => warnings.find((each) => each.field === member)?.message ?? null;
   const aggregator = toText(rule["aggregatorFunctionType"]);
-  const counts = aggregator.startsWith("COUNT");
+  const input = aggregateOf(rule)?.input;
   const inSeconds = rule["windowSeconds"] !== undefined;
 
   return (
@@ -111,7 +112,7 @@ export function RuleForm({ document, schema, lists, reasons, warnings = [], read
           onChange={(value) => change({ aggregatorFunctionType: value ?? undefined })}
           style={{ flexBasis: "10rem" }}
         />
-        {aggregator === "COUNT_DISTINCT" || list(rule["unique"]).length > 0 ? (
+        {input === "UNIQUE" || list(rule["unique"]).length > 0 ? (
           <MultiSelect
             label="Distinct fields"
             data={fieldChoices(keys, schema.fields, rule["unique"])}
@@ -130,7 +131,7 @@ export function RuleForm({ document, schema, lists, reasons, warnings = [], read
             value={toText(rule["aggregateFieldName"]) || null}
             error={errorOf("aggregateFieldName")}
             readOnly={disabled}
-            disabled={counts}
+            disabled={input === "ROWS"}
             searchable
             clearable
             clearButtonProps={{ "aria-label": "Clear field" }}
