@@ -44,7 +44,14 @@ def me(plane: CurrentPlane, user: CurrentUser) -> Response:
     name, role = user
     demo = "demo" in active_extensions()
     return answer(
-        schemas.Me(user=name, role=role, four_eyes=plane.settings.four_eyes, demo=demo, can=list(granted(role)))
+        schemas.Me(
+            user=name,
+            role=role,
+            roles=[] if role is None else list(role.included),
+            four_eyes=plane.settings.four_eyes,
+            demo=demo,
+            can=list(granted(role)),
+        )
     )
 
 

@@ -63,7 +63,6 @@ export type QualityTable = Schemas["QualityTable"];
 export type Receivers = Schemas["Receivers"];
 export type RefusedRecords = Schemas["RefusedRecords"];
 export type Reason = Schemas["ProblemReason"];
-export type Role = Me["role"];
 export type RuleChanged = Schemas["RuleChanged"];
 export type RuleDetail = Schemas["RuleDetail"];
 export type RuleRow = Schemas["RuleRow"];

@@ -14,6 +14,7 @@ import { aggregateOf } from "../../aggregates";
 import { toText } from "../../api/exactJson";
 import type { Reason, RuleDocument, Schema } from "../../api/types";
 import { fieldLabel, fieldOf } from "../../fields";
+import { SEVERITIES } from "../../severity";
 import { CodeEditor } from "./CodeEditor";
 import { BaselineFields } from "./BaselineFields";
 import { filterSuggestions, type KnownList, whenSuggestions } from "./completion";
@@ -30,7 +31,6 @@ interface Props {
   change: (members: Record<string, unknown>) => void;
 }
 
-const SEVERITIES = ["low", "medium", "high", "critical"];
 // Leaves room to type beside the selected values; a separate input line would stay empty.
 const NARROW_FIELD = { inputField: { minWidth: "2rem", flexBasis: "2rem" } };
 const BELOW: ("label" | "input" | "description" | "error")[] = ["label", "input", "description", "error"];
@@ -69,7 +69,7 @@ export function RuleForm({ document, schema, lists, reasons, warnings = [], read
         <TextInput label="Name" style={{ flexBasis: "14rem" }} {...text("name")} />
         <Autocomplete
           label="Severity"
-          data={SEVERITIES}
+          data={[...SEVERITIES].reverse()}
           value={toText(rule["severity"])}
           error={errorOf("severity")}
           readOnly={disabled}
