@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import TypeVar, overload
@@ -12,12 +12,15 @@ from fraud_rules.errors import Reason
 from fraud_rules.model.rule import LogChange, Rule, RuleDeletion
 from fraud_rules.model.value_list import ListChange
 
-__all__ = ["Grouping", "LogEntry", "LogPrefix", "RecordOutcome", "UndecodedRule"]
+__all__ = ["Grouping", "LogEntry", "LogPrefix", "RecordOutcome", "Rejections", "UndecodedRule", "with_rejections"]
 
 T = TypeVar("T")
 
 Grouping = tuple[str, ...]
 """The sorted names of the fields by which rules group transactions."""
+
+Rejections = Mapping[int, Iterable[Reason]]
+"""The reasons for the records that a pin rejects, by version."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +134,11 @@ class LogEntry:
     def list_name(self) -> str | None:
         """The name of the list in a list record; None for every other record."""
         return self.outcome.list_name
+
+
+def with_rejections(entries: Iterable[LogEntry], rejections: Rejections) -> list[LogEntry]:
+    """The entries, without the changes that a pin rejects."""
+    return [each.refused_by_pin(rejections[each.version]) if each.version in rejections else each for each in entries]
 
 
 class LogPrefix(Sequence[T]):

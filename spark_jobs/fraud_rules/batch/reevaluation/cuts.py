@@ -15,6 +15,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from fraud_rules.errors import Reason
+from fraud_rules.model.log_entry import with_rejections
 from fraud_rules.model.ruleset import Grouping, GroupingInForce, LogEntry, RuleTimeline, grouping_to_warm
 from fraud_rules.model.transaction import TransactionBatch
 
@@ -208,7 +209,6 @@ class PinnedTimeline(RuleTimeline):
         return self._incarnations
 
 
-def mark_rejected(entries: Iterable[LogEntry], refused: frozenset[int]) -> list[LogEntry]:
-    """The entries, without the changes that the detector refused."""
-    because = (Reason("state", "refused by the detector"),)
-    return [entry.refused_by_pin(because) if entry.version in refused else entry for entry in entries]
+def mark_rejected(entries: Iterable[LogEntry], rejected: frozenset[int]) -> list[LogEntry]:
+    """The entries, without the changes that the detector rejected."""
+    return with_rejections(entries, dict.fromkeys(rejected, (Reason("state", "refused by the detector"),)))
