@@ -9,7 +9,7 @@ from fraud_rules.errors import FraudError, Reason
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.reader import TopicReader, append_ms_of
 from fraud_rules.logs.batch_history import WrittenBatch, batches_of, read_history
-from fraud_rules.logs.detector_status import refused_versions
+from fraud_rules.logs.detector_status import rejected_versions
 from fraud_rules.logs.rule_status import RuleOperation, read_operations
 from fraud_rules.replay.recording import (
     RecordedBatch,
@@ -62,7 +62,7 @@ def _require(lost: Sequence[str]) -> None:
 
 
 def _batch(batch: WrittenBatch, topic: str, operations: Mapping[int, RuleOperation]) -> RecordedBatch:
-    rejections = {version: _reasons(operations.get(version)) for version in refused_versions(batch.rules_refused)}
+    rejections = {version: _reasons(operations.get(version)) for version in rejected_versions(batch.rules_rejected)}
     warm_ups = tuple(
         RecordedWarmUp(each.version, {int(partition): end for partition, end in each.ends.items()})
         for each in batch.warm_ups

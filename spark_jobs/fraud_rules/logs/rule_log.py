@@ -77,11 +77,11 @@ class RuleLog:
         return cls(reader.read, schema, limits, reached)
 
     def up_to(
-        self, end: int, refused: Rejections, digest: str = "", admitted: RuleTimeline | None = None
+        self, end: int, rejected: Rejections, digest: str = "", admitted: RuleTimeline | None = None
     ) -> RuleTimeline:
         """The log below offset `end`. Reads only the records that this process has not read yet.
 
-        `admitted` is this log, if the caller has extended it with `entries` and `refused` already.
+        `admitted` is this log, if the caller has extended it with `entries` and `rejected` already.
 
         Raises BrokerUnavailable if Kafka does not have the records, and TopicUnsuitable if they do not match `digest`.
         """
@@ -96,7 +96,7 @@ class RuleLog:
                         "were compacted, deleted or replaced. Restore the topic, and keep it forever, uncompacted"
                     )
                 if admitted is None:
-                    admitted = self._timeline.extended(with_rejections(new.entries, refused), end)
+                    admitted = self._timeline.extended(with_rejections(new.entries, rejected), end)
                 self._timeline = admitted
                 self._digest = new.digest
             return self._timeline
@@ -110,10 +110,10 @@ class RuleLog:
         with self._lock:
             return self._range(self._timeline.end, end).digest if end > self._timeline.end else self._digest
 
-    def entries(self, start: int, end: int, refused: Rejections) -> list[LogEntry]:
+    def entries(self, start: int, end: int, rejected: Rejections) -> list[LogEntry]:
         """The entries with versions in [start, end), before their rule times are set. Raises BrokerUnavailable."""
         with self._lock:
-            return with_rejections(self._range(start, end).entries, refused)
+            return with_rejections(self._range(start, end).entries, rejected)
 
     def _range(self, start: int, end: int) -> _Range:
         """Read a range. The last range stays in memory until `up_to` has it, because admission and pinning both read

@@ -85,7 +85,7 @@ class RecordedWarmUp(msgspec.Struct, frozen=True, omit_defaults=True):
 class _FileBatch(msgspec.Struct, rename="camel"):
     pin: _Offset
     offsets: _Ends = msgspec.field(default_factory=_Ends)
-    refused: dict[_Offset, list[tuple[str, str]]] = {}
+    rejected: dict[_Offset, list[tuple[str, str]]] = msgspec.field(name="refused", default_factory=dict)
     warm_ups: tuple[RecordedWarmUp, ...] = ()
 
 
@@ -244,7 +244,7 @@ def _to_raw(record: object) -> msgspec.Raw:
 
 
 def _to_batch(batch: _FileBatch) -> RecordedBatch:
-    rejections = {version: [Reason(*pair) for pair in pairs] for version, pairs in batch.refused.items()}
+    rejections = {version: [Reason(*pair) for pair in pairs] for version, pairs in batch.rejected.items()}
     return RecordedBatch(batch.offsets.transactions, batch.pin, rejections, batch.warm_ups)
 
 

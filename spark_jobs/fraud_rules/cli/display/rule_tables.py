@@ -107,7 +107,7 @@ def print_rules(seen: RuleLogStatus, schema: TransactionSchema, as_json: bool) -
     console().print(table)
     if not chosen:
         print("no rules are in force")
-    _print_refused(seen.refused)
+    _print_refused(seen.rejected)
 
 
 def _print_refused(refused: Sequence[RuleOperation]) -> None:
