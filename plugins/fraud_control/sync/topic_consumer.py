@@ -211,7 +211,7 @@ class TopicConsumer:
         start = self.catch_up()
         attempt.record_success()
         batch = _Batch()
-        for received in follow(kafka, {topic: {0: start}}, wanted=lambda: not stop.is_set(), poll_s=_POLL_INTERVAL_S):
+        for received in follow(kafka, {topic: {0: start}}, goes_on=lambda: not stop.is_set(), poll_s=_POLL_INTERVAL_S):
             lead.check()
             if received is not None:
                 batch.add(received.record)

@@ -128,12 +128,12 @@ def read_operations(kafka: KafkaConnection, topic: str) -> dict[int, RuleOperati
     return _by_version(_report(topic, record, partition) for partition, records in read for record in records)
 
 
-def read_rejected(kafka: KafkaConnection, topic: str, look_back: int = 1_000) -> list[RuleOperation]:
-    """The rejected records among the newest `look_back` reports, newest first. Raises BrokerUnavailable.
+def read_rejected(kafka: KafkaConnection, topic: str, newest: int = 1_000) -> list[RuleOperation]:
+    """The rejected records among the last `newest` reports, newest first. Raises BrokerUnavailable.
 
     Unreadable records are skipped.
     """
-    reports = _by_version(_report(topic, record) for record in tail_of(kafka, topic, look_back))
+    reports = _by_version(_report(topic, record) for record in tail_of(kafka, topic, newest))
     return newest_rejected(reports.values())
 
 
@@ -144,7 +144,7 @@ def await_operations(
     deadline = time.monotonic() + timeout_s
     found: dict[int, RuleOperation] = {}
     starts = {topic: topic_starts(kafka, topic)}
-    for received in follow(kafka, starts, wanted=lambda: time.monotonic() < deadline and not versions <= found.keys()):
+    for received in follow(kafka, starts, goes_on=lambda: time.monotonic() < deadline and not versions <= found.keys()):
         if received is not None:
             found.update(_by_version([_report(topic, received.record, received.partition)]))
     return {version: report for version, report in found.items() if version in versions}

@@ -87,4 +87,4 @@ def _check_deviations(
 
 def _is_inherited_fault(reader: MemberReader, field: str) -> bool:
     name = field.removeprefix("baseline.")
-    return name in _INHERITED and name not in reader.given("baseline") and reader.has_reason(name)
+    return name in _INHERITED and name not in reader.members_of("baseline") and reader.has_reason(name)

@@ -250,7 +250,7 @@ class MemberReader:
         if reach_ms > longest * 60_000:
             self.reject("baseline", f"and the window are longer than {longest} minutes together")
 
-    def given(self, name: str) -> Mapping[str, object]:
+    def members_of(self, name: str) -> Mapping[str, object]:
         """The members of a member that is an object; empty for any other value."""
         value = self._document.get(name)
         return value if isinstance(value, dict) else {}
