@@ -78,5 +78,5 @@ class Rejections:
             raise HistoryRefused(
                 f"{names}: {rejected} of {self.records} records are unreadable, and nothing was done with the others: "
                 f"{'; '.join(self.lines()[:_SHOWN])}. Correct the file or the schema (--dry-run shows the result), or "
-                "permit a larger share with --max-refused"
+                "permit a larger share with --max-rejected"
             )

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections import defaultdict
+from collections.abc import Iterator
 
 from tests.support.places import ROOT
 
 MOST_DOUBLED = 6
+PRODUCT = ("spark_jobs", "plugins", "dags")
 _TERM = re.compile(r"^- \*\*(.+?)\*\*: ", re.MULTILINE)
 
 
@@ -30,3 +33,34 @@ def test_a_class_name_has_one_meaning() -> None:
     listed = set(re.findall(r"^\| `(\w+)` \|", section.partition("\n## ")[0], re.MULTILINE))
     assert doubled <= listed
     assert len(listed) <= MOST_DOUBLED
+
+
+def test_names_contain_only_words_that_stand_for_something() -> None:
+    text = (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8")
+    section = text.partition("\n## Words that names avoid\n")[2].partition("\n## ")[0]
+    avoided = set(re.findall(r"\w+", section.partition(": ")[2].partition(".")[0]))
+    exceptions = {
+        name for row in re.findall(r"^\| (`.+?) \|", section, re.MULTILINE) for name in re.findall(r"\w+", row)
+    }
+    assert len(avoided) > 10
+    found = defaultdict(set)
+    for path in (path for source in PRODUCT for path in (ROOT / source).rglob("*.py")):
+        for name in _names(ast.parse(path.read_text(encoding="utf-8"))):
+            if avoided & {word.lower() for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", name)}:
+                found[name].add(str(path.relative_to(ROOT)))
+    assert {name: paths for name, paths in found.items() if name not in exceptions} == {}
+    assert exceptions == found.keys(), "an exception without a name"
+
+
+def _names(module: ast.Module) -> Iterator[str]:
+    """The names of functions, classes, parameters, and of the fields of classes and objects."""
+    for node in ast.walk(module):
+        match node:
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+                yield name
+            case ast.arg(arg=name) | ast.Attribute(attr=name, ctx=ast.Store()):
+                yield name
+        if isinstance(node, ast.ClassDef):
+            fields = [each.target for each in node.body if isinstance(each, ast.AnnAssign)]
+            fields += [target for each in node.body if isinstance(each, ast.Assign) for target in each.targets]
+            yield from (each.id for each in fields if isinstance(each, ast.Name))
