@@ -171,7 +171,7 @@ class Session:
             self.running.check()
             return time.monotonic() < deadline
 
-        for received in follow(self.kafka, starts, wanted=wanted, poll_s=_POLL_S):
+        for received in follow(self.kafka, starts, goes_on=wanted, poll_s=_POLL_S):
             if received is not None:
                 yield received
                 deadline = time.monotonic() + _PATIENCE_S

@@ -81,7 +81,7 @@ class _Demo:
 
     def _next_alert(self, starts: Mapping[int, int], since_ms: int) -> float:
         """The time (time.monotonic) at which a reader has the first alert that was appended after `since_ms`."""
-        for received in follow(self.kafka, {_ALERTS: starts}, wanted=self._wanted(), poll_s=_POLL_S):
+        for received in follow(self.kafka, {_ALERTS: starts}, goes_on=self._wanted(), poll_s=_POLL_S):
             if received is not None and received.record.append_ms > since_ms:
                 return time.monotonic()
         raise RuntimeError(f"no alert came for {_PATIENCE_S:g} s, see {self.log}")

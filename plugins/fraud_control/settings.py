@@ -181,29 +181,34 @@ class ControlPlaneSettings:
         return cls(**values)
 
 
-def _bindings(given: object, faults: list[str]) -> Mapping[str, Role]:
+def _bindings(declared: object, faults: list[str]) -> Mapping[str, Role]:
     """Parse the mapping of users to roles; report its faults in `faults`."""
-    if not isinstance(given, Mapping):
+    if not isinstance(declared, Mapping):
         faults.append("bindings must map users to roles")
         return {}
-    return _choices("bindings", given, Role, _USER, "is not a user name", faults)
+    return _choices("bindings", declared, Role, _USER, "is not a user name", faults)
 
 
-def _receivers(given: object, faults: list[str]) -> Mapping[str, ReceiverKind]:
+def _receivers(declared: object, faults: list[str]) -> Mapping[str, ReceiverKind]:
     """Parse the mapping of receivers to kinds; report its faults in `faults`."""
-    if not isinstance(given, Mapping) or len(given) > _MOST_RECEIVERS:
+    if not isinstance(declared, Mapping) or len(declared) > _MOST_RECEIVERS:
         faults.append(f"receivers must map at most {_MOST_RECEIVERS} names to kinds")
         return {}
     wrong = "must have lower-case letters, digits and _, at most 32"
-    return _choices("receivers", given, ReceiverKind, _RECEIVER, wrong, faults)
+    return _choices("receivers", declared, ReceiverKind, _RECEIVER, wrong, faults)
 
 
 def _choices(
-    where: str, given: Mapping[Any, Any], choices: type[_E], name_form: re.Pattern[str], wrong: str, faults: list[str]
+    where: str,
+    declared: Mapping[Any, Any],
+    choices: type[_E],
+    name_form: re.Pattern[str],
+    wrong: str,
+    faults: list[str],
 ) -> Mapping[str, _E]:
     """Parse a mapping of names to one of the choices. `wrong` is the fault of a name without the form."""
     found: dict[str, _E] = {}
-    for name, choice in given.items():
+    for name, choice in declared.items():
         if not isinstance(name, str) or not name_form.fullmatch(name):
             faults.append(f"{where}: {describe_value(name)} {wrong}")
         elif choice not in tuple(choices):

@@ -38,7 +38,7 @@ class Child:
         """Raise DetectorFailed if the process has ended by itself."""
         code = None if self._child is None else self._child.poll()
         if code is not None:
-            raise DetectorFailed(f"the {self.name} ended with {code}: {self._said()} (log: {self.log})")
+            raise DetectorFailed(f"the {self.name} ended with {code}: {self._last_line()} (log: {self.log})")
 
     def stop(self) -> bool:
         """End the process and its children, after a while by a kill. Return False if it did not run."""
@@ -52,7 +52,7 @@ class Child:
         """End the process of an earlier demo."""
         return end_tree(ProcessHandle.find(self._marker), _LEFT_OVER_GRACE_S)
 
-    def _said(self) -> str:
+    def _last_line(self) -> str:
         """The last line of the log."""
         try:
             lines = [line for line in self.log.read_text(errors="replace").splitlines() if line.strip()]

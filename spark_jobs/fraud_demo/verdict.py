@@ -93,11 +93,11 @@ def check_run(published: PublishedOutputs, answer: Mapping[str, Sequence[Any]], 
     )
 
 
-def _differences(got: Sequence[Mapping[str, Any]], wanted: Sequence[Mapping[str, Any]]) -> list[str]:
+def _differences(got: Sequence[Mapping[str, Any]], expected: Sequence[Mapping[str, Any]]) -> list[str]:
     """Check that every alert is published exactly once, with all members equal."""
     twice = [identity for identity, count in Counter(alert["alertId"] for alert in got).items() if count > 1]
     mine = {alert["alertId"]: alert for alert in got}
-    theirs = {alert["alertId"]: alert for alert in wanted}
+    theirs = {alert["alertId"]: alert for alert in expected}
     kinds = {
         "published twice": twice,
         "in the replay but not published": theirs.keys() - mine.keys(),
@@ -120,8 +120,8 @@ def _misplaced(published: PublishedOutputs) -> list[str]:
     return [f"{wrong} alerts in the wrong topic (live or shadow)"] if wrong else []
 
 
-def _unequal(what: str, got: Sequence[object], wanted: Sequence[object]) -> list[str]:
-    more, less = Counter(got) - Counter(wanted), Counter(wanted) - Counter(got)
+def _unequal(what: str, got: Sequence[object], expected: Sequence[object]) -> list[str]:
+    more, less = Counter(got) - Counter(expected), Counter(expected) - Counter(got)
     if not more and not less:
         return []
     return [f"{what}: {more.total()} not in the replay, {less.total()} missing"]

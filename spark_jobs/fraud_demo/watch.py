@@ -85,14 +85,16 @@ class OutputWatch(BackgroundWork):
         with self._changed:
             return self._snapshot()
 
-    def await_seen(self, wanted: Callable[[OutputSnapshot], bool], timeout_s: float, check: Callable[[], bool]) -> bool:
-        """Wait until the outputs satisfy `wanted`. Return False after the timeout, or if `check` returns False.
+    def await_seen(
+        self, is_reached: Callable[[OutputSnapshot], bool], timeout_s: float, check: Callable[[], bool]
+    ) -> bool:
+        """Wait until the outputs satisfy `is_reached`. Return False after the timeout, or if `check` returns False.
 
         `check` is called repeatedly and may raise. Raises the error that ended the thread, if any.
         """
         deadline = time.monotonic() + timeout_s
         with self._changed:
-            while not wanted(self._snapshot()):
+            while not is_reached(self._snapshot()):
                 if time.monotonic() > deadline or not check():
                     return False
                 self._changed.wait(_POLL_S)
@@ -127,7 +129,7 @@ class OutputWatch(BackgroundWork):
                 name: topic_starts(self._kafka, name)
                 for name in (topics.alerts, topics.shadow_alerts, topics.decisions, topics.detector_progress)
             }
-            for received in follow(self._kafka, starts, wanted=lambda: not self._stop.is_set()):
+            for received in follow(self._kafka, starts, goes_on=lambda: not self._stop.is_set()):
                 if received is not None:
                     with self._changed:
                         self._add(received)

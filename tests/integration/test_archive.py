@@ -197,10 +197,10 @@ def test_an_archive_of_a_topic_that_was_created_again_is_refused(
 
     request = WarmUpRequest(0, 1, ("payeeId",), 0, DAY.end_ms, 0)
     reader = EntityReader(topics.kafka, store, schema, settings, EntityBounds())
-    assert "was created again" in find_past(request, topics.kafka, settings, store.latest()).refused
+    assert "was created again" in find_past(request, topics.kafka, settings, store.latest()).fault
     assert ids_of(reader.read(EntityQuery("payeeId", 0, 0)).batch) == [0, 3]
     store.commit(store.latest().with_topics(topic_ids(topics.kafka, [name])))
-    assert not find_past(request, topics.kafka, settings, store.latest()).refused
+    assert not find_past(request, topics.kafka, settings, store.latest()).fault
     assert ids_of(reader.read(EntityQuery("payeeId", 0, 0)).batch) == [3], "the archive has the offset of the other one"
 
 

@@ -107,7 +107,7 @@ def test_of_two_writers_one_commits(sites: tuple[Site, Site]) -> None:
     manifest = store.latest()
     following = msgspec.structs.replace(manifest, version=manifest.version + 1)
     store.commit(following)
-    other = msgspec.structs.replace(following, refused=manifest.refused + 1)
+    other = msgspec.structs.replace(following, rejected=manifest.rejected + 1)
     with pytest.raises(ArchiveBusy, match="another run archives"):
         ArchiveStore(store.root).commit(other)
     assert store.latest() == following

@@ -175,7 +175,7 @@ class Site:
 def comparable(pin: Pin, known: Pin) -> Pin:
     """A pin as the next batch reads it, with the warm-ups of `known`: the next pin drops the others."""
     kept = {version: ref.later(None) for version, ref in pin.warm_ups.items() if version in known.warm_ups}
-    return msgspec.structs.replace(pin, refused=pin.earlier_rejections(), warm_ups=kept)
+    return msgspec.structs.replace(pin, rejected=pin.earlier_rejections(), warm_ups=kept)
 
 
 @pytest.fixture

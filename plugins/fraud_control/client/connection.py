@@ -53,18 +53,18 @@ class Client:
 
     def get(self, path: str, **parameters: object) -> Any:
         """Read a document."""
-        return _document(self._send("GET", path, params=_given(parameters)))
+        return _document(self._send("GET", path, params=_present(parameters)))
 
     def text(self, path: str, **parameters: object) -> bytes:
         """Read a file."""
-        return self._send("GET", path, params=_given(parameters)).content
+        return self._send("GET", path, params=_present(parameters)).content
 
     def change(
         self, method: str, path: str, body: object = None, revision: int | None = None, **parameters: object
     ) -> tuple[Any, bool]:
         """Send a change of what had this revision. Returns the answer, and whether the change waits for approval."""
         headers = {} if revision is None else {"If-Match": f'"{revision}"'}
-        answer = self._send(method, path, json=body, headers=headers, params=_given(parameters))
+        answer = self._send(method, path, json=body, headers=headers, params=_present(parameters))
         return (_document(answer) if answer.content else None), answer.status_code == httpx.codes.ACCEPTED
 
     def _send(self, method: str, path: str, **options: Any) -> httpx.Response:
@@ -132,7 +132,7 @@ def _unanswered(place: str, error: httpx.HTTPError) -> str:
     return f"{place} does not answer: {str(error) or type(error).__name__}"
 
 
-def _given(parameters: Mapping[str, object]) -> dict[str, Any]:
+def _present(parameters: Mapping[str, object]) -> dict[str, Any]:
     return {name: value for name, value in parameters.items() if value is not None and value != []}
 
 

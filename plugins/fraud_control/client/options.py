@@ -51,9 +51,9 @@ Comment = Annotated[
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
-def token_file_of(given: Path | None) -> Path:
+def token_file_of(named: Path | None) -> Path:
     """The file with the token."""
-    return given or Project.find().root / "var" / "control-token"
+    return named or Project.find().root / "var" / "control-token"
 
 
 def connect(url: str, token_file: Path | None) -> Client:

@@ -41,10 +41,14 @@ class Role(StrEnum):
 
     def includes(self, other: Role) -> bool:
         """Whether this role has all permissions of the other."""
-        if self is Role.ANALYST and other is Role.AUDITOR:
-            return False
+        return other in self.included
+
+    @property
+    def included(self) -> tuple[Role, ...]:
+        """The role and the lower roles that it includes, the lowest first."""
         order = tuple(Role)
-        return order.index(self) >= order.index(other)
+        lower = order[: order.index(self) + 1]
+        return tuple(each for each in lower if not (self is Role.ANALYST and each is Role.AUDITOR))
 
 
 class Permission(StrEnum):

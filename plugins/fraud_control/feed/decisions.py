@@ -122,7 +122,7 @@ class DecisionMemory:
             ]
 
     def page(
-        self, wanted: DecisionFilter, before: int | None, limit: int
+        self, chosen: DecisionFilter, before: int | None, limit: int
     ) -> tuple[list[tuple[FeedDecision, CorrectedScore | None]], int | None]:
         """List at most `limit` decisions, newest first, with their corrected scores; and the `before` of the next page.
 
@@ -132,7 +132,7 @@ class DecisionMemory:
         with self._lock:
             for decision in reversed(self._decisions):
                 corrected = self._corrected.get(decision.transaction_id)
-                if (before is not None and decision.offset >= before) or not wanted.accepts(decision, corrected):
+                if (before is not None and decision.offset >= before) or not chosen.accepts(decision, corrected):
                     continue
                 if len(found) == limit:
                     return found, found[-1][0].offset

@@ -147,7 +147,7 @@ class FeedReader(BackgroundThread):
         attempt.record_success()
         try:
             for received in follow(
-                self._kafka, starts, wanted=lambda: not self._stop.is_set(), poll_s=_POLL_S, reached=self._reach
+                self._kafka, starts, goes_on=lambda: not self._stop.is_set(), poll_s=_POLL_S, reached=self._reach
             ):
                 if received is not None:
                     self._accept(received, bundle)
@@ -198,11 +198,11 @@ class FeedReader(BackgroundThread):
             case topics.late_transactions:
                 self._memory.late.append(read_late(record.append_ms, value))
             case topics.quarantine:
-                self._memory.quarantine.append(_refused(received, value))
+                self._memory.quarantine.append(_quarantined(received, value))
         return None
 
 
-def _refused(received: ReceivedRecord, value: bytes) -> FeedQuarantine:
-    given = received.record.headers
-    headers = tuple((name, text.decode("utf-8", "replace")) for name, text in given if text is not None)
+def _quarantined(received: ReceivedRecord, value: bytes) -> FeedQuarantine:
+    sent = received.record.headers
+    headers = tuple((name, text.decode("utf-8", "replace")) for name, text in sent if text is not None)
     return FeedQuarantine(received.record.append_ms, headers, value[:_SHOWN_BYTES].decode("utf-8", "backslashreplace"))

@@ -206,8 +206,8 @@ class Hub:
     def _encode_missed(self, events: Sequence[Event], place: FeedPlace) -> bytes:
         return self._encoder.encode(self._encoder.refresh(events), place)
 
-    async def _in_thread(self, work: Callable[_P, _T], *given: _P.args, **named: _P.kwargs) -> _T:
-        return await self._loop.run_in_executor(self._threads, partial(work, *given, **named))
+    async def _in_thread(self, work: Callable[_P, _T], *arguments: _P.args, **named: _P.kwargs) -> _T:
+        return await self._loop.run_in_executor(self._threads, partial(work, *arguments, **named))
 
     def _accept(self, events: list[Event]) -> None:
         if not self.readers:  # for example while the feed reads old records at the start: encoding would be wasted

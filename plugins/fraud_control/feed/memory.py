@@ -182,7 +182,7 @@ class FeedMemory:
                 self._by_version[each] for each in heapq.nsmallest(most, (v for v in self._by_version if v > version))
             ]
 
-    def refused(self, most: int = 50) -> list[RuleOperation]:
+    def rejected(self, most: int = 50) -> list[RuleOperation]:
         """List the newest records of the rule log that the detector rejected, newest first."""
         with self._lock:
             reports = list(self._by_version.values())

@@ -133,56 +133,56 @@ def hash_of(entry: AuditEntry) -> str:
 
 
 def rows(
-    session: Session, wanted: AuditFilter = _EVERY_ROW, *, before: int | None = None, limit: int = 200
+    session: Session, chosen: AuditFilter = _EVERY_ROW, *, before: int | None = None, limit: int = 200
 ) -> Page[AuditRow]:
     """List the rows below `before` that match a filter, newest first."""
     end = MAX_ID if before is None else storable_id(before)
-    query = select(AuditEntry).where(AuditEntry.seq < end, *_conditions(session, wanted))
+    query = select(AuditEntry).where(AuditEntry.seq < end, *_conditions(session, chosen))
     newest = query.order_by(AuditEntry.seq.desc()).limit(limit + 1)
-    if wanted.action is None:
+    if chosen.action is None:
         found = list(session.scalars(newest))
     else:
         # The index of actions gives each action in the order of the numbers, but not several.
-        actions = _actions_within(session, wanted.action)
+        actions = _actions_within(session, chosen.action)
         found = [row for action in actions for row in session.scalars(newest.where(AuditEntry.action == action))]
         found.sort(key=attrgetter("seq"), reverse=True)
     shown = found[:limit]
     return Page(tuple(map(AuditRow.model_validate, shown)), str(shown[-1].seq) if len(found) > limit else None)
 
 
-def _conditions(session: Session, wanted: AuditFilter) -> Iterator[ColumnElement[bool]]:
-    if wanted.rule_id is not None:
-        yield AuditEntry.rule_id == storable_id(wanted.rule_id)
-    if wanted.list_name is not None:
-        yield AuditEntry.list_name == wanted.list_name
-    if wanted.who is not None:
-        yield AuditEntry.who == wanted.who
-    yield from _in_time(session, wanted)
+def _conditions(session: Session, chosen: AuditFilter) -> Iterator[ColumnElement[bool]]:
+    if chosen.rule_id is not None:
+        yield AuditEntry.rule_id == storable_id(chosen.rule_id)
+    if chosen.list_name is not None:
+        yield AuditEntry.list_name == chosen.list_name
+    if chosen.who is not None:
+        yield AuditEntry.who == chosen.who
+    yield from _in_time(session, chosen)
 
 
-def _in_time(session: Session, wanted: AuditFilter) -> Iterator[ColumnElement[bool]]:
+def _in_time(session: Session, chosen: AuditFilter) -> Iterator[ColumnElement[bool]]:
     """The bounds of the time, and the range of numbers of their rows.
 
     Without the range, a database sorts all rows in time. The clock may have been set back, so the range can contain
     other rows.
     """
     bounds = []
-    if wanted.since_ms is not None:
-        bounds.append(AuditEntry.at_ms >= wanted.since_ms)
-    if wanted.until_ms is not None:
-        bounds.append(AuditEntry.at_ms < wanted.until_ms)
+    if chosen.since_ms is not None:
+        bounds.append(AuditEntry.at_ms >= chosen.since_ms)
+    if chosen.until_ms is not None:
+        bounds.append(AuditEntry.at_ms < chosen.until_ms)
     if bounds:
         first, last = session.execute(select(func.min(AuditEntry.seq), func.max(AuditEntry.seq)).where(*bounds)).one()
         yield from bounds
         yield AuditEntry.seq.between(*((first, last) if first is not None else (0, -1)))
 
 
-def _actions_within(session: Session, wanted: str) -> list[str]:
+def _actions_within(session: Session, group: str) -> list[str]:
     """The actions in the log that a filter selects. Each step finds the next action in the index."""
     found: list[str] = []
     action = session.scalar(select(func.min(AuditEntry.action)))
     while action is not None:
-        if action == wanted or action.startswith(f"{wanted}."):
+        if action == group or action.startswith(f"{group}."):
             found.append(action)
         action = session.scalar(select(func.min(AuditEntry.action)).where(AuditEntry.action > action))
     return found

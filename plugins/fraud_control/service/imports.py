@@ -48,13 +48,13 @@ _NO_ID: Final = Reason(
 @dataclass(frozen=True, slots=True)
 class ImportRecord:
     """A decoded record of a file. `faults` lists the faults of its text, and `line` says whether it is in the one-line
-    form. A record without members has the reason in `refused`.
+    form. A record without members has the reason in `rejected`.
     """
 
     members: Mapping[str, Any] = field(default_factory=dict)
     faults: Sequence[Reason] = ()
     line: bool = False
-    refused: RuleRejected | None = None
+    rejected: RuleRejected | None = None
 
     @property
     def rule_id(self) -> int | None:
@@ -77,7 +77,7 @@ def read_import(
         raise Invalid([Reason("content", str(error))]) from error
     if len(records) > bounds.import_rules:
         raise Invalid([Reason("content", f"has {len(records)} rules, at most {bounds.import_rules} are allowed")])
-    return tuple(_given(record.value, limits) for record in records)
+    return tuple(_record_of(record.value, limits) for record in records)
 
 
 class ParsedRules:
@@ -99,12 +99,12 @@ class ParsedRules:
         return found
 
     def _parse(self, record: ImportRecord, known: RuleHead | None) -> Rule | RuleRejected:
-        members, wanted = record.members, ManagedMembers(None, StateName.DRAFT)
+        members, managed = record.members, ManagedMembers(None, StateName.DRAFT)
         if known is not None:
             members = with_remarks(members, document_of(known.document)) if record.line else members
-            wanted = ManagedMembers(known.rule_id, StateName(known.state))
+            managed = ManagedMembers(known.rule_id, StateName(known.state))
         try:
-            return self._reader.rule_of(members, record.faults, wanted, strict=False)
+            return self._reader.rule_of(members, record.faults, managed, strict=False)
         except RuleRejected as rejected:
             return rejected if record.members.get("ruleId") is not None else _without_id(rejected)
 
@@ -186,25 +186,25 @@ class _Bringing:
         self._seen: set[int] = set()
         work.rules_in_use()  # reads the count before the first effect, because a dry run only counts its effects
 
-    def import_record(self, place: int, given: ImportRecord) -> tuple[int | None, ImportEffect]:
+    def import_record(self, place: int, imported: ImportRecord) -> tuple[int | None, ImportEffect]:
         """Import one record; return the id of its rule, and the effect. Raises RuleRejected, RequestRefused."""
-        self._check(given)
-        head = None if given.rule_id is None else self._heads.get(given.rule_id)
+        self._check(imported)
+        head = None if imported.rule_id is None else self._heads.get(imported.rule_id)
         known = head if head is not None and head.state != StateName.DELETE.value else None
-        if given.members.get("disabled") is True or given.members.get("ruleState") == "DELETE":
-            return given.rule_id, self._end(given, known)
+        if imported.members.get("disabled") is True or imported.members.get("ruleState") == "DELETE":
+            return imported.rule_id, self._end(imported, known)
         rule = self._parsed.rule(place, known)
         return rule.rule_id, self._add(rule, head) if known is None else self._change(rule, known)
 
-    def _check(self, given: ImportRecord) -> None:
-        if given.refused is not None:
-            raise given.refused
-        rule_id = given.rule_id
+    def _check(self, imported: ImportRecord) -> None:
+        if imported.rejected is not None:
+            raise imported.rejected
+        rule_id = imported.rule_id
         if rule_id is not None:
             if rule_id in self._seen:
                 raise Invalid([Reason("ruleId", f"{rule_id} occurs twice in this import")], rule_id)
             self._seen.add(rule_id)
-        if given.members.get("controlType") is not None or given.members.get("ruleState") == "CONTROL":
+        if imported.members.get("controlType") is not None or imported.members.get("ruleState") == "CONTROL":
             raise Invalid([Reason("controlType", "an import cannot contain controls")])
 
     def _add(self, rule: Rule, head: RuleHead | None) -> ImportEffect:
@@ -225,9 +225,9 @@ class _Bringing:
             replace_document(self._work, self._who, known, rule, self._comment, _ACTION)
         return "requested" if mode is ChangeMode.REQUEST else "changed"
 
-    def _end(self, given: ImportRecord, known: RuleHead | None) -> ImportEffect:
+    def _end(self, imported: ImportRecord, known: RuleHead | None) -> ImportEffect:
         require(self._who, Permission.IMPORT_DELETE)
-        if given.rule_id is None:
+        if imported.rule_id is None:
             raise Invalid([_NO_ID])
         if known is None:
             return "unchanged"
@@ -249,22 +249,22 @@ def _heads(session: Session, records: Sequence[ImportRecord]) -> Mapping[int, Ru
     return found
 
 
-def _given(record: bytes, limits: RuleLimits) -> ImportRecord:
+def _record_of(record: bytes, limits: RuleLimits) -> ImportRecord:
     """Decode one record."""
     if len(record) > limits.max_record_bytes:
         problem = f"has {len(record)} bytes, at most {limits.max_record_bytes} are allowed"
-        return ImportRecord(refused=RuleRejected([Reason("record", problem)]))
+        return ImportRecord(rejected=RuleRejected([Reason("record", problem)]))
     text = record.decode("utf-8", "replace").strip()
     try:
         if not text.startswith("{"):
             return ImportRecord(read_text_form(text), line=True)
         decoded = decode_object(text, limits)
     except RuleRejected as rejected:
-        return ImportRecord(refused=rejected)
+        return ImportRecord(rejected=rejected)
     return ImportRecord(with_whole_numbers(decoded.members), decoded.reasons)
 
 
-def _says_more(given: Mapping[str, object], known: Mapping[str, object]) -> bool:
+def _says_more(imported: Mapping[str, object], known: Mapping[str, object]) -> bool:
     """Whether an imported document differs from the stored one in more than the source."""
     ours = {"source": None, "unique": None}
-    return given.get("unique", []) != known.get("unique", []) or {**given, **ours} != {**known, **ours}
+    return imported.get("unique", []) != known.get("unique", []) or {**imported, **ours} != {**known, **ours}

@@ -96,14 +96,14 @@ class Panel(BackgroundThread):
     def _work(self, attempt: RepeatedWork) -> None:
         try:
             while not self._stop.is_set():
-                self._look()
+                self._observe()
                 attempt.record_success()
                 self._stop.wait(_POLL_INTERVAL_S)
         finally:
             self._observer.close()
             self._reader.close()
 
-    def _look(self) -> None:
+    def _observe(self) -> None:
         self._seen = self._observer.observe()
         try:
             self._reader.poll()

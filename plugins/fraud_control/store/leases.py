@@ -95,7 +95,7 @@ class Leases:
     @contextmanager
     def lead(self, name: str) -> Iterator[Leadership]:
         """Lead, if no process leads. The end of the block ends the leadership. Raises Unavailable, StoreBusy."""
-        lead = self._taken(name)
+        lead = self._acquired(name)
         if not lead:
             yield lead
             return
@@ -127,7 +127,7 @@ class Leases:
         for holder, lead in held.items():
             lead.extend(start_ms + LEASE_MS if holder in renewed else start_ms)
 
-    def _taken(self, name: str) -> Leadership:
+    def _acquired(self, name: str) -> Leadership:
         standby = Leadership(name, led=False)
         with self._reading() as session:
             if _is_held(session, name):

@@ -123,7 +123,7 @@ class AlertIndexer:
         attempt.record_success()
         batch: dict[str, list[Record]] = {}
         collected_s = time.monotonic()
-        for received in follow(self._kafka, starts, wanted=lambda: not stop.is_set(), poll_s=_POLL_S):
+        for received in follow(self._kafka, starts, goes_on=lambda: not stop.is_set(), poll_s=_POLL_S):
             lead.check()
             now_s = time.monotonic()
             if received is not None:

@@ -211,7 +211,7 @@ class TopicConsumer:
         start = self.catch_up()
         attempt.record_success()
         batch = _Batch()
-        for received in follow(kafka, {topic: {0: start}}, wanted=lambda: not stop.is_set(), poll_s=_POLL_INTERVAL_S):
+        for received in follow(kafka, {topic: {0: start}}, goes_on=lambda: not stop.is_set(), poll_s=_POLL_INTERVAL_S):
             lead.check()
             if received is not None:
                 batch.add(received.record)
@@ -257,9 +257,9 @@ class TopicConsumer:
                 self._apply_record(work, record)
         except _UNFIT as error:
             skip(self._source.topic, record, decode_reason(error))
-            work.append_audit(self._refusal(record, error))
+            work.append_audit(self._rejection(record, error))
 
-    def _refusal(self, record: Record, error: Exception) -> AuditRecord:
+    def _rejection(self, record: Record, error: Exception) -> AuditRecord:
         """Build the row of the audit log about a skipped record."""
         rule_id, list_name, reasons = None, None, [decode_reason(error)]
         if isinstance(error, RuleRejected):

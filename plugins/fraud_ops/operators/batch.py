@@ -127,7 +127,7 @@ class ArchiveOperator(SparkJobOperator):
         standing = {
             "version": manifest.version,
             "transactions": manifest.transactions,
-            "refused": manifest.refused,
+            "refused": manifest.rejected,
             "unreadable": manifest.unreadable,
             "files": len(manifest.files),
             "completeUntilMs": manifest.complete_until_ms,

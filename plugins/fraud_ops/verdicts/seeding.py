@@ -146,16 +146,16 @@ def _rules(validated: Sequence[ValidatedRecord]) -> dict[int, Rule]:
 
 def _of_file(rule: Rule, in_force: RuleInForce | None) -> SeedChange:
     known = {} if in_force is None else in_force.rule.document
-    wanted, subject = {**rule.document, "source": SEED}, f"rule {rule.rule_id}"
+    declared, subject = {**rule.document, "source": SEED}, f"rule {rule.rule_id}"
     if known and known.get("source") != SEED:
         owner = known.get("source") or "an unknown source"
         return SeedChange(subject, SeedEffect.LEFT_ALONE, f"belongs to {owner}; give the seed rule another id")
-    if known == wanted:
+    if known == declared:
         return SeedChange(subject, SeedEffect.UNCHANGED, "")
     effect = SeedEffect.CHANGE if known else SeedEffect.CREATE
-    details = _differences(known, wanted) if known else str(wanted.get("name", ""))
+    details = _differences(known, declared) if known else str(declared.get("name", ""))
     lists = frozenset(rule.lists) if in_force is None else frozenset({*rule.lists, *in_force.rule.lists})
-    records, approvers = (encode_document(wanted),), approvers_of(wanted, known)
+    records, approvers = (encode_document(declared),), approvers_of(declared, known)
     return SeedChange(subject, effect, details, _key(rule.rule_id), records, approvers, lists)
 
 
@@ -179,9 +179,9 @@ def approvers_of(*documents: Mapping[str, Any]) -> tuple[str, ...] | None:
     return tuple(dict.fromkeys(name for name in named if name))
 
 
-def _differences(known: Mapping[str, Any], wanted: Mapping[str, Any]) -> str:
-    names = [name for name in {**known, **wanted} if known.get(name) != wanted.get(name)]
-    return "; ".join(f"{name}: {known.get(name, '-')} → {wanted.get(name, '-')}" for name in names)
+def _differences(known: Mapping[str, Any], declared: Mapping[str, Any]) -> str:
+    names = [name for name in {**known, **declared} if known.get(name) != declared.get(name)]
+    return "; ".join(f"{name}: {known.get(name, '-')} → {declared.get(name, '-')}" for name in names)
 
 
 def _cell(text: str) -> str:

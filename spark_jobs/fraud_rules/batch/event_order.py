@@ -33,7 +33,7 @@ Row = tuple[int, int, bytes]
 
 @dataclass(slots=True)
 class OrderedHistory:
-    """Records sorted by (event time, position in the files). `refused` counts the unreadable records.
+    """Records sorted by (event time, position in the files). `rejected` counts the unreadable records.
 
     An unreadable record stays behind the previous transaction, and the detector quarantines it.
     """
@@ -43,7 +43,7 @@ class OrderedHistory:
     settings: DetectorSettings
     now_ms: int
     records: int = 0
-    refused: Rejections = field(default_factory=Rejections)
+    rejected: Rejections = field(default_factory=Rejections)
     first_ms: int | None = None
     last_ms: int | None = None
     _runs: list[Path] = field(default_factory=list)
@@ -76,7 +76,7 @@ class OrderedHistory:
         """The event time of each record. An unreadable record gets that of the previous transaction."""
         n = len(records)
         decoded = decode_history(records, 0, 0, self.now_ms, self.schema, self.settings.record_limits)
-        self.refused.add(name, n, decoded.rejects)
+        self.rejected.add(name, n, decoded.rejects)
         known = decoded.batch.columns[TIME_FIELD].values
         if len(known):
             first, last = int(known.min()), int(known.max())

@@ -1,4 +1,4 @@
-"""Reads a history file as an import would, and keeps nothing: the first payments, the days, and the refused records."""
+"""Reads a history file as an import would, and keeps nothing: first payments, days, and rejected records."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class HistoryPreview:
 
     transactions: int = 0
     payments: list[tuple[int, dict[str, Any]]] = field(default_factory=list)
-    refused: Rejections = field(default_factory=Rejections)
+    rejected: Rejections = field(default_factory=Rejections)
     first_ms: int | None = None
     last_ms: int | None = None
 
@@ -35,7 +35,7 @@ def preview(path: Path, schema: TransactionSchema, settings: DetectorSettings, n
     records = history_records(path, schema)
     while chunk := list(islice(records, _CHUNK)):
         decoded = decode_history(chunk, 0, 0, now_ms, schema, settings.record_limits)
-        found.refused.add(path.name, len(chunk), decoded.rejects)
+        found.rejected.add(path.name, len(chunk), decoded.rejects)
         found.transactions += len(decoded.batch)
         for i in range(min(_SHOWN - len(found.payments), len(decoded.batch))):
             found.payments.append((chunk[int(decoded.batch.offset[i])].line, decoded.batch.row(i, schema)))

@@ -1,4 +1,4 @@
-"""The refused records of history files: how many, why, and where the first of each reason is."""
+"""The rejected records of history files: how many, why, and where the first of each reason is."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def _at_line(reject: RejectedRecord, record: HistoryRecord) -> RejectedRecord:
 
 @dataclass(slots=True)
 class Rejections:
-    """Counts the refused records of files by reason. `first` has the place and detail of the first of each reason."""
+    """Counts the rejected records of files by reason. `first` has the place and detail of the first of each reason."""
 
     records: int = 0
     counts: Counter[str] = field(default_factory=Counter)
@@ -71,12 +71,12 @@ class Rejections:
         return [f"{count} records: {reason} ({self.first[reason]})" for reason, count in self.counts.most_common()]
 
     def require_share(self, files: Sequence[Path], most: float) -> None:
-        """Raise HistoryRefused if a larger share than `most` is refused, or if every record is."""
-        refused = self.counts.total()
-        if refused > most * self.records or (refused and refused == self.records):
+        """Raise HistoryRefused if a larger share than `most` is rejected, or if every record is."""
+        rejected = self.counts.total()
+        if rejected > most * self.records or (rejected and rejected == self.records):
             names = ", ".join(str(file) for file in files[:_SHOWN])
             raise HistoryRefused(
-                f"{names}: {refused} of {self.records} records are unreadable, and nothing was done with the others: "
+                f"{names}: {rejected} of {self.records} records are unreadable, and nothing was done with the others: "
                 f"{'; '.join(self.lines()[:_SHOWN])}. Correct the file or the schema (--dry-run shows the result), or "
-                "permit a larger share with --max-refused"
+                "permit a larger share with --max-rejected"
             )

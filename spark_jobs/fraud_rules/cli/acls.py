@@ -110,10 +110,10 @@ def _acls(principals: list[str] | None, only: list[str] | None, control_plane: s
     return acls_of(context.settings.topics, context.settings.detector, _principals(principals, only), control_plane)
 
 
-def _principals(given: list[str] | None, only: list[str] | None) -> Mapping[KafkaComponent, str]:
+def _principals(pairs: list[str] | None, only: list[str] | None) -> Mapping[KafkaComponent, str]:
     from fraud_rules.kafka.scram_users import user_of
 
-    named = dict(_named(each) for each in given or [])
+    named = dict(_named(each) for each in pairs or [])
     return {component: named.get(component, f"User:{user_of(component)}") for component in _components(only)}
 
 

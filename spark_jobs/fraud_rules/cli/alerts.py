@@ -70,7 +70,7 @@ def alerts(
     stop = threading.Event()
     with interrupts_set(stop), LivenessWatch(kafka, load_context().settings) as watch:
         notices = OutageNotices()
-        for found in consume.follow(kafka, ends, wanted=lambda: not stop.is_set()):
+        for found in consume.follow(kafka, ends, goes_on=lambda: not stop.is_set()):
             if found is not None:
                 _print(found, line, as_json)
             for notice in notices.of(watch.liveness()):

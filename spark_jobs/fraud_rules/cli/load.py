@@ -12,9 +12,9 @@ import typer
 
 from fraud_rules.cli.configured import CommandContext, load_context
 from fraud_rules.cli.display.history_preview import print_previews
-from fraud_rules.cli.options import HistoryDryRun, Kafka, MaxRefused
+from fraud_rules.cli.options import HistoryDryRun, Kafka, MaxRejected
 from fraud_rules.errors import HistoryTooLate, InputInvalid
-from fraud_rules.model.limits import MOST_REFUSED
+from fraud_rules.model.limits import MOST_REJECTED
 from fraud_rules.runtime.clock import now_ms, utc_text
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def load(
         str | None, typer.Option("--since", help="First event day of the archive to send.", show_default="the first")
     ] = None,
     dry_run: HistoryDryRun = False,
-    max_refused: MaxRefused = MOST_REFUSED,
+    max_rejected: MaxRejected = MOST_REJECTED,
 ) -> None:
     """Send past transactions to the detector in the order of their event times, each once.
 
@@ -70,7 +70,7 @@ def load(
         history = OrderedHistory(Path(folder), context.schema, context.settings, now_ms())
         for file in files:
             history.add(file.name, history_records(file, context.schema))
-        history.refused.require_share(files, max_refused)
+        history.rejected.require_share(files, max_rejected)
         done = loaded_records(kafka, topic, name)
         first = next(islice(history.rows(), done, None), None)
         if first is not None:
@@ -79,7 +79,7 @@ def load(
             send_history(kafka, topic, name, ((position, row[2]) for position, row in rest))
     sent = f"{history.records - done} records sent to {topic}"
     print(f"{sent}, {done} were sent before" if done else sent)
-    for line in history.refused.lines():
+    for line in history.rejected.lines():
         print(f"  the detector quarantines {line}")
 
 

@@ -9,8 +9,8 @@ import typer
 
 from fraud_rules.cli.configured import load_context
 from fraud_rules.cli.display.history_preview import print_previews
-from fraud_rules.cli.options import HistoryDryRun, Kafka, MaxRefused
-from fraud_rules.model.limits import MOST_REFUSED
+from fraud_rules.cli.options import HistoryDryRun, Kafka, MaxRejected
+from fraud_rules.model.limits import MOST_REJECTED
 from fraud_rules.runtime.clock import now_ms
 
 ARCHIVE_VARIABLE: Final = "FRAUD_ARCHIVE"
@@ -77,7 +77,7 @@ def import_files(
     files: Annotated[list[Path], typer.Argument(help="JSON Lines, CSV or Parquet.", show_default=False)],
     folder: Archive = None,
     dry_run: HistoryDryRun = False,
-    max_refused: MaxRefused = MOST_REFUSED,
+    max_rejected: MaxRejected = MOST_REJECTED,
     as_json: AsJson = False,
 ) -> None:
     """Import files of past transactions into the archive, for what-ifs. Needs no Kafka.
@@ -102,16 +102,16 @@ def import_files(
         return
     store = ArchiveStore.at(folder or str(here.project.var / "archive"))
     for file in files:
-        result = import_file(file, store, here.schema, here.settings, now_ms(), max_refused)
+        result = import_file(file, store, here.schema, here.settings, now_ms(), max_rejected)
         if as_json:
             print_json(result)
             continue
         days = f" of {len(result.days)} days, {result.days[0]} to {result.days[-1]}" if result.days else ""
         known = ", imported before" if result.known else ""
         print(f"{file}: {result.transactions} transactions{days}{known}")
-        for reason, refused in sorted(result.refused.items(), key=lambda each: -each[1]):
-            first = f" ({result.refused_at[reason]})" if reason in result.refused_at else ""
-            print(f"  {refused} records refused: {reason}{first}")
+        for reason, rejected in sorted(result.rejected.items(), key=lambda each: -each[1]):
+            first = f" ({result.rejected_at[reason]})" if reason in result.rejected_at else ""
+            print(f"  {rejected} records rejected: {reason}{first}")
 
 
 def reevaluate(
@@ -191,6 +191,6 @@ def warm_up(
         print_json(result)
         return
     for each in result.warm_ups:
-        said = f"refused: {each.refused}" if each.refused else f"{each.rows} past transactions"
+        said = f"refused: {each.fault}" if each.fault else f"{each.rows} past transactions"
         print(f"rule {each.rule_id}, version {each.version}: {said}")
     print(f"{len(result.warm_ups)} warm-ups in {result.seconds} s")

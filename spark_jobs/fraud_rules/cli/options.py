@@ -60,10 +60,10 @@ IntentKeysFile = Annotated[
 ]
 
 
-MaxRefused = Annotated[
+MaxRejected = Annotated[
     float,
     typer.Option(
-        "--max-refused",
+        "--max-rejected",
         min=0.0,
         max=1.0,
         metavar="SHARE",

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from fraud_rules.monitoring.liveness import Liveness
 
 _RECORDS = 400
-_REFUSED_SHOWN = 3
+_REJECTED_SHOWN = 3
 _NOT_ALIVE_EXIT_CODE = 1
 
 
@@ -27,13 +27,13 @@ _NOT_ALIVE_EXIT_CODE = 1
 class StatusSnapshot:
     """A detector's status as read from Kafka.
 
-    `work` is the current work of a start. `refused` are the refused rule records, newest first.
+    `work` is the current work of a start. `rejected` are the rejected rule records, newest first.
     """
 
     detector: DetectorStatus | None
     liveness: Liveness
     work: str | None
-    refused: list[RuleOperation]
+    rejected: list[RuleOperation]
 
 
 def status(
@@ -65,13 +65,13 @@ def status(
                 "detector": None if seen is None else seen.detector,
                 "liveness": None if seen is None else seen.liveness,
                 "work": None if seen is None else seen.work,
-                "refusedRules": [] if seen is None else seen.refused,
+                "refusedRules": [] if seen is None else seen.rejected,
             }
         )
     else:
         print(f"broker    {kafka} {'answers' if fault is None else f'does not answer: {fault}'}")
         if seen is not None:
-            for line in status_lines(seen.detector, seen.liveness, seen.work, seen.refused[:_REFUSED_SHOWN]):
+            for line in status_lines(seen.detector, seen.liveness, seen.work, seen.rejected[:_REJECTED_SHOWN]):
                 console().print(line, soft_wrap=True)
     if seen is None or seen.detector is None or not seen.detector.alive:
         raise typer.Exit(_NOT_ALIVE_EXIT_CODE)

@@ -58,8 +58,8 @@ def read_settings(
     fixed = {each.name: each.default for each in fields(kind) if each.name not in known}
     faults += [
         f"{path}{name} is not a setting; known are {', '.join(known)}"
-        for name, given in document.items()
-        if name not in known and (name not in fixed or given != fixed[name])
+        for name, value in document.items()
+        if name not in known and (name not in fixed or value != fixed[name])
     ]
     values: dict[str, Any] = {}
     for name, setting in known.items():
@@ -69,21 +69,21 @@ def read_settings(
             parts = read_settings(inner, document.get(name, {}), environ, prefix, faults, f"{path}{name}.")
             values[name] = inner(**parts)
         elif default is not MISSING and (name in document or variable in environ):
-            given = _overridden(default, document.get(name), environ.get(variable))
-            fault = _fault_of(given, default, setting.metadata)
+            value = _overridden(default, document.get(name), environ.get(variable))
+            fault = _fault_of(value, default, setting.metadata)
             if fault is None:
-                values[name] = given
+                values[name] = value
             else:
                 source = f" (from {variable})" if variable in environ else ""
-                but = "" if setting.metadata.get("secret") else f", not {describe_value(given)}"
+                but = "" if setting.metadata.get("secret") else f", not {describe_value(value)}"
                 faults.append(f"{path}{name}{source} {fault}{but}")
     return values
 
 
-def _overridden(default: object, given: object, text: str | None) -> object:
+def _overridden(default: object, value: object, text: str | None) -> object:
     """Convert an environment variable to the setting's type. Unsuitable text stays text, which then causes a fault."""
     if text is None:
-        return given
+        return value
     if isinstance(default, bool):
         return _FLAGS.get(text.strip().lower(), text)
     if isinstance(default, int):
@@ -91,13 +91,13 @@ def _overridden(default: object, given: object, text: str | None) -> object:
     return text
 
 
-def _fault_of(given: object, default: object, bounds: Mapping[str, Any]) -> str | None:
+def _fault_of(value: object, default: object, bounds: Mapping[str, Any]) -> str | None:
     """The requirement that the value does not meet, or None."""
     if isinstance(default, bool):
-        return None if isinstance(given, bool) else "must be true or false"
+        return None if isinstance(value, bool) else "must be true or false"
     if isinstance(default, int):
         low, high = bounds.get("low", 1), bounds.get("high", 2**53)
-        fits = type(given) is int and low <= given <= high
+        fits = type(value) is int and low <= value <= high
         return None if fits else f"must be a whole number from {low} to {high}"
-    fits = isinstance(given, str) and bounds["pattern"].fullmatch(given) is not None
+    fits = isinstance(value, str) and bounds["pattern"].fullmatch(value) is not None
     return None if fits else f"must be {bounds['what']}"

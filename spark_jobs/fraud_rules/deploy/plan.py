@@ -90,9 +90,9 @@ def _failures(series: Sequence[IntentRecord], deployment: DeploymentReports, lim
 
 
 def _proven_before(
-    wanted: IntentRecord, intents: IntentLog, deployment: DeploymentReports, limits: PlanLimits
+    record: IntentRecord, intents: IntentLog, deployment: DeploymentReports, limits: PlanLimits
 ) -> Release | None:
-    excluded = {wanted.intent.fingerprint}
+    excluded = {record.intent.fingerprint}
     for record in reversed(intents.valid):
         release, attempt = record.intent.release, deployment.attempts.get(record.intent.attempt_id)
         if release is None or attempt is None or record.intent.fingerprint in excluded:

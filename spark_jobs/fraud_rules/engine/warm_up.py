@@ -22,7 +22,8 @@ from fraud_rules.engine.state.head import GroupingStateHead
 from fraud_rules.engine.state.journal import NUMBERS, Journal, pack_rows, with_arrival_numbers
 from fraud_rules.engine.window import layout as at
 from fraud_rules.engine.window.bundles import Ints
-from fraud_rules.model.rule import AggregateFunction, Operator, Rule, RuleState
+from fraud_rules.model.aggregate import AggregateFunction
+from fraud_rules.model.rule import Operator, Rule, RuleState
 from fraud_rules.model.ruleset import Grouping, GroupingInForce, RuleInForce
 from fraud_rules.model.schema import ID_FIELD, TransactionSchema
 from fraud_rules.model.transaction import TransactionBatch
@@ -104,19 +105,19 @@ def history_of_chunks(version: int, fields: Grouping, begins_ms: int | None, chu
     return WarmHistory.of(version, fields, rows, at.NONE if begins_ms is None else begins_ms)
 
 
-def histories_for(histories: Mapping[int, WarmHistory], key_groups: int, wanted: int) -> Mapping[int, WarmHistory]:
+def histories_for(histories: Mapping[int, WarmHistory], key_groups: int, count: int) -> Mapping[int, WarmHistory]:
     """Split the histories of all key groups for another number of key groups. Each new history begins with the latest
     beginning, because its rows come from several key groups."""
-    if key_groups == wanted:
+    if key_groups == count:
         return histories
     one = next(iter(histories.values()))
     rows = TransactionBatch.concat([each.rows for each in histories.values() if len(each.rows)])
     begins_ms = max(each.begins_ms for each in histories.values())
-    parts = rows_by_key_group(rows, one.fields, wanted) if len(rows) else {}
+    parts = rows_by_key_group(rows, one.fields, count) if len(rows) else {}
     empty = rows.take(np.arange(0))
     return {
         number: WarmHistory.of(one.version, one.fields, _by_append_time(parts.get(number, empty)), begins_ms)
-        for number in range(wanted)
+        for number in range(count)
     }
 
 

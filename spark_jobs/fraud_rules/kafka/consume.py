@@ -151,12 +151,12 @@ def follow(
     kafka: KafkaConnection,
     starts: Mapping[str, Mapping[int, int]],
     *,
-    wanted: Callable[[], bool],
+    goes_on: Callable[[], bool],
     poll_s: float = 0.1,
     reached: ReachedEnd | None = None,
     clock_s: Callable[[], float] = time.monotonic,
 ) -> Iterator[ReceivedRecord | None]:
-    """Yield records as they become visible, from start offsets by topic and partition, while `wanted` returns True.
+    """Yield records as they become visible, from start offsets by topic and partition, while `goes_on` returns True.
 
     Yield None after each `poll_s` without a record. Call `reached` whenever all visible records of a partition were
     yielded. Raise BrokerUnavailable if an outage of the broker lasts longer than 30 s.
@@ -172,7 +172,7 @@ def follow(
     )
     try:
         consumer.assign([TopicPartition(topic, *place) for topic, places in starts.items() for place in places.items()])
-        yield from _received(consumer, wanted, poll_s, absence, reached)
+        yield from _received(consumer, goes_on, poll_s, absence, reached)
     except KafkaException as error:
         raise BrokerUnavailable(f"Kafka at {kafka}: {describe(error)}") from error
     finally:
@@ -181,12 +181,12 @@ def follow(
 
 def _received(
     consumer: Consumer,
-    wanted: Callable[[], bool],
+    goes_on: Callable[[], bool],
     poll_s: float,
     absence: _Absence,
     reached: ReachedEnd | None,
 ) -> Iterator[ReceivedRecord | None]:
-    while wanted():
+    while goes_on():
         messages = available_messages(consumer, poll_s)
         now_ms, records = clock.now_ms(), False
         for message in messages:

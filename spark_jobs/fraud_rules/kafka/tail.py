@@ -29,7 +29,7 @@ class TopicsTail(Closing):
     def __init__(self, kafka: KafkaConnection, last: Mapping[str, int | None], wait_ms: int = 1_000) -> None:
         self._kafka = kafka
         self._last = last
-        self._begun = False
+        self._has_started = False
         further = {"fetch.wait.max.ms": wait_ms, "fetch.min.bytes": 1_048_576, "log_level": 0}
         self._consumer = consumer_of(kafka, further)
 
@@ -43,8 +43,8 @@ class TopicsTail(Closing):
         try:
             # Only a metadata request shows that the broker is unreachable.
             self._consumer.list_topics(next(iter(self._last)), timeout=_TIMEOUT_S)
-            unread = {} if self._begun else self._begin()
-            self._begun = True
+            unread = {} if self._has_started else self._begin()
+            self._has_started = True
             self._read(unread, found)
         except KafkaException as error:
             raise BrokerUnavailable(f"Kafka at {self._kafka}: {describe(error)}") from error

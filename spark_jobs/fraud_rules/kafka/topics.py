@@ -58,17 +58,15 @@ class ExistingTopic:
 
 @dataclass(frozen=True, slots=True)
 class SettingDifference:
-    """A setting that differs from its declaration. `refusal` is the reason not to change it, empty if there is none."""
+    """A setting that differs from its declaration. `fault` is the reason not to change it, empty if there is none."""
 
     setting: str
     actual: str
     declared: str
-    refusal: str = ""
+    fault: str = ""
 
     def __str__(self) -> str:
-        return f"{self.setting} is {self.actual}, declared {self.declared}" + (
-            f" ({self.refusal})" if self.refusal else ""
-        )
+        return f"{self.setting} is {self.actual}, declared {self.declared}" + (f" ({self.fault})" if self.fault else "")
 
 
 class StepKind(StrEnum):
@@ -173,7 +171,7 @@ def apply(kafka: KafkaConnection, topics: Sequence[Topic]) -> tuple[TopicStep, .
     """
     with admin_client(kafka) as client:
         steps = plan(topics, observe(client, topics))
-        refused = [f"{step.topic.name}: {', '.join(_refusals(step))}" for step in steps if step.kind is StepKind.REFUSE]
+        refused = [f"{step.topic.name}: {', '.join(_faults(step))}" for step in steps if step.kind is StepKind.REFUSE]
         if refused:
             raise ConfigError("topics not changed: " + "; ".join(refused))
         _create(client, [step.topic for step in steps if step.kind is StepKind.CREATE])
@@ -237,21 +235,21 @@ def _step(topic: Topic, observed: ExistingTopic | None) -> TopicStep:
     differences = tuple(_differences(topic, observed))
     if not differences:
         return TopicStep(topic, StepKind.UNCHANGED)
-    refused = any(difference.refusal for difference in differences)
+    refused = any(difference.fault for difference in differences)
     return TopicStep(topic, StepKind.REFUSE if refused else StepKind.CHANGE, differences)
 
 
 def _differences(topic: Topic, observed: ExistingTopic) -> Iterator[SettingDifference]:
     if topic.partitions != observed.partitions:
-        refusal = "partitions are never removed" if topic.partitions < observed.partitions else ""
-        yield SettingDifference("partitions", str(observed.partitions), str(topic.partitions), refusal)
+        fault = "partitions are never removed" if topic.partitions < observed.partitions else ""
+        yield SettingDifference("partitions", str(observed.partitions), str(topic.partitions), fault)
     for name, declared in topic.kafka_settings.items():
         actual = observed.settings.get(name, "")
         if not _same(actual, declared):
-            yield SettingDifference(name, actual, declared, _refusal(name, actual, declared))
+            yield SettingDifference(name, actual, declared, _fault(name, actual, declared))
 
 
-def _refusal(name: str, actual: str, declared: str) -> str:
+def _fault(name: str, actual: str, declared: str) -> str:
     if name in {"retention.ms", "retention.bytes"}:
         if not actual:
             return "the broker does not show its value yet: repeat the command"
@@ -262,8 +260,8 @@ def _refusal(name: str, actual: str, declared: str) -> str:
     return _REFUSED.get(name, "")
 
 
-def _refusals(step: TopicStep) -> list[str]:
-    return [str(difference) for difference in step.differences if difference.refusal]
+def _faults(step: TopicStep) -> list[str]:
+    return [str(difference) for difference in step.differences if difference.fault]
 
 
 def _amount(text: str) -> float:

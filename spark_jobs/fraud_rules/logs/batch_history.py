@@ -18,7 +18,7 @@ from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.consume import ends_of, settled_ends
 from fraud_rules.kafka.decoding import decode_or_skip
 from fraud_rules.kafka.reader import Record, TopicReader
-from fraud_rules.logs.detector_status import Partition, RefusedRuns, Whole, check_refused
+from fraud_rules.logs.detector_status import Partition, RejectedRuns, Whole, check_rejected
 from fraud_rules.model.lost_records import LossReason, LostRecords
 from fraud_rules.model.warm_up import BatchWarmUp
 from fraud_rules.replay.need import HistoryNeed
@@ -41,14 +41,14 @@ class WrittenBatch(msgspec.Struct, rename="camel"):
     batch_id: Whole
     end_offsets: dict[str, dict[Partition, Whole]]
     rules_end: Whole
-    rules_refused: RefusedRuns = []
+    rules_rejected: RejectedRuns = msgspec.field(name="rulesRefused", default_factory=list)
     rebuilt: bool = False
     lost: list[LostRecords] = []
     watermark: Whole | None = None
     warm_ups: list[BatchWarmUp] = []
 
     def __post_init__(self) -> None:
-        check_refused(self.rules_refused)
+        check_rejected(self.rules_rejected)
 
     @property
     def place(self) -> tuple[str, int]:

@@ -16,18 +16,18 @@ __all__ = [
     "BatchProgress",
     "DetectorStatus",
     "Partition",
-    "RefusedRuns",
+    "RejectedRuns",
     "RuleCpu",
     "TrafficCounts",
     "ViewCounts",
     "Whole",
-    "check_refused",
+    "check_rejected",
     "decode_progress",
     "detector_status",
     "encode_progress",
     "longest_silence_ms",
-    "refused_runs",
-    "refused_versions",
+    "rejected_runs",
+    "rejected_versions",
     "traffic_since",
 ]
 
@@ -35,7 +35,7 @@ _GRACE_MS = 15_000
 """A detector counts as alive for this long after its next tick was due."""
 
 _MOST = 2**53  # the largest integers that all JSON readers keep exact
-_MOST_REFUSED = 1_000_000
+_MOST_REJECTED = 1_000_000
 _SPAN_MS = 10_000
 _TRAFFIC_SPAN_MS = 300_000
 
@@ -43,7 +43,7 @@ Whole = Annotated[int, msgspec.Meta(ge=-_MOST, le=_MOST)]
 """A whole number in a record. No detector writes larger numbers, so a record with one comes from another program."""
 
 Partition = Annotated[str, msgspec.Meta(pattern="^[0-9]{1,9}$")]
-RefusedRuns = list[Whole | Annotated[list[Whole], msgspec.Meta(min_length=2, max_length=2)]]
+RejectedRuns = list[Whole | Annotated[list[Whole], msgspec.Meta(min_length=2, max_length=2)]]
 
 
 class BatchLatency(msgspec.Struct, frozen=True, rename="camel"):
@@ -122,7 +122,7 @@ class BatchProgress(msgspec.Struct, frozen=True, rename="camel"):
     and key. `view_catch_ups` and `view_rebuilds` count the views that were not current (see `ViewCounts`), and
     `views_since_start` counts them since this start. `cpu_ns` is the estimated CPU time of the rules in force for each
     transaction. `rule_cpu` has the measured CPU time of rules, the most expensive first; a batch has it every ten
-    seconds, and only the most expensive 500. `rules_refused` has the offsets of the rejected records of the rule log,
+    seconds, and only the most expensive 500. `rules_rejected` has the offsets of the rejected records of the rule log,
     and the first and last offset of consecutive ones. `lag` counts the transactions that no batch has read, also
     those behind an open transaction. `time` is the detector's clock right before the record
     is written, in epoch ms, so its append time shows how far the clock is off.
@@ -132,7 +132,7 @@ class BatchProgress(msgspec.Struct, frozen=True, rename="camel"):
     batch_id: Whole
     end_offsets: Mapping[str, Mapping[Partition, Whole]]
     rules_end: Whole
-    rules_refused: RefusedRuns
+    rules_rejected: RejectedRuns = msgspec.field(name="rulesRefused")
     rows: Whole
     quarantined: Whole
     alerts: Whole
@@ -164,7 +164,7 @@ class BatchProgress(msgspec.Struct, frozen=True, rename="camel"):
     newest_append_time: Whole | None = None
 
     def __post_init__(self) -> None:
-        check_refused(self.rules_refused)
+        check_rejected(self.rules_rejected)
 
     def ends_of(self, topic: str) -> dict[int, int]:
         """The end offsets of one topic by partition."""
@@ -175,20 +175,20 @@ decode_progress = msgspec.json.Decoder(BatchProgress).decode
 encode_progress = msgspec.json.Encoder().encode
 
 
-def refused_versions(refused: RefusedRuns) -> list[int]:
-    """The offsets in `rules_refused`."""
-    return [offset for first, last in refused_runs(refused) for offset in range(first, last + 1)]
+def rejected_versions(rejected: RejectedRuns) -> list[int]:
+    """The offsets in `rules_rejected`."""
+    return [offset for first, last in rejected_runs(rejected) for offset in range(first, last + 1)]
 
 
-def check_refused(refused: RefusedRuns) -> None:
-    """Raise ValueError if `rules_refused` has more offsets than a detector writes."""
-    if refused and sum(max(0, last - first) for first, last in refused_runs(refused)) > _MOST_REFUSED:
-        raise ValueError(f"rulesRefused has more than {_MOST_REFUSED} offsets")
+def check_rejected(rejected: RejectedRuns) -> None:
+    """Raise ValueError if `rules_rejected` has more offsets than a detector writes."""
+    if rejected and sum(max(0, last - first) for first, last in rejected_runs(rejected)) > _MOST_REJECTED:
+        raise ValueError(f"rulesRefused has more than {_MOST_REJECTED} offsets")
 
 
-def refused_runs(refused: RefusedRuns) -> list[tuple[int, int]]:
-    """The first and the last offset of each run in `rules_refused`."""
-    return [(each, each) if isinstance(each, int) else (each[0], each[1]) for each in refused]
+def rejected_runs(rejected: RejectedRuns) -> list[tuple[int, int]]:
+    """The first and the last offset of each run in `rules_rejected`."""
+    return [(each, each) if isinstance(each, int) else (each[0], each[1]) for each in rejected]
 
 
 class DetectorStatus(msgspec.Struct, frozen=True, rename="camel"):

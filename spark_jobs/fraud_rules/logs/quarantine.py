@@ -72,9 +72,9 @@ def replay(
         fresh = {each.mark: each for each in chunk if each.mark not in marks}
         result.before += len(chunk) - len(fresh)
         now_ms = clock.now_ms()
-        refused = _refused(list(fresh.values()), schema, settings, now_ms)
-        result.unreadable += refused.items()
-        feed = [each for each in fresh.values() if each.position not in refused]
+        rejected = _rejected(list(fresh.values()), schema, settings, now_ms)
+        result.unreadable += rejected.items()
+        feed = [each for each in fresh.values() if each.position not in rejected]
         if feed:
             writer.write(_out(feed, settings, now_ms))
         marks.update(each.mark for each in feed)
@@ -96,7 +96,7 @@ def _chunks(records: Iterable[QuarantinedRecord]) -> Iterator[list[QuarantinedRe
         yield chunk
 
 
-def _refused(
+def _rejected(
     records: Sequence[QuarantinedRecord], schema: TransactionSchema, settings: DetectorSettings, now_ms: int
 ) -> dict[str, str]:
     """The positions of the records that the detector would quarantine again, with the reasons."""
@@ -109,8 +109,8 @@ def _refused(
         schema,
         settings.record_limits,
     )
-    refused = {records[each.index].position: f"{each.reason}: {each.detail}" for each in decoded.rejects}
-    return refused | {each.position: "the quarantine holds only its beginning" for each in records if each.cut}
+    rejected = {records[each.index].position: f"{each.reason}: {each.detail}" for each in decoded.rejects}
+    return rejected | {each.position: "the quarantine holds only its beginning" for each in records if each.cut}
 
 
 def _out(records: Sequence[QuarantinedRecord], settings: DetectorSettings, now_ms: int) -> Iterator[OutRecord]:

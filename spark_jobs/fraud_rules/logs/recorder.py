@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from fraud_rules.configuration.settings import DetectorSettings
-from fraud_rules.errors import FraudError
+from fraud_rules.errors import FraudError, Reason
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.reader import TopicReader, append_ms_of
 from fraud_rules.logs.batch_history import WrittenBatch, batches_of, read_history
-from fraud_rules.logs.detector_status import refused_versions
+from fraud_rules.logs.detector_status import rejected_versions
 from fraud_rules.logs.rule_status import RuleOperation, read_operations
 from fraud_rules.replay.recording import (
     RecordedBatch,
@@ -62,19 +62,17 @@ def _require(lost: Sequence[str]) -> None:
 
 
 def _batch(batch: WrittenBatch, topic: str, operations: Mapping[int, RuleOperation]) -> RecordedBatch:
-    refused = {version: _reasons(operations.get(version)) for version in refused_versions(batch.rules_refused)}
+    rejections = {version: _reasons(operations.get(version)) for version in rejected_versions(batch.rules_rejected)}
     warm_ups = tuple(
         RecordedWarmUp(each.version, {int(partition): end for partition, end in each.ends.items()})
         for each in batch.warm_ups
     )
-    return RecordedBatch(batch.ends_of(topic), batch.rules_end, refused, warm_ups)
+    return RecordedBatch(batch.ends_of(topic), batch.rules_end, rejections, warm_ups)
 
 
-def _reasons(operation: RuleOperation | None) -> list[tuple[str, str]]:
-    reasons: Iterable[tuple[str, str]] = (
-        () if operation is None else ((reason.field, reason.message) for reason in operation.reasons)
-    )
-    return list(reasons) or [("state", "refused by the detector")]
+def _reasons(operation: RuleOperation | None) -> list[Reason]:
+    reasons = [] if operation is None else [Reason(each.field, each.message) for each in operation.reasons]
+    return reasons or [Reason("state", "refused by the detector")]
 
 
 def _settings(settings: DetectorSettings) -> RecordedSettings:

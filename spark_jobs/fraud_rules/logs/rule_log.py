@@ -13,20 +13,19 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from fraud_rules.codec.rules.lazy import EntryReader
-from fraud_rules.errors import ConfigError, Reason, TopicUnsuitable
+from fraud_rules.errors import ConfigError, TopicUnsuitable
 from fraud_rules.kafka.reader import Record, TopicReader
 from fraud_rules.model.limits import RuleLimits
-from fraud_rules.model.log_entry import LogEntry
+from fraud_rules.model.log_entry import LogEntry, Rejections, with_rejections
 from fraud_rules.model.ruleset import RuleTimeline
 from fraud_rules.model.schema import TransactionSchema
 
-__all__ = ["Rejections", "RuleLog", "check_rule_log"]
+__all__ = ["RuleLog", "check_rule_log"]
 
-Rejections = Mapping[int, Sequence[Reason]]
 """The reasons for which the driver rejected records, by offset."""
 
 ReadRange = Callable[[int, int], Iterable[Record]]
@@ -78,11 +77,11 @@ class RuleLog:
         return cls(reader.read, schema, limits, reached)
 
     def up_to(
-        self, end: int, refused: Rejections, digest: str = "", admitted: RuleTimeline | None = None
+        self, end: int, rejected: Rejections, digest: str = "", admitted: RuleTimeline | None = None
     ) -> RuleTimeline:
         """The log below offset `end`. Reads only the records that this process has not read yet.
 
-        `admitted` is this log, if the caller has extended it with `entries` and `refused` already.
+        `admitted` is this log, if the caller has extended it with `entries` and `rejected` already.
 
         Raises BrokerUnavailable if Kafka does not have the records, and TopicUnsuitable if they do not match `digest`.
         """
@@ -97,7 +96,7 @@ class RuleLog:
                         "were compacted, deleted or replaced. Restore the topic, and keep it forever, uncompacted"
                     )
                 if admitted is None:
-                    admitted = self._timeline.extended(_with_rejections(new.entries, refused), end)
+                    admitted = self._timeline.extended(with_rejections(new.entries, rejected), end)
                 self._timeline = admitted
                 self._digest = new.digest
             return self._timeline
@@ -111,10 +110,10 @@ class RuleLog:
         with self._lock:
             return self._range(self._timeline.end, end).digest if end > self._timeline.end else self._digest
 
-    def entries(self, start: int, end: int, refused: Rejections) -> list[LogEntry]:
+    def entries(self, start: int, end: int, rejected: Rejections) -> list[LogEntry]:
         """The entries with versions in [start, end), before their rule times are set. Raises BrokerUnavailable."""
         with self._lock:
-            return _with_rejections(self._range(start, end).entries, refused)
+            return with_rejections(self._range(start, end).entries, rejected)
 
     def _range(self, start: int, end: int) -> _Range:
         """Read a range. The last range stays in memory until `up_to` has it, because admission and pinning both read
@@ -134,14 +133,6 @@ class RuleLog:
                 self._reached(len(entries), end - start)
         self._reached(len(entries), end - start)
         return _Range(start, end, base, entries, digest)
-
-
-def _with_rejections(entries: Sequence[LogEntry], refused: Rejections) -> list[LogEntry]:
-    return [
-        each if reasons is None else each.refused_by_pin(reasons)
-        for each in entries
-        for reasons in [refused.get(each.version)]
-    ]
 
 
 def check_rule_log(reader: TopicReader) -> None:

@@ -1,4 +1,4 @@
-"""Reads the rule log and the detector's reports on its records: live or refused."""
+"""Reads the rule log and the detector's reports on its records: live or rejected."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class WarmUpState(StrEnum):
 class WarmUpReport(msgspec.Struct, rename="camel"):
     """The report on a warm-up. `progress` is the completed part of a running job. A history that is warm was added in
     batch `batch_id`, has `rows` rows, and is complete from the event time `since` on (epoch ms). `reason` is the reason
-    of a refused warm-up."""
+    of a rejected warm-up."""
 
     state: WarmUpState
     progress: float | None = None
@@ -53,7 +53,7 @@ class RuleOperation(msgspec.Struct, rename="camel"):
     """The detector's report on one record of the rule log. `status` is LIVE or REJECTED, `time` is in epoch ms.
 
     A rule that requests a warm-up gets further reports with another `warm_up`; its first report says when it is live.
-    `refused_in_pin`: the pin of a batch rejected the record, and not the record or the log before it; None if an
+    `rejected_in_pin`: the pin of a batch rejected the record, and not the record or the log before it; None if an
     earlier release wrote the report.
     """
 
@@ -64,7 +64,7 @@ class RuleOperation(msgspec.Struct, rename="camel"):
     rule_id: Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)] | None = None
     list_name: str | None = None
     reasons: list[_Reason] = []
-    refused_in_pin: bool | None = None
+    rejected_in_pin: bool | None = msgspec.field(name="refusedInPin", default=None)
     warm_up: WarmUpReport | None = None
 
     def after(self, earlier: RuleOperation | None) -> RuleOperation:
@@ -75,27 +75,27 @@ class RuleOperation(msgspec.Struct, rename="camel"):
 
     @property
     def rejected(self) -> bool:
-        """Whether the detector refused the record."""
+        """Whether the detector rejected the record."""
         return self.status == "REJECTED"
 
 
 @dataclass(frozen=True, slots=True)
 class RuleLogStatus:
-    """The rule log without the refused records, and the detector's reports by version."""
+    """The rule log without the rejected records, and the detector's reports by version."""
 
     timeline: RuleTimeline
     operations: Mapping[int, RuleOperation]
 
     @property
-    def refused(self) -> list[RuleOperation]:
-        """The refused records with their reasons, newest first."""
+    def rejected(self) -> list[RuleOperation]:
+        """The rejected records with their reasons, newest first."""
         return newest_rejected(self.operations.values())
 
 
 def newest_rejected(operations: Iterable[RuleOperation]) -> list[RuleOperation]:
-    """The refused records among these reports, newest first."""
-    refused = (each for each in operations if each.rejected)
-    return sorted(refused, key=lambda each: each.rule_version, reverse=True)
+    """The rejected records among these reports, newest first."""
+    rejected = (each for each in operations if each.rejected)
+    return sorted(rejected, key=lambda each: each.rule_version, reverse=True)
 
 
 decode_operation = msgspec.json.Decoder(RuleOperation).decode
@@ -110,15 +110,15 @@ def read_rules(
     With `settled`, all rules that were written before this call. Raises TransactionOpen then, see `settled_ends`.
     """
     operations = read_operations(kafka, settings.topics.rule_operations)
-    refused = {
+    rejected = {
         version: [Reason(reason.field, reason.message) for reason in report.reasons]
         for version, report in operations.items()
-        if report.rejected and report.refused_in_pin is not False
+        if report.rejected and report.rejected_in_pin is not False
     }
     with TopicReader(kafka, settings.topics.rules) as reader:
         check_rule_log(reader)
         _, end = ends_of(reader, settled=settled)[0]
-        timeline = RuleLog.of(reader, schema, settings.limits).up_to(end, refused)
+        timeline = RuleLog.of(reader, schema, settings.limits).up_to(end, rejected)
     return RuleLogStatus(timeline, operations)
 
 
@@ -128,12 +128,12 @@ def read_operations(kafka: KafkaConnection, topic: str) -> dict[int, RuleOperati
     return _by_version(_report(topic, record, partition) for partition, records in read for record in records)
 
 
-def read_rejected(kafka: KafkaConnection, topic: str, look_back: int = 1_000) -> list[RuleOperation]:
-    """The refused records among the newest `look_back` reports, newest first. Raises BrokerUnavailable.
+def read_rejected(kafka: KafkaConnection, topic: str, newest: int = 1_000) -> list[RuleOperation]:
+    """The rejected records among the last `newest` reports, newest first. Raises BrokerUnavailable.
 
     Unreadable records are skipped.
     """
-    reports = _by_version(_report(topic, record) for record in tail_of(kafka, topic, look_back))
+    reports = _by_version(_report(topic, record) for record in tail_of(kafka, topic, newest))
     return newest_rejected(reports.values())
 
 
@@ -144,7 +144,7 @@ def await_operations(
     deadline = time.monotonic() + timeout_s
     found: dict[int, RuleOperation] = {}
     starts = {topic: topic_starts(kafka, topic)}
-    for received in follow(kafka, starts, wanted=lambda: time.monotonic() < deadline and not versions <= found.keys()):
+    for received in follow(kafka, starts, goes_on=lambda: time.monotonic() < deadline and not versions <= found.keys()):
         if received is not None:
             found.update(_by_version([_report(topic, received.record, received.partition)]))
     return {version: report for version, report in found.items() if version in versions}

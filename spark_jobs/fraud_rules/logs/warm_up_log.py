@@ -31,7 +31,7 @@ _RESULTS, _CHUNKS = 0, 1
 
 
 class WarmUpRef(msgspec.Struct, frozen=True, rename="camel"):
-    """A result in a pin: the batch that uses it, its offset in `warm-ups`, its digest, and its ends. `refused` is the
+    """A result in a pin: the batch that uses it, its offset in `warm-ups`, its digest, and its ends. `fault` is the
     reason of a warm-up that cannot be done, empty otherwise. The history is complete from the event time `since`.
     `reach_ms` is the shortest reach that the grouping has had from the request to the end of the pin."""
 
@@ -39,7 +39,7 @@ class WarmUpRef(msgspec.Struct, frozen=True, rename="camel"):
     offset: int
     digest: str
     ends: dict[str, int] = {}
-    refused: str = ""
+    fault: str = msgspec.field(name="refused", default="")
     since: int | None = None
     reach_ms: int = 0
 
@@ -68,7 +68,7 @@ class WarmUpResult(msgspec.Struct, frozen=True, rename="camel"):
 
     `ends` are the offsets after the last transaction read, by partition (as text). `key_groups` is the number of key
     groups. `digest` covers rows, ends and beginnings, and not the offsets of chunks, so a repeated job has the same
-    digest. `refused` is the reason why the warm-up cannot be done.
+    digest. `fault` is the reason why the warm-up cannot be done.
     """
 
     version: int
@@ -79,7 +79,7 @@ class WarmUpResult(msgspec.Struct, frozen=True, rename="camel"):
     key_groups: int
     parts: list[WarmUpPart]
     digest: str
-    refused: str = ""
+    fault: str = msgspec.field(name="refused", default="")
 
     @property
     def rows(self) -> int:
@@ -93,7 +93,7 @@ class WarmUpResult(msgspec.Struct, frozen=True, rename="camel"):
 
     def ref(self, offset: int, batch_id: int) -> WarmUpRef:
         """The entry of this result in the pin of a batch."""
-        return WarmUpRef(batch_id, offset, self.digest, self.ends, self.refused, self.begins_ms)
+        return WarmUpRef(batch_id, offset, self.digest, self.ends, self.fault, self.begins_ms)
 
 
 _encode = msgspec.json.Encoder().encode

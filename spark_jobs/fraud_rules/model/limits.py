@@ -51,7 +51,7 @@ class RecordLimits:
     max_bytes: int = 1_048_576
 
 
-MOST_REFUSED: Final = 0.01
+MOST_REJECTED: Final = 0.01
 """The default share of a history file's records that may be refused. A wrong column or unit refuses nearly all."""
 
 UNBOUNDED: Final = RuleLimits(**{field.name: sys.maxsize for field in fields(RuleLimits)})

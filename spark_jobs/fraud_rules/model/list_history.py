@@ -224,12 +224,12 @@ class ListAdmission:
             case ListChange() as change:
                 reasons = self._faults_of_change(change)
                 if reasons:
-                    return entry.refused(reasons)
+                    return entry.as_rejected(reasons)
                 self.fold.apply(entry.version, change)
             case Rule() as rule:
                 reasons = [] if self._hypothetical else list_faults(rule, self.fold.type_of)
                 if reasons:
-                    return entry.refused(reasons)
+                    return entry.as_rejected(reasons)
                 self._name(rule.rule_id, frozenset(rule.lists))
             case RuleDeletion(rule_id):
                 self._name(rule_id, frozenset())

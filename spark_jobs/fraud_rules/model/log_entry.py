@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import TypeVar, overload
@@ -12,12 +12,15 @@ from fraud_rules.errors import Reason
 from fraud_rules.model.rule import LogChange, Rule, RuleDeletion
 from fraud_rules.model.value_list import ListChange
 
-__all__ = ["Grouping", "LogEntry", "LogPrefix", "RecordOutcome", "UndecodedRule"]
+__all__ = ["Grouping", "LogEntry", "LogPrefix", "RecordOutcome", "Rejections", "UndecodedRule", "with_rejections"]
 
 T = TypeVar("T")
 
 Grouping = tuple[str, ...]
 """The sorted names of the fields by which rules group transactions."""
+
+Rejections = Mapping[int, Iterable[Reason]]
+"""The reasons for the records that a pin rejects, by version."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,14 +69,14 @@ class UndecodedRule:
 class LogEntry:
     """One record of the rule log. `version` is the record's offset, and `time_ms` is its rule time.
 
-    `refused_in_pin`: a pin names the record as rejected. Then its append time is in no rule time.
+    `rejected_in_pin`: a pin names the record as rejected. Then its append time is in no rule time.
     """
 
     version: int
     append_ms: int
     time_ms: int
     content: RecordOutcome | UndecodedRule
-    refused_in_pin: bool = False
+    rejected_in_pin: bool = False
 
     @classmethod
     def accepted(cls, version: int, append_ms: int, change: LogChange) -> LogEntry:
@@ -85,14 +88,14 @@ class LogEntry:
         """Create an entry for an invalid record. `RuleTimeline.extended` sets its rule time."""
         return cls(version, append_ms, append_ms, RecordOutcome(None, tuple(reasons), rule_id))
 
-    def refused(self, reasons: Iterable[Reason]) -> LogEntry:
+    def as_rejected(self, reasons: Iterable[Reason]) -> LogEntry:
         """The entry of the same record, rejected because of the log before it."""
         why = tuple(dict.fromkeys((*self.reasons, *reasons)))
         return replace(self, content=RecordOutcome(None, why, self.rule_id, self.list_name))
 
-    def refused_by_pin(self, reasons: Iterable[Reason]) -> LogEntry:
+    def rejected_by_pin(self, reasons: Iterable[Reason]) -> LogEntry:
         """The entry of the same record, which a pin names as rejected."""
-        return replace(self.refused(reasons), refused_in_pin=True)
+        return replace(self.as_rejected(reasons), rejected_in_pin=True)
 
     @property
     def outcome(self) -> RecordOutcome:
@@ -131,6 +134,11 @@ class LogEntry:
     def list_name(self) -> str | None:
         """The name of the list in a list record; None for every other record."""
         return self.outcome.list_name
+
+
+def with_rejections(entries: Iterable[LogEntry], rejections: Rejections) -> list[LogEntry]:
+    """The entries, without the changes that a pin rejects."""
+    return [each.rejected_by_pin(rejections[each.version]) if each.version in rejections else each for each in entries]
 
 
 class LogPrefix(Sequence[T]):

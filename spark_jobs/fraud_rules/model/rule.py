@@ -8,13 +8,13 @@ from decimal import Decimal
 from enum import StrEnum
 from typing import TypeAlias
 
+from fraud_rules.model.aggregate import AggregateFunction
 from fraud_rules.model.decision import DEFAULT_WEIGHT
 from fraud_rules.model.limits import RuleLimits
 from fraud_rules.model.predicate import Predicate
 from fraud_rules.model.value_list import ListChange, ListType
 
 __all__ = [
-    "AggregateFunction",
     "Baseline",
     "Control",
     "ControlType",
@@ -35,27 +35,6 @@ class RuleState(StrEnum):
     ACTIVE = "ACTIVE"
     PAUSE = "PAUSE"
     SHADOW = "SHADOW"
-
-
-class AggregateFunction(StrEnum):
-    """The function of a window's rows whose value a rule compares with its limit.
-
-    `STDDEV` is the population's standard deviation.
-    """
-
-    SUM = "SUM"
-    AVG = "AVG"
-    MIN = "MIN"
-    MAX = "MAX"
-    COUNT = "COUNT"
-    COUNT_WITH_RESET = "COUNT_WITH_RESET"
-    COUNT_DISTINCT = "COUNT_DISTINCT"
-    STDDEV = "STDDEV"
-
-    @property
-    def needs_field(self) -> bool:
-        """Whether the function reads the values of one numeric field. The three counts do not."""
-        return not self.value.startswith("COUNT")
 
 
 class Operator(StrEnum):
@@ -114,7 +93,7 @@ class Baseline:
     @property
     def is_proportional(self) -> bool:
         """Whether the value grows with the length of the baseline, so that the comparison scales it to the window."""
-        return self.aggregate_function in (AggregateFunction.SUM, AggregateFunction.COUNT)
+        return self.aggregate_function.traits.is_total
 
     @property
     def fields(self) -> frozenset[str]:

@@ -210,7 +210,7 @@ def _with_rule_times(last: LogEntry | None, entries: Iterable[LogEntry]) -> list
     for entry in entries:
         if entry.version <= version:
             raise ValueError(f"rule log entry {entry.version} does not come after {version}")
-        version, time_ms = entry.version, time_ms if entry.refused_in_pin else max(time_ms, entry.append_ms)
+        version, time_ms = entry.version, time_ms if entry.rejected_in_pin else max(time_ms, entry.append_ms)
         timed.append(entry if entry.time_ms == time_ms else replace(entry, time_ms=time_ms))
     return timed
 

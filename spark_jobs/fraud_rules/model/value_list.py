@@ -19,8 +19,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from fraud_rules.model.layered_longs import LayeredLongs
 from fraud_rules.model.limits import RuleLimits
+from fraud_rules.model.long_table import LayeredLongs
 
 __all__ = ["ListChange", "ListOperation", "ListType", "ListValue", "ValueList"]
 

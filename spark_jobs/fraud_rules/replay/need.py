@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from fraud_rules.configuration.settings import DetectorSettings
-from fraud_rules.model.rule import AggregateFunction, Rule
+from fraud_rules.model.aggregate import AggregateFunction
+from fraud_rules.model.rule import Rule
 from fraud_rules.model.ruleset import RuleSet
 
 __all__ = ["HistoryNeed", "history_need"]

@@ -33,7 +33,7 @@ from typing import Annotated, Any, TypeAlias
 import msgspec
 
 from fraud_rules.codec.json_reader import JsonReader
-from fraud_rules.errors import InputInvalid
+from fraud_rules.errors import InputInvalid, Reason
 from fraud_rules.runtime.atomic_file import Durability, replaced_file
 
 __all__ = ["RecordedBatch", "RecordedRule", "RecordedSettings", "RecordedTransaction", "RecordedWarmUp", "Recording"]
@@ -85,7 +85,7 @@ class RecordedWarmUp(msgspec.Struct, frozen=True, omit_defaults=True):
 class _FileBatch(msgspec.Struct, rename="camel"):
     pin: _Offset
     offsets: _Ends = msgspec.field(default_factory=_Ends)
-    refused: dict[_Offset, list[tuple[str, str]]] = {}
+    rejected: dict[_Offset, list[tuple[str, str]]] = msgspec.field(name="refused", default_factory=dict)
     warm_ups: tuple[RecordedWarmUp, ...] = ()
 
 
@@ -123,13 +123,13 @@ class RecordedBatch:
     """One recorded batch.
 
     `ends` has the offset after the batch's last transaction, by partition. `pin` is the end of the rule log that the
-    batch read. `refused` has the rules that exceeded a budget: (field, reason) pairs by version. The results
+    batch read. `rejections` has the reasons for the rules that exceeded a budget, by version. The results
     of `warm_ups` joined the state at the start of the batch.
     """
 
     ends: Mapping[int, int]
     pin: int
-    refused: Mapping[int, Sequence[tuple[str, str]]] = field(default_factory=dict)
+    rejections: Mapping[int, Sequence[Reason]] = field(default_factory=dict)
     warm_ups: Sequence[RecordedWarmUp] = ()
 
 
@@ -244,13 +244,16 @@ def _to_raw(record: object) -> msgspec.Raw:
 
 
 def _to_batch(batch: _FileBatch) -> RecordedBatch:
-    return RecordedBatch(batch.offsets.transactions, batch.pin, batch.refused, batch.warm_ups)
+    rejections = {version: [Reason(*pair) for pair in pairs] for version, pairs in batch.rejected.items()}
+    return RecordedBatch(batch.offsets.transactions, batch.pin, rejections, batch.warm_ups)
 
 
 def _batch_document(batch: RecordedBatch) -> dict[str, object]:
     document: dict[str, object] = {"offsets": {"transactions": dict(batch.ends)}, "pin": batch.pin}
-    if batch.refused:
-        document["refused"] = dict(batch.refused)
+    if batch.rejections:
+        document["refused"] = {
+            version: [(each.field, each.message) for each in reasons] for version, reasons in batch.rejections.items()
+        }
     if batch.warm_ups:
         document["warmUps"] = list(batch.warm_ups)
     return document

@@ -9,7 +9,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from typing import Any, TypeAlias
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -27,6 +27,7 @@ from fraud_rules.engine.task_rows import spread
 from fraud_rules.engine.warm_up import WarmHistory
 from fraud_rules.errors import Reason
 from fraud_rules.model.decision import DecisionThresholds
+from fraud_rules.model.log_entry import Rejections, with_rejections
 from fraud_rules.model.output import DuplicateRecord, KeyGroupOutput
 from fraud_rules.model.ruleset import LogEntry, RuleTimeline
 from fraud_rules.model.schema import ID_FIELD, TransactionSchema
@@ -53,8 +54,6 @@ decode_exactly = msgspec.json.Decoder(float_hook=Decimal).decode
 
 encode_exactly = msgspec.json.Encoder(decimal_format="number").encode
 """Encodes JSON with each `Decimal` as an exact number."""
-
-_Refused: TypeAlias = Mapping[int, Sequence[tuple[str, str]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,10 +156,10 @@ def replay_recording(
         warm = [_histories(warm_up, batch.timeline, recording, schema, settings) for warm_up in batch.warm_ups]
         result = run.evaluate(batch.records, batch.timeline, 0, warm)
         _add_results(answer, result, settings.decisions.thresholds)
-    refused = {version: reasons for batch in recording.batches for version, reasons in batch.refused.items()}
+    rejections = {version: reasons for batch in recording.batches for version, reasons in batch.rejections.items()}
     answer["rejected"] = [
         {"ruleVersion": entry.version, "reasons": [str(reason) for reason in entry.reasons]}
-        for entry in RuleTimeline(_with_rejections(log, refused)).entries
+        for entry in RuleTimeline(with_rejections(log, rejections)).entries
         if entry.change is None
     ]
     return answer
@@ -248,10 +247,10 @@ def _inputs(recording: Recording, log: Sequence[LogEntry]) -> Iterator[_BatchInp
     for record in recording.transactions:
         by_partition.setdefault(record.partition, []).append(record)
     starts = dict.fromkeys(by_partition, 0)
-    timeline, refused = RuleTimeline(), dict[int, Sequence[tuple[str, str]]]()
+    timeline, rejections = RuleTimeline(), dict[int, Sequence[Reason]]()
     for batch in recording.batches:
-        refused |= batch.refused
-        timeline = _extended(timeline, log, batch.pin, refused)
+        rejections |= batch.rejections
+        timeline = _extended(timeline, log, batch.pin, rejections)
         read: list[RecordedTransaction] = []
         for partition, end in batch.ends.items():
             records, start = by_partition.get(partition, []), starts.get(partition, 0)
@@ -260,20 +259,13 @@ def _inputs(recording: Recording, log: Sequence[LogEntry]) -> Iterator[_BatchInp
         yield _BatchInput(read, timeline, batch.warm_ups)
     rest = [record for partition, records in by_partition.items() for record in records[starts[partition] :]]
     if rest:
-        yield _BatchInput(rest, _extended(timeline, log, log[-1].version + 1 if log else 0, refused))
+        yield _BatchInput(rest, _extended(timeline, log, log[-1].version + 1 if log else 0, rejections))
 
 
-def _extended(timeline: RuleTimeline, log: Sequence[LogEntry], end: int, refused: _Refused) -> RuleTimeline:
+def _extended(timeline: RuleTimeline, log: Sequence[LogEntry], end: int, rejections: Rejections) -> RuleTimeline:
     """The rule log up to a pin. A detector's pins never decrease. A lower pin in a recording counts as the previous."""
     fresh = [entry for entry in log if timeline.end <= entry.version < end]
-    return timeline.extended(_with_rejections(fresh, refused), max(end, timeline.end))
-
-
-def _with_rejections(log: Sequence[LogEntry], refused: _Refused) -> list[LogEntry]:
-    return [
-        entry.refused_by_pin(Reason(*pair) for pair in refused[entry.version]) if entry.version in refused else entry
-        for entry in log
-    ]
+    return timeline.extended(with_rejections(fresh, rejections), max(end, timeline.end))
 
 
 def _arrival(record: RecordedTransaction) -> tuple[int, int, int]:

@@ -31,7 +31,7 @@ class InputTopics:
 
     def first(self) -> Offsets:
         """The offsets of the first records that Kafka still holds."""
-        self._look()
+        self._observe()
         return self._ends.first(self._places)
 
     def new_ends(self, starts: Offsets, most: int) -> Offsets | None:
@@ -42,7 +42,7 @@ class InputTopics:
         """
         try:
             if time.monotonic() >= self._looked_s + _LOOK_S:
-                self._look()
+                self._observe()
             ends = self._ends.committed(self._places)
         except BrokerUnavailable:
             self._looked_s = float("-inf")  # a topic may be created again until Kafka answers
@@ -58,7 +58,7 @@ class InputTopics:
         self._check_added(starts, ends)
         return limited(starts, ends, most)
 
-    def _look(self) -> None:
+    def _observe(self) -> None:
         self._places = {topic: self._ends.partitions(topic) for topic in self._topics}
         found = self._ends.ids(self._topics) if self._ids else _NO_IDS
         again = [topic for topic, known in self._ids.items() if found[topic] != known]

@@ -22,7 +22,7 @@ class Pin(msgspec.Struct, frozen=True, rename="camel"):
     """The rules of a batch: the log below offset `rules_end`, without the rejected records.
 
     `live_end` is the offset of the first record whose rule time the detector's clock had not reached; None if it had
-    reached all. `refused` has the records that the driver rejected because of a budget or of their append time, by
+    reached all. `rejected` has the records that the driver rejected because of a budget or of their append time, by
     offset (as text). It has all of them so far, so the newest pin suffices. The [field, message] pairs of a record are
     in the first pin that has it; later pins keep only the offset, and consecutive offsets as `first-last`. A later
     record of the same rule ends no refusal: past transactions are still evaluated without the rejected record, in a
@@ -34,7 +34,7 @@ class Pin(msgspec.Struct, frozen=True, rename="camel"):
 
     batch_id: int
     rules_end: int
-    refused: dict[str, list[tuple[str, str]]] = {}
+    rejected: dict[str, list[tuple[str, str]]] = msgspec.field(name="refused", default_factory=dict)
     digest: str = ""
     warm_ups: dict[str, WarmUpRef] = {}
     warm_ups_end: int = 0
@@ -49,13 +49,13 @@ class Pin(msgspec.Struct, frozen=True, rename="camel"):
         """The reasons for rejected records, by offset."""
         return {
             offset: [Reason(*pair) for pair in pairs]
-            for text, pairs in self.refused.items()
+            for text, pairs in self.rejected.items()
             for first, _, last in [text.partition("-")]
             for offset in range(int(first), int(last or first) + 1)
         }
 
     def earlier_rejections(self) -> dict[str, list[tuple[str, str]]]:
-        """The `refused` of the next pin if it has no new ones."""
+        """The `rejected` of the next pin if it has no new ones."""
         return {f"{first}-{last}" if first < last else str(first): [] for first, last in runs_of(self.reasons())}
 
     def ending(self) -> Mapping[int, WarmUpRef]:
@@ -64,7 +64,7 @@ class Pin(msgspec.Struct, frozen=True, rename="camel"):
 
     def joining(self) -> Mapping[int, WarmUpRef]:
         """The results that join the state at the start of the batch, by the version of the rule record, ascending."""
-        return {version: ref for version, ref in self.ending().items() if not ref.refused}
+        return {version: ref for version, ref in self.ending().items() if not ref.fault}
 
     def warmed(self, timeline: RuleTimeline) -> Mapping[Grouping, tuple[int, WarmUpRef]]:
         """The newest result that each grouping's history includes, with the version of its rule record.
@@ -73,7 +73,7 @@ class Pin(msgspec.Struct, frozen=True, rename="camel"):
         """
         found: dict[Grouping, tuple[int, WarmUpRef]] = {}
         for version, ref in self._by_version():
-            fields = None if ref.refused else grouping_warmed_by(version, timeline)
+            fields = None if ref.fault else grouping_warmed_by(version, timeline)
             if fields is not None:
                 found[fields] = version, ref
         return found

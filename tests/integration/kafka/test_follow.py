@@ -49,7 +49,7 @@ def test_each_interruption_has_its_own_patience(own_broker: Broker, project: Pro
     topic_admin.apply(own_broker.kafka, [declared])
     clock = Clock()
     found: list[ReceivedRecord] = []
-    following = follow(own_broker.kafka, {"rules": {0: 0}}, wanted=lambda: True, poll_s=0.05, clock_s=clock)
+    following = follow(own_broker.kafka, {"rules": {0: 0}}, goes_on=lambda: True, poll_s=0.05, clock_s=clock)
 
     def step() -> None:
         received = next(following)

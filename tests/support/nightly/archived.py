@@ -74,7 +74,7 @@ class Site:
             rest[str(tx.partition)] = tx.offset + 1
         cuts = [{str(p): end for p, end in batch.ends.items()} for batch in recording.batches] + [rest]
         pins = [batch.pin for batch in recording.batches] + [len(recording.rules)]
-        refused = [sorted(batch.refused) for batch in recording.batches] + [[]]
+        refused = [sorted(batch.rejections) for batch in recording.batches] + [[]]
         count = len(cuts) if upto is None else min(upto, len(cuts))
         done = sum(file.rows for file in manifest.of(Table.PROGRESS)) - 1
         files: list[FileEntry] = []

@@ -12,7 +12,7 @@ def cuts_of_ends(ends: Sequence[Mapping[int, int]], rules_ends: Sequence[int], r
     builder = CutsBuilder()
     for each, rules_end in zip(ends, rules_ends, strict=True):
         builder.add(each, rules_end)
-    builder.refuse(refused)
+    builder.reject(refused)
     return builder.build()
 
 

@@ -13,7 +13,8 @@ from fractions import Fraction
 from math import isqrt
 from typing import Any, TypeAlias
 
-from fraud_rules.model.rule import AggregateFunction, Rule
+from fraud_rules.model.aggregate import AggregateFunction
+from fraud_rules.model.rule import Rule
 
 Value: TypeAlias = int | str | Decimal | None
 Values: TypeAlias = Mapping[str, Value]

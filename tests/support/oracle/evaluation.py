@@ -17,7 +17,8 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
-from fraud_rules.model.rule import AggregateFunction, Rule
+from fraud_rules.model.aggregate import AggregateFunction
+from fraud_rules.model.rule import Rule
 from fraud_rules.model.schema import TransactionSchema
 from tests.support.oracle.arithmetic import Value, Values, baseline_text, compare_with_baseline, compare_with_limit
 from tests.support.oracle.decisions import decision

@@ -83,7 +83,10 @@ class StreamSite:
             {
                 "offsets": {"transactions": {str(at): end for at, end in each.ends.items()}},
                 "pin": each.pin,
-                "refused": {str(version): reasons for version, reasons in each.refused.items()},
+                "refused": {
+                    str(version): [[reason.field, reason.message] for reason in reasons]
+                    for version, reasons in each.rejections.items()
+                },
                 "warmUps": [
                     {"version": warm.version, "ends": {str(at): end for at, end in warm.ends.items()}}
                     for warm in each.warm_ups

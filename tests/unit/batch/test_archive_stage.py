@@ -92,7 +92,7 @@ def test_a_payment_without_an_append_time_is_left_out_as_in_the_detector(tmp_pat
     )
 
     assert [file.rows for file in written.files] == [1]
-    assert (written.refused, written.first_append_ms) == (1, DAY.start_ms)
+    assert (written.rejected, written.first_append_ms) == (1, DAY.start_ms)
 
 
 @pytest.mark.parametrize("table", [Table.ALERTS, Table.SHADOW_ALERTS, Table.DECISIONS, Table.CORRECTIONS])

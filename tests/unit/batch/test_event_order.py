@@ -49,4 +49,4 @@ def test_an_unreadable_record_stays_behind_the_previous_transaction(
     first, second, third = record(1, 100), record(2, 200), record(3, 50)
     history.add("a", lines([first, b"after 100", second, b"after 200", third]))
     assert [row[2] for row in history.rows()] == [third, first, b"after 100", second, b"after 200"]
-    assert history.refused.counts.total() == 2
+    assert history.rejected.counts.total() == 2

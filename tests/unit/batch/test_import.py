@@ -106,7 +106,7 @@ def imported_rows(store: ArchiveStore) -> list[dict[str, Any]]:
 def test_every_format_gives_the_same_rows(write: Any, name: str, tmp_path: Path) -> None:
     store = ArchiveStore(tmp_path / "archive")
     result = import_file(write(tmp_path / name), store, SCHEMA, SETTINGS, NOW_MS)
-    assert (result.transactions, result.refused, result.days) == (10, {}, ["2018-04-01", "2018-04-02"])
+    assert (result.transactions, result.rejected, result.days) == (10, {}, ["2018-04-01", "2018-04-02"])
     assert imported_rows(store) == ROWS
 
 
@@ -125,15 +125,15 @@ def test_an_unreadable_record_goes_to_the_archived_quarantine(tmp_path: Path) ->
     with pytest.raises(HistoryRefused, match="5 of 6 records are unreadable"):
         import_file(path, store, SCHEMA, SETTINGS, NOW_MS)
     assert (store.latest().version, list(store.root.rglob("*.parquet"))) == (0, [])
-    result = import_file(path, store, SCHEMA, SETTINGS, NOW_MS, most_refused=0.9)
+    result = import_file(path, store, SCHEMA, SETTINGS, NOW_MS, most_rejected=0.9)
     assert result.transactions == 1
-    assert sum(result.refused.values()) == 5
-    assert result.refused_at["invalid_utf8"].startswith("a.jsonl line 3: ")
+    assert sum(result.rejected.values()) == 5
+    assert result.rejected_at["invalid_utf8"].startswith("a.jsonl line 3: ")
     aside = list(archived_quarantine(store))
     assert [each.detail.partition(":")[0] for each in aside] == [f"line {number}" for number in (1, 3, 4, 5, 6)]
     assert [(each.position, each.source) for each in aside[:2]] == [("-1:0", "a.jsonl--1@0"), ("-1:2", "a.jsonl--1@2")]
     assert [each.raw for each in aside][1] == b"\xff"
-    assert {each.reason for each in aside} == set(result.refused)
+    assert {each.reason for each in aside} == set(result.rejected)
 
 
 FOREIGN = json.dumps({"tx_id": 7, **{name: str(value) for name, value in ROWS[0].items() if name != "transactionId"}})
@@ -151,23 +151,23 @@ def test_a_wholly_refused_file_is_not_imported_whatever_the_limit(tmp_path: Path
     path.write_text(with_numbers(FOREIGN))
     for _ in range(2):
         with pytest.raises(HistoryRefused, match=r"1 of 1 records .*missing_field:transactionId \(a\.jsonl line 1"):
-            import_file(path, store, SCHEMA, SETTINGS, NOW_MS, most_refused=1.0)
+            import_file(path, store, SCHEMA, SETTINGS, NOW_MS, most_rejected=1.0)
     result = import_file(path, store, ALIASED, SETTINGS, NOW_MS)
-    assert (result.transactions, result.refused, result.known) == (1, {}, False)
+    assert (result.transactions, result.rejected, result.known) == (1, {}, False)
 
 
 def test_another_schema_imports_the_refused_records_and_no_other_one_twice(tmp_path: Path) -> None:
     store, path = ArchiveStore(tmp_path / "archive"), as_json_lines(tmp_path / "a.jsonl")
     import_file(as_parquet(tmp_path / "before.parquet"), store, SCHEMA, SETTINGS, NOW_MS)
     path.write_text("{}\n" + with_numbers(FOREIGN) + "\n" + path.read_text())
-    first = import_file(path, store, SCHEMA, SETTINGS, NOW_MS, most_refused=0.5)
-    assert (first.transactions, first.refused) == (10, {"missing_field:transactionId": 2})
+    first = import_file(path, store, SCHEMA, SETTINGS, NOW_MS, most_rejected=0.5)
+    assert (first.transactions, first.rejected) == (10, {"missing_field:transactionId": 2})
     assert import_file(path, store, SCHEMA, SETTINGS, NOW_MS).known
-    second = import_file(path, store, ALIASED, SETTINGS, NOW_MS, most_refused=0.5)
-    assert (second.transactions, second.refused, second.known) == (1, {"missing_field:transactionId": 1}, False)
+    second = import_file(path, store, ALIASED, SETTINGS, NOW_MS, most_rejected=0.5)
+    assert (second.transactions, second.rejected, second.known) == (1, {"missing_field:transactionId": 1}, False)
     assert len(imported_rows(store)) == 21
     again = import_file(path, store, ALIASED, SETTINGS, NOW_MS)
-    assert (again.known, again.transactions, again.refused) == (True, 11, {"missing_field:transactionId": 1})
+    assert (again.known, again.transactions, again.rejected) == (True, 11, {"missing_field:transactionId": 1})
     later = import_file(as_csv(tmp_path / "later.csv"), store, ALIASED, SETTINGS, NOW_MS)
     offsets = [
         offset for file in store.latest().of(Table.IMPORTED) for offset in read_transactions(store, file, SCHEMA).offset

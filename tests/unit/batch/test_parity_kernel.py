@@ -54,7 +54,7 @@ def corrected(document: Mapping[str, Any], slice_rows: int, schema: TransactionS
     for tx in recording.transactions:
         rest[tx.partition] = tx.offset + 1
     batches = [(dict(batch.ends), batch.pin) for batch in recording.batches] + [(rest, len(log))]
-    refused = {version for batch in recording.batches for version in batch.refused}
+    refused = {version for batch in recording.batches for version in batch.rejections}
     cuts = cuts_of_ends([ends for ends, _ in batches], [pin for _, pin in batches], refused)
     rows = decode_transactions(
         [tx.value for tx in recording.transactions],

@@ -123,7 +123,7 @@ def test_a_wish_that_no_limit_fulfils_has_no_limit(site: Site, tmp_path: Path) -
     labels = tmp_path / "labels.csv"
     labels.write_text(f"transactionId,label\n{min(range(PAYMENTS), key=amounts().__getitem__)},1\n")
     result = ask(site, tmp_path, labels=labels, alerts_per_day=0.1, precision=0.9)
-    assert [(each.wanted, each.limit) for each in result.suggestions] == [
+    assert [(each.goal, each.limit) for each in result.suggestions] == [
         ("ALERTS_PER_DAY", None), ("PRECISION_OF_ALL", None),
     ]  # fmt: skip
     assert suggestion_text(result.suggestions[0], result) == "at most 0.1 alerts a day: no limit"

@@ -10,8 +10,8 @@ import pytest
 
 from fraud_rules.codec.rules.codec import encode_document, parse_rule_document, parse_rule_record, read_entry
 from fraud_rules.errors import RuleRejected
+from fraud_rules.model.aggregate import AggregateFunction
 from fraud_rules.model.rule import (
-    AggregateFunction,
     Baseline,
     Control,
     ControlType,
@@ -395,7 +395,7 @@ def test_an_entry_of_the_rule_log_has_its_rule_id() -> None:
     control = read_entry(7, 100, b'{"ruleState": "CONTROL", "controlType": "CLEAR_STATE_ALL"}', SCHEMA, LIMITS)
     assert [entry.rule_id for entry in (accepted, rejected, control)] == [1, 1, None]
     assert (rejected.change, [reason.field for reason in rejected.reasons]) == (None, ["limit"])
-    assert accepted.refused(rejected.reasons).rule_id == 1
+    assert accepted.as_rejected(rejected.reasons).rule_id == 1
 
 
 def test_a_rejection_survives_pickling() -> None:

@@ -103,7 +103,7 @@ def test_the_commands_offer_options_as_they_are_declared() -> None:
     for _, kind in inspect.getmembers(shared, lambda each: get_args(each) != ()):
         option = get_args(kind)[1]
         found[option.default] = option  # typer takes the flag out of the default of an annotation
-    for flag in ("--bootstrap", "--intent-keys", "--dry-run", "--max-refused"):
+    for flag in ("--bootstrap", "--intent-keys", "--dry-run", "--max-rejected"):
         del found[flag]
     assert len(found) == 10
     assert all(

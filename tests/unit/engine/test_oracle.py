@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from fraud_rules.model.rule import AggregateFunction, Operator, Rule, RuleState
+from fraud_rules.model.aggregate import AggregateFunction
+from fraud_rules.model.rule import Operator, Rule, RuleState
 from tests.support import oracle
 from tests.support.conformance import Case, differences, load_cases, load_schema, same_answer
 from tests.support.oracle.arithmetic import compare_with_limit
@@ -29,7 +30,7 @@ def _rule(aggregator: str, sign: str, limit: str, unique: tuple[str, ...] = ()) 
         1,
         RuleState.ACTIVE,
         ("payeeId",),
-        AggregateFunction(aggregator),
+        AggregateFunction[aggregator],
         "v",
         unique,
         Operator(sign),

@@ -105,7 +105,7 @@ def test_a_log_has_the_rules_and_reasons_of_its_decoded_records(
 def _decoded(topic: Topic, limits: RuleLimits, refused: dict[int, list[Reason]]) -> Iterator[LogEntry]:
     for each in topic.read(0, len(topic.values)):
         entry = read_entry(each.offset, each.append_ms, each.value, SCHEMA, limits)
-        yield entry.refused_by_pin(OVER_BUDGET) if each.offset in refused else entry
+        yield entry.rejected_by_pin(OVER_BUDGET) if each.offset in refused else entry
 
 
 @pytest.mark.parametrize("steps", [(5,), (2, 5), (1, 3, 4, 5)])

@@ -15,9 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fraud_rules.errors import Reason
+from fraud_rules.model.aggregate import AggregateFunction
 from fraud_rules.model.log_entry import LogEntry, LogPrefix, RecordOutcome, UndecodedRule
 from fraud_rules.model.rule import (
-    AggregateFunction,
     Control,
     ControlType,
     Operator,

@@ -12,7 +12,7 @@ from fraud_rules.logs.detector_status import (
     TrafficCounts,
     decode_progress,
     detector_status,
-    refused_versions,
+    rejected_versions,
 )
 
 TICK_MS = 10_000
@@ -21,7 +21,7 @@ TICK_MS = 10_000
 def progress(batch_id: int, rows: int = 100, p50_ms: int | None = 200) -> BatchProgress:
     before = BatchLatency(batch_id - 1, rows, 5, 150, 20, p50_ms, None if p50_ms is None else 2 * p50_ms)
     return BatchProgress(
-        query_id="q", batch_id=batch_id, end_offsets={"transactions": {"0": 5, "1": 7}}, rules_end=3, rules_refused=[],
+        query_id="q", batch_id=batch_id, end_offsets={"transactions": {"0": 5, "1": 7}}, rules_end=3, rules_rejected=[],
         rows=rows, quarantined=0, alerts=0, shadow_alerts=0, late=0, duplicates=0, rules_in_force=7, retained_events=9,
         lag=4, previous=before,
     )  # fmt: skip
@@ -85,14 +85,14 @@ def test_a_record_is_read_as_the_detector_writes_it() -> None:
     read = decode_progress(record("[1]"))
     assert read.ends_of("transactions") == {0: 5, 1: 7}
     assert read.ends_of("rules") == {}
-    assert (read.rules_end, refused_versions(read.rules_refused), read.lag, read.previous) == (2, [1], None, None)
+    assert (read.rules_end, rejected_versions(read.rules_rejected), read.lag, read.previous) == (2, [1], None, None)
 
 
 @pytest.mark.parametrize(
     ("refused", "versions"), [("[]", []), ("[[3,5],9,[11,12]]", [3, 4, 5, 9, 11, 12]), ("[[5,3]]", [])]
 )
 def test_consecutive_refused_records_are_a_range(refused: str, versions: list[int]) -> None:
-    assert refused_versions(decode_progress(record(refused)).rules_refused) == versions
+    assert rejected_versions(decode_progress(record(refused)).rules_rejected) == versions
 
 
 @pytest.mark.parametrize("refused", ["[[1,9007199254740992]]", "[[1]]", "[[1,2,3]]", '["1-2"]'])

@@ -18,7 +18,7 @@ TOPIC = "transactions"
 def progress(**ends: int) -> BatchProgress:
     return BatchProgress(
         query_id="q", batch_id=4, end_offsets={TOPIC: {each[1:]: end for each, end in ends.items()}}, rules_end=3,
-        rules_refused=[], rows=9, quarantined=0, alerts=0, shadow_alerts=0, late=0, duplicates=0, rules_in_force=7,
+        rules_rejected=[], rows=9, quarantined=0, alerts=0, shadow_alerts=0, late=0, duplicates=0, rules_in_force=7,
         retained_events=9, lag=126,
     )  # fmt: skip
 

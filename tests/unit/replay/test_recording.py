@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fraud_rules.errors import InputInvalid
+from fraud_rules.errors import InputInvalid, Reason
 from fraud_rules.replay.recording import RecordedBatch, RecordedRule, RecordedSettings, RecordedTransaction, Recording
 
 RULE = b'{"ruleId": 1, "ruleState": "DELETE"}'
@@ -97,7 +97,7 @@ def test_a_document_and_its_file_are_the_same_recording() -> None:
     recording = Recording.of_document(document)
     assert recording.rules == [RecordedRule(0, 1, b'{"limit":0.10}')]
     assert [tx.value for tx in recording.transactions] == [b"1,2", b'{"a":1}']
-    assert recording.batches == [RecordedBatch({0: 2}, 1, {0: [("windowMinutes", "too much state")]})]
+    assert recording.batches == [RecordedBatch({0: 2}, 1, {0: [Reason("windowMinutes", "too much state")]})]
     assert recording.settings == RecordedSettings(max_out_of_orderness_ms=5, event_time_floor_ms=0)
     assert Recording.read(b"".join(recording.lines())) == recording
 

@@ -171,7 +171,7 @@ def timeline(project: Project) -> RuleTimeline:
     values = [rule % 2, b"?", rule % 1, control, b'{"ruleId":1,"ruleState":"DELETE"}']
     schema = TransactionSchema.load(project.config / "schema.yaml")
     entries = [read_entry(i, 100 + i, value, schema, RuleLimits()) for i, value in enumerate(values)]
-    entries[2] = entries[2].refused_by_pin([Reason("windowMinutes", "too wide")])
+    entries[2] = entries[2].rejected_by_pin([Reason("windowMinutes", "too wide")])
     return RuleTimeline(entries)
 
 
@@ -263,8 +263,8 @@ def test_the_account_keeps_the_last_figures_of_each_key_group() -> None:
 
 def test_a_batch_counts_what_its_tasks_found() -> None:
     refused = (UnreadableRecord(0, 1, 1, "empty", "", b""),)
-    outputs = BatchOutputs([], [SideOutput(5, 1, (1,)), SideOutput(refused=refused), SideOutput(7, 0, (2,))])
-    assert (outputs.rows, outputs.ignored, outputs.refused) == (12, 1, 1)
+    outputs = BatchOutputs([], [SideOutput(5, 1, (1,)), SideOutput(rejected=refused), SideOutput(7, 0, (2,))])
+    assert (outputs.rows, outputs.ignored, outputs.rejected) == (12, 1, 1)
 
 
 def test_a_late_transaction_counts_once_however_many_groupings_it_was_late_in() -> None:
@@ -273,7 +273,7 @@ def test_a_late_transaction_counts_once_however_many_groupings_it_was_late_in() 
 
     refused = (UnreadableRecord(0, 1, 1, "empty", "", b""),)
     groups = [output(0, late=[late(0, 7, "a"), late(1, 7, "a")]), output(1, late=[late(0, 7, "b")])]
-    outputs = BatchOutputs(groups, [SideOutput(5, 0, (1,), refused=refused)])
+    outputs = BatchOutputs(groups, [SideOutput(5, 0, (1,), rejected=refused)])
     totals = RunTotals(TrafficCounts(1_000, 0, 0, 0))
     totals.add(outputs)
     totals.add(outputs)

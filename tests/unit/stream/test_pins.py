@@ -176,8 +176,8 @@ def test_later_pins_keep_only_the_offsets_of_refused_records(schema: Transaction
     log.add(ruleId=7_001)
     second, third = pinner.rules_of(2), pinner.rules_of(3)
     assert second.pin.reasons().keys() == third.pin.reasons().keys() == {*first.pin.reasons(), 6_301}
-    assert [offset for offset, reasons in second.pin.refused.items() if reasons] == ["6301"]
-    assert third.pin.refused == {"0-6299": [], "6301": []}
+    assert [offset for offset, reasons in second.pin.rejected.items() if reasons] == ["6301"]
+    assert third.pin.rejected == {"0-6299": [], "6301": []}
     assert list(third.timeline.latest.rules) == [7_000]
     assert len(msgspec.json.encode(third.pin)) < 200 < 1_000_000 < len(msgspec.json.encode(first.pin))
     again = pinner_of(log, schema, third.pin, state_budget_bytes=1_048_576)
@@ -194,7 +194,7 @@ def test_the_cpu_budget_decides_by_the_log_alone(schema: TransactionSchema) -> N
     log.add(ruleId=3, groupingKeyNames=["payeeId", "beneficiaryId"])
     log.add(ruleId=4, windowMinutes=5)
     rules = pinner.rules_of(1)
-    assert list(rules.pin.refused) == ["2"]
+    assert list(rules.pin.rejected) == ["2"]
     assert [(reason.field, "CPU time" in reason.message) for reason in rules.decided[1].reasons] == [
         ("aggregatorFunctionType", True)
     ]
@@ -229,7 +229,7 @@ def test_a_rule_log_that_lost_records_in_the_middle_is_refused(harm: str, schema
         pinner_of(log, schema, pin).stopped_at()
     with pytest.raises(TopicUnsuitable):
         RuleLog(log.read, schema, RuleLimits()).up_to(pin.rules_end, pin.reasons(), pin.digest)
-    by_an_earlier_version = Pin(pin.batch_id, pin.rules_end, pin.refused)
+    by_an_earlier_version = Pin(pin.batch_id, pin.rules_end, pin.rejected)
     RuleLog(log.read, schema, RuleLimits()).up_to(3, by_an_earlier_version.reasons(), by_an_earlier_version.digest)
 
 
@@ -290,7 +290,7 @@ def test_a_record_from_the_future_is_rejected_and_delays_no_other_record(
     clock.now_ms += 10_000 * HOUR_MS
     log.add_at(NOW_MS + 5, DELETE)
     later = pinner.rules_of(2)
-    assert (list(later.pin.refused), list(later.live.rules), later.live.stopped_at) == (["1"], [3], None)
+    assert (list(later.pin.rejected), list(later.live.rules), later.live.stopped_at) == (["1"], [3], None)
     elsewhere = RuleLog(log.read, schema, RuleLimits()).up_to(4, later.pin.reasons(), later.pin.digest)
     assert [each.time_ms for each in elsewhere.entries] == [each.time_ms for each in later.timeline.entries]
     assert list(elsewhere.latest.rules) == [3]

@@ -155,13 +155,13 @@ class _ParquetFile(AlertFile):
     def _write(self, rows: Sequence[Mapping[str, Any]]) -> bytes:
         if rows:
             self._writer.write_table(pa.Table.from_pylist([dict(row) for row in rows], self._schema))
-        return self._taken()
+        return self._drained()
 
     def end(self) -> bytes:
         self._writer.close()
-        return self._taken()
+        return self._drained()
 
-    def _taken(self) -> bytes:
+    def _drained(self) -> bytes:
         content = self._bytes.getvalue()
         self._bytes.seek(0)
         self._bytes.truncate()

@@ -61,15 +61,15 @@ class AlertList:
         self._past = past
         self._snoozing = snoozing
 
-    def page(self, wanted: AlertFilter, before: Position | None, limit: int) -> AlertPage:
+    def page(self, chosen: AlertFilter, before: Position | None, limit: int) -> AlertPage:
         """List at most `limit` alerts before a position. If memory lacks some, read the topics, which may raise
         BrokerUnavailable.
         """
-        selection = _Selection(self._memory, wanted, self._snoozing())
+        selection = _Selection(self._memory, chosen, self._snoozing())
         kept, found, last = self._memory.kept(), list[FeedAlert](), before
         with self._past.searching() as search:
             try:
-                for position, alert in _merged(kept, search, wanted.sources, before):
+                for position, alert in _merged(kept, search, chosen.sources, before):
                     if alert is not None and selection.accepts(alert):
                         if len(found) == limit:
                             return AlertPage(found, found[-1].position)
@@ -78,7 +78,7 @@ class AlertList:
             except SearchCut:
                 assert last is not None  # a search reads at least one record before it ends
                 return AlertPage(found, last, last[0])
-        return AlertPage(found, lost=self._lost(kept, search, wanted.sources))
+        return AlertPage(found, lost=self._lost(kept, search, chosen.sources))
 
     def alert(self, alert_id: str, position: Position | None = None) -> FeedAlert | None:
         """Read an alert from memory, else from its position in the topics. Raises BrokerUnavailable."""
@@ -125,15 +125,15 @@ def _older(search: Search, source: FeedSource, edge: Edge, before: Position | No
 class _Selection:
     """Selects the alerts that match the filter, each once."""
 
-    def __init__(self, memory: FeedMemory, wanted: AlertFilter, snoozing: Snoozing) -> None:
+    def __init__(self, memory: FeedMemory, chosen: AlertFilter, snoozing: Snoozing) -> None:
         self._memory = memory
-        self._wanted = wanted
-        self._key = wanted.key.lower()
+        self._filter = chosen
+        self._key = chosen.key.lower()
         self._snoozing = snoozing
         self._seen: set[str] = set()
 
     def accepts(self, alert: FeedAlert) -> bool:
-        if not self._is_wanted(alert) or self._is_again(alert):
+        if not self._is_selected(alert) or self._is_again(alert):
             return False
         self._seen.add(alert.facts.alert_id)
         return True
@@ -143,14 +143,14 @@ class _Selection:
         here = self._memory.alert(alert.facts.alert_id)
         return alert.facts.alert_id in self._seen or (here is not None and here.position > alert.position)
 
-    def _is_wanted(self, alert: FeedAlert) -> bool:
-        wanted, facts = self._wanted, alert.facts
-        if wanted.rule_id not in (None, facts.rule_id) or wanted.shadow not in (None, facts.shadow):
+    def _is_selected(self, alert: FeedAlert) -> bool:
+        chosen, facts = self._filter, alert.facts
+        if chosen.rule_id not in (None, facts.rule_id) or chosen.shadow not in (None, facts.shadow):
             return False
         if self._key and not any(self._key in str(value).lower() for value in facts.key.values()):
             return False
-        if not wanted.snoozed and self._snoozing.covers(facts.rule_id, facts.key):
+        if not chosen.snoozed and self._snoozing.covers(facts.rule_id, facts.key):
             return False
-        if wanted.corrections is None:
+        if chosen.corrections is None:
             return True
-        return wanted.corrections == (self._memory.correction(facts.alert_id) is not None)
+        return chosen.corrections == (self._memory.correction(facts.alert_id) is not None)

@@ -46,23 +46,23 @@ def alert_page(
     Raises Invalid if the index has no alert at the position.
     """
     columns = _ORDERS[search.sort]
-    wanted = [*_range_conditions(search), *_kind_conditions(search)]
+    conditions = [*_range_conditions(search), *_kind_conditions(search)]
     ascending = search.sort is AlertSort.OLDEST
     if after is not None:
         there = _sort_values(session, columns, after)
-        wanted.append(tuple_(*columns) > there if ascending else tuple_(*columns) < there)
+        conditions.append(tuple_(*columns) > there if ascending else tuple_(*columns) < there)
     order = columns if ascending else tuple(each.desc() for each in columns)
     chosen = list(_choices(session, search))
     last = None
     most = _most_examined(search, chosen)
     if most is not None:
-        last = _last_examined(session, _ids(search).where(*wanted).order_by(*order), columns, most)
+        last = _last_examined(session, _ids(search).where(*conditions).order_by(*order), columns, most)
         if last is not None:
             there = tuple_(*last[: len(columns)])
-            wanted.append(tuple_(*columns) <= there if ascending else tuple_(*columns) >= there)
-    wanted += [*_row_conditions(search, snoozing), *(each.condition for each in chosen)]
+            conditions.append(tuple_(*columns) <= there if ascending else tuple_(*columns) >= there)
+    conditions += [*_row_conditions(search, snoozing), *(each.condition for each in chosen)]
     # The ids first: a database that sorts all found alerts then sorts no JSON.
-    first = _ids(search).where(*wanted).order_by(*order).limit(limit + 1)
+    first = _ids(search).where(*conditions).order_by(*order).limit(limit + 1)
     rows = session.scalars(
         select(AlertRow).where(AlertRow.alert_id.in_(first)).order_by(*order).options(undefer(AlertRow.json))
     ).all()
@@ -108,8 +108,8 @@ def _sort_values(session: Session, columns: tuple[Any, ...], position: Position)
 
 def search_conditions(session: Session, search: AlertSearch, snoozing: Snoozing) -> list[ColumnElement[bool]]:
     """The conditions for the alerts of a search."""
-    wanted = [*_range_conditions(search), *_kind_conditions(search), *_row_conditions(search, snoozing)]
-    return [*wanted, *(each.condition for each in _choices(session, search))]
+    conditions = [*_range_conditions(search), *_kind_conditions(search), *_row_conditions(search, snoozing)]
+    return [*conditions, *(each.condition for each in _choices(session, search))]
 
 
 def _range_conditions(search: AlertSearch) -> Iterator[ColumnElement[bool]]:
@@ -170,13 +170,13 @@ def _choices(session: Session, search: AlertSearch) -> Iterator[_Choice]:
         yield _choice(session, MarkRow.alert_id, [MarkRow.verdict == search.verdict.value])
 
 
-def _choice(session: Session, alert_id: Any, wanted: Sequence[ColumnElement[bool]]) -> _Choice:
+def _choice(session: Session, alert_id: Any, conditions: Sequence[ColumnElement[bool]]) -> _Choice:
     """The alerts of a rare text are few ids. For a frequent one, such a set would be most of the index."""
-    rows = select(alert_id).where(*wanted)
+    rows = select(alert_id).where(*conditions)
     some = session.scalar(select(func.count()).select_from(rows.limit(_FREQUENT).subquery())) or 0
     if some < _FREQUENT:
         return _Choice(AlertRow.alert_id.in_(rows), is_checked=False)
-    return _Choice(exists().where(alert_id == AlertRow.alert_id, *wanted), is_checked=True)
+    return _Choice(exists().where(alert_id == AlertRow.alert_id, *conditions), is_checked=True)
 
 
 def _text_conditions(search: AlertSearch) -> Iterator[ColumnElement[bool]]:

@@ -49,8 +49,8 @@ def matching_cases(session: Session, search: CaseSearch) -> int:
 
 def matching_alerts(session: Session, search: AlertSearch, snoozing: Snoozing) -> Sequence[str]:
     """The unreviewed alerts of a filter, at most MOST_MARKS + 1 of them: an index can have a million."""
-    wanted = [*search_conditions(session, search, snoozing), UNREVIEWED]
-    return session.scalars(select(AlertRow.alert_id).where(*wanted).limit(MOST_MARKS + 1)).all()
+    conditions = [*search_conditions(session, search, snoozing), UNREVIEWED]
+    return session.scalars(select(AlertRow.alert_id).where(*conditions).limit(MOST_MARKS + 1)).all()
 
 
 def close_matching(
@@ -158,16 +158,16 @@ def _reopened(work: UnitOfWork, who: Actor, ids: Sequence[int]) -> Iterator[int]
 def _mark_alerts_of(work: UnitOfWork, who: Actor, case_ids: Sequence[int], verdict: MarkVerdict) -> int:
     marked = 0
     for chunk in _chunks(case_ids):
-        wanted = [AlertRow.case_id.in_(chunk), UNREVIEWED]
-        marked += _mark_rows(work, who, wanted, verdict, MOST_MARKS - marked)
+        conditions = [AlertRow.case_id.in_(chunk), UNREVIEWED]
+        marked += _mark_rows(work, who, conditions, verdict, MOST_MARKS - marked)
     return marked
 
 
 def _mark_rows(
-    work: UnitOfWork, who: Actor, wanted: Sequence[ColumnElement[bool]], verdict: MarkVerdict, most: int
+    work: UnitOfWork, who: Actor, conditions: Sequence[ColumnElement[bool]], verdict: MarkVerdict, most: int
 ) -> int:
     """Mark alerts that have no mark."""
-    ids = work.session.scalars(select(AlertRow.alert_id).where(*wanted).limit(max(0, most))).all()
+    ids = work.session.scalars(select(AlertRow.alert_id).where(*conditions).limit(max(0, most))).all()
     mark = {"verdict": verdict, "who": who.user, "at_ms": work.now_ms}
     for chunk in _chunks(ids):
         rows = select(AlertRow).where(AlertRow.alert_id.in_(chunk)).options(undefer(AlertRow.json))

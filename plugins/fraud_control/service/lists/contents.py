@@ -88,10 +88,10 @@ class ListContents:
         if last.log_version is not None:
             until = ListChangeRow.log_version <= last.log_version
         start = _last_set(session, name, until)
-        wanted = _records(
+        condition = _records(
             name, and_(until, or_(ListChangeRow.log_version.is_(None), ListChangeRow.log_version >= start))
         )
-        ordered = wanted.order_by(
+        ordered = condition.order_by(
             ListChangeRow.log_version.is_(None), ListChangeRow.log_version, ListChangeRow.outbox_seq
         )
         return self._folded(name, None, session.execute(ordered).all())
@@ -136,10 +136,10 @@ def _applied(known: ValueList | None, change: ListChange, version: int, limits: 
     return known if changed.size > max(limits.max_list_values, known.size) else changed
 
 
-def _records(name: str, wanted: ColumnElement[bool]) -> Select[str, str, bytes, int | None]:
+def _records(name: str, condition: ColumnElement[bool]) -> Select[str, str, bytes, int | None]:
     return select(
         ListChangeRow.record_operation, ListChangeRow.type, ListChangeRow.encoded, ListChangeRow.log_version
-    ).where(ListChangeRow.name == name, wanted)
+    ).where(ListChangeRow.name == name, condition)
 
 
 def _last_set(session: Session, name: str, until: ColumnElement[bool]) -> int:

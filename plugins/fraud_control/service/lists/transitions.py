@@ -74,7 +74,7 @@ def create(
 def change(
     work: UnitOfWork,
     actor: Actor,
-    wanted: ListChange,
+    change: ListChange,
     revision: int | None = None,
     expires_at_ms: int | None = None,
     comment: str = "",
@@ -82,23 +82,23 @@ def change(
     """Change the values of a list, delete the list, or request the change. SET and DELETE need the newest revision that
     the user has read, because they concern values of others. Raises NotFound, Conflict, RequestRefused, Invalid.
     """
-    name = wanted.name
+    name = change.name
     head = list_head(work.session, name)
     if revision is not None:
         checked(head, revision)
-    if revision is None and wanted.operation in _WHOLE:
-        raise Invalid([Reason("revision", f"is needed for {wanted.operation}")])
-    mode = mode_of(work, actor, wanted, expires_at_ms)
+    if revision is None and change.operation in _WHOLE:
+        raise Invalid([Reason("revision", f"is needed for {change.operation}")])
+    mode = mode_of(work, actor, change, expires_at_ms)
     if mode is None:
         return head
     if mode is ChangeMode.NOW:
-        return _saved(work, actor, wanted, expires_at_ms, comment)
+        return _saved(work, actor, change, expires_at_ms, comment)
     request = ApprovalRow(
         list_name=name,
         action="list",
         target=None,
-        document=encoded(_document(wanted, expires_at_ms)),
-        payload=wanted.encoded.decode(),
+        document=encoded(_document(change, expires_at_ms)),
+        payload=change.encoded.decode(),
         author=actor.user,
         contributors=encode_contributors({actor.user}),
         comment=comment,
@@ -107,19 +107,19 @@ def change(
     return head
 
 
-def mode_of(work: UnitOfWork, actor: Actor, wanted: ListChange, expires_at_ms: int | None) -> ChangeMode | None:
+def mode_of(work: UnitOfWork, actor: Actor, change: ListChange, expires_at_ms: int | None) -> ChangeMode | None:
     """Whether the change of a new or known list needs a request; None for a change without effect.
 
     Raises RequestRefused, Invalid.
     """
     mode = ChangeMode.NOW
-    if work.lists.current(wanted.name) is None:
+    if work.lists.current(change.name) is None:
         require(actor, Permission.DRAFT)
     else:
-        mode = _mode(work, actor, wanted)
-    check_expiry(wanted.operation, expires_at_ms, work.now_ms)
-    _check(work, wanted)
-    return mode if _records(work, wanted, expires_at_ms) else None
+        mode = _mode(work, actor, change)
+    check_expiry(change.operation, expires_at_ms, work.now_ms)
+    _check(work, change)
+    return mode if _records(work, change, expires_at_ms) else None
 
 
 def carry_out(work: UnitOfWork, request: ApprovalRow, head: ListHead, actor: Actor, comment: str) -> None:
@@ -131,12 +131,12 @@ def carry_out(work: UnitOfWork, request: ApprovalRow, head: ListHead, actor: Act
     values: list[ListValue] = msgspec.json.decode(request.payload or "[]", type=list[int | str])
     operation = ListOperation(document["listOperation"])
     list_input = ListInput(operation, tuple(map(str, values)))
-    wanted = list_change(head.name, list_input, ListType(head.type), SOURCE, work.reader.limits)
-    _check(work, wanted)
-    records = _records(work, wanted, expires_at_ms)
+    change = list_change(head.name, list_input, ListType(head.type), SOURCE, work.reader.limits)
+    _check(work, change)
+    records = _records(work, change, expires_at_ms)
     if records:
         new = NewListChange(
-            wanted, SOURCE, actor.user, request.author, ACTION, records,
+            change, SOURCE, actor.user, request.author, ACTION, records,
             comment=decided_comment(request, actor.user, comment), expires_at_ms=expires_at_ms,
             detail=detail_of(request) | {"decisionComment": comment},
             approved=is_second_person(actor.user, request.requested_by, contributors_of(request)),
@@ -144,65 +144,65 @@ def carry_out(work: UnitOfWork, request: ApprovalRow, head: ListHead, actor: Act
         save_list(work, new)
 
 
-def _mode(work: UnitOfWork, actor: Actor, wanted: ListChange) -> ChangeMode:
-    if wanted.operation is ListOperation.DELETE:
+def _mode(work: UnitOfWork, actor: Actor, change: ListChange) -> ChangeMode:
+    if change.operation is ListOperation.DELETE:
         require(actor, Permission.DELETE)
         return ChangeMode.NOW  # only a list that no rule in force names can be deleted
-    uses = uses_of(work.session, work.reader, wanted.name)
+    uses = uses_of(work.session, work.reader, change.name)
     return mode_of_edit(strongest_state(uses), actor, four_eyes=work.settings.four_eyes)
 
 
-def _saved(work: UnitOfWork, actor: Actor, wanted: ListChange, expires_at_ms: int | None, comment: str) -> ListHead:
-    records = _records(work, wanted, expires_at_ms)
+def _saved(work: UnitOfWork, actor: Actor, change: ListChange, expires_at_ms: int | None, comment: str) -> ListHead:
+    records = _records(work, change, expires_at_ms)
     new = NewListChange(
-        wanted, SOURCE, actor.user, actor.user, ACTION, records, comment=comment, expires_at_ms=expires_at_ms
+        change, SOURCE, actor.user, actor.user, ACTION, records, comment=comment, expires_at_ms=expires_at_ms
     )
     return save_list(work, new)
 
 
-def _check(work: UnitOfWork, wanted: ListChange) -> None:
+def _check(work: UnitOfWork, change: ListChange) -> None:
     """Raise Invalid with the reasons for which the rule log would reject the change."""
-    known = work.lists.current(wanted.name)
+    known = work.lists.current(change.name)
     known_type = None if known is None else known.type
-    users = in_force(work.session, work.reader, wanted, known_type)
-    found = change_faults(wanted, known_type, work.lists.count(), users)
-    size, most = _size_after(known, wanted), work.reader.limits.max_list_values
+    users = in_force(work.session, work.reader, change, known_type)
+    found = change_faults(change, known_type, work.lists.count(), users)
+    size, most = _size_after(known, change), work.reader.limits.max_list_values
     if not found and size > most:
         found = [Reason("values", f"the list would have {size} values, at most {most} are allowed")]
     if found:
         raise Invalid(found)
 
 
-def _size_after(known: ValueList | None, wanted: ListChange) -> int:
+def _size_after(known: ValueList | None, change: ListChange) -> int:
     """An upper bound that is exact for a list that grows."""
-    if wanted.operation not in (ListOperation.SET, ListOperation.ADD):
+    if change.operation not in (ListOperation.SET, ListOperation.ADD):
         return 0
-    values = wanted.values()
-    if known is None or wanted.operation is ListOperation.SET:
+    values = change.values()
+    if known is None or change.operation is ListOperation.SET:
         return len(values)
     return known.size + len(values) - known.count_listed(values)
 
 
-def _records(work: UnitOfWork, wanted: ListChange, expires_at_ms: int | None) -> list[bytes]:
+def _records(work: UnitOfWork, change: ListChange, expires_at_ms: int | None) -> list[bytes]:
     """The records of a change for the rule log; none for a change without effect.
 
     An ADD has also the values that are listed but expire at another time.
     """
-    known = work.lists.current(wanted.name)
+    known = work.lists.current(change.name)
     limits = work.reader.limits
-    values = wanted.values()
-    if wanted.operation is ListOperation.DELETE:
-        return encode_list_records(wanted.name, wanted.operation, None, [], SOURCE, limits.max_list_record_bytes)
-    assert wanted.type is not None  # the type of the list
-    if wanted.operation is ListOperation.SET:
-        records = plan_set(known, wanted.name, wanted.type, values, SOURCE, limits)
-        if records or (expires_at_ms is None and not expiries_of(work.session, wanted.name, values)):
+    values = change.values()
+    if change.operation is ListOperation.DELETE:
+        return encode_list_records(change.name, change.operation, None, [], SOURCE, limits.max_list_record_bytes)
+    assert change.type is not None  # the type of the list
+    if change.operation is ListOperation.SET:
+        records = plan_set(known, change.name, change.type, values, SOURCE, limits)
+        if records or (expires_at_ms is None and not expiries_of(work.session, change.name, values)):
             return records
         chosen, operation = values, ListOperation.ADD
     else:
         assert known is not None  # checked before
-        expiries = expiries_of(work.session, wanted.name, values)
-        adds, operation = wanted.operation is ListOperation.ADD, wanted.operation
+        expiries = expiries_of(work.session, change.name, values)
+        adds, operation = change.operation is ListOperation.ADD, change.operation
         chosen = [
             value
             for value in values
@@ -210,15 +210,15 @@ def _records(work: UnitOfWork, wanted: ListChange, expires_at_ms: int | None) ->
         ]
     if not chosen:
         return []
-    return encode_list_records(wanted.name, operation, wanted.type, chosen, SOURCE, limits.max_list_record_bytes)
+    return encode_list_records(change.name, operation, change.type, chosen, SOURCE, limits.max_list_record_bytes)
 
 
-def _document(wanted: ListChange, expires_at_ms: int | None) -> dict[str, object]:
+def _document(change: ListChange, expires_at_ms: int | None) -> dict[str, object]:
     """Describe a change for an approver, with its first values."""
-    values = wanted.values()
+    values = change.values()
     document: dict[str, object] = {
-        "listName": wanted.name,
-        "listOperation": wanted.operation.value,
+        "listName": change.name,
+        "listOperation": change.operation.value,
         "values": [str(value) for value in values[:_SHOWN_VALUES]],
         "count": len(values),
     }

@@ -1,3 +1,4 @@
+import { aggregateOf } from "./aggregates";
 import { toText } from "./api/exactJson";
 import type { RuleDocument, Schema } from "./api/types";
 
@@ -21,6 +22,6 @@ export function amountField(fields: Fields): Fields[number] | undefined {
 
 /** The field that a rule aggregates; undefined for counts. */
 export function aggregatedField(rule: RuleDocument, fields: Fields): Fields[number] | undefined {
-  if (toText(rule["aggregatorFunctionType"]).toUpperCase().startsWith("COUNT")) return undefined;
+  if ((aggregateOf(rule)?.input ?? "FIELD") !== "FIELD") return undefined;
   return fieldOf(toText(rule["aggregateFieldName"]), fields);
 }

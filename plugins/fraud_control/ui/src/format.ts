@@ -1,3 +1,4 @@
+import { aggregateOf } from "./aggregates";
 import { toText } from "./api/exactJson";
 import type { Liveness, RuleDocument } from "./api/types";
 import { fieldLabel, type Fields } from "./fields";
@@ -147,8 +148,9 @@ function aggregateText(rule: RuleDocument): string {
   const field = toText(rule["aggregateFieldName"]);
   const [, count] = /^(COUNT|COUNT_WITH_RESET)_FLINK$/u.exec(field) ?? [];
   if (count && name === "SUM") return `${count}()`;
-  if (name === "COUNT_DISTINCT") return `${name}(${sortedText(rule["unique"])})`;
-  return `${name}(${name.startsWith("COUNT") ? "" : field})`;
+  const input = aggregateOf(rule)?.input;
+  if (input === "UNIQUE") return `${name}(${sortedText(rule["unique"])})`;
+  return `${name}(${input === "ROWS" ? "" : field})`;
 }
 
 const WINDOW_UNITS = [

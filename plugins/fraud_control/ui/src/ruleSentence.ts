@@ -1,3 +1,4 @@
+import { AGGREGATES } from "./aggregates";
 import { toText } from "./api/exactJson";
 import type { RuleDocument } from "./api/types";
 import { fieldOf, type Fields } from "./fields";
@@ -9,13 +10,6 @@ const COMPARISONS: Record<string, string> = {
   "<=": "at most",
   "=": "exactly",
   "!=": "not exactly",
-};
-const MEASURED: Record<string, string> = {
-  SUM: "total ",
-  AVG: "average ",
-  MIN: "lowest ",
-  MAX: "highest ",
-  STDDEV: "standard deviation of the ",
 };
 const UNITS = [
   [86_400, "day"],
@@ -54,7 +48,7 @@ function groupWords(names: readonly string[], fields: Fields): string {
 }
 
 function conditionWords(rule: RuleDocument, fields: Fields, comparison: string, window: string): string | null {
-  const aggregate = aggregateOf(rule);
+  const aggregate = aggregatedBy(rule);
   const counted = countedWords(aggregate.name, rule["unique"], fields);
   const measured = measuredWords(aggregate.name, aggregate.field, fields);
   if (counted === null && measured === null) return null;
@@ -71,7 +65,7 @@ function conditionWords(rule: RuleDocument, fields: Fields, comparison: string, 
 /** The value of the past with which a rule compares its aggregate. */
 function baselineWords(rule: RuleDocument, baseline: RuleDocument, fields: Fields, comparison: string): string {
   const members = { ...rule, ...baseline };
-  const { name, field } = aggregateOf(members);
+  const { name, field } = aggregatedBy(members);
   const counted = countedWords(name, [], fields);
   const before = `of the ${windowWords(baseline) ?? "?"} before`;
   const filter = toText(baseline["filter"]);
@@ -86,7 +80,7 @@ function baselineWords(rule: RuleDocument, baseline: RuleDocument, fields: Field
 }
 
 /** The aggregate of a rule. Rules of the Flink demo encode a count as the sum of a field of ones. */
-function aggregateOf(rule: RuleDocument): { name: string; field: string } {
+function aggregatedBy(rule: RuleDocument): { name: string; field: string } {
   const name = toText(rule["aggregatorFunctionType"]).toUpperCase();
   const field = toText(rule["aggregateFieldName"]);
   const [, count] = /^(COUNT|COUNT_WITH_RESET)_FLINK$/u.exec(field) ?? [];
@@ -95,23 +89,25 @@ function aggregateOf(rule: RuleDocument): { name: string; field: string } {
 
 /** What a rule counts: payments, different beneficiaries. Null for a rule that does not count. */
 export function countNoun(rule: RuleDocument, fields: Fields, isOne: boolean): string | null {
-  return countedWords(aggregateOf(rule).name, rule["unique"], fields, isOne);
+  return countedWords(aggregatedBy(rule).name, rule["unique"], fields, isOne);
 }
 
 function countedWords(name: string, unique: unknown, fields: Fields, isOne = false): string | null {
+  const aggregate = AGGREGATES[name];
+  if (aggregate === undefined || aggregate.input === "FIELD") return null;
   const number = isOne ? (noun: string) => noun : plural;
-  if (name === "COUNT") return number("payment");
-  if (name === "COUNT_WITH_RESET") return `${number("payment")} since the last reset`;
-  if (name !== "COUNT_DISTINCT") return null;
+  const words = (noun: string) => aggregate.words.replace("{}", () => noun);
+  if (aggregate.input === "ROWS") return words(number("payment"));
   const names = ordered(Array.isArray(unique) ? unique.map(toText) : [], fields);
   const [first] = names;
-  if (names.length === 1 && first !== undefined) return `different ${number(labelOf(first, fields))}`;
-  return `different ${number("combination")} of ${joinedLabels(names, fields)}`;
+  if (names.length === 1 && first !== undefined) return words(number(labelOf(first, fields)));
+  return words(`${number("combination")} of ${joinedLabels(names, fields)}`);
 }
 
 function measuredWords(name: string, field: string, fields: Fields): string | null {
-  const words = MEASURED[name];
-  return words === undefined ? null : `${words}${field === "" ? "count" : labelOf(field, fields)}`;
+  const aggregate = AGGREGATES[name];
+  if (aggregate?.input !== "FIELD") return null;
+  return aggregate.words.replace("{}", () => (field === "" ? "count" : labelOf(field, fields)));
 }
 
 function joinedLabels(names: readonly string[], fields: Fields): string {

@@ -19,7 +19,8 @@ from fraud_control.web.openapi import text
 from fraud_control.web.routing import least, router
 from fraud_control.web.schemas import admin as schemas
 from fraud_rules.codec.rules.members import MEMBERS
-from fraud_rules.model.rule import AggregateFunction, Operator, RuleAction
+from fraud_rules.model.aggregate import AggregateFunction
+from fraud_rules.model.rule import Operator, RuleAction
 from fraud_rules.model.schema import Field, FieldType
 from fraud_rules.runtime.clock import now_ms
 
@@ -43,7 +44,14 @@ def me(plane: CurrentPlane, user: CurrentUser) -> Response:
     name, role = user
     demo = "demo" in active_extensions()
     return answer(
-        schemas.Me(user=name, role=role, four_eyes=plane.settings.four_eyes, demo=demo, can=list(granted(role)))
+        schemas.Me(
+            user=name,
+            role=role,
+            roles=[] if role is None else list(role.included),
+            four_eyes=plane.settings.four_eyes,
+            demo=demo,
+            can=list(granted(role)),
+        )
     )
 
 

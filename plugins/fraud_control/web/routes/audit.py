@@ -104,18 +104,18 @@ def verify_audit(plane: CurrentPlane) -> Response:
         return answer(audit.scan_state(work.session).shown(work.session))
 
 
-def _page(plane: ControlPlane, wanted: AuditFilter, before: int | None, limit: int) -> Page[AuditRow]:
+def _page(plane: ControlPlane, chosen: AuditFilter, before: int | None, limit: int) -> Page[AuditRow]:
     with plane.store.reading() as work:
-        return audit.rows(work.session, wanted, before=before, limit=limit)
+        return audit.rows(work.session, chosen, before=before, limit=limit)
 
 
-async def _pieces(plane: ControlPlane, wanted: AuditFilter, lanes: Lanes, user: str) -> AsyncIterator[bytes]:
+async def _pieces(plane: ControlPlane, chosen: AuditFilter, lanes: Lanes, user: str) -> AsyncIterator[bytes]:
     """Yield the file. Each piece waits for its turn in the lane of exports, so an export holds no thread in between."""
     head: Sequence[Sequence[object]] = [_COLUMNS]
     before: int | None = None
     left = plane.settings.bounds.export_rows
     while left > 0:
-        read = partial(_page, plane, wanted, before, min(_PIECE, left))
+        read = partial(_page, plane, chosen, before, min(_PIECE, left))
         page = await lanes[LaneName.FILES].run(user, read)
         yield _lines([*head, *(_cells(row) for row in page.items)])
         head = ()

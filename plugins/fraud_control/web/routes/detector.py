@@ -51,7 +51,7 @@ def progress(plane: CurrentPlane, minutes: Annotated[int, Query(ge=1, le=60)] = 
             gap_ms=plane.panel.longest_silence_ms,
             points=[point_of(group, before_ms) for group, before_ms in plane.panel.history(minutes)],
             late=[schemas.LateTransaction.model_validate(each) for each in reversed(plane.memory.late)],
-            quarantine=[_refused(each) for each in reversed(plane.memory.quarantine)],
+            quarantine=[_quarantined(each) for each in reversed(plane.memory.quarantine)],
             readers=[schemas.ReaderShown.model_validate(each) for each in plane.readers.states],
             faults=[schemas.Fault(thread=name, fault=fault) for name, fault in plane.faults().items()],
             unreadable=skipped_by_topic(),
@@ -173,7 +173,7 @@ _DIGITS = 38
 _result = msgspec.json.Decoder(dict[str, Any], float_hook=Decimal).decode
 
 
-def _refused(seen: FeedQuarantine) -> schemas.Quarantined:
+def _quarantined(seen: FeedQuarantine) -> schemas.Quarantined:
     said = dict(seen.headers)
     return schemas.Quarantined(
         reason=said.get("reason", ""),

@@ -47,7 +47,7 @@ def list_lists(plane: CurrentPlane) -> Response:
 @routes.post("/lists", status_code=201, response_model=schemas.ListRow, openapi_extra=least("analyst"))
 def create_list(plane: CurrentPlane, actor: CurrentActor, body: schemas.CreateListRequest) -> Response:
     """Create a list with its values."""
-    made = parse_new(plane.store, actor, body.name, _given(ListOperation.SET, body, body.type, body.expires_at))
+    made = parse_new(plane.store, actor, body.name, _values_of(ListOperation.SET, body, body.type, body.expires_at))
     with plane.store.change(actor, body.comment) as work:
         transitions.create(work, actor, made, body.expires_at, body.comment)
     return _detail(plane, _read(plane, body.name), 201)
@@ -196,11 +196,11 @@ def _list_input(body: schemas.ListPreviewRequest, expires_at_ms: int | None = No
         if body.values is not None or body.content is not None:
             raise WebError(422, "DELETE has no values")
         return ListInput(ListOperation.DELETE, expires_at_ms=expires_at_ms)
-    return _given(body.operation, body, None, expires_at_ms)
+    return _values_of(body.operation, body, None, expires_at_ms)
 
 
-def _given(
-    operation: ListOperation, body: schemas.GivenValues, value_type: ListType | None, expires_at_ms: int | None
+def _values_of(
+    operation: ListOperation, body: schemas.ListValuesRequest, value_type: ListType | None, expires_at_ms: int | None
 ) -> ListInput:
     if (body.values is None) is (body.content is None):
         raise WebError(422, "send the values in one form: values or content")

@@ -80,10 +80,10 @@ def validate_rule(plane: CurrentPlane, body: schemas.ValidateRequest) -> Respons
         return answer(validate(work, _rule_input(body), body.rule_id))
 
 
-@routes.get("/refused-records", response_model=schemas.RefusedRecords, openapi_extra=least("viewer"))
-def list_refused_records(plane: CurrentPlane) -> Response:
+@routes.get("/refused-records", response_model=schemas.RejectedRecords, openapi_extra=least("viewer"))
+def list_rejected_records(plane: CurrentPlane) -> Response:
     """List the newest 50 records of the rule log that the detector rejected, with its reasons, newest first."""
-    return answer(schemas.RefusedRecords(items=[activation_of(each) for each in plane.memory.refused()]))
+    return answer(schemas.RejectedRecords(items=[activation_of(each) for each in plane.memory.rejected()]))
 
 
 @routes.get("/rules/{rule_id}", response_model=schemas.RuleDetail, openapi_extra=least("viewer"))

@@ -22,6 +22,7 @@ class Me(ResponseModel):
 
     user: str
     role: Role | None
+    roles: list[Role] = Field(description="The role and those that it includes: the roles that a token may have.")
     four_eyes: bool
     demo: bool
     can: list[Permission]

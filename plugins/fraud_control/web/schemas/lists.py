@@ -14,12 +14,12 @@ from fraud_rules.model.value_list import ListOperation, ListType
 
 __all__ = [
     "CreateListRequest",
-    "GivenValues",
     "ListChangeRequest",
     "ListImportRequest",
     "ListPreviewRequest",
     "ListRow",
     "ListValues",
+    "ListValuesRequest",
     "ListVersion",
     "ListVersions",
     "Lists",
@@ -66,14 +66,14 @@ class ListVersions(ResponseModel):
     next: str | None
 
 
-class GivenValues(Request):
+class ListValuesRequest(Request):
     """Values, in exactly one form."""
 
     values: Values | None = None
     content: Content | None = None
 
 
-class CreateListRequest(GivenValues):
+class CreateListRequest(ListValuesRequest):
     """A new list with its values. With `expiresAt`, the values leave the list at that time."""
 
     name: Annotated[str, Field(max_length=63)]
@@ -82,7 +82,7 @@ class CreateListRequest(GivenValues):
     comment: Comment = ""
 
 
-class ListPreviewRequest(GivenValues):
+class ListPreviewRequest(ListValuesRequest):
     """A change to compare with the list. DELETE has no values."""
 
     operation: ListOperation

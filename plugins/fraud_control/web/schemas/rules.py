@@ -31,7 +31,7 @@ __all__ = [
     "ImportRequest",
     "Operations",
     "Quality",
-    "RefusedRecords",
+    "RejectedRecords",
     "RollbackRequest",
     "RuleDetail",
     "RuleName",
@@ -76,7 +76,7 @@ class Activation(ResponseModel):
     warm_up: WarmUp | None
 
 
-class RefusedRecords(ResponseModel):
+class RejectedRecords(ResponseModel):
     """The records of the rule log that the detector rejected, newest first."""
 
     items: list[Activation]

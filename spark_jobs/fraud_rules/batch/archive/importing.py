@@ -2,7 +2,7 @@
 
 Imported transactions have a separate table, because the re-evaluation replays only transactions that the detector has
 evaluated. One manifest commits a whole file with its digest. So a file is imported only once, and a killed run leaves
-no partial import. After a change of the schema or the limits, an import reads the refused records of a file again, and
+no partial import. After a change of the schema or the limits, an import reads the rejected records of a file again, and
 only those.
 """
 
@@ -30,7 +30,7 @@ from fraud_rules.codec.history.record import HistoryRecord
 from fraud_rules.codec.transactions.codec import RejectedRecord
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.model.day import DAY_MS, Day
-from fraud_rules.model.limits import MOST_REFUSED
+from fraud_rules.model.limits import MOST_REJECTED
 from fraud_rules.model.schema import TIME_FIELD, TransactionSchema
 
 __all__ = ["IMPORT_PARTITION", "FileImportResult", "import_file"]
@@ -42,17 +42,17 @@ CHUNK_RECORDS = 200_000
 
 
 class FileImportResult(msgspec.Struct, frozen=True, rename="camel"):
-    """The result of an import: imported rows, and refused records by reason. `known`: the file was imported before.
+    """The result of an import: imported rows, and rejected records by reason. `known`: the file was imported before.
 
-    `refused_at` has the place and detail of the first refused record of each reason.
+    `rejected_at` has the place and detail of the first rejected record of each reason.
     """
 
     file: str
     transactions: int
-    refused: dict[str, int]
+    rejected: dict[str, int] = msgspec.field(name="refused")
     days: list[str]
     known: bool = False
-    refused_at: dict[str, str] = {}
+    rejected_at: dict[str, str] = msgspec.field(name="refusedAt", default_factory=dict)
 
 
 def import_file(
@@ -61,9 +61,10 @@ def import_file(
     schema: TransactionSchema,
     settings: DetectorSettings,
     now_ms: int,
-    most_refused: float = MOST_REFUSED,
+    most_rejected: float = MOST_REJECTED,
 ) -> FileImportResult:
-    """Import a file, unless its content was imported before. `most_refused` is the permitted share of refused records.
+    """Import a file, unless its content was imported before. `most_rejected` is the permitted share of rejected
+    records.
 
     Raises InputInvalid, HistoryRefused, ArchiveBusy, ArchiveDamaged, StorageFull.
     """
@@ -71,31 +72,31 @@ def import_file(
     with store.writing():
         manifest = store.latest()
         known = manifest.imports.get(digest)
-        if known is not None and (not known.refused or known.form == form):
-            return FileImportResult(path.name, known.rows, dict(known.refused), [], known=True)
+        if known is not None and (not known.rejected or known.form == form):
+            return FileImportResult(path.name, known.rows, dict(known.rejected), [], known=True)
         first = _first_offset(manifest, digest)
         before = _imported_offsets(store, manifest, first, known)
         importing = _FileImport(path.name, store, schema, settings, now_ms, first, before)
         try:
             for chunk in _chunks(history_records(path, schema)):
                 importing.write(chunk)
-            importing.refused.require_share([path], most_refused)
+            importing.rejected.require_share([path], most_rejected)
         except BaseException:
             importing.discard()
             raise
-        refused = dict(importing.refused.counts)
-        made = ImportedFile(path.name, importing.end - first, len(before) + importing.rows, refused, now_ms, form)
+        rejected = dict(importing.rejected.counts)
+        made = ImportedFile(path.name, importing.end - first, len(before) + importing.rows, rejected, now_ms, form)
         manifest = manifest.with_import(digest, made, importing.files)
         store.commit(manifest)
         compact(store, manifest, schema, now_ms)
     days = sorted({file.day for file in importing.files if file.table is Table.IMPORTED})
     return FileImportResult(
-        path.name, importing.rows, refused, [str(Day(day)) for day in days], refused_at=importing.refused.first
+        path.name, importing.rows, rejected, [str(Day(day)) for day in days], rejected_at=importing.rejected.first
     )
 
 
 def _form(schema: TransactionSchema, settings: DetectorSettings) -> str:
-    """A digest of the schema and the limits by which records are refused."""
+    """A digest of the schema and the limits by which records are rejected."""
     return hashlib.sha256(f"{schema.text()}{settings.record_limits}".encode()).hexdigest()[:16]
 
 
@@ -143,7 +144,7 @@ class _FileImport:
     before: NDArray[np.int64]
     rows: int = 0
     files: list[FileEntry] = field(default_factory=list)
-    refused: Rejections = field(default_factory=Rejections)
+    rejected: Rejections = field(default_factory=Rejections)
 
     def write(self, records: Sequence[HistoryRecord]) -> None:
         """Write a chunk: its transactions by event day, and its unreadable records to the quarantine."""
@@ -161,11 +162,11 @@ class _FileImport:
             rows = sorted_by_time(batch.take(days == day))
             self.files.append(write_file(self.store, Table.IMPORTED, Day(day), table_of(rows, self.schema)))
         if rejects:
-            refused = _quarantine(rejects, records, first, self.name, self.now_ms)
-            self.files.append(write_file(self.store, Table.QUARANTINE, Day.of(self.now_ms), refused))
+            rejected = _quarantine(rejects, records, first, self.name, self.now_ms)
+            self.files.append(write_file(self.store, Table.QUARANTINE, Day.of(self.now_ms), rejected))
         self.end += n
         self.rows += len(batch)
-        self.refused.add(self.name, n, rejects)
+        self.rejected.add(self.name, n, rejects)
 
     def discard(self) -> None:
         """Remove the files of an import that ends without a commit."""
@@ -176,7 +177,7 @@ class _FileImport:
 def _quarantine(
     rejects: Sequence[RejectedRecord], records: Sequence[HistoryRecord], first: int, name: str, now_ms: int
 ) -> pa.Table:
-    """Convert the refused records to rows of the archived quarantine, with the file as their topic."""
+    """Convert the rejected records to rows of the archived quarantine, with the file as their topic."""
     headers = [
         [
             {"key": key, "value": text.encode("utf-8", "backslashreplace")}

@@ -64,7 +64,7 @@ class ArchiveResult(msgspec.Struct, frozen=True, rename="camel"):
 
     version: int
     transactions: int
-    refused: int
+    rejected: int = msgspec.field(name="refused")
     unreadable: int
     files: int
     days: list[str]
@@ -95,7 +95,7 @@ def archive(job: ArchiveJob) -> ArchiveResult:
     return ArchiveResult(
         manifest.version,
         manifest.transactions - before.transactions,
-        manifest.refused - before.refused,
+        manifest.rejected - before.rejected,
         manifest.unreadable - before.unreadable,
         len(manifest.files),
         sorted({str(day) for file in added if file.table is Table.TRANSACTIONS for day in manifest.days(file.table)

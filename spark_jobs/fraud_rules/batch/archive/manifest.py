@@ -69,7 +69,7 @@ class ImportedFile(msgspec.Struct, frozen=True, rename="camel"):
     name: str
     records: int
     rows: int
-    refused: dict[str, int]
+    rejected: dict[str, int] = msgspec.field(name="refused")
     at_ms: int
     form: str = ""
 
@@ -82,7 +82,7 @@ class Manifest(msgspec.Struct, frozen=True, rename="camel"):
     later, because an aborted transaction has offsets too. `topic_ids` are Kafka's ids of these topics, empty until the
     next run if an earlier release made the archive. All transactions that were appended before `complete_until_ms` are
     archived; `open_transaction` is the reason if that is before the last run. `began_ms` is the append time of the
-    first archived transaction. `refused` counts unreadable transactions, which the detector quarantines. `unreadable`
+    first archived transaction. `rejected` counts unreadable transactions, which the detector quarantines. `unreadable`
     counts unreadable records of the other logs. `imports` are the imported files, by the digest of their content.
     """
 
@@ -95,7 +95,7 @@ class Manifest(msgspec.Struct, frozen=True, rename="camel"):
     open_transaction: str = ""
     began_ms: int | None = None
     transactions: int = 0
-    refused: int = 0
+    rejected: int = msgspec.field(name="refused", default=0)
     unreadable: int = 0
     files: tuple[FileEntry, ...] = ()
     retired: tuple[RetiredFile, ...] = ()
@@ -136,7 +136,7 @@ class Manifest(msgspec.Struct, frozen=True, rename="camel"):
             starts={**self.starts, **{topic: self._starts_of(topic, first) for topic, first in kept.items()}},
             began_ms=added.first_append_ms if self.began_ms is None else self.began_ms,
             transactions=self.transactions + sum(f.rows for f in added.files if f.table is Table.TRANSACTIONS),
-            refused=self.refused + added.refused,
+            rejected=self.rejected + added.rejected,
             unreadable=self.unreadable + added.unreadable,
             files=(*self.files, *added.files),
         )
@@ -190,12 +190,12 @@ class Manifest(msgspec.Struct, frozen=True, rename="camel"):
 class BatchResult(msgspec.Struct, frozen=True):
     """The result of one batch of the job: its files.
 
-    `refused` counts the unreadable transactions, `unreadable` the unreadable records of other logs. `skipped` names the
-    first of these records. `first_append_ms` is the first append time of a transaction.
+    `rejected` counts the unreadable transactions, `unreadable` the unreadable records of other logs. `skipped` names
+    the first of these records. `first_append_ms` is the first append time of a transaction.
     """
 
     files: tuple[FileEntry, ...]
-    refused: int
+    rejected: int
     first_append_ms: int | None = None
     unreadable: int = 0
     skipped: tuple[str, ...] = ()

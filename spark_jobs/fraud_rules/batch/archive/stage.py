@@ -46,7 +46,7 @@ def decode_written(blobs: Iterable[bytes]) -> BatchResult:
     parts = [_decode(blob) for blob in blobs]
     return BatchResult(
         tuple(file for part in parts for file in part.files),
-        sum(part.refused for part in parts),
+        sum(part.rejected for part in parts),
         min((part.first_append_ms for part in parts if part.first_append_ms is not None), default=None),
         sum(part.unreadable for part in parts),
         tuple(text for part in parts for text in part.skipped),
@@ -61,7 +61,7 @@ class _TaskContent:
     logs: dict[tuple[Table, int], list[pa.Table]] = field(default_factory=dict)
     log_bytes: int = 0
     files: list[FileEntry] = field(default_factory=list)
-    refused: int = 0
+    rejected: int = 0
     first_append_ms: int | None = None
     unreadable: int = 0
     skipped: list[str] = field(default_factory=list)
@@ -88,7 +88,7 @@ class ArchiveStage:
         self._write_logs(content)
         files = [*self._write_transactions(content), *content.files]
         skipped = tuple(content.skipped)
-        result = BatchResult(tuple(files), content.refused, content.first_append_ms, content.unreadable, skipped)
+        result = BatchResult(tuple(files), content.rejected, content.first_append_ms, content.unreadable, skipped)
         yield pa.RecordBatch.from_arrays([pa.array([_encode(result)], pa.binary())], schema=_OUT)
 
     def _add(self, content: _TaskContent, topic: str, rows: pa.RecordBatch) -> None:
@@ -99,7 +99,7 @@ class ArchiveStage:
             values = rows.column(5).to_pylist()
             decoded = decode_transactions(values, partition, offset, append_ms, self.schema, self.limits)
             content.transactions.append(decoded.batch)
-            content.refused += len(decoded.rejects)
+            content.rejected += len(decoded.rejects)
             known_ms = append_ms[append_ms != NO_APPEND_TIME].tolist()
             earlier = [] if content.first_append_ms is None else [content.first_append_ms]
             content.first_append_ms = min([*known_ms, *earlier], default=None)

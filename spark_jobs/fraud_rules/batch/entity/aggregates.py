@@ -15,7 +15,8 @@ from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.engine.alert import triggering_value
 from fraud_rules.engine.window import layout as at
 from fraud_rules.engine.window.aggregates import baseline_value
-from fraud_rules.model.rule import AggregateFunction, Rule
+from fraud_rules.model.aggregate import AggregateFunction
+from fraud_rules.model.rule import Rule
 from fraud_rules.model.ruleset import RuleInForce, RuleTimeline
 from fraud_rules.model.schema import ID_FIELD, TIME_FIELD, TransactionSchema
 from fraud_rules.model.transaction import TransactionBatch

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from fraud_rules.batch.entity.evaluations import LastEvaluation, LastEvaluations
 from fraud_rules.engine.window import layout as at
-from fraud_rules.model.rule import AggregateFunction, Baseline, Operator, Rule
+from fraud_rules.model.aggregate import AggregateFunction
+from fraud_rules.model.rule import Baseline, Operator, Rule
 from fraud_rules.model.schema import TransactionSchema
 
 Floats = NDArray[np.float64]

@@ -15,6 +15,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from fraud_rules.errors import Reason
+from fraud_rules.model.log_entry import with_rejections
 from fraud_rules.model.ruleset import Grouping, GroupingInForce, LogEntry, RuleTimeline, grouping_to_warm
 from fraud_rules.model.transaction import TransactionBatch
 
@@ -79,8 +80,8 @@ class Cuts:
 
     `blocks` has the offset after the last read transaction of each batch, ascending by partition; `firsts` int64[k] is
     the number of each block's first batch, and `lasts` int64[k] the end after each block, by partition. The ends of the
-    rule log change rarely: `rules_ends` int64[m] is that of the batches from number `changes` int64[m] on. `refused`:
-    the versions that the detector refused, see `Pin`. `warm_ups` has those that the batches added, in order.
+    rule log change rarely: `rules_ends` int64[m] is that of the batches from number `changes` int64[m] on. `rejected`:
+    the versions that the detector rejected, see `Pin`. `warm_ups` has those that the batches added, in order.
     `topic_began_ms` is the append time of the first batch if the topic of transactions was created again before it.
     """
 
@@ -90,7 +91,7 @@ class Cuts:
     lasts: Mapping[int, Ints]
     changes: Ints
     rules_ends: Ints
-    refused: frozenset[int]
+    rejected: frozenset[int]
     warm_ups: tuple[CutWarmUp, ...] = ()
     topic_began_ms: int | None = None
 
@@ -124,7 +125,7 @@ class CutsBuilder:
         self._lasts: list[dict[int, int]] = []
         self._open: list[Mapping[int, int]] = []
         self._changes: list[tuple[int, int]] = []
-        self._refused: frozenset[int] = frozenset()
+        self._rejected: frozenset[int] = frozenset()
         self._warm_ups: list[CutWarmUp] = []
         self._topic_began_ms: int | None = None
 
@@ -147,9 +148,9 @@ class CutsBuilder:
             each.clear()
         self._topic_began_ms = at_ms
 
-    def refuse(self, versions: Iterable[int]) -> None:
-        """Add versions that the detector refused."""
-        self._refused |= frozenset(versions)
+    def reject(self, versions: Iterable[int]) -> None:
+        """Add versions that the detector rejected."""
+        self._rejected |= frozenset(versions)
 
     def warm(self, version: int, at_ms: int, ends: Mapping[int, int]) -> None:
         """Add a warm-up that the last added batch has added."""
@@ -168,7 +169,7 @@ class CutsBuilder:
             {each: np.array([lasts.get(each, 0) for lasts in self._lasts], np.int64) for each in partitions},
             np.array([number for number, _ in self._changes], np.int64),
             np.array([end for _, end in self._changes], np.int64),
-            self._refused,
+            self._rejected,
             tuple(self._warm_ups),
             self._topic_began_ms,
         )
@@ -186,7 +187,7 @@ class PinnedTimeline(RuleTimeline):
     __slots__ = ("_cuts", "_incarnations", "_seen")
 
     def __init__(self, entries: Iterable[LogEntry], cuts: Cuts) -> None:
-        super().__init__(mark_rejected(entries, cuts.refused))
+        super().__init__(mark_rejected(entries, cuts.rejected))
         versions = np.array([entry.version for entry in self.entries], dtype=np.int64)
         self._cuts = cuts
         self._seen = np.append(np.searchsorted(versions, cuts.rules_ends, side="left"), len(versions))
@@ -208,7 +209,6 @@ class PinnedTimeline(RuleTimeline):
         return self._incarnations
 
 
-def mark_rejected(entries: Iterable[LogEntry], refused: frozenset[int]) -> list[LogEntry]:
-    """The entries, without the changes that the detector refused."""
-    because = (Reason("state", "refused by the detector"),)
-    return [entry.refused_by_pin(because) if entry.version in refused else entry for entry in entries]
+def mark_rejected(entries: Iterable[LogEntry], rejected: frozenset[int]) -> list[LogEntry]:
+    """The entries, without the changes that the detector rejected."""
+    return with_rejections(entries, dict.fromkeys(rejected, (Reason("state", "refused by the detector"),)))

@@ -22,7 +22,7 @@ from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.errors import DayNotArchived, RuleLogForeign
 from fraud_rules.kafka.decoding import UNDECODABLE, decode_reason
 from fraud_rules.logs.batch_history import WrittenBatch, decode_batch
-from fraud_rules.logs.detector_status import refused_versions
+from fraud_rules.logs.detector_status import rejected_versions
 from fraud_rules.model.day import Day
 from fraud_rules.model.ruleset import LogEntry
 from fraud_rules.model.schema import TransactionSchema
@@ -35,11 +35,11 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Evaluated:
-    """The offset after the last evaluated transaction, by partition, and the versions that were refused so far for the
+    """The offset after the last evaluated transaction, by partition, and the versions that were rejected so far for the
     size of their state."""
 
     ends: Mapping[int, int]
-    refused: frozenset[int]
+    rejected: frozenset[int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +72,9 @@ class ArchivedLogs:
         newest_first = sorted(self.manifest.of(Table.PROGRESS), key=lambda each: max(each.ends.values()), reverse=True)
         for records in (records for file in newest_first for records in self._newest_first(file)):
             ends: dict[int, int] = {}
-            refused: list[int] = []
+            rejected: list[int] = []
             for _, batch in self._own(records):
-                refused = refused_versions(batch.rules_refused)
+                rejected = rejected_versions(batch.rules_rejected)
                 if batch.begins_topic(self.settings.topics.transactions):
                     ends = {}
                 ends |= {
@@ -82,7 +82,7 @@ class ArchivedLogs:
                     for at, end in batch.ends_of(self.settings.topics.transactions).items()
                 }
             if ends:
-                return Evaluated(ends, frozenset(refused))
+                return Evaluated(ends, frozenset(rejected))
         raise DayNotArchived(f"the archive has no batch of detector {self.settings.detector}: nothing was evaluated")
 
     def cuts(self, first: Day, last: Day, evaluated: Mapping[int, int]) -> Cuts:
@@ -93,7 +93,7 @@ class ArchivedLogs:
         batches.
         """
         files = [file for file in self.manifest.of(Table.PROGRESS) if file.day >= first.number - 1]
-        builder, refused = CutsBuilder(), list[object]()
+        builder, rejected = CutsBuilder(), list[object]()
         open_ends = self._ends_to_reach(first, last, evaluated)
         settled_ms = last.end_ms + self.settings.max_out_of_orderness_ms
         for append_ms, batch in self._batches(files):
@@ -104,9 +104,9 @@ class ArchivedLogs:
             builder.add(ends, batch.rules_end)
             for each in batch.warm_ups:
                 builder.warm(each.version, append_ms, {int(at): end for at, end in each.ends.items()})
-            if batch.rules_refused != refused:
-                refused = list(batch.rules_refused)
-                builder.refuse(refused_versions(batch.rules_refused))
+            if batch.rules_rejected != rejected:
+                rejected = list(batch.rules_rejected)
+                builder.reject(rejected_versions(batch.rules_rejected))
             if open_ends:
                 open_ends = {at: end for at, end in open_ends.items() if ends.get(at, 0) < end}
             if append_ms >= settled_ms and not open_ends:

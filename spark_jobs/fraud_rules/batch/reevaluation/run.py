@@ -116,7 +116,7 @@ def prepare(options: DayOptions, now_ms: int) -> DayCase:
     evidence = ArchivedLogs(options.archive, manifest, options.schema, settings)
     entries = evidence.entries()
     evaluated = evidence.evaluated()
-    timeline = RuleTimeline(mark_rejected(entries, evaluated.refused))
+    timeline = RuleTimeline(mark_rejected(entries, evaluated.rejected))
     reach = reach_of(timeline, day, settings)
     feeds = evidence.feeds(days_between(day.plus(-reach), day))
     basis = basis_of(feeds, evaluated.ends, settings)
@@ -245,7 +245,7 @@ def days_due(archive: ArchiveStore, schema: TransactionSchema, settings: Detecto
         return []
     evidence = ArchivedLogs(archive, manifest, schema, settings)
     known = evidence.evaluated()
-    timeline = RuleTimeline(mark_rejected(evidence.entries(), known.refused))
+    timeline = RuleTimeline(mark_rejected(evidence.entries(), known.rejected))
     reaches = {day: reach_of(timeline, day, settings) for day in checked}
     first = min(day.plus(-reach) for day, reach in reaches.items())
     current = basis_of(evidence.feeds(days_between(first, checked[-1])), known.ends, settings)

@@ -21,8 +21,9 @@ from fraud_rules.batch.reevaluation.cuts import Cuts
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.engine.fanout import in_arrival_order, rows_by_key_group
 from fraud_rules.engine.warm_up import WarmHistory, collect_history
+from fraud_rules.model.aggregate import AggregateFunction
 from fraud_rules.model.day import DAY_MS
-from fraud_rules.model.rule import AggregateFunction, Rule
+from fraud_rules.model.rule import Rule
 from fraud_rules.model.ruleset import RuleTimeline
 from fraud_rules.model.schema import TIME_FIELD, TransactionSchema
 from fraud_rules.model.transaction import TransactionBatch

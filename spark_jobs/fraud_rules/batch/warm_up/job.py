@@ -77,7 +77,7 @@ class WarmUpOutcome(msgspec.Struct, frozen=True, rename="camel"):
     rule_id: int
     version: int
     rows: int
-    refused: str
+    fault: str = msgspec.field(name="refused")
     digest: str
 
 
@@ -111,15 +111,15 @@ def warm_up(job: WarmUpJob) -> WarmUpSummary:
     for version, report in waiting.items():
         request = request_at(timeline, version)
         if request is None or not is_current(request, timeline):
-            results.append(_refusal(job, report, "a clear or the end of the grouping has made it void"))
+            results.append(_undone(job, report, "a clear or the end of the grouping has made it void"))
             continue
         past = find_past(request, job.kafka, job.settings, archive)
-        if past.refused:
-            results.append(_refusal(job, report, past.refused))
+        if past.fault:
+            results.append(_undone(job, report, past.fault))
         else:
             found.setdefault(request.fields, []).append(FoundPast(request, past, report))
-    for refusal in results:
-        job.log.write_result(refusal)
+    for result in results:
+        job.log.write_result(result)
     with ExitStack() as stack:
         spark = _spark(job, stack) if found else None
         for group in found.values():
@@ -127,7 +127,7 @@ def warm_up(job: WarmUpJob) -> WarmUpSummary:
             for each, parts in zip(group, _collect(job, spark, group), strict=True):
                 results.append(_result(job, each, parts, force=_forces(timeline, each.request)))
                 job.log.write_result(results[-1])
-    outcomes = [WarmUpOutcome(each.rule_id, each.version, each.rows, each.refused, each.digest) for each in results]
+    outcomes = [WarmUpOutcome(each.rule_id, each.version, each.rows, each.fault, each.digest) for each in results]
     outcomes.sort(key=lambda each: each.version)
     return WarmUpSummary(outcomes, round(time.monotonic() - started, 3))
 
@@ -160,7 +160,7 @@ def _result(job: WarmUpJob, found: FoundPast, parts: Mapping[int, WarmUpPart], *
     every = [parts.get(number, WarmUpPart(number, 0, None, [])) for number in range(job.settings.key_groups)]
     needed = sum(part.rows for part in every) * job.settings.state_bytes_per_event
     if needed > job.settings.state_budget_bytes and not force:
-        return _refusal(
+        return _undone(
             job,
             report,
             f"the history needs about {needed >> 20:,} MiB, over the budget of "
@@ -179,7 +179,7 @@ def _result(job: WarmUpJob, found: FoundPast, parts: Mapping[int, WarmUpPart], *
     )
 
 
-def _refusal(job: WarmUpJob, report: RuleOperation, reason: str) -> WarmUpResult:
+def _undone(job: WarmUpJob, report: RuleOperation, reason: str) -> WarmUpResult:
     """The result of a request that cannot be executed."""
     return WarmUpResult(
         report.rule_version, report.rule_id or 0, (), 0, {}, job.settings.key_groups, [], digest_of([], {}), reason

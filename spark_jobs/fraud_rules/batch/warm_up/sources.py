@@ -38,12 +38,12 @@ class TopicPart:
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """The parts to read, and the offset after the last transaction to read, by partition. `refused` is the reason why
+    """The parts to read, and the offset after the last transaction to read, by partition. `fault` is the reason why
     the past cannot be read, empty if it can."""
 
     ends: Mapping[int, int] = field(default_factory=dict)
     parts: tuple[ArchivedPart | TopicPart, ...] = ()
-    refused: str = ""
+    fault: str = ""
 
 
 def find_past(request: WarmUpRequest, kafka: KafkaConnection, settings: DetectorSettings, archive: Manifest) -> Past:
@@ -54,7 +54,7 @@ def find_past(request: WarmUpRequest, kafka: KafkaConnection, settings: Detector
     """
     topic = settings.topics.transactions
     if not is_of_topic(kafka, archive, topic):
-        return Past(refused=f"{topic} was created again after it was archived: the archive is of the earlier topic")
+        return Past(fault=f"{topic} was created again after it was archived: the archive is of the earlier topic")
     archived = {int(at): end for at, end in archive.ends.get(topic, {}).items()}
     ends: dict[int, int] = {}
     parts: list[ArchivedPart | TopicPart] = []
@@ -63,19 +63,17 @@ def find_past(request: WarmUpRequest, kafka: KafkaConnection, settings: Detector
         for partition in reader.partitions():
             first, end = reader.ends(partition)
             if archived.get(partition, 0) > end:
-                return Past(
-                    refused=f"the archive has more of {topic}-{partition} than the topic: it is of another Kafka"
-                )
+                return Past(fault=f"the archive has more of {topic}-{partition} than the topic: it is of another Kafka")
             at_record = reader.offset_at(request.until_ms, partition)
             ends[partition] = end if at_record is None else min(end, at_record)
             known = archived.get(partition, 0)
             if archived and first > known:
-                return Past(refused=f"retention has removed {topic}-{partition} from {known} to {first} unarchived")
+                return Past(fault=f"retention has removed {topic}-{partition} from {known} to {first} unarchived")
             removed |= first > 0
             parts += _split(partition, max(first, known), ends[partition])
     files = _files(request, archive, settings)
     if removed and not archive.files and not parts:
-        return Past(refused="retention has removed the transactions before the rule, and there is no archive")
+        return Past(fault="retention has removed the transactions before the rule, and there is no archive")
     return Past(ends, (*(ArchivedPart(file, ends) for file in files), *parts))
 
 

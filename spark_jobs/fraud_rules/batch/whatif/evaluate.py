@@ -163,9 +163,9 @@ class _Watch:
             places = self._labels.places(rows.columns[ID_FIELD])[of_days]
             self.fires.found[places[places >= 0]] = True
 
-    def note(self, rows: TransactionBatch, fields: tuple[str, ...], plan: GroupingPlan, taken: AcceptResult) -> None:
+    def note(self, rows: TransactionBatch, fields: tuple[str, ...], plan: GroupingPlan, accepted: AcceptResult) -> None:
         """Count the fires of some rows."""
-        output = taken.output
+        output = accepted.output
         if not len(output):
             return
         if rows.columns[TIME_FIELD].values.min() < self._work.start_ms:

@@ -50,20 +50,20 @@ def find_labels(
     if path is None:
         return FoundLabels()
     read = read_label_lines(path, schema)
-    wanted = read.alert_ids
-    labels, replaced = Labels.of_lines(read.lines, dict(_alerts(archive, manifest, days, wanted)) if wanted else {})
+    reviewed = read.alert_ids
+    labels, replaced = Labels.of_lines(read.lines, dict(_alerts(archive, manifest, days, reviewed)) if reviewed else {})
     skipped = read.skipped + Counter({"replaced by a later label": replaced})  # without zeros
     return FoundLabels(labels, skipped)
 
 
 def _alerts(
-    archive: ArchiveStore, manifest: Manifest, days: Sequence[Day], wanted: Collection[str]
+    archive: ArchiveStore, manifest: Manifest, days: Sequence[Day], ids: Collection[str]
 ) -> Iterator[tuple[str, TransactionId]]:
-    """The transactions of the wanted alerts, of live and shadow alerts and of those that a correction added."""
+    """The transactions of these alerts, of live and shadow alerts and of those that a correction added."""
     for day in days:
         published = PublishedAlerts.archived(archive, manifest, day)
         for alerts in (published.live, published.shadow, published.added):
-            for alert_id in alerts.keys() & wanted:
+            for alert_id in alerts.keys() & ids:
                 yield alert_id, view_of(alerts[alert_id]).transaction_id
 
 
@@ -103,15 +103,15 @@ def suggestions_of(
         if not labels.count(FRAUD, fires.found):
             raise InputInvalid("a precision needs labels: no fraud among the labels of these days")
         labelled = labels.count(NOT_FRAUD, fires.found) > 0
-        wanted = "PRECISION" if labelled else "PRECISION_OF_ALL"
+        goal = "PRECISION" if labelled else "PRECISION_OF_ALL"
         at = counted.precise(precision, labelled=labelled)
-        found.append(_suggestion(wanted, precision, counted, at, coverage))
+        found.append(_suggestion(goal, precision, counted, at, coverage))
     return found
 
 
-def _suggestion(wanted: str, target: float, counted: CountedLimits, at: int | None, coverage: Coverage) -> Suggestion:
+def _suggestion(goal: str, target: float, counted: CountedLimits, at: int | None, coverage: Coverage) -> Suggestion:
     if at is None:
-        return Suggestion(wanted, target, None, None, None, None, None)
+        return Suggestion(goal, target, None, None, None, None, None)
     _, caught, false_alerts = counted.counts[:, at].tolist()
     fires = int(counted.fires[at])
-    return Suggestion(wanted, target, counted.limits[at], fires, coverage.per_day(fires), caught, false_alerts)
+    return Suggestion(goal, target, counted.limits[at], fires, coverage.per_day(fires), caught, false_alerts)

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fraud_rules.batch.whatif.labels import FRAUD
-from fraud_rules.model.rule import AggregateFunction, Rule
+from fraud_rules.model.rule import Rule
 
 __all__ = ["CountedLimits", "grid_of"]
 
@@ -31,11 +31,6 @@ _DIGITS: Final = 15
 _COUNTED: Final = 200
 _COUNT_DIGITS: Final = 9
 _FACTORS: Final = (-2, 4)
-_COUNTING: Final = (
-    AggregateFunction.COUNT,
-    AggregateFunction.COUNT_DISTINCT,
-    AggregateFunction.COUNT_WITH_RESET,
-)
 
 
 def grid_of(draft: Rule, scale: int) -> tuple[Decimal, ...]:
@@ -45,11 +40,11 @@ def grid_of(draft: Rule, scale: int) -> tuple[Decimal, ...]:
     """
     if draft.baseline is not None:
         return tuple(sorted({Decimal(0), draft.limit, *_decades(*_FACTORS)}))
-    if draft.aggregate_function in _COUNTING:
+    if not draft.aggregate_function.needs_field:
         small = map(Decimal, range(_COUNTED))
         return tuple(sorted({draft.limit, *small, *(each for each in _decades(2, _COUNT_DIGITS) if each == each // 1)}))
     positive = _decades(-scale, _DIGITS)
-    negative = [] if draft.aggregate_function is AggregateFunction.STDDEV else [-each for each in positive]
+    negative = [] if draft.aggregate_function.traits.is_nonnegative else [-each for each in positive]
     return tuple(sorted({Decimal(0), draft.limit, *positive, *negative}))
 
 

@@ -70,12 +70,12 @@ class LabelFigures(msgspec.Struct, frozen=True, rename="camel"):
 class Suggestion(msgspec.Struct, frozen=True, rename="camel"):
     """The limit that comes closest to a wish. `limit` and the counts with it are None if no limit fulfils the wish.
 
-    `wanted` is ALERTS_PER_DAY (the most alerts a day that do not exceed `target`), PRECISION (the most caught frauds
+    `goal` is ALERTS_PER_DAY (the most alerts a day that do not exceed `target`), PRECISION (the most caught frauds
     with this share of frauds among the labelled alerts) or PRECISION_OF_ALL (among all alerts, if no label says that a
     transaction is not fraud).
     """
 
-    wanted: str
+    goal: str = msgspec.field(name="wanted")
     target: float
     limit: Decimal | None
     fires: int | None
@@ -158,7 +158,7 @@ def label_text(result: WhatIfResult) -> list[str]:
 
 def suggestion_text(found: Suggestion, result: WhatIfResult) -> str:
     """A suggestion in words."""
-    wish = _WISHES[found.wanted].format(target=found.target)
+    wish = _WISHES[found.goal].format(target=found.target)
     if found.limit is None:
         return f"{wish}: no limit"
     said = f"{wish}: limit {found.limit:,f}, {found.alerts_per_day or 0:,.1f} alerts a day"

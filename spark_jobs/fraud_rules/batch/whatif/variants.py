@@ -8,8 +8,9 @@ from decimal import Decimal, InvalidOperation
 
 from fraud_rules.engine.window.curve import depends_on_alerts
 from fraud_rules.errors import InputInvalid
+from fraud_rules.model.aggregate import AggregateFunction
 from fraud_rules.model.limits import RuleLimits
-from fraud_rules.model.rule import AggregateFunction, Rule, RuleState
+from fraud_rules.model.rule import Rule, RuleState
 from fraud_rules.model.ruleset import LogEntry, RuleTimeline
 from fraud_rules.model.schema import ID_FIELD, TIME_FIELD, TransactionSchema
 from fraud_rules.model.value_list import ListChange

@@ -25,11 +25,11 @@ def print_previews(files: Iterable[Path], context: CommandContext) -> None:
         times = ""
         if found.first_ms is not None and found.last_ms is not None:
             times = f", {format_timestamp(found.first_ms)} to {format_timestamp(found.last_ms)}"
-        print(f"{file}: {found.transactions} of {found.refused.records} records are readable{times}")
+        print(f"{file}: {found.transactions} of {found.rejected.records} records are readable{times}")
         for line, payment in found.payments:
             print(f"  line {line}: {_shown(payment, context.schema)}")
-        for refused in found.refused.lines():
-            print(f"  unreadable: {refused}")
+        for rejected in found.rejected.lines():
+            print(f"  unreadable: {rejected}")
 
 
 def _shown(payment: Mapping[str, Any], schema: TransactionSchema) -> str:

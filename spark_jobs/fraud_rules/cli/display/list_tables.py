@@ -41,16 +41,16 @@ def print_list(known: ValueList, rules: Sequence[int], as_json: bool) -> None:
     print("".join(f"{value}\n" for value in known.values()), end="")
 
 
-def print_difference(known: ValueList | None, name: str, wanted: Sequence[ListValue] | None) -> None:
+def print_difference(known: ValueList | None, name: str, changed: Sequence[ListValue] | None) -> None:
     """Print the values that a list would gain and lose; None for a list that stays as it is."""
-    if wanted is None:
+    if changed is None:
         print(f"list {name} is unchanged")
         return
     before = [] if known is None else known.values()
-    had, has = set(before), set(wanted)
+    had, has = set(before), set(changed)
     lines = [f"  - {_printable(value)}" for value in before if value not in has]
     removed = len(lines)
-    lines += [f"  + {_printable(value)}" for value in dict.fromkeys(wanted) if value not in had]
+    lines += [f"  + {_printable(value)}" for value in dict.fromkeys(changed) if value not in had]
     effect = "added" if known is None else "changed"
     print(f"list {name} would be {effect}: {len(lines) - removed} values added, {removed} removed")
     print("".join(f"{line}\n" for line in lines[:_SHOWN_VALUES]), end="")

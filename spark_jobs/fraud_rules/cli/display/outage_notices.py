@@ -20,7 +20,7 @@ class OutageNotices:
 
     def __init__(self) -> None:
         self._severity = Severity.NONE
-        self._said_ms = 0
+        self._noticed_ms = 0
 
     def of(self, live: Liveness | None) -> Iterator[Text]:
         """Yield the notice that is due at `live.at_ms`, if any."""
@@ -28,9 +28,9 @@ class OutageNotices:
             return
         over = live.severity is Severity.NONE
         changed = live.severity is not self._severity
-        if not changed and (over or live.at_ms - self._said_ms < _REPEAT_MS):
+        if not changed and (over or live.at_ms - self._noticed_ms < _REPEAT_MS):
             return
-        self._severity, self._said_ms = live.severity, live.at_ms
+        self._severity, self._noticed_ms = live.severity, live.at_ms
         if over:
             yield Text("Payments are evaluated again.", "bold green")
         else:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from fraud_rules.model.schema import TransactionSchema
 
 
-_REFUSED_SHOWN = 10
+_REJECTED_SHOWN = 10
 
 
 def summary(change: RuleChange, schema: TransactionSchema) -> str:
@@ -107,25 +107,25 @@ def print_rules(seen: RuleLogStatus, schema: TransactionSchema, as_json: bool) -
     console().print(table)
     if not chosen:
         print("no rules are in force")
-    _print_refused(seen.refused)
+    _print_rejected(seen.rejected)
 
 
-def _print_refused(refused: Sequence[RuleOperation]) -> None:
+def _print_rejected(rejected: Sequence[RuleOperation]) -> None:
     """Print the newest records that the detector rejected, newest first. Print nothing if there are none."""
-    if not refused:
+    if not rejected:
         return
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, title="Rejected records, newest first", title_justify="left")
     for name, justify in (("offset", "right"), ("rule", "right"), ("rejected at (UTC)", "left")):
         table.add_column(name, justify=justify, no_wrap=True)  # type: ignore[arg-type]
     table.add_column("reasons", overflow="fold")
-    for report in refused[:_REFUSED_SHOWN]:
+    for report in rejected[:_REJECTED_SHOWN]:
         rule_id = "unreadable" if report.rule_id is None else str(report.rule_id)
         rule_id = rule_id if report.list_name is None else f"list {report.list_name}"
         reasons = "\n".join(f"{reason.field}: {reason.message}" for reason in report.reasons)
         table.add_row(str(report.rule_version), rule_id, utc_text(report.time), _cell(reasons))
     console().print(table)
-    if len(refused) > _REFUSED_SHOWN:
-        print(f"{len(refused) - _REFUSED_SHOWN} older rejected records are in the topic rule-operations")
+    if len(rejected) > _REJECTED_SHOWN:
+        print(f"{len(rejected) - _REJECTED_SHOWN} older rejected records are in the topic rule-operations")
 
 
 def _validation_document(validated: ValidatedRecord, schema: TransactionSchema) -> Mapping[str, object]:

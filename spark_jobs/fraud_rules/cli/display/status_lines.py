@@ -20,7 +20,7 @@ SEVERITY_STYLES = {Severity.NONE: "", Severity.AMBER: "bold yellow", Severity.RE
 
 
 def status_lines(
-    detector: DetectorStatus | None, live: Liveness, work: str | None, refused: Sequence[RuleOperation]
+    detector: DetectorStatus | None, live: Liveness, work: str | None, rejected: Sequence[RuleOperation]
 ) -> Iterator[Text]:
     """Yield the lines, the most important first. During an outage the figures of the last batch are dimmed."""
     yield Text.assemble("payments  ", _payments(live))
@@ -38,7 +38,7 @@ def status_lines(
             yield Text("figures   of the last batch (out of date):", "dim")
         style = "" if live.severity is Severity.NONE else "dim"
         yield from (Text(line, style) for line in _figures(detector))
-    for report in refused:
+    for report in rejected:
         yield _rejected(report)
 
 

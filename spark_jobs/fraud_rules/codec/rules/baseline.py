@@ -7,7 +7,8 @@ from typing import Final
 
 from fraud_rules.codec.rules.members import MemberReader
 from fraud_rules.codec.rules.numbers import MAX_RULE_ID
-from fraud_rules.model.rule import AggregateFunction, Baseline, Operator
+from fraud_rules.model.aggregate import COMPARABLE, LEVELS, AggregateFunction
+from fraud_rules.model.rule import Baseline, Operator
 
 __all__ = ["read_baseline"]
 
@@ -21,14 +22,6 @@ _MEMBERS: Final = (
     "deviations",
 )
 _INHERITED: Final = ("aggregatorFunctionType", "aggregateFieldName", "filter")
-_COMPARABLE: Final = (
-    AggregateFunction.SUM,
-    AggregateFunction.COUNT,
-    AggregateFunction.AVG,
-    AggregateFunction.MIN,
-    AggregateFunction.MAX,
-)
-_DEVIATING: Final = (AggregateFunction.AVG, AggregateFunction.MIN, AggregateFunction.MAX)
 _ORDERED: Final = (Operator.GREATER, Operator.GREATER_EQUAL, Operator.LESS, Operator.LESS_EQUAL)
 
 
@@ -43,8 +36,8 @@ def read_baseline(
     members = reader.nested("baseline", _INHERITED)
     if members is None:
         return None
-    if function is not None and function not in _COMPARABLE:
-        reader.reject("baseline", f"needs a rule with one of {', '.join(_COMPARABLE)}, not {function}")
+    if function is not None and function not in COMPARABLE:
+        reader.reject("baseline", f"needs a rule with one of {', '.join(COMPARABLE)}, not {function}")
     baseline = _read(members)
     if baseline is not None and baseline.deviations:
         _check_deviations(reader, function, operator, limit)
@@ -60,8 +53,8 @@ def _read(members: MemberReader) -> Baseline | None:
     members.reject_unknown(_MEMBERS)
     window_ms = members.window_ms()
     function = members.aggregate_function()
-    if function is not None and function not in _COMPARABLE:
-        members.reject("aggregatorFunctionType", f"must be one of {', '.join(_COMPARABLE)}, not {function}")
+    if function is not None and function not in COMPARABLE:
+        members.reject("aggregatorFunctionType", f"must be one of {', '.join(COMPARABLE)}, not {function}")
     aggregate_field = members.aggregate_field(function)
     row_filter = members.optional_filter()
     min_count = members.integer("minCount", 1, MAX_RULE_ID)
@@ -84,8 +77,8 @@ def _check_deviations(
     reader: MemberReader, function: AggregateFunction | None, operator: Operator | None, limit: Decimal | None
 ) -> None:
     """Check the members of the rule that deviations restrict."""
-    if function is not None and function not in _DEVIATING:
-        reader.reject("baseline", f"has deviations, which need a rule with {', '.join(_DEVIATING)}, not {function}")
+    if function is not None and function not in LEVELS:
+        reader.reject("baseline", f"has deviations, which need a rule with {', '.join(LEVELS)}, not {function}")
     if operator is not None and operator not in _ORDERED:
         reader.reject("limitOperatorType", f"must be one of {', '.join(_ORDERED)} with deviations, not {operator}")
     if limit is not None and limit < 0:
@@ -94,4 +87,4 @@ def _check_deviations(
 
 def _is_inherited_fault(reader: MemberReader, field: str) -> bool:
     name = field.removeprefix("baseline.")
-    return name in _INHERITED and name not in reader.given("baseline") and reader.has_reason(name)
+    return name in _INHERITED and name not in reader.members_of("baseline") and reader.has_reason(name)

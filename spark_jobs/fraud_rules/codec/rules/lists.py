@@ -134,11 +134,11 @@ def _expected_form(value: bytes, limits: RuleLimits) -> ListChange | None:
     return ListChange(record.list_name, record.list_operation, value_type, encoded, record.source, limits)
 
 
-def _type_of(given: ListType | None, values: Sequence[object]) -> ListType | None:
+def _type_of(declared: ListType | None, values: Sequence[object]) -> ListType | None:
     """The type that the record names, or else the type of its first value."""
-    if given is None and values:
+    if declared is None and values:
         return ListType.STRING if isinstance(values[0], str) else ListType.LONG
-    return given
+    return declared
 
 
 def _is_mixed(value_type: ListType | None, values: Sequence[ListValue], limits: RuleLimits) -> bool:
@@ -182,13 +182,13 @@ def _checked(decoded: DecodedObject, limits: RuleLimits) -> ListChange:
     operation = _choice(members, "listOperation", {each.value: each for each in ListOperation}, reasons)
     if "listOperation" not in members:
         reasons.append(Reason("listOperation", f"is required: one of {', '.join(ListOperation)}"))
-    given = _choice(members, "listType", {each.value: each for each in ListType}, reasons)
+    declared = _choice(members, "listType", {each.value: each for each in ListType}, reasons)
     values = members.get("values")
     listed = values if isinstance(values, list) else []
-    value_type = _type_of(given, listed)
+    value_type = _type_of(declared, listed)
     if operation is not None:
         # An unusable listType already has its reason.
-        reasons += _members_needed(operation, given if "listType" not in members else ListType.LONG, values)
+        reasons += _members_needed(operation, declared if "listType" not in members else ListType.LONG, values)
     reasons += _value_reasons(values, value_type, limits)
     source = members.get("source")
     if source is not None and not (isinstance(source, str) and SOURCE_NAME.fullmatch(source)):
@@ -202,10 +202,10 @@ def _checked(decoded: DecodedObject, limits: RuleLimits) -> ListChange:
 
 
 def _choice(members: Mapping[str, object], name: str, choices: Mapping[str, T], reasons: list[Reason]) -> T | None:
-    given = members.get(name)
-    found = choices.get(given) if isinstance(given, str) else None
-    if found is None and given is not None:
-        reasons.append(Reason(name, f"must be one of {', '.join(choices)}, not {describe_value(given)}"))
+    value = members.get(name)
+    found = choices.get(value) if isinstance(value, str) else None
+    if found is None and value is not None:
+        reasons.append(Reason(name, f"must be one of {', '.join(choices)}, not {describe_value(value)}"))
     return found
 
 

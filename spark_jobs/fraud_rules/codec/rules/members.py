@@ -12,9 +12,10 @@ from fraud_rules.codec.rules.json import UnusableNumber
 from fraud_rules.codec.rules.lists import SOURCE_NAME
 from fraud_rules.codec.rules.numbers import MAX_RULE_ID, decimal_of, digits_of
 from fraud_rules.errors import Reason, RuleRejected
+from fraud_rules.model.aggregate import LEVELS, AggregateFunction, AggregateInput
 from fraud_rules.model.decision import MAX_WEIGHT, weight_of
 from fraud_rules.model.limits import RuleLimits
-from fraud_rules.model.rule import AggregateFunction, Operator, RuleAction
+from fraud_rules.model.rule import Operator, RuleAction
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.runtime.safe_text import describe_value, quote
 
@@ -55,9 +56,9 @@ REMARKS = ("name", "description", "severity", "owner")
 
 _OPERATORS = {key: operator for operator in Operator for key in (operator.value, operator.name)}
 _FUNCTIONS = {function.value: function for function in AggregateFunction}
+_OF_UNIQUE = tuple(each for each in AggregateFunction if each.traits.input is AggregateInput.UNIQUE)
 _ACTIONS = {action.value: action for action in RuleAction}
 _COUNT_FIELDS = {"COUNT_FLINK": AggregateFunction.COUNT, "COUNT_WITH_RESET_FLINK": AggregateFunction.COUNT_WITH_RESET}
-_FUNCTIONS_OF_ONES = frozenset({AggregateFunction.AVG, AggregateFunction.MIN, AggregateFunction.MAX})
 _MAX_REASONS = 50
 _MAX_SUGGESTIONS = 5
 
@@ -132,17 +133,18 @@ class MemberReader:
     def aggregate_function(self) -> AggregateFunction | None:
         """`aggregatorFunctionType`, or the count that `aggregateFieldName` names.
 
-        AVG, MIN and MAX treat COUNT_FLINK as a field that is 1 in every row.
+        A level, such as AVG, treats COUNT_FLINK as a field that is 1 in every row.
         """
         field = self._document.get("aggregateFieldName")
         named = self.choice("aggregatorFunctionType", _FUNCTIONS, required=True)
         counted = _COUNT_FIELDS.get(field) if isinstance(field, str) else None
         if counted is None or named is None or not named.needs_field:
             return named
-        if counted is AggregateFunction.COUNT and named in _FUNCTIONS_OF_ONES:
+        if counted is AggregateFunction.COUNT and named in LEVELS:
             return named
         if named is not AggregateFunction.SUM:
-            allowed = "SUM, AVG, MIN or MAX" if counted is AggregateFunction.COUNT else "SUM"
+            *others, last = AggregateFunction.SUM, *(LEVELS if counted is AggregateFunction.COUNT else ())
+            allowed = f"{', '.join(others)} or {last}".removeprefix(" or ")
             self.reject("aggregatorFunctionType", f"must be {allowed} if aggregateFieldName is {field}")
         return counted
 
@@ -166,11 +168,11 @@ class MemberReader:
     def unique(self, function: AggregateFunction | None) -> tuple[str, ...]:
         """`unique` as sorted canonical names; required for COUNT_DISTINCT, otherwise empty."""
         names = self._fields("unique")
-        if function is AggregateFunction.COUNT_DISTINCT:
+        if function in _OF_UNIQUE:
             if not names and not self.has_reason("unique"):
-                self.reject("unique", "is required with COUNT_DISTINCT: the fields whose distinct values are counted")
+                self.reject("unique", f"is required with {function}: the fields whose distinct values are counted")
         elif names and function is not None:
-            self.reject("unique", f"is for COUNT_DISTINCT only; leave it empty with {function}")
+            self.reject("unique", f"is for {', '.join(_OF_UNIQUE)} only; leave it empty with {function}")
         return names
 
     def operator(self) -> Operator | None:
@@ -248,7 +250,7 @@ class MemberReader:
         if reach_ms > longest * 60_000:
             self.reject("baseline", f"and the window are longer than {longest} minutes together")
 
-    def given(self, name: str) -> Mapping[str, object]:
+    def members_of(self, name: str) -> Mapping[str, object]:
         """The members of a member that is an object; empty for any other value."""
         value = self._document.get(name)
         return value if isinstance(value, dict) else {}

@@ -22,30 +22,28 @@ _DECIMAL: Final = re.compile(r"[+-]?[0-9]{1,64}(\.[0-9]{1,64})?([eE][+-]?[0-9]{1
 def with_whole_numbers(members: Mapping[str, object]) -> dict[str, object]:
     """Convert the texts of whole-number members to integers, also in nested objects, from which members without a value
     are removed. Every other value stays unchanged."""
-    return {name: _whole(given) if name in WHOLE_NUMBERS else _nested(given) for name, given in members.items()}
+    return {name: _whole(value) if name in WHOLE_NUMBERS else _nested(value) for name, value in members.items()}
 
 
-def _nested(given: object) -> object:
-    if not isinstance(given, dict):
-        return given
-    return {
-        name: _whole(value) if name in WHOLE_NUMBERS else value for name, value in given.items() if value is not None
-    }
+def _nested(value: object) -> object:
+    if not isinstance(value, dict):
+        return value
+    return {name: _whole(each) if name in WHOLE_NUMBERS else each for name, each in value.items() if each is not None}
 
 
 def readable_id(members: Mapping[str, object]) -> int | None:
     """The rule id in a record, even in a rejected one; None if the record has no possible id."""
-    given = _whole(members.get("ruleId"))
-    return given if isinstance(given, int) and type(given) is int and 1 <= given <= MAX_RULE_ID else None
+    value = _whole(members.get("ruleId"))
+    return value if isinstance(value, int) and type(value) is int and 1 <= value <= MAX_RULE_ID else None
 
 
-def decimal_of(given: object) -> Decimal | None:
+def decimal_of(value: object) -> Decimal | None:
     """Convert a number, or the text of a number, exactly; None for any other value."""
-    if isinstance(given, Decimal):
-        return given if given.is_finite() else None
-    if type(given) is int:
-        return Decimal(given)
-    return Decimal(given) if isinstance(given, str) and _DECIMAL.fullmatch(given) else None
+    if isinstance(value, Decimal):
+        return value if value.is_finite() else None
+    if type(value) is int:
+        return Decimal(value)
+    return Decimal(value) if isinstance(value, str) and _DECIMAL.fullmatch(value) else None
 
 
 def digits_of(number: Decimal) -> int:
@@ -55,5 +53,5 @@ def digits_of(number: Decimal) -> int:
     return before + max(-exponent, 0)
 
 
-def _whole(given: object) -> object:
-    return int(given) if isinstance(given, str) and _WHOLE.fullmatch(given) else given
+def _whole(value: object) -> object:
+    return int(value) if isinstance(value, str) and _WHOLE.fullmatch(value) else value

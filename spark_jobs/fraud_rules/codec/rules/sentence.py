@@ -8,7 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from fraud_rules.model.rule import AggregateFunction, Baseline, Operator, Rule, RuleAction
+from fraud_rules.model.aggregate import AggregateFunction, AggregateInput
+from fraud_rules.model.rule import Baseline, Operator, Rule, RuleAction
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.runtime.grouped_number import grouped
 
@@ -21,13 +22,6 @@ _COMPARISONS = {
     Operator.LESS_EQUAL: "at most",
     Operator.EQUAL: "exactly",
     Operator.NOT_EQUAL: "not exactly",
-}
-_MEASURED = {
-    AggregateFunction.SUM: "total {}",
-    AggregateFunction.AVG: "average {}",
-    AggregateFunction.MIN: "lowest {}",
-    AggregateFunction.MAX: "highest {}",
-    AggregateFunction.STDDEV: "standard deviation of the {}",
 }
 _UNITS_MS = ((86_400_000, "day"), (3_600_000, "hour"), (60_000, "minute"), (1_000, "second"))
 
@@ -94,20 +88,18 @@ class _Words:
         return self._measured(function, name) if counted is None else f"number of {counted}"
 
     def _counted(self, function: AggregateFunction, unique: Iterable[str]) -> str | None:
-        match function:
-            case AggregateFunction.COUNT:
-                return "payments"
-            case AggregateFunction.COUNT_WITH_RESET:
-                return "payments since the last reset"
-            case AggregateFunction.COUNT_DISTINCT:
+        """The words of a function that counts; None for another one."""
+        match function.traits.input:
+            case AggregateInput.ROWS:
+                return function.traits.words.format("payments")
+            case AggregateInput.UNIQUE:
                 names = self._ordered(unique)
-                if len(names) == 1:
-                    return f"different {_plural(self._label(names[0]))}"
-                return f"different combinations of {self.joined(names)}"
+                noun = _plural(self._label(names[0])) if len(names) == 1 else f"combinations of {self.joined(names)}"
+                return function.traits.words.format(noun)
         return None
 
     def _measured(self, function: AggregateFunction, name: str | None) -> str:
-        return _MEASURED[function].format("count" if name is None else self._label(name))
+        return function.traits.words.format("count" if name is None else self._label(name))
 
     def _unit(self, name: str | None) -> str:
         field = None if name is None else self._schema.field(name)

@@ -119,17 +119,17 @@ class _Running:
         self._log: DeploymentLog | None = None
         launcher = ProcessLauncher(home, job.jars, os.environ, job.allowed)
         self._agent = Agent(me, launcher, self._write, job.settings.agent, self._authenticate)
-        self._begun = False
+        self._has_started = False
 
     def serve(self, stop: threading.Event) -> None:
         """Execute intents until `stop` is set. Raises BrokerUnavailable, Fenced."""
         topics, kafka = self._job.settings.topics, self._job.kafka
         detector = self._me.detector
-        if self._begun:
+        if self._has_started:
             self._require_own_report(read_deployment(kafka, topics.detector_attempts, detector))
         self._log = DeploymentLog.open(kafka, topics.detector_attempts, detector)
         # The open transaction of the previous agent has ended now. That of any other program must not hide a report.
-        seen = read_deployment(kafka, topics.detector_attempts, detector, settled=not self._begun)
+        seen = read_deployment(kafka, topics.detector_attempts, detector, settled=not self._has_started)
         records: list[Record] = []
         intents = IntentLog(detector)
         with TopicsTail(kafka, {topics.detector_intents: None, topics.detector_progress: _PROGRESS_TAIL}) as tail:
@@ -138,9 +138,9 @@ class _Running:
                 if new[topics.detector_intents]:
                     records += new[topics.detector_intents]
                     intents = self._intents(records)
-                if not self._begun:
+                if not self._has_started:
                     self._agent.take_over(intents, seen, now_ms())
-                    self._begun = True
+                    self._has_started = True
                 for record in new[topics.detector_progress]:
                     self._record_batch(record)
                 self._agent.step(intents, now_ms())

@@ -78,14 +78,14 @@ def main() -> int:
         known_answer()
         import detector
     except ReleaseInvalid as error:
-        return _refused(str(error))
+        return _failed(str(error))
     except Exception as error:  # noqa: BLE001 - any error means that the code cannot run
-        return _refused(f"this code cannot be run: {type(error).__name__}: {error}")
+        return _failed(f"this code cannot be run: {type(error).__name__}: {error}")
     sys.argv[1:] = ["--check", *sys.argv[1:]]
     return detector.main()
 
 
-def _refused(why: str) -> int:
+def _failed(why: str) -> int:
     sys.stderr.write(f"detector: {why}\n")
     return ReleaseInvalid.exit_code
 

@@ -17,9 +17,10 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 from fraud_rules.engine.admission.event_rate import EventRate
+from fraud_rules.engine.window.aggregates import aggregate_of
 from fraud_rules.errors import Reason
 from fraud_rules.model.predicate import Predicate
-from fraud_rules.model.rule import AggregateFunction, Rule
+from fraud_rules.model.rule import Rule
 from fraud_rules.model.ruleset import Grouping, RuleInForce
 
 BYTES_PER_MARK: Final = 192
@@ -156,7 +157,7 @@ class _Users:
         """Add a rule, or remove it with a `count` of -1."""
         self._need = None
         _count(self.reaches_ms, rule.reach_ms, count)
-        if rule.aggregate_function is AggregateFunction.COUNT_DISTINCT:
+        if aggregate_of(rule).is_distinct:
             _count(self._multisets, (rule.filter, rule.window_ms, rule.unique), count)
 
     def need(self) -> _GroupingNeed:

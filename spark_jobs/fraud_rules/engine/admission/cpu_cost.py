@@ -13,9 +13,10 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from typing import Final, TypeAlias
 
+from fraud_rules.engine.window.aggregates import aggregate_of
 from fraud_rules.errors import Reason
 from fraud_rules.model.predicate import And, FieldComparison, ListMembership, Membership, Not, Or, Predicate
-from fraud_rules.model.rule import AggregateFunction, Baseline, Rule
+from fraud_rules.model.rule import Baseline, Rule
 from fraud_rules.model.ruleset import RuleInForce
 
 __all__ = ["GROUPING_NS", "CpuLoad", "estimate_cpu_ns", "over_cpu_budget"]
@@ -25,21 +26,11 @@ GROUPING_NS: Final = 1_500
 
 _WINDOW_NS: Final = 25
 _FILTER_TOTALS_NS: Final = 10
-_FIELD_TOTALS_NS: Final[Mapping[AggregateFunction, int]] = {AggregateFunction.STDDEV: 20}
+_SQUARE_TOTALS_NS: Final = 20
 _EXTREME_NS: Final = 80
 _DISTINCT_NS: Final = 300
 _BASELINE_NS: Final = 40
 
-_EVALUATION_NS: Final[Mapping[AggregateFunction, int]] = {
-    AggregateFunction.SUM: 10,
-    AggregateFunction.AVG: 12,
-    AggregateFunction.STDDEV: 20,
-    AggregateFunction.MIN: 10,
-    AggregateFunction.MAX: 10,
-    AggregateFunction.COUNT: 8,
-    AggregateFunction.COUNT_WITH_RESET: 12,
-    AggregateFunction.COUNT_DISTINCT: 20,
-}
 _COMPARISON_NS: Final = 20
 _FIELD_COMPARISON_NS: Final = 30
 _LITERAL_NS: Final = 2
@@ -130,7 +121,7 @@ def _evaluation_ns(rule: Rule) -> int:
     """The work that no other rule shares. A paused rule is not evaluated, but its rows and totals are kept."""
     if not rule.evaluated:
         return 0
-    return _EVALUATION_NS[rule.aggregate_function] + (0 if rule.baseline is None else _BASELINE_NS)
+    return rule.aggregate_function.traits.evaluation_ns + (0 if rule.baseline is None else _BASELINE_NS)
 
 
 def _shared_parts(rule: Rule) -> Iterator[tuple[_Part, int]]:
@@ -140,7 +131,7 @@ def _shared_parts(rule: Rule) -> Iterator[tuple[_Part, int]]:
     yield ("window", fields, rule.window_ms), _WINDOW_NS
     if rule.when is not None:
         yield ("condition", fields, rule.when), _predicate_ns(rule.when)
-    if rule.aggregate_function is AggregateFunction.COUNT_DISTINCT:
+    if aggregate_of(rule).is_distinct:
         yield ("distinct", fields, rule.filter, rule.window_ms, rule.unique), _DISTINCT_NS
     yield from _source_parts(fields, rule, rule.window_ms)
     if rule.baseline is not None:
@@ -150,15 +141,13 @@ def _shared_parts(rule: Rule) -> Iterator[tuple[_Part, int]]:
 
 def _source_parts(fields: tuple[str, ...], of: Rule | Baseline, window_ms: int) -> Iterator[tuple[_Part, int]]:
     """The parts from which an aggregate is computed: its filter, and the totals or the tree of its field."""
-    function = of.aggregate_function
+    aggregate = aggregate_of(of)
     if of.filter is not None:
         yield ("filter", fields, of.filter), _predicate_ns(of.filter) + _FILTER_TOTALS_NS
-    if of.aggregate_field is None:
-        return
-    if function in (AggregateFunction.MIN, AggregateFunction.MAX):
-        yield ("extreme", fields, function, of.aggregate_field, of.filter, window_ms), _EXTREME_NS
-    else:
-        cost_ns = _FIELD_TOTALS_NS.get(function, _FILTER_TOTALS_NS)
+    if aggregate.extreme is not None:
+        yield ("extreme", fields, aggregate.extreme, of.aggregate_field, of.filter, window_ms), _EXTREME_NS
+    elif aggregate.totals:
+        cost_ns = _SQUARE_TOTALS_NS if aggregate.needs_squares else _FILTER_TOTALS_NS
         yield ("totals", fields, cost_ns, of.aggregate_field, of.filter), cost_ns
 
 

@@ -148,18 +148,18 @@ class MappedArrays:
 
     def open(self, name: str, dtype: type[np.generic], rows: int, columns: int) -> AnyArray:
         row_bytes = np.dtype(dtype).itemsize * (columns or 1)
-        wanted = max(rows, 1) * row_bytes
+        needed = max(rows, 1) * row_bytes
         place = self._place_of(name)
         held = int(self._entries["size"][place])
         if held == _OWN_FILE:
-            return self._open_own(name, dtype, wanted, columns)
-        if wanted > REGION_BYTES:
-            return self._move_out(name, place, dtype, wanted, columns)
+            return self._open_own(name, dtype, needed, columns)
+        if needed > REGION_BYTES:
+            return self._move_out(name, place, dtype, needed, columns)
         self._own.pop(name, None)
-        if held < wanted:
+        if held < needed:
             with self._opened(_COMMON) as file:
-                self._allocate(file, _offset(place) + held, wanted - held)
-            self._entries["size"][place] = held = wanted
+                self._allocate(file, _offset(place) + held, needed - held)
+            self._entries["size"][place] = held = needed
         array = self._views.get(name)
         size = held // row_bytes * row_bytes
         if array is None or array.nbytes != size:
@@ -201,24 +201,24 @@ class MappedArrays:
     def _region(self, place: int) -> AnyArray:
         return self._common[_offset(place) : _offset(place + 1)]
 
-    def _move_out(self, name: str, place: int, dtype: type[np.generic], wanted: int, columns: int) -> AnyArray:
+    def _move_out(self, name: str, place: int, dtype: type[np.generic], needed: int, columns: int) -> AnyArray:
         """Move an array that outgrows its region to a file of its own."""
         held = int(self._entries["size"][place])
         (self._folder / name).unlink(missing_ok=True)
-        array = self._open_own(name, dtype, wanted, columns)
+        array = self._open_own(name, dtype, needed, columns)
         array.reshape(-1).view(np.uint8)[:held] = self._region(place)[:held]
         self._entries["size"][place] = _OWN_FILE
         self._views.pop(name, None)
         self._empty(place, held)
         return array
 
-    def _open_own(self, name: str, dtype: type[np.generic], wanted: int, columns: int) -> AnyArray:
+    def _open_own(self, name: str, dtype: type[np.generic], needed: int, columns: int) -> AnyArray:
         row_bytes = np.dtype(dtype).itemsize * (columns or 1)
         with self._opened(name) as file:
             found = os.fstat(file)
-            size = max(found.st_size, wanted)
-            if found.st_size < wanted:
-                self._allocate(file, found.st_size, wanted - found.st_size)
+            size = max(found.st_size, needed)
+            if found.st_size < needed:
+                self._allocate(file, found.st_size, needed - found.st_size)
             # A new mapping faults on each page again. The inode of a mapped file is not reused, so an equal inode means
             # the same file.
             inode, mapped, array = self._own.get(name, (None, _NO_BYTES, _NO_BYTES))

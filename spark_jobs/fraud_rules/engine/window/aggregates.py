@@ -1,9 +1,8 @@
-"""The aggregate functions of rules. An entry declares the measures, the kernel branch, the comparison and the text
-form.
+"""How the kernel computes each aggregate function: an entry declares the measures, the branch, and the text form.
 
-A new aggregate needs its name in `model.rule.AggregateFunction`, an entry here, a price in `engine.admission.cpu_cost`
-and words in `codec.rules.sentence`. If no branch of the kernel (`KIND_*`) can read its windows, it also needs a new
-branch in `kernel`, `two_runs` and `baseline`. The steps are those of Chronon's aggregator interface:
+A new aggregate needs a member of `model.aggregate.AggregateFunction`, and an entry here. If no branch of the kernel
+(`KIND_*`) can read its windows, it also needs a new branch in `kernel` and `two_runs`, and in `baseline` if it is
+comparable with the past. The steps are those of Chronon's aggregator interface:
 
 - prepare: `totals`, `extreme` and `is_distinct` declare the measures that the aggregate needs beside the rows;
 - update and delete: `key_rows`, `extremes` and `multiset` update these measures for new and expired rows;
@@ -33,7 +32,8 @@ from fraud_rules.engine.window.layout import (
     TOTAL_SQUARE_2,
     TOTAL_SQUARE_3,
 )
-from fraud_rules.model.rule import AggregateFunction, Baseline, Rule
+from fraud_rules.model.aggregate import AggregateFunction
+from fraud_rules.model.rule import Baseline, Rule
 
 __all__ = ["SQUARES", "SUMS", "Aggregate", "aggregate_of", "baseline_value"]
 
@@ -89,7 +89,6 @@ class Aggregate:
 
     `kind` selects the branch of the kernel and of `condition.is_met`. `totals` are the running totals (TOTAL_*) of the
     aggregated field, `extreme` is SMALLEST or LARGEST for a tree of extremes, and `is_distinct` requires a multiset.
-    An aggregate that `is_nonnegative` is never below 0, so a comparison with a negative limit has a fixed result.
     `constant` is the value of an aggregate that is the same in every window.
     """
 
@@ -98,7 +97,6 @@ class Aggregate:
     totals: tuple[int, ...] = ()
     extreme: int | None = None
     is_distinct: bool = False
-    is_nonnegative: bool = False
     constant: int | None = None
 
     @property
@@ -125,7 +123,7 @@ class Aggregate:
 _AGGREGATES: Final[Mapping[AggregateFunction, Aggregate]] = {
     AggregateFunction.SUM: Aggregate(KIND_SUM, totals=SUMS),
     AggregateFunction.AVG: Aggregate(KIND_AVG, _render_average, totals=SUMS),
-    AggregateFunction.STDDEV: Aggregate(KIND_STDDEV, _render_deviation, totals=SUMS + SQUARES, is_nonnegative=True),
+    AggregateFunction.STDDEV: Aggregate(KIND_STDDEV, _render_deviation, totals=SUMS + SQUARES),
     AggregateFunction.MIN: Aggregate(KIND_EXTREME, extreme=SMALLEST),
     AggregateFunction.MAX: Aggregate(KIND_EXTREME, extreme=LARGEST),
     AggregateFunction.COUNT: Aggregate(KIND_COUNT),

@@ -360,7 +360,7 @@ def _compile_limit(rule: Rule, row: list[int], scale: int) -> _CompiledLimit:
     its numerator's magnitude.
     """
     limit, aggregate = Fraction(rule.limit) * 10**scale, aggregate_of(rule)
-    if aggregate.is_nonnegative and limit < 0:
+    if rule.aggregate_function.traits.is_nonnegative and limit < 0:
         always = rule.operator in (Operator.GREATER, Operator.GREATER_EQUAL, Operator.NOT_EQUAL)
         row[at.R_OPERATOR] = at.OP_ALWAYS if always else at.OP_NEVER
     row[at.R_LIMIT_NEGATIVE] = int(limit < 0)

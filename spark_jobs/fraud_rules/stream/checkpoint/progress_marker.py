@@ -15,7 +15,7 @@ from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.consume import await_settled, settled_ends
 from fraud_rules.kafka.reader import TopicReader, has_topic
 from fraud_rules.logs.batch_history import WrittenBatch, last_batch
-from fraud_rules.logs.detector_status import refused_runs
+from fraud_rules.logs.detector_status import rejected_runs
 from fraud_rules.logs.rule_log import RuleLog
 from fraud_rules.logs.rule_status import RuleOperation, WarmUpReport, WarmUpState, read_operations
 from fraud_rules.logs.warm_up_log import WarmUpLog, WarmUpRef
@@ -46,8 +46,8 @@ def marker_of_progress(kafka: KafkaConnection, settings: DetectorSettings, schem
 def _pin_of(batch: WrittenBatch, kafka: KafkaConnection, settings: DetectorSettings, schema: TransactionSchema) -> Pin:
     """The pin of a batch, as the next batch reads it: without the reasons of rejected records."""
     names, end = settings.topics, batch.rules_end
-    refused: dict[str, list[tuple[str, str]]] = {f"{a}-{b}": [] for a, b in refused_runs(batch.rules_refused)}
-    pin = Pin(batch.batch_id, end, refused)
+    rejected: dict[str, list[tuple[str, str]]] = {f"{a}-{b}": [] for a, b in rejected_runs(batch.rules_rejected)}
+    pin = Pin(batch.batch_id, end, rejected)
     await_settled(kafka, [names.rule_operations])
     operations = read_operations(kafka, names.rule_operations)
     with TopicReader(kafka, names.rules) as rules:
@@ -61,7 +61,7 @@ def _pin_of(batch: WrittenBatch, kafka: KafkaConnection, settings: DetectorSetti
         timeline, digest = log.up_to(end, pin.reasons()), log.digest(end)
     warm_ups, warm_ups_end = _warm_ups(kafka, settings, timeline, operations)
     live_end = _live_end(timeline, operations)
-    return Pin(batch.batch_id, end, refused, digest, warm_ups, warm_ups_end, live_end)
+    return Pin(batch.batch_id, end, rejected, digest, warm_ups, warm_ups_end, live_end)
 
 
 def _live_end(timeline: RuleTimeline, operations: Mapping[int, RuleOperation]) -> int | None:

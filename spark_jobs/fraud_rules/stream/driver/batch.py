@@ -116,7 +116,7 @@ class BatchRunner:
 
         After the setting is restored, the records without an append time go to quarantine.
         """
-        if any(record.reason == UNTIMED for each in outputs.side_outputs for record in each.refused):
+        if any(record.reason == UNTIMED for each in outputs.side_outputs for record in each.rejected):
             check_inputs(self.context.kafka, self.context.settings.topics)
 
     def _write(self, batch: PlannedBatch, rules: BatchRules, outputs: BatchOutputs) -> None:
@@ -172,7 +172,7 @@ class BatchRunner:
         yield from alert_records(alerts, topics)
         yield from decision_records(alerts, self.context.settings, at)
         yield from late_records(outputs.groups, topics)
-        quarantined = [record for each in outputs.side_outputs for record in each.refused]
+        quarantined = [record for each in outputs.side_outputs for record in each.rejected]
         yield from quarantine_records(quarantined, topics, MAX_QUARANTINED_BYTES)
         if self.context.settings.evaluations:
             for group in outputs.groups:

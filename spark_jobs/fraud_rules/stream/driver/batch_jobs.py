@@ -89,8 +89,8 @@ class BatchJobs:
         return [*(OutputRow(SIDE_OUTPUT, blob) for blob in side_outputs), *rows]
 
 
-def _filtered(table: pa.Table, is_wanted: NDArray[np.bool_]) -> pa.Table:
-    return table.filter(pa.array(is_wanted))
+def _filtered(table: pa.Table, is_kept: NDArray[np.bool_]) -> pa.Table:
+    return table.filter(pa.array(is_kept))
 
 
 def task_count(tasks: int | None, settings: DetectorSettings, spark: SparkSession) -> int:

@@ -45,14 +45,14 @@ class ReadyExecutors:
         self._ready: tuple[str, ...] = ()
         self._steady: str | None = None
         self._stop = threading.Event()
-        self._begun = threading.Event()
+        self._started = threading.Event()
         self._error: FraudError | None = None
         self._thread = threading.Thread(target=self._run, name="executors", daemon=True)
         self._thread.start()
 
     def join(self) -> None:
         """Wait until the executors of the start are ready. Raises ReleaseInvalid and DetectorFailed with the host."""
-        self._begun.wait()
+        self._started.wait()
         if self._error is not None:
             raise self._error
 
@@ -82,7 +82,7 @@ class ReadyExecutors:
         except _SPARK_ERRORS as error:
             self._error = _start_error(error)
         finally:
-            self._begun.set()
+            self._started.set()
         while self._error is None and self._code and not self._stop.wait(_LOOK_S):
             try:
                 unfit = self._prepare()

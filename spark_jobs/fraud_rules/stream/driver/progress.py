@@ -32,9 +32,9 @@ class BatchOutputs:
         return sum(each.rows for each in self.side_outputs)
 
     @property
-    def refused(self) -> int:
+    def rejected(self) -> int:
         """The number of quarantined records."""
-        return sum(len(each.refused) for each in self.side_outputs)
+        return sum(len(each.rejected) for each in self.side_outputs)
 
     @property
     def ignored(self) -> int:
@@ -101,7 +101,7 @@ class RunTotals:
             before.since_ms,
             before.rows + outputs.rows,
             before.late + outputs.late,
-            before.quarantined + outputs.refused,
+            before.quarantined + outputs.rejected,
             before.duplicates + outputs.duplicates,
             before.conflicting_duplicates + outputs.conflicting_duplicates,
             before.null_keys + outputs.null_keys,
@@ -168,9 +168,9 @@ def batch_progress(
         batch_id=marker.batch_id,
         end_offsets={topic: dict(ends) for topic, ends in marker.end_offsets.items()},
         rules_end=pin.rules_end,
-        rules_refused=[[first, last] if first < last else first for first, last in runs_of(pin.reasons())],
+        rules_rejected=[[first, last] if first < last else first for first, last in runs_of(pin.reasons())],
         rows=outputs.rows,
-        quarantined=outputs.refused,
+        quarantined=outputs.rejected,
         tombstones=outputs.ignored,
         alerts=sum(not alert.shadow for group in outputs.groups for alert in group.alerts),
         shadow_alerts=sum(alert.shadow for group in outputs.groups for alert in group.alerts),

@@ -76,13 +76,13 @@ def state_records(deltas: Iterable[StateDelta], topic: StateTopic) -> Iterator[O
             yield OutRecord(topic.topic, value, topic.key_of(delta.key_group, name), partition=partition)
 
 
-def quarantine_records(refused: Iterable[UnreadableRecord], topics: TopicNames, max_bytes: int) -> Iterator[OutRecord]:
-    """Yield refused records unchanged, in the order of their positions. The headers hold origin and reason.
+def quarantine_records(rejected: Iterable[UnreadableRecord], topics: TopicNames, max_bytes: int) -> Iterator[OutRecord]:
+    """Yield rejected records unchanged, in the order of their positions. The headers hold origin and reason.
 
     A record longer than `max_bytes` is cut and marked, because a record that is too large to write must not stop the
     detector.
     """
-    for record in sorted(refused, key=lambda each: (each.append_ms, each.partition, each.offset)):
+    for record in sorted(rejected, key=lambda each: (each.append_ms, each.partition, each.offset)):
         headers = {
             "reason": record.reason,
             "detail": record.detail,
@@ -130,7 +130,7 @@ def rule_operation_records(
             document["warmUp"] = _new_warm_up(entry.version, timeline, warmed, at)
         if change is None:
             document |= {"reasons": [_reason(reason) for reason in outcome.reasons]}
-            document |= {"refusedInPin": entry.refused_in_pin}
+            document |= {"refusedInPin": entry.rejected_in_pin}
         key = RULE_KEY_CONTROL if rule_id is None else str(rule_id).encode()
         key = key if list_name is None else list_key(list_name)
         yield OutRecord(topics.rule_operations, _encode(document), key)
@@ -158,8 +158,8 @@ def warm_up_records(
     for result in results:
         request = request_at(timeline, result.version)
         report: dict[str, object] = {"batchId": at.batch_id, "time": at.time_ms}
-        if result.refused:
-            report |= {"state": WarmUpState.REFUSED, "reason": result.refused}
+        if result.fault:
+            report |= {"state": WarmUpState.REFUSED, "reason": result.fault}
         elif request is None or not is_current(request, timeline):
             report |= {"state": WarmUpState.REFUSED, "reason": "a clear or the end of the grouping has made it void"}
         else:

@@ -113,11 +113,11 @@ class RulePinner:
         end = max(self._reader.ends()[1], previous.rules_end)
         now_ms = self._now_ms()
         # Earlier batches have reported the reasons of these records.
-        refused = previous.earlier_rejections()
+        rejected = previous.earlier_rejections()
         timeline = self._log.up_to(previous.rules_end, previous.reasons(), previous.digest)
         if end > previous.rules_end:
             timeline, new = self._admitted(timeline, end, now_ms)
-            refused |= {str(version): [(each.field, each.message) for each in why] for version, why in new.items()}
+            rejected |= {str(version): [(each.field, each.message) for each in why] for version, why in new.items()}
         warm_ups, warm_ups_end = previous.warm_ups, previous.warm_ups_end
         if self._warm_ups is not None:
             ready, warm_ups_end = self._warm_ups.ending(previous, starts, end)
@@ -126,7 +126,7 @@ class RulePinner:
         pin = Pin(
             batch_id,
             end,
-            refused,
+            rejected,
             self._log.digest(end),
             warm_ups,
             warm_ups_end,
@@ -165,7 +165,7 @@ class RulePinner:
                 reasons = [reason for reason in limits if reason is not None]
             if reasons:
                 found[entry.version] = reasons
-            entries.append(entry.refused_by_pin(reasons) if reasons else entry)
+            entries.append(entry.rejected_by_pin(reasons) if reasons else entry)
             growing.add(entries[-1])
             all_ended = entry.change == Control(ControlType.DELETE_RULES_ALL)
             for load in (self._load, self._state):

@@ -130,7 +130,7 @@ class WarmUpPreparation:
     def prepare(self, offset: int, result: WarmUpResult) -> None:
         """Prepare a result that no batch has added. After an error, the batch adds it without preparation."""
         pin = self._newest_pin()
-        if result.refused or str(result.version) in pin.warm_ups or offset < pin.warm_ups_end:
+        if result.fault or str(result.version) in pin.warm_ups or offset < pin.warm_ups_end:
             return
         try:
             self._spark.setLocalProperty(ORDER_PROPERTY, BatchOrder(pin).encode())  # of this thread

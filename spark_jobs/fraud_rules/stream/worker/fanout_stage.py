@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["FanOutStage", "RawTransactions"]
 
-MAX_REFUSED_BYTES = 4_194_304
+MAX_REJECTED_BYTES = 4_194_304
 """The most quarantined bytes in one row. A single larger record gets a row of its own."""
 
 _KEYED = pa.schema([("key_group", pa.int32()), ("blob", pa.binary())])
@@ -87,7 +87,7 @@ class FanOutStage:
             decoded = self.decode(records)
             accepted.append(decoded.batch)
             ignored += decoded.ignored
-            side_outputs += [SideOutput(refused=refused).encode() for refused in _refused(records, decoded)]
+            side_outputs += [SideOutput(rejected=rejected).encode() for rejected in _rejected(records, decoded)]
         batch = TransactionBatch.concat(accepted) if accepted else None
         if batch is not None:
             nulls = int(null_keys(batch, self.context.timeline()).sum())
@@ -132,13 +132,13 @@ def raw_transactions(batch: pa.RecordBatch) -> RawTransactions:
     return RawTransactions(values.to_pylist(), partition.to_numpy(), offset.to_numpy(), append_ms_of_column(append_us))
 
 
-def _refused(records: RawTransactions, decoded: DecodeResult) -> Iterator[tuple[UnreadableRecord, ...]]:
+def _rejected(records: RawTransactions, decoded: DecodeResult) -> Iterator[tuple[UnreadableRecord, ...]]:
     """Split the rejected records into portions of bounded size."""
     portion: list[UnreadableRecord] = []
     size = 0
     for reject in decoded.rejects:
         raw = records.values[reject.index] or b""
-        if portion and size + len(raw) > MAX_REFUSED_BYTES:
+        if portion and size + len(raw) > MAX_REJECTED_BYTES:
             yield tuple(portion)
             portion, size = [], 0
         size += len(raw)

@@ -38,7 +38,7 @@ _HEADS = pa.schema([("key_group", pa.int32()), ("head", pa.binary())])
 class SegmentStages:
     """Run in the workers.
 
-    `tasks` is the number of tasks of each stage. `refused` has the rejected records of the rule log, `heads` the head
+    `tasks` is the number of tasks of each stage. `rejected` has the rejected records of the rule log, `heads` the head
     of each key group before the segment, and `state_ends` the end of each partition of the topic `detector-state`
     before the rebuild. `known_from_ms`: see `History`.
     """
@@ -46,7 +46,7 @@ class SegmentStages:
     context: WorkerContext
     tasks: int
     segment: Segment
-    refused: Mapping[int, Sequence[Reason]]
+    rejected: Mapping[int, Sequence[Reason]]
     heads: Mapping[int, bytes]
     state_ends: Sequence[int]
     known_from_ms: int | None
@@ -112,5 +112,5 @@ class SegmentStages:
         from fraud_rules.replay.rebuild import SegmentEvaluation
 
         log, context = self.context.rule_log(), self.context
-        timeline_of = cache(lambda rules_end: log.up_to(rules_end, self.refused))
+        timeline_of = cache(lambda rules_end: log.up_to(rules_end, self.rejected))
         return SegmentEvaluation(self.segment, timeline_of, context.schema, context.settings, self.known_from_ms)

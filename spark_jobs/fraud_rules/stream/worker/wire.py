@@ -73,7 +73,7 @@ class SideOutput(Packed, array_like=True, frozen=True):
     rows: int = 0
     ignored: int = 0
     append_quantiles_ms: tuple[int, ...] = ()
-    refused: tuple[UnreadableRecord, ...] = ()
+    rejected: tuple[UnreadableRecord, ...] = ()
     event_quantiles_ms: tuple[int, ...] = ()
     append_total_ms: int = 0
     null_keys: int = 0

@@ -11,7 +11,8 @@ import pytest
 from fraud_rules.codec.rules.filter import parse_filter
 from fraud_rules.codec.rules.sentence import rule_sentence
 from fraud_rules.engine.admission.cpu_cost import GROUPING_NS, CpuLoad, estimate_cpu_ns, over_cpu_budget
-from fraud_rules.model.rule import AggregateFunction, Baseline, Operator, Rule, RuleState
+from fraud_rules.model.aggregate import AggregateFunction
+from fraud_rules.model.rule import Baseline, Operator, Rule, RuleState
 from fraud_rules.model.ruleset import LogEntry, RuleSet, RuleTimeline
 from tests.support.rules import LIMITS, SCHEMA
 

@@ -19,7 +19,8 @@ from fraud_rules.engine.admission.budget import (
     over_budget,
 )
 from fraud_rules.engine.admission.event_rate import EventRate
-from fraud_rules.model.rule import AggregateFunction, Baseline, Operator, Rule, RuleState
+from fraud_rules.model.aggregate import AggregateFunction
+from fraud_rules.model.rule import Baseline, Operator, Rule, RuleState
 from fraud_rules.model.ruleset import LogEntry, RuleInForce, RuleTimeline
 from tests.support.rules import LIMITS, SCHEMA
 

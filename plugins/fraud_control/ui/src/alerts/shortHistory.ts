@@ -1,9 +1,7 @@
+import { aggregateOf } from "../aggregates";
 import { toText } from "../api/exactJson";
 import { fieldOf, type Fields } from "../fields";
 import type { Alert } from "./types";
-
-/** Aggregates that a longer history can only increase. */
-const INCREASING = new Set(["COUNT", "COUNT_DISTINCT", "COUNT_WITH_RESET", "MAX"]);
 
 /**
  * Whether the history of an alert's key is incomplete and more history could have prevented the alert. A count above its
@@ -14,10 +12,10 @@ export function historyMatters(alert: Alert, fields: Fields): boolean {
   const rule = alert.violatedRule;
   if (rule["baseline"] !== undefined && rule["baseline"] !== null) return true;
   const operator = toText(rule["limitOperatorType"]);
-  const aggregate = toText(rule["aggregatorFunctionType"]).toUpperCase();
+  const effect = aggregateOf(rule)?.moreRows;
   if (operator.startsWith(">"))
-    return !(INCREASING.has(aggregate) || (aggregate === "SUM" && isNeverNegative(rule, fields)));
-  return !(operator.startsWith("<") && aggregate === "MIN");
+    return !(effect === "RISE" || (effect === "RISE_UNLESS_NEGATIVE" && isNeverNegative(rule, fields)));
+  return !(operator.startsWith("<") && effect === "FALL");
 }
 
 function isNeverNegative(rule: Alert["violatedRule"], fields: Fields): boolean {

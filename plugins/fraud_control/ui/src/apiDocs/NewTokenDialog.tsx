@@ -2,18 +2,12 @@ import { Button, Code, Group, Select, Text, TextInput } from "@mantine/core";
 import { useState } from "react";
 import { useApiMutation, useMe } from "../api/hooks";
 import { keys } from "../api/keys";
-import type { NewProgramToken, Role } from "../api/types";
+import type { NewProgramToken } from "../api/types";
 import { CopyButton } from "../components/CopyButton";
 import { Dialog } from "../components/Dialog";
 import { ErrorAlert } from "../components/ErrorAlert";
 
-const ROLES = ["viewer", "auditor", "analyst", "approver", "admin"];
 const DAYS = ["7", "30", "90", "365"].map((value) => ({ value, label: `${value} days` }));
-
-/** The roles that a token of a user may have. An analyst has none of an auditor. */
-function rolesWithin(role: Role): string[] {
-  return ROLES.slice(0, ROLES.indexOf(role ?? "") + 1).filter((each) => role !== "analyst" || each !== "auditor");
-}
 
 /** Creates a token, and shows its secret. */
 export function NewTokenDialog({ close }: { close: () => void }) {
@@ -46,7 +40,7 @@ export function NewTokenDialog({ close }: { close: () => void }) {
         <Group grow mt="sm">
           <Select
             label="Highest role"
-            data={rolesWithin(me?.role ?? null)}
+            data={me?.roles ?? []}
             value={role}
             allowDeselect={false}
             onChange={(value) => setRole(value ?? "viewer")}

@@ -3,7 +3,7 @@ import { useQuery } from "@tanstack/react-query";
 import { Link } from "react-router";
 import { get } from "../api/http";
 import { keys } from "../api/keys";
-import type { Activation, RefusedRecords as RejectedRecordList } from "../api/types";
+import type { Activation, RejectedRecords as RejectedRecordList } from "../api/types";
 import { ReasonList } from "../components/ErrorAlert";
 import { ScrollableTable } from "../components/ScrollableTable";
 import { Timestamp } from "../components/Timestamp";

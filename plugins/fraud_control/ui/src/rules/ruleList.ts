@@ -1,10 +1,11 @@
 import { toText } from "../api/exactJson";
 import type { RuleRow } from "../api/types";
+import { SEVERITIES } from "../severity";
 
 export type Column = "ruleId" | "state" | "alerts" | "precision" | "severity" | "owner" | "revision" | "updatedAt";
 
 const STATES = ["ACTIVE", "SHADOW", "PAUSE", "DRAFT", "DELETE"];
-const SEVERITIES = ["critical", "high", "medium", "low", ""];
+const RANKED: readonly string[] = [...SEVERITIES, ""];
 
 /** The rows in a state that contain every word of a text: in id, name, description, owner or the rule itself. */
 export function filterRules(rows: readonly RuleRow[], text: string, state: string | null): readonly RuleRow[] {
@@ -55,8 +56,8 @@ function sortValue(row: RuleRow, column: Column): number | string {
     case "state":
       return STATES.indexOf(row.state);
     case "severity": {
-      const rank = SEVERITIES.indexOf((row.severity ?? "").toLowerCase());
-      return rank < 0 ? SEVERITIES.length : rank;
+      const rank = RANKED.indexOf((row.severity ?? "").toLowerCase());
+      return rank < 0 ? RANKED.length : rank;
     }
     case "updatedAt":
       return -row.updatedAt;

@@ -33,6 +33,7 @@ export const SCHEMA: Schema = {
 export const ANALYST: Me = {
   user: "ann",
   role: "analyst",
+  roles: ["viewer", "analyst"],
   fourEyes: false,
   demo: false,
   can: ["read", "draft", "shadow", "request", "import", "mark", "workCases", "snooze", "whatIf", "subscribe"],

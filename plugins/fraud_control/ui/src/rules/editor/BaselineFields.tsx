@@ -1,4 +1,5 @@
 import { Checkbox, Group, NativeSelect, Select, TextInput } from "@mantine/core";
+import { AGGREGATES } from "../../aggregates";
 import { toText } from "../../api/exactJson";
 import type { RuleDocument } from "../../api/types";
 import { DecimalInput } from "./DecimalInput";
@@ -10,7 +11,7 @@ interface Props {
   change: (members: Record<string, unknown>) => void;
 }
 
-const AGGREGATES = ["SUM", "COUNT", "AVG", "MIN", "MAX"];
+const COMPARABLE = Object.keys(AGGREGATES).filter((name) => AGGREGATES[name]?.comparable);
 
 /** The baseline of a rule: the past of the same key, with which the rule compares its aggregate. */
 export function BaselineFields({ rule, errorOf, readOnly, change }: Props) {
@@ -53,7 +54,7 @@ export function BaselineFields({ rule, errorOf, readOnly, change }: Props) {
           />
           <Select
             label="Baseline aggregate"
-            data={AGGREGATES}
+            data={COMPARABLE}
             value={toText(baseline["aggregatorFunctionType"]) || null}
             error={errorOf("baseline.aggregatorFunctionType", "baseline.aggregateFieldName")}
             placeholder="As the rule"

@@ -10,9 +10,11 @@ import {
   TextInput,
   VisuallyHidden,
 } from "@mantine/core";
+import { aggregateOf } from "../../aggregates";
 import { toText } from "../../api/exactJson";
 import type { Reason, RuleDocument, Schema } from "../../api/types";
 import { fieldLabel, fieldOf } from "../../fields";
+import { SEVERITIES } from "../../severity";
 import { CodeEditor } from "./CodeEditor";
 import { BaselineFields } from "./BaselineFields";
 import { filterSuggestions, type KnownList, whenSuggestions } from "./completion";
@@ -29,7 +31,6 @@ interface Props {
   change: (members: Record<string, unknown>) => void;
 }
 
-const SEVERITIES = ["low", "medium", "high", "critical"];
 // Leaves room to type beside the selected values; a separate input line would stay empty.
 const NARROW_FIELD = { inputField: { minWidth: "2rem", flexBasis: "2rem" } };
 const BELOW: ("label" | "input" | "description" | "error")[] = ["label", "input", "description", "error"];
@@ -58,7 +59,7 @@ export function RuleForm({ document, schema, lists, reasons, warnings = [], read
   const measures = schema.fields.filter((field) => field.measure);
   const warningOf = (member: string) => warnings.find((each) => each.field === member)?.message ?? null;
   const aggregator = toText(rule["aggregatorFunctionType"]);
-  const counts = aggregator.startsWith("COUNT");
+  const input = aggregateOf(rule)?.input;
   const inSeconds = rule["windowSeconds"] !== undefined;
 
   return (
@@ -68,7 +69,7 @@ export function RuleForm({ document, schema, lists, reasons, warnings = [], read
         <TextInput label="Name" style={{ flexBasis: "14rem" }} {...text("name")} />
         <Autocomplete
           label="Severity"
-          data={SEVERITIES}
+          data={[...SEVERITIES].reverse()}
           value={toText(rule["severity"])}
           error={errorOf("severity")}
           readOnly={disabled}
@@ -111,7 +112,7 @@ export function RuleForm({ document, schema, lists, reasons, warnings = [], read
           onChange={(value) => change({ aggregatorFunctionType: value ?? undefined })}
           style={{ flexBasis: "10rem" }}
         />
-        {aggregator === "COUNT_DISTINCT" || list(rule["unique"]).length > 0 ? (
+        {input === "UNIQUE" || list(rule["unique"]).length > 0 ? (
           <MultiSelect
             label="Distinct fields"
             data={fieldChoices(keys, schema.fields, rule["unique"])}
@@ -130,7 +131,7 @@ export function RuleForm({ document, schema, lists, reasons, warnings = [], read
             value={toText(rule["aggregateFieldName"]) || null}
             error={errorOf("aggregateFieldName")}
             readOnly={disabled}
-            disabled={counts}
+            disabled={input === "ROWS"}
             searchable
             clearable
             clearButtonProps={{ "aria-label": "Clear field" }}

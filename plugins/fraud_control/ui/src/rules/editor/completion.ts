@@ -1,4 +1,5 @@
 import type { ListRow, Schema } from "../../api/types";
+import { SEVERITIES } from "../../severity";
 import type { TextFormat } from "./draft";
 
 export interface Suggestion {
@@ -27,7 +28,6 @@ const IN_FOLDED_PREDICATE =
   /(?:^|\n)([ \t]*)(filter|when):[ \t]*[|>][-+]?[ \t]*\n(?:\1[ \t]+\S[^\n]*\n|[ \t]*\n)*\1[ \t]+[^\n]*$/u;
 /** Text that ends inside the name of a list: the field, and the begun name. */
 const IN_LIST_NAME = /(\w+)\s+(?:not\s+)?in\s+list\s*\(\s*'[^']*$/iu;
-const SEVERITIES = ["critical", "high", "medium", "low"];
 
 /** The completions at the end of `before`, the text from the start of the rule to the cursor. */
 export function suggestions(
