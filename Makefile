@@ -26,9 +26,9 @@ demo: ## broker, Airflow, detector, traffic with planted frauds, alerts on the s
 	@$(BIN)/fraud demo $(if $(SECONDS),--seconds $(SECONDS)) $(ARGS)
 
 .PHONY: stop
-stop: setup ## stop the processes of a demo, and the local broker of `fraud broker start`
+stop: setup ## stop the processes of a demo, and the local broker of `fraud kafka broker start`
 	@$(BIN)/fraud demo --stop
-	@$(BIN)/fraud broker stop
+	@$(BIN)/fraud kafka broker stop
 
 # Tests start some hundred Python processes. With this variable set, each of them would compile all its modules again.
 test: export PYTHONDONTWRITEBYTECODE :=
@@ -131,5 +131,5 @@ clean: ## remove caches and temporary files; the environment, the jars and var/ 
 
 .PHONY: distclean
 distclean: clean ## remove everything that git ignores: the next command sets up from scratch
-	if [ -x $(BIN)/fraud ]; then $(BIN)/fraud demo --stop; $(BIN)/fraud broker stop; fi
+	if [ -x $(BIN)/fraud ]; then $(BIN)/fraud demo --stop; $(BIN)/fraud kafka broker stop; fi
 	rm -rf .venv .tools .cache lib var

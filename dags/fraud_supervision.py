@@ -13,7 +13,7 @@ DOC = """
 ### Check of the supervisor
 If `fraud_detector` is paused or its runs fail, the detector continues at first. But after a failure no supervisor would
 restart it. This DAG reads the time of the last observation, and fails with an alarm when it is more than two minutes
-ago. It cannot detect that Airflow itself is dead: `fraud heartbeat` does, from outside.
+ago. It cannot detect that Airflow itself is dead: `fraud detector heartbeat` does, from outside.
 """
 
 with DAG(

@@ -18,4 +18,4 @@ END
 write_properties agent "$FRAUD_KAFKA_AGENT_PASSWORD"
 write_properties detector "$FRAUD_KAFKA_DETECTOR_PASSWORD"
 unset FRAUD_INTENT_KEY FRAUD_KAFKA_AGENT_PASSWORD FRAUD_KAFKA_DETECTOR_PASSWORD
-exec fraud agent run --intent-keys "$keys" "$@"
+exec fraud detector agent --intent-keys "$keys" "$@"

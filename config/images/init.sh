@@ -12,6 +12,6 @@ if ! airflow users list --output plain | awk '{ print $2 }' | grep -qx "$FRAUD_A
   printf '%s\n%s\n' "$FRAUD_ADMIN_PASSWORD" "$FRAUD_ADMIN_PASSWORD" | airflow users create --role Admin \
     --username "$FRAUD_ADMIN_USER" --firstname "$FRAUD_ADMIN_USER" --lastname admin --email "$FRAUD_ADMIN_EMAIL"
 fi
-fraud topics apply
-fraud acls users
-fraud acls apply
+fraud kafka topics apply
+fraud kafka acls users
+fraud kafka acls apply

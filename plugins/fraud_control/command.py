@@ -1,87 +1,170 @@
-"""`fraud control`: rules, lists and alerts through the API, and the operators' commands for the store."""
+"""`fraud store` and `fraud control-plane`: commands for the host of the control plane.
+
+The commands import what they need, because the database's libraries take seconds to load.
+"""
 
 from __future__ import annotations
 
+import getpass
+import logging
+import os
+import signal
 import sys
-from enum import StrEnum
-from typing import Annotated
+import threading
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fraud_control.client import alerts, lists, tokens
-from fraud_control.client.rules import approvals_app, rules_app
-from fraud_control.client.token import token
-from fraud_control.domain.errors import ControlPlaneError
-from fraud_rules.cli.display.exit_codes import exit_codes
-from fraud_rules.cli.display.usage_errors import CommandGroup
-from fraud_rules.cli.nightly import Archive
-from fraud_rules.cli.options import Kafka
-from fraud_rules.errors import BrokerUnavailable, ConfigError, FraudError
+from fraud_control.domain.errors import AuditBroken, Drifted
+from fraud_rules.cli.archive import Archive
+from fraud_rules.cli.configured import CommandContext, load_context
+from fraud_rules.cli.options import Kafka, command_group, default_bootstrap
+from fraud_rules.kafka.connection import KafkaConnection
+from fraud_rules.runtime.clock import now_ms, utc
 
-__all__ = ["app", "main"]
+if TYPE_CHECKING:
+    from fraud_control.domain.read_models import DriftedList, DriftSide
+    from fraud_control.service.store_access import StoreAccess
+    from fraud_control.settings import ControlPlaneSettings
+    from fraud_control.store.database import Database
+    from fraud_control.sync.drift import DriftReport
 
-app = typer.Typer(
-    help="The rule control plane: rules, lists and alerts through its API; audit chain, outbox and drift of its store.",
-    cls=CommandGroup, epilog=exit_codes(ConfigError, BrokerUnavailable, ControlPlaneError),
-    context_settings={"help_option_names": ["-h", "--help"]},
-    no_args_is_help=True, rich_markup_mode=None, add_completion=False, pretty_exceptions_enable=False,
-)  # fmt: skip
-audit_app = typer.Typer(help="The audit log.", no_args_is_help=True, rich_markup_mode=None)
-app.command()(token)
-app.add_typer(rules_app, name="rules")
-app.add_typer(approvals_app, name="approvals")
-app.add_typer(lists.app, name="lists")
-app.add_typer(alerts.app, name="alerts")
-app.add_typer(tokens.app, name="tokens")
-app.add_typer(audit_app, name="audit")
+__all__ = ["control_plane", "store"]
+
+store = command_group("The control plane's store: audit chain, outbox, and differences from the rule log.")
+control_plane = command_group("The server of the control plane.")
 
 
-@audit_app.command()
+@dataclass(frozen=True, slots=True)
+class _Opened:
+    """The opened control plane of a project."""
+
+    database: Database
+    settings: ControlPlaneSettings
+    context: CommandContext
+
+    @property
+    def store(self) -> StoreAccess:
+        from fraud_control.domain.rule_input import RuleReader
+        from fraud_control.service.store_access import StoreAccess
+
+        reader = RuleReader(self.context.schema, self.context.settings.limits)
+        return StoreAccess(self.database, self.settings, reader, now_ms)
+
+
+@store.command()
 def verify(
     log: Annotated[
-        bool,
-        typer.Option("--log", help="Also compare with the rule log, which names the row of every change."),
+        bool, typer.Option("--log", help="Also compare with the rule log, which names the row of every change.")
     ] = False,
 ) -> None:
     """Check the hash of every row of the audit log. Exit code 38 if a row was altered.
 
     \b
     Examples:
-      fraud control audit verify
-      fraud control audit verify --log
+      fraud store verify
+      fraud store verify --log
     """
-    from fraud_control import store_commands
+    from fraud_control.service import audit
+    from fraud_control.sync.audit_check import check_audit
 
-    store_commands.verify(log=log)
+    opened = _open()
+    with opened.database.reading() as session:
+        verdict = audit.verify(session)
+    if not verdict.whole:
+        raise AuditBroken(f"the audit log is broken at row {verdict.broken_at} of {verdict.rows}")
+    confirmed = ""
+    if log:
+        kafka, topic = KafkaConnection.load(default_bootstrap()), opened.context.settings.topics.rules
+        confirmed = f", {check_audit(opened.database, kafka, topic, verdict)} confirmed by the rule log"
+    typer.echo(f"intact: {verdict.rows} rows{confirmed}, head {verdict.head}")
 
 
-@app.command()
+@store.command()
 def outbox() -> None:
     """Show how many changes wait for the rule log.
 
     \b
     Examples:
-      fraud control outbox
+      fraud store outbox
     """
-    from fraud_control import store_commands
+    from fraud_control.sync.outbox import outbox_state
 
-    store_commands.outbox()
+    state = outbox_state(_open().database)
+    since = "" if state.oldest_ms is None else f", the oldest for {(now_ms() - state.oldest_ms) / 1_000:.1f} s"
+    typer.echo(f"{state.pending} waiting{since}")
 
 
-@app.command()
+@store.command()
 def drift(kafka: Kafka) -> None:
     """Compare the store with the rule log. Exit code 39 if they differ or the store is behind.
 
     \b
     Examples:
-      fraud control drift
+      fraud store drift
     """
-    from fraud_control import store_commands
+    from fraud_control.sync.drift import DriftCheck
+    from fraud_rules.kafka.reachable import require_broker
 
-    store_commands.drift(kafka)
+    require_broker(kafka)
+    opened = _open()
+    settings, schema = opened.context.settings, opened.context.schema
+    found = DriftCheck(opened.database, kafka, settings.topics.rules, schema, settings.limits).read()
+    typer.echo(_sentence(found))
+    for each in found.differences:
+        typer.echo(f"rule {each.rule_id}: store has {_said(each.store)}, log has {_said(each.log)}")
+    for drifted in found.list_differences:
+        sides = f"store has {_said_list(drifted.store)}, log has {_said_list(drifted.log)}"
+        typer.echo(f"list {drifted.list_name}: {sides}")
+    if found.differences or found.list_differences:
+        count = f"{len(found.differences)} rules and {len(found.list_differences)} lists"
+        raise Drifted(f"store and rule log differ in {count}: see the runbook drift")
+    if not found.in_sync:
+        raise Drifted(f"the store is {_behind(found)}: see the runbook reader-stuck if that lasts")
 
 
-@app.command()
+@store.command()
+def publish(kafka: Kafka) -> None:
+    """Publish changes, mirror the rule log and apply change data without a server, until interrupted.
+
+    \b
+    Examples:
+      fraud store publish
+    """
+    from fraud_control.sync.background import Background
+
+    logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(levelname)s %(message)s")
+    opened = _open()
+    stop = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stop.set())
+    background = Background(opened.store, kafka, opened.context.settings)
+    background.start()
+    typer.echo("publishing")
+    stop.wait()
+    background.stop()
+
+
+@store.command()
+def reread(kafka: Kafka) -> None:
+    """Read a recreated rule table from its beginning. Refused, with exit code 36, if the topic was not recreated.
+
+    \b
+    Examples:
+      fraud store reread
+    """
+    from fraud_control.sync.cdc import cdc_intake
+    from fraud_rules.kafka.reachable import require_broker
+
+    require_broker(kafka)
+    opened = _open()
+    topic = opened.context.settings.topics.rules_cdc
+    offset = cdc_intake(opened.store, kafka, topic).reread(_os_user())
+    typer.echo(f"{topic} is read from offset {offset} on, by the running server or `fraud store publish`")
+
+
+@control_plane.command()
 def serve(
     kafka: Kafka,
     archive: Archive = None,
@@ -92,51 +175,49 @@ def serve(
 
     \b
     Examples:
-      fraud control serve
-      fraud control serve --host 0.0.0.0 --port 8090
+      fraud control-plane serve
+      fraud control-plane serve --host 0.0.0.0 --port 8090
     """
     from fraud_control.web.serve import serve
 
     serve(kafka, archive, host, port)
 
 
-@app.command()
-def publish(kafka: Kafka) -> None:
-    """Publish changes, mirror the rule log and apply change data without a server, until interrupted.
-
-    \b
-    Examples:
-      fraud control publish
-    """
-    from fraud_control import store_commands
-
-    store_commands.publish(kafka)
-
-
-class RereadReader(StrEnum):
-    """A reader that does not begin again by itself after its topic was recreated."""
-
-    CDC = "cdc"
-
-
-@app.command()
-def reread(reader: Annotated[RereadReader, typer.Argument(help="The reader.")], kafka: Kafka) -> None:
-    """Read a recreated topic from its beginning. Refused, with exit code 36, if the topic was not recreated.
-
-    \b
-    Examples:
-      fraud control reread cdc
-    """
-    from fraud_control import store_commands
-
-    assert reader is RereadReader.CDC
-    store_commands.reread_cdc(kafka)
-
-
-def main() -> None:
-    """Run the command. A FraudError becomes one line on stderr and an exit code."""
+def _os_user() -> str:
+    """The user of this process; its number if the host has no name for it, as in many containers."""
     try:
-        app(prog_name="fraud control")
-    except FraudError as error:
-        sys.stderr.write(f"fraud: {' '.join(str(error).split())}\n")
-        sys.exit(error.exit_code)
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return str(os.getuid())
+
+
+def _open() -> _Opened:
+    from fraud_control.settings import ControlPlaneSettings
+    from fraud_control.store.database import Database
+
+    context = load_context()
+    settings = ControlPlaneSettings.load(context.project)
+    return _Opened(Database.open(settings.database), settings, context)
+
+
+def _sentence(found: DriftReport) -> str:
+    word = "in sync" if found.in_sync else f"out of sync, {_behind(found)}" if found.behind else "out of sync"
+    if not found.settled:
+        word = "not settled: a change of all rules is pending"
+    places = f"log ends at {found.log_end}, store has read up to {found.store_position}"
+    return f"{word} ({places}, {found.pending} waiting)"
+
+
+def _behind(found: DriftReport) -> str:
+    since = utc(found.behind_since_ms or 0)
+    return f"{found.behind} records behind the rule log since {since:%Y-%m-%d %H:%M:%S} UTC"
+
+
+def _said_list(side: DriftedList | None) -> str:
+    if side is None:
+        return "no list"
+    return f"{side.size} {side.type} values of version {side.version} (SHA-256 {side.values_sha256[:12]})"
+
+
+def _said(side: DriftSide | None) -> str:
+    return "no rule in force" if side is None else f"{side.document.get('ruleState')} of version {side.version}"

@@ -23,7 +23,7 @@ from typing import Any
 
 import psutil
 
-from fraud_rules.cli.nightly import ARCHIVE_VARIABLE
+from fraud_rules.cli.archive import ARCHIVE_VARIABLE
 from fraud_rules.configuration.detector_options import BOOTSTRAP_VARIABLE
 from fraud_rules.configuration.project import Project
 from fraud_rules.errors import AirflowFailed
@@ -193,7 +193,8 @@ class LocalAirflow:
 
     def _command(self, component: Component) -> list[str]:
         if component is Component.CONTROL_PLANE:
-            return [sys.executable, "-m", "fraud_rules.cli", "control", "serve", f"--port={self.site.control_port}"]
+            serve = ["fraud_rules.cli", "control-plane", "serve", f"--port={self.site.control_port}"]
+            return [sys.executable, "-m", *serve]
         return [_airflow(), component, *_WITHOUT_LOG_SERVER.get(component, ())]
 
     def check(self) -> None:

@@ -14,7 +14,6 @@ def demo(
         float | None, typer.Option(min=10, help="Length of the demo in seconds.", show_default="until Ctrl-C")
     ] = None,
     rate: Annotated[float, typer.Option(help="Ordinary transactions per second.")] = 100,
-    seed: Annotated[int, typer.Option(help="Seed of the traffic. Ids and times differ from run to run.")] = 1,
     stop: Annotated[bool, typer.Option("--stop", help="Only stop the demo that runs or was killed.")] = False,
 ) -> None:
     """Run the whole product: broker, Airflow, detector, and traffic with planted frauds.
@@ -42,7 +41,6 @@ def demo(
         rate_per_s=rate,
         seconds=seconds,
         payers=max(20_000, int(200 * rate)),
-        seed=seed,
         out_of_order=0.02,
         late=0.002,
         max_out_of_orderness_ms=max(1, context.settings.max_out_of_orderness_ms),

@@ -1,4 +1,4 @@
-"""`fraud generate`: sends generated traffic with planted frauds and faulty records."""
+"""`fraud streams generate`: sends generated traffic with planted frauds and faulty records."""
 
 from __future__ import annotations
 
@@ -13,8 +13,6 @@ from fraud_rules.cli.options import Kafka
 from fraud_rules.runtime import clock
 from fraud_rules.runtime.interrupts import interrupts_set
 
-_NEVER_S = 1e9
-
 
 def generate(
     kafka: Kafka,
@@ -22,14 +20,10 @@ def generate(
     seconds: Annotated[
         float | None, typer.Option(help="Length of the run in seconds.", show_default="until Ctrl-C")
     ] = None,
-    keys: Annotated[int, typer.Option(help="Number of payers; below ten times the rate, seed rules fire.")] = 20_000,
     out_of_order: Annotated[float, typer.Option(help="Fraction that arrives out of order, but not late.")] = 0,
     late: Annotated[float, typer.Option(help="Fraction that arrives too late for the detector.")] = 0,
     duplicates: Annotated[float, typer.Option(help="Fraction that is sent twice.")] = 0,
     malformed: Annotated[float, typer.Option(help="Fraction that is unreadable.")] = 0,
-    seed: Annotated[int, typer.Option(help="Seed of the traffic. Ids and times differ from run to run.")] = 1,
-    frauds: Annotated[bool, typer.Option("--frauds/--no-frauds", help="Plant frauds that the seed rules find.")] = True,
-    fraud_every: Annotated[float, typer.Option(help="Seconds between planted frauds.")] = 5,
 ) -> None:
     """Send generated transactions at a steady rate.
 
@@ -37,10 +31,10 @@ def generate(
 
     \b
     Examples:
-      fraud generate --rate 1000 --seconds 60
-      fraud generate --rate 200 --out-of-order 0.1 --late 0.01 --duplicates 0.01 --malformed 0.01
+      fraud streams generate --rate 1000 --seconds 60
+      fraud streams generate --rate 200 --out-of-order 0.1 --late 0.01 --duplicates 0.01 --malformed 0.01
     """
-    from fraud_demo.traffic import FIRST_FRAUD_S, TrafficSettings
+    from fraud_demo.traffic import TrafficSettings
     from fraud_demo.traffic import generate as traffic
     from fraud_demo.traffic_writer import TrafficWriter
     from fraud_rules.kafka.reachable import require_broker
@@ -49,15 +43,12 @@ def generate(
     wanted = TrafficSettings(
         rate_per_s=rate,
         seconds=seconds,
-        payers=keys,
-        seed=seed,
+        payers=max(20_000, int(10 * rate)),  # with fewer, the seed rules fire
         out_of_order=out_of_order,
         late=late,
         max_out_of_orderness_ms=max(1, settings.max_out_of_orderness_ms),
         duplicates=duplicates,
         malformed=malformed,
-        first_fraud_s=FIRST_FRAUD_S if frauds else _NEVER_S,
-        fraud_every_s=fraud_every,
     )
     require_broker(kafka)
     writer = TrafficWriter(kafka, settings.topics.transactions)

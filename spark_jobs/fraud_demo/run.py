@@ -150,7 +150,7 @@ class _Demo:
         published = read_published(self._kafka, settings.topics)
         verdict = check_run(published, answer, SentTraffic(self._sender.sent.records, self._sender.planted_whole))
         self._console.print(summary(verdict, self._watch.snapshot().latencies_ms))
-        self._report(f"recording: {places.recording} (fraud replay recomputes it)")
+        self._report(f"recording: {places.recording} (fraud streams replay recomputes it)")
         return verdict
 
     def _plant_late_frauds(self) -> None:

@@ -117,7 +117,7 @@ def picture(seen: OutputSnapshot, sending: Sending, rows: int, address: str, *, 
             border_style="dim" if outage else "blue",
         ),
         Text(address),
-        Text(f"Ctrl-C stops the demo. In another terminal: source {FILE} && fraud rules list", "dim"),
+        Text(f"Ctrl-C stops the demo. In another terminal: source {FILE} && fraud status", "dim"),
     )
 
 

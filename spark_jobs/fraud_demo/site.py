@@ -22,8 +22,8 @@ from fraud_demo.start.people import ROLES
 from fraud_demo.start.shell import write_environment
 from fraud_demo.start.unpaused import Unpausing
 from fraud_demo.steering import VARIABLE as STEERING_VARIABLE
+from fraud_rules.cli.archive import ARCHIVE_VARIABLE
 from fraud_rules.cli.configured import CommandContext
-from fraud_rules.cli.nightly import ARCHIVE_VARIABLE
 from fraud_rules.cli.options import INTENT_KEYS_VARIABLE, KEYS_FILE
 from fraud_rules.configuration.detector_options import BOOTSTRAP_VARIABLE
 from fraud_rules.configuration.project import port_setting
@@ -44,7 +44,8 @@ PASSWORD = "demo"  # noqa: S105 -- public on purpose and printed; Airflow listen
 
 _FOUR_EYES = "FRAUD_CONTROL_FOUR_EYES"
 _AIRFLOW_ROLE = "viewer"
-_AGENT = ("-m", "fraud_rules.cli", "agent", "run", "--drain-on-exit", "--drain-s=20")
+_AGENT = ("-m", "fraud_rules.cli", "detector", "agent", "--drain-on-exit")
+_DRAINED_WITHIN = "FRAUD_AGENT_DRAIN_MS=20000"
 _NICE = 10
 _DRAIN_S = 60.0
 _COMMAND = "demo"
@@ -103,7 +104,7 @@ class DemoPaths:
 
     @property
     def recording(self) -> Path:
-        """The recording for `fraud replay`."""
+        """The recording for `fraud streams replay`."""
         return self.home / "recording.json"
 
 
@@ -125,6 +126,8 @@ class DemoSite:
         self.agent = Child(
             "agent",
             [
+                "env",
+                _DRAINED_WITHIN,
                 *agent_prefix,
                 sys.executable,
                 *_AGENT,

@@ -59,7 +59,7 @@ class RunVerdict:
 
 
 def check_run(published: PublishedOutputs, answer: Mapping[str, Sequence[Any]], traffic: SentTraffic) -> RunVerdict:
-    """Compare the published outputs with the answer of `fraud replay`, and search for the planted frauds."""
+    """Compare the published outputs with the answer of `fraud streams replay`, and search for the planted frauds."""
     everything = [*published.alerts, *published.shadow_alerts]
     labels = [traffic.planted.get(alert["triggeringEvent"][ID_FIELD]) for alert in everything]
     wanted = set(traffic.planted.values())

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Self
 
 
@@ -342,6 +343,59 @@ class TopicUnsuitable(FraudError):
     """The configuration of a topic that the detector reads would make results wrong or records vanish."""
 
     exit_code = 42
+
+
+class ControlPlaneError(FraudError):
+    """The control plane refused the request."""
+
+    exit_code = 33
+
+
+class NotFound(ControlPlaneError):
+    """The named object does not exist."""
+
+    exit_code = 34
+
+
+class Conflict(ControlPlaneError):
+    """Another user changed the object first: read it again.
+
+    `revision` is the newest revision, None if the object has no revisions.
+    """
+
+    exit_code = 35
+
+    def __init__(self, message: str, revision: int | None = None) -> None:
+        super().__init__(message)
+        self.revision = revision
+
+
+class RefusalCause(StrEnum):
+    """Why a user may not make a change although the role allows it. The value is the slug of the problem."""
+
+    SECOND_PERSON = "second-person"
+    NOT_THE_AUTHOR = "not-the-author"
+    PERSON_ONLY = "person-only"
+
+
+class RequestRefused(ControlPlaneError):
+    """The role is too low, or the state of a rule, list or case does not allow the change.
+
+    `forbidden` is True if this user may not do it: because the role is too low, or for the `cause`.
+    """
+
+    exit_code = 36
+
+    def __init__(self, message: str, *, forbidden: bool = False, cause: RefusalCause | None = None) -> None:
+        super().__init__(message)
+        self.forbidden = forbidden
+        self.cause = cause
+
+
+class Unavailable(ControlPlaneError):
+    """The database or the rule log cannot be reached. A later retry may succeed."""
+
+    exit_code = 37
 
 
 def kinds_of_error(root: type[FraudError] = FraudError) -> Iterator[type[FraudError]]:

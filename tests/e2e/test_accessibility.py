@@ -78,7 +78,7 @@ def test_a_runbook_copies_its_commands_leads_to_the_dag_and_back(
     assert page.evaluate("document.documentElement.dataset.scheme") == theme
     page.get_by_role("button", name="Copy").first.click()
     expect(page.get_by_role("button", name="Copied")).to_be_visible()
-    assert page.evaluate("navigator.clipboard.readText()") == "fraud agent status"
+    assert page.evaluate("navigator.clipboard.readText()") == "fraud status"
     dag = page.get_by_role("link", name="Open fraud_detector_ops in Airflow").first
     assert dag.evaluate("link => link.href") == f"{running.airflow.site.url}/dags/fraud_detector_ops"
     assert_fits_and_is_accessible(page, (WIDE, MEDIUM, NARROW), project)

@@ -102,11 +102,11 @@ def create_users(broker: LockedBroker, folder: Path) -> None:
     passwords = {variables[each]: password_of(user_of(each)) for each in KafkaComponent}
     env = {"FRAUD_BOOTSTRAP": broker.bootstrap, "FRAUD_KAFKA_PROPERTIES": str(admin), **passwords}
     for _ in range(2):
-        done = fraud("acls", "users", env=env)
+        done = fraud("kafka", "acls", "users", env=env)
         assert done.exit_code == 0, done.err
         assert PASSWORD not in done.out + done.err
     operator = write_properties(folder / "operator.properties", properties_of(user_of(KafkaComponent.OPERATOR)))
-    refused = fraud("acls", "users", "--only=agent", env={**env, "FRAUD_KAFKA_PROPERTIES": str(operator)})
+    refused = fraud("kafka", "acls", "users", "--only=agent", env={**env, "FRAUD_KAFKA_PROPERTIES": str(operator)})
     assert (refused.exit_code, "may change users" in refused.err) == (BrokerUnavailable.exit_code, True), refused.err
 
 
@@ -114,13 +114,13 @@ def apply_acls(broker: LockedBroker, folder: Path) -> None:
     """Create the ACLs with the command, as the administrator. A second run changes nothing."""
     admin = write_properties(folder / "admin.properties", broker.client)
     env = {"FRAUD_BOOTSTRAP": broker.bootstrap, "FRAUD_KAFKA_PROPERTIES": str(admin)}
-    first, second = (fraud("acls", "apply", env=env) for _ in range(2))
+    first, second = (fraud("kafka", "acls", "apply", env=env) for _ in range(2))
     assert (first.exit_code, second.exit_code) == (0, 0), first.err + second.err
     assert "User:fraud-agent: Write on transactional-id fraud-agent-detector" in first.out
     count = len(acls_of(TopicNames(), DETECTOR, dict.fromkeys(KafkaComponent, "User:x")))
     assert second.out == f"0 ACLs created, {count} unchanged, 0 others\n"
     airflow = write_properties(folder / "airflow.properties", properties_of(user_of(KafkaComponent.AIRFLOW)))
-    refused = fraud("acls", "apply", env={**env, "FRAUD_KAFKA_PROPERTIES": str(airflow)})
+    refused = fraud("kafka", "acls", "apply", env={**env, "FRAUD_KAFKA_PROPERTIES": str(airflow)})
     assert refused.exit_code == BrokerUnavailable.exit_code
 
 

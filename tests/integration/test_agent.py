@@ -150,7 +150,7 @@ def test_a_slow_start_continues_and_a_start_without_progress_fails(
 
 
 def test_a_detector_without_progress_is_killed_with_its_child_processes(ops: Operations, tmp_path: Path) -> None:
-    ops.agent("--drain-s=1")
+    ops.agent(FRAUD_AGENT_DRAIN_MS="1000")
     record = ops.decide(ops.release(stand_in(tmp_path / "a.whl")))
     ops.await_phase(record, RUNNING)
     for process in ops.members(record):
@@ -167,9 +167,11 @@ def test_the_next_agent_adopts_the_detector_of_a_dead_agent(ops: Operations, tmp
     before = {process.pid for process in ops.members(record)}
     agent.send_signal(signal.SIGKILL)
     agent.wait()
-    ops.agent("--name=successor")
-    until(lambda: (seen := ops.seen().agent) is not None and seen[1].agent.startswith("successor"), "it reports")
-    assert ops.await_phase(record, RUNNING).agent.startswith("successor")
+    first = ops.seen().agent
+    assert first is not None
+    ops.agent()
+    until(lambda: (seen := ops.seen().agent) is not None and seen[1].agent != first[1].agent, "its successor reports")
+    assert ops.await_phase(record, RUNNING).agent != first[1].agent
     assert {process.pid for process in ops.members(record)} == before
     ops.decide(None)
     assert ops.await_phase(record, STOPPED).exit_code == 0, "the agent knows the exit code of another agent's child"
@@ -255,7 +257,7 @@ def test_agents_in_containers_see_no_processes_of_each_other(ops: Operations, tm
     record = ops.decide(ops.release(stand_in(tmp_path / "a.whl")))
     ops.await_phase(record, RUNNING)
     inside = psutil.Process(container.pid).children(recursive=True)
-    next(each for each in inside if each.cmdline()[1:5] == ["-m", "fraud_rules.cli", "agent", "run"]).kill()
+    next(each for each in inside if each.cmdline()[1:5] == ["-m", "fraud_rules.cli", "detector", "agent"]).kill()
     other = ops.agent(within=NAMESPACE)
     assert ops.await_end(other) == AttemptUnreachable.exit_code, (
         "it learns from the files that the detector runs in another namespace"
@@ -270,20 +272,20 @@ def test_the_command_line_writes_intents_and_reports_attempts(
     ops: Operations, topics: OwnTopics, tmp_path: Path
 ) -> None:
     env = {**environment(topics), "FRAUD_HOME": ops.environment["FRAUD_HOME"], "FRAUD_INTENT_KEYS": str(ops.keys)}
-    assert fraud("agent", "status", env=env).exit_code == 1
+    assert fraud("status", "--agent", env=env).exit_code == 1
     ops.agent("--drain-on-exit")
     wheel = str(stand_in(tmp_path / "a.whl"))
     place = [f"--wheel={wheel}", "--wait=60"]
-    ended = fraud("deploy", "--reason=try", *place, env=env)
+    ended = fraud("detector", "deploy", "--reason=try", *place, env=env)
     assert (ended.exit_code, "RUNNING" in ended.out) == (0, True), ended
-    status = json.loads(fraud("agent", "status", "--json", env=env).out)
+    status = json.loads(fraud("status", "--agent", "--json", env=env).out)
     assert [attempt["phase"] for attempt in status["attempts"]] == ["RUNNING"]
     stand_in(Path(wheel), refuses="no")
-    ended = fraud("deploy", "--reason=worse", *place, env=env)
+    ended = fraud("detector", "deploy", "--reason=worse", *place, env=env)
     assert (ended.exit_code, ended.err) == (1, "REFUSED: CheckpointForeign no")
-    assert fraud("drain", "--reason=enough", "--wait=60", env=env).exit_code == 0
-    assert "STOPPED" in fraud("agent", "status", env=env).out
-    ended = fraud("heartbeat", env=env)
+    assert fraud("detector", "drain", "--reason=enough", "--wait=60", env=env).exit_code == 0
+    assert "STOPPED" in fraud("status", "--agent", env=env).out
+    ended = fraud("detector", "heartbeat", env=env)
     assert (ended.exit_code, "no supervisor has ever checked" in ended.out) == (1, True)
 
 

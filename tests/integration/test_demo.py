@@ -111,7 +111,7 @@ def test_a_demo_is_right_after_a_killed_demo(home: Path, environ: dict[str, str]
     until(lambda: not left_running(home), "no process of the demo remains")
 
     replayed = subprocess.run(
-        [sys.executable, "-m", "fraud_rules.cli", "replay", str(home / "var" / "demo" / "recording.json")],
+        [sys.executable, "-m", "fraud_rules.cli", "streams", "replay", str(home / "var" / "demo" / "recording.json")],
         env=environ,
         capture_output=True,
         check=True,

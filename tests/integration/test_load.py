@@ -13,7 +13,7 @@ import pytest
 
 from fraud_rules.batch import event_order
 from fraud_rules.batch.event_order import OrderedHistory
-from fraud_rules.cli.load import load_name
+from fraud_rules.cli.streams import load_name
 from fraud_rules.codec.history.files import history_records
 from fraud_rules.configuration.project import Project
 from fraud_rules.kafka.consume import topic_ends
@@ -90,12 +90,12 @@ def test_history_in_any_order_is_evaluated_in_order(
     send_history(topics.kafka, topics.names.transactions, name, started)
     assert loaded_records(topics.kafka, topics.names.transactions, name) == SENT_BEFORE
 
-    done = fraud("load", *map(str, files), env=env)
+    done = fraud("streams", "load", *map(str, files), env=env)
     assert done.exit_code == 0, done.err
     assert f"{ROWS + 3 - SENT_BEFORE} records sent" in done.out
     assert f"{SENT_BEFORE} were sent before" in done.out
     assert "the detector quarantines 3 records: malformed_json (b.jsonl line " in done.out
-    again = fraud("load", *map(str, files), env=env)
+    again = fraud("streams", "load", *map(str, files), env=env)
     assert again.out.startswith("0 records sent"), again.out
     sent = topic_ends(topics.kafka, topics.names.transactions)
     assert sent == {0: ROWS + 3, 1: 0}
@@ -117,7 +117,7 @@ def test_history_in_any_order_is_evaluated_in_order(
 
     older = tmp_path / "older.jsonl"
     older.write_text(json.dumps({**history[0], "transactionId": ROWS}) + "\n")
-    refused = fraud("load", str(older), env=env)
+    refused = fraud("streams", "load", str(older), env=env)
     assert (refused.exit_code, "would be late" in refused.err) == (48, True), refused
     assert topic_ends(topics.kafka, topics.names.transactions) == sent
     assert detectors.stop() == 0

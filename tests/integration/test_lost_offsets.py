@@ -92,7 +92,7 @@ def test_a_lost_marker_is_no_first_start(kept: str, site: HandmadeSite) -> None:
     for refused in (check, lambda job: site.start()):
         with pytest.raises(CheckpointDamaged, match=f"has no marker of {detector}.*write all alerts again") as error:
             refused(site.job)
-        assert ("fraud rebuild" in str(error.value)) == (kept == "progress"), "the way out works"
+        assert ("fraud detector rebuild" in str(error.value)) == (kept == "progress"), "the way out works"
     if kept == "state":
         with pytest.raises(CheckpointDamaged):
             site.start(rebuild=RebuildOrder("order"))
@@ -123,7 +123,7 @@ def test_a_rebuild_without_the_marker_continues_after_the_last_batch(harm: Harm,
     before = site.marker()
     harm(site)
     for refused in (check, lambda job: site.start()):
-        with pytest.raises(CheckpointDamaged, match="fraud rebuild"):
+        with pytest.raises(CheckpointDamaged, match="fraud detector rebuild"):
             refused(site.job)
     order = RebuildOrder("order")
     check(replace(site.job, rebuild=order))

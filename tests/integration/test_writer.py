@@ -249,7 +249,7 @@ def test_topics_that_cause_wrong_results_are_named_with_the_command(topics: OwnT
     transactions = topics.names.transactions
     date_by_producer(topics, transactions)
     declared = [topic for topic in topics.declared if topic.name == transactions]
-    with pytest.raises(TopicUnsuitable, match="fraud topics apply") as found:
+    with pytest.raises(TopicUnsuitable, match="fraud kafka topics apply") as found:
         check_topics(topics.kafka, topics.names)
     assert str(found.value).startswith(f"{transactions} has message.timestamp.type=CreateTime")
     check_topics(topics.kafka, topics.names, producer_times=True)

@@ -79,7 +79,7 @@ def test_a_lost_marker_is_replaced_by_a_rebuild(project: Project, topics: OwnTop
         recreate(topics, topics.names.detector_marker)
         refused = site.start()
         assert refused.wait_end() == CheckpointDamaged.exit_code
-        assert "fraud rebuild" in refused.said()
+        assert "fraud detector rebuild" in refused.said()
         site.load.allow(ROWS)
         site.start("--rebuild=once")
         site.await_batches(20)

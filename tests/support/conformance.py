@@ -19,7 +19,7 @@ OPTIONAL_PARTS = ("decisions", "conflictingDuplicates", "nullKeys", "rejected")
 
 @dataclass(frozen=True)
 class Case:
-    """One case: `document` is the input of `fraud replay`, `expect` its output, `schema` a key of `SCHEMAS`."""
+    """One case: `document` is the input of `fraud streams replay`, `expect` its output, `schema` a key of `SCHEMAS`."""
 
     name: str
     shows: str

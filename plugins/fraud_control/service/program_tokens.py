@@ -33,7 +33,7 @@ _MOST: Final = 1_000
 _MOST_CACHED: Final = 10_000
 _SHOWN_DAYS: Final = 30
 _ID_BYTES: Final = 6
-_CREATE_ANOTHER: Final = "its owner creates another with `fraud control tokens create`"
+_CREATE_ANOTHER: Final = "its owner creates another with `fraud tokens create`"
 
 
 class TokenInvalid(Exception):

@@ -1,7 +1,7 @@
 """Compares the lists of the store with the lists of the rule log: version, type and values.
 
 The comparison keeps the lists of the store. So it finds a changed row of the database only after a restart, or when
-`fraud control drift` runs it.
+`fraud store drift` runs it.
 """
 
 from __future__ import annotations

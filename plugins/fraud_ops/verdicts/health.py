@@ -215,7 +215,7 @@ def _assess_pending_intent(
 
 def _assess_agent(observation: DetectorObservation, limits: Limits, now_ms: int) -> Verdict | None:
     if observation.deployment.agent is None:
-        return Verdict(Health.AGENT_SILENT, ("no agent has reported yet: start an agent (fraud agent run)",))
+        return Verdict(Health.AGENT_SILENT, ("no agent has reported yet: start an agent (fraud detector agent)",))
     append_ms, agent = observation.deployment.agent
     age_ms = now_ms - append_ms
     if age_ms <= limits.agent_silent_ms:

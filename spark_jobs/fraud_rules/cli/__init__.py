@@ -13,25 +13,24 @@ import typer
 
 from fraud_rules.cli import (
     acls,
-    agent,
     alerts,
+    approvals,
+    archive,
     broker,
-    control,
     deploy,
     detect,
     lists,
-    load,
-    nightly,
     quarantine,
-    record,
-    replay,
     rules,
     status,
+    streams,
+    tokens,
     topics,
     whatif,
 )
 from fraud_rules.cli.display.exit_codes import exit_codes
 from fraud_rules.cli.display.usage_errors import CommandGroup
+from fraud_rules.cli.options import command_group
 from fraud_rules.errors import FraudError
 
 __all__ = ["app", "main"]
@@ -41,39 +40,60 @@ app = typer.Typer(
     name="fraud",
     cls=CommandGroup,
     help="Run-time fraud rules over exact sliding windows: Kafka in, Kafka out, exactly once.",
-    epilog=exit_codes(),
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.add_typer(broker.app, name="broker")
-app.add_typer(topics.app, name="topics")
-app.add_typer(acls.app, name="acls")
-app.add_typer(rules.app, name="rules")
-app.add_typer(lists.app, name="lists")
-app.add_typer(agent.app, name="agent")
-app.add_typer(quarantine.app, name="quarantine")
-app.add_typer(nightly.archive_app, name="archive")
-app.command(
-    context_settings={"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []},
-)(control.control)
-app.command()(load.load)
-app.command()(detect.detect)
-app.command()(detect.rebuild)
-app.command()(deploy.deploy)
-app.command()(deploy.drain)
-app.command()(deploy.heartbeat)
-app.command()(alerts.alerts)
+detector = command_group("Run the detector, deploy it through its agent, and watch its supervisors.")
+for _command in (detect.run, detect.rebuild, deploy.deploy, deploy.drain, deploy.heartbeat, detect.agent):
+    detector.command()(_command)
+kafka = command_group("The topics and rights in Kafka, and a local broker.")
+kafka.add_typer(topics.app, name="topics")
+kafka.add_typer(acls.app, name="acls")
+kafka.add_typer(broker.app, name="broker")
+_groups = {
+    "rules": rules.app,
+    "lists": lists.app,
+    "approvals": approvals.app,
+    "alerts": alerts.app,
+    "tokens": tokens.app,
+    "detector": detector,
+    "archive": archive.app,
+    "quarantine": quarantine.app,
+    "streams": streams.app,
+    "kafka": kafka,
+}
+for _name, _group in _groups.items():
+    app.add_typer(_group, name=_name)
 app.command()(status.status)
-app.command()(record.record)
-app.command()(replay.replay)
-app.command()(nightly.reevaluate)
+app.command()(tokens.login)
 app.command()(whatif.whatif)
-app.command(name="warm-up")(nightly.warm_up)
-for _command in sorted(entry_points(group="fraud_rules.commands"), key=lambda point: point.name):
-    app.command(name=_command.name)(_command.load())  # commands of packages above this one, such as the demo
+
+
+def _add_commands_above() -> None:
+    """Add the commands of packages above this one: of the demo, and of the control plane, which a wheel lacks.
+
+    The name of an entry point is the word of the command, after the group and a dot if it belongs to one.
+    """
+    for point in sorted(entry_points(group="fraud_rules.commands"), key=lambda each: each.name):
+        try:
+            found = point.load()
+        except ModuleNotFoundError as error:
+            if error.name != point.module.partition(".")[0]:
+                raise
+            continue
+        place, _, name = point.name.rpartition(".")
+        parent = _groups[place] if place else app
+        if isinstance(found, typer.Typer):
+            parent.add_typer(found, name=name)
+        else:
+            parent.command(name=name)(found)
+
+
+_add_commands_above()
+app.info.epilog = exit_codes()
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""`fraud acls`: Kafka's ACLs and SCRAM users of all components, from the table in `kafka.access`."""
+"""`fraud kafka acls`: Kafka's ACLs and SCRAM users of all components, from the table in `kafka.access`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fraud_rules.cli.configured import load_context
-from fraud_rules.cli.options import Kafka
+from fraud_rules.cli.options import Kafka, command_group
 from fraud_rules.errors import InputInvalid
 from fraud_rules.kafka.transactional_ids import CONTROL_PLANE_NAME
 
@@ -18,10 +18,8 @@ if TYPE_CHECKING:
 
     from fraud_rules.kafka.access import Acl, KafkaComponent
 
-app = typer.Typer(
-    help="Kafka's ACLs and users: one principal per component, with its topics, groups and transactional ids.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
+app = command_group(
+    "Kafka's ACLs and users: one principal per component, with its topics, groups and transactional ids."
 )
 
 Principals = Annotated[
@@ -50,8 +48,8 @@ def print_lines(
 
     \b
     Examples:
-      fraud acls print --bootstrap kafka:9092
-      fraud acls print --only detector --principal detector=User:CN=detector
+      fraud kafka acls print --bootstrap kafka:9092
+      fraud kafka acls print --only detector --principal detector=User:CN=detector
     """
     from fraud_rules.kafka.acl_admin import kafka_acls_lines
 
@@ -67,7 +65,7 @@ def apply(
 
     \b
     Example:
-      FRAUD_KAFKA_PROPERTIES=admin.properties fraud acls apply --bootstrap kafka:9092
+      FRAUD_KAFKA_PROPERTIES=admin.properties fraud kafka acls apply --bootstrap kafka:9092
     """
     from fraud_rules.kafka.acl_admin import apply_acls
     from fraud_rules.kafka.reachable import require_broker
@@ -90,8 +88,8 @@ def users(kafka: Kafka, only: Only = None) -> None:
 
     \b
     Examples:
-      FRAUD_KAFKA_PROPERTIES=admin.properties fraud acls users --bootstrap kafka:9092
-      fraud acls users --only agent
+      FRAUD_KAFKA_PROPERTIES=admin.properties fraud kafka acls users --bootstrap kafka:9092
+      fraud kafka acls users --only agent
     """
     from fraud_rules.kafka.reachable import require_broker
     from fraud_rules.kafka.scram_users import create_users, passwords_of

@@ -1,27 +1,42 @@
-"""`fraud alerts`: shows the detector's alerts, past and new."""
+"""`fraud alerts`: shows alerts from their topic; searches, marks and exports them through the control plane."""
 
 from __future__ import annotations
 
+import inspect
+import sys
 import threading
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Callable, Mapping, Sequence
+from functools import wraps
+from typing import TYPE_CHECKING, Annotated, Any, Final
+from urllib.parse import quote
 
 import typer
 
 from fraud_rules.cli.configured import load_context
-from fraud_rules.cli.options import Kafka
+from fraud_rules.cli.display.api_answers import format_time, print_table, write_file
+from fraud_rules.cli.display.output import print_json
+from fraud_rules.cli.options import AsJson, Kafka, Output, Url, command_group, connect, time_ms_of
+from fraud_rules.runtime.grouped_number import grouped
 from fraud_rules.runtime.interrupts import interrupts_set
 
 if TYPE_CHECKING:
     from rich.text import Text
 
+    from fraud_rules.api_client import Client
     from fraud_rules.kafka.consume import ReceivedRecord
+
+app = command_group("Alerts: those in their topic; search, marks and exports through the control plane.")
+
+_MOST: Final = 10_000
+_PAGE_SIZE: Final = 500
+_NO_MARK: Final = "UNREVIEWED"
 
 # A transaction marker occupies an offset: with one alert per batch, every other offset is a marker.
 _OFFSETS_EACH = 2
 
 
-def alerts(
+@app.command(name="list")
+def list_alerts(
     kafka: Kafka,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Show new alerts until Ctrl-C.")] = False,
     last: Annotated[int, typer.Option("--last", "-n", min=0, help="Number of past alerts to show.")] = 10,
@@ -31,7 +46,7 @@ def alerts(
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the published JSON, one alert per line.")] = False,
 ) -> None:
-    """Show alerts, each exactly once.
+    """Show the alerts in their topic, each exactly once.
 
     The command reads committed records only. The milliseconds at the end of a line are the time from the arrival of
     the transaction to the display of its alert. With --follow, stderr reports when the detector stops evaluating
@@ -39,10 +54,9 @@ def alerts(
 
     \b
     Examples:
-      fraud alerts --last 100
-      fraud alerts --follow
-      fraud alerts --follow --json | jq .key
-      fraud alerts --corrections --last 50
+      fraud alerts list --last 100
+      fraud alerts list --follow --json | jq .key
+      fraud alerts list --corrections --last 50
     """
     from fraud_rules.cli.display.alert_lines import read_alert_line, read_correction_line
     from fraud_rules.cli.display.outage_notices import OutageNotices
@@ -76,6 +90,168 @@ def alerts(
             for notice in notices.of(watch.liveness()):
                 error_console().print(notice, soft_wrap=True)
     raise typer.Exit(130)
+
+
+def alert_filters(
+    rule: Annotated[int | None, typer.Option("--rule", min=1, help="Only alerts of this rule.")] = None,
+    since: Annotated[
+        str | None,
+        typer.Option("--since", help="Earliest time: 30m, 24h, 7d ago, or for example 2026-11-20T12:00 (UTC)."),
+    ] = None,
+    until: Annotated[
+        str | None, typer.Option("--until", help="The time before which the search ends, as for --since.")
+    ] = None,
+    severity: Annotated[
+        list[str] | None, typer.Option("--severity", help="critical, high, medium, low or other; may be repeated.")
+    ] = None,
+    verdict: Annotated[str | None, typer.Option("--verdict", help="FRAUD, NOT_FRAUD or UNREVIEWED.")] = None,
+    entity: Annotated[str | None, typer.Option("--entity", help="A member of the key, FIELD:VALUE.")] = None,
+    text: Annotated[str | None, typer.Option("--text", help="The beginning of a value.")] = None,
+    min_amount: Annotated[
+        float | None, typer.Option("--min-amount", help="Only payments of at least this amount.")
+    ] = None,
+    max_amount: Annotated[
+        float | None, typer.Option("--max-amount", help="Only payments of at most this amount.")
+    ] = None,
+    case: Annotated[int | None, typer.Option("--case", min=1, help="Only alerts of this case.")] = None,
+    shadow: Annotated[
+        bool | None, typer.Option("--shadow/--no-shadow", help="Only alerts of shadow rules, or no such.")
+    ] = None,
+    corrections: Annotated[
+        bool | None, typer.Option("--corrections/--no-corrections", help="Only corrected alerts, or no such.")
+    ] = None,
+    snoozed: Annotated[bool, typer.Option("--snoozed", help="Also alerts of snoozed rules and keys.")] = False,
+    sort: Annotated[str, typer.Option("--sort", help="newest, oldest, amount or severity.")] = "newest",
+) -> dict[str, object]:
+    """The filters of a search as parameters of the API. Raises InputInvalid."""
+    return {
+        "ruleId": rule,
+        "since": None if since is None else time_ms_of(since),
+        "until": None if until is None else time_ms_of(until),
+        "severity": severity,
+        "verdict": verdict,
+        "entity": entity,
+        "text": text,
+        "minAmount": min_amount,
+        "maxAmount": max_amount,
+        "caseId": case,
+        "shadow": shadow,
+        "corrections": corrections,
+        "snoozed": snoozed,
+        "sort": sort,
+    }
+
+
+def filtered(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options of `alert_filters` before its own, and pass it their result as `filters`.
+
+    Typer reads the options from the signature of the returned function.
+    """
+    filters, own = (inspect.signature(each, eval_str=True).parameters for each in (alert_filters, command))
+    parameters = [*filters.values(), *(each for name, each in own.items() if name != "filters")]
+    keyword_only = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in parameters]
+
+    @wraps(command)
+    def with_filters(**given: Any) -> None:
+        chosen = alert_filters(**{name: given.pop(name) for name in filters})
+        command(filters=chosen, **given)
+
+    with_filters.__annotations__ = {each.name: each.annotation for each in keyword_only}
+    with_filters.__dict__["__signature__"] = inspect.Signature(keyword_only)
+    return with_filters
+
+
+@app.command()
+@filtered
+def search(
+    filters: dict[str, object],
+    url: Url = None,
+    limit: Annotated[int, typer.Option("--limit", min=1, max=_MOST, help="The number of alerts.")] = 50,
+    as_json: AsJson = False,
+) -> None:
+    """Show the first alerts that match all filters. `export` writes all of them.
+
+    \b
+    Examples:
+      fraud alerts search --rule 1 --since 24h
+      fraud alerts search --since 7d --min-amount 1000 --sort amount --limit 500
+      fraud alerts search --entity payeeId:1001 --json
+    """
+    found, missing = _found(connect(url), filters, limit)
+    if as_json:
+        print_json(found)
+        return
+    print_alerts(found)
+    if missing:
+        sys.stderr.write(f"not complete: {missing}\n")
+
+
+@app.command()
+def mark(
+    alert_id: Annotated[str, typer.Argument(help="Id of the alert.", show_default=False)],
+    verdict: Annotated[
+        str, typer.Argument(metavar="VERDICT", help="FRAUD, NOT_FRAUD, or UNREVIEWED to remove it.", show_default=False)
+    ],
+    url: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """Mark an alert as a fraud or as no fraud.
+
+    \b
+    Examples:
+      fraud alerts mark ALERT_ID FRAUD
+    """
+    path = f"/alerts/{quote(alert_id, safe='')}/mark"
+    if verdict == _NO_MARK:
+        connect(url).change("DELETE", path)
+    else:
+        connect(url).change("PUT", path, {"verdict": verdict})
+    if as_json:
+        print_json({"alertId": alert_id, "verdict": verdict})
+    else:
+        print(f"alert {alert_id}: {verdict}")
+
+
+@app.command()
+@filtered
+def export(
+    filters: dict[str, object],
+    url: Url = None,
+    form: Annotated[str, typer.Option("--format", help="csv or parquet.")] = "csv",
+    output: Output = None,
+) -> None:
+    """Write all alerts that match the filters to a file.
+
+    \b
+    Examples:
+      fraud alerts export --since 7d --output alerts.csv
+    """
+    write_file(connect(url).text("/alerts/export", format=form, **filters), output)
+
+
+def _found(client: Client, filters: dict[str, object], limit: int) -> tuple[list[dict[str, Any]], str | None]:
+    """Read the first alerts of a search page by page, and the text that says which alerts are missing."""
+    found: list[dict[str, Any]] = []
+    before = None
+    while True:
+        page = client.get("/alerts", limit=min(limit - len(found), _PAGE_SIZE), before=before, **filters)
+        found += page["items"]
+        before = page["next"]
+        if before is None or len(found) >= limit:
+            return found, page["missing"]
+
+
+def print_alerts(alerts: Sequence[Mapping[str, Any]]) -> None:
+    """Print alerts as a table."""
+    rows = ((format_time(each["eventTime"]), *_cells(each)) for each in alerts)
+    print_table(("event time", "alert", "rule", "key", "value", "verdict"), rows, "no alert matches")
+
+
+def _cells(alert: Mapping[str, Any]) -> tuple[object, ...]:
+    key = ", ".join(f"{name} {value}" for name, value in alert["key"].items())
+    mark_of = alert["mark"]
+    verdict = None if mark_of is None else mark_of["verdict"]
+    return alert["alertId"], alert["ruleId"], key, grouped(str(alert["triggeringValue"])), verdict
 
 
 def _print(received: ReceivedRecord, line: Callable[[bytes, int], Text], as_json: bool) -> None:

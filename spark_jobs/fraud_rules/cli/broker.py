@@ -1,16 +1,13 @@
-"""`fraud broker`: the local Kafka broker for development, tests and the demo."""
+"""`fraud kafka broker`: the local Kafka broker for development, tests and the demo."""
 
 from __future__ import annotations
 
 import typer
 
+from fraud_rules.cli.options import command_group
 from fraud_rules.configuration.project import Project
 
-app = typer.Typer(
-    help="Run a local Kafka broker: one KRaft node on loopback, with its data in var/broker.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
+app = command_group("Run a local Kafka broker: one KRaft node on loopback, with its data in var/broker.")
 
 _STOPPED_EXIT_CODE = 1
 
@@ -23,8 +20,8 @@ def start() -> None:
 
     \b
     Examples:
-      fraud broker start
-      FRAUD_BROKER_PORT=19092 fraud broker start
+      fraud kafka broker start
+      FRAUD_BROKER_PORT=19092 fraud kafka broker start
     """
     from fraud_rules.kafka.broker import Broker
 
@@ -39,7 +36,7 @@ def stop() -> None:
 
     \b
     Example:
-      fraud broker stop
+      fraud kafka broker stop
     """
     from fraud_rules.kafka.broker import Broker
 
@@ -53,7 +50,7 @@ def status() -> None:
 
     \b
     Example:
-      fraud broker status && fraud topics apply
+      fraud kafka broker status && fraud kafka topics apply
     """
     from fraud_rules.kafka.broker import Broker
 

@@ -1,4 +1,4 @@
-"""`fraud deploy` and `fraud drain` write intents for the detector; `fraud heartbeat` checks its supervisors."""
+"""`fraud detector deploy` and `drain` write intents for the detector; `heartbeat` checks its supervisors."""
 
 from __future__ import annotations
 
@@ -74,9 +74,9 @@ def deploy(
 
     \b
     Examples:
-      fraud deploy --reason "first start" --wait 120
-      fraud deploy --reason "disk replaced" --rebuild --wait 600
-      fraud deploy --reason "cluster" --master spark://master:7077
+      fraud detector deploy --reason "first start" --wait 120
+      fraud detector deploy --reason "disk replaced" --rebuild --wait 600
+      fraud detector deploy --reason "cluster" --master spark://master:7077
     """
     from fraud_rules.deploy.intent import IntentKind, Rebuild
     from fraud_rules.deploy.local import release_of
@@ -106,7 +106,7 @@ def drain(kafka: Kafka, reason: Reason, intent_keys: IntentKeysFile = None, wait
 
     \b
     Example:
-      fraud drain --reason "the broker moves" --wait 60
+      fraud detector drain --reason "the broker moves" --wait 60
     """
     from fraud_rules.deploy.intent import IntentKind
 
@@ -131,8 +131,8 @@ def heartbeat(
 
     \b
     Examples:
-      fraud heartbeat --max-age-s 120
-      fraud heartbeat --notify https://alarms.example/hook
+      fraud detector heartbeat --max-age-s 120
+      fraud detector heartbeat --notify https://alarms.example/hook
     """
     from fraud_rules.deploy.deployment_log import observe_deployment
     from fraud_rules.deploy.heartbeat import LISTEN_MS, faults_of
@@ -217,7 +217,7 @@ def _await_done(context: CommandContext, kafka: KafkaConnection, intent: Intent,
         return None
 
     def timed_out() -> FraudError:
-        return FraudError(f"attempt {intent.attempt_id} is {phase} after {wait_s:g} s (see fraud agent status)")
+        return FraudError(f"attempt {intent.attempt_id} is {phase} after {wait_s:g} s (see fraud status)")
 
     return wait_for(done, within_s=wait_s, every_s=_POLL_S, timed_out=timed_out)
 

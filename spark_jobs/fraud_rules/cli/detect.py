@@ -1,18 +1,22 @@
-"""`fraud detect` and `fraud rebuild`: run the detector in the foreground."""
+"""`fraud detector run`, `rebuild` and `agent`: run the detector, or its agent, in the foreground."""
 
 from __future__ import annotations
 
+import socket
 import sys
+import threading
 import uuid
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from fraud_rules.cli.configured import load_context
 from fraud_rules.cli.options import (
+    KEYS_FILE,
     AcceptLoss,
     DriverMemory,
-    Jars,
+    IntentKeysFile,
     Kafka,
     Master,
     Metrics,
@@ -23,20 +27,20 @@ from fraud_rules.cli.options import (
     UiPort,
 )
 from fraud_rules.configuration.detector_options import DEFAULTS, DetectorOptions, spark_settings
+from fraud_rules.runtime.interrupts import interrupts_set
 
 if TYPE_CHECKING:
     from fraud_rules.kafka.connection import KafkaConnection
     from fraud_rules.stream.driver.job import DetectorJob
 
 
-def detect(
+def run(
     kafka: Kafka,
     master: Master = DEFAULTS.master,
     tasks: Tasks = DEFAULTS.tasks,
     driver_memory: DriverMemory = DEFAULTS.driver_memory,
     spark_conf: SparkConf = None,
     ui_port: UiPort = None,
-    jars: Jars = None,
     metrics: Metrics = "",
     resume: Resume = False,
     accept_loss: AcceptLoss = False,
@@ -47,14 +51,13 @@ def detect(
 
     \b
     Examples:
-      fraud detect
-      fraud detect --bootstrap kafka-1:9092 --master spark://master:7077
+      fraud detector run
+      fraud detector run --bootstrap kafka-1:9092 --master spark://master:7077
     """
-    _run(
+    _run_job(
         _job(
             kafka,
             DetectorOptions(
-                jars=jars,
                 master=master,
                 tasks=tasks,
                 driver_memory=driver_memory,
@@ -74,7 +77,6 @@ def rebuild(
     tasks: Tasks = DEFAULTS.tasks,
     driver_memory: DriverMemory = DEFAULTS.driver_memory,
     spark_conf: SparkConf = None,
-    jars: Jars = None,
     partial: Partial = False,
     accept_loss: AcceptLoss = False,
     check: Annotated[
@@ -85,17 +87,16 @@ def rebuild(
 
     The rebuild replays the batches and rules that are recorded in detector-progress. One Kafka transaction then
     replaces the state in detector-state and the marker. No output is written twice.
-    Under an agent, use `fraud deploy --rebuild`.
+    Under an agent, use `fraud detector deploy --rebuild`.
 
     \b
     Examples:
-      fraud rebuild --check
-      fraud rebuild
+      fraud detector rebuild --check
+      fraud detector rebuild
     """
     from fraud_rules.stream.driver.streaming import check_start
 
     options = DetectorOptions(
-        jars=jars,
         master=master,
         tasks=tasks,
         driver_memory=driver_memory,
@@ -109,7 +110,56 @@ def rebuild(
         check_start(job)
         print(f"the state of {job.settings.detector} can be rebuilt")
         return
-    _run(job)
+    _run_job(job)
+
+
+def agent(
+    kafka: Kafka,
+    home: Annotated[
+        Path | None, typer.Option(help="Folder of the attempts, their logs and handles.", show_default="var/agent")
+    ] = None,
+    allow: Annotated[
+        Path | None,
+        typer.Option(help="File with the releases that the agent accepts.", show_default="config/agent.yaml"),
+    ] = None,
+    intent_keys: IntentKeysFile = None,
+    metrics: Metrics = "",
+    drain_on_exit: Annotated[
+        bool,
+        typer.Option("--drain-on-exit", help="Drain the detector when the agent ends. Else the next agent adopts it."),
+    ] = False,
+) -> None:
+    """Run the agent until SIGTERM or Ctrl-C.
+
+    The agent starts, drains and watches the one detector that config/detector.yaml names. It executes the intent log,
+    which Airflow and the commands `deploy` and `drain` write, and reports to the topic detector-attempts. A second
+    agent fences the first.
+
+    \b
+    Examples:
+      fraud detector agent
+      fraud detector agent --home /var/lib/fraud-agent --metrics 127.0.0.1:9108
+    """
+    from fraud_rules.deploy.agent.allow_list import AllowList
+    from fraud_rules.deploy.agent.run import AgentJob, run_agent
+
+    context = load_context()
+    folder = home or context.project.var / "agent"
+    job = AgentJob(
+        context.settings,
+        kafka,
+        folder,
+        context.project.jars / "connector",
+        AllowList.load(allow or context.project.config / "agent.yaml", kafka.bootstrap),
+        intent_keys or folder / KEYS_FILE,
+        socket.gethostname(),
+        metrics,
+        drain_on_exit,
+    )
+    stop = threading.Event()
+    with interrupts_set(stop):
+        _report(f"the agent of {context.settings.detector} runs, home folder {job.home}")
+        run_agent(job, stop, _report)
 
 
 def _job(kafka: KafkaConnection, options: DetectorOptions) -> DetectorJob:
@@ -119,7 +169,7 @@ def _job(kafka: KafkaConnection, options: DetectorOptions) -> DetectorJob:
     return job_of(options.in_project(context.project), context.settings, context.schema, kafka)
 
 
-def _run(job: DetectorJob) -> None:
+def _run_job(job: DetectorJob) -> None:
     from fraud_rules.stream.driver.streaming import run
     from fraud_rules.stream.work import default_report, work_lines
 

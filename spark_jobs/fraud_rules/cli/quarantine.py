@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fraud_rules.cli.configured import load_context
-from fraud_rules.cli.options import Kafka, time_ms_of
+from fraud_rules.cli.options import Kafka, command_group, time_ms_of
 from fraud_rules.errors import InputInvalid, StillUnreadable
 from fraud_rules.runtime.clock import utc_text
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from fraud_rules.codec.transactions.quarantine import QuarantinedRecord, QuarantineSelection
     from fraud_rules.kafka.connection import KafkaConnection
 
-app = typer.Typer(help="List and replay quarantined records.", no_args_is_help=True, rich_markup_mode=None)
+app = command_group("List and replay quarantined records.")
 
 _SHOWN = 50
 _MOST_NAMED = 10

@@ -1,31 +1,39 @@
-"""`fraud rules`: writes rules to the rule log, lists the rules in force, and checks rule files."""
+"""`fraud rules`: rules through the control plane, or with --direct in the rule log itself."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Any
 
 import typer
 
-from fraud_rules.cli.configured import CommandContext, load_context
+from fraud_rules.cli.configured import load_context
 from fraud_rules.cli.display import rule_tables as show
-from fraud_rules.cli.options import ASKS, Kafka
-from fraud_rules.codec.rules.apply import PlannedRecord, RulesRejected, control_record, log_faults, validate_files
-from fraud_rules.codec.rules.apply import plan_records as plan_rules
+from fraud_rules.cli.display.api_answers import format_time, print_change, print_import, print_table, write_file
+from fraud_rules.cli.display.output import print_json, printable
+from fraud_rules.cli.options import (
+    ASKS,
+    AsJson,
+    Comment,
+    Direct,
+    DryRun,
+    Kafka,
+    Output,
+    Url,
+    Wait,
+    command_group,
+    connect,
+    control_plane,
+    refuse,
+)
+from fraud_rules.cli.rule_log import append, await_live, check_against_log, read_rule_log, write_rules
+from fraud_rules.codec.rules.apply import RulesRejected, control_record, plan_records, validate_files
 from fraud_rules.codec.rules.export import RuleFormat, export_rules
-from fraud_rules.errors import FraudError, InputInvalid
+from fraud_rules.errors import ConfigError, InputInvalid
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.model.rule import ControlType
 
-if TYPE_CHECKING:
-    from fraud_rules.logs.rule_status import RuleLogStatus
-    from fraud_rules.model.ruleset import RuleTimeline
-
-app = typer.Typer(
-    help="Apply, list, export and check rules. Writes bypass the approvals of the control plane.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
+app = command_group("Rules, through the control plane; with --direct in the rule log itself.")
 
 _REJECTED_EXIT_CODE = 1
 _RESTORED_AT_ONCE = 500
@@ -33,14 +41,57 @@ _RESTORED_AT_ONCE = 500
 Paths = Annotated[
     list[Path], typer.Argument(help="Files of rules (JSON, YAML or text form), or their folders.", show_default=False)
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-Source = Annotated[
-    str | None,
-    typer.Option("--source", help="Source of the records.", show_default="the record's source, else cli"),
-]
-Wait = Annotated[
-    float, typer.Option("--wait", min=0, max=3600, help="Seconds to wait until the detector has the rules live.")
-]
+RuleId = Annotated[int, typer.Argument(help="Id of the rule.", min=1, show_default=False)]
+
+
+@app.command(name="list")
+def list_rules(kafka: Kafka, url: Url = None, direct: Direct = False, as_json: AsJson = False) -> None:
+    """List the rules with state and revision; with --direct those in force, and the newest rejected records.
+
+    Without a control plane, the command reads the rule log.
+
+    \b
+    Examples:
+      fraud rules list
+      fraud rules list --direct --json | jq '.[].ruleId'
+    """
+    client = control_plane(url, direct=direct)
+    if client is None:
+        context = load_context()
+        show.print_rules(read_rule_log(context, kafka), context.schema, as_json)
+        return
+    page = client.get("/rules")
+    rows: list[dict[str, Any]] = page["items"]
+    while page["next"] is not None:
+        page = client.get("/rules", cursor=page["next"])
+        rows += page["items"]
+    if as_json:
+        print_json(rows)
+        return
+    columns = ("rule", "name", "severity", "state", "revision", "changed", "by")
+    shown = (
+        (each["ruleId"], each["name"], each["severity"], each["state"], each["revision"],
+         format_time(each["updatedAt"]), each["updatedBy"])
+        for each in rows
+    )  # fmt: skip
+    print_table(columns, shown, "there are no rules")
+
+
+@app.command(name="show")
+def show_rule(rule_id: RuleId, url: Url = None, as_json: AsJson = False) -> None:
+    """Show a rule of the control plane in words and as YAML.
+
+    \b
+    Examples:
+      fraud rules show 1
+    """
+    rule = connect(url).get(f"/rules/{rule_id}")
+    if as_json:
+        print_json(rule)
+        return
+    print(f"# {printable(rule['says'])}")
+    print(f"# {rule['state']}, revision {rule['revision']} by {printable(rule['author'])}")
+    print(rule["yaml"], end="")
 
 
 @app.command()
@@ -60,116 +111,133 @@ def check(paths: Paths, as_json: AsJson = False) -> None:
 
 
 @app.command()
-def apply(
+def save(
     paths: Paths,
     kafka: Kafka,
-    source: Source = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the changes, but write nothing.")] = False,
+    url: Url = None,
+    direct: Direct = False,
+    comment: Comment = "",
+    dry_run: DryRun = False,
     wait: Wait = 0,
+    as_json: AsJson = False,
 ) -> None:
-    """Write rules to the rule log, in order.
+    """Save the rules of files, or none of a file if one of them is not valid. New rules are drafts.
 
-    This bypasses the approvals of the control plane.
-    The command writes nothing if a rule is invalid or names a missing list, and skips rules that are already in force.
-    A record whose ruleState is DELETE deletes its rule.
+    With --direct, the command writes the rules to the rule log in order, in the states that the files name, unless they
+    are in force. It writes nothing if a rule is invalid or names a missing list. A record with the ruleState DELETE
+    deletes its rule.
 
     \b
     Examples:
-      fraud rules apply config/rules
-      fraud rules apply new-rule.yaml --dry-run
-      fraud rules apply new-rule.yaml --wait 10
+      fraud rules save rules.yaml --comment "limits of November"
+      fraud rules save config/rules --dry-run
+      fraud rules save new-rule.yaml --direct --wait 10
     """
-    context = load_context()
-    validated = validate_files(paths, context.schema, context.settings.limits)
-    rejected = [each for each in validated if each.change is None]
-    if rejected:
-        show.print_rejected(rejected)
-        raise RulesRejected(f"{len(rejected)} of {len(validated)} rules are not valid; nothing was written")
-    seen = _read_rules(context, kafka, settled=True)
-    applied = plan_rules(validated, seen.timeline.latest, source)
-    _check_against_log(context, seen.timeline, applied)
-    if dry_run:
-        show.print_applied(applied, context.schema, {}, "would be ")
+    client = control_plane(url, direct=direct, writes=not dry_run)
+    if client is None:
+        refuse("with --direct", comment=comment, json=as_json)
+        _save_directly(paths, kafka, wait, dry_run=dry_run)
         return
-    versions = write(context, kafka, applied)
-    show.print_applied(applied, context.schema, versions, "")
-    if wait > 0 and versions:
-        await_live(context, kafka, set(versions.values()), wait)
+    refuse("without --direct", wait=wait)
+    columns = ("place", "rule", "effect", "reasons")
+    print_import(client, "/import", paths, comment, (columns, "ruleId"), dry_run=dry_run, as_json=as_json)
 
 
-@app.command(name="list")
-def list_rules(kafka: Kafka, as_json: AsJson = False) -> None:
-    """List the rules in force with the time when they went live, and the newest rejected records.
-
-    With --json, the command lists only the rules in force; `fraud status --json` has the rejected records.
+@app.command()
+def move(
+    rule_id: RuleId,
+    state: Annotated[
+        str, typer.Argument(metavar="STATE", help="DRAFT, SHADOW, ACTIVE, PAUSE or DELETE.", show_default=False)
+    ],
+    url: Url = None,
+    comment: Comment = "",
+    as_json: AsJson = False,
+) -> None:
+    """Give a rule another state. Under four eyes, an activation waits for approval.
 
     \b
     Examples:
-      fraud rules list
-      fraud rules list --json | jq '.[].ruleId'
+      fraud rules move 1 PAUSE --comment "too many false alerts"
     """
-    context = load_context()
-    show.print_rules(_read_rules(context, kafka), context.schema, as_json)
+    _change(rule_id, "state", {"state": state}, url, comment, as_json=as_json)
+
+
+@app.command()
+def rollback(
+    rule_id: RuleId,
+    revision: Annotated[int, typer.Argument(help="Revision that returns.", min=1, show_default=False)],
+    url: Url = None,
+    comment: Comment = "",
+    as_json: AsJson = False,
+) -> None:
+    """Save an earlier revision of a rule again, as a new revision.
+
+    \b
+    Examples:
+      fraud rules rollback 1 3 --comment "the new limit misses frauds"
+    """
+    _change(rule_id, "rollback", {"revision": revision}, url, comment, as_json=as_json)
 
 
 @app.command()
 def export(
     kafka: Kafka,
+    url: Url = None,
+    direct: Direct = False,
     form: Annotated[RuleFormat, typer.Option("--format", help="Format of the file.")] = RuleFormat.YAML,
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="File to write.", show_default="stdout")] = None,
+    output: Output = None,
 ) -> None:
-    """Write the rules in force to a file that `fraud rules apply` accepts.
+    """Write the rules but drafts, with --direct those in force, to a file that `fraud rules save` accepts.
 
     \b
     Examples:
       fraud rules export > rules.yaml
       fraud rules export --format json --output rules.json
     """
-    in_force = _read_rules(load_context(), kafka).timeline.latest.rules
-    text = export_rules((in_force[rule_id].rule for rule_id in sorted(in_force)), form)
-    write_export(text, output)
-
-
-def write_export(text: str, output: Path | None) -> None:
-    """Write the text of an export to a file, or print it. Raises InputInvalid for a file that cannot be written."""
-    if output is None:
-        print(text, end="")
+    client = control_plane(url, direct=direct)
+    if client is not None:
+        write_file(client.text("/export", format=form.value), output)
         return
-    try:
-        output.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise InputInvalid(f"{output} cannot be written: {error.strerror}") from error
+    in_force = read_rule_log(load_context(), kafka).timeline.latest.rules
+    write_file(export_rules((in_force[rule_id].rule for rule_id in sorted(in_force)), form).encode(), output)
 
 
 @app.command()
 def control(
     kind: Annotated[ControlType, typer.Argument(metavar="TYPE", help=", ".join(ControlType), show_default=False)],
     kafka: Kafka,
-    source: Source = None,
+    url: Url = None,
+    direct: Direct = False,
+    comment: Comment = "",
     yes: Annotated[bool, typer.Option("--yes", help="Clear or delete without confirmation.")] = False,
 ) -> None:
-    """Write a control record to the rule log. It acts on all rules or on all state.
+    """Send a control. It acts on all rules or on all state. The control plane accepts it only from an admin.
 
-    This bypasses the roles of the control plane, where only admins send controls.
     CLEAR_STATE_ALL clears every window. CLEAR_STATE_ALL_STOP also stops the detector. DELETE_RULES_ALL deletes every
     rule. EXPORT_RULES_CURRENT makes the detector write the rules in force to the topic current-rules.
 
     \b
     Examples:
       fraud rules control EXPORT_RULES_CURRENT
-      fraud rules control CLEAR_STATE_ALL --yes
+      fraud rules control CLEAR_STATE_ALL --yes --direct
     """
     from fraud_rules.kafka.reachable import require_broker
-    from fraud_rules.kafka.record_writer import append_records
 
+    client = control_plane(url, direct=direct, writes=True)
+    if client is None:
+        refuse("with --direct", comment=comment)
     if kind is not ControlType.EXPORT_RULES_CURRENT and not yes:
         if not ASKS:
             raise InputInvalid(f"{kind} cannot be undone: add --yes to write it without confirmation")
         typer.confirm(f"{kind} cannot be undone. Write it?", abort=True)
+    if client is not None:
+        client.change("POST", "/controls", {"control": kind.value, "confirm": kind.value, "comment": comment})
+        print(f"{kind} sent")
+        return
     require_broker(kafka)
-    topic = load_context().settings.topics.rules
-    (version,) = append_records(kafka, topic, [(b"control", control_record(kind.value, source))])
-    print(f"{kind} written to {topic} as version {version}")
+    context = load_context()
+    (version,) = append(context, kafka, [(b"control", control_record(kind.value, None))])
+    print(f"{kind} written to {context.settings.topics.rules} as version {version}")
 
 
 @app.command()
@@ -178,6 +246,7 @@ def restore(
     archive: Annotated[
         str, typer.Option("--archive", help="Folder of the archive, or s3://BUCKET/PREFIX.", show_default=False)
     ],
+    direct: Direct = False,
 ) -> None:
     """Write the archived rule log to an empty rule log, after the loss of Kafka.
 
@@ -186,7 +255,7 @@ def restore(
 
     \b
     Examples:
-      fraud rules restore --archive /data/archive
+      fraud rules restore --archive /data/archive --direct
     """
     from fraud_rules.batch.archive.restoring import archived_rules
     from fraud_rules.batch.archive.store import ArchiveStore
@@ -194,6 +263,8 @@ def restore(
     from fraud_rules.kafka.reachable import require_broker
     from fraud_rules.kafka.record_writer import append_records
 
+    if not direct:
+        raise ConfigError("a restore writes to the rule log itself: add --direct")
     require_broker(kafka)
     records, topic = archived_rules(ArchiveStore.at(archive)), load_context().settings.topics.rules
     found = read_topic(kafka, topic, settled=True).values()
@@ -206,49 +277,27 @@ def restore(
     print(f"{len(rest)} records written to {topic}" + (f", {len(present)} were there before" if present else ""))
 
 
-def _check_against_log(context: CommandContext, log: RuleTimeline, applied: list[PlannedRecord]) -> None:
-    """Raise RulesRejected if the detector would reject a record because of the log before it."""
-    written = [each for each in applied if each.effect.writes]
-    found = log_faults(log, [each.record for each in written], context.schema, context.settings.limits)
-    faults = [f"{each.where}: {reason}" for each, reasons in zip(written, found, strict=True) for reason in reasons]
-    if faults:
-        raise RulesRejected(f"nothing was written: {'; '.join(faults)}")
+def _save_directly(paths: list[Path], kafka: KafkaConnection, wait: float, *, dry_run: bool) -> None:
+    context = load_context()
+    validated = validate_files(paths, context.schema, context.settings.limits)
+    rejected = [each for each in validated if each.change is None]
+    if rejected:
+        show.print_rejected(rejected)
+        raise RulesRejected(f"{len(rejected)} of {len(validated)} rules are not valid; nothing was written")
+    log = read_rule_log(context, kafka, settled=True).timeline
+    planned = plan_records(validated, log.latest, None)
+    check_against_log(context, log, [(f"{each.where}: ", each.record) for each in planned if each.effect.writes])
+    versions = {} if dry_run else write_rules(context, kafka, planned)
+    show.print_applied(planned, context.schema, versions, "would be " if dry_run else "")
+    if wait > 0 and versions:
+        await_live(context, kafka, set(versions.values()), wait)
 
 
-def write(context: CommandContext, kafka: KafkaConnection, applied: list[PlannedRecord]) -> dict[int, int]:
-    """Append the records that have an effect. Return the version of each, by its position in `applied`."""
-    from fraud_rules.kafka.record_writer import append_records
-
-    positions = [position for position, each in enumerate(applied) if each.effect.writes]
-    records = [(_key(applied[position]), applied[position].record) for position in positions]
-    versions = append_records(kafka, context.settings.topics.rules, records) if records else []
-    return dict(zip(positions, versions, strict=True))
-
-
-def await_live(context: CommandContext, kafka: KafkaConnection, versions: set[int], timeout_s: float) -> None:
-    """Wait until all versions of rules or lists are live, and print the batch. Raises RulesRejected, and FraudError if
-    no report comes within `timeout_s`.
-    """
-    from fraud_rules.logs.rule_status import await_operations
-
-    reports = await_operations(kafka, context.settings.topics.rule_operations, versions, timeout_s)
-    refused = [report for report in reports.values() if report.rejected]
-    if refused:
-        why = dict.fromkeys(f"{each.field}: {each.message}" for report in refused for each in report.reasons)
-        raise RulesRejected(f"the detector rejected {len(refused)} of {len(versions)} records: {'; '.join(why)}")
-    if len(reports) < len(versions):
-        missing = ", ".join(map(str, sorted(versions - reports.keys())))
-        raise FraudError(f"the detector did not report on version {missing} within {timeout_s:g} s (see fraud status)")
-    print(f"live since batch {max(report.batch_id for report in reports.values())}")
-
-
-def _key(applied: PlannedRecord) -> bytes:
-    return b"control" if applied.rule_id is None else str(applied.rule_id).encode()
-
-
-def _read_rules(context: CommandContext, kafka: KafkaConnection, *, settled: bool = False) -> RuleLogStatus:
-    from fraud_rules.kafka.reachable import require_broker
-    from fraud_rules.logs.rule_status import read_rules
-
-    require_broker(kafka)
-    return read_rules(kafka, context.schema, context.settings, settled=settled)
+def _change(
+    rule_id: int, action: str, body: dict[str, object], url: str | None, comment: str, *, as_json: bool
+) -> None:
+    client = connect(url)
+    newest = client.get(f"/rules/{rule_id}")["revision"]
+    rule, waits = client.change("POST", f"/rules/{rule_id}/{action}", body | {"comment": comment}, newest)
+    line = f"rule {rule['ruleId']}: {rule['state']}, revision {rule['revision']}"
+    print_change(rule, line, waits=waits, as_json=as_json)

@@ -1,4 +1,4 @@
-"""`fraud status`: shows the state of the broker and the detector."""
+"""`fraud status`: shows the state of the broker, the detector and its agent."""
 
 from __future__ import annotations
 
@@ -8,19 +8,22 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fraud_rules.cli.configured import CommandContext, load_context
-from fraud_rules.cli.options import Kafka
+from fraud_rules.cli.options import AsJson, Kafka
 from fraud_rules.errors import BrokerUnavailable
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.runtime.clock import now_ms
 
 if TYPE_CHECKING:
+    from fraud_rules.deploy.attempt import DeploymentReports
+    from fraud_rules.deploy.intent import IntentLog
     from fraud_rules.logs.detector_status import DetectorStatus
     from fraud_rules.logs.rule_status import RuleOperation
     from fraud_rules.monitoring.liveness import Liveness
 
 _RECORDS = 400
 _REJECTED_SHOWN = 3
-_NOT_ALIVE_EXIT_CODE = 1
+_SILENT_MS = 30_000
+_NOT_WELL_EXIT_CODE = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,29 +39,69 @@ class StatusSnapshot:
     rejected: list[RuleOperation]
 
 
+@dataclass(frozen=True, slots=True)
+class AgentSnapshot:
+    """The intents for a detector, and what its agent reports about them, at a time."""
+
+    intents: IntentLog
+    reports: DeploymentReports
+    at_ms: int
+
+    @property
+    def is_well(self) -> bool:
+        """Whether the agent has reported within 30 s and has executed the newest intent."""
+        agent = self.reports.agent
+        return (
+            agent is not None and self.at_ms - agent[0] <= _SILENT_MS and agent[1].executed_epoch >= self.intents.epoch
+        )
+
+    def document(self) -> dict[str, object]:
+        """The snapshot for JSON."""
+        agent = self.reports.agent
+        return {
+            "wantedEpoch": self.intents.epoch,
+            "agent": None if agent is None else agent[1],
+            "agentAgeMs": None if agent is None else self.at_ms - agent[0],
+            "attempts": [each.status for each in self.reports.in_order],
+        }
+
+
 def status(
-    kafka: Kafka, as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False
+    kafka: Kafka,
+    only_agent: Annotated[
+        bool, typer.Option("--agent", help="Only the agent; exit code 0 if it has executed the newest intent.")
+    ] = False,
+    as_json: AsJson = False,
 ) -> None:
-    """Show whether the broker answers, the detector is alive and payments are evaluated.
+    """Show whether the broker answers, the detector is alive and payments are evaluated, and what its agent does.
 
     The exit code is 0 if the broker answers and the detector is alive, else 1. The detector reports with every batch,
     and runs one at least every `tick_ms` (config/detector.yaml). The number of waiting payments comes from the end
-    offsets of the topic of transactions, so it is also right while the detector is down.
+    offsets of the topic of transactions, so it is also right while the detector is down. With --agent, the exit code
+    is 0 if the agent has reported within 30 s and has executed the newest intent, else 1.
 
     \b
     Examples:
       fraud status
       fraud status --json | jq .liveness.waiting
+      fraud status --agent --json | jq '.attempts[-1].phase'
     """
     from fraud_rules.cli.display.output import console, print_json
-    from fraud_rules.cli.display.status_lines import status_lines
+    from fraud_rules.cli.display.status_lines import agent_lines, status_lines
 
-    seen, fault = None, None
+    context = load_context()
+    seen, agent, fault = None, None, None
     try:
-        seen = read_status(kafka, load_context())
+        agent = _read_agent(kafka, context)
+        seen = None if only_agent else read_status(kafka, context)
     except BrokerUnavailable as error:
+        if only_agent:
+            raise
         fault = str(error)
-    if as_json:
+    deployment = None if agent is None else agent.document()
+    if as_json and only_agent:
+        print_json(deployment)
+    elif as_json:
         print_json(
             {
                 "broker": {"bootstrap": kafka.bootstrap, "up": fault is None, "fault": fault},
@@ -66,6 +109,7 @@ def status(
                 "liveness": None if seen is None else seen.liveness,
                 "work": None if seen is None else seen.work,
                 "refusedRules": [] if seen is None else seen.rejected,
+                "deployment": deployment,
             }
         )
     else:
@@ -73,8 +117,21 @@ def status(
         if seen is not None:
             for line in status_lines(seen.detector, seen.liveness, seen.work, seen.rejected[:_REJECTED_SHOWN]):
                 console().print(line, soft_wrap=True)
-    if seen is None or seen.detector is None or not seen.detector.alive:
-        raise typer.Exit(_NOT_ALIVE_EXIT_CODE)
+        if agent is not None:
+            print("".join(f"{line}\n" for line in agent_lines(agent.intents, agent.reports, agent.at_ms)), end="")
+    is_alive = seen is not None and seen.detector is not None and seen.detector.alive
+    if not (agent is not None and agent.is_well if only_agent else is_alive):
+        raise typer.Exit(_NOT_WELL_EXIT_CODE)
+
+
+def _read_agent(kafka: KafkaConnection, context: CommandContext) -> AgentSnapshot:
+    from fraud_rules.deploy.deployment_log import read_deployment, read_intent_log
+    from fraud_rules.kafka.reachable import require_broker
+
+    require_broker(kafka)
+    topics, detector = context.settings.topics, context.settings.detector
+    intents = read_intent_log(kafka, topics.detector_intents, detector)
+    return AgentSnapshot(intents, read_deployment(kafka, topics.detector_attempts, detector), now_ms())
 
 
 def read_status(kafka: KafkaConnection, context: CommandContext) -> StatusSnapshot:

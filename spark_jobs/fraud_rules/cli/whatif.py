@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from fraud_rules.cli.archive import Archive, archive_store
 from fraud_rules.cli.configured import load_context
-from fraud_rules.cli.nightly import Archive, AsJson
+from fraud_rules.cli.options import AsJson
 
 if TYPE_CHECKING:
     from fraud_rules.batch.archive.store import ArchiveStore
@@ -60,7 +61,6 @@ def whatif(
       fraud whatif 3 --days 30 --limits 100,200,500,1000 --json | jq .limits
       fraud whatif draft.yaml --labels chargebacks.csv --precision 0.8 --fires hits.csv
     """
-    from fraud_rules.batch.archive.store import ArchiveStore
     from fraud_rules.batch.whatif.fires_file import check_fires_file
     from fraud_rules.batch.whatif.run import WhatIfQuery, last_day, save_result, what_if
     from fraud_rules.batch.whatif.variants import limits_of
@@ -68,7 +68,7 @@ def whatif(
     from fraud_rules.model.day import Day
 
     here = load_context()
-    store = ArchiveStore.at(folder or str(here.project.var / "archive"))
+    store = archive_store(folder, here)
     if fires is not None:
         check_fires_file(fires)
     last = Day.parse(until) if until else last_day(store)

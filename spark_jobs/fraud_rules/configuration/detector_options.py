@@ -1,7 +1,7 @@
 """The options of one start of the detector, declared once.
 
 The fields of `DetectorOptions` define the parser of `detector.py`, the command line that an agent builds from a
-release, and the options of `fraud detect`, `fraud rebuild` and `fraud deploy`.
+release, and the options of `fraud detector run`, `fraud detector rebuild` and `fraud detector deploy`.
 """
 
 # ruff: noqa: RUF009 - `_option` declares a field

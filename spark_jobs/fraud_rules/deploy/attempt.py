@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -127,6 +127,11 @@ class DeploymentReports:
     attempts: Mapping[str, Attempt] = field(default_factory=dict)
     agent: tuple[int, AgentStatus] | None = None
     supervision: tuple[int, Supervision] | None = None
+
+    @property
+    def in_order(self) -> Sequence[Attempt]:
+        """The attempts by the epochs of their intents."""
+        return sorted(self.attempts.values(), key=lambda each: each.status.epoch)
 
     def of_epoch(self, epoch: int) -> Attempt | None:
         """The attempt that executes the intent of an epoch."""

@@ -28,7 +28,7 @@ def faults_of(seen: DeploymentReports, now_ms: int, max_age_ms: int) -> Sequence
             f"reported {last.verdict}; is Airflow running, and its DAG fraud_detector unpaused?"
         )
     if seen.agent is None:
-        faults.append("no agent has ever reported: intents are not executed (start one with fraud agent run)")
+        faults.append("no agent has ever reported: intents are not executed (start one with fraud detector agent)")
     elif now_ms - seen.agent[0] > AGENT_SILENT_MS:
         age_s = (now_ms - seen.agent[0]) // MS_PER_S
         faults.append(f"the agent {seen.agent[1].agent} on {seen.agent[1].host} has not reported for {age_s} s")

@@ -99,7 +99,7 @@ ACCESS: Final[Mapping[KafkaComponent, Access]] = MappingProxyType(
             groups=_OUR_GROUPS,
         ),
         KafkaComponent.HEARTBEAT: Access(
-            "`fraud heartbeat`, the check of the supervisor from outside",
+            "`fraud detector heartbeat`, the check of the supervisor from outside",
             reads=("detector_attempts",),
             groups=_OUR_GROUPS,
         ),

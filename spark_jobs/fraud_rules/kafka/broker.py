@@ -74,7 +74,7 @@ class Broker:
 
     @classmethod
     def of_project(cls, project: Project, environ: Mapping[str, str] = os.environ) -> Broker:
-        """The broker of `fraud broker` and the demo: in var/broker, on the ports that the environment names."""
+        """The broker of `fraud kafka broker` and the demo: in var/broker, on the ports that the environment names."""
         port = port_setting(PORT_VARIABLE, 9092, environ)
         controller = port_setting(CONTROLLER_PORT_VARIABLE, port + 1 if port < 65_535 else port - 1, environ)
         return cls(project.var / "broker", port, controller, project)
@@ -110,7 +110,7 @@ class Broker:
             if handle is None:
                 handle = self._launch()
             elif not self._listens_on_our_port(handle):
-                raise ConfigError(f"the broker in {self.home} runs on another port: stop it first (fraud broker stop)")
+                raise ConfigError(f"the broker in {self.home} runs on another port: stop it (fraud kafka broker stop)")
             handle.write(self._handle_file)
             self._await_answer(handle, timeout_s)
         return started

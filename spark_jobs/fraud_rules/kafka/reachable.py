@@ -21,4 +21,4 @@ def require_broker(kafka: KafkaConnection, timeout_s: float = _TIMEOUT_S) -> Non
     try:
         client.list_topics(timeout=timeout_s)
     except KafkaException as error:
-        raise BrokerUnavailable(f"no Kafka answers at {kafka}: is it running? (fraud broker start)") from error
+        raise BrokerUnavailable(f"no Kafka answers at {kafka}: is it running? (fraud kafka broker start)") from error

@@ -75,8 +75,8 @@ def partitions_of(kafka: KafkaConnection, client: Consumer | AdminClient, topic:
 def topic_fault(topic: str, error: KafkaError) -> str:
     """Why a client cannot use a topic, from the error in its metadata, and the remedy."""
     if error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
-        return f"no ACL allows this client to use topic {topic} (fraud acls print)"
-    return f"there is no topic {topic}: create the topics first (fraud topics apply)"
+        return f"no ACL allows this client to use topic {topic} (fraud kafka acls print)"
+    return f"there is no topic {topic}: create the topics first (fraud kafka topics apply)"
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,7 +42,7 @@ def check_topics(kafka: KafkaConnection, names: TopicNames, *, producer_times: b
         if has_topic(kafka, name):
             faults += _faults_of_limit(name, settings_of_topic(kafka, name), "a large record")
     if not has_topic(kafka, names.decisions):
-        faults.append(f"{names.decisions} does not exist; create it (fraud topics apply)")
+        faults.append(f"{names.decisions} does not exist; create it (fraud kafka topics apply)")
     if faults:
         raise TopicUnsuitable("; ".join(faults))
 
@@ -80,7 +80,7 @@ def faults_of(topic: str, settings: Mapping[str, str | None], *, producer_times:
     if (actual := settings.get(_TIMESTAMP)) != "LogAppendTime" and not producer_times:
         yield (
             f"{topic} has {_TIMESTAMP}={actual}, so a wrong clock of one producer would make later transactions late; "
-            "set LogAppendTime (fraud topics apply)"
+            "set LogAppendTime (fraud kafka topics apply)"
         )
     if "compact" in ((actual := settings.get(_CLEANUP)) or ""):
         yield (
@@ -106,7 +106,7 @@ def _faults_of_policy(topic: str, settings: Mapping[str, str | None], content: s
 def _faults_of_limit(topic: str, settings: Mapping[str, str | None], content: str) -> Iterator[str]:
     if int((actual := settings.get(_MAX_BYTES)) or 0) < MAX_RECORD_BYTES:
         fault = f"{topic} has {_MAX_BYTES}={actual}, too little for {content}"
-        yield f"{fault}; set {MAX_RECORD_BYTES} (fraud topics apply)"
+        yield f"{fault}; set {MAX_RECORD_BYTES} (fraud kafka topics apply)"
 
 
 def partitions_short_of_replicas(kafka: KafkaConnection, topics: Sequence[str]) -> list[str]:

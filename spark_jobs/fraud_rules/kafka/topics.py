@@ -103,7 +103,7 @@ def admin_client(kafka: KafkaConnection, timeout_ms: int = _CONNECT_TIMEOUT_MS) 
             reconnect_backoff_max_ms=500,
         )
     except (KafkaError, ValueError, OSError) as error:
-        raise BrokerUnavailable(f"no Kafka answers at {kafka}: is it running? (fraud broker start)") from error
+        raise BrokerUnavailable(f"no Kafka answers at {kafka}: is it running? (fraud kafka broker start)") from error
     try:
         yield client
     except KafkaError as error:

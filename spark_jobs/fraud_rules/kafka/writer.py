@@ -153,7 +153,7 @@ class BatchWriter:
             _keep(self._producer)
         if isinstance(cause, KafkaError) and cause.txn_requires_abort() and cause.code() == _TOO_LARGE:
             return TopicUnsuitable(
-                f"a topic does not accept a record, raise its max.message.bytes (fraud topics apply): {cause.str()}"
+                f"a topic refuses a record, raise its max.message.bytes (fraud kafka topics apply): {cause.str()}"
             )
         if isinstance(cause, KafkaError) and cause.code() == KafkaError._FATAL:
             error = self._fatal(error)

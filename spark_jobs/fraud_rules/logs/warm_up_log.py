@@ -173,7 +173,7 @@ class WarmUpLog:
         )
 
 
-_REMEDY: Final = "restore the topic, or rebuild the state (fraud rebuild)"
+_REMEDY: Final = "restore the topic, or rebuild the state (fraud detector rebuild)"
 
 
 def _content(record: Record) -> bytes | None:

@@ -83,7 +83,7 @@ class Liveness(msgspec.Struct, frozen=True, rename="camel"):
 
     def _cause(self) -> str:
         if self.missing:
-            return f"The next batch waits for missing topics: {', '.join(self.missing)} (fraud topics apply)."
+            return f"The next batch waits for missing topics: {', '.join(self.missing)} (fraud kafka topics apply)."
         if self.open_transaction is not None:
             said = self.open_transaction.describe(self.at_ms)
             return f"{said[0].upper()}{said[1:]} (docs/runbooks/hung-producer.md)."

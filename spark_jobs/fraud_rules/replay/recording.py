@@ -1,4 +1,4 @@
-"""Recorded streams: the file that `fraud replay` reads and `fraud record` writes.
+"""Recorded streams: the file that `fraud streams replay` reads and `fraud streams record` writes.
 
 A recording is one JSON object `{"keyGroups": 1, "steps": [...], "batches": [...], "settings": {...}}`. Only `steps` is
 required, and a reader ignores other members. A step is `{"at": append ms, "rule": record}` or `{"at": append ms,

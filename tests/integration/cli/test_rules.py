@@ -97,7 +97,7 @@ def test_an_empty_folder_is_refused(tmp_path: Path) -> None:
 
 
 def test_an_unreachable_broker_is_named(rule_file: Path) -> None:
-    ended = fraud("rules", "apply", str(rule_file), "--bootstrap", "127.0.0.1:1")
+    ended = fraud("rules", "save", "--direct", str(rule_file), "--bootstrap", "127.0.0.1:1")
     assert ended.exit_code == 7
     assert "127.0.0.1:1" in ended.err
 
@@ -108,22 +108,23 @@ def test_an_unreachable_broker_is_named(rule_file: Path) -> None:
 def test_apply_writes_in_order_and_skips_rules_in_force(topics: OwnTopics, rule_file: Path, tmp_path: Path) -> None:
     env = environment(topics)
     (tmp_path / "more.txt").write_text(TEXT)
-    assert fraud("rules", "apply", str(rule_file), str(tmp_path / "more.txt"), env=env).exit_code == 0
-    assert fraud("rules", "apply", str(rule_file), env=env).out.count("unchanged") == 1
-    rule_file.write_text(json.dumps([{**RULE, "limit": "0.20"}, {"ruleId": 12, "ruleState": "DELETE"}]))
-    assert fraud("rules", "apply", "--source", "seed", str(rule_file), env=env).exit_code == 0
+    assert fraud("rules", "save", "--direct", str(rule_file), str(tmp_path / "more.txt"), env=env).exit_code == 0
+    assert fraud("rules", "save", "--direct", str(rule_file), env=env).out.count("unchanged") == 1
+    changed = {**RULE, "limit": "0.20", "source": "seed"}
+    rule_file.write_text(json.dumps([changed, {"ruleId": 12, "ruleState": "DELETE"}]))
+    assert fraud("rules", "save", "--direct", str(rule_file), env=env).exit_code == 0
 
     written = read_all(topics.bootstrap, topics.names.rules)
     assert [message.offset() for message in written] == [0, 1, 2, 3]
     assert [message.key() for message in written] == [b"11", b"12", b"11", b"12"]
     documents = [json.loads(str(message.value().decode())) for message in written]  # type: ignore[union-attr]
-    assert [document["source"] for document in documents] == ["cli", "cli", "seed", "seed"]
+    assert [document["source"] for document in documents] == ["cli", "cli", "seed", "cli"]
     assert [document.get("limit") for document in documents] == ["0.10", 50.30, "0.20", None]
 
 
 def test_nothing_is_written_when_one_rule_is_rejected(topics: OwnTopics, rule_file: Path, tmp_path: Path) -> None:
     (tmp_path / "bad.yaml").write_text(yaml.safe_dump({**RULE, "ruleId": 12, "ruleState": "RUNNING"}))
-    ended = fraud("rules", "apply", str(rule_file), str(tmp_path / "bad.yaml"), env=environment(topics))
+    ended = fraud("rules", "save", "--direct", str(rule_file), str(tmp_path / "bad.yaml"), env=environment(topics))
     assert ended.exit_code == 4
     assert "bad.yaml, rule 1: ruleState: " in ended.err
     assert "1 of 2 rules are not valid; nothing was written" in ended.err
@@ -131,14 +132,14 @@ def test_nothing_is_written_when_one_rule_is_rejected(topics: OwnTopics, rule_fi
 
 
 def test_a_dry_run_writes_nothing(topics: OwnTopics, rule_file: Path) -> None:
-    ended = fraud("rules", "apply", "--dry-run", str(rule_file), env=environment(topics))
+    ended = fraud("rules", "save", "--direct", "--dry-run", str(rule_file), env=environment(topics))
     assert "would be added" in ended.out
     assert read_all(topics.bootstrap, topics.names.rules) == []
 
 
 def test_list_shows_the_rules_in_force(topics: OwnTopics, rule_file: Path) -> None:
     env = environment(topics)
-    fraud("rules", "apply", str(SEED), str(rule_file), env=env)
+    fraud("rules", "save", "--direct", str(SEED), str(rule_file), env=env)
     listed = json.loads(fraud("rules", "list", "--json", env=env).out)
     assert [each["ruleId"] for each in listed] == [*range(1, 10), 11]
     assert [each["ruleVersion"] for each in listed] == list(range(10))
@@ -152,22 +153,22 @@ def test_an_export_applies_to_the_same_rules(topics: OwnTopics, tmp_path: Path, 
     (tmp_path / "exact.yaml").write_text(
         "ruleId: 20\nlimit: 0.30\n" + yaml.safe_dump(_without(RULE, "ruleId", "limit"))
     )
-    fraud("rules", "apply", str(SEED), str(tmp_path / "exact.yaml"), env=env)
+    fraud("rules", "save", "--direct", str(SEED), str(tmp_path / "exact.yaml"), env=env)
     exported = tmp_path / f"exported.{form}"
     assert fraud("rules", "export", "--format", form, "-o", str(exported), env=env).exit_code == 0
     assert "0.30" in exported.read_text()
-    again = fraud("rules", "apply", str(exported), env=env)
+    again = fraud("rules", "save", "--direct", str(exported), env=env)
     assert again.out.count("unchanged") == len(list(SEED.glob("*.yaml"))) + 1
 
 
 def test_the_text_form_refuses_rules_that_it_cannot_express(topics: OwnTopics, tmp_path: Path) -> None:
     env = environment(topics)
     (tmp_path / "simple.txt").write_text(TEXT)
-    applied = fraud("rules", "apply", str(tmp_path / "simple.txt"), env=env)
-    assert (applied.exit_code, applied.err) == (0, "")
+    applied = fraud("rules", "save", "--direct", str(tmp_path / "simple.txt"), env=env)
+    assert (applied.exit_code, "warning: --direct bypasses" in applied.err) == (0, True)
     exported = fraud("rules", "export", "--format", "text", env=env)
     assert (exported.out, exported.err) == (TEXT, "")
-    fraud("rules", "apply", str(SEED), env=env)
+    fraud("rules", "save", "--direct", str(SEED), env=env)
     ended = fraud("rules", "export", "--format", "text", env=env)
     assert ended.exit_code == 2
     assert (
@@ -180,15 +181,15 @@ def test_a_control_asks_before_it_clears(topics: OwnTopics) -> None:
     env = environment(topics)
     person, terminal = os.openpty()
     os.write(person, b"n\n")
-    command = [sys.executable, "-m", "fraud_rules.cli", "rules", "control", "CLEAR_STATE_ALL"]
+    command = [sys.executable, "-m", "fraud_rules.cli", "rules", "control", "CLEAR_STATE_ALL", "--direct"]
     asked = subprocess.run(command, env={**os.environ, **env}, stdin=terminal, capture_output=True, check=False)
     os.close(terminal)
     os.close(person)
     assert asked.returncode == 1, asked
     assert b"CLEAR_STATE_ALL cannot be undone. Write it?" in asked.stdout + asked.stderr
     assert read_all(topics.bootstrap, topics.names.rules) == []
-    assert fraud("rules", "control", "CLEAR_STATE_ALL", "--yes", env=env).exit_code == 0
-    assert fraud("rules", "control", "EXPORT_RULES_CURRENT", env=env).exit_code == 0
+    assert fraud("rules", "control", "--direct", "CLEAR_STATE_ALL", "--yes", env=env).exit_code == 0
+    assert fraud("rules", "control", "--direct", "EXPORT_RULES_CURRENT", env=env).exit_code == 0
     kinds = [
         json.loads(message.value() or b"")["controlType"] for message in read_all(topics.bootstrap, topics.names.rules)
     ]

@@ -1,4 +1,4 @@
-"""`fraud generate`, `alerts`, `status`, `record`, `replay` on a real broker, with handmade records of a detector."""
+"""`fraud streams`, `alerts` and `status` on a real broker, with handmade records of a detector."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def report(topics: OwnTopics, *records: bytes) -> None:
 
 def test_generate_sends_the_requested_records(topics: OwnTopics) -> None:
     env = environment(topics)
-    ended = fraud("generate", "--rate", "200", "--seconds", "2", "--malformed", "0.1", "--no-frauds", env=env)
+    ended = fraud("streams", "generate", "--rate", "400", "--seconds", "1", "--malformed", "0.1", env=env)
     assert ended.exit_code == 0
     assert ended.out.startswith("sent 400 records")
     assert "planted frauds: 0" in ended.out
@@ -74,13 +74,13 @@ def test_generate_sends_the_requested_records(topics: OwnTopics) -> None:
 
 def test_generate_names_a_missing_topic(topics: OwnTopics) -> None:
     env = environment(topics) | {"FRAUD_TOPICS_TRANSACTIONS": "nowhere"}
-    ended = fraud("generate", "--seconds", "1", env=env)
+    ended = fraud("streams", "generate", "--seconds", "1", env=env)
     assert ended.exit_code == 7
     assert "nowhere" in ended.err
 
 
 def test_generate_refuses_impossible_options(topics: OwnTopics) -> None:
-    assert fraud("generate", "--rate", "0", env=environment(topics)).exit_code == 3
+    assert fraud("streams", "generate", "--rate", "0", env=environment(topics)).exit_code == 3
 
 
 # --- alerts ---
@@ -98,13 +98,13 @@ def test_alerts_shows_the_newest_alerts(topics: OwnTopics) -> None:
     values = [json.dumps(document).encode() for document in documents]
     produce(topics.bootstrap, topics.names.alerts, values)
     env = environment(topics)
-    lines = fraud("alerts", "--last", "2", env=env).out.splitlines()
+    lines = fraud("alerts", "list", "--last", "2", env=env).out.splitlines()
     assert ["payeeId=3" in lines[0], "payeeId=4" in lines[1]] == [True, True]
     assert "rule 4 Huge" in lines[0]
     assert "72,123.45 > 5 of 1" in lines[0]
-    printed = fraud("alerts", "--last", "9", "--json", env=env).out.splitlines()
+    printed = fraud("alerts", "list", "--last", "9", "--json", env=env).out.splitlines()
     assert [json.loads(line) for line in printed] == documents
-    assert fraud("alerts", "--last", "0", env=env).out == ""
+    assert fraud("alerts", "list", "--last", "0", env=env).out == ""
 
 
 UNREADABLE = [None, b"\xff", b'{"ruleId": 1,', b"17", b"{}", b"[" * 100_000, b'{"eventTime":1E+999999999999999999999}']
@@ -123,10 +123,10 @@ def test_unreadable_alerts_and_progress_are_skipped(topics: OwnTopics) -> None:
     report(topics, *[each for each in UNREADABLE if each is not None], progress(topics, 0, {"0": 0}, 0))
     env = environment(topics)
     for shown, *options in ((2,), (2, "--json"), (1, "--corrections")):
-        ended = fraud("alerts", "--last", "100", *options, env=env)
+        ended = fraud("alerts", "list", "--last", "100", *options, env=env)
         assert (ended.exit_code, len(ended.out.splitlines()), "payeeId" in ended.out) == (0, shown, True)
     assert fraud("status", env=env).exit_code == 0
-    assert fraud("record", env=env).exit_code == 0
+    assert fraud("streams", "record", env=env).exit_code == 0
 
 
 def test_corrections_are_shown_with_their_alerts(topics: OwnTopics) -> None:
@@ -140,7 +140,7 @@ def test_corrections_are_shown_with_their_alerts(topics: OwnTopics) -> None:
         {"kind": "RETRACTED", "alertId": "b", "day": "2023-11-14"},
     ]
     produce(topics.bootstrap, topics.names.alert_corrections, [json.dumps(each).encode() for each in corrections])
-    lines = fraud("alerts", "--corrections", env=environment(topics)).out.splitlines()
+    lines = fraud("alerts", "list", "--corrections", env=environment(topics)).out.splitlines()
     assert lines[0].startswith("ADDED      2023-11-14") and "4 Huge  payeeId=3" in lines[0]
     assert lines[1] == "RETRACTED  2023-11-14  alert b"
 
@@ -206,10 +206,10 @@ def test_status_of_a_dead_detector_shows_the_time_of_its_end_and_the_waiting_pay
 
 @contextmanager
 def following(env: dict[str, str], folder: Path) -> Iterator[Callable[[], str]]:
-    """`fraud alerts --follow` in a process; yields a function that reads its stderr. Ctrl-C ends it."""
+    """`fraud alerts list --follow` in a process; yields a function that reads its stderr. Ctrl-C ends it."""
     log = folder / "stderr"
     with log.open("wb") as stderr:
-        command = [sys.executable, "-m", "fraud_rules.cli", "alerts", "--follow"]
+        command = [sys.executable, "-m", "fraud_rules.cli", "alerts", "list", "--follow"]
         process = subprocess.Popen(command, env={**os.environ, **env}, stdout=subprocess.DEVNULL, stderr=stderr)
     try:
         yield log.read_text
@@ -226,7 +226,7 @@ def following(env: dict[str, str], folder: Path) -> Iterator[Callable[[], str]]:
 @pytest.mark.parametrize("case", load_cases("semantics.json")[:4], ids=str)
 def test_replay_gives_the_results_of_a_case(case: Case, tmp_path: Path) -> None:
     (tmp_path / "case.json").write_text(json.dumps(case.document))
-    ended = fraud("replay", str(tmp_path / "case.json"))
+    ended = fraud("streams", "replay", str(tmp_path / "case.json"))
     assert ended.exit_code == 0
     assert not differences(case.expect, json.loads(ended.out))
 
@@ -241,27 +241,27 @@ def test_replay_keeps_amounts_exact() -> None:
         '"paymentAmount":0.10}'
     )
     document = json.dumps({"steps": steps}).replace('"AMOUNT"', record)
-    ended = fraud("replay", "-", stdin=document)
+    ended = fraud("streams", "replay", "-", stdin=document)
     assert '"key":{"paymentAmount":0.10}' in ended.out
 
 
 def test_replay_names_a_quarantined_transaction_by_its_id() -> None:
     steps = [{"at": 1, "tx": {"transactionId": 7, "eventTime": "never"}}, {"at": 1, "tx": "garbage"}]
-    answer = json.loads(fraud("replay", "-", stdin=json.dumps({"steps": steps})).out)
+    answer = json.loads(fraud("streams", "replay", "-", stdin=json.dumps({"steps": steps})).out)
     assert answer.pop("quarantine") == [7, None]
     assert not any(answer.values())
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", '{"steps": 1}', '{"steps": [{"at": 1}]}'])
 def test_replay_refuses_an_invalid_recording_in_one_line(content: str) -> None:
-    ended = fraud("replay", "-", stdin=content)
+    ended = fraud("streams", "replay", "-", stdin=content)
     assert (ended.exit_code, ended.out) == (2, "")
     assert ended.err.startswith("standard input is not a recording: ")
     assert "\n" not in ended.err
 
 
 def test_replay_refuses_a_missing_file() -> None:
-    ended = fraud("replay", "/nowhere/run.json")
+    ended = fraud("streams", "replay", "/nowhere/run.json")
     assert (ended.exit_code, ended.err) == (2, "/nowhere/run.json cannot be read: No such file or directory")
 
 
@@ -282,14 +282,14 @@ def test_a_recorded_run_replays_with_its_cuts_and_pins(topics: OwnTopics, tmp_pa
     )
 
     path = tmp_path / "run.json"
-    assert fraud("record", "--output", str(path), env=env).exit_code == 0
-    answer = json.loads(fraud("replay", str(path), env=env).out)
+    assert fraud("streams", "record", "--output", str(path), env=env).exit_code == 0
+    answer = json.loads(fraud("streams", "replay", str(path), env=env).out)
     assert [(alert["ruleId"], alert["transactionId"]) for alert in answer["alerts"]] == [(1, 4)]
     assert answer["quarantine"] == [None]
     assert answer["rejected"] == [{"ruleVersion": 1, "reasons": ["windowMinutes: too much state"]}]
 
 
 def test_a_recording_needs_a_first_batch(topics: OwnTopics) -> None:
-    ended = fraud("record", env=environment(topics))
+    ended = fraud("streams", "record", env=environment(topics))
     assert ended.exit_code == 1
     assert "has not evaluated anything" in ended.err

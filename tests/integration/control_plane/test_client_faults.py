@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from fraud_control.client.connection import TOKEN_VARIABLE
-from fraud_control.command import app
+from fraud_rules.api_client import TOKEN_VARIABLE
+from fraud_rules.cli import app
 from fraud_rules.errors import FraudError
 
 SECRET = "SECRET-abc"
@@ -62,7 +62,7 @@ def test_an_unsuitable_token_is_refused_by_the_name_of_its_place(other: Threadin
 def test_a_token_may_end_with_a_new_line(other: ThreadingHTTPServer) -> None:
     other.answer = (b'{"items": [], "next": null}', 200)  # type: ignore[attr-defined]
     code, shown = run(url_of(other), "rules", "list", **{TOKEN_VARIABLE: f"{SECRET}\n"})
-    assert (code, "no such rules" in shown) == (0, True)
+    assert (code, "there are no rules" in shown) == (0, True)
 
 
 @pytest.mark.parametrize(("content", "mode"), [(b"\xff\xfe", 0o600), (SECRET.encode(), 0o644), (b"", 0o600)])
@@ -71,9 +71,10 @@ def test_an_unsuitable_file_with_a_token_is_refused(
 ) -> None:
     monkeypatch.delenv(TOKEN_VARIABLE, raising=False)
     path = tmp_path / "token"
+    monkeypatch.setenv("FRAUD_CONTROL_TOKEN_FILE", str(path))
     path.write_bytes(content)
     path.chmod(mode)
-    done = CliRunner().invoke(app, ["rules", "list", "--url", url_of(other), "--token-file", str(path)])
+    done = CliRunner().invoke(app, ["rules", "list", "--url", url_of(other)])
     assert isinstance(done.exception, FraudError)
     assert done.exception.exit_code == 3
     assert SECRET not in f"{done.output} {done.exception}"

@@ -332,12 +332,12 @@ def test_the_command_publishes_checks_and_reports(
     finally:
         process.kill()
     assert "in sync" in process.run("drift").stdout
-    verified = process.run("audit", "verify", "--log")
+    verified = process.run("verify", "--log")
     assert verified.stdout.startswith("intact: 5 rows, 4 confirmed by the rule log"), verified.stderr
 
     with scene.database.writing() as session:
         session.execute(text("DROP TRIGGER audit_no_delete"))
         session.execute(text("DELETE FROM audit WHERE seq = 5"))
-    assert process.run("audit", "verify").returncode == 0
-    cut = process.run("audit", "verify", "--log")
+    assert process.run("verify").returncode == 0
+    cut = process.run("verify", "--log")
     assert (cut.returncode, "names row 5" in cut.stderr) == (38, True)

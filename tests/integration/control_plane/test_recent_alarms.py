@@ -130,7 +130,7 @@ def test_an_alarm_of_a_dag_reaches_the_store_by_the_topic(
 def test_a_process_without_connections_leaves_the_alarms_of_tasks_to_the_api_servers(
     scene: Scene, topics: OwnTopics
 ) -> None:
-    """`fraud control publish` would apply the records, and no receiver would get the alarms."""
+    """`fraud store publish` would apply the records, and no receiver would get the alarms."""
     detector = DetectorSettings(topics=topics.names)
     publishing = Background(scene.store, topics.kafka, detector)
     serving = Background(scene.store, topics.kafka, detector, alarm_receivers=tuple)

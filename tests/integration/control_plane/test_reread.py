@@ -51,7 +51,7 @@ def test_a_recreated_topic_of_the_rule_table_raises_an_alarm_until_it_is_read_ag
     append(topics, envelope("r", ROW), envelope("u", {**ROW, "limit": "30"}, ROW))
     cdc_intake(scene.store, topics.kafka, topic).catch_up()
     command = PublisherProcess(project, topics, scene.settings.database, tmp_path / "log")
-    refused = command.run("reread", "cdc")
+    refused = command.run("reread")
     assert (refused.returncode, "was not recreated" in refused.stderr) == (36, True)
     recreate(topics, topic)
     append(topics, envelope("r", {**ROW, "limit": "40"}))
@@ -69,7 +69,7 @@ def test_a_recreated_topic_of_the_rule_table_raises_an_alarm_until_it_is_read_ag
         watch.observe()
         assert desk.open_parts(ALARM) == {f"cdc of {topic}"}
         assert "see the runbook drift" in recent_alarms(scene.database)[0].said
-        again = command.run("reread", "cdc")
+        again = command.run("reread")
         assert (again.returncode, again.stdout.split()[:6]) == (0, [topic, "is", "read", "from", "offset", "0"]), again
         until(lambda: consumer.failure is None and consumer.position() == 1, "the reader continues")
         watch.observe()

@@ -195,4 +195,4 @@ def test_the_real_command_reports_a_missing_archive(queue: Queue) -> None:
     asked = WhatIfQuestion(b'{"ruleId": 1}', 7, (Decimal(5),), windows=False)
     with queue.runner(None):
         run = queue.ended(queue.what_ifs.start(asked, "ann", 2))
-    assert run.status is WhatIfStatus.FAILED and "fraud archive" in str(run.said)
+    assert run.status is WhatIfStatus.FAILED and "fraud archive run" in str(run.said)

@@ -180,4 +180,4 @@ def test_a_missing_topic_is_named_although_the_last_batch_is_recent(
         assert until(lambda: polled(reader).missing, "the missing topic is seen") == (name,)
         assert reader.liveness().severity is Severity.AMBER
     status = fraud("status", env=environment(topics))
-    assert f"payments  The next batch waits for missing topics: {name} (fraud topics apply)." in status.out
+    assert f"payments  The next batch waits for missing topics: {name} (fraud kafka topics apply)." in status.out

@@ -111,7 +111,7 @@ def add_users(broker: LockedBroker, folder: Path, turn: str) -> dict[KafkaCompon
     admin = write_properties(folder / "admin.properties", broker.client)
     env = {"FRAUD_BOOTSTRAP": broker.bootstrap, "FRAUD_KAFKA_PROPERTIES": str(admin)}
     for component, name in zip(ROTATED, names, strict=True):
-        done = fraud("acls", "apply", "--only", component, "--principal", f"{component}=User:{name}", env=env)
+        done = fraud("kafka", "acls", "apply", "--only", component, "--principal", f"{component}=User:{name}", env=env)
         assert done.exit_code == 0, done.err
     return {each: write_properties(folder / f"{user(each, turn)}.properties", properties_of(user(each, turn)))
             for each in ROTATED}  # fmt: skip

@@ -528,7 +528,7 @@ def test_a_lost_topic_is_refused_by_name(
     refusal = until(lambda: refused(own, driver, marker), "the loss is visible")
     assert says in str(refusal)
     assert own.names.detector_state in str(refusal)
-    assert "fraud rebuild" in str(refusal)
+    assert "fraud detector rebuild" in str(refusal)
 
 
 def test_records_from_before_a_change_of_partitions_are_not_read(own: OwnTopics, tmp_path: Path) -> None:
@@ -614,5 +614,5 @@ def test_a_marker_of_an_earlier_version_is_refused_with_the_remedy(shared: OwnTo
     """Such a version kept the state in its checkpoint. A start must not continue with an empty state."""
     driver = detector(shared, tmp_path)
     marker = Marker("query", 7, {}, Pin(7, 0))
-    with pytest.raises(StateDamaged, match=r"an earlier version wrote batch 7 .*fraud rebuild"):
+    with pytest.raises(StateDamaged, match=r"an earlier version wrote batch 7 .*fraud detector rebuild"):
         check_state(shared.kafka, driver.settings, marker)

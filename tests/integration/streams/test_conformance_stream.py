@@ -238,7 +238,7 @@ def _by_case(steps: Sequence[tuple[Shifted, Step]]) -> list[tuple[Shifted, list[
 
 
 def _answers(shifted: Sequence[Shifted], installation: Installation) -> Iterator[tuple[Shifted, Mapping[str, Any]]]:
-    """The outputs of each case in the form of `fraud replay`: live alerts, then shadow alerts."""
+    """The outputs of each case in the form of `fraud streams replay`: live alerts, then shadow alerts."""
     topics, bootstrap = installation.topics.names, installation.topics.bootstrap
     read = (
         topics.alerts, topics.shadow_alerts, topics.decisions, topics.late_transactions, topics.rule_operations,

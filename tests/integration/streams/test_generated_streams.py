@@ -3,7 +3,7 @@ that result.
 
 The streams of a group share a detector and its logs. Each stream is a day later than the previous one, after the
 deletion of all rules and lists. The oracle evaluates the logs with the recorded batches. FRAUD_SEED repeats the streams
-of a run, but not the cuts; a failure shows both as input for `fraud replay`.
+of a run, but not the cuts; a failure shows both as input for `fraud streams replay`.
 """
 
 from __future__ import annotations

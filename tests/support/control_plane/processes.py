@@ -14,7 +14,7 @@ from tests.support.kafka.own_topics import OwnTopics
 
 @dataclass
 class PublisherProcess:
-    """`fraud control publish` over a database and a test's own topics."""
+    """`fraud store publish` over a database and a test's own topics."""
 
     project: Project
     topics: OwnTopics
@@ -40,12 +40,12 @@ class PublisherProcess:
     def run(self, *words: str) -> subprocess.CompletedProcess[str]:
         """Run another `fraud control` command to its end."""
         return subprocess.run(
-            [sys.executable, "-m", "fraud_control", *words],
+            [sys.executable, "-m", "fraud_rules.cli", "store", *words],
             env=self.environment(), capture_output=True, text=True, check=False,
         )  # fmt: skip
 
     def command(self) -> list[str]:
-        return ["fraud_control", "publish"]
+        return ["fraud_rules.cli", "store", "publish"]
 
     def start(self) -> None:
         with self.log.open("ab") as log:

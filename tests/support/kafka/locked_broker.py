@@ -23,7 +23,7 @@ _FORMATS = "kafka.tools.StorageTool"
 
 
 class LockedBroker(Broker):
-    """The broker of `fraud broker` with authentication. `client` has the properties that a client needs.
+    """The broker of `fraud kafka broker` with authentication. `client` has the properties that a client needs.
 
     `users` get SCRAM credentials when the storage is formatted: their passwords by name.
     """

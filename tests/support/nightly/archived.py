@@ -1,4 +1,4 @@
-"""An archive built from a document of `fraud replay`, equal to the archive that the job builds from topics."""
+"""An archive built from a document of `fraud streams replay`, equal to the archive that the job builds from topics."""
 
 from __future__ import annotations
 

@@ -49,8 +49,8 @@ _Place = tuple[int, Grouping]  # a key group and a grouping
 def evaluate(document: Document, schema: TransactionSchema) -> dict[str, list[Any]]:
     """The answer to a recorded stream: alerts, decisions, rejected rules; late, quarantine and duplicates by id.
 
-    The document is that of `fraud replay`: `steps` in append order, and optionally `keyGroups`, `batches` (offsets are
-    exclusive ends by partition, the pin is the number of rule records the batch sees) and `settings`.
+    The document is that of `fraud streams replay`: `steps` in append order, and optionally `keyGroups`, `batches`
+    (offsets are exclusive ends by partition, the pin is the number of rule records the batch sees) and `settings`.
     """
     settings = document.get("settings", {})
     log = read_rule_log(document, schema)

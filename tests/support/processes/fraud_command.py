@@ -12,6 +12,8 @@ from fraud_rules.configuration.settings import TopicNames
 from fraud_rules.errors import FraudError
 from tests.support.kafka.own_topics import OwnTopics
 
+_NO_CONTROL_PLANE = {"FRAUD_CONTROL_URL": None, "FRAUD_CONTROL_TOKEN": None, "FRAUD_CONTROL_TOKEN_FILE": "/nowhere"}
+
 
 @dataclass(frozen=True, slots=True)
 class CommandResult:
@@ -24,7 +26,7 @@ class CommandResult:
 
 def fraud(*arguments: str, env: Mapping[str, str] | None = None, stdin: str | None = None) -> CommandResult:
     """Run a `fraud` command in this process."""
-    result = CliRunner().invoke(app, list(arguments), env=dict(env or {}), input=stdin)
+    result = CliRunner().invoke(app, list(arguments), env={**_NO_CONTROL_PLANE, **(env or {})}, input=stdin)
     if isinstance(result.exception, FraudError):
         return CommandResult(result.exception.exit_code, result.stdout, result.stderr + str(result.exception))
     if result.exception is not None and not isinstance(result.exception, SystemExit):

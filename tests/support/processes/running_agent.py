@@ -150,7 +150,7 @@ class Operations:
         self, *options: str, within: Sequence[str] = (), home: Path | None = None, **environ: str
     ) -> subprocess.Popen[bytes]:
         """Start an agent. `within` is a command that wraps it, `environ` adds variables."""
-        command = [sys.executable, "-m", "fraud_rules.cli", "agent", "run", f"--home={home or self.home.path}"]
+        command = [sys.executable, "-m", "fraud_rules.cli", "detector", "agent", f"--home={home or self.home.path}"]
         command += [f"--allow={self._allow}", f"--intent-keys={self.keys}"]
         environment = {**self.environment, **environ}
         agent = start_detached([*within, *command, *options], self.log, folder=self._folder, environment=environment)

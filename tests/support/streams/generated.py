@@ -1,4 +1,4 @@
-"""Generated streams: documents of `fraud replay` with every difficult case for a window kernel.
+"""Generated streams: documents of `fraud streams replay` with every difficult case for a window kernel.
 
 Each stream first draws a small palette (a few aggregates, windows, lags, amounts ...) and then draws only from it, so
 that its steps collide: most errors need three rows of one key at the right times (swarm testing, Groce et al. 2012).

@@ -12,7 +12,8 @@ ENDINGS = ["CLEAR_STATE_ALL", "DELETE_RULES_ALL", *["DELETE"] * 6]
 
 
 def long_document(seed: int, transactions: int) -> dict[str, Any]:
-    """Generate a document of `fraud replay` with this many transactions. The seed varies its pace, lag, keys and rules.
+    """Generate a document of `fraud streams replay` with this many transactions. The seed varies pace, lag, keys and
+    rules.
 
     Each batch reads the records appended up to some moment in both partitions, and sees the rules up to that moment.
     """

@@ -115,6 +115,6 @@ def beginning(document: Document, count: int) -> Document:
 
 
 def described(differences: list[str], document: Mapping[str, Any]) -> str:
-    """Format the differences, then the document with one line per step, as input for `fraud replay`."""
+    """Format the differences, then the document with one line per step, as input for `fraud streams replay`."""
     head = {name: value for name, value in document.items() if name != "steps"}
     return "\n".join([*differences, json.dumps(head), *(json.dumps(step) for step in document["steps"])])

@@ -72,7 +72,7 @@ class StreamSite:
         return Span(versions, {at: range(starts.get(at, 0), end) for at, end in sorted(self._logs.ends.items())})
 
     def recorded(self) -> Document:
-        """The logs and the recorded batches as a document of `fraud replay`."""
+        """The logs and the recorded batches as a document of `fraud streams replay`."""
         run = record_run(self.installation.topics.kafka, self.installation.settings)
         rules = [{"at": each.append_ms, "rule": (each.value or b"").decode()} for each in run.rules]
         rows = [

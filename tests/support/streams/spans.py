@@ -1,7 +1,7 @@
 """The part of a stream in the logs that it shares with other streams, and in the detector's outputs.
 
 The streams of a group follow each other by days, and each ends with the deletion of its rules and lists. So nothing of
-a stream affects the next one, and its part is a document of `fraud replay` by itself.
+a stream affects the next one, and its part is a document of `fraud streams replay` by itself.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ class Outputs:
         )
 
     def of(self, span: Span) -> dict[str, list[Any]]:
-        """The outputs of one stream in the form of `fraud replay`, with its own rule versions."""
+        """The outputs of one stream in the form of `fraud streams replay`, with its own rule versions."""
         mine, first = span.versions, span.versions.start
         return {
             "alerts": [_relative_alert(each, first) for each in self.alerts if each["ruleVersion"] in mine],

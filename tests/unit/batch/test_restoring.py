@@ -68,6 +68,6 @@ def test_an_archive_without_content_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("arguments", [[], ["a.csv", "--archive", "x"], ["a.csv", "--since", "2026-11-20"]])
 def test_a_load_needs_files_or_an_archive(arguments: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("fraud_rules.kafka.reachable.require_broker", lambda kafka: None)
-    done = fraud("load", *arguments)
+    done = fraud("streams", "load", *arguments)
     assert done.exit_code == InputInvalid.exit_code
     assert "either files, or --archive" in done.err

@@ -154,8 +154,12 @@ def test_nothing_has_a_default_password(compose: dict[str, Any], project: Projec
 
 
 def test_every_command_of_ours_exists(compose: dict[str, Any]) -> None:
-    agent = [["agent", "run", *words[1:]] for words in commands(compose, "sh") if words[0].endswith("agent.sh")]
-    found = [*commands(compose, "fraud"), *agent, ["topics", "apply"], ["acls", "users"], ["acls", "apply"]]
+    agent = [["detector", "agent", *words[1:]] for words in commands(compose, "sh") if words[0].endswith("agent.sh")]
+    found = [
+        *commands(compose, "fraud"),
+        *agent,
+        *(["kafka", *each.split()] for each in ("topics apply", "acls users", "acls apply")),
+    ]
     assert len(found) == 7
     for words in found:
         command: Any = get_command(app)

@@ -1,4 +1,4 @@
-"""The notices of `fraud alerts --follow` about an outage."""
+"""The notices of `fraud alerts list --follow` about an outage."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fraud_control.client.alerts import alert_filters
+from fraud_rules.cli.alerts import alert_filters
 from fraud_rules.cli.options import time_ms_of
 from fraud_rules.errors import InputInvalid
 from fraud_rules.runtime.clock import now_ms

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from fraud_control.client.alerts import print_alerts
-from fraud_control.client.rules import print_approvals
+from fraud_rules.cli.alerts import print_alerts
+from fraud_rules.cli.approvals import print_approvals
 
 APPROVAL: dict[str, Any] = {
     "id": 7, "action": "state", "target": "ACTIVE", "ruleId": 1, "listName": None, "requestedBy": "ann",

@@ -126,7 +126,7 @@ def test_a_missing_topic_is_an_outage_although_the_last_batch_is_recent() -> Non
     seen = liveness((SINCE_MS, progress(p0=100)), ends, TOPIC, SINCE_MS, TICK_MS, missing=("rules",))
     assert seen.severity is Severity.AMBER
     assert seen.sentence() == (
-        "The next batch waits for missing topics: rules (fraud topics apply). No payments waiting."
+        "The next batch waits for missing topics: rules (fraud kafka topics apply). No payments waiting."
     )
 
 

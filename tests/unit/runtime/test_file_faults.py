@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fraud_control.client.display import read_file, write_file
+from fraud_rules.cli.display.api_answers import read_file, write_file
 from fraud_rules.codec.history.files import history_records
 from fraud_rules.errors import FraudError
 from fraud_rules.kafka.connection import KafkaConnection

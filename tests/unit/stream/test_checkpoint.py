@@ -52,7 +52,7 @@ def test_the_marker_of_an_earlier_version_is_read() -> None:
 
 @pytest.mark.parametrize("text", [b"", b"{", b"\xff\x00", b'{"queryId":"\xff"}'])
 def test_a_marker_that_is_no_json_is_named(text: bytes) -> None:
-    with pytest.raises(CheckpointDamaged, match=r"not readable.*fraud rebuild"):
+    with pytest.raises(CheckpointDamaged, match=r"not readable.*fraud detector rebuild"):
         Marker.decode(text)
 
 

@@ -99,7 +99,7 @@ async def export_audit(
 @routes.get("/audit/verify", response_model=read_models.AuditState, openapi_extra=least("auditor"))
 def verify_audit(plane: CurrentPlane) -> Response:
     """Read the state of the verification of the audit chain. It runs in the background: each minute it checks up to
-    10,000 new rows, and as many earlier rows again. `fraud control audit verify` checks all rows at once."""
+    10,000 new rows, and as many earlier rows again. `fraud store verify` checks all rows at once."""
     with plane.store.reading() as work:
         return answer(audit.scan_state(work.session).shown(work.session))
 

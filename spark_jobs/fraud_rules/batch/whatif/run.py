@@ -139,7 +139,7 @@ def last_day(archive: ArchiveStore) -> Day:
     days = [*manifest.days(Table.TRANSACTIONS), *manifest.days(Table.IMPORTED)]
     if not days:
         raise DayEmpty(
-            f"the archive {archive.root} holds no transactions yet: first run fraud archive or fraud archive import"
+            f"the archive {archive.root} holds no transactions yet: first run fraud archive run or fraud archive import"
         )
     return max(days)
 
@@ -154,7 +154,7 @@ def _work(
     labels: Labels,
 ) -> WhatIfWork:
     if question.last.start_ms >= manifest.complete_until_ms and not manifest.of(Table.IMPORTED, question.last):
-        raise DayNotArchived(f"{question.last} is not in the archive yet: run the archive first (fraud archive)")
+        raise DayNotArchived(f"{question.last} is not in the archive yet: run the archive first (fraud archive run)")
     since_ms = question.first.start_ms - variants.reach_ms
     wanted = list(days_between(Day.of(since_ms), question.last))
     days = [(day, (*manifest.of(Table.TRANSACTIONS, day), *manifest.of(Table.IMPORTED, day))) for day in wanted]

@@ -6,13 +6,16 @@ from collections.abc import Iterator, Sequence
 
 from rich.text import Text
 
+from fraud_rules.deploy.attempt import DeploymentReports
+from fraud_rules.deploy.intent import IntentLog
 from fraud_rules.logs.detector_status import DetectorStatus, TrafficCounts
 from fraud_rules.logs.rule_status import RuleOperation
 from fraud_rules.monitoring.liveness import AMBER_MS, Liveness, Severity
-from fraud_rules.runtime.clock import utc_text
+from fraud_rules.runtime.clock import MS_PER_S, utc_text
 
-__all__ = ["SEVERITY_STYLES", "duration", "status_lines"]
+__all__ = ["SEVERITY_STYLES", "agent_lines", "duration", "status_lines"]
 
+_ATTEMPTS = 10
 _COSTLY = 3
 """The number of rules whose measured cost is shown."""
 
@@ -30,7 +33,7 @@ def status_lines(
         if work is not None:
             yield Text(f"work      {work}")
     if detector is None:
-        yield Text("detector  has never reported (fraud agent status; without an agent, start it with fraud detect)")
+        yield Text("detector  has never reported (without an agent, start it with fraud detector run)")
     else:
         age = duration(detector.last_batch_age_ms)
         yield Text(f"detector  {'alive' if detector.alive else 'NOT ALIVE'}, batch {detector.batch_id} ended {age} ago")
@@ -40,6 +43,26 @@ def status_lines(
         yield from (Text(line, style) for line in _figures(detector))
     for report in rejected:
         yield _rejected(report)
+
+
+def agent_lines(intents: IntentLog, seen: DeploymentReports, now_ms: int) -> Iterator[str]:
+    """Yield the lines about the newest intent, the agent and its last attempts."""
+    newest = intents.newest
+    if newest is None:
+        yield "wanted    no intent yet (fraud detector deploy)"
+    else:
+        since = f"{newest.intent.kind} since {utc_text(newest.append_ms)}"
+        yield f"wanted    {since}, epoch {newest.epoch}, by {newest.intent.requested_by}: {newest.intent.reason}"
+    if seen.agent is None:
+        yield "agent     has never reported (fraud detector agent)"
+    else:
+        at_ms, agent = seen.agent
+        yield f"agent     {agent.agent} on {agent.host}, last report {(now_ms - at_ms) / MS_PER_S:.0f} s ago"
+    for attempt in seen.in_order[-_ATTEMPTS:]:
+        status = attempt.status
+        said = "" if status.message is None else f": {status.error_name or ''} {status.message}"
+        counted = f"{status.phase.value:<11}{status.batches_committed:>7} batches"
+        yield f"epoch {status.epoch:<4}{counted}  {status.attempt_id}{said}"
 
 
 def _payments(live: Liveness) -> Text:

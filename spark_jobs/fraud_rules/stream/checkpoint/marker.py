@@ -23,7 +23,7 @@ from fraud_rules.stream.state_position import StatePosition
 __all__ = ["FORMAT", "REBUILD", "Marker", "amend", "check_holder", "marker_record", "newest_marker", "read_marker"]
 
 
-REBUILD: Final = "rebuild the state (fraud rebuild), which continues after the last batch of the progress"
+REBUILD: Final = "rebuild the state (fraud detector rebuild), which continues after the last batch of the progress"
 """The way out without a usable marker."""
 
 FORMAT: Final = 1

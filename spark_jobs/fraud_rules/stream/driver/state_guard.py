@@ -15,7 +15,7 @@ from fraud_rules.stream.state_position import StatePosition, empty_position
 
 __all__ = ["check_state", "new_position"]
 
-_REMEDY = "restore the topic, or rebuild the state (fraud rebuild)"
+_REMEDY = "restore the topic, or rebuild the state (fraud detector rebuild)"
 
 
 def new_position(kafka: KafkaConnection, settings: DetectorSettings) -> StatePosition:
@@ -42,12 +42,12 @@ def check_state(
     if known is None:
         raise StateDamaged(
             f"an earlier version wrote batch {marker.batch_id} and kept the state in the checkpoint, not in {topic}: "
-            "rebuild the state (fraud rebuild)"
+            "rebuild the state (fraud detector rebuild)"
         )
     if len(known.versions) != settings.key_groups:
         raise CheckpointForeign(
             f"{topic} has the state of {len(known.versions)} key groups, but the settings say {settings.key_groups}: "
-            "use the original setting, or rebuild the state (fraud rebuild)"
+            "use the original setting, or rebuild the state (fraud detector rebuild)"
         )
     if not has_topic(kafka, topic):
         raise StateDamaged(f"the topic {topic} was deleted, and with it the detector's state: {_REMEDY}")
@@ -57,7 +57,7 @@ def check_state(
     if len(now) != known.partitions:
         raise StateDamaged(
             f"the topic {topic} has {len(now)} partitions, but the state was written with {known.partitions}: "
-            "rebuild the state (fraud rebuild)"
+            "rebuild the state (fraud detector rebuild)"
         )
     for partition, (first, end) in enumerate(now):
         if first > known.starts[partition] or end < known.ends[partition]:

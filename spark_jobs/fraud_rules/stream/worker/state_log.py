@@ -33,7 +33,7 @@ __all__ = ["StateDelta", "TaskStateLog"]
 LARGE_BYTES: Final = 65_536
 """The compressed size from which a task writes a chunk itself."""
 
-_REMEDY: Final = "restore the topic, or rebuild the state (fraud rebuild)"
+_REMEDY: Final = "restore the topic, or rebuild the state (fraud detector rebuild)"
 _WAIT_S: Final = 30.0
 _SLOW_S: Final = 60.0
 """The age of a task from which it may have been suspended while its batch was repeated."""

@@ -1,4 +1,4 @@
-"""The commands of `fraud control` that use the API, against a real API server of Airflow's."""
+"""The commands that use the API, against a real API server of Airflow's."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from fraud_control.command import app
+from fraud_rules.cli import app
 from fraud_rules.errors import FraudError
 from fraud_rules.kafka.broker import Broker
 from fraud_rules.kafka.record_writer import append_records
@@ -27,7 +27,7 @@ ALERTS = 501
 
 @dataclass
 class Terminal:
-    """Runs `fraud control` as a user of an API server."""
+    """Runs `fraud` as a user of an API server."""
 
     url: str
     folder: Path
@@ -59,14 +59,14 @@ def test_two_users_work_from_a_terminal(served: ApiServer, configured: Broker, t
 
 
 def _log_in(terminal: Terminal, folder: Path) -> None:
-    assert "run `fraud control token`" in terminal.run("anna", "rules", "list", code=3)
+    assert "run `fraud login`" in terminal.run("anna", "rules", "list", code=3)
     (folder / "anna.token").write_text("an old token\n")
     (folder / "anna.token").chmod(0o600)
-    assert "run `fraud control token`" in terminal.run("anna", "rules", "list", code=36)
+    assert "run `fraud login`" in terminal.run("anna", "rules", "list", code=36)
     for user, login in (("anna", "anna"), ("admin", "admin")):
-        terminal.run(user, "token", "--user", login)
+        terminal.run(user, "login", "--user", login)
     assert stat.S_IMODE((folder / "anna.token").stat().st_mode) == 0o600
-    assert "refuses the user" in terminal.run("bert", "token", "--user", "bert", code=36)
+    assert "refuses the user" in terminal.run("bert", "login", "--user", "bert", code=36)
     unknown = Terminal("http://127.0.0.1:1", folder)
     assert "does not answer" in unknown.run("anna", "rules", "list", code=37)
 
@@ -83,7 +83,7 @@ def _rules(terminal: Terminal, folder: Path) -> int:
     assert "groupingKeyNames" in terminal.run("anna", "rules", "show", "7")
     path.write_text(json.dumps([{**RULE, "ruleId": 8, "limit": "much"}]))
     assert "limit" in terminal.run("anna", "rules", "save", "-", "--dry-run", stdin=path.read_text())
-    assert "no rule was saved" in terminal.run("anna", "rules", "save", str(path), code=33)
+    assert "was saved: see the reasons" in terminal.run("anna", "rules", "save", str(path), code=33)
     assert "SHADOW" in terminal.run("anna", "rules", "move", "7", "SHADOW")
     assert "waits for approval" in terminal.run("anna", "rules", "move", "7", "ACTIVE", "--comment", "go")
     (waiting,) = json.loads(terminal.run("admin", "approvals", "list", "--json"))
@@ -106,7 +106,7 @@ def _rules(terminal: Terminal, folder: Path) -> int:
 def _lists(terminal: Terminal, folder: Path) -> None:
     assert terminal.run("anna", "lists", "list") == "there are no lists\n"
     terminal.run("anna", "lists", "show", "mules", code=34)
-    assert "2 values" in terminal.run("anna", "lists", "create", "mules", "1001", "1002")
+    assert "2 values" in terminal.run("anna", "lists", "set", "mules", "1001", "1002")
     path = folder / "mules.txt"
     path.write_text("1003\n# a comment\n1004\n")
     assert "4 values" in terminal.run("anna", "lists", "add", "mules", "--file", str(path))
@@ -114,8 +114,14 @@ def _lists(terminal: Terminal, folder: Path) -> None:
     assert (changed["name"], changed["size"], changed["waitsForApproval"]) == ("mules", 3, False)
     assert terminal.run("anna", "lists", "show", "mules").split() == ["1002", "1003", "1004"]
     assert "number" in terminal.run("anna", "lists", "add", "mules", "many", code=2)
-    assert "either" in terminal.run("anna", "lists", "add", "mules", code=2)
+    assert "give values, or --file" in terminal.run("anna", "lists", "add", "mules", code=2)
     assert "2 values" in terminal.run("anna", "lists", "set", "mules", "--file", str(path))
+    assert "delete it first" in terminal.run("anna", "lists", "set", "mules", "x", "--type", "string", code=2)
+    shown = json.loads(terminal.run("anna", "lists", "show", "mules", "--json"))
+    assert (shown["name"], shown["values"]) == ("mules", [1003, 1004])
+    (folder / "lists.yaml").write_text(terminal.run("anna", "lists", "export").replace("1004", "1005"))
+    assert "changed" in terminal.run("anna", "lists", "save", str(folder / "lists.yaml"))
+    assert "1005" in terminal.run("anna", "lists", "show", "mules")
     deleted = json.loads(terminal.run("admin", "lists", "delete", "mules", "--json"))
     assert deleted == {"name": "mules", "deleted": True, "waitsForApproval": False}
 
@@ -130,11 +136,11 @@ def _tokens(terminal: Terminal, folder: Path) -> None:
     (row,) = json.loads(terminal.run("admin", "tokens", "list", "--json"))
     assert (row["owner"], row["name"], row["role"]) == ("anna", "ci", "analyst")
     assert secret not in terminal.run("anna", "tokens", "list")
-    assert "1 value" in terminal.run("ci", "lists", "create", "of-a-program", "1001")
+    assert "1 value" in terminal.run("ci", "lists", "set", "of-a-program", "1001")
     assert "log in as a person" in terminal.run("ci", "tokens", "create", "more", "--role", "viewer", code=36)
     assert "revoked" in terminal.run("anna", "tokens", "revoke", row["id"])
     error = terminal.run("ci", "lists", "list", code=36)
-    assert "fraud control tokens create" in error and "run `fraud control token`" not in error and secret not in error
+    assert "fraud tokens create" in error and "run `fraud login`" not in error and secret not in error
     terminal.run("anna", "tokens", "revoke", row["id"], code=34)
 
 

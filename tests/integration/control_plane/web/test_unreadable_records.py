@@ -185,10 +185,11 @@ def test_the_detector_evaluates(world: World) -> None:
 
 
 COMMANDS = (
-    "status", "status --json", "rules list", "rules list --json", "rules export", "agent status", "heartbeat",
-    "topics plan", "quarantine list", "quarantine list --json", "quarantine replay", "alerts --last 100",
-    "alerts --last 100 --json", "alerts --shadow", "alerts --corrections --last 100", "record",
-    "deploy --reason test", "drain --reason test",
+    "status", "status --json", "rules list", "rules list --json", "rules export",
+    "status --agent", "detector heartbeat", "kafka topics plan", "quarantine list", "quarantine list --json",
+    "quarantine replay", "alerts list --last 100",
+    "alerts list --last 100 --json", "alerts list --shadow", "alerts list --corrections --last 100", "streams record",
+    "detector deploy --reason test", "detector drain --reason test",
 )  # fmt: skip
 
 

@@ -59,7 +59,7 @@ class ApiServer:
     def replica(self) -> Iterator[ApiServer]:
         """Another server of the control plane, which this client asks without Airflow in between."""
         (port,) = free_ports(1)
-        command = [sys.executable, "-m", "fraud_rules.cli", "control", "serve", f"--port={port}"]
+        command = [sys.executable, "-m", "fraud_rules.cli", "control-plane", "serve", f"--port={port}"]
         process = subprocess.Popen(command, env=self.airflow.site.environment(component=Component.CONTROL_PLANE))
         replica = _Replica(self.airflow, f"http://127.0.0.1:{port}")
         try:

@@ -106,7 +106,7 @@ def test_a_user_sees_and_revokes_own_tokens_and_an_admin_all(scene: Scene) -> No
     with pytest.raises(NotFound):
         scene.service.revoke_token(PAT, of_ann.id)
     scene.service.revoke_token(ANN, of_ann.id)
-    refused(scene, secrets["ann"], "unknown or revoked: its owner creates another with `fraud control tokens create`")
+    refused(scene, secrets["ann"], "unknown or revoked: its owner creates another with `fraud tokens create`")
     scene.service.revoke_token(ADA, scene.service.tokens(PAT)[0].id)
     assert scene.service.tokens(ADA) == ()
 

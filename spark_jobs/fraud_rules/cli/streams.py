@@ -1,8 +1,9 @@
-"""`fraud load`: sends past transactions to the detector in the order of event time."""
+"""`fraud streams`: records and replays what a detector evaluated, and sends past transactions to it."""
 
 from __future__ import annotations
 
 import hashlib
+import sys
 import tempfile
 from itertools import islice
 from pathlib import Path
@@ -12,7 +13,7 @@ import typer
 
 from fraud_rules.cli.configured import CommandContext, load_context
 from fraud_rules.cli.display.history_preview import print_previews
-from fraud_rules.cli.options import HistoryDryRun, Kafka, MaxRejected
+from fraud_rules.cli.options import HistoryDryRun, Kafka, MaxRejected, Output, command_group
 from fraud_rules.errors import HistoryTooLate, InputInvalid
 from fraud_rules.model.limits import MOST_REJECTED
 from fraud_rules.runtime.clock import now_ms, utc_text
@@ -20,7 +21,65 @@ from fraud_rules.runtime.clock import now_ms, utc_text
 if TYPE_CHECKING:
     from fraud_rules.kafka.connection import KafkaConnection
 
+app = command_group("Record, replay, load and generate streams of transactions.")
 
+
+@app.command()
+def record(kafka: Kafka, output: Output = None) -> None:
+    """Write the detector's input as a recording.
+
+    A recording holds the transactions and the rule log from the start of the history to the last batch, and the
+    offsets and pins of each batch. `fraud streams replay` of the file gives the alerts that the detector published.
+
+    \b
+    Examples:
+      fraud streams record --output run.json && fraud streams replay run.json
+      fraud streams record | fraud streams replay - | jq '.alerts | length'
+    """
+    from fraud_rules.kafka.reachable import require_broker
+    from fraud_rules.logs.recorder import record_run
+
+    require_broker(kafka)
+    recording = record_run(kafka, load_context().settings)
+    if output is None:
+        sys.stdout.buffer.writelines(recording.lines())
+        return
+    try:
+        recording.write(output)
+    except OSError as error:
+        raise InputInvalid(f"{output} cannot be written: {error.strerror}") from error
+    print(
+        f"{len(recording.transactions)} transactions, {len(recording.rules)} rule records and "
+        f"{len(recording.batches)} batches written to {output}"
+    )
+
+
+@app.command()
+def replay(
+    file: Annotated[Path, typer.Argument(help="The recording; - reads standard input.", show_default=False)],
+) -> None:
+    """Evaluate a recording with the detector's engine.
+
+    A recording is {"keyGroups": 1, "steps": [{"at": ms, "rule": {...}}, {"at": ms, "tx": {...}}, ...]}, in append
+    order. With "batches", the replay uses the recorded offsets and pins, so it recomputes a live run exactly; the
+    command `record` writes such a file. The output is one JSON object with the alerts, the decisions, the ids of late,
+    quarantined and ignored transactions, and the rejected rules. The exit code is 2 if the file is not a recording.
+
+    \b
+    Examples:
+      fraud streams replay recording.json
+      fraud streams record | fraud streams replay - | jq '.alerts | length'
+    """
+    from fraud_rules.replay.recording import Recording
+    from fraud_rules.replay.replay import encode_exactly, replay_recording
+
+    context = load_context()
+    recording = Recording.read(_content(file), "standard input" if str(file) == "-" else str(file))
+    answer = replay_recording(recording, context.schema, context.settings)
+    sys.stdout.buffer.write(encode_exactly(answer) + b"\n")
+
+
+@app.command()
 def load(
     kafka: Kafka,
     files: Annotated[
@@ -47,10 +106,10 @@ def load(
 
     \b
     Examples:
-      fraud load --dry-run 2026-09.csv
-      fraud load history/*.jsonl
-      fraud load 2026-09.parquet 2026-10.parquet
-      fraud load --archive /data/archive --since 2026-11-01
+      fraud streams load --dry-run 2026-09.csv
+      fraud streams load history/*.jsonl
+      fraud streams load 2026-09.parquet 2026-10.parquet
+      fraud streams load --archive /data/archive --since 2026-11-01
     """
     from fraud_rules.batch.event_order import OrderedHistory
     from fraud_rules.codec.history.files import history_records
@@ -81,6 +140,13 @@ def load(
     print(f"{sent}, {done} were sent before" if done else sent)
     for line in history.rejected.lines():
         print(f"  the detector quarantines {line}")
+
+
+def _content(file: Path) -> bytes:
+    try:
+        return sys.stdin.buffer.read() if str(file) == "-" else file.read_bytes()
+    except OSError as error:
+        raise InputInvalid(f"{file} cannot be read: {error.strerror}") from error
 
 
 def _files_to_load(files: list[Path], archive: str | None, since: str | None, copies: Path) -> list[Path]:

@@ -7,49 +7,44 @@ import os
 from collections.abc import Mapping
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Any, Final
 
 import httpx
 
-from fraud_control.domain.errors import (
+from fraud_rules.errors import (
+    ConfigError,
     Conflict,
     ControlPlaneError,
+    InputInvalid,
     NotFound,
     RequestRefused,
     Unavailable,
 )
-from fraud_ops.paths import API
-from fraud_ops.token_secrets import secret_in
-from fraud_rules.errors import ConfigError, InputInvalid
 
 __all__ = ["TOKEN_VARIABLE", "Client", "request_token", "save_token"]
 
 TOKEN_VARIABLE: Final = "FRAUD_CONTROL_TOKEN"  # noqa: S105 - the name of a variable
 """The variable that replaces the file with the token."""
 
+_API: Final = "/fraud/control/api"
+_PROGRAM: Final = "Bearer fraud_"  # a header with the token of a program
 _TIMEOUT_S: Final = 60.0
 _SHOWN_REASONS: Final = 20
 _HINTS: Final = {
-    401: "the token is missing or no longer valid: run `fraud control token`",
+    401: "the token is missing or no longer valid: run `fraud login`",
     412: "another user was first: read the newest revision, then run the command again",
 }
 
 
 class Client:
-    """Sends requests with the token of a user. Use it as a context manager.
+    """Sends requests with the token of a user.
 
     Each method raises Unavailable, NotFound, Conflict, RequestRefused, InputInvalid or ControlPlaneError.
     """
 
     def __init__(self, url: str, token_file: Path, environ: Mapping[str, str] = os.environ) -> None:
         headers = {"Authorization": f"Bearer {_token(token_file, environ)}"}
-        self._http = httpx.Client(base_url=_base(url) + API, headers=headers, timeout=_TIMEOUT_S)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._http.close()
+        self._http = httpx.Client(base_url=_base(url) + _API, headers=headers, timeout=_TIMEOUT_S)
 
     def get(self, path: str, **parameters: object) -> Any:
         """Read a document."""
@@ -105,17 +100,17 @@ def _token(path: Path, environ: Mapping[str, str]) -> str:
         place, token = str(path), _kept_token(path)
     token = token.strip()
     if not token or not token.isascii() or not token.isprintable():
-        raise ConfigError(f"{place} has no token: run `fraud control token`")
+        raise ConfigError(f"{place} has no token: run `fraud login`")
     return token
 
 
 def _kept_token(path: Path) -> str:
     try:
         if path.stat().st_mode & 0o077:
-            raise ConfigError(f"other users may read {path}: run `fraud control token` again, or `chmod 600 {path}`")
+            raise ConfigError(f"other users may read {path}: run `fraud login` again, or `chmod 600 {path}`")
         return path.read_text(encoding="utf-8", errors="replace")
     except OSError:
-        raise ConfigError(f"{path} has no token: run `fraud control token`, or set {TOKEN_VARIABLE}") from None
+        raise ConfigError(f"{path} has no token: run `fraud login`, or set {TOKEN_VARIABLE}") from None
 
 
 def _base(url: str) -> str:
@@ -182,6 +177,6 @@ def _message(answer: httpx.Response) -> str:
     reasons = [each for each in problem.get("reasons") or () if isinstance(each, dict)][:_SHOWN_REASONS]
     said = [f"{each.get('field') or 'input'}: {each.get('message')}" for each in reasons]
     said = [each for each in dict.fromkeys(said) if each not in detail]
-    of_program = secret_in(answer.request.headers.get("authorization")) is not None
+    of_program = answer.request.headers.get("authorization", "").startswith(_PROGRAM)
     hint = None if of_program and answer.status_code == httpx.codes.UNAUTHORIZED else _HINTS.get(answer.status_code)
     return "; ".join([detail, *said, *([hint] if hint else [])])

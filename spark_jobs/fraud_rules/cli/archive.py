@@ -1,17 +1,20 @@
-"""`fraud archive`, `fraud reevaluate`, `fraud warm-up`: run the batch jobs on this machine."""
+"""`fraud archive run`: runs the batch jobs on this machine."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from fraud_rules.cli.configured import load_context
+from fraud_rules.cli.configured import CommandContext, load_context
 from fraud_rules.cli.display.history_preview import print_previews
-from fraud_rules.cli.options import HistoryDryRun, Kafka, MaxRejected
+from fraud_rules.cli.options import AsJson, HistoryDryRun, Kafka, MaxRejected, command_group
 from fraud_rules.model.limits import MOST_REJECTED
 from fraud_rules.runtime.clock import now_ms
+
+if TYPE_CHECKING:
+    from fraud_rules.batch.archive.store import ArchiveStore
 
 ARCHIVE_VARIABLE: Final = "FRAUD_ARCHIVE"
 
@@ -26,15 +29,20 @@ Archive = Annotated[
     ),
 ]
 Master = Annotated[str, typer.Option(help="Spark's master.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 
 
-archive_app = typer.Typer(invoke_without_command=True, rich_markup_mode=None)
+app = command_group("Copy the logs to the archive, and evaluate past days.")
 
 
-@archive_app.callback()
+def archive_store(folder: str | None, context: CommandContext) -> ArchiveStore:
+    """The archive in this folder, by default in var/archive."""
+    from fraud_rules.batch.archive.store import ArchiveStore
+
+    return ArchiveStore.at(folder or str(context.project.var / "archive"))
+
+
+@app.command(name="run")
 def archive(
-    context: typer.Context,
     kafka: Kafka,
     folder: Archive = None,
     master: Master = "local[2]",
@@ -48,19 +56,15 @@ def archive(
 
     \b
     Examples:
-      fraud archive
-      fraud archive --archive /data/archive --json
-      fraud archive import 2026-*.parquet
+      fraud archive run
+      fraud archive run --archive /data/archive --json
     """
-    if context.invoked_subcommand is not None:
-        return
     from fraud_rules.batch.archive.job import ArchiveJob
     from fraud_rules.batch.archive.job import archive as run
-    from fraud_rules.batch.archive.store import ArchiveStore
     from fraud_rules.cli.display.output import print_json
 
     here = load_context()
-    store = ArchiveStore.at(folder or str(here.project.var / "archive"))
+    store = archive_store(folder, here)
     jars = here.project.jars / "connector"
     result = run(ArchiveJob(store, here.settings, here.schema, kafka, jars, master, accept_loss=accept_loss))
     if as_json:
@@ -72,7 +76,7 @@ def archive(
     )
 
 
-@archive_app.command(name="import")
+@app.command(name="import")
 def import_files(
     files: Annotated[list[Path], typer.Argument(help="JSON Lines, CSV or Parquet.", show_default=False)],
     folder: Archive = None,
@@ -93,14 +97,13 @@ def import_files(
       fraud archive import 2026-10.parquet && fraud whatif draft.yaml --days 30
     """
     from fraud_rules.batch.archive.importing import import_file
-    from fraud_rules.batch.archive.store import ArchiveStore
     from fraud_rules.cli.display.output import print_json
 
     here = load_context()
     if dry_run:
         print_previews(files, here)
         return
-    store = ArchiveStore.at(folder or str(here.project.var / "archive"))
+    store = archive_store(folder, here)
     for file in files:
         result = import_file(file, store, here.schema, here.settings, now_ms(), max_rejected)
         if as_json:
@@ -114,6 +117,7 @@ def import_files(
             print(f"  {rejected} records rejected: {reason}{first}")
 
 
+@app.command()
 def reevaluate(
     kafka: Kafka,
     day: Annotated[
@@ -133,10 +137,9 @@ def reevaluate(
 
     \b
     Examples:
-      fraud archive && fraud reevaluate 2026-11-20
-      fraud reevaluate 2026-11-21 --report-only --json | jq .rules
+      fraud archive run && fraud archive reevaluate 2026-11-20
+      fraud archive reevaluate 2026-11-21 --report-only --json | jq .rules
     """
-    from fraud_rules.batch.archive.store import ArchiveStore
     from fraud_rules.batch.reevaluation.job import ReevaluationJob
     from fraud_rules.batch.reevaluation.job import reevaluate as run
     from fraud_rules.batch.reevaluation.run import DayOptions
@@ -146,7 +149,7 @@ def reevaluate(
     here = load_context()
     options = DayOptions(
         Day.parse(day),
-        ArchiveStore.at(folder or str(here.project.var / "archive")),
+        archive_store(folder, here),
         here.settings,
         here.schema,
         incomplete_history=incomplete_history,
@@ -164,6 +167,7 @@ def reevaluate(
     )
 
 
+@app.command(name="warm-up")
 def warm_up(
     kafka: Kafka,
     folder: Archive = None,
@@ -176,16 +180,15 @@ def warm_up(
 
     \b
     Examples:
-      fraud warm-up
-      fraud warm-up --archive /data/archive --json
+      fraud archive warm-up
+      fraud archive warm-up --archive /data/archive --json
     """
-    from fraud_rules.batch.archive.store import ArchiveStore
     from fraud_rules.batch.warm_up.job import WarmUpJob
     from fraud_rules.batch.warm_up.job import warm_up as run
     from fraud_rules.cli.display.output import print_json
 
     here = load_context()
-    store = ArchiveStore.at(folder or str(here.project.var / "archive"))
+    store = archive_store(folder, here)
     result = run(WarmUpJob(store, here.settings, here.schema, kafka, here.project.jars / "connector", master))
     if as_json:
         print_json(result)

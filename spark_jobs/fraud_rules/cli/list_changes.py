@@ -1,0 +1,93 @@
+"""Changes of lists: as requests to the control plane, and as records of the rule log."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from fraud_rules.cli.display.api_answers import read_file
+from fraud_rules.codec.rules.apply import DEFAULT_SOURCE
+from fraud_rules.codec.rules.list_files import parse_values, read_values
+from fraud_rules.codec.rules.list_plan import plan_change, plan_set
+from fraud_rules.codec.rules.lists import encode_list_records
+from fraud_rules.errors import InputInvalid, NotFound, RuleUnknown
+from fraud_rules.model.limits import RuleLimits
+from fraud_rules.model.value_list import ListOperation, ListType, ListValue, ValueList
+
+if TYPE_CHECKING:
+    from fraud_rules.api_client import Client
+    from fraud_rules.model.ruleset import RuleTimeline
+
+__all__ = ["GivenChange", "known_list", "list_path", "planned_records", "send_change"]
+
+
+@dataclass(frozen=True, slots=True)
+class GivenChange:
+    """A requested change of a list: of one operation, with values or a file of values unless it is DELETE."""
+
+    operation: ListOperation
+    name: str
+    values: list[str] | None = None
+    file: Path | None = None
+    kind: ListType | None = None
+
+    def __post_init__(self) -> None:
+        if (self.file is None) is not bool(self.values) and self.operation is not ListOperation.DELETE:
+            raise InputInvalid("give values, or --file with one value per line")
+
+
+def send_change(client: Client, given: GivenChange, comment: str) -> tuple[Any, bool]:
+    """Request a change, or a new list from `set`. Return the answer, None for a deleted list, and whether it waits."""
+    content: dict[str, object] = {"comment": comment}
+    if given.operation is not ListOperation.DELETE:
+        content |= {"values": given.values} if given.file is None else {"content": read_file(given.file)}
+    path, known = list_path(given.name), None
+    if given.operation in (ListOperation.SET, ListOperation.DELETE):
+        try:
+            known = client.get(path)
+        except NotFound:
+            if given.operation is ListOperation.DELETE:
+                raise
+            kind = given.kind or ListType.LONG
+            return client.change("POST", "/lists", content | {"name": given.name, "type": kind.value})
+        if given.kind is not None and given.kind != known["type"]:
+            raise InputInvalid(f"list {given.name} has values of the type {known['type']}: delete it first")
+    revision = None if known is None else known["revision"]
+    return client.change("POST", f"{path}/changes", content | {"operation": given.operation.value}, revision)
+
+
+def planned_records(given: GivenChange, log: RuleTimeline, limits: RuleLimits) -> Sequence[bytes]:
+    """The records of a change. Raises InputInvalid, and RuleUnknown unless `set` creates the list."""
+    name, operation = given.name, given.operation
+    if operation is ListOperation.SET:
+        in_force = log.lists.get(name)
+        kind = given.kind or (ListType.LONG if in_force is None else in_force.type)
+        return plan_set(in_force, name, kind, _values(given, kind), DEFAULT_SOURCE, limits)
+    known = known_list(log, name)
+    if operation is ListOperation.DELETE:
+        return encode_list_records(name, operation, None, [], DEFAULT_SOURCE, limits.max_list_record_bytes)
+    return plan_change(known, operation, _values(given, known.type), DEFAULT_SOURCE, limits)
+
+
+def _values(given: GivenChange, kind: ListType) -> list[ListValue]:
+    if given.file is None:
+        return parse_values(given.values or [], kind)
+    found = read_values(given.file, sys.stdin.read() if str(given.file) == "-" else None)
+    return parse_values([text for _, text in found], kind, [line for line, _ in found])
+
+
+def list_path(name: str) -> str:
+    """The path of a list in the API."""
+    return f"/lists/{quote(name, safe='')}"
+
+
+def known_list(log: RuleTimeline, name: str) -> ValueList:
+    """The list in force. Raises RuleUnknown."""
+    known = log.lists.get(name)
+    if known is None:
+        raise RuleUnknown(f"there is no list {name}: create it with fraud lists set {name}")
+    return known
