@@ -113,9 +113,9 @@ def drift(kafka: Kafka) -> None:
     found = DriftCheck(opened.database, kafka, settings.topics.rules, schema, settings.limits).read()
     typer.echo(_sentence(found))
     for each in found.differences:
-        typer.echo(f"rule {each.rule_id}: store has {_said(each.store)}, log has {_said(each.log)}")
+        typer.echo(f"rule {each.rule_id}: store has {_side_text(each.store)}, log has {_side_text(each.log)}")
     for drifted in found.list_differences:
-        sides = f"store has {_said_list(drifted.store)}, log has {_said_list(drifted.log)}"
+        sides = f"store has {_list_text(drifted.store)}, log has {_list_text(drifted.log)}"
         typer.echo(f"list {drifted.list_name}: {sides}")
     if found.differences or found.list_differences:
         count = f"{len(found.differences)} rules and {len(found.list_differences)} lists"
@@ -213,11 +213,11 @@ def _behind(found: DriftReport) -> str:
     return f"{found.behind} records behind the rule log since {since:%Y-%m-%d %H:%M:%S} UTC"
 
 
-def _said_list(side: DriftedList | None) -> str:
+def _list_text(side: DriftedList | None) -> str:
     if side is None:
         return "no list"
     return f"{side.size} {side.type} values of version {side.version} (SHA-256 {side.values_sha256[:12]})"
 
 
-def _said(side: DriftSide | None) -> str:
+def _side_text(side: DriftSide | None) -> str:
     return "no rule in force" if side is None else f"{side.document.get('ruleState')} of version {side.version}"

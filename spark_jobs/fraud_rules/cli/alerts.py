@@ -152,9 +152,9 @@ def filtered(command: Callable[..., None]) -> Callable[..., None]:
     keyword_only = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in parameters]
 
     @wraps(command)
-    def with_filters(**given: Any) -> None:
-        chosen = alert_filters(**{name: given.pop(name) for name in filters})
-        command(filters=chosen, **given)
+    def with_filters(**options: Any) -> None:
+        chosen = alert_filters(**{name: options.pop(name) for name in filters})
+        command(filters=chosen, **options)
 
     with_filters.__annotations__ = {each.name: each.annotation for each in keyword_only}
     with_filters.__dict__["__signature__"] = inspect.Signature(keyword_only)

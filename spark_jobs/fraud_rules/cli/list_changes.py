@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from fraud_rules.api_client import Client
     from fraud_rules.model.ruleset import RuleTimeline
 
-__all__ = ["GivenChange", "known_list", "list_path", "planned_records", "send_change"]
+__all__ = ["RequestedChange", "known_list", "list_path", "planned_records", "send_change"]
 
 
 @dataclass(frozen=True, slots=True)
-class GivenChange:
+class RequestedChange:
     """A requested change of a list: of one operation, with values or a file of values unless it is DELETE."""
 
     operation: ListOperation
@@ -40,43 +40,43 @@ class GivenChange:
             raise InputInvalid("give values, or --file with one value per line")
 
 
-def send_change(client: Client, given: GivenChange, comment: str) -> tuple[Any, bool]:
+def send_change(client: Client, change: RequestedChange, comment: str) -> tuple[Any, bool]:
     """Request a change, or a new list from `set`. Return the answer, None for a deleted list, and whether it waits."""
     content: dict[str, object] = {"comment": comment}
-    if given.operation is not ListOperation.DELETE:
-        content |= {"values": given.values} if given.file is None else {"content": read_file(given.file)}
-    path, known = list_path(given.name), None
-    if given.operation in (ListOperation.SET, ListOperation.DELETE):
+    if change.operation is not ListOperation.DELETE:
+        content |= {"values": change.values} if change.file is None else {"content": read_file(change.file)}
+    path, known = list_path(change.name), None
+    if change.operation in (ListOperation.SET, ListOperation.DELETE):
         try:
             known = client.get(path)
         except NotFound:
-            if given.operation is ListOperation.DELETE:
+            if change.operation is ListOperation.DELETE:
                 raise
-            kind = given.kind or ListType.LONG
-            return client.change("POST", "/lists", content | {"name": given.name, "type": kind.value})
-        if given.kind is not None and given.kind != known["type"]:
-            raise InputInvalid(f"list {given.name} has values of the type {known['type']}: delete it first")
+            kind = change.kind or ListType.LONG
+            return client.change("POST", "/lists", content | {"name": change.name, "type": kind.value})
+        if change.kind is not None and change.kind != known["type"]:
+            raise InputInvalid(f"list {change.name} has values of the type {known['type']}: delete it first")
     revision = None if known is None else known["revision"]
-    return client.change("POST", f"{path}/changes", content | {"operation": given.operation.value}, revision)
+    return client.change("POST", f"{path}/changes", content | {"operation": change.operation.value}, revision)
 
 
-def planned_records(given: GivenChange, log: RuleTimeline, limits: RuleLimits) -> Sequence[bytes]:
+def planned_records(change: RequestedChange, log: RuleTimeline, limits: RuleLimits) -> Sequence[bytes]:
     """The records of a change. Raises InputInvalid, and RuleUnknown unless `set` creates the list."""
-    name, operation = given.name, given.operation
+    name, operation = change.name, change.operation
     if operation is ListOperation.SET:
         in_force = log.lists.get(name)
-        kind = given.kind or (ListType.LONG if in_force is None else in_force.type)
-        return plan_set(in_force, name, kind, _values(given, kind), DEFAULT_SOURCE, limits)
+        kind = change.kind or (ListType.LONG if in_force is None else in_force.type)
+        return plan_set(in_force, name, kind, _values(change, kind), DEFAULT_SOURCE, limits)
     known = known_list(log, name)
     if operation is ListOperation.DELETE:
         return encode_list_records(name, operation, None, [], DEFAULT_SOURCE, limits.max_list_record_bytes)
-    return plan_change(known, operation, _values(given, known.type), DEFAULT_SOURCE, limits)
+    return plan_change(known, operation, _values(change, known.type), DEFAULT_SOURCE, limits)
 
 
-def _values(given: GivenChange, kind: ListType) -> list[ListValue]:
-    if given.file is None:
-        return parse_values(given.values or [], kind)
-    found = read_values(given.file, sys.stdin.read() if str(given.file) == "-" else None)
+def _values(change: RequestedChange, kind: ListType) -> list[ListValue]:
+    if change.file is None:
+        return parse_values(change.values or [], kind)
+    found = read_values(change.file, sys.stdin.read() if str(change.file) == "-" else None)
     return parse_values([text for _, text in found], kind, [line for line, _ in found])
 
 

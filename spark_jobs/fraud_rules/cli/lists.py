@@ -18,7 +18,7 @@ from fraud_rules.cli.display.api_answers import (
     write_file,
 )
 from fraud_rules.cli.display.output import print_json
-from fraud_rules.cli.list_changes import GivenChange, known_list, list_path, planned_records, send_change
+from fraud_rules.cli.list_changes import RequestedChange, known_list, list_path, planned_records, send_change
 from fraud_rules.cli.options import (
     AsJson,
     Comment,
@@ -80,8 +80,8 @@ def set_list(
       fraud lists set mules --file mules.txt
       fraud lists set types CSH --type string --direct --wait 10
     """
-    given = GivenChange(ListOperation.SET, name, values, file, value_type)
-    _change(given, kafka, url, comment, wait, direct=direct, as_json=as_json)
+    change = RequestedChange(ListOperation.SET, name, values, file, value_type)
+    _change(change, kafka, url, comment, wait, direct=direct, as_json=as_json)
 
 
 @app.command()
@@ -103,8 +103,8 @@ def add(
       fraud lists add mules 1003 --comment "case 12"
       fraud lists add mules --file more.txt --direct
     """
-    given = GivenChange(ListOperation.ADD, name, values, file)
-    _change(given, kafka, url, comment, wait, direct=direct, as_json=as_json)
+    change = RequestedChange(ListOperation.ADD, name, values, file)
+    _change(change, kafka, url, comment, wait, direct=direct, as_json=as_json)
 
 
 @app.command()
@@ -126,8 +126,8 @@ def remove(
       fraud lists remove mules 1003
       fraud lists remove mules --file cleared.txt --direct
     """
-    given = GivenChange(ListOperation.REMOVE, name, values, file)
-    _change(given, kafka, url, comment, wait, direct=direct, as_json=as_json)
+    change = RequestedChange(ListOperation.REMOVE, name, values, file)
+    _change(change, kafka, url, comment, wait, direct=direct, as_json=as_json)
 
 
 @app.command()
@@ -146,8 +146,8 @@ def delete(
     Examples:
       fraud lists delete mules
     """
-    given = GivenChange(ListOperation.DELETE, name)
-    _change(given, kafka, url, comment, wait, direct=direct, as_json=as_json)
+    change = RequestedChange(ListOperation.DELETE, name)
+    _change(change, kafka, url, comment, wait, direct=direct, as_json=as_json)
 
 
 @app.command()
@@ -252,7 +252,7 @@ def list_lists(kafka: Kafka, url: Url = None, direct: Direct = False, as_json: A
 
 
 def _change(
-    given: GivenChange,
+    change: RequestedChange,
     kafka: KafkaConnection,
     url: str | None,
     comment: str,
@@ -266,16 +266,16 @@ def _change(
         refuse("with --direct", comment=comment, json=as_json)
         context = load_context()
         log = _read_log(context, kafka, settled=True)
-        records = planned_records(given, log, context.settings.limits)
+        records = planned_records(change, log, context.settings.limits)
         check_against_log(context, log, [("", record) for record in records])
-        versions = _append(context, kafka, given.name, records)
+        versions = _append(context, kafka, change.name, records)
         if wait > 0 and versions:
             await_live(context, kafka, set(versions), wait)
         return
     refuse("without --direct", wait=wait)
-    found, waits = send_change(client, given, comment)
+    found, waits = send_change(client, change, comment)
     if found is None:
-        found, line = {"name": given.name, "deleted": True}, f"list {given.name}: deleted"
+        found, line = {"name": change.name, "deleted": True}, f"list {change.name}: deleted"
     else:
         line = f"list {found['name']}: {found['size']:,} values, revision {found['revision']}"
     print_change(found, line, waits=waits, as_json=as_json)

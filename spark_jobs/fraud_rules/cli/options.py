@@ -96,9 +96,9 @@ def token_file() -> Path:
     return Path(os.environ.get("FRAUD_CONTROL_TOKEN_FILE") or Project.find().var / "control-token")
 
 
-def airflow_url(given: str | None) -> str:
-    """The given address of Airflow's API server, else the one in `make demo`."""
-    return given or f"http://127.0.0.1:{port_setting('FRAUD_AIRFLOW_PORT', 8080)}"
+def airflow_url(url: str | None) -> str:
+    """The address of Airflow's API server: this one, else that of `make demo`."""
+    return url or f"http://127.0.0.1:{port_setting('FRAUD_AIRFLOW_PORT', 8080)}"
 
 
 def connect(url: str | None) -> Client:
@@ -174,8 +174,8 @@ def time_ms_of(text: str) -> int:
         if text[-1] in units and text[:-1].isdecimal():
             at = datetime.now(UTC) - timedelta(**{units[text[-1]]: int(text[:-1])})
         else:
-            given = datetime.fromisoformat(text)
-            at = given if given.tzinfo is not None else given.replace(tzinfo=UTC)
+            read = datetime.fromisoformat(text)
+            at = read if read.tzinfo is not None else read.replace(tzinfo=UTC)
         return max(0, int(at.timestamp() * 1_000))
     except (ValueError, OverflowError, IndexError) as error:
         raise InputInvalid(f"{text[:40]!r} is not a time: write 30m, 12h, 7d, or 2026-11-20T12:00") from error
