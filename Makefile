@@ -11,7 +11,7 @@ endif
 export UV_PYTHON_DOWNLOADS := never
 
 SECONDS ?=
-WORKERS ?= 3
+WORKERS ?= 4
 ARGS ?=
 
 .PHONY: help

@@ -12,7 +12,7 @@ import signal
 import sys
 import threading
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from fraud_control.sync.drift import DriftReport
 
 __all__ = ["control_plane", "store"]
+
+_CHECK_S: Final = 0.5
 
 store = command_group("The control plane's store: audit chain, outbox, and differences from the rule log.")
 control_plane = command_group("The server of the control plane.")
@@ -142,8 +144,11 @@ def publish(kafka: Kafka) -> None:
     background = Background(opened.store, kafka, opened.context.settings)
     background.start()
     typer.echo("publishing")
-    stop.wait()
+    while not stop.wait(_CHECK_S) and background.ended_by is None:
+        pass
     background.stop()
+    if background.ended_by is not None:
+        raise background.ended_by
 
 
 @store.command()

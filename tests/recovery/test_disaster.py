@@ -107,7 +107,7 @@ class Drill:
         self.broker.kill()
         shutil.rmtree(self.broker.home)
         self.broker.start()
-        self.command("topics", "apply")
+        self.command("kafka", "topics", "apply")
 
     def command(self, *arguments: str, code: int = 0) -> str:
         """Run a `fraud` command with the settings of the detector, and return its output."""
@@ -143,10 +143,13 @@ def test_the_archive_restores_the_service_after_the_loss_of_kafka(
             assert jobs.run("archive", drill.installation)[0] == ArchiveForeign.exit_code
 
             aside = drill.installation.home / "archive.aside"
+            restore = ("rules", "restore", "--direct", "--archive")
             archive_of(drill.installation).root.rename(aside)
-            assert f"{len(RULES)} records written" in drill.command("rules", "restore", "--archive", str(aside))
-            assert "0 records written" in drill.command("rules", "restore", "--archive", str(aside))
-            assert f"{PAYMENTS} records sent" in drill.command("load", "--archive", str(aside))
+            assert f"{len(RULES)} records written" in drill.command(
+                "rules", "restore", "--direct", "--archive", str(aside)
+            )
+            assert "0 records written" in drill.command(*restore, str(aside))
+            assert f"{PAYMENTS} records sent" in drill.command("streams", "load", "--archive", str(aside))
             drill.run()
             print(f"restored in {time.monotonic() - lost:.0f} s")  # noqa: T201 - the figure of docs/data.md
             assert drill.alerts() == before, "the history gives the same alerts again"
@@ -164,7 +167,9 @@ def test_the_archive_restores_the_service_after_the_loss_of_kafka(
 
             assert jobs.archive(drill.installation)["transactions"] == 2 * PAYMENTS, "a new archive begins"
             produce(topics.bootstrap, topics.names.rules, [RULES[0]])
-            refused = drill.command("rules", "restore", "--archive", str(aside), code=InputInvalid.exit_code)
+            refused = drill.command(
+                "rules", "restore", "--direct", "--archive", str(aside), code=InputInvalid.exit_code
+            )
             assert "needs an empty rule log" in refused
     finally:
         broker.kill()

@@ -23,6 +23,7 @@ from fraud_control.sync.outbox import Publisher
 from fraud_control.sync.reader_state import ReaderPosition
 from fraud_control.sync.topic_consumer import TopicConsumer
 from fraud_rules.configuration.settings import DetectorSettings
+from fraud_rules.errors import FraudError
 from fraud_rules.kafka.connection import KafkaConnection
 
 __all__ = ["Background"]
@@ -95,6 +96,11 @@ class Background:
     def failures(self) -> dict[str, str]:
         """The reasons why threads fail at the moment, by name."""
         return {name: each.failure for name, each in self._by_name() if each.failure is not None}
+
+    @property
+    def ended_by(self) -> FraudError | None:
+        """The error that ended the publisher for good; None while it works."""
+        return self._publisher.ended_by
 
     def _by_name(self) -> Sequence[tuple[str, Publisher | TopicConsumer | Expiry | AlertIndexer]]:
         return (

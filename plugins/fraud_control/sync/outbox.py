@@ -28,7 +28,7 @@ from fraud_control.store.leases import Leadership
 from fraud_control.store.models import OutboxRow
 from fraud_control.sync.mirror import AUDIT_HEADER, SEQ_HEADER, STORE_HEADER, mark_arrived, mark_published
 from fraud_control.sync.topic_consumer import TopicConsumer
-from fraud_rules.errors import Fenced, TransactionExpired
+from fraud_rules.errors import Fenced, FraudError, TransactionExpired
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.takeovers import MOST_TAKEOVERS, Takeovers
 from fraud_rules.kafka.writer import BatchWriter, OutRecord
@@ -78,6 +78,11 @@ class Publisher:
     def failure(self) -> str | None:
         """The reason why publishing fails at the moment; None while it succeeds."""
         return self._attempts.failure
+
+    @property
+    def ended_by(self) -> FraudError | None:
+        """The error that ended the publisher for good; None while it works."""
+        return self._attempts.ended_by
 
     def wake(self, changed: RuleChanged | None = None) -> None:
         """Wake the publisher, because the outbox has a new record."""

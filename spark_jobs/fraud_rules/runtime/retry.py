@@ -82,7 +82,8 @@ class RepeatedWork:
     """Work that starts again when it raises or returns, until it is stopped.
 
     The pause grows with each error in a row. The log gets a FraudError once while it repeats, and any other error each
-    time. `failure` is the reason of the last error; None while the work succeeds.
+    time. `failure` is the reason of the last error; None while the work succeeds. `ended_by` is the error that ended the
+    work for good.
     """
 
     def __init__(self, name: str, *, ends_with: type[FraudError] | None = None) -> None:
@@ -90,6 +91,7 @@ class RepeatedWork:
         self._name = name
         self._ends_with: tuple[type[FraudError], ...] = () if ends_with is None else (ends_with,)
         self.failure: str | None = None
+        self.ended_by: FraudError | None = None
         self.pause_s = _PAUSE_S
 
     def run(self, work: Callable[[Self], None], stop: threading.Event) -> None:
@@ -109,7 +111,7 @@ class RepeatedWork:
         try:
             repeating(work, self)
         except self._ends_with as error:
-            self.failure = " ".join(str(error).split())
+            self.failure, self.ended_by = " ".join(str(error).split()), error
             _log.error("%s has ended: %s", self._name, self.failure)
 
     def _is_repeated(self, error: BaseException) -> bool:

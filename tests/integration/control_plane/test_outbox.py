@@ -15,6 +15,7 @@ import pytest
 from confluent_kafka import KafkaException, Producer
 from sqlalchemy import select, text
 
+from fraud_control.domain.errors import NameInUse
 from fraud_control.domain.lifecycle import StateName
 from fraud_control.domain.read_models import RuleChanged
 from fraud_control.service.audit import AuditFilter
@@ -103,22 +104,21 @@ def changes(scene: Scene, count: int, rule_id: int = 1) -> None:
 
 
 def test_a_publisher_ends_if_another_store_publishes_with_its_name_again_and_again(
-    scene: Scene, topics: OwnTopics
+    scene: Scene, topics: OwnTopics, project: Project, tmp_path: Path
 ) -> None:
-    mine, stop = publisher(scene, topics), threading.Event()
-    thread = threading.Thread(target=mine.run, args=(stop,))
+    process = PublisherProcess(project, topics, scene.settings.database, tmp_path / "publisher.log")
     changes(scene, 1)
-    thread.start()
+    process.start()
     try:
         for limit in range(1, MOST_TAKEOVERS + 1):
             until(lambda: all_published(scene), "it publishes after a takeover")
-            BatchWriter(topics.kafka, scene.settings.name).open()
+            BatchWriter(topics.kafka, f"{topics.prefix}control").open()
             scene.service.edit(ANN, 1, scene.service.rule(1).row.revision, rule_input(limit=limit))
-        until(lambda: not thread.is_alive(), "it has ended")
+        until(lambda: process.exit_code() is not None, "it has ended")
+        assert process.exit_code() == NameInUse.exit_code
     finally:
-        stop.set()
-        thread.join()
-    assert "another control plane with the name" in (mine.failure or "")
+        process.kill()
+    assert "another control plane with the name" in process.log.read_text()
     assert scene.service.outbox().pending == 1, "the change waits"
 
 

@@ -38,7 +38,7 @@ class PublisherProcess:
         }
 
     def run(self, *words: str) -> subprocess.CompletedProcess[str]:
-        """Run another `fraud control` command to its end."""
+        """Run a command of `fraud store` to its end."""
         return subprocess.run(
             [sys.executable, "-m", "fraud_rules.cli", "store", *words],
             env=self.environment(), capture_output=True, text=True, check=False,
@@ -52,6 +52,10 @@ class PublisherProcess:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", *self.command()], env=self.environment(), stdout=log, stderr=log
             )
+
+    def exit_code(self) -> int | None:
+        """The exit code; None while the process runs."""
+        return None if self._process is None else self._process.poll()
 
     def kill(self) -> None:
         """Kill the process without warning, like a power cut."""

@@ -42,17 +42,16 @@ class Run:
     codes: tuple[int, ...] = (0,)
     says: str = ""
     reason: str = ""
-    long: bool = False
 
 
 RUNS = (
     Run(r"make (help|setup|format|lint)"),
-    Run(r"make wheel", long=True),
+    Run(r"make wheel"),
     Run(r'make bench ARGS="--list"'),
     Run(r"make bench ARGS=.*", reason="measures for hours; test_bench and test_bench_against have its options"),
     Run(r"make bench", says=r"backlog_rules1 \.\.\."),
-    Run(r"make (oracle-long|fuzz)", says=r"collected \d+ items", long=True),
-    Run(r"make (chaos|conformance|test-long)", says=r"collected \d+ items", long=True),
+    Run(r"make (oracle-long|fuzz)", says=r"collected \d+ items"),
+    Run(r"make (chaos|conformance|test-long)", says=r"collected \d+ items"),
     Run(r"make (check|types|ui-check)", reason="make test runs it before any test"),
     Run(r"make test", reason="this test is a part of it"),
     Run(r"make compose-check.*", reason="starts containers as root for the larger part of an hour"),
@@ -77,7 +76,7 @@ RUNS = (
     Run(r"echo '\{\"steps\".*fraud streams replay -"),
     Run(r"fraud rules check .*"),
     Run(r"fraud whatif draft\.yaml --days 30"),
-    Run(r"fraud whatif .*", long=True),
+    Run(r"fraud whatif .*"),
     Run(r"fraud kafka broker start"),
     Run(r"fraud kafka topics apply.*"),
     Run(r"fraud kafka acls print"),
@@ -101,14 +100,14 @@ RUNS = (
     Run(r"fraud streams record .*", codes=(0, 1)),
     # named without the words that they ask for
     Run(r"fraud (streams replay|archive reevaluate|detector (drain|deploy( --[a-z-]+)?))", codes=(1, 2)),
-    Run(r"fraud archive reevaluate 2.*", codes=(0, 25, 26, 27), long=True),
-    Run(r"fraud archive (run|warm-up)( --json)?", long=True),
-    Run(r"fraud detector agent", says=r"agent", long=True),
-    Run(r"fraud detector run", says=r"detector", long=True),
-    Run(r"python spark_jobs/detector\.py .*", says=r"detector: running", long=True),
-    Run(r"python examples/payment_gate\.py .*", says=r"gate: running", long=True),
-    Run(r"fraud detector rebuild( --check)?", codes=(0, 1, 9, 11, 18), long=True),
-    Run(r"make demo.*", says=r"broker", long=True),
+    Run(r"fraud archive reevaluate 2.*", codes=(0, 25, 26, 27)),
+    Run(r"fraud archive (run|warm-up)( --json)?"),
+    Run(r"fraud detector agent", says=r"agent"),
+    Run(r"fraud detector run", says=r"detector"),
+    Run(r"python spark_jobs/detector\.py .*", says=r"detector: running"),
+    Run(r"python examples/payment_gate\.py .*", says=r"gate: running"),
+    Run(r"fraud detector rebuild( --check)?", codes=(0, 1, 9, 11, 18)),
+    Run(r"make demo.*", says=r"broker"),
     Run(r"make stop"),
     Run(r"make (clean|distclean)"),
 )
@@ -118,12 +117,10 @@ def run_of(text: str) -> Run | None:
     return next((run for run in RUNS if re.fullmatch(run.pattern, text, re.DOTALL)), None)
 
 
-def in_order(*, long: bool) -> list[DocumentedCommand]:
+def in_order() -> list[DocumentedCommand]:
     """The commands to run, in the order of the table: the broker before what needs it."""
-    found = [each for each in documented(ROOT).values() if long or not each.aside]
-    return [
-        each for run in RUNS if not run.reason and (long or not run.long) for each in found if run_of(each.text) is run
-    ]
+    found = documented(ROOT).values()
+    return [each for run in RUNS if not run.reason for each in found if run_of(each.text) is run]
 
 
 @dataclass
@@ -219,11 +216,10 @@ def test_every_word_of_a_command_exists(text: str) -> None:
     assert command.name != "fraud" or text == "fraud --help"
 
 
-@pytest.mark.parametrize("long", [False, pytest.param(True, marks=pytest.mark.long)])
-def test_every_command_has_output_in_a_fresh_clone(clone: Clone, long: bool) -> None:
-    """The long run also has the commands that appear only in a sentence of a docs page."""
+@pytest.mark.long
+def test_every_command_has_output_in_a_fresh_clone(clone: Clone) -> None:
     faults = {}
-    for command in in_order(long=long):
+    for command in in_order():
         fault = _fault_of(command, clone)
         if fault is not None:
             faults[f"{command.page}: {command.text}"] = fault
