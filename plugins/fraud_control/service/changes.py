@@ -18,13 +18,13 @@ from fraud_control.domain.rule_input import RuleReader, encode_rule
 from fraud_control.service.approved_content import SeedContents, no_seeds
 from fraud_control.service.audit import AuditChain, AuditRecord
 from fraud_control.service.items.contributors import contributors_of, encode_contributors
-from fraud_control.service.items.heads import Head, changed
 from fraud_control.service.lists.contents import ListContents
 from fraud_control.service.lists.in_work import ListsInWork
 from fraud_control.settings import ControlPlaneSettings
 from fraud_control.store.models import (
     ApprovalRow,
     AuditEntry,
+    ItemHead,
     OutboxRow,
     RevisionRow,
     RuleHead,
@@ -95,6 +95,10 @@ class UnitOfWork:
             raise Unavailable(f"{last - first_waiting + 1} changes already wait for the rule log: is Kafka down?")
         self._outbox = last + 1, first_waiting
         return last + 1
+
+    def report(self, head: ItemHead) -> None:
+        """Report a change of an item to the listeners."""
+        self.changed.append(RuleChanged(revision=head.revision, **head.item))
 
     def rules_in_use(self) -> int:
         """Count the rules that are not deleted."""
@@ -230,11 +234,10 @@ def send_list_record(work: UnitOfWork, name: str, revision: int, value: bytes, e
     return _send(work, _Record(list_key(name), value, list_name=name, revision=revision), entry)
 
 
-def withdraw(work: UnitOfWork, head: Head | None, who: str, reason: str = "") -> None:
+def withdraw(work: UnitOfWork, head: ItemHead | None, who: str, reason: str = "") -> None:
     """Withdraw the open request of a rule or list, because the rule or list changes, or for another reason."""
     if head is None or head.approval_id is None:
         return
-    subject = "rule" if isinstance(head, RuleHead) else "list"
     work.session.execute(
         update(ApprovalRow)
         .where(ApprovalRow.id == head.approval_id, ApprovalRow.decision.is_(None))
@@ -242,12 +245,12 @@ def withdraw(work: UnitOfWork, head: Head | None, who: str, reason: str = "") ->
             decision="withdrawn",
             decided_by=who,
             decided_at_ms=work.now_ms,
-            decision_comment=reason or f"the {subject} has changed",
+            decision_comment=reason or f"the {head.noun} has changed",
         )
     )
     head.approval_id = None
     if reason:  # no other change reports the rule
-        work.changed.append(changed(head))
+        work.report(head)
 
 
 def document_in(state: StateName, rule: Rule) -> str:

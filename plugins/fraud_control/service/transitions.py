@@ -31,10 +31,9 @@ from fraud_control.service.changes import (
     save,
     send_control,
 )
-from fraud_control.service.items.contributors import contributors_of
+from fraud_control.service.items.contributors import contributors_of, contributors_of_lists
 from fraud_control.service.items.heads import checked, rule_head
 from fraud_control.service.items.requests import check_request, decided_comment, detail_of, request_approval
-from fraud_control.service.lists.contributors import contributors_of_lists
 from fraud_control.service.lists.uses import check_lists
 from fraud_control.service.rule_queries import revision_of
 from fraud_control.store.models import ApprovalRow, RuleHead
@@ -148,7 +147,10 @@ def change_state(
             work, actor, head, "state", head.document, comment,
             author=head.author, contributors=contributors_of(head), target=state,
         )  # fmt: skip
-    return _save_transition(work, head, state, actor.user, comment, {})
+    document = _document_in(work, state, rule_id, head.document)
+    return save(
+        work, head, rule_id, NewRevision(state, document, SOURCE, actor.user, head.author, "rule.state", comment)
+    )
 
 
 def rollback(work: UnitOfWork, actor: Actor, rule_id: int, revision: int, to: int, comment: str = "") -> RuleHead:
@@ -186,7 +188,9 @@ def _approval_of(work: UnitOfWork, actor: Actor, rule_id: int, document: str) ->
     """The earlier approval that lets an approver roll back at once. None if there is none, or if a list that the rule
     names has changed since its approval.
     """
-    if not actor.role.includes(LEAST_ROLE[Permission.EDIT_LIVE]) or contributors_of_lists(work, document):
+    if not actor.role.includes(LEAST_ROLE[Permission.EDIT_LIVE]):
+        return None
+    if contributors_of_lists(work.session, work.reader, document):
         return None
     return approved_contents(work.session, rule_id, work.seeds).approval_of(document)
 
@@ -228,22 +232,11 @@ def delete_all(
         save(work, head, head.rule_id, new, outbox_seq=outbox_seq, log_version=log_version)
 
 
-def _save_transition(
-    work: UnitOfWork,
-    head: RuleHead,
-    state: StateName,
-    who: str,
-    comment: str,
-    detail: dict[str, object],
-    contributors: frozenset[str] | None = None,
-) -> RuleHead:
-    encoded = head.document
-    if state.in_log:
-        encoded = document_in(state, _validated_rule(work, state, document_of(head.document), head.rule_id))
-    new = NewRevision(
-        state, encoded, SOURCE, who, head.author, "rule.state", comment, detail=detail, contributors=contributors
-    )
-    return save(work, head, head.rule_id, new)
+def _document_in(work: UnitOfWork, state: StateName, rule_id: int, document: str) -> str:
+    """A stored document in a state. For a state of the rule log, it is validated again. Raises Invalid."""
+    if not state.in_log:
+        return document
+    return document_in(state, _validated_rule(work, state, document_of(document), rule_id))
 
 
 def _validated_rule(work: UnitOfWork, state: StateName, document: dict[str, object], rule_id: int) -> Rule:
@@ -255,25 +248,16 @@ def _validated_rule(work: UnitOfWork, state: StateName, document: dict[str, obje
 
 def carry_out(work: UnitOfWork, request: ApprovalRow, head: RuleHead, actor: Actor, comment: str) -> None:
     """Carry out an approved change. Raises Invalid."""
-    detail, comment = detail_of(request), decided_comment(request, actor.user, comment)
-    contributors = _contributors_after(request, actor)
-    if request.target is not None:
-        _save_transition(work, head, StateName(request.target), actor.user, comment, detail, contributors)
-        return
-    state = StateName(head.state)
-    document = document_in(state, _validated_rule(work, state, document_of(request.document), head.rule_id))
+    state = StateName(request.target or head.state)
+    document = _document_in(work, state, head.rule_id, request.document)
+    contributors = contributors_of(request)
+    if is_second_person(actor.user, request.requested_by, contributors):  # without four eyes, a contributor may approve
+        contributors = frozenset({request.author})
     new = NewRevision(
-        state, document, SOURCE, actor.user, request.author, f"rule.{request.action}", comment,
-        detail=detail, contributors=contributors,
+        state, document, SOURCE, actor.user, request.author, f"rule.{request.action}",
+        decided_comment(request, actor.user, comment), detail=detail_of(request), contributors=contributors,
     )  # fmt: skip
     save(work, head, head.rule_id, new)
-
-
-def _contributors_after(request: ApprovalRow, actor: Actor) -> frozenset[str]:
-    """The contributors after an approval. Without four eyes, one of them may approve, but it does not count."""
-    contributors = contributors_of(request)
-    approved = is_second_person(actor.user, request.requested_by, contributors)
-    return frozenset({request.author}) if approved else contributors
 
 
 def _check_force(actor: Actor, rule: Rule, head: RuleHead | None) -> None:

@@ -12,8 +12,8 @@ from sqlalchemy import select
 from fraud_control.domain.canonical import canonical, decoded
 from fraud_control.domain.errors import Conflict
 from fraud_control.service.changes import UnitOfWork, withdraw
-from fraud_control.service.items.heads import Head, subject
-from fraud_control.store.models import ApprovalRow, ListHead, RuleHead
+from fraud_control.service.lists.uses import named_lists
+from fraud_control.store.models import ApprovalRow, ItemHead, RuleHead
 
 __all__ = ["check_basis", "current_basis", "encode_basis", "list_changed"]
 
@@ -21,14 +21,11 @@ Basis = Mapping[str, int]
 """Revisions by part: `rule 7` or `list mules`."""
 
 
-def current_basis(work: UnitOfWork, request: ApprovalRow, head: Head) -> Basis:
+def current_basis(work: UnitOfWork, request: ApprovalRow, head: ItemHead) -> Basis:
     """The present revisions of the parts of a request about this rule or list; 0 for a missing list."""
-    if isinstance(head, ListHead):
-        return {subject(head): head.revision}
-    rule = work.reader.read_stored(request.document)
-    lists = {name: work.session.get(ListHead, name) for name in (() if rule is None else rule.lists)}
+    lists = named_lists(work.session, work.reader, request.document)
     revisions = {_list_part(name): 0 if each is None else each.revision for name, each in lists.items()}
-    return {subject(head): head.revision, **revisions}
+    return {str(head): head.revision, **revisions}
 
 
 def encode_basis(basis: Basis) -> str:
@@ -36,7 +33,7 @@ def encode_basis(basis: Basis) -> str:
     return canonical(dict(basis)).decode()
 
 
-def check_basis(work: UnitOfWork, request: ApprovalRow, head: Head, shown: Basis | None) -> None:
+def check_basis(work: UnitOfWork, request: ApprovalRow, head: ItemHead, shown: Basis | None) -> None:
     """Raise Conflict if the content is not what the user requested, or not what the approver saw (`shown`)."""
     if request.basis is None:
         raise Conflict("an earlier release saved this request: reject it, and request the change again")

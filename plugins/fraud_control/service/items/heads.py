@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Final, TypeAlias, TypeVar
+from typing import Final, TypeVar
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from fraud_control.domain.errors import Conflict, NotFound
-from fraud_control.domain.read_models import Approval, RuleChanged
+from fraud_control.domain.read_models import Approval
 from fraud_control.service.ids import storable_id
-from fraud_control.store.models import ApprovalRow, ListHead, RuleHead
+from fraud_control.store.models import ApprovalRow, ItemHead, ListHead, RuleHead
 
-__all__ = [
-    "Head", "changed", "checked", "is_published", "list_head", "pending", "requested_head", "rule_head", "subject",
-]  # fmt: skip
+__all__ = ["checked", "is_published", "list_head", "pending", "requested_head", "rule_head"]
 
-Head: TypeAlias = RuleHead | ListHead
-_Head = TypeVar("_Head", bound=Head)
+_Head = TypeVar("_Head", bound=ItemHead)
 _READ_AT_ONCE: Final = 500
 
 
@@ -38,7 +35,7 @@ def list_head(session: Session, name: str) -> ListHead:
     return head
 
 
-def requested_head(session: Session, request: ApprovalRow) -> Head:
+def requested_head(session: Session, request: ApprovalRow) -> RuleHead | ListHead:
     """Read the rule or list of a request for approval. Raises NotFound, and Conflict if it has changed since."""
     if request.rule_id is not None:
         return checked(rule_head(session, request.rule_id), request.revision)
@@ -49,11 +46,11 @@ def checked(head: _Head, revision: int) -> _Head:
     """Check that `revision` is the newest revision of an item. Raises Conflict."""
     if head.revision != revision:
         newest = f"its revision is {head.revision}, not {revision}"
-        raise Conflict(f"{head.updated_by!a} has changed {subject(head)}: {newest}", head.revision)
+        raise Conflict(f"{head.updated_by!a} has changed {head}: {newest}", head.revision)
     return head
 
 
-def pending(session: Session, heads: Iterable[Head]) -> Mapping[int | None, Approval]:
+def pending(session: Session, heads: Iterable[ItemHead]) -> Mapping[int | None, Approval]:
     """The open requests of items, by `approval_id`."""
     ids = [head.approval_id for head in heads if head.approval_id is not None]
     found: dict[int | None, Approval] = {}
@@ -64,18 +61,6 @@ def pending(session: Session, heads: Iterable[Head]) -> Mapping[int | None, Appr
     return found
 
 
-def is_published(head: Head) -> bool:
+def is_published(head: ItemHead) -> bool:
     """Whether the rule log has the newest revision of an item, or needs no record of it."""
     return head.outbox_seq is None or head.log_version is not None
-
-
-def subject(head: Head) -> str:
-    """The name of an item: `rule 7` or `list mules`."""
-    return f"rule {head.rule_id}" if isinstance(head, RuleHead) else f"list {head.name}"
-
-
-def changed(head: Head) -> RuleChanged:
-    """The event for listeners about a change of an item."""
-    if isinstance(head, RuleHead):
-        return RuleChanged(head.rule_id, head.revision)
-    return RuleChanged(None, head.revision, head.name)

@@ -18,9 +18,9 @@ from fraud_control.domain.list_models import ListInput
 from fraud_control.domain.roles import Actor, Permission, require
 from fraud_control.domain.rule_input import SOURCE
 from fraud_control.service.changes import UnitOfWork
-from fraud_control.service.items.contributors import contributors_of, encode_contributors
+from fraud_control.service.items.contributors import contributors_of
 from fraud_control.service.items.heads import checked, list_head
-from fraud_control.service.items.requests import decided_comment, detail_of, open_request
+from fraud_control.service.items.requests import decided_comment, detail_of, request_approval
 from fraud_control.service.lists.changes import NewListChange, save_list
 from fraud_control.service.lists.expiries import expiries_of
 from fraud_control.service.lists.uses import in_force, strongest_state, uses_of
@@ -93,18 +93,10 @@ def change(
         return head
     if mode is ChangeMode.NOW:
         return _saved(work, actor, wanted, expires_at_ms, comment)
-    request = ApprovalRow(
-        list_name=name,
-        action="list",
-        target=None,
-        document=encoded(_document(wanted, expires_at_ms)),
-        payload=wanted.encoded.decode(),
-        author=actor.user,
-        contributors=encode_contributors({actor.user}),
-        comment=comment,
-    )
-    open_request(work, actor, head, request)
-    return head
+    return request_approval(
+        work, actor, head, "list", encoded(_document(wanted, expires_at_ms)), comment,
+        author=actor.user, contributors=frozenset({actor.user}), payload=wanted.encoded.decode(),
+    )  # fmt: skip
 
 
 def mode_of(work: UnitOfWork, actor: Actor, wanted: ListChange, expires_at_ms: int | None) -> ChangeMode | None:
