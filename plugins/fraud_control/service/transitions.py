@@ -23,19 +23,16 @@ from fraud_control.domain.roles import LEAST_ROLE, Actor, Permission, Role, requ
 from fraud_control.domain.rule_input import MAX_RULE_ID, SOURCE, ManagedMembers
 from fraud_control.service.approved_content import approved_contents
 from fraud_control.service.audit import AuditRecord
-from fraud_control.service.changes import (
-    NewRevision,
-    UnitOfWork,
-    document_in,
-    same,
-    save,
-    send_control,
-)
+from fraud_control.service.changes import UnitOfWork
 from fraud_control.service.items.contributors import contributors_of, contributors_of_lists
 from fraud_control.service.items.heads import checked, rule_head
+from fraud_control.service.items.kind import NewRevision, Place
 from fraud_control.service.items.requests import check_request, decided_comment, detail_of, request_approval
+from fraud_control.service.items.saving import save
 from fraud_control.service.lists.uses import check_lists
 from fraud_control.service.rule_queries import revision_of
+from fraud_control.service.rules import content
+from fraud_control.service.rules.content import RuleContent, document_in, same
 from fraud_control.store.models import ApprovalRow, RuleHead
 from fraud_rules.codec.rules.apply import control_record
 from fraud_rules.errors import Reason
@@ -55,6 +52,7 @@ __all__ = [
     "rollback",
 ]
 
+_CONTROL_KEY: Final = b"control"
 _NEEDS_CONFIRMATION: Final = frozenset(ControlType) - {ControlType.EXPORT_RULES_CURRENT}
 
 
@@ -73,12 +71,9 @@ def add_draft(
 ) -> RuleHead:
     """Create a draft of a parsed rule; `known` is the stored rule with the same id. Raises RequestRefused, Conflict."""
     check_draft(work, actor, rule, known)
-    document = document_in(StateName.DRAFT, rule)
+    draft = RuleContent(rule.rule_id, StateName.DRAFT, document_in(StateName.DRAFT, rule))
     contributors = frozenset({actor.user})  # a deleted rule with this id leaves nothing to the new one
-    new = NewRevision(
-        StateName.DRAFT, document, SOURCE, actor.user, actor.user, action, comment, contributors=contributors
-    )
-    return save(work, known, rule.rule_id, new)
+    return save(work, content, known, NewRevision(draft, actor.user, action, comment, contributors=contributors))
 
 
 def check_draft(work: UnitOfWork, actor: Actor, rule: Rule, known: RuleHead | None) -> None:
@@ -119,7 +114,9 @@ def replace_document(work: UnitOfWork, actor: Actor, head: RuleHead, rule: Rule,
         return request_approval(
             work, actor, head, "edit", document, comment, author=actor.user, contributors=contributors
         )
-    return save(work, head, head.rule_id, NewRevision(state, document, SOURCE, actor.user, actor.user, action, comment))
+    return save(
+        work, content, head, NewRevision(RuleContent(head.rule_id, state, document), actor.user, action, comment)
+    )
 
 
 def mode_of_replacement(work: UnitOfWork, actor: Actor, head: RuleHead, rule: Rule) -> ChangeMode | None:
@@ -148,9 +145,8 @@ def change_state(
             author=head.author, contributors=contributors_of(head), target=state,
         )  # fmt: skip
     document = _document_in(work, state, rule_id, head.document)
-    return save(
-        work, head, rule_id, NewRevision(state, document, SOURCE, actor.user, head.author, "rule.state", comment)
-    )
+    next_content = RuleContent(rule_id, state, document)
+    return save(work, content, head, NewRevision(next_content, actor.user, "rule.state", comment, head.author))
 
 
 def rollback(work: UnitOfWork, actor: Actor, rule_id: int, revision: int, to: int, comment: str = "") -> RuleHead:
@@ -178,10 +174,10 @@ def rollback(work: UnitOfWork, actor: Actor, rule_id: int, revision: int, to: in
             )
         contributors, detail = frozenset({old.content_author}), detail | {"approvedBefore": approval}
     new = NewRevision(
-        state, document, SOURCE, actor.user, old.content_author, "rule.rollback", comment,
+        RuleContent(rule_id, state, document), actor.user, "rule.rollback", comment, old.content_author,
         detail=detail, contributors=contributors,
     )  # fmt: skip
-    return save(work, head, rule_id, new)
+    return save(work, content, head, new)
 
 
 def _approval_of(work: UnitOfWork, actor: Actor, rule_id: int, document: str) -> str | None:
@@ -208,28 +204,24 @@ def control(work: UnitOfWork, actor: Actor, name: str, confirm: str = "", commen
         raise Invalid([Reason("confirm", f"type {kind.value} to confirm: this control cannot be undone")])
     entry = work.append_audit(AuditRecord(actor.user, "control", kind.value, None, {"comment": comment}))
     wipes = kind is ControlType.DELETE_RULES_ALL
-    seq = send_control(work, control_record(kind.value, SOURCE), entry, wipes=wipes)
+    seq = work.send(_CONTROL_KEY, control_record(kind.value, SOURCE), entry, wipes=wipes)
     if wipes:
-        delete_all(work, actor.user, SOURCE, comment, outbox_seq=seq)
+        delete_all(work, actor.user, SOURCE, comment, Place(seq))
     work.changed.append(RuleChanged(None, None))
     return ControlResult(control=ControlName(kind.value), seq=seq)
 
 
 def delete_all(
-    work: UnitOfWork, who: str, source: str, comment: str, *,
-    outbox_seq: int | None = None, log_version: int | None = None, keep: frozenset[int] = frozenset(),
-) -> None:  # fmt: skip
-    """Delete all rules of the rule log except `keep`, as the effect of one DELETE_RULES_ALL. `outbox_seq` is the number
-    of that control if it comes from this outbox; `log_version` is its offset if it is already in the log.
-    """
+    work: UnitOfWork, who: str, source: str, comment: str, place: Place, keep: frozenset[int] = frozenset()
+) -> None:
+    """Delete all rules of the rule log except `keep`, as the effect of the DELETE_RULES_ALL at a place."""
     in_log = [state.value for state in StateName if state.in_log]
     for head in work.session.scalars(select(RuleHead).where(RuleHead.state.in_(in_log)).order_by(RuleHead.rule_id)):
         if head.rule_id in keep:
             continue
-        new = NewRevision(
-            StateName.DELETE, head.document, source, who, head.author, "rule.delete_all", comment, publish=False
-        )
-        save(work, head, head.rule_id, new, outbox_seq=outbox_seq, log_version=log_version)
+        deleted = RuleContent(head.rule_id, StateName.DELETE, head.document)
+        new = NewRevision(deleted, who, "rule.delete_all", comment, head.author, source, place=place)
+        save(work, content, head, new)
 
 
 def _document_in(work: UnitOfWork, state: StateName, rule_id: int, document: str) -> str:
@@ -254,10 +246,11 @@ def carry_out(work: UnitOfWork, request: ApprovalRow, head: RuleHead, actor: Act
     if is_second_person(actor.user, request.requested_by, contributors):  # without four eyes, a contributor may approve
         contributors = frozenset({request.author})
     new = NewRevision(
-        state, document, SOURCE, actor.user, request.author, f"rule.{request.action}",
-        decided_comment(request, actor.user, comment), detail=detail_of(request), contributors=contributors,
+        RuleContent(head.rule_id, state, document), actor.user, f"rule.{request.action}",
+        decided_comment(request, actor.user, comment), request.author,
+        detail=detail_of(request), contributors=contributors,
     )  # fmt: skip
-    save(work, head, head.rule_id, new)
+    save(work, content, head, new)
 
 
 def _check_force(actor: Actor, rule: Rule, head: RuleHead | None) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar, TypedDict
 
 from sqlalchemy import BigInteger, ForeignKeyConstraint, Index, Integer, LargeBinary, MetaData, String, Text, text
-from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
+from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column, synonym
 
 __all__ = [
     "ApprovalRow",
@@ -62,9 +62,10 @@ class ItemName(TypedDict):
 class ItemHead(Base):
     """A governed item at its newest effective revision: a rule or a list. Its text is its name: `rule 7`.
 
-    `contributors` (a JSON array of users) changed its content since the last approval of it, or of a rule that names
-    it. `outbox_seq` is the number of the revision's last record in the outbox, if this store made the change;
-    `log_version` is the record's offset in the rule log, None while it waits.
+    `last_revision` is the highest number in use. It is above `revision` if a record of another writer came before ours
+    in the log and so never took effect. `contributors` (a JSON array of users) changed the content since the last
+    approval of it, or of a rule that names the list. `outbox_seq` is the number of the revision's last record in the
+    outbox, if this store made the change; `log_version` is the record's offset in the rule log, None while it waits.
     """
 
     __abstract__ = True
@@ -72,6 +73,7 @@ class ItemHead(Base):
     noun: ClassVar[str]
 
     revision: Mapped[int]
+    last_revision: Mapped[int]
     source: Mapped[str] = mapped_column(String(32))
     contributors: Mapped[str]
     updated_at_ms: Mapped[int]
@@ -87,17 +89,12 @@ class ItemHead(Base):
 
 
 class RuleHead(ItemHead):
-    """A rule. `author` wrote the document.
-
-    `last_revision` is the highest number in use. It is above `revision` if a record of another writer came before ours
-    in the log and so never took effect.
-    """
+    """A rule. `author` wrote the document."""
 
     __tablename__ = "rules"
     noun = "rule"
 
     rule_id: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
-    last_revision: Mapped[int]
     state: Mapped[str] = mapped_column(String(8), index=True)
     document: Mapped[str]
     search: Mapped[str]
@@ -138,6 +135,7 @@ class ListHead(ItemHead):
     noun = "list"
 
     name: Mapped[str] = mapped_column(String(LIST_NAME_CHARS), primary_key=True)
+    last_revision: Mapped[int] = synonym("revision")
     type: Mapped[str] = mapped_column(String(8))
     deleted: Mapped[bool]
     size: Mapped[int]

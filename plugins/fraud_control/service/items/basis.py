@@ -11,9 +11,10 @@ from sqlalchemy import select
 
 from fraud_control.domain.canonical import canonical, decoded
 from fraud_control.domain.errors import Conflict
-from fraud_control.service.changes import UnitOfWork, withdraw
+from fraud_control.service.changes import UnitOfWork
+from fraud_control.service.items.saving import withdraw
 from fraud_control.service.lists.uses import named_lists
-from fraud_control.store.models import ApprovalRow, ItemHead, RuleHead
+from fraud_control.store.models import ApprovalRow, ItemHead, ListHead, RuleHead
 
 __all__ = ["check_basis", "current_basis", "encode_basis", "list_changed"]
 
@@ -24,7 +25,7 @@ Basis = Mapping[str, int]
 def current_basis(work: UnitOfWork, request: ApprovalRow, head: ItemHead) -> Basis:
     """The present revisions of the parts of a request about this rule or list; 0 for a missing list."""
     lists = named_lists(work.session, work.reader, request.document)
-    revisions = {_list_part(name): 0 if each is None else each.revision for name, each in lists.items()}
+    revisions = {f"list {name}": 0 if each is None else each.revision for name, each in lists.items()}
     return {str(head): head.revision, **revisions}
 
 
@@ -44,11 +45,11 @@ def check_basis(work: UnitOfWork, request: ApprovalRow, head: ItemHead, shown: B
             raise Conflict(f"changed since: {', '.join(changed)}; load the request again")
 
 
-def list_changed(work: UnitOfWork, name: str, revision: int, who: str, *, keeps_requests: bool) -> None:
+def list_changed(work: UnitOfWork, head: ListHead, who: str, *, keeps_requests: bool) -> None:
     """Withdraw the open requests about rules that name a changed list. With `keeps_requests`, which is for the expiry
     of values, they continue with the new revision.
     """
-    part = _list_part(name)
+    part = str(head)
     if work.requested_parts is None:
         work.requested_parts = frozenset(each for request in _open_requests(work) for each in _basis_of(request))
     if part not in work.requested_parts:
@@ -56,9 +57,9 @@ def list_changed(work: UnitOfWork, name: str, revision: int, who: str, *, keeps_
     for request in _open_requests(work):
         basis = _basis_of(request)
         if part in basis and keeps_requests:
-            request.basis = encode_basis({**basis, part: revision})
+            request.basis = encode_basis({**basis, part: head.revision})
         elif part in basis:
-            withdraw(work, work.session.get(RuleHead, request.rule_id), who, f"the list {name} has changed")
+            withdraw(work, work.session.get(RuleHead, request.rule_id), who, f"the {head} has changed")
 
 
 def _open_requests(work: UnitOfWork) -> Sequence[ApprovalRow]:
@@ -68,7 +69,3 @@ def _open_requests(work: UnitOfWork) -> Sequence[ApprovalRow]:
 
 def _basis_of(request: ApprovalRow) -> Mapping[str, int]:
     return {} if request.basis is None else decoded(request.basis)
-
-
-def _list_part(name: str) -> str:
-    return f"list {name}"

@@ -20,21 +20,24 @@ from fraud_control.domain.rule_input import SOURCE
 from fraud_control.service.changes import UnitOfWork
 from fraud_control.service.items.contributors import contributors_of
 from fraud_control.service.items.heads import checked, list_head
+from fraud_control.service.items.kind import NewRevision
 from fraud_control.service.items.requests import decided_comment, detail_of, request_approval
-from fraud_control.service.lists.changes import NewListChange, save_list
+from fraud_control.service.items.saving import save
+from fraud_control.service.lists import content
+from fraud_control.service.lists.content import ListContent
 from fraud_control.service.lists.expiries import expiries_of
-from fraud_control.service.lists.uses import in_force, strongest_state, uses_of
+from fraud_control.service.lists.faults import check_change
+from fraud_control.service.lists.uses import strongest_state, uses_of
 from fraud_control.service.store_access import StoreAccess
 from fraud_control.store.models import ApprovalRow, ListHead
 from fraud_rules.codec.rules.list_plan import plan_set
 from fraud_rules.codec.rules.lists import encode_list_records
 from fraud_rules.errors import Reason
-from fraud_rules.model.list_history import change_faults
-from fraud_rules.model.value_list import ListChange, ListOperation, ListType, ListValue, ValueList
+from fraud_rules.model.value_list import ListChange, ListOperation, ListType, ListValue
 
-__all__ = ["ACTION", "carry_out", "change", "create", "mode_of", "parse_change", "parse_new"]
+__all__ = ["carry_out", "change", "create", "mode_of", "parse_change", "parse_new"]
 
-ACTION: Final = "list.change"
+_ACTION: Final = "list.change"
 _SHOWN_VALUES: Final = 100
 _WHOLE: Final = (ListOperation.SET, ListOperation.DELETE)
 
@@ -67,7 +70,7 @@ def create(
     if known is not None and not known.deleted:
         raise Conflict(f"the list {made.name} already exists", known.revision)
     check_expiry(made.operation, expires_at_ms, work.now_ms)
-    _check(work, made)
+    check_change(work, made)
     return _saved(work, actor, made, expires_at_ms, comment)
 
 
@@ -110,7 +113,7 @@ def mode_of(work: UnitOfWork, actor: Actor, wanted: ListChange, expires_at_ms: i
     else:
         mode = _mode(work, actor, wanted)
     check_expiry(wanted.operation, expires_at_ms, work.now_ms)
-    _check(work, wanted)
+    check_change(work, wanted)
     return mode if _records(work, wanted, expires_at_ms) else None
 
 
@@ -124,16 +127,17 @@ def carry_out(work: UnitOfWork, request: ApprovalRow, head: ListHead, actor: Act
     operation = ListOperation(document["listOperation"])
     list_input = ListInput(operation, tuple(map(str, values)))
     wanted = list_change(head.name, list_input, ListType(head.type), SOURCE, work.reader.limits)
-    _check(work, wanted)
+    check_change(work, wanted)
     records = _records(work, wanted, expires_at_ms)
     if records:
-        new = NewListChange(
-            wanted, SOURCE, actor.user, request.author, ACTION, records,
-            comment=decided_comment(request, actor.user, comment), expires_at_ms=expires_at_ms,
+        approved = is_second_person(actor.user, request.requested_by, contributors_of(request))
+        new = NewRevision(
+            ListContent(wanted, expires_at_ms, records), actor.user, _ACTION,
+            decided_comment(request, actor.user, comment), request.author,
             detail=detail_of(request) | {"decisionComment": comment},
-            approved=is_second_person(actor.user, request.requested_by, contributors_of(request)),
+            contributors=frozenset({request.author}) if approved and operation is ListOperation.SET else None,
         )  # fmt: skip
-        save_list(work, new)
+        save(work, content, head, new)
 
 
 def _mode(work: UnitOfWork, actor: Actor, wanted: ListChange) -> ChangeMode:
@@ -145,34 +149,8 @@ def _mode(work: UnitOfWork, actor: Actor, wanted: ListChange) -> ChangeMode:
 
 
 def _saved(work: UnitOfWork, actor: Actor, wanted: ListChange, expires_at_ms: int | None, comment: str) -> ListHead:
-    records = _records(work, wanted, expires_at_ms)
-    new = NewListChange(
-        wanted, SOURCE, actor.user, actor.user, ACTION, records, comment=comment, expires_at_ms=expires_at_ms
-    )
-    return save_list(work, new)
-
-
-def _check(work: UnitOfWork, wanted: ListChange) -> None:
-    """Raise Invalid with the reasons for which the rule log would reject the change."""
-    known = work.lists.current(wanted.name)
-    known_type = None if known is None else known.type
-    users = in_force(work.session, work.reader, wanted, known_type)
-    found = change_faults(wanted, known_type, work.lists.count(), users)
-    size, most = _size_after(known, wanted), work.reader.limits.max_list_values
-    if not found and size > most:
-        found = [Reason("values", f"the list would have {size} values, at most {most} are allowed")]
-    if found:
-        raise Invalid(found)
-
-
-def _size_after(known: ValueList | None, wanted: ListChange) -> int:
-    """An upper bound that is exact for a list that grows."""
-    if wanted.operation not in (ListOperation.SET, ListOperation.ADD):
-        return 0
-    values = wanted.values()
-    if known is None or wanted.operation is ListOperation.SET:
-        return len(values)
-    return known.size + len(values) - known.count_listed(values)
+    next_content = ListContent(wanted, expires_at_ms, _records(work, wanted, expires_at_ms))
+    return save(work, content, work.lists.head(wanted.name), NewRevision(next_content, actor.user, _ACTION, comment))
 
 
 def _records(work: UnitOfWork, wanted: ListChange, expires_at_ms: int | None) -> list[bytes]:
