@@ -27,7 +27,7 @@ from fraud_control.service.changes import UnitOfWork
 from fraud_control.service.items.contributors import contributors_of, contributors_of_lists
 from fraud_control.service.items.heads import checked, rule_head
 from fraud_control.service.items.kind import NewRevision, Place
-from fraud_control.service.items.requests import check_request, decided_comment, detail_of, request_approval
+from fraud_control.service.items.requests import check_request, decided_comment, detail_of, submit
 from fraud_control.service.items.saving import save
 from fraud_control.service.lists.uses import check_lists
 from fraud_control.service.rule_queries import revision_of
@@ -39,16 +39,14 @@ from fraud_rules.errors import Reason
 from fraud_rules.model.rule import ControlType, Rule
 
 __all__ = [
-    "add_draft",
     "carry_out",
     "change_state",
-    "check_draft",
     "control",
     "create",
     "delete_all",
     "edit",
-    "mode_of_replacement",
-    "replace_document",
+    "mode_of",
+    "put",
     "rollback",
 ]
 
@@ -63,28 +61,10 @@ def create(work: UnitOfWork, actor: Actor, rule_input: RuleInput, comment: str =
     """
     require(actor, Permission.DRAFT)
     rule = work.reader.rule(rule_input, ManagedMembers(None, StateName.DRAFT, free_id=_free_id(work)), strict=False)
-    return add_draft(work, actor, rule, work.session.get(RuleHead, rule.rule_id), comment, "rule.create")
-
-
-def add_draft(
-    work: UnitOfWork, actor: Actor, rule: Rule, known: RuleHead | None, comment: str, action: str
-) -> RuleHead:
-    """Create a draft of a parsed rule; `known` is the stored rule with the same id. Raises RequestRefused, Conflict."""
-    check_draft(work, actor, rule, known)
-    draft = RuleContent(rule.rule_id, StateName.DRAFT, document_in(StateName.DRAFT, rule))
-    contributors = frozenset({actor.user})  # a deleted rule with this id leaves nothing to the new one
-    return save(work, content, known, NewRevision(draft, actor.user, action, comment, contributors=contributors))
-
-
-def check_draft(work: UnitOfWork, actor: Actor, rule: Rule, known: RuleHead | None) -> None:
-    """Check whether `add_draft` would create the draft. Raises RequestRefused, Conflict."""
+    known = work.session.get(RuleHead, rule.rule_id)
     if known is not None and known.state != StateName.DELETE.value:
         raise Conflict(f"rule {rule.rule_id} already exists; omit ruleId to get a free id", known.revision)
-    maximum = work.settings.bounds.rules
-    if work.rules_in_use() >= maximum:
-        raise RequestRefused(f"there are already {work.rules_in_use()} rules; at most {maximum} are allowed")
-    _check_force(actor, rule, None)
-    check_lists(work.session, rule)
+    return put(work, actor, rule, known, comment, "rule.create")
 
 
 def edit(
@@ -99,37 +79,45 @@ def edit(
     rule = work.reader.rule(
         rule_input, ManagedMembers(rule_id, StateName(head.state), known=document_of(head.document))
     )
-    return replace_document(work, actor, head, rule, comment, "rule.edit")
+    return put(work, actor, rule, head, comment, "rule.edit")
 
 
-def replace_document(work: UnitOfWork, actor: Actor, head: RuleHead, rule: Rule, comment: str, action: str) -> RuleHead:
-    """Replace the document by a parsed rule. An equal document changes nothing. Raises RequestRefused."""
-    mode = mode_of_replacement(work, actor, head, rule)
-    state = StateName(head.state)
-    if mode is None:
-        return head
-    document = document_in(state, rule)
-    if mode is ChangeMode.REQUEST:
-        contributors = contributors_of(head) | {actor.user}
-        return request_approval(
-            work, actor, head, "edit", document, comment, author=actor.user, contributors=contributors
-        )
-    return save(
-        work, content, head, NewRevision(RuleContent(head.rule_id, state, document), actor.user, action, comment)
-    )
+def put(work: UnitOfWork, actor: Actor, rule: Rule, known: RuleHead | None, comment: str, action: str) -> RuleHead:
+    """Create a draft of a parsed rule, or replace the document of a known rule. An equal document changes nothing.
+
+    `known` is the stored rule with the same id, which may be deleted. Raises RequestRefused, Invalid.
+    """
+    mode = mode_of(work, actor, rule, known)
+    if known is not None and mode is None:
+        return known
+    state, contributors = _state(known), None
+    if state is StateName.DELETE:
+        state, contributors = StateName.DRAFT, frozenset({actor.user})  # a deleted rule leaves nothing to the new one
+    changed = RuleContent(rule.rule_id, state, document_in(state, rule))
+    new = NewRevision(changed, actor.user, action, comment, contributors=contributors)
+    return submit(work, content, actor, known, mode or ChangeMode.NOW, new, "edit")
 
 
-def mode_of_replacement(work: UnitOfWork, actor: Actor, head: RuleHead, rule: Rule) -> ChangeMode | None:
-    """Decide how `replace_document` proceeds; None if the document would not change. Raises RequestRefused."""
-    state = StateName(head.state)
-    mode = mode_of_edit(state, actor, four_eyes=work.settings.four_eyes)
-    _check_force(actor, rule, head)
-    if same(document_in(state, rule), head.document):
-        return None
+def mode_of(work: UnitOfWork, actor: Actor, rule: Rule, known: RuleHead | None) -> ChangeMode | None:
+    """Decide how `put` proceeds; None if the document would not change. Raises RequestRefused, Invalid."""
+    state, mode, maximum = _state(known), ChangeMode.NOW, work.settings.bounds.rules
+    if known is None or state is StateName.DELETE:
+        if work.rules_in_use() >= maximum:
+            raise RequestRefused(f"there are already {work.rules_in_use()} rules; at most {maximum} are allowed")
+        _check_force(actor, rule, None)
+    else:
+        mode = mode_of_edit(state, actor, four_eyes=work.settings.four_eyes)
+        _check_force(actor, rule, known)
+        if same(document_in(state, rule), known.document):
+            return None
     check_lists(work.session, rule)
-    if mode is ChangeMode.REQUEST:
-        check_request(actor, head)
+    if mode is ChangeMode.REQUEST and known is not None:
+        check_request(actor, known)
     return mode
+
+
+def _state(known: RuleHead | None) -> StateName:
+    return StateName.DELETE if known is None else StateName(known.state)
 
 
 def change_state(
@@ -139,14 +127,9 @@ def change_state(
     head = checked(rule_head(work.session, rule_id), revision)
     own = head.author == actor.user
     mode = mode_of_transition(StateName(head.state), state, actor, four_eyes=work.settings.four_eyes, own=own)
-    if mode is ChangeMode.REQUEST:
-        return request_approval(
-            work, actor, head, "state", head.document, comment,
-            author=head.author, contributors=contributors_of(head), target=state,
-        )  # fmt: skip
-    document = _document_in(work, state, rule_id, head.document)
-    next_content = RuleContent(rule_id, state, document)
-    return save(work, content, head, NewRevision(next_content, actor.user, "rule.state", comment, head.author))
+    document = head.document if mode is ChangeMode.REQUEST else _document_in(work, state, rule_id, head.document)
+    new = NewRevision(RuleContent(rule_id, state, document), actor.user, "rule.state", comment, head.author)
+    return submit(work, content, actor, head, mode, new, "state")
 
 
 def rollback(work: UnitOfWork, actor: Actor, rule_id: int, revision: int, to: int, comment: str = "") -> RuleHead:
@@ -166,18 +149,15 @@ def rollback(work: UnitOfWork, actor: Actor, rule_id: int, revision: int, to: in
         return head
     contributors = contributors_of(head) | contributors_of(old) | {actor.user}
     detail: dict[str, object] = {"to": to}
-    if mode is ChangeMode.REQUEST:
-        approval = _approval_of(work, actor, rule_id, document)
-        if approval is None:
-            return request_approval(
-                work, actor, head, "rollback", document, comment, author=old.content_author, contributors=contributors
-            )
-        contributors, detail = frozenset({old.content_author}), detail | {"approvedBefore": approval}
+    approval = _approval_of(work, actor, rule_id, document) if mode is ChangeMode.REQUEST else None
+    if approval is not None:
+        mode, contributors = ChangeMode.NOW, frozenset({old.content_author})
+        detail["approvedBefore"] = approval
     new = NewRevision(
         RuleContent(rule_id, state, document), actor.user, "rule.rollback", comment, old.content_author,
         detail=detail, contributors=contributors,
     )  # fmt: skip
-    return save(work, content, head, new)
+    return submit(work, content, actor, head, mode, new, "rollback")
 
 
 def _approval_of(work: UnitOfWork, actor: Actor, rule_id: int, document: str) -> str | None:

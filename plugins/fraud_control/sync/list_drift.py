@@ -36,7 +36,7 @@ class ListComparison:
         found = {name: self._contents.published(session, name) for name in names}
         return {name: each for name, each in found.items() if each is not None}
 
-    def differences(self, store: Lists, log: Lists, pending: Collection[str]) -> tuple[ListDifference, ...]:
+    def differences(self, store: Lists, log: Lists, pending: Collection[object]) -> tuple[ListDifference, ...]:
         """The lists that differ, by name. The lists in `pending` do not count."""
         self._compared = {name: each for name, each in self._compared.items() if name in store and name in log}
         return tuple(

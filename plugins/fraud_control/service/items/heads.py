@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Final, TypeVar
+from typing import TypeVar
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from fraud_control.domain.errors import Conflict, NotFound
 from fraud_control.domain.read_models import Approval
-from fraud_control.service.ids import storable_id
+from fraud_control.service.ids import batches, storable_id
 from fraud_control.store.models import ApprovalRow, ItemHead, ListHead, RuleHead
 
 __all__ = ["checked", "is_published", "list_head", "pending", "requested_head", "rule_head"]
 
 _Head = TypeVar("_Head", bound=ItemHead)
-_READ_AT_ONCE: Final = 500
 
 
 def rule_head(session: Session, rule_id: int) -> RuleHead:
@@ -53,12 +52,8 @@ def checked(head: _Head, revision: int) -> _Head:
 def pending(session: Session, heads: Iterable[ItemHead]) -> Mapping[int | None, Approval]:
     """The open requests of items, by `approval_id`."""
     ids = [head.approval_id for head in heads if head.approval_id is not None]
-    found: dict[int | None, Approval] = {}
-    for start in range(0, len(ids), _READ_AT_ONCE):
-        some = ids[start : start + _READ_AT_ONCE]
-        rows = session.scalars(select(ApprovalRow).where(ApprovalRow.id.in_(some)))
-        found |= {row.id: Approval.model_validate(row) for row in rows}
-    return found
+    requests = (session.scalars(select(ApprovalRow).where(ApprovalRow.id.in_(some))) for some in batches(ids))
+    return {row.id: Approval.model_validate(row) for some in requests for row in some}
 
 
 def is_published(head: ItemHead) -> bool:

@@ -50,6 +50,11 @@ class NewRevision(Generic[Content]):
     at_ms: int | None = None
     keeps_request: bool = False
 
+    @property
+    def content_author(self) -> str:
+        """The user who wrote the content."""
+        return self.author or self.who
+
 
 class Kind(Protocol[Head, Content]):
     """A kind of items: the functions of a module without state."""
@@ -68,6 +73,9 @@ class Kind(Protocol[Head, Content]):
 
     def inherited(self, head: Head) -> Iterable[str]:
         """The contributors that the next content keeps."""
+
+    def requested(self, head: Head, content: Content) -> Mapping[str, Any]:
+        """The columns of a request for the content: its document, what the document leaves out, and the new state."""
 
     def records(self, work: UnitOfWork, head: Head, new: NewRevision[Content]) -> Sequence[bytes]:
         """The records of a change for the rule log; none for a change that stays in the store."""

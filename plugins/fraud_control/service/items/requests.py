@@ -6,12 +6,14 @@ from typing import Final, TypeVar
 
 from fraud_control.domain.canonical import decoded, document_of
 from fraud_control.domain.errors import Invalid, RequestRefused
-from fraud_control.domain.lifecycle import StateName
+from fraud_control.domain.lifecycle import ChangeMode
 from fraud_control.domain.roles import Actor, Permission, require
 from fraud_control.service.audit import AuditRecord
 from fraud_control.service.changes import UnitOfWork
 from fraud_control.service.items.basis import current_basis, encode_basis
 from fraud_control.service.items.contributors import contributors_of, contributors_of_lists, encode_contributors
+from fraud_control.service.items.kind import Kind, NewRevision
+from fraud_control.service.items.saving import contributors_after, save
 from fraud_control.store.models import ApprovalRow, ItemHead
 from fraud_rules.errors import Reason
 
@@ -21,49 +23,46 @@ __all__ = [
     "detail_of",
     "record_decision",
     "record_rejection",
-    "request_approval",
+    "submit",
 ]
 
-_Head = TypeVar("_Head", bound=ItemHead)
+Head = TypeVar("Head", bound=ItemHead)
+Content = TypeVar("Content")
 _NO_REASON: Final = Reason("comment", "state the reason: this change needs an approval, and the approver decides by it")
 
 
-def request_approval(
+def submit(
     work: UnitOfWork,
+    kind: Kind[Head, Content],
     actor: Actor,
-    head: _Head,
+    known: Head | None,
+    mode: ChangeMode,
+    new: NewRevision[Content],
     action: str,
-    document: str,
-    comment: str,
-    *,
-    author: str,
-    contributors: frozenset[str],
-    target: StateName | None = None,
-    payload: str | None = None,
-) -> _Head:
-    """Save a request for approval of a change of a rule or list. `contributors` are the users who changed `document`
-    since its last approval. Those of the lists that `document` names join them. `comment` is the reason, by which the
-    approver decides.
+) -> Head:
+    """Save the change of a user, or a request for it. The comment of a request is the reason, by which the approver
+    decides. The contributors of the lists that a requested rule names join those of the change.
 
-    Raises RequestRefused if the item already has an open request, and Invalid without a comment.
+    Raises RequestRefused if the item already has an open request, and Invalid for a request without a comment.
     """
+    if mode is ChangeMode.NOW or known is None:
+        return save(work, kind, known, new)
+    head = known
     check_request(actor, head)
-    if not comment.strip():
+    if not new.comment.strip():
         raise Invalid([_NO_REASON])
-    users = contributors | contributors_of_lists(work.session, work.reader, document)
     request = ApprovalRow(
         **head.item,
+        **kind.requested(head, new.content),
         revision=head.revision,
         action=action,
-        target=None if target is None else target.value,
-        document=document,
-        payload=payload,
-        author=author,
-        contributors=encode_contributors(users),
+        author=new.content_author,
         requested_by=actor.user,
         requested_at_ms=work.now_ms,
-        comment=comment,
+        comment=new.comment,
     )
+    of_lists = contributors_of_lists(work.session, work.reader, request.document)
+    request.contributors = encode_contributors(contributors_after(kind, head, new) | of_lists)
     request.basis = encode_basis(current_basis(work, request, head))
     work.session.add(request)
     work.session.flush()

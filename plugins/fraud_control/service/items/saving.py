@@ -12,7 +12,7 @@ from fraud_control.service.items.contributors import encode_contributors
 from fraud_control.service.items.kind import Kind, NewRevision, Place, Sent
 from fraud_control.store.models import ApprovalRow, ItemHead
 
-__all__ = ["save", "withdraw"]
+__all__ = ["contributors_after", "save", "withdraw"]
 
 Head = TypeVar("Head", bound=ItemHead)
 Content = TypeVar("Content")
@@ -35,16 +35,20 @@ def save(work: UnitOfWork, kind: Kind[Head, Content], known: Head | None, new: N
     ]  # fmt: skip
     if not new.keeps_request:
         withdraw(work, known, new.who)
-    contributors = new.contributors
-    if contributors is None:
-        contributors = frozenset({new.author or new.who, *(() if known is None else kind.inherited(known))})
     head.revision = head.last_revision = revision
     head.source, head.updated_by = new.source, new.who
     head.updated_at_ms = work.now_ms if new.at_ms is None else new.at_ms
-    head.contributors = encode_contributors(contributors)
+    head.contributors = encode_contributors(contributors_after(kind, known, new))
     kind.apply(work, head, new, sent, facts)
     work.report(head)
     return head
+
+
+def contributors_after(kind: Kind[Head, Content], known: Head | None, new: NewRevision[Content]) -> frozenset[str]:
+    """The users who changed the content, with this change, since the last approval."""
+    if new.contributors is not None:
+        return new.contributors
+    return frozenset({new.content_author, *(() if known is None else kind.inherited(known))})
 
 
 def withdraw(work: UnitOfWork, head: ItemHead | None, who: str, reason: str = "") -> None:

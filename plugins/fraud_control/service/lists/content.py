@@ -5,10 +5,11 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final
 
 from sqlalchemy import update
 
+from fraud_control.domain.canonical import encoded
 from fraud_control.service.changes import UnitOfWork
 from fraud_control.service.items.basis import encode_basis, list_changed
 from fraud_control.service.items.contributors import contributors_of
@@ -18,7 +19,9 @@ from fraud_control.store.models import ApprovalRow, ListChangeRow, ListHead
 from fraud_rules.codec.rules.lists import encode_list_records, list_key, read_list_change
 from fraud_rules.model.value_list import ListChange, ListOperation, ListType, ValueList
 
-__all__ = ["ListContent", "apply", "described", "facts", "head_of", "inherited", "key_of", "records"]
+__all__ = ["ListContent", "apply", "described", "facts", "head_of", "inherited", "key_of", "records", "requested"]
+
+_SHOWN_VALUES: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +64,20 @@ def described(work: UnitOfWork, content: ListContent) -> dict[str, Any]:
         "valuesSha256": hashlib.sha256(change.encoded).hexdigest(),
     }
     return found if content.expires_at_ms is None else found | {"expiresAt": content.expires_at_ms}
+
+
+def requested(head: ListHead, content: ListContent) -> dict[str, Any]:
+    """The first values for an approver, and all of them for the change."""
+    change, values = content.change, content.change.values()
+    document: dict[str, object] = {
+        "listName": change.name,
+        "listOperation": change.operation.value,
+        "values": [str(value) for value in values[:_SHOWN_VALUES]],
+        "count": len(values),
+    }
+    if content.expires_at_ms is not None:
+        document["expiresAt"] = content.expires_at_ms
+    return {"document": encoded(document), "payload": change.encoded.decode()}
 
 
 def records(work: UnitOfWork, head: ListHead, new: NewRevision[ListContent]) -> Sequence[bytes]:
@@ -111,7 +128,7 @@ def _row(head: ListHead, new: NewRevision[ListContent], part: ListChange, place:
         expires_at_ms=new.content.expires_at_ms,
         source=new.source,
         author=new.who,
-        content_author=new.author or new.who,
+        content_author=new.content_author,
         at_ms=head.updated_at_ms,
         comment=new.comment,
         outbox_seq=place.outbox_seq,

@@ -18,7 +18,7 @@ def check_change(work: UnitOfWork, change: ListChange) -> None:
     faults = _faults(work, change, None if known is None else known.type)
     faults = faults or _length_faults(change, known, work.reader.limits.max_list_values)
     if faults:
-        raise Invalid(faults)
+        raise Invalid(faults, list_name=change.name)
 
 
 def check_foreign_change(work: UnitOfWork, change: ListChange, version: int) -> None:

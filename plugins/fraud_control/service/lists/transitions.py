@@ -6,11 +6,12 @@ of a list that an ACTIVE rule names needs an approver and, with four eyes, a sec
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 import msgspec
 
-from fraud_control.domain.canonical import document_of, encoded
+from fraud_control.domain.canonical import document_of
 from fraud_control.domain.errors import Conflict, Invalid, RequestRefused
 from fraud_control.domain.lifecycle import ChangeMode, is_second_person, mode_of_edit
 from fraud_control.domain.list_input import check_expiry, check_size, list_change
@@ -21,7 +22,7 @@ from fraud_control.service.changes import UnitOfWork
 from fraud_control.service.items.contributors import contributors_of
 from fraud_control.service.items.heads import checked, list_head
 from fraud_control.service.items.kind import NewRevision
-from fraud_control.service.items.requests import decided_comment, detail_of, request_approval
+from fraud_control.service.items.requests import decided_comment, detail_of, submit
 from fraud_control.service.items.saving import save
 from fraud_control.service.lists import content
 from fraud_control.service.lists.content import ListContent
@@ -35,10 +36,9 @@ from fraud_rules.codec.rules.lists import encode_list_records
 from fraud_rules.errors import Reason
 from fraud_rules.model.value_list import ListChange, ListOperation, ListType, ListValue
 
-__all__ = ["carry_out", "change", "create", "mode_of", "parse_change", "parse_new"]
+__all__ = ["carry_out", "change", "create", "parse_change", "parse_new", "plan", "put"]
 
 _ACTION: Final = "list.change"
-_SHOWN_VALUES: Final = 100
 _WHOLE: Final = (ListOperation.SET, ListOperation.DELETE)
 
 
@@ -66,12 +66,10 @@ def create(
 ) -> ListHead:
     """Create a list with its values: `made` is a SET. Raises RequestRefused, Invalid, Conflict."""
     require(actor, Permission.DRAFT)
-    known = work.session.get(ListHead, made.name)
+    known = work.lists.head(made.name)
     if known is not None and not known.deleted:
         raise Conflict(f"the list {made.name} already exists", known.revision)
-    check_expiry(made.operation, expires_at_ms, work.now_ms)
-    check_change(work, made)
-    return _saved(work, actor, made, expires_at_ms, comment)
+    return put(work, actor, made, expires_at_ms, comment)
 
 
 def change(
@@ -85,28 +83,33 @@ def change(
     """Change the values of a list, delete the list, or request the change. SET and DELETE need the newest revision that
     the user has read, because they concern values of others. Raises NotFound, Conflict, RequestRefused, Invalid.
     """
-    name = wanted.name
-    head = list_head(work.session, name)
+    head = list_head(work.session, wanted.name)
     if revision is not None:
         checked(head, revision)
     if revision is None and wanted.operation in _WHOLE:
         raise Invalid([Reason("revision", f"is needed for {wanted.operation}")])
-    mode = mode_of(work, actor, wanted, expires_at_ms)
-    if mode is None:
-        return head
-    if mode is ChangeMode.NOW:
-        return _saved(work, actor, wanted, expires_at_ms, comment)
-    return request_approval(
-        work, actor, head, "list", encoded(_document(wanted, expires_at_ms)), comment,
-        author=actor.user, contributors=frozenset({actor.user}), payload=wanted.encoded.decode(),
-    )  # fmt: skip
+    return put(work, actor, wanted, expires_at_ms, comment)
 
 
-def mode_of(work: UnitOfWork, actor: Actor, wanted: ListChange, expires_at_ms: int | None) -> ChangeMode | None:
-    """Whether the change of a new or known list needs a request; None for a change without effect.
+def put(work: UnitOfWork, actor: Actor, wanted: ListChange, expires_at_ms: int | None, comment: str) -> ListHead:
+    """Save the change of a new or known list, or a request for it. A change without effect changes nothing.
 
     Raises RequestRefused, Invalid.
     """
+    known, (mode, records) = work.lists.head(wanted.name), plan(work, actor, wanted, expires_at_ms)
+    if known is not None and mode is None:
+        return known
+    # An approval covers the change, not what others have changed before.
+    contributors = frozenset({actor.user}) if mode is ChangeMode.REQUEST else None
+    changed = ListContent(wanted, expires_at_ms, records)
+    new = NewRevision(changed, actor.user, _ACTION, comment, contributors=contributors)
+    return submit(work, content, actor, known, mode or ChangeMode.NOW, new, "list")
+
+
+def plan(
+    work: UnitOfWork, actor: Actor, wanted: ListChange, expires_at_ms: int | None
+) -> tuple[ChangeMode | None, Sequence[bytes]]:
+    """Decide how `put` proceeds, with the records; None for a change without effect. Raises RequestRefused, Invalid."""
     mode = ChangeMode.NOW
     if work.lists.current(wanted.name) is None:
         require(actor, Permission.DRAFT)
@@ -114,7 +117,8 @@ def mode_of(work: UnitOfWork, actor: Actor, wanted: ListChange, expires_at_ms: i
         mode = _mode(work, actor, wanted)
     check_expiry(wanted.operation, expires_at_ms, work.now_ms)
     check_change(work, wanted)
-    return mode if _records(work, wanted, expires_at_ms) else None
+    records = _records(work, wanted, expires_at_ms)
+    return mode if records else None, records
 
 
 def carry_out(work: UnitOfWork, request: ApprovalRow, head: ListHead, actor: Actor, comment: str) -> None:
@@ -148,11 +152,6 @@ def _mode(work: UnitOfWork, actor: Actor, wanted: ListChange) -> ChangeMode:
     return mode_of_edit(strongest_state(uses), actor, four_eyes=work.settings.four_eyes)
 
 
-def _saved(work: UnitOfWork, actor: Actor, wanted: ListChange, expires_at_ms: int | None, comment: str) -> ListHead:
-    next_content = ListContent(wanted, expires_at_ms, _records(work, wanted, expires_at_ms))
-    return save(work, content, work.lists.head(wanted.name), NewRevision(next_content, actor.user, _ACTION, comment))
-
-
 def _records(work: UnitOfWork, wanted: ListChange, expires_at_ms: int | None) -> list[bytes]:
     """The records of a change for the rule log; none for a change without effect.
 
@@ -181,15 +180,3 @@ def _records(work: UnitOfWork, wanted: ListChange, expires_at_ms: int | None) ->
     if not chosen:
         return []
     return encode_list_records(wanted.name, operation, wanted.type, chosen, SOURCE, limits.max_list_record_bytes)
-
-
-def _document(wanted: ListChange, expires_at_ms: int | None) -> dict[str, object]:
-    """Describe a change for an approver, with its first values."""
-    values = wanted.values()
-    document: dict[str, object] = {
-        "listName": wanted.name,
-        "listOperation": wanted.operation.value,
-        "values": [str(value) for value in values[:_SHOWN_VALUES]],
-        "count": len(values),
-    }
-    return document if expires_at_ms is None else document | {"expiresAt": expires_at_ms}

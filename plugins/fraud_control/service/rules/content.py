@@ -20,7 +20,7 @@ from fraud_rules.model.rule import Rule
 
 __all__ = [
     "RuleContent", "apply", "described", "document_in", "facts", "head_of", "inherited", "key_of", "records",
-    "revision_row", "same",
+    "requested", "revision_row", "same",
 ]  # fmt: skip
 
 _SEARCHED_MEMBERS: Final = ("name", "description", "owner", "severity")
@@ -60,6 +60,12 @@ def described(work: UnitOfWork, content: RuleContent) -> dict[str, Any]:
     return {"state": content.state.value, "document": document_of(content.document)}
 
 
+def requested(head: RuleHead, content: RuleContent) -> dict[str, Any]:
+    """The document, and the state if it changes."""
+    state = content.state.value
+    return {"document": content.document, "target": None if state == head.state else state}
+
+
 def records(work: UnitOfWork, head: RuleHead, new: NewRevision[RuleContent]) -> list[bytes]:
     """The document for a state of the rule log; the deletion of a rule that was in the log."""
     if new.content.state.in_log:
@@ -75,7 +81,7 @@ def apply(
     """Save the document and the revision."""
     content = new.content
     work.count_transition(StateName(head.state), content.state)
-    head.state, head.document, head.author = content.state.value, content.document, new.author or new.who
+    head.state, head.document, head.author = content.state.value, content.document, new.content_author
     head.search = _search_text(head.rule_id, content.document)
     head.outbox_seq, head.log_version = sent[0][1] if sent else Place()
     work.session.add_all([head, revision_row(head, new, contributors_of(head))])
@@ -94,7 +100,7 @@ def revision_row(head: RuleHead, new: NewRevision[RuleContent], contributors: It
         document=new.content.document,
         source=new.source,
         author=new.who,
-        content_author=new.author or new.who,
+        content_author=new.content_author,
         contributors=encode_contributors(contributors),
         at_ms=head.updated_at_ms if new.at_ms is None else new.at_ms,
         comment=new.comment,
