@@ -8,23 +8,9 @@ from sqlalchemy import BigInteger, ForeignKeyConstraint, Index, Integer, LargeBi
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column, synonym
 
 __all__ = [
-    "ApprovalRow",
-    "AuditEntry",
-    "Base",
-    "BindingRow",
-    "Fact",
-    "ItemHead",
-    "ItemName",
-    "ListChangeRow",
-    "ListExpiry",
-    "ListHead",
-    "MarkRow",
-    "OutboxRow",
-    "PositionRow",
-    "RevisionRow",
-    "RuleHead",
-    "SnoozeRow",
-]
+    "ApprovalRow", "AuditEntry", "Base", "BindingRow", "Fact", "ItemHead", "ItemName", "ListChangeRow",
+    "ListExpiry", "ListHead", "OutboxRow", "PositionRow", "RevisionRow", "RuleHead",
+]  # fmt: skip
 
 USER_CHARS = 256
 LIST_NAME_CHARS = 63
@@ -280,37 +266,6 @@ class OutboxRow(Base):
     created_ms: Mapped[int]
     log_version: Mapped[int | None]
     published_ms: Mapped[int | None]
-
-
-class MarkRow(Base):
-    """A user's mark on an alert."""
-
-    __tablename__ = "marks"
-    __table_args__ = (
-        Index("ix_marks_rule", "rule_id", "verdict", "rule_version"),
-        Index("ix_marks_verdict", "verdict", "at_ms"),
-    )
-
-    alert_id: Mapped[str] = mapped_column(String(64), primary_key=True)
-    rule_id: Mapped[int]
-    rule_version: Mapped[int]
-    verdict: Mapped[str] = mapped_column(String(16))
-    who: Mapped[str] = mapped_column(String(USER_CHARS))
-    at_ms: Mapped[int]
-
-
-class SnoozeRow(Base):
-    """A snooze; `key` is canonical JSON."""
-
-    __tablename__ = "snoozes"
-
-    id: Mapped[int] = mapped_column(Integer, primary_key=True)
-    rule_id: Mapped[int] = mapped_column(index=True)
-    key: Mapped[str | None]
-    until_ms: Mapped[int] = mapped_column(index=True)
-    who: Mapped[str] = mapped_column(String(USER_CHARS))
-    reason: Mapped[str]
-    at_ms: Mapped[int]
 
 
 class BindingRow(Base):

@@ -24,9 +24,9 @@ from fraud_control.service.audit import AuditRecord
 from fraud_control.service.cases.changes import event_members
 from fraud_control.service.cases.queries import UNREVIEWED, case_conditions
 from fraud_control.service.changes import UnitOfWork
-from fraud_control.store.alert_models import AlertRow
+from fraud_control.store.alert_models import AlertRow, MarkRow
 from fraud_control.store.case_models import CaseEventRow, CaseRow
-from fraud_control.store.models import AuditEntry, MarkRow
+from fraud_control.store.models import AuditEntry
 from fraud_rules.errors import Reason
 
 __all__ = ["MOST_CASES", "MOST_MARKS", "close_matching", "mark_matching", "matching_alerts", "matching_cases", "undo"]

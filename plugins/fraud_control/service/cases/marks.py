@@ -19,8 +19,7 @@ from fraud_control.service.audit import AuditRecord
 from fraud_control.service.cases.changes import add_event
 from fraud_control.service.cases.queries import UNREVIEWED, case_of
 from fraud_control.service.changes import UnitOfWork
-from fraud_control.store.alert_models import AlertRow
-from fraud_control.store.models import MarkRow
+from fraud_control.store.alert_models import AlertRow, MarkRow
 from fraud_rules.errors import Reason
 
 __all__ = ["MOST_MARKS", "mark_alerts", "mark_case"]

@@ -23,9 +23,8 @@ from fraud_control.domain.case_models import (
 )
 from fraud_control.domain.errors import Invalid, NotFound
 from fraud_control.service.cases.endings import untouched
-from fraud_control.store.alert_models import RETRACTED, AlertRow, AlertValueRow
+from fraud_control.store.alert_models import RETRACTED, AlertRow, AlertValueRow, MarkRow
 from fraud_control.store.case_models import CaseEventRow, CaseRow
-from fraud_control.store.models import MarkRow
 from fraud_rules.errors import Reason
 
 __all__ = ["UNREVIEWED", "CasePage", "case_conditions", "case_detail", "case_of", "case_page", "count_open"]

@@ -45,8 +45,9 @@ def submit(
 
     Raises RequestRefused if the item already has an open request, and Invalid for a request without a comment.
     """
-    if mode is ChangeMode.NOW or known is None:
+    if mode is ChangeMode.NOW:
         return save(work, kind, known, new)
+    assert known is not None  # a new item needs no request
     head = known
     check_request(actor, head)
     if not new.comment.strip():

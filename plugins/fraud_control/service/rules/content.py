@@ -14,7 +14,8 @@ from fraud_control.domain.rule_input import encode_rule
 from fraud_control.service.changes import UnitOfWork
 from fraud_control.service.items.contributors import contributors_of, encode_contributors
 from fraud_control.service.items.kind import NewRevision, Place, Sent
-from fraud_control.store.models import RevisionRow, RuleHead, SnoozeRow
+from fraud_control.store.alert_models import SnoozeRow
+from fraud_control.store.models import RevisionRow, RuleHead
 from fraud_rules.codec.rules.codec import encode_document
 from fraud_rules.model.rule import Rule
 
