@@ -21,7 +21,6 @@ from fraud_control.service.alarm_log import AlarmDesk, recent_alarms
 from fraud_control.service.alert_marks import mark_counts, snoozes
 from fraud_control.service.alerts.listing import AlertList
 from fraud_control.service.alerts.saved_searches import AlertSearches
-from fraud_control.service.approved_content import SeedContents, no_seeds
 from fraud_control.service.audit import AuditScan
 from fraud_control.service.cases.service import CaseService
 from fraud_control.service.labels.service import LabelService
@@ -34,6 +33,7 @@ from fraud_control.service.reading.evidence import EvidenceReader
 from fraud_control.service.reading.evidence_search import EvidenceSource
 from fraud_control.service.reading.pool import ReadingPool
 from fraud_control.service.role_cache import RoleCache
+from fraud_control.service.rules.approved_content import SeedContents, no_seeds
 from fraud_control.service.store_access import StoreAccess
 from fraud_control.service.today import Today, today_of
 from fraud_control.service.whatif import WhatIfs

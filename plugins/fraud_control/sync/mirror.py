@@ -28,8 +28,8 @@ from fraud_control.service.lists.content import ListContent
 from fraud_control.service.lists.faults import check_foreign_change
 from fraud_control.service.rules import content
 from fraud_control.service.rules.content import RuleContent, revision_row
+from fraud_control.service.rules.transitions import delete_all
 from fraud_control.service.store_access import StoreAccess
-from fraud_control.service.transitions import delete_all
 from fraud_control.store.facts import store_id
 from fraud_control.store.models import ListChangeRow, ListHead, OutboxRow, RevisionRow, RuleHead
 from fraud_control.sync.topic_consumer import ConsumedTopic, TopicConsumer

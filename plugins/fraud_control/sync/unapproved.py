@@ -19,9 +19,9 @@ from fraud_control.domain.canonical import document_of
 from fraud_control.domain.lifecycle import StateName
 from fraud_control.domain.roles import system_author
 from fraud_control.domain.rule_input import RuleReader
-from fraud_control.service.approved_content import content_of
 from fraud_control.service.lists.contents import ListContents
 from fraud_control.service.lists.expiry import EXPIRY_AUTHOR
+from fraud_control.service.rules.approved_content import content_of
 from fraud_control.service.store_access import StoreAccess
 from fraud_control.store.database import Database
 from fraud_control.store.models import ListChangeRow, ListHead, RevisionRow, RuleHead

@@ -23,17 +23,8 @@ from fraud_control.domain.read_models import (
     Snooze,
 )
 from fraud_control.domain.roles import Actor, Role
-from fraud_control.service import (
-    alert_marks,
-    audit,
-    bindings,
-    imports,
-    program_tokens,
-    rule_queries,
-    transitions,
-)
+from fraud_control.service import alert_marks, audit, bindings, program_tokens
 from fraud_control.service.alerts.saved_searches import AlertSearches
-from fraud_control.service.approved_content import approved_contents
 from fraud_control.service.audit import AuditFilter, AuditScan
 from fraud_control.service.cases.service import CaseService
 from fraud_control.service.changes import UnitOfWork
@@ -44,8 +35,11 @@ from fraud_control.service.lists import queries as list_queries
 from fraud_control.service.lists import transitions as list_transitions
 from fraud_control.service.notifications.subscriptions import SubscriptionService
 from fraud_control.service.reading.approval_figures import approval_figures
+from fraud_control.service.rules import imports, transitions
+from fraud_control.service.rules import queries as rule_queries
+from fraud_control.service.rules.approved_content import approved_contents
+from fraud_control.service.rules.validation import validate
 from fraud_control.service.store_access import StoreAccess
-from fraud_control.service.validation import validate
 from fraud_control.store.models import RuleHead
 from fraud_control.sync.outbox import outbox_state
 from fraud_rules.codec.rules.export import RuleFormat

@@ -8,7 +8,6 @@ from fraud_control.domain.errors import Conflict, NotFound
 from fraud_control.domain.lifecycle import check_decision, is_second_person
 from fraud_control.domain.read_models import Approval
 from fraud_control.domain.roles import Actor
-from fraud_control.service import transitions
 from fraud_control.service.changes import UnitOfWork
 from fraud_control.service.ids import storable_id
 from fraud_control.service.items.basis import check_basis
@@ -16,6 +15,7 @@ from fraud_control.service.items.contributors import contributors_of, contributo
 from fraud_control.service.items.heads import requested_head
 from fraud_control.service.items.requests import record_decision, record_rejection
 from fraud_control.service.lists import transitions as list_transitions
+from fraud_control.service.rules import transitions
 from fraud_control.store.models import ApprovalRow, RuleHead
 
 __all__ = ["decide"]

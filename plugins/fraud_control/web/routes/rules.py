@@ -9,11 +9,11 @@ from fastapi import Path, Query, Response
 from fraud_control.domain import read_models
 from fraud_control.domain.lifecycle import StateName
 from fraud_control.domain.read_models import RuleInput, RuleWithForms
-from fraud_control.service import imports, rule_queries, transitions
-from fraud_control.service.approved_content import approved_contents
 from fraud_control.service.items.approvals import decide
 from fraud_control.service.reading.approval_figures import approval_figures
-from fraud_control.service.validation import validate
+from fraud_control.service.rules import imports, queries, transitions
+from fraud_control.service.rules.approved_content import approved_contents
+from fraud_control.service.rules.validation import validate
 from fraud_control.web import rows
 from fraud_control.web.answer import MEDIA_TYPES, answer, file_of
 from fraud_control.web.auth import CurrentActor
@@ -52,7 +52,7 @@ def list_rules(
 ) -> Response:
     """List rules by id. `q` searches id, name, description and owner. Deleted rules appear only with `state=DELETE`."""
     with plane.store.reading() as work:
-        page = rule_queries.rows(work, state=state, query=q, limit=limit, cursor=cursor)
+        page = queries.rows(work, state=state, query=q, limit=limit, cursor=cursor)
     return answer(schemas.Rules(items=rows.rows(plane, page.items), next=page.next))
 
 
@@ -60,7 +60,7 @@ def list_rules(
 def list_rule_names(plane: CurrentPlane) -> Response:
     """List the ids and names of all rules by id, without deleted ones. This is much shorter than the list of rules."""
     with plane.store.reading() as work:
-        names = rule_queries.names(work)
+        names = queries.names(work)
     return answer(schemas.RuleNames(items=[schemas.RuleName(rule_id=rule_id, name=name) for rule_id, name in names]))
 
 
@@ -69,7 +69,7 @@ def create_rule(plane: CurrentPlane, actor: CurrentActor, body: schemas.WriteReq
     """Save a new rule as a draft. A rule without a `ruleId` gets a free id."""
     with plane.store.change(actor, body.comment) as work:
         head = transitions.create(work, actor, _rule_input(body), body.comment)
-        created = rule_queries.detail(work, head.rule_id)
+        created = queries.detail(work, head.rule_id)
     return rows.detail(plane, created, 201)
 
 
@@ -90,7 +90,7 @@ def list_refused_records(plane: CurrentPlane) -> Response:
 def get_rule(plane: CurrentPlane, rule_id: Id) -> Response:
     """Read a rule, with its revision as the ETag."""
     with plane.store.reading() as work:
-        found = rule_queries.detail(work, rule_id)
+        found = queries.detail(work, rule_id)
     return rows.detail(plane, found)
 
 
@@ -104,7 +104,7 @@ def edit_rule(
     revision = revision_read(if_match)
     with plane.store.change(actor, body.comment) as work:
         transitions.edit(work, actor, rule_id, revision, _rule_input(body), body.comment)
-        rule = rule_queries.detail(work, rule_id)
+        rule = queries.detail(work, rule_id)
     return _change_response(plane, rule, revision)
 
 
@@ -112,7 +112,7 @@ def edit_rule(
 def list_versions(plane: CurrentPlane, rule_id: Id, before: Before = None, limit: Limit = 100) -> Response:
     """List the revisions, newest first."""
     with plane.store.reading() as work:
-        page = rule_queries.revisions(work, rule_id, limit=limit, before=before)
+        page = queries.revisions(work, rule_id, limit=limit, before=before)
         approved = approved_contents(work.session, rule_id, work.seeds)
     return answer(schemas.Versions(items=rows.revisions(plane, rule_id, page.items, approved), next=page.next))
 
@@ -126,7 +126,7 @@ def diff_versions(
 ) -> Response:
     """Compare two revisions."""
     with plane.store.reading() as work:
-        return answer(schemas.Diff(changes=rule_queries.diff(work, rule_id, since, until)))
+        return answer(schemas.Diff(changes=queries.diff(work, rule_id, since, until)))
 
 
 @routes.post(
@@ -142,7 +142,7 @@ def change_state(
     revision = revision_read(if_match)
     with plane.store.change(actor, body.comment) as work:
         transitions.change_state(work, actor, rule_id, revision, body.state, body.comment)
-        rule = rule_queries.detail(work, rule_id)
+        rule = queries.detail(work, rule_id)
     return _change_response(plane, rule, revision)
 
 
@@ -166,7 +166,7 @@ def roll_back(
     revision = revision_read(if_match)
     with plane.store.change(actor, body.comment) as work:
         transitions.rollback(work, actor, rule_id, revision, body.revision, body.comment)
-        rule = rule_queries.detail(work, rule_id)
+        rule = queries.detail(work, rule_id)
     return _change_response(plane, rule, revision)
 
 
@@ -180,7 +180,7 @@ def list_approvals(
 ) -> Response:
     """List the requests for approval that are open; with `open=false`, also those that are decided."""
     with plane.store.reading() as work:
-        page = rule_queries.approvals(work, open_only=open_only, limit=limit, before=before)
+        page = queries.approvals(work, open_only=open_only, limit=limit, before=before)
     return answer(schemas.Approvals(items=list(page.items), next=page.next))
 
 
@@ -239,7 +239,7 @@ def export_rules(
 ) -> Response:
     """Export all rules but drafts and deleted rules, as a file for `import`."""
     with plane.store.reading() as work:
-        return file_of(rule_queries.export(work, RuleFormat(form)), "rules", RuleFormat(form))
+        return file_of(queries.export(work, RuleFormat(form)), "rules", RuleFormat(form))
 
 
 @routes.post("/import", response_model=read_models.ImportResult, openapi_extra=least("analyst", LaneName.FILES))

@@ -18,8 +18,8 @@ from fraud_control.domain.rule_input import ManagedMembers, RuleReader, with_rem
 from fraud_control.service.changes import UnitOfWork
 from fraud_control.service.ids import batches
 from fraud_control.service.items import files
+from fraud_control.service.rules.transitions import change_state, mode_of, put
 from fraud_control.service.store_access import StoreAccess
-from fraud_control.service.transitions import change_state, mode_of, put
 from fraud_control.settings import Bounds
 from fraud_control.store.models import RuleHead
 from fraud_rules.codec.rules.export import RuleFormat

@@ -21,7 +21,6 @@ from fraud_control.domain.lifecycle import (
 from fraud_control.domain.read_models import ControlName, ControlResult, RuleChanged, RuleInput
 from fraud_control.domain.roles import LEAST_ROLE, Actor, Permission, Role, require
 from fraud_control.domain.rule_input import MAX_RULE_ID, SOURCE, ManagedMembers
-from fraud_control.service.approved_content import approved_contents
 from fraud_control.service.audit import AuditRecord
 from fraud_control.service.changes import UnitOfWork
 from fraud_control.service.items.contributors import contributors_of, contributors_of_lists
@@ -30,9 +29,10 @@ from fraud_control.service.items.kind import NewRevision, Place
 from fraud_control.service.items.requests import check_request, decided_comment, detail_of, submit
 from fraud_control.service.items.saving import save
 from fraud_control.service.lists.uses import check_lists
-from fraud_control.service.rule_queries import revision_of
 from fraud_control.service.rules import content
+from fraud_control.service.rules.approved_content import approved_contents
 from fraud_control.service.rules.content import RuleContent, document_in, same
+from fraud_control.service.rules.queries import revision_of
 from fraud_control.store.models import ApprovalRow, RuleHead
 from fraud_rules.codec.rules.apply import control_record
 from fraud_rules.errors import Reason
