@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated
 
 from fastapi import Path, Query, Response
 
 from fraud_control.domain import read_models
 from fraud_control.domain.lifecycle import StateName
-from fraud_control.domain.read_models import RuleInput, RuleWithForms
+from fraud_control.domain.read_models import RuleInput
 from fraud_control.service.items.approvals import decide
 from fraud_control.service.reading.approval_figures import approval_figures
 from fraud_control.service.rules import imports, queries, transitions
 from fraud_control.service.rules.approved_content import approved_contents
 from fraud_control.service.rules.validation import validate
 from fraud_control.web import rows
-from fraud_control.web.answer import MEDIA_TYPES, answer, file_of
+from fraud_control.web.answer import answer, file_of
 from fraud_control.web.auth import CurrentActor
 from fraud_control.web.convert import activation_of, saved_what_if_of
 from fraud_control.web.dependencies import CurrentPlane
 from fraud_control.web.load.lanes import LaneName
 from fraud_control.web.preconditions import IfMatch, revision_read
 from fraud_control.web.problems import WebError
-from fraud_control.web.routing import least, router
+from fraud_control.web.routing import Before, DryRun, FileForm, Limit, change_of, file_of_items, least, router
 from fraud_control.web.schemas import rules as schemas
 from fraud_control.web.schemas.base import MAX_ID
 from fraud_rules.codec.rules.export import RuleFormat
@@ -34,12 +34,7 @@ routes = router("rules")
 Id = Annotated[int, Path(ge=1, le=MAX_ID)]
 Cursor = Annotated[str | None, Query(max_length=200)]
 Revision = Annotated[int, Query(ge=1, le=2**53)]
-Before = Annotated[int | None, Query(ge=1, le=MAX_ID)]
-Limit = Annotated[int, Query(ge=1, le=200)]
-
-_AWAITS_APPROVAL: dict[int | str, dict[str, Any]] = {
-    202: {"model": schemas.RuleDetail, "description": "The change waits for the approval of a second person."}
-}
+_CHANGE = change_of(schemas.RuleDetail)
 
 
 @routes.get("/rules", response_model=schemas.Rules, openapi_extra=least("viewer"))
@@ -94,9 +89,7 @@ def get_rule(plane: CurrentPlane, rule_id: Id) -> Response:
     return rows.detail(plane, found)
 
 
-@routes.put(
-    "/rules/{rule_id}", response_model=schemas.RuleDetail, responses=_AWAITS_APPROVAL, openapi_extra=least("analyst")
-)
+@routes.put("/rules/{rule_id}", **_CHANGE)
 def edit_rule(
     plane: CurrentPlane, actor: CurrentActor, rule_id: Id, body: schemas.WriteRequest, if_match: IfMatch = None
 ) -> Response:
@@ -105,7 +98,7 @@ def edit_rule(
     with plane.store.change(actor, body.comment) as work:
         transitions.edit(work, actor, rule_id, revision, _rule_input(body), body.comment)
         rule = queries.detail(work, rule_id)
-    return _change_response(plane, rule, revision)
+    return rows.detail(plane, rule, 200 if rule.row.pending is None else 202)
 
 
 @routes.get("/rules/{rule_id}/versions", response_model=schemas.Versions, openapi_extra=least("viewer"))
@@ -129,12 +122,7 @@ def diff_versions(
         return answer(schemas.Diff(changes=queries.diff(work, rule_id, since, until)))
 
 
-@routes.post(
-    "/rules/{rule_id}/state",
-    response_model=schemas.RuleDetail,
-    responses=_AWAITS_APPROVAL,
-    openapi_extra=least("analyst"),
-)
+@routes.post("/rules/{rule_id}/state", **_CHANGE)
 def change_state(
     plane: CurrentPlane, actor: CurrentActor, rule_id: Id, body: schemas.StateRequest, if_match: IfMatch = None
 ) -> Response:
@@ -143,15 +131,10 @@ def change_state(
     with plane.store.change(actor, body.comment) as work:
         transitions.change_state(work, actor, rule_id, revision, body.state, body.comment)
         rule = queries.detail(work, rule_id)
-    return _change_response(plane, rule, revision)
+    return rows.detail(plane, rule, 200 if rule.row.pending is None else 202)
 
 
-@routes.post(
-    "/rules/{rule_id}/rollback",
-    response_model=schemas.RuleDetail,
-    responses=_AWAITS_APPROVAL,
-    openapi_extra=least("analyst"),
-)
+@routes.post("/rules/{rule_id}/rollback", **_CHANGE)
 def roll_back(
     plane: CurrentPlane,
     actor: CurrentActor,
@@ -167,7 +150,7 @@ def roll_back(
     with plane.store.change(actor, body.comment) as work:
         transitions.rollback(work, actor, rule_id, revision, body.revision, body.comment)
         rule = queries.detail(work, rule_id)
-    return _change_response(plane, rule, revision)
+    return rows.detail(plane, rule, 200 if rule.row.pending is None else 202)
 
 
 @routes.get("/approvals", response_model=schemas.Approvals, openapi_extra=least("viewer"))
@@ -228,15 +211,8 @@ def send_control(plane: CurrentPlane, actor: CurrentActor, body: schemas.Control
     return answer(sent, 202)
 
 
-@routes.get(
-    "/export",
-    response_class=Response,
-    responses={200: {"content": {kind: {"schema": {"type": "string"}} for kind in MEDIA_TYPES.values()}}},
-    openapi_extra=least("viewer"),
-)
-def export_rules(
-    plane: CurrentPlane, form: Annotated[Literal["json", "yaml", "text"], Query(alias="format")] = "yaml"
-) -> Response:
+@routes.get("/export", **file_of_items())
+def export_rules(plane: CurrentPlane, form: FileForm = "yaml") -> Response:
     """Export all rules but drafts and deleted rules, as a file for `import`."""
     with plane.store.reading() as work:
         return file_of(queries.export(work, RuleFormat(form)), "rules", RuleFormat(form))
@@ -244,11 +220,7 @@ def export_rules(
 
 @routes.post("/import", response_model=read_models.ImportResult, openapi_extra=least("analyst", LaneName.FILES))
 def import_rules(
-    plane: CurrentPlane,
-    actor: CurrentActor,
-    body: schemas.ImportRequest,
-    *,
-    dry_run: Annotated[bool, Query(alias="dryRun")] = True,
+    plane: CurrentPlane, actor: CurrentActor, body: schemas.ImportRequest, *, dry_run: DryRun = True
 ) -> Response:
     """Import a file of rules, all of it or nothing. New rules become drafts."""
     form = None if body.format is None else RuleFormat(body.format)
@@ -268,9 +240,3 @@ def _rule_input(body: schemas.WriteRequest | schemas.ValidateRequest) -> RuleInp
     if sum(each is not None for each in (body.document, body.text, body.yaml)) != 1:
         raise WebError(422, "send the rule in one form: document, text or yaml")
     return RuleInput(document=body.document, text=body.text, yaml=body.yaml)
-
-
-def _change_response(plane: CurrentPlane, rule: RuleWithForms, revision: int) -> Response:
-    """Build the response to a change: 202 if the rule is unchanged because the change waits for approval."""
-    awaits_approval = rule.row.pending is not None and rule.row.revision == revision
-    return rows.detail(plane, rule, 202 if awaits_approval else 200)
