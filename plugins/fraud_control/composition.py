@@ -22,7 +22,6 @@ from fraud_control.service.alert_marks import mark_counts, snoozes
 from fraud_control.service.alerts.listing import AlertList
 from fraud_control.service.alerts.saved_searches import AlertSearches
 from fraud_control.service.audit import AuditScan
-from fraud_control.service.cases.service import CaseService
 from fraud_control.service.labels.service import LabelService
 from fraud_control.service.labels.snapshot import LabelFile
 from fraud_control.service.notifications.subscriptions import SubscriptionService
@@ -122,7 +121,6 @@ class ControlPlane:
     schema: TransactionSchema
     store: StoreAccess
     searches: AlertSearches
-    cases: CaseService
     subscriptions: SubscriptionService
     labels: LabelService
     roles: RoleCache
@@ -244,7 +242,6 @@ def compose(
         schema=schema,
         store=store,
         searches=AlertSearches(store),
-        cases=CaseService(store),
         subscriptions=subscriptions,
         labels=LabelService(store, schema),
         roles=roles,

@@ -30,7 +30,9 @@ MOST_MARKS: Final = 1_000
 _PLACE: Final = (AlertRow.append_ms, AlertRow.source, AlertRow.offset)
 
 
-def mark_case(work: UnitOfWork, who: Actor, case_id: int, verdict: MarkVerdict, through: Position | None) -> BulkMarks:
+def mark_case(
+    work: UnitOfWork, who: Actor, case_id: int, verdict: MarkVerdict, through: Position | None = None
+) -> BulkMarks:
     """Mark the unreviewed alerts of a case up to the position `through`, at most MOST_MARKS of them.
 
     Marks that users have set stay. Raises NotFound, RequestRefused.
