@@ -108,11 +108,11 @@ def _apply_record(work: UnitOfWork, record: Record, own_store: bytes) -> None:
     match entry.change:
         case Rule() as rule:
             _check_lists(work, entry, rule)
-            _apply_foreign_rule(work, entry, rule, source)
+            found = RuleContent(rule.rule_id, StateName(rule.state.value), encode_document(rule.document).decode())
+            _save_in_log_order(work, entry, _revision(entry, found, source, "log.rule"))
         case ListChange() as change:
             check_foreign_change(work, change, entry.version)
-            action = f"log.list_{change.operation.value.lower()}"
-            new = _revision(entry, ListContent(change), source, action)
+            new = _revision(entry, ListContent(change), source, f"log.list_{change.operation.value.lower()}")
             save(work, list_content, work.lists.head(change.name), new)
         case RuleDeletion(rule_id):
             _apply_foreign_deletion(work, entry, rule_id, source)
@@ -132,11 +132,6 @@ def _own_seq(work: UnitOfWork, record: Record, own_store: bytes) -> int | None:
         return None
     row = work.session.get(OutboxRow, int(number))
     return row.seq if row is not None and (row.key, row.value) == (record.key, record.value) else None
-
-
-def _apply_foreign_rule(work: UnitOfWork, entry: LogEntry, rule: Rule, source: str) -> None:
-    found = RuleContent(rule.rule_id, StateName(rule.state.value), encode_document(rule.document).decode())
-    _save_in_log_order(work, entry, _revision(entry, found, source, "log.rule"))
 
 
 def _check_lists(work: UnitOfWork, entry: LogEntry, rule: Rule) -> None:
@@ -183,7 +178,7 @@ def _save_to_history(work: UnitOfWork, head: RuleHead, new: NewRevision[RuleCont
     facts = {"revision": head.last_revision, **content.described(work, new.content), **new.detail}
     work.append_audit(AuditRecord(new.who, "log.overtaken", str(head), None, facts, **head.item))
     comment = f"{_FROM_LOG}; revision {head.revision} came after it"
-    work.session.add(revision_row(head, replace(new, comment=comment), {new.author or new.who}))
+    work.session.add(revision_row(head, replace(new, comment=comment), {new.content_author}))
 
 
 def _apply_foreign_control(work: UnitOfWork, entry: LogEntry, kind: ControlType, source: str) -> None:

@@ -157,7 +157,7 @@ class ListDesk:
     def create(self, actor: Actor, name: str, list_input: ListInput, comment: str = "") -> StoredList:
         made = list_transitions.parse_new(self.store, actor, name, list_input)
         with self.store.change(actor, comment) as work:
-            list_transitions.create(work, actor, made, list_input.expires_at_ms, comment)
+            list_transitions.create(work, actor, made, comment)
         return self.list(name)
 
     def change(
@@ -165,7 +165,7 @@ class ListDesk:
     ) -> StoredList | None:
         parsed = list_transitions.parse_change(self.store, actor, name, list_input)
         with self.store.change(actor, comment) as work:
-            head = list_transitions.change(work, actor, parsed, revision, list_input.expires_at_ms, comment)
+            head = list_transitions.change(work, actor, parsed, revision, comment)
             deleted = head.deleted
         return None if deleted else self.list(name)
 

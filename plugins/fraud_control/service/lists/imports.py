@@ -15,6 +15,7 @@ from fraud_control.domain.roles import Actor, Permission, require
 from fraud_control.domain.rule_input import SOURCE
 from fraud_control.service.changes import UnitOfWork
 from fraud_control.service.items import files
+from fraud_control.service.lists.content import ListContent
 from fraud_control.service.lists.queries import difference
 from fraud_control.service.lists.transitions import plan, put
 from fraud_control.service.store_access import StoreAccess
@@ -118,11 +119,11 @@ class _ListImport(files.ItemImport):
         self.check_once("listName", name)
         if self.revisions.get(name, revision) != revision:
             raise Conflict(f"the list {name} has changed since the preview", revision)
-        mode, _ = plan(self.work, self.actor, change, None)
+        mode, _ = plan(self.work, self.actor, ListContent(change))
         if mode is None:
             return "unchanged"
         if self.saves:
-            put(self.work, self.actor, change, None, self.comment)
+            put(self.work, self.actor, ListContent(change), self.comment)
         elif mode is ChangeMode.NOW:
             self.work.lists.saved(name, [(change, None)])
         return files.effect_of(mode, new=known is None)

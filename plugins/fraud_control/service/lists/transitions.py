@@ -6,7 +6,7 @@ of a list that an ACTIVE rule names needs an approver and, with four eyes, a sec
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 import msgspec
@@ -42,83 +42,80 @@ _ACTION: Final = "list.change"
 _WHOLE: Final = (ListOperation.SET, ListOperation.DELETE)
 
 
-def parse_new(store: StoreAccess, actor: Actor, name: str, list_input: ListInput) -> ListChange:
+def parse_new(store: StoreAccess, actor: Actor, name: str, list_input: ListInput) -> ListContent:
     """Parse the values of a new list, before the writer's transaction, so that other changes do not wait for this work.
     Raises RequestRefused, Invalid.
     """
     require(actor, Permission.DRAFT)
-    check_size(list_input, store.settings.bounds.list_bytes)
-    return list_change(name, list_input, list_input.type, SOURCE, store.reader.limits)
+    return _parsed(store, name, list_input, list_input.type)
 
 
-def parse_change(store: StoreAccess, actor: Actor, name: str, list_input: ListInput) -> ListChange:
+def parse_change(store: StoreAccess, actor: Actor, name: str, list_input: ListInput) -> ListContent:
     """Parse a change of a list, before the writer's transaction. Raises NotFound, RequestRefused, Invalid."""
     require(actor, Permission.DRAFT)
-    check_size(list_input, store.settings.bounds.list_bytes)
     with store.reading() as work:
         value_type = ListType(list_head(work.session, name).type)
         uses_of(work.session, work.reader, name)  # parses new rules before other changes wait
-    return list_change(name, list_input, value_type, SOURCE, store.reader.limits)
+    return _parsed(store, name, list_input, value_type)
 
 
-def create(
-    work: UnitOfWork, actor: Actor, made: ListChange, expires_at_ms: int | None = None, comment: str = ""
-) -> ListHead:
+def _parsed(store: StoreAccess, name: str, list_input: ListInput, value_type: ListType | None) -> ListContent:
+    check_size(list_input, store.settings.bounds.list_bytes)
+    change = list_change(name, list_input, value_type, SOURCE, store.reader.limits)
+    return ListContent(change, list_input.expires_at_ms)
+
+
+def create(work: UnitOfWork, actor: Actor, made: ListContent, comment: str = "") -> ListHead:
     """Create a list with its values: `made` is a SET. Raises RequestRefused, Invalid, Conflict."""
     require(actor, Permission.DRAFT)
-    known = work.lists.head(made.name)
+    known = work.lists.head(made.change.name)
     if known is not None and not known.deleted:
-        raise Conflict(f"the list {made.name} already exists", known.revision)
-    return put(work, actor, made, expires_at_ms, comment)
+        raise Conflict(f"the {known} already exists", known.revision)
+    return put(work, actor, made, comment)
 
 
 def change(
-    work: UnitOfWork,
-    actor: Actor,
-    wanted: ListChange,
-    revision: int | None = None,
-    expires_at_ms: int | None = None,
-    comment: str = "",
+    work: UnitOfWork, actor: Actor, wanted: ListContent, revision: int | None = None, comment: str = ""
 ) -> ListHead:
     """Change the values of a list, delete the list, or request the change. SET and DELETE need the newest revision that
     the user has read, because they concern values of others. Raises NotFound, Conflict, RequestRefused, Invalid.
     """
-    head = list_head(work.session, wanted.name)
+    head, operation = list_head(work.session, wanted.change.name), wanted.change.operation
     if revision is not None:
         checked(head, revision)
-    if revision is None and wanted.operation in _WHOLE:
-        raise Invalid([Reason("revision", f"is needed for {wanted.operation}")])
-    return put(work, actor, wanted, expires_at_ms, comment)
+    if revision is None and operation in _WHOLE:
+        raise Invalid([Reason("revision", f"is needed for {operation}")])
+    return put(work, actor, wanted, comment)
 
 
-def put(work: UnitOfWork, actor: Actor, wanted: ListChange, expires_at_ms: int | None, comment: str) -> ListHead:
+def put(work: UnitOfWork, actor: Actor, wanted: ListContent, comment: str) -> ListHead:
     """Save the change of a new or known list, or a request for it. A change without effect changes nothing.
 
     Raises RequestRefused, Invalid.
     """
-    known, (mode, records) = work.lists.head(wanted.name), plan(work, actor, wanted, expires_at_ms)
+    known, (mode, planned) = work.lists.head(wanted.change.name), plan(work, actor, wanted)
     if known is not None and mode is None:
         return known
     # An approval covers the change, not what others have changed before.
     contributors = frozenset({actor.user}) if mode is ChangeMode.REQUEST else None
-    changed = ListContent(wanted, expires_at_ms, records)
-    new = NewRevision(changed, actor.user, _ACTION, comment, contributors=contributors)
+    new = NewRevision(planned, actor.user, _ACTION, comment, contributors=contributors)
     return submit(work, content, actor, known, mode or ChangeMode.NOW, new, "list")
 
 
-def plan(
-    work: UnitOfWork, actor: Actor, wanted: ListChange, expires_at_ms: int | None
-) -> tuple[ChangeMode | None, Sequence[bytes]]:
-    """Decide how `put` proceeds, with the records; None for a change without effect. Raises RequestRefused, Invalid."""
-    mode = ChangeMode.NOW
-    if work.lists.current(wanted.name) is None:
+def plan(work: UnitOfWork, actor: Actor, wanted: ListContent) -> tuple[ChangeMode | None, ListContent]:
+    """Decide how `put` proceeds, and plan the records; None for a change without effect.
+
+    Raises RequestRefused, Invalid.
+    """
+    mode, change = ChangeMode.NOW, wanted.change
+    if work.lists.current(change.name) is None:
         require(actor, Permission.DRAFT)
     else:
-        mode = _mode(work, actor, wanted)
-    check_expiry(wanted.operation, expires_at_ms, work.now_ms)
-    check_change(work, wanted)
-    records = _records(work, wanted, expires_at_ms)
-    return mode if records else None, records
+        mode = _mode(work, actor, change)
+    check_expiry(change.operation, wanted.expires_at_ms, work.now_ms)
+    check_change(work, change)
+    records = _records(work, change, wanted.expires_at_ms)
+    return mode if records else None, replace(wanted, planned=records)
 
 
 def carry_out(work: UnitOfWork, request: ApprovalRow, head: ListHead, actor: Actor, comment: str) -> None:

@@ -44,8 +44,9 @@ def create_list(plane: CurrentPlane, actor: CurrentActor, body: schemas.CreateLi
     """Create a list with its values."""
     made = parse_new(plane.store, actor, body.name, _given(ListOperation.SET, body, body.type, body.expires_at))
     with plane.store.change(actor, body.comment) as work:
-        transitions.create(work, actor, made, body.expires_at, body.comment)
-    return _detail(plane, _read(plane, body.name), 201)
+        transitions.create(work, actor, made, body.comment)
+        created = queries.detail(work, body.name)
+    return _detail(plane, created, 201)
 
 
 @routes.get("/export/lists", **file_of_items())
@@ -71,7 +72,8 @@ def import_lists(
 @routes.get("/lists/{name}", response_model=schemas.ListRow, openapi_extra=least("viewer"))
 def get_list(plane: CurrentPlane, name: Name) -> Response:
     """Read a list, with its revision as the ETag."""
-    return _detail(plane, _read(plane, name))
+    with plane.store.reading() as work:
+        return _detail(plane, queries.detail(work, name))
 
 
 @routes.get("/lists/{name}/values", response_model=schemas.ListValues, openapi_extra=least("viewer"))
@@ -117,10 +119,9 @@ def change_list(
     revision = revision_read(if_match) if whole or if_match is not None else None
     parsed = parse_change(plane.store, actor, name, _list_input(body, body.expires_at))
     with plane.store.change(actor, body.comment) as work:
-        deleted = transitions.change(work, actor, parsed, revision, body.expires_at, body.comment).deleted
-    if deleted:
-        return nothing()
-    changed = _read(plane, name)
+        if transitions.change(work, actor, parsed, revision, body.comment).deleted:
+            return nothing()
+        changed = queries.detail(work, name)
     return _detail(plane, changed, 200 if changed.pending is None else 202)
 
 
@@ -146,11 +147,6 @@ def diff_list_versions(
     """Compare the values after two revisions. Revision 0 stands for no values."""
     with plane.store.reading() as work:
         return answer(queries.diff(work, name, since, until))
-
-
-def _read(plane: CurrentPlane, name: str) -> StoredList:
-    with plane.store.reading() as work:
-        return queries.detail(work, name)
 
 
 def _row(plane: CurrentPlane, found: StoredList) -> schemas.ListRow:
