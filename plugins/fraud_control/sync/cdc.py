@@ -27,7 +27,7 @@ from fraud_control.domain.roles import system_author
 from fraud_control.service.changes import UnitOfWork
 from fraud_control.service.items.kind import NewRevision
 from fraud_control.service.items.saving import save
-from fraud_control.service.rules import content
+from fraud_control.service.rules import content as rules
 from fraud_control.service.rules.content import RuleContent, same
 from fraud_control.service.store_access import StoreAccess
 from fraud_control.store.models import RuleHead
@@ -172,7 +172,7 @@ def _save_rule(work: UnitOfWork, record: Record, rule: Rule) -> None:
     state, document = StateName(rule.state.value), encode_document(rule.document).decode()
     if head is not None and head.state == state.value and same(head.document, document):
         return
-    save(work, content, head, _revision(record, RuleContent(rule.rule_id, state, document)))
+    save(work, rules, head, _revision(record, RuleContent(rule.rule_id, state, document)))
 
 
 def _delete_rule(work: UnitOfWork, record: Record, rule_id: int) -> None:
@@ -180,7 +180,7 @@ def _delete_rule(work: UnitOfWork, record: Record, rule_id: int) -> None:
     if head is None or head.state == StateName.DELETE.value:
         return
     _check_source(head, rule_id)
-    save(work, content, head, _revision(record, RuleContent(rule_id, StateName.DELETE, head.document)))
+    save(work, rules, head, _revision(record, RuleContent(rule_id, StateName.DELETE, head.document)))
 
 
 def _revision(record: Record, changed: RuleContent) -> NewRevision[RuleContent]:

@@ -20,7 +20,7 @@ from fraud_control.domain.roles import system_author
 from fraud_control.service.changes import UnitOfWork
 from fraud_control.service.items.kind import NewRevision
 from fraud_control.service.items.saving import save
-from fraud_control.service.lists import content
+from fraud_control.service.lists import content as lists
 from fraud_control.service.lists.content import ListContent
 from fraud_control.service.lists.expiries import expiries_of
 from fraud_control.service.lists.faults import check_change
@@ -124,7 +124,7 @@ def _apply(work: UnitOfWork, steps: Sequence[_Step], source: str) -> None:
         ListContent(change, first.expires_at_ms), system_author(source), "cdc.list", "from the table of lists",
         source=source, detail={"offset": first.offset},
     )  # fmt: skip
-    save(work, content, head, new)
+    save(work, lists, head, new)
 
 
 def _changed_values(work: UnitOfWork, change: ListChange, step: _Step) -> list[ListValue]:

@@ -23,10 +23,10 @@ from fraud_control.service.audit import AuditRecord
 from fraud_control.service.changes import UnitOfWork
 from fraud_control.service.items.kind import NewRevision, Place
 from fraud_control.service.items.saving import save
-from fraud_control.service.lists import content as list_content
+from fraud_control.service.lists import content as lists
 from fraud_control.service.lists.content import ListContent
 from fraud_control.service.lists.faults import check_foreign_change
-from fraud_control.service.rules import content
+from fraud_control.service.rules import content as rules
 from fraud_control.service.rules.content import RuleContent, revision_row
 from fraud_control.service.rules.transitions import delete_all
 from fraud_control.service.store_access import StoreAccess
@@ -113,7 +113,7 @@ def _apply_record(work: UnitOfWork, record: Record, own_store: bytes) -> None:
         case ListChange() as change:
             check_foreign_change(work, change, entry.version)
             new = _revision(entry, ListContent(change), source, f"log.list_{change.operation.value.lower()}")
-            save(work, list_content, work.lists.head(change.name), new)
+            save(work, lists, work.lists.head(change.name), new)
         case RuleDeletion(rule_id):
             _apply_foreign_deletion(work, entry, rule_id, source)
         case Control(kind):
@@ -163,19 +163,19 @@ def _save_in_log_order(work: UnitOfWork, entry: LogEntry, new: NewRevision[RuleC
     rule_id = new.content.rule_id
     later, head = _later_own_change(work, rule_id, entry.version), work.session.get(RuleHead, rule_id)
     if later is None:
-        save(work, content, head, new)
+        save(work, rules, head, new)
     elif head is None:
-        head = save(work, content, None, new)
+        head = save(work, rules, None, new)
         deleted = RuleContent(rule_id, StateName.DELETE, new.content.document)
         place = Place(later.seq, later.log_version)
-        save(work, content, head, NewRevision(deleted, new.who, "rule.delete_all", source=new.source, place=place))
+        save(work, rules, head, NewRevision(deleted, new.who, "rule.delete_all", source=new.source, place=place))
     else:
         _save_to_history(work, head, new)
 
 
 def _save_to_history(work: UnitOfWork, head: RuleHead, new: NewRevision[RuleContent]) -> None:
     head.last_revision += 1
-    facts = {"revision": head.last_revision, **content.described(work, new.content), **new.detail}
+    facts = {"revision": head.last_revision, **rules.described(work, new.content), **new.detail}
     work.append_audit(AuditRecord(new.who, "log.overtaken", str(head), None, facts, **head.item))
     comment = f"{_FROM_LOG}; revision {head.revision} came after it"
     work.session.add(revision_row(head, replace(new, comment=comment), {new.content_author}))

@@ -11,7 +11,7 @@ from fraud_control.domain.rule_input import SOURCE
 from fraud_control.service.changes import UnitOfWork
 from fraud_control.service.items.kind import NewRevision
 from fraud_control.service.items.saving import save
-from fraud_control.service.lists import content
+from fraud_control.service.lists import content as lists
 from fraud_control.service.lists.content import ListContent
 from fraud_control.service.lists.expiries import due_values
 from fraud_control.service.lists.uses import type_of
@@ -39,6 +39,6 @@ def remove_expired(work: UnitOfWork) -> int:
         change = list_change(name, ListInput(ListOperation.REMOVE, tuple(values)), known, SOURCE, work.reader.limits)
         comment = "the values have expired"
         new = NewRevision(ListContent(change), EXPIRY_AUTHOR, "list.expire", comment, keeps_request=True)
-        save(work, content, work.lists.head(name), new)
+        save(work, lists, work.lists.head(name), new)
         removed += len(values)
     return removed

@@ -24,7 +24,7 @@ from fraud_control.service.items.heads import checked, list_head
 from fraud_control.service.items.kind import NewRevision
 from fraud_control.service.items.requests import decided_comment, detail_of, submit
 from fraud_control.service.items.saving import save
-from fraud_control.service.lists import content
+from fraud_control.service.lists import content as lists
 from fraud_control.service.lists.content import ListContent
 from fraud_control.service.lists.expiries import expiries_of
 from fraud_control.service.lists.faults import check_change
@@ -94,12 +94,13 @@ def put(work: UnitOfWork, actor: Actor, wanted: ListContent, comment: str) -> Li
     Raises RequestRefused, Invalid.
     """
     known, (mode, planned) = work.lists.head(wanted.change.name), plan(work, actor, wanted)
-    if known is not None and mode is None:
+    if mode is None:
+        assert known is not None  # a new list changes the store
         return known
     # An approval covers the change, not what others have changed before.
     contributors = frozenset({actor.user}) if mode is ChangeMode.REQUEST else None
     new = NewRevision(planned, actor.user, _ACTION, comment, contributors=contributors)
-    return submit(work, content, actor, known, mode or ChangeMode.NOW, new, "list")
+    return submit(work, lists, actor, known, mode, new, "list")
 
 
 def plan(work: UnitOfWork, actor: Actor, wanted: ListContent) -> tuple[ChangeMode | None, ListContent]:
@@ -138,7 +139,7 @@ def carry_out(work: UnitOfWork, request: ApprovalRow, head: ListHead, actor: Act
             detail=detail_of(request) | {"decisionComment": comment},
             contributors=frozenset({request.author}) if approved and operation is ListOperation.SET else None,
         )  # fmt: skip
-        save(work, content, head, new)
+        save(work, lists, head, new)
 
 
 def _mode(work: UnitOfWork, actor: Actor, wanted: ListChange) -> ChangeMode:

@@ -29,7 +29,7 @@ from fraud_control.service.items.kind import NewRevision, Place
 from fraud_control.service.items.requests import check_request, decided_comment, detail_of, submit
 from fraud_control.service.items.saving import save
 from fraud_control.service.lists.uses import check_lists
-from fraud_control.service.rules import content
+from fraud_control.service.rules import content as rules
 from fraud_control.service.rules.approved_content import approved_contents
 from fraud_control.service.rules.content import RuleContent, document_in, same
 from fraud_control.service.rules.queries import revision_of
@@ -88,14 +88,15 @@ def put(work: UnitOfWork, actor: Actor, rule: Rule, known: RuleHead | None, comm
     `known` is the stored rule with the same id, which may be deleted. Raises RequestRefused, Invalid.
     """
     mode = mode_of(work, actor, rule, known)
-    if known is not None and mode is None:
+    if mode is None:
+        assert known is not None  # a new rule changes the store
         return known
     state, contributors = _state(known), None
     if state is StateName.DELETE:
         state, contributors = StateName.DRAFT, frozenset({actor.user})  # a deleted rule leaves nothing to the new one
     changed = RuleContent(rule.rule_id, state, document_in(state, rule))
     new = NewRevision(changed, actor.user, action, comment, contributors=contributors)
-    return submit(work, content, actor, known, mode or ChangeMode.NOW, new, "edit")
+    return submit(work, rules, actor, known, mode, new, "edit")
 
 
 def mode_of(work: UnitOfWork, actor: Actor, rule: Rule, known: RuleHead | None) -> ChangeMode | None:
@@ -129,7 +130,7 @@ def change_state(
     mode = mode_of_transition(StateName(head.state), state, actor, four_eyes=work.settings.four_eyes, own=own)
     document = head.document if mode is ChangeMode.REQUEST else _document_in(work, state, rule_id, head.document)
     new = NewRevision(RuleContent(rule_id, state, document), actor.user, "rule.state", comment, head.author)
-    return submit(work, content, actor, head, mode, new, "state")
+    return submit(work, rules, actor, head, mode, new, "state")
 
 
 def rollback(work: UnitOfWork, actor: Actor, rule_id: int, revision: int, to: int, comment: str = "") -> RuleHead:
@@ -157,7 +158,7 @@ def rollback(work: UnitOfWork, actor: Actor, rule_id: int, revision: int, to: in
         RuleContent(rule_id, state, document), actor.user, "rule.rollback", comment, old.content_author,
         detail=detail, contributors=contributors,
     )  # fmt: skip
-    return submit(work, content, actor, head, mode, new, "rollback")
+    return submit(work, rules, actor, head, mode, new, "rollback")
 
 
 def _approval_of(work: UnitOfWork, actor: Actor, rule_id: int, document: str) -> str | None:
@@ -201,7 +202,7 @@ def delete_all(
             continue
         deleted = RuleContent(head.rule_id, StateName.DELETE, head.document)
         new = NewRevision(deleted, who, "rule.delete_all", comment, head.author, source, place=place)
-        save(work, content, head, new)
+        save(work, rules, head, new)
 
 
 def _document_in(work: UnitOfWork, state: StateName, rule_id: int, document: str) -> str:
@@ -230,7 +231,7 @@ def carry_out(work: UnitOfWork, request: ApprovalRow, head: RuleHead, actor: Act
         decided_comment(request, actor.user, comment), request.author,
         detail=detail_of(request), contributors=contributors,
     )  # fmt: skip
-    save(work, content, head, new)
+    save(work, rules, head, new)
 
 
 def _check_force(actor: Actor, rule: Rule, head: RuleHead | None) -> None:
