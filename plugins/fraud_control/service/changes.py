@@ -14,8 +14,8 @@ from fraud_control.domain.lifecycle import StateName
 from fraud_control.domain.read_models import RuleChanged
 from fraud_control.domain.rule_input import RuleReader
 from fraud_control.service.audit import AuditChain, AuditRecord
-from fraud_control.service.lists.contents import ListContents
 from fraud_control.service.lists.in_work import ListsInWork
+from fraud_control.service.lists.values import ListContents
 from fraud_control.service.rules.approved_content import SeedContents, no_seeds
 from fraud_control.settings import ControlPlaneSettings
 from fraud_control.store.models import AuditEntry, ItemHead, OutboxRow, RuleHead

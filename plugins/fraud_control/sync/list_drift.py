@@ -14,7 +14,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from fraud_control.domain.read_models import DriftedList, ListDifference
-from fraud_control.service.lists.contents import ListContents
+from fraud_control.service.lists.values import ListContents
 from fraud_control.store.models import ListHead
 from fraud_rules.model.limits import RuleLimits
 from fraud_rules.model.list_history import Lists

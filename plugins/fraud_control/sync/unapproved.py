@@ -18,9 +18,9 @@ from sqlalchemy.orm import Session
 from fraud_control.domain.canonical import document_of
 from fraud_control.domain.lifecycle import StateName
 from fraud_control.domain.roles import system_author
-from fraud_control.service.lists.contents import ListContents
 from fraud_control.service.lists.expiry import EXPIRY_AUTHOR
 from fraud_control.service.lists.uses import strongest_state, uses_of
+from fraud_control.service.lists.values import ListContents
 from fraud_control.service.rules.approved_content import content_of
 from fraud_control.service.store_access import StoreAccess
 from fraud_control.store.database import Database

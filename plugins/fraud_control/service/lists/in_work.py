@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from fraud_control.service.lists.contents import ListContents
+from fraud_control.service.lists.values import ListContents
 from fraud_control.store.models import ListChangeRow, ListExpiry, ListHead
 from fraud_rules.model.value_list import ListChange, ListOperation, ListType, ValueList
 
