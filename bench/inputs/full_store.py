@@ -12,11 +12,11 @@ from typing import Any, Final, cast
 from sqlalchemy import Connection, Table
 
 from fraud_control.service.audit import FIRST, hash_of
-from fraud_control.store.alert_models import AlertRow, AlertValueRow
+from fraud_control.store.alert_models import AlertRow, AlertValueRow, MarkRow
 from fraud_control.store.case_models import CaseRow
 from fraud_control.store.database import Database
 from fraud_control.store.label_models import LabelRow
-from fraud_control.store.models import AuditEntry, Base, MarkRow
+from fraud_control.store.models import AuditEntry, Base
 from fraud_rules.batch.whatif.labels import LabelSource
 
 __all__ = ["ALERTS_A_CASE", "COMMON_WORD", "MONTH_MS", "PAYERS", "RULES", "alert_id", "document", "fill"]

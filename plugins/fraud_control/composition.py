@@ -21,9 +21,7 @@ from fraud_control.service.alarm_log import AlarmDesk, recent_alarms
 from fraud_control.service.alert_marks import mark_counts, snoozes
 from fraud_control.service.alerts.listing import AlertList
 from fraud_control.service.alerts.saved_searches import AlertSearches
-from fraud_control.service.approved_content import SeedContents, no_seeds
 from fraud_control.service.audit import AuditScan
-from fraud_control.service.cases.service import CaseService
 from fraud_control.service.labels.service import LabelService
 from fraud_control.service.labels.snapshot import LabelFile
 from fraud_control.service.notifications.subscriptions import SubscriptionService
@@ -34,6 +32,7 @@ from fraud_control.service.reading.evidence import EvidenceReader
 from fraud_control.service.reading.evidence_search import EvidenceSource
 from fraud_control.service.reading.pool import ReadingPool
 from fraud_control.service.role_cache import RoleCache
+from fraud_control.service.rules.approved_content import SeedContents, no_seeds
 from fraud_control.service.store_access import StoreAccess
 from fraud_control.service.today import Today, today_of
 from fraud_control.service.whatif import WhatIfs
@@ -122,7 +121,6 @@ class ControlPlane:
     schema: TransactionSchema
     store: StoreAccess
     searches: AlertSearches
-    cases: CaseService
     subscriptions: SubscriptionService
     labels: LabelService
     roles: RoleCache
@@ -244,7 +242,6 @@ def compose(
         schema=schema,
         store=store,
         searches=AlertSearches(store),
-        cases=CaseService(store),
         subscriptions=subscriptions,
         labels=LabelService(store, schema),
         roles=roles,

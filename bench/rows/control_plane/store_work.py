@@ -14,8 +14,8 @@ from fraud_control.feed.place import FeedSource
 from fraud_control.service.alerts.index import AlertIndex
 from fraud_control.service.audit import AuditScan
 from fraud_control.service.labels.snapshot import LabelFile
+from fraud_control.store.alert_models import MarkRow
 from fraud_control.store.database import Database
-from fraud_control.store.models import MarkRow
 from fraud_rules.configuration.project import Project
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.runtime import clock

@@ -93,12 +93,21 @@ class RuleReader:
             if rule_input.document is not None:
                 return self._members_of_document(rule_input.document), []
             return (
-                self._members_of_text(rule_input.text)
+                self.members_of_text(rule_input.text)
                 if rule_input.text is not None
                 else self._members_of_yaml(rule_input.yaml or "")
             )
         except RuleRejected as rejected:
             raise Invalid(rejected.reasons, rejected.rule_id) from rejected
+
+    def members_of_text(self, text: str) -> tuple[dict[str, Any], list[Reason]]:
+        """Decode the members of a text: JSON or the one-line form. Collect the faults. Raises RuleRejected."""
+        self._check_size(len(text.encode("utf-8", "replace")))
+        stripped = text.strip()
+        if not stripped.startswith("{"):
+            return read_text_form(stripped), []
+        decoded = decode_object(stripped, self.limits)
+        return decoded.members, decoded.reasons
 
     def rule_of(
         self, members: Mapping[str, Any], faults: Sequence[Reason], managed: ManagedMembers, *, strict: bool
@@ -142,14 +151,6 @@ class RuleReader:
             raise RuleRejected([Reason("record", "holds a value that JSON cannot express")]) from error
         self._check_size(size)
         return members
-
-    def _members_of_text(self, text: str) -> tuple[dict[str, Any], list[Reason]]:
-        self._check_size(len(text.encode("utf-8", "replace")))
-        stripped = text.strip()
-        if not stripped.startswith("{"):
-            return read_text_form(stripped), []
-        decoded = decode_object(stripped, self.limits)
-        return decoded.members, decoded.reasons
 
     def _members_of_yaml(self, text: str) -> tuple[dict[str, Any], list[Reason]]:
         self._check_size(len(text.encode("utf-8", "replace")))

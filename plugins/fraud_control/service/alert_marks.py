@@ -20,7 +20,8 @@ from fraud_control.service.changes import UnitOfWork
 from fraud_control.service.ids import storable_id
 from fraud_control.service.items.heads import rule_head
 from fraud_control.service.notifications.snoozed import notify_snooze
-from fraud_control.store.models import MarkRow, RevisionRow, SnoozeRow
+from fraud_control.store.alert_models import MarkRow, SnoozeRow
+from fraud_control.store.models import RevisionRow
 from fraud_rules.errors import Reason
 
 __all__ = [

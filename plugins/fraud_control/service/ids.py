@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Iterator, Sequence
+from typing import Final, TypeVar
 
 from fraud_control.domain.errors import Invalid
 from fraud_rules.errors import Reason
 from fraud_rules.runtime.safe_text import is_unprintable
 
-__all__ = ["MAX_ID", "check_page", "parse_cursor", "storable_id"]
+__all__ = ["MAX_ID", "batches", "check_page", "parse_cursor", "storable_id"]
 
 MAX_ID: Final = 2**63 - 1
 
+T = TypeVar("T")
+
+_AT_ONCE: Final = 500
 _MAX_QUERY_CHARS: Final = 200
 
 
@@ -28,6 +32,11 @@ def parse_cursor(cursor: str) -> int:
     if not (cursor.isascii() and cursor.isdigit() and len(cursor) < 20):
         raise Invalid([Reason("cursor", "is not a cursor of this list")])
     return storable_id(int(cursor))
+
+
+def batches(values: Sequence[T]) -> Iterator[Sequence[T]]:
+    """Split values, because a database limits the parameters of a statement."""
+    return (values[start : start + _AT_ONCE] for start in range(0, len(values), _AT_ONCE))
 
 
 def storable_id(number: int) -> int:

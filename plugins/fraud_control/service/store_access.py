@@ -13,10 +13,10 @@ from fraud_control.domain.errors import Invalid
 from fraud_control.domain.read_models import RuleChanged
 from fraud_control.domain.roles import Actor
 from fraud_control.domain.rule_input import RuleReader
-from fraud_control.service.approved_content import SeedContents, no_seeds
 from fraud_control.service.bindings import check_name
 from fraud_control.service.changes import UnitOfWork
-from fraud_control.service.lists.contents import ListContents
+from fraud_control.service.lists.values import ListContents
+from fraud_control.service.rules.approved_content import SeedContents, no_seeds
 from fraud_control.settings import ControlPlaneSettings
 from fraud_control.store.database import Database
 from fraud_control.store.submissions import claim

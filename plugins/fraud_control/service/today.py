@@ -14,8 +14,9 @@ from fraud_control.domain.lifecycle import StateName
 from fraud_control.domain.read_models import RecentChange
 from fraud_control.feed.day_figures import DayFigures, DaySummary
 from fraud_control.service.cases.queries import count_open
+from fraud_control.store.alert_models import MarkRow
 from fraud_control.store.database import Database
-from fraud_control.store.models import MarkRow, RevisionRow, RuleHead
+from fraud_control.store.models import RevisionRow, RuleHead
 
 __all__ = ["Today", "today_of"]
 

@@ -1,4 +1,4 @@
-"""The tables of the alert index, and of the searches that users saved."""
+"""The tables of the alert index, and of what users saved about alerts: marks, snoozes and searches."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from sqlalchemy.orm import Mapped, mapped_column
 from fraud_control.store.models import USER_CHARS, Base
 
 __all__ = [
-    "FIELD_CHARS", "ID_CHARS", "IN_EFFECT", "RETRACTED", "VALUE_CHARS", "AlertRow", "AlertValueRow", "SavedSearchRow",
+    "FIELD_CHARS", "ID_CHARS", "IN_EFFECT", "RETRACTED", "VALUE_CHARS", "AlertRow", "AlertValueRow", "MarkRow",
+    "SavedSearchRow", "SnoozeRow",
 ]  # fmt: skip
 
 ID_CHARS = 64
@@ -83,4 +84,35 @@ class SavedSearchRow(Base):
     user: Mapped[str] = mapped_column("user_name", String(USER_CHARS), primary_key=True)
     name: Mapped[str] = mapped_column(String(SEARCH_NAME_CHARS), primary_key=True)
     query: Mapped[str]
+    at_ms: Mapped[int]
+
+
+class MarkRow(Base):
+    """A user's mark on an alert."""
+
+    __tablename__ = "marks"
+    __table_args__ = (
+        Index("ix_marks_rule", "rule_id", "verdict", "rule_version"),
+        Index("ix_marks_verdict", "verdict", "at_ms"),
+    )
+
+    alert_id: Mapped[str] = mapped_column(String(64), primary_key=True)
+    rule_id: Mapped[int]
+    rule_version: Mapped[int]
+    verdict: Mapped[str] = mapped_column(String(16))
+    who: Mapped[str] = mapped_column(String(USER_CHARS))
+    at_ms: Mapped[int]
+
+
+class SnoozeRow(Base):
+    """A snooze; `key` is canonical JSON."""
+
+    __tablename__ = "snoozes"
+
+    id: Mapped[int] = mapped_column(Integer, primary_key=True)
+    rule_id: Mapped[int] = mapped_column(index=True)
+    key: Mapped[str | None]
+    until_ms: Mapped[int] = mapped_column(index=True)
+    who: Mapped[str] = mapped_column(String(USER_CHARS))
+    reason: Mapped[str]
     at_ms: Mapped[int]

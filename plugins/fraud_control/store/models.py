@@ -2,25 +2,15 @@
 
 from __future__ import annotations
 
+from typing import ClassVar, TypedDict
+
 from sqlalchemy import BigInteger, ForeignKeyConstraint, Index, Integer, LargeBinary, MetaData, String, Text, text
-from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
+from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column, synonym
 
 __all__ = [
-    "ApprovalRow",
-    "AuditEntry",
-    "Base",
-    "BindingRow",
-    "Fact",
-    "ListChangeRow",
-    "ListExpiry",
-    "ListHead",
-    "MarkRow",
-    "OutboxRow",
-    "PositionRow",
-    "RevisionRow",
-    "RuleHead",
-    "SnoozeRow",
-]
+    "ApprovalRow", "AuditEntry", "Base", "BindingRow", "Fact", "ItemHead", "ItemName", "ListChangeRow",
+    "ListExpiry", "ListHead", "OutboxRow", "PositionRow", "RevisionRow", "RuleHead",
+]  # fmt: skip
 
 USER_CHARS = 256
 LIST_NAME_CHARS = 63
@@ -48,31 +38,61 @@ class Fact(Base):
     value: Mapped[str]
 
 
-class RuleHead(Base):
-    """A rule at its newest effective revision.
+class ItemName(TypedDict):
+    """The name of a governed item, in the columns of the tables that concern items of all kinds. One of them is set."""
+
+    rule_id: int | None
+    list_name: str | None
+
+
+class ItemHead(Base):
+    """A governed item at its newest effective revision: a rule or a list. Its text is its name: `rule 7`.
 
     `last_revision` is the highest number in use. It is above `revision` if a record of another writer came before ours
-    in the log and so never took effect. `author` wrote the document; `contributors` (a JSON array of users) changed it
-    since its last approval. `outbox_seq` is the number of this revision's record in the outbox, if it has one;
-    `log_version` is the record's offset in the log, once it is there.
+    in the log and so never took effect. `contributors` (a JSON array of users) changed the content since the last
+    approval of it, or of a rule that names the list. `outbox_seq` is the number of the revision's last record in the
+    outbox, if this store made the change; `log_version` is the record's offset in the rule log, None while it waits.
     """
 
-    __tablename__ = "rules"
+    __abstract__ = True
 
-    rule_id: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    noun: ClassVar[str]
+
     revision: Mapped[int]
     last_revision: Mapped[int]
-    state: Mapped[str] = mapped_column(String(8), index=True)
-    document: Mapped[str]
-    search: Mapped[str]
     source: Mapped[str] = mapped_column(String(32))
-    author: Mapped[str] = mapped_column(String(USER_CHARS))
     contributors: Mapped[str]
     updated_at_ms: Mapped[int]
     updated_by: Mapped[str] = mapped_column(String(USER_CHARS))
     outbox_seq: Mapped[int | None] = mapped_column(index=True)
     log_version: Mapped[int | None]
     approval_id: Mapped[int | None] = mapped_column(Integer)
+
+    @property
+    def item(self) -> ItemName:
+        """The name of the item."""
+        raise NotImplementedError
+
+
+class RuleHead(ItemHead):
+    """A rule. `author` wrote the document."""
+
+    __tablename__ = "rules"
+    noun = "rule"
+
+    rule_id: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    state: Mapped[str] = mapped_column(String(8), index=True)
+    document: Mapped[str]
+    search: Mapped[str]
+    author: Mapped[str] = mapped_column(String(USER_CHARS))
+
+    @property
+    def item(self) -> ItemName:
+        """The id of the rule."""
+        return {"rule_id": self.rule_id, "list_name": None}
+
+    def __str__(self) -> str:
+        return f"rule {self.rule_id}"
 
 
 class RevisionRow(Base):
@@ -94,28 +114,25 @@ class RevisionRow(Base):
     log_version: Mapped[int | None]
 
 
-class ListHead(Base):
-    """A list of values after its newest change. `size` is the number of its values.
-
-    `contributors` (a JSON array of users) changed its values since the last approval of them, or of a rule that names
-    the list. `outbox_seq` is the number of the last record of the newest change in the outbox, if this store made the
-    change; `log_version` is the list's version in the rule log, None while a change waits.
-    """
+class ListHead(ItemHead):
+    """A list of values. `size` is the number of its values."""
 
     __tablename__ = "lists"
+    noun = "list"
 
     name: Mapped[str] = mapped_column(String(LIST_NAME_CHARS), primary_key=True)
+    last_revision: Mapped[int] = synonym("revision")
     type: Mapped[str] = mapped_column(String(8))
     deleted: Mapped[bool]
     size: Mapped[int]
-    revision: Mapped[int]
-    source: Mapped[str] = mapped_column(String(32))
-    contributors: Mapped[str]
-    updated_at_ms: Mapped[int]
-    updated_by: Mapped[str] = mapped_column(String(USER_CHARS))
-    outbox_seq: Mapped[int | None] = mapped_column(index=True)
-    log_version: Mapped[int | None]
-    approval_id: Mapped[int | None] = mapped_column(Integer)
+
+    @property
+    def item(self) -> ItemName:
+        """The name of the list."""
+        return {"rule_id": None, "list_name": self.name}
+
+    def __str__(self) -> str:
+        return f"list {self.name}"
 
 
 class ListChangeRow(Base):
@@ -249,37 +266,6 @@ class OutboxRow(Base):
     created_ms: Mapped[int]
     log_version: Mapped[int | None]
     published_ms: Mapped[int | None]
-
-
-class MarkRow(Base):
-    """A user's mark on an alert."""
-
-    __tablename__ = "marks"
-    __table_args__ = (
-        Index("ix_marks_rule", "rule_id", "verdict", "rule_version"),
-        Index("ix_marks_verdict", "verdict", "at_ms"),
-    )
-
-    alert_id: Mapped[str] = mapped_column(String(64), primary_key=True)
-    rule_id: Mapped[int]
-    rule_version: Mapped[int]
-    verdict: Mapped[str] = mapped_column(String(16))
-    who: Mapped[str] = mapped_column(String(USER_CHARS))
-    at_ms: Mapped[int]
-
-
-class SnoozeRow(Base):
-    """A snooze; `key` is canonical JSON."""
-
-    __tablename__ = "snoozes"
-
-    id: Mapped[int] = mapped_column(Integer, primary_key=True)
-    rule_id: Mapped[int] = mapped_column(index=True)
-    key: Mapped[str | None]
-    until_ms: Mapped[int] = mapped_column(index=True)
-    who: Mapped[str] = mapped_column(String(USER_CHARS))
-    reason: Mapped[str]
-    at_ms: Mapped[int]
 
 
 class BindingRow(Base):

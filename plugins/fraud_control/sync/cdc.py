@@ -24,7 +24,11 @@ from fraud_control.domain.canonical import decoded, document_of
 from fraud_control.domain.lifecycle import StateName
 from fraud_control.domain.read_models import RuleChanged
 from fraud_control.domain.roles import system_author
-from fraud_control.service.changes import NewRevision, UnitOfWork, same, save
+from fraud_control.service.changes import UnitOfWork
+from fraud_control.service.items.kind import NewRevision
+from fraud_control.service.items.saving import save
+from fraud_control.service.rules import content as rules
+from fraud_control.service.rules.content import RuleContent, same
 from fraud_control.service.store_access import StoreAccess
 from fraud_control.store.models import RuleHead
 from fraud_control.sync.list_cdc import TableRow, apply_list_rows, is_list_row
@@ -168,7 +172,7 @@ def _save_rule(work: UnitOfWork, record: Record, rule: Rule) -> None:
     state, document = StateName(rule.state.value), encode_document(rule.document).decode()
     if head is not None and head.state == state.value and same(head.document, document):
         return
-    save(work, head, rule.rule_id, _revision(record, state, document))
+    save(work, rules, head, _revision(record, RuleContent(rule.rule_id, state, document)))
 
 
 def _delete_rule(work: UnitOfWork, record: Record, rule_id: int) -> None:
@@ -176,20 +180,12 @@ def _delete_rule(work: UnitOfWork, record: Record, rule_id: int) -> None:
     if head is None or head.state == StateName.DELETE.value:
         return
     _check_source(head, rule_id)
-    save(work, head, rule_id, _revision(record, StateName.DELETE, head.document))
+    save(work, rules, head, _revision(record, RuleContent(rule_id, StateName.DELETE, head.document)))
 
 
-def _revision(record: Record, state: StateName, document: str) -> NewRevision:
-    return NewRevision(
-        state=state,
-        document=document,
-        source=SOURCE,
-        who=_AUTHOR,
-        author=_AUTHOR,
-        action="cdc.rule",
-        comment="from the rule table",
-        detail={"offset": record.offset},
-    )
+def _revision(record: Record, changed: RuleContent) -> NewRevision[RuleContent]:
+    comment, detail = "from the rule table", {"offset": record.offset}
+    return NewRevision(changed, _AUTHOR, "cdc.rule", comment, source=SOURCE, detail=detail)
 
 
 def _check_source(head: RuleHead | None, rule_id: int) -> None:

@@ -37,19 +37,18 @@ class StoreSide:
     """The rules in force by the store, and the store's progress in the log.
 
     `position` is the offset after the last applied record, `reached` the offset after the last own record, and `own`
-    has the offsets of own records from `position` on. `pending_rules` and `pending_lists` have the rules and lists with
-    a record in the outbox; `all_pending` says whether a record for all rules is there.
+    has the offsets of own records from `position` on. `waiting` has the ids of rules and the names of lists with a
+    record in the outbox; `all_pending` says whether a record for all rules is there.
     """
 
     rules: Mapping[int, DriftSide]
     position: int
     reached: int
     own: frozenset[int]
-    pending_rules: frozenset[int]
+    waiting: frozenset[int | str | None]
     all_pending: bool
     pending: int
     oldest_pending_ms: int | None
-    pending_lists: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +102,7 @@ class DriftCheck:
         ahead = [entry for entry in following if entry.version < until]
         settled = not store.all_pending and not any(map(_is_wipe, ahead))
         differences = compare(store, timeline.latest, ahead) if settled else ()
-        pending = store.pending_lists | {entry.list_name for entry in ahead if entry.list_name is not None}
+        pending = store.waiting | {entry.list_name for entry in ahead}
         return DriftReport(
             differences,
             settled,
@@ -138,17 +137,16 @@ def store_side(session: Session) -> StoreSide:
         position=position,
         reached=(session.scalar(select(func.max(OutboxRow.log_version))) or -1) + 1,
         own=frozenset(version for version in session.scalars(own) if version is not None),
-        pending_rules=frozenset(row.rule_id for row in waiting if row.rule_id is not None),
+        waiting=frozenset(name for row in waiting for name in (row.rule_id, row.list_name)),
         all_pending=any(row.wipes for row in waiting),
         pending=len(waiting),
         oldest_pending_ms=min((row.created_ms for row in waiting), default=None),
-        pending_lists=frozenset(row.list_name for row in waiting if row.list_name is not None),
     )
 
 
 def compare(store: StoreSide, in_force: RuleSet, ahead: Iterable[LogEntry] = ()) -> tuple[DriftDifference, ...]:
     """List the rules that differ; `ahead` has the entries of the log that the store has not read yet."""
-    pending = store.pending_rules | {entry.rule_id for entry in ahead if entry.rule_id is not None}
+    pending = store.waiting | {entry.rule_id for entry in ahead}
     log = {rule_id: _side(each.version, each.rule.document) for rule_id, each in in_force.rules.items()}
     return tuple(
         DriftDifference(rule_id=rule_id, store=store.rules.get(rule_id), log=log.get(rule_id))

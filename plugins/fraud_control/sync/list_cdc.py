@@ -18,12 +18,15 @@ import msgspec
 
 from fraud_control.domain.roles import system_author
 from fraud_control.service.changes import UnitOfWork
-from fraud_control.service.lists.changes import NewListChange, save_list
+from fraud_control.service.items.kind import NewRevision
+from fraud_control.service.items.saving import save
+from fraud_control.service.lists import content as lists
+from fraud_control.service.lists.content import ListContent
 from fraud_control.service.lists.expiries import expiries_of
+from fraud_control.service.lists.faults import check_change
 from fraud_control.sync.table_columns import UNCHANGED, members_in, plain_name
-from fraud_rules.codec.rules.lists import encode_list_records, read_list_change
+from fraud_rules.codec.rules.lists import read_list_change
 from fraud_rules.errors import Reason, RuleRejected
-from fraud_rules.model.list_history import change_faults
 from fraud_rules.model.value_list import ListChange, ListOperation, ListType, ListValue
 
 __all__ = ["TableRow", "apply_list_rows", "is_list_row"]
@@ -110,39 +113,18 @@ def _apply(work: UnitOfWork, steps: Sequence[_Step], source: str) -> None:
     head = work.lists.head(change.name)
     if head is not None and not head.deleted and head.source != source:
         raise RuleRejected([Reason("listName", f"belongs to {head.source}")], list_name=change.name)
-    known = None if head is None or head.deleted else ListType(head.type)
-    if first.operation is ListOperation.REMOVE and known is None:
+    if first.operation is ListOperation.REMOVE and (head is None or head.deleted):
         return  # a deleted list has no values
     values = _changed_values(work, change, first)
     if not values:
         return
-    current = work.lists.current(change.name)
-    faults = change_faults(change, known, work.lists.count(), ())
-    limits = work.reader.limits
-    if current is not None and first.operation is ListOperation.ADD:
-        size = current.size + len(values) - current.count_listed(values)
-        if size > limits.max_list_values:
-            faults = [Reason("value", f"the list has {current.size} values, the highest number allowed")]
-    if faults:
-        raise RuleRejected(faults, list_name=change.name)
     change = _change(work, first.operation, values, first.members, source)
-    records = encode_list_records(
-        change.name, change.operation, change.type, values, source, limits.max_list_record_bytes
-    )
-    save_list(
-        work,
-        NewListChange(
-            change=change,
-            source=source,
-            who=system_author(source),
-            author=system_author(source),
-            action="cdc.list",
-            records=records,
-            comment="from the table of lists",
-            expires_at_ms=first.expires_at_ms,
-            detail={"offset": first.offset},
-        ),
-    )
+    check_change(work, change)
+    new = NewRevision(
+        ListContent(change, first.expires_at_ms), system_author(source), "cdc.list", "from the table of lists",
+        source=source, detail={"offset": first.offset},
+    )  # fmt: skip
+    save(work, lists, head, new)
 
 
 def _changed_values(work: UnitOfWork, change: ListChange, step: _Step) -> list[ListValue]:

@@ -14,7 +14,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from fraud_control.domain.read_models import DriftedList, ListDifference
-from fraud_control.service.lists.contents import ListContents
+from fraud_control.service.lists.values import ListContents
 from fraud_control.store.models import ListHead
 from fraud_rules.model.limits import RuleLimits
 from fraud_rules.model.list_history import Lists
@@ -36,7 +36,7 @@ class ListComparison:
         found = {name: self._contents.published(session, name) for name in names}
         return {name: each for name, each in found.items() if each is not None}
 
-    def differences(self, store: Lists, log: Lists, pending: Collection[str]) -> tuple[ListDifference, ...]:
+    def differences(self, store: Lists, log: Lists, pending: Collection[object]) -> tuple[ListDifference, ...]:
         """The lists that differ, by name. The lists in `pending` do not count."""
         self._compared = {name: each for name, each in self._compared.items() if name in store and name in log}
         return tuple(

@@ -10,22 +10,28 @@ user. A record that is not a valid change has no effect and becomes a row of the
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
+from dataclasses import replace
+from typing import Final, TypeVar
 
 from sqlalchemy import or_, select, update
 
-from fraud_control.domain.canonical import decoded, document_of
+from fraud_control.domain.canonical import decoded
 from fraud_control.domain.lifecycle import StateName
 from fraud_control.domain.read_models import RuleChanged
 from fraud_control.domain.roles import log_author
 from fraud_control.service.audit import AuditRecord
-from fraud_control.service.changes import NewRevision, UnitOfWork, save
-from fraud_control.service.items.contributors import encode_contributors
+from fraud_control.service.changes import UnitOfWork
+from fraud_control.service.items.kind import NewRevision, Place
+from fraud_control.service.items.saving import save
+from fraud_control.service.lists import content as lists
+from fraud_control.service.lists.content import ListContent
+from fraud_control.service.lists.faults import check_foreign_change
+from fraud_control.service.rules import content as rules
+from fraud_control.service.rules.content import RuleContent, revision_row
+from fraud_control.service.rules.transitions import delete_all
 from fraud_control.service.store_access import StoreAccess
-from fraud_control.service.transitions import delete_all
 from fraud_control.store.facts import store_id
 from fraud_control.store.models import ListChangeRow, ListHead, OutboxRow, RevisionRow, RuleHead
-from fraud_control.sync.list_mirror import apply_foreign_list
 from fraud_control.sync.topic_consumer import ConsumedTopic, TopicConsumer
 from fraud_rules.codec.rules.codec import encode_document, read_entry
 from fraud_rules.codec.rules.lists import SOURCE_NAME
@@ -45,8 +51,10 @@ STORE_HEADER: Final = "control-store"
 SEQ_HEADER: Final = "control-seq"
 AUDIT_HEADER: Final = "control-audit"
 
-_UNKNOWN_SOURCE: Final = "somebody"
+Content = TypeVar("Content")
+
 _FROM_LOG: Final = "from the rule log"
+_UNKNOWN_SOURCE: Final = "somebody"
 
 
 def log_mirror(
@@ -100,9 +108,12 @@ def _apply_record(work: UnitOfWork, record: Record, own_store: bytes) -> None:
     match entry.change:
         case Rule() as rule:
             _check_lists(work, entry, rule)
-            _apply_foreign_rule(work, entry, rule, source)
+            found = RuleContent(rule.rule_id, StateName(rule.state.value), encode_document(rule.document).decode())
+            _save_in_log_order(work, entry, _revision(entry, found, source, "log.rule"))
         case ListChange() as change:
-            apply_foreign_list(work, entry, change, source)
+            check_foreign_change(work, change, entry.version)
+            new = _revision(entry, ListContent(change), source, f"log.list_{change.operation.value.lower()}")
+            save(work, lists, work.lists.head(change.name), new)
         case RuleDeletion(rule_id):
             _apply_foreign_deletion(work, entry, rule_id, source)
         case Control(kind):
@@ -123,22 +134,6 @@ def _own_seq(work: UnitOfWork, record: Record, own_store: bytes) -> int | None:
     return row.seq if row is not None and (row.key, row.value) == (record.key, record.value) else None
 
 
-def _apply_foreign_rule(work: UnitOfWork, entry: LogEntry, rule: Rule, source: str) -> None:
-    new = NewRevision(
-        state=StateName(rule.state.value),
-        document=encode_document(rule.document).decode(),
-        source=source,
-        who=log_author(source),
-        author=log_author(source),
-        action="log.rule",
-        comment=_FROM_LOG,
-        publish=False,
-        detail={"logVersion": entry.version},
-        at_ms=entry.append_ms,
-    )
-    _save_in_log_order(work, entry, rule.rule_id, new)
-
-
 def _check_lists(work: UnitOfWork, entry: LogEntry, rule: Rule) -> None:
     """Raise RuleRejected if the rule log rejects the rule, because of the lists that it has before the rule."""
     faults = list_faults(rule, lambda name: work.lists.type_before(name, entry.version)) if rule.lists else []
@@ -150,57 +145,40 @@ def _apply_foreign_deletion(work: UnitOfWork, entry: LogEntry, rule_id: int, sou
     head = work.session.get(RuleHead, rule_id)
     if head is None or not StateName(head.state).in_log:
         return
-    new = NewRevision(
-        state=StateName.DELETE,
-        document=head.document,
-        source=source,
-        who=log_author(source),
-        author=head.author,
-        action="log.delete",
-        comment=_FROM_LOG,
-        publish=False,
-        detail={"logVersion": entry.version},
-        at_ms=entry.append_ms,
+    deleted = RuleContent(rule_id, StateName.DELETE, head.document)
+    _save_in_log_order(work, entry, _revision(entry, deleted, source, "log.delete", head.author))
+
+
+def _revision(
+    entry: LogEntry, changed: Content, source: str, action: str, author: str | None = None
+) -> NewRevision[Content]:
+    """The revision of an item by a record of another writer."""
+    place, detail = Place(None, entry.version), {"logVersion": entry.version}
+    return NewRevision(
+        changed, log_author(source), action, _FROM_LOG, author, source, detail, place=place, at_ms=entry.append_ms
     )
-    _save_in_log_order(work, entry, rule_id, new)
 
 
-def _save_in_log_order(work: UnitOfWork, entry: LogEntry, rule_id: int, new: NewRevision) -> None:
-    later = _later_own_change(work, rule_id, entry.version)
-    head = work.session.get(RuleHead, rule_id)
+def _save_in_log_order(work: UnitOfWork, entry: LogEntry, new: NewRevision[RuleContent]) -> None:
+    rule_id = new.content.rule_id
+    later, head = _later_own_change(work, rule_id, entry.version), work.session.get(RuleHead, rule_id)
     if later is None:
-        save(work, head, rule_id, new, log_version=entry.version)
+        save(work, rules, head, new)
     elif head is None:
-        head = save(work, None, rule_id, new, log_version=entry.version)
-        deleted = NewRevision(
-            StateName.DELETE, new.document, new.source, new.who, new.author, "rule.delete_all", publish=False
-        )
-        save(work, head, rule_id, deleted, outbox_seq=later.seq, log_version=later.log_version)
+        head = save(work, rules, None, new)
+        deleted = RuleContent(rule_id, StateName.DELETE, new.content.document)
+        place = Place(later.seq, later.log_version)
+        save(work, rules, head, NewRevision(deleted, new.who, "rule.delete_all", source=new.source, place=place))
     else:
-        _save_to_history(work, entry, head, new)
+        _save_to_history(work, head, new)
 
 
-def _save_to_history(work: UnitOfWork, entry: LogEntry, head: RuleHead, new: NewRevision) -> None:
+def _save_to_history(work: UnitOfWork, head: RuleHead, new: NewRevision[RuleContent]) -> None:
     head.last_revision += 1
-    facts = {"revision": head.last_revision, "state": new.state.value, "document": document_of(new.document)}
-    overtaken = AuditRecord(new.who, "log.overtaken", f"rule {head.rule_id}", None, facts | new.detail, head.rule_id)
-    work.append_audit(overtaken)
-    work.session.add(
-        RevisionRow(
-            rule_id=head.rule_id,
-            revision=head.last_revision,
-            state=new.state.value,
-            document=new.document,
-            source=new.source,
-            author=new.who,
-            content_author=new.author,
-            contributors=encode_contributors({new.author}),
-            at_ms=entry.append_ms,
-            comment=f"{_FROM_LOG}; revision {head.revision} came after it",
-            outbox_seq=None,
-            log_version=entry.version,
-        )
-    )
+    facts = {"revision": head.last_revision, **rules.described(work, new.content), **new.detail}
+    work.append_audit(AuditRecord(new.who, "log.overtaken", str(head), None, facts, **head.item))
+    comment = f"{_FROM_LOG}; revision {head.revision} came after it"
+    work.session.add(revision_row(head, replace(new, comment=comment), {new.content_author}))
 
 
 def _apply_foreign_control(work: UnitOfWork, entry: LogEntry, kind: ControlType, source: str) -> None:
@@ -208,7 +186,7 @@ def _apply_foreign_control(work: UnitOfWork, entry: LogEntry, kind: ControlType,
     work.append_audit(AuditRecord(log_author(source), "log.control", kind.value, None, detail))
     if kind is ControlType.DELETE_RULES_ALL:
         kept = _rules_changed_after(work, entry.version)
-        delete_all(work, log_author(source), source, _FROM_LOG, log_version=entry.version, keep=kept)
+        delete_all(work, log_author(source), source, _FROM_LOG, Place(None, entry.version), kept)
     work.changed.append(RuleChanged(None, None))
 
 

@@ -18,10 +18,10 @@ from sqlalchemy.orm import Session
 from fraud_control.domain.canonical import document_of
 from fraud_control.domain.lifecycle import StateName
 from fraud_control.domain.roles import system_author
-from fraud_control.domain.rule_input import RuleReader
-from fraud_control.service.approved_content import content_of
-from fraud_control.service.lists.contents import ListContents
 from fraud_control.service.lists.expiry import EXPIRY_AUTHOR
+from fraud_control.service.lists.uses import strongest_state, uses_of
+from fraud_control.service.lists.values import ListContents
+from fraud_control.service.rules.approved_content import content_of
 from fraud_control.service.store_access import StoreAccess
 from fraud_control.store.database import Database
 from fraud_control.store.models import ListChangeRow, ListHead, RevisionRow, RuleHead
@@ -109,7 +109,8 @@ def unapproved_lists(store: StoreAccess, seeds: Callable[[], Sequence[SeedList]]
         return [
             UnapprovedList(name, source)
             for name, source in foreign
-            if _in_force(session, store.reader, name) and known.get(name) != _values(session, store.contents, name)
+            if strongest_state(uses_of(session, store.reader, name)) is StateName.ACTIVE
+            and known.get(name) != _values(session, store.contents, name)
         ]
 
 
@@ -123,12 +124,6 @@ def _took_out_of_force(session: Session, head: RuleHead) -> bool:
             return foreign and state == StateName.ACTIVE.value
         foreign = outbox_seq is None or author == CDC_AUTHOR
     return False
-
-
-def _in_force(session: Session, reader: RuleReader, name: str) -> bool:
-    named = RuleHead.document.contains(name, autoescape=True)
-    documents = session.scalars(select(RuleHead.document).where(named, RuleHead.state == StateName.ACTIVE.value))
-    return any(rule is not None and name in rule.lists for rule in map(reader.read_stored, documents))
 
 
 def _values(session: Session, contents: ListContents, name: str) -> set[int | str]:

@@ -18,8 +18,8 @@ from fraud_control.domain.lifecycle import StateName
 from fraud_control.domain.roles import Actor, Role, system_author
 from fraud_control.feed.memory import FeedMemory
 from fraud_control.service.items.heads import rule_head
+from fraud_control.service.rules.transitions import change_state
 from fraud_control.service.store_access import StoreAccess
-from fraud_control.service.transitions import change_state
 from fraud_control.settings import Flood
 from fraud_control.store.leases import Leadership
 from fraud_control.watch.alarm_reports import AlarmReports

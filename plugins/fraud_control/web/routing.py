@@ -10,23 +10,31 @@ from contextvars import ContextVar
 from decimal import Decimal
 from functools import partial, wraps
 from inspect import iscoroutinefunction
-from typing import Any
+from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Query, Request, Response
 from fastapi.routing import APIRoute
+from pydantic import BaseModel
 
 from fraud_control.domain.roles import Role
+from fraud_control.web.answer import MEDIA_TYPES
 from fraud_control.web.auth import admit, makes_changes
 from fraud_control.web.load.lanes import Lane, LaneName
+from fraud_control.web.schemas.base import MAX_ID
 from fraud_control.web.submissions import executed_once, submission_of
 from fraud_rules.runtime.safe_text import is_unprintable
 
-__all__ = ["GuardedRoute", "least", "router"]
+__all__ = ["Before", "DryRun", "FileForm", "GuardedRoute", "Limit", "change_of", "file_of_items", "least", "router"]
 
 _ROLE = "x-role"
 _LANE = "x-lane"
 _ANYBODY = "none"
 _SAFE = frozenset({"GET", "HEAD"})
+
+Before = Annotated[int | None, Query(ge=1, le=MAX_ID)]
+Limit = Annotated[int, Query(ge=1, le=200)]
+FileForm = Annotated[Literal["json", "yaml", "text"], Query(alias="format")]
+DryRun = Annotated[bool, Query(alias="dryRun")]
 
 _request: ContextVar[Request] = ContextVar("_request")
 
@@ -71,6 +79,19 @@ class GuardedRoute(APIRoute):
 def least(role: str | None, lane: LaneName | None = None) -> dict[str, Any]:
     """Name the lowest role for a route (None: any user who is logged in), and a lane other than the default one."""
     return {_ROLE: role or _ANYBODY} | ({} if lane is None else {_LANE: lane.value})
+
+
+def change_of(model: type[BaseModel], further: Mapping[int | str, dict[str, Any]] | None = None) -> dict[str, Any]:
+    """The options of a route that changes an item of this model, at once or after an approval."""
+    awaits = {"model": model, "description": "The change waits for the approval of a second person."}
+    responses = {202: awaits, **(further or {})}
+    return {"response_model": model, "responses": responses, "openapi_extra": least("analyst")}
+
+
+def file_of_items(*media_types: str) -> dict[str, Any]:
+    """The options of a route that exports a file."""
+    content = {each: {"schema": {"type": "string"}} for each in media_types or MEDIA_TYPES.values()}
+    return {"response_class": Response, "responses": {200: {"content": content}}, "openapi_extra": least("viewer")}
 
 
 def router(tag: str) -> APIRouter:

@@ -8,7 +8,7 @@ from fastapi import Response
 
 from fraud_control.composition import ControlPlane
 from fraud_control.domain import read_models
-from fraud_control.service.approved_content import ApprovedContents
+from fraud_control.service.rules.approved_content import ApprovedContents
 from fraud_control.web.answer import answer
 from fraud_control.web.convert import activation_of, pending_activation
 from fraud_control.web.schemas import rules as schemas

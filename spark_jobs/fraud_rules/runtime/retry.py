@@ -82,8 +82,8 @@ class RepeatedWork:
     """Work that starts again when it raises or returns, until it is stopped.
 
     The pause grows with each error in a row. The log gets a FraudError once while it repeats, and any other error each
-    time. `failure` is the reason of the last error; None while the work succeeds. `ended_by` is the error that ended the
-    work for good.
+    time. `failure` is the reason of the last error; None while the work succeeds. `ended_by` is the error that ended
+    the work for good.
     """
 
     def __init__(self, name: str, *, ends_with: type[FraudError] | None = None) -> None:

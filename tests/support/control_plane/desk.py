@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
+from fraud_control.domain.alert_search import AlertSearch
+from fraud_control.domain.case_models import BulkChange, CaseDetail, CaseSearch
 from fraud_control.domain.list_models import ListImportResult, ListInput, StoredList
 from fraud_control.domain.program_token import ProgramToken
 from fraud_control.domain.read_models import (
@@ -16,6 +19,7 @@ from fraud_control.domain.read_models import (
     Binding,
     ImportResult,
     Mark,
+    MarkVerdict,
     OutboxState,
     Page,
     Revision,
@@ -23,19 +27,12 @@ from fraud_control.domain.read_models import (
     Snooze,
 )
 from fraud_control.domain.roles import Actor, Role
-from fraud_control.service import (
-    alert_marks,
-    audit,
-    bindings,
-    imports,
-    program_tokens,
-    rule_queries,
-    transitions,
-)
+from fraud_control.domain.snoozing import Snoozing
+from fraud_control.service import alert_marks, audit, bindings, program_tokens
 from fraud_control.service.alerts.saved_searches import AlertSearches
-from fraud_control.service.approved_content import approved_contents
 from fraud_control.service.audit import AuditFilter, AuditScan
-from fraud_control.service.cases.service import CaseService
+from fraud_control.service.cases import bulk, changes, marks
+from fraud_control.service.cases import queries as case_queries
 from fraud_control.service.changes import UnitOfWork
 from fraud_control.service.items.approvals import decide
 from fraud_control.service.labels.service import LabelService
@@ -44,8 +41,11 @@ from fraud_control.service.lists import queries as list_queries
 from fraud_control.service.lists import transitions as list_transitions
 from fraud_control.service.notifications.subscriptions import SubscriptionService
 from fraud_control.service.reading.approval_figures import approval_figures
+from fraud_control.service.rules import imports, transitions
+from fraud_control.service.rules import queries as rule_queries
+from fraud_control.service.rules.approved_content import approved_contents
+from fraud_control.service.rules.validation import validate
 from fraud_control.service.store_access import StoreAccess
-from fraud_control.service.validation import validate
 from fraud_control.store.models import RuleHead
 from fraud_control.sync.outbox import outbox_state
 from fraud_rules.codec.rules.export import RuleFormat
@@ -92,6 +92,53 @@ def changing_rule(
     return call
 
 
+class CaseDesk:
+    """Reads and changes cases."""
+
+    def __init__(self, store: StoreAccess) -> None:
+        self.store = store
+        self.page = reading(store, case_queries.case_page)
+        self.detail = reading(store, case_queries.case_detail)
+        self.assignees = reading(store, case_queries.assignees)
+        self.assign = self._changing(changes.assign)
+        self.change_status = self._changing(changes.change_status)
+        self.comment = self._changing(changes.comment_on)
+        self.mark_case = changing(store, marks.mark_case)
+        self.mark_alerts = changing(store, marks.mark_alerts)
+        self.close_matching = changing(store, bulk.close_matching)
+        self.undo = changing(store, bulk.undo)
+
+    def _changing(
+        self, change: Callable[Concatenate[UnitOfWork, Actor, int, P], None]
+    ) -> Callable[Concatenate[Actor, int, P], CaseDetail]:
+        """The change of a case in a transaction of its own, which returns the case."""
+
+        def changed(work: UnitOfWork, actor: Actor, case_id: int, *args: P.args, **named: P.kwargs) -> CaseDetail:
+            change(work, actor, case_id, *args, **named)
+            work.session.flush()
+            return case_queries.case_detail(work, case_id)
+
+        return changing(self.store, functools.wraps(change)(changed))
+
+    def count_open(self, search: CaseSearch) -> int:
+        with self.store.reading() as work:
+            return bulk.matching_cases(work.session, search)
+
+    def count_unreviewed(self, search: AlertSearch, snoozing: Snoozing) -> int:
+        return len(self._matching(search, snoozing))
+
+    def mark_matching(
+        self, actor: Actor, search: AlertSearch, snoozing: Snoozing, verdict: MarkVerdict, comment: str = ""
+    ) -> BulkChange:
+        matching = self._matching(search, snoozing)
+        with self.store.change(actor, comment) as work:
+            return bulk.mark_matching(work, actor, search, matching, verdict, comment)
+
+    def _matching(self, search: AlertSearch, snoozing: Snoozing) -> Sequence[str]:
+        with self.store.reading() as work:
+            return bulk.matching_alerts(work.session, search, snoozing)
+
+
 class ListDesk:
     """Reads and changes lists of values."""
 
@@ -110,7 +157,7 @@ class ListDesk:
     def create(self, actor: Actor, name: str, list_input: ListInput, comment: str = "") -> StoredList:
         made = list_transitions.parse_new(self.store, actor, name, list_input)
         with self.store.change(actor, comment) as work:
-            list_transitions.create(work, actor, made, list_input.expires_at_ms, comment)
+            list_transitions.create(work, actor, made, comment)
         return self.list(name)
 
     def change(
@@ -118,7 +165,7 @@ class ListDesk:
     ) -> StoredList | None:
         parsed = list_transitions.parse_change(self.store, actor, name, list_input)
         with self.store.change(actor, comment) as work:
-            head = list_transitions.change(work, actor, parsed, revision, list_input.expires_at_ms, comment)
+            head = list_transitions.change(work, actor, parsed, revision, comment)
             deleted = head.deleted
         return None if deleted else self.list(name)
 
@@ -143,7 +190,7 @@ class Desk:
         self.listen = store.listen
         self.lists = ListDesk(store)
         self.searches = AlertSearches(store)
-        self.cases = CaseService(store)
+        self.cases = CaseDesk(store)
         self.subscriptions = SubscriptionService(store)
         self.labels = LabelService(store, store.reader.schema)
         self.rule_names = reading(store, rule_queries.names)

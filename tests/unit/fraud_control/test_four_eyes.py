@@ -13,7 +13,7 @@ from fraud_control.domain.lifecycle import StateName
 from fraud_control.domain.list_models import ListInput, StoredList
 from fraud_control.domain.read_models import Approval
 from fraud_control.domain.roles import Actor
-from fraud_control.service.approved_content import content_of
+from fraud_control.service.rules.approved_content import content_of
 from fraud_control.store.database import Database
 from fraud_control.sync.expiry import Expiry
 from fraud_rules.codec.rules.codec import encode_document, parse_rule_record

@@ -13,8 +13,10 @@ from hypothesis import strategies as st
 from fraud_control.domain.errors import ControlPlaneError
 from fraud_control.domain.lifecycle import StateName
 from fraud_control.domain.read_models import RuleChanged, RuleInput
-from fraud_control.service import changes
-from fraud_control.service.changes import NewRevision, UnitOfWork
+from fraud_control.service.changes import UnitOfWork
+from fraud_control.service.items import saving
+from fraud_control.service.items.kind import Kind, NewRevision
+from fraud_control.service.rules.content import RuleContent
 from fraud_control.settings import ControlPlaneSettings
 from fraud_control.store.database import Database
 from fraud_control.store.models import RuleHead
@@ -183,11 +185,13 @@ def test_a_change_that_fails_half_way_leaves_only_its_row_in_the_audit_log(
     scene: Scene, log: MemoryLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """All effects of the failed record are rolled back; other records keep theirs."""
-    save = changes.save
+    save = saving.save
 
-    def fails(work: UnitOfWork, head: RuleHead | None, rule_id: int, new: NewRevision, **more: Any) -> RuleHead:
-        found = save(work, head, rule_id, new, **more)
-        if rule_id == 2:
+    def fails(
+        work: UnitOfWork, kind: Kind[RuleHead, RuleContent], head: RuleHead | None, new: NewRevision[RuleContent]
+    ) -> RuleHead:
+        found = save(work, kind, head, new)
+        if found.rule_id == 2:
             raise ValueError("a record like none before")
         return found
 

@@ -15,8 +15,8 @@ from fraud_control.domain.errors import Conflict, Invalid, NotFound, RequestRefu
 from fraud_control.domain.lifecycle import StateName
 from fraud_control.domain.read_models import DecisionName, ImportResult, RuleChanged, RuleInput, RuleWithForms
 from fraud_control.domain.roles import Actor, Role
-from fraud_control.service import imports
 from fraud_control.service.audit import AuditFilter
+from fraud_control.service.rules import imports
 from fraud_control.settings import Bounds
 from fraud_control.store.database import Database
 from fraud_control.store.models import AuditEntry, OutboxRow

@@ -15,8 +15,7 @@ from fraud_control.domain.errors import Invalid
 from fraud_control.domain.snoozing import Snoozing
 from fraud_control.feed.place import FeedSource, Position
 from fraud_control.service.alerts.index import IndexedAlert, indexed_alert, severity_rank
-from fraud_control.store.alert_models import AlertRow, AlertValueRow
-from fraud_control.store.models import MarkRow
+from fraud_control.store.alert_models import AlertRow, AlertValueRow, MarkRow
 from fraud_rules.errors import Reason
 
 __all__ = ["alert_page", "search_conditions"]

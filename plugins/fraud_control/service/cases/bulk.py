@@ -6,7 +6,7 @@ that other writers do not wait for long. Repeat it while `remaining` is not 0.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from sqlalchemy import ColumnElement, delete, func, insert, select, update
@@ -24,16 +24,16 @@ from fraud_control.service.audit import AuditRecord
 from fraud_control.service.cases.changes import event_members
 from fraud_control.service.cases.queries import UNREVIEWED, case_conditions
 from fraud_control.service.changes import UnitOfWork
-from fraud_control.store.alert_models import AlertRow
+from fraud_control.service.ids import batches, storable_id
+from fraud_control.store.alert_models import AlertRow, MarkRow
 from fraud_control.store.case_models import CaseEventRow, CaseRow
-from fraud_control.store.models import AuditEntry, MarkRow
+from fraud_control.store.models import AuditEntry
 from fraud_rules.errors import Reason
 
 __all__ = ["MOST_CASES", "MOST_MARKS", "close_matching", "mark_matching", "matching_alerts", "matching_cases", "undo"]
 
 MOST_CASES: Final = 10_000
 MOST_MARKS: Final = 10_000
-_CHUNK: Final = 500
 _CLOSE: Final = "case.bulk_close"
 _MARK: Final = "alert.bulk_mark"
 _VERDICTS: Final[Mapping[CaseOutcome, MarkVerdict]] = {
@@ -54,7 +54,7 @@ def matching_alerts(session: Session, search: AlertSearch, snoozing: Snoozing) -
 
 
 def close_matching(
-    work: UnitOfWork, who: Actor, search: CaseSearch, outcome: CaseOutcome, *, marks: bool, comment: str
+    work: UnitOfWork, who: Actor, search: CaseSearch, outcome: CaseOutcome, *, marks: bool, comment: str = ""
 ) -> BulkChange:
     """Close the cases of a filter. `marks`: also mark their unreviewed alerts as the outcome. Alerts that arrive later
     open new cases. Raises RequestRefused, Invalid.
@@ -85,7 +85,7 @@ def mark_matching(
     """
     require(who, Permission.MARK)
     marked = 0
-    for chunk in _chunks(matching[:MOST_MARKS]):
+    for chunk in batches(matching[:MOST_MARKS]):
         marked += _mark_rows(work, who, [AlertRow.alert_id.in_(chunk), UNREVIEWED], verdict, len(chunk))
     facts = {"filter": search.described(), "verdict": verdict, "marked": marked}
     remaining = max(0, len(matching) - MOST_MARKS)
@@ -97,7 +97,7 @@ def undo(work: UnitOfWork, who: Actor, seq: int) -> BulkChange:
     entity has another open case stays closed (`remaining`). Raises RequestRefused, NotFound.
     """
     require(who, Permission.WORK_CASES)
-    entry = work.session.get(AuditEntry, seq)
+    entry = work.session.get(AuditEntry, storable_id(seq))
     if entry is None or entry.action not in (_CLOSE, _MARK):
         raise NotFound(f"row {seq} of the audit log is no bulk change")
     removed = work.session.execute(delete(MarkRow).where(MarkRow.who == entry.who, MarkRow.at_ms == entry.at_ms))
@@ -124,7 +124,7 @@ def _change(
     """Change some cases and add an event to the history of each."""
     event = event_members(work, who, CaseAction.STATUS, detail, comment)
     changed = {**values, "updated_ms": work.now_ms, "updated_by": who.user}
-    for chunk in _chunks(ids):
+    for chunk in batches(ids):
         work.session.execute(insert(CaseEventRow), [{**event, "case_id": each} for each in chunk])
         work.session.execute(
             update(CaseRow).where(CaseRow.case_id.in_(chunk)).values(revision=CaseRow.revision + 1, **changed),
@@ -141,7 +141,7 @@ def _closed_by(session: Session, entry: AuditEntry) -> Sequence[int]:
 
 def _reopened(work: UnitOfWork, who: Actor, ids: Sequence[int]) -> Iterator[int]:
     detail = {"status": CaseStatus.OPEN.value, "outcome": None}
-    for chunk in _chunks(ids):
+    for chunk in batches(ids):
         named = select(CaseRow.case_id, CaseRow.entity_field, CaseRow.entity_value)
         rows = work.session.execute(named.where(CaseRow.case_id.in_(chunk))).all()
         names = {case_id: f"{field}:{value}" for case_id, field, value in rows}
@@ -157,7 +157,7 @@ def _reopened(work: UnitOfWork, who: Actor, ids: Sequence[int]) -> Iterator[int]
 
 def _mark_alerts_of(work: UnitOfWork, who: Actor, case_ids: Sequence[int], verdict: MarkVerdict) -> int:
     marked = 0
-    for chunk in _chunks(case_ids):
+    for chunk in batches(case_ids):
         conditions = [AlertRow.case_id.in_(chunk), UNREVIEWED]
         marked += _mark_rows(work, who, conditions, verdict, MOST_MARKS - marked)
     return marked
@@ -169,7 +169,7 @@ def _mark_rows(
     """Mark alerts that have no mark."""
     ids = work.session.scalars(select(AlertRow.alert_id).where(*conditions).limit(max(0, most))).all()
     mark = {"verdict": verdict, "who": who.user, "at_ms": work.now_ms}
-    for chunk in _chunks(ids):
+    for chunk in batches(ids):
         rows = select(AlertRow).where(AlertRow.alert_id.in_(chunk)).options(undefer(AlertRow.json))
         found = [
             {"alert_id": row.alert_id, "rule_id": row.rule_id, "rule_version": _version(row), **mark}
@@ -199,9 +199,3 @@ def _recorded(
     after = {**facts, **({"comment": comment} if comment else {})}
     entry = work.append_audit(AuditRecord(who.user, action, subject, None, after))
     return BulkChange(cases=cases, marked=marked, remaining=remaining, audit_row=entry.seq)
-
-
-def _chunks(ids: Iterable[Any]) -> Iterator[list[Any]]:
-    known = list(ids)
-    for start in range(0, len(known), _CHUNK):
-        yield known[start : start + _CHUNK]

@@ -46,9 +46,9 @@ def change_status(
     case_id: int,
     revision: int,
     status: CaseStatus,
-    outcome: CaseOutcome | None,
-    through: Position | None,
-    comment: str,
+    outcome: CaseOutcome | None = None,
+    through: Position | None = None,
+    comment: str = "",
 ) -> None:
     """Set the status of a case. A closed case needs an outcome. IN_WORK assigns a case without an assignee to the user.
 
@@ -75,12 +75,15 @@ def change_status(
     case.open_entity = None if closes else _entity(case).name
     if status is CaseStatus.IN_WORK and case.assignee is None:
         case.assignee = who.user
-    _save(work, who, case, before, CaseAction.STATUS, {"status": status.value, "outcome": case.outcome}, comment)
+    _save(
+        work, who, case, before, CaseAction.STATUS, {"status": status.value, "outcome": case.outcome}, comment.strip()
+    )
 
 
 def comment_on(work: UnitOfWork, who: Actor, case_id: int, comment: str) -> None:
     """Add a comment to a case, also to a closed one. Raises NotFound, RequestRefused, Invalid, LimitReached."""
     require(who, Permission.WORK_CASES)
+    comment = comment.strip()
     if not comment:
         raise Invalid([Reason("comment", "must not be empty")])
     case = case_of(work.session, case_id)

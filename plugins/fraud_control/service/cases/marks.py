@@ -19,8 +19,7 @@ from fraud_control.service.audit import AuditRecord
 from fraud_control.service.cases.changes import add_event
 from fraud_control.service.cases.queries import UNREVIEWED, case_of
 from fraud_control.service.changes import UnitOfWork
-from fraud_control.store.alert_models import AlertRow
-from fraud_control.store.models import MarkRow
+from fraud_control.store.alert_models import AlertRow, MarkRow
 from fraud_rules.errors import Reason
 
 __all__ = ["MOST_MARKS", "mark_alerts", "mark_case"]
@@ -31,7 +30,9 @@ MOST_MARKS: Final = 1_000
 _PLACE: Final = (AlertRow.append_ms, AlertRow.source, AlertRow.offset)
 
 
-def mark_case(work: UnitOfWork, who: Actor, case_id: int, verdict: MarkVerdict, through: Position | None) -> BulkMarks:
+def mark_case(
+    work: UnitOfWork, who: Actor, case_id: int, verdict: MarkVerdict, through: Position | None = None
+) -> BulkMarks:
     """Mark the unreviewed alerts of a case up to the position `through`, at most MOST_MARKS of them.
 
     Marks that users have set stay. Raises NotFound, RequestRefused.

@@ -22,13 +22,17 @@ from fraud_control.domain.case_models import (
     CaseStatus,
 )
 from fraud_control.domain.errors import Invalid, NotFound
+from fraud_control.domain.roles import Role
+from fraud_control.service.bindings import bindings
 from fraud_control.service.cases.endings import untouched
-from fraud_control.store.alert_models import RETRACTED, AlertRow, AlertValueRow
+from fraud_control.service.changes import UnitOfWork
+from fraud_control.store.alert_models import RETRACTED, AlertRow, AlertValueRow, MarkRow
 from fraud_control.store.case_models import CaseEventRow, CaseRow
-from fraud_control.store.models import MarkRow
 from fraud_rules.errors import Reason
 
-__all__ = ["UNREVIEWED", "CasePage", "case_conditions", "case_detail", "case_of", "case_page", "count_open"]
+__all__ = [
+    "UNREVIEWED", "CasePage", "assignees", "case_conditions", "case_detail", "case_of", "case_page", "count_open",
+]  # fmt: skip
 
 UNREVIEWED: Final = not_(select(MarkRow).where(MarkRow.alert_id == AlertRow.alert_id).exists())
 """The condition for alerts without a mark."""
@@ -65,19 +69,13 @@ def case_of(session: Session, case_id: int) -> CaseRow:
 
 
 def case_page(
-    session: Session,
-    search: CaseSearch,
-    limit: int,
-    kept_ms: int,
-    *,
-    after: int | None = None,
-    before: int | None = None,
+    work: UnitOfWork, search: CaseSearch, limit: int, *, after: int | None = None, before: int | None = None
 ) -> CasePage:
     """List at most `limit` cases after or before a case, which does not need to match the search.
 
-    The page before a case is the one that ends there. `kept_ms` is how long the index keeps alerts. Raises Invalid if
-    there is no such case.
+    The page before a case is the one that ends there. Raises Invalid if there is no such case.
     """
+    session, kept_ms = work.session, _kept_ms(work)
     columns = _ORDERS[search.sort]
     backwards = after is None and before is not None
     wanted = list(case_conditions(session, search))
@@ -97,8 +95,9 @@ def count_open(session: Session) -> tuple[int, int]:
     return cases, cases - assigned
 
 
-def case_detail(session: Session, case_id: int, kept_ms: int) -> CaseDetail:
+def case_detail(work: UnitOfWork, case_id: int) -> CaseDetail:
     """Read a case with its events and other cases. Raises NotFound."""
+    session, kept_ms = work.session, _kept_ms(work)
     row = case_of(session, case_id)
     newest = select(CaseEventRow).where(CaseEventRow.case_id == case_id).order_by(CaseEventRow.event_id.desc())
     same = select(CaseRow).where(
@@ -112,6 +111,17 @@ def case_detail(session: Session, case_id: int, kept_ms: int) -> CaseDetail:
         same_entity=_cases(session, same_entity, kept_ms),
         related=_cases(session, _related(session, row), kept_ms),
     )
+
+
+def assignees(work: UnitOfWork) -> tuple[str, ...]:
+    """List the users to whom a case can be assigned, by name."""
+    found = bindings(work.session, work.settings)
+    return tuple(each.user for each in found if each.role.includes(Role.ANALYST))
+
+
+def _kept_ms(work: UnitOfWork) -> int:
+    """How long the index keeps alerts."""
+    return work.settings.bounds.alert_days * 86_400_000
 
 
 def _related(session: Session, row: CaseRow) -> Sequence[CaseRow]:

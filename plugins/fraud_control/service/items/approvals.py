@@ -8,15 +8,14 @@ from fraud_control.domain.errors import Conflict, NotFound
 from fraud_control.domain.lifecycle import check_decision, is_second_person
 from fraud_control.domain.read_models import Approval
 from fraud_control.domain.roles import Actor
-from fraud_control.service import transitions
 from fraud_control.service.changes import UnitOfWork
 from fraud_control.service.ids import storable_id
 from fraud_control.service.items.basis import check_basis
-from fraud_control.service.items.contributors import contributors_of
+from fraud_control.service.items.contributors import contributors_of, contributors_of_lists, record_approval
 from fraud_control.service.items.heads import requested_head
 from fraud_control.service.items.requests import record_decision, record_rejection
 from fraud_control.service.lists import transitions as list_transitions
-from fraud_control.service.lists.contributors import contributors_of_lists, record_approval
+from fraud_control.service.rules import transitions
 from fraud_control.store.models import ApprovalRow, RuleHead
 
 __all__ = ["decide"]
@@ -48,19 +47,14 @@ def decide(
         record_rejection(work, request, head, actor, comment)
         return Approval.model_validate(request)
     check_basis(work, request, head, shown)
-    contributors = _contributors(work, request)
+    # A list can change after the request of a rule that names it.
+    contributors = contributors_of(request) | contributors_of_lists(work.session, work.reader, request.document)
     check_decision(actor, request.requested_by, contributors, four_eyes=work.settings.four_eyes)
     record_decision(work, request, head, "approved", actor, comment)
     if isinstance(head, RuleHead):
         transitions.carry_out(work, request, head, actor, comment)
-        if is_second_person(actor.user, request.requested_by, contributors):
-            record_approval(work, request.document)
     else:
         list_transitions.carry_out(work, request, head, actor, comment)
+    if is_second_person(actor.user, request.requested_by, contributors):
+        record_approval(work.session, work.reader, request.document)
     return Approval.model_validate(request)
-
-
-def _contributors(work: UnitOfWork, request: ApprovalRow) -> frozenset[str]:
-    """The contributors at the time of the decision: a list can change after the request."""
-    found = contributors_of(request)
-    return found if request.rule_id is None else found | contributors_of_lists(work, request.document)

@@ -11,9 +11,10 @@ from sqlalchemy import select
 
 from fraud_control.domain.canonical import canonical, decoded
 from fraud_control.domain.errors import Conflict
-from fraud_control.service.changes import UnitOfWork, withdraw
-from fraud_control.service.items.heads import Head, subject
-from fraud_control.store.models import ApprovalRow, ListHead, RuleHead
+from fraud_control.service.changes import UnitOfWork
+from fraud_control.service.items.saving import withdraw
+from fraud_control.service.lists.uses import named_lists
+from fraud_control.store.models import ApprovalRow, ItemHead, ListHead, RuleHead
 
 __all__ = ["check_basis", "current_basis", "encode_basis", "list_changed"]
 
@@ -21,14 +22,11 @@ Basis = Mapping[str, int]
 """Revisions by part: `rule 7` or `list mules`."""
 
 
-def current_basis(work: UnitOfWork, request: ApprovalRow, head: Head) -> Basis:
+def current_basis(work: UnitOfWork, request: ApprovalRow, head: ItemHead) -> Basis:
     """The present revisions of the parts of a request about this rule or list; 0 for a missing list."""
-    if isinstance(head, ListHead):
-        return {subject(head): head.revision}
-    rule = work.reader.read_stored(request.document)
-    lists = {name: work.session.get(ListHead, name) for name in (() if rule is None else rule.lists)}
-    revisions = {_list_part(name): 0 if each is None else each.revision for name, each in lists.items()}
-    return {subject(head): head.revision, **revisions}
+    lists = named_lists(work.session, work.reader, request.document)
+    revisions = {f"list {name}": 0 if each is None else each.revision for name, each in lists.items()}
+    return {str(head): head.revision, **revisions}
 
 
 def encode_basis(basis: Basis) -> str:
@@ -36,7 +34,7 @@ def encode_basis(basis: Basis) -> str:
     return canonical(dict(basis)).decode()
 
 
-def check_basis(work: UnitOfWork, request: ApprovalRow, head: Head, shown: Basis | None) -> None:
+def check_basis(work: UnitOfWork, request: ApprovalRow, head: ItemHead, shown: Basis | None) -> None:
     """Raise Conflict if the content is not what the user requested, or not what the approver saw (`shown`)."""
     if request.basis is None:
         raise Conflict("an earlier release saved this request: reject it, and request the change again")
@@ -47,11 +45,11 @@ def check_basis(work: UnitOfWork, request: ApprovalRow, head: Head, shown: Basis
             raise Conflict(f"changed since: {', '.join(changed)}; load the request again")
 
 
-def list_changed(work: UnitOfWork, name: str, revision: int, who: str, *, keeps_requests: bool) -> None:
+def list_changed(work: UnitOfWork, head: ListHead, who: str, *, keeps_requests: bool) -> None:
     """Withdraw the open requests about rules that name a changed list. With `keeps_requests`, which is for the expiry
     of values, they continue with the new revision.
     """
-    part = _list_part(name)
+    part = str(head)
     if work.requested_parts is None:
         work.requested_parts = frozenset(each for request in _open_requests(work) for each in _basis_of(request))
     if part not in work.requested_parts:
@@ -59,9 +57,9 @@ def list_changed(work: UnitOfWork, name: str, revision: int, who: str, *, keeps_
     for request in _open_requests(work):
         basis = _basis_of(request)
         if part in basis and keeps_requests:
-            request.basis = encode_basis({**basis, part: revision})
+            request.basis = encode_basis({**basis, part: head.revision})
         elif part in basis:
-            withdraw(work, work.session.get(RuleHead, request.rule_id), who, f"the list {name} has changed")
+            withdraw(work, work.session.get(RuleHead, request.rule_id), who, f"the {head} has changed")
 
 
 def _open_requests(work: UnitOfWork) -> Sequence[ApprovalRow]:
@@ -71,7 +69,3 @@ def _open_requests(work: UnitOfWork) -> Sequence[ApprovalRow]:
 
 def _basis_of(request: ApprovalRow) -> Mapping[str, int]:
     return {} if request.basis is None else decoded(request.basis)
-
-
-def _list_part(name: str) -> str:
-    return f"list {name}"

@@ -3,21 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
 from fraud_control.domain.errors import ControlPlaneError, Invalid
+from fraud_control.domain.lifecycle import ChangeMode
 from fraud_control.domain.list_models import ListImportResult
-from fraud_control.domain.read_models import ImportResult, ProblemReason
+from fraud_control.domain.read_models import ImportEffect, ImportResult, ProblemReason
 from fraud_control.domain.roles import Actor
 from fraud_control.service.changes import UnitOfWork
 from fraud_control.service.store_access import StoreAccess
 from fraud_rules.codec.rules.export import RuleFormat
 from fraud_rules.errors import Reason, RuleRejected
 
-__all__ = ["check_bytes", "detect_form", "file_name", "import_file", "reasons_of"]
+__all__ = ["ItemImport", "check_bytes", "detect_form", "effect_of", "file_name", "import_file", "reasons_of"]
 
 _Result = TypeVar("_Result", ImportResult, ListImportResult)
+
+
+@dataclass(slots=True)
+class ItemImport:
+    """The import of a file in a transaction. Without `saves`, it changes nothing in the store."""
+
+    work: UnitOfWork
+    actor: Actor
+    comment: str
+    saves: bool
+    _seen: set[int | str] = field(init=False, default_factory=set)
+
+    def check_once(self, member: str, name: int | str) -> None:
+        """Raise Invalid if another record of the file has the same name."""
+        if name in self._seen:
+            rule_id = name if isinstance(name, int) else None
+            raise Invalid([Reason(member, f"{name} occurs twice in this import")], rule_id)
+        self._seen.add(name)
 
 
 def import_file(
@@ -58,6 +78,11 @@ def detect_form(content: str, is_text: Callable[[str], bool]) -> RuleFormat:
 def file_name(form: RuleFormat) -> Path:
     """The name by which the parsers of files know the form."""
     return Path("import.txt" if form is RuleFormat.TEXT else f"import.{form.value}")
+
+
+def effect_of(mode: ChangeMode, *, new: bool) -> ImportEffect:
+    """The effect of a change of a new or known item."""
+    return "added" if new else "requested" if mode is ChangeMode.REQUEST else "changed"
 
 
 def reasons_of(error: ControlPlaneError | RuleRejected, item: str) -> list[ProblemReason]:

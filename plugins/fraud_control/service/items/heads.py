@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Final, TypeAlias, TypeVar
+from typing import TypeVar
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from fraud_control.domain.errors import Conflict, NotFound
-from fraud_control.domain.read_models import Approval, RuleChanged
-from fraud_control.service.ids import storable_id
-from fraud_control.store.models import ApprovalRow, ListHead, RuleHead
+from fraud_control.domain.read_models import Approval
+from fraud_control.service.ids import batches, storable_id
+from fraud_control.store.models import ApprovalRow, ItemHead, ListHead, RuleHead
 
-__all__ = [
-    "Head", "changed", "checked", "is_published", "list_head", "pending", "requested_head", "rule_head", "subject",
-]  # fmt: skip
+__all__ = ["checked", "is_published", "list_head", "pending", "requested_head", "rule_head"]
 
-Head: TypeAlias = RuleHead | ListHead
-_Head = TypeVar("_Head", bound=Head)
-_READ_AT_ONCE: Final = 500
+_Head = TypeVar("_Head", bound=ItemHead)
 
 
 def rule_head(session: Session, rule_id: int) -> RuleHead:
@@ -38,7 +34,7 @@ def list_head(session: Session, name: str) -> ListHead:
     return head
 
 
-def requested_head(session: Session, request: ApprovalRow) -> Head:
+def requested_head(session: Session, request: ApprovalRow) -> RuleHead | ListHead:
     """Read the rule or list of a request for approval. Raises NotFound, and Conflict if it has changed since."""
     if request.rule_id is not None:
         return checked(rule_head(session, request.rule_id), request.revision)
@@ -49,33 +45,17 @@ def checked(head: _Head, revision: int) -> _Head:
     """Check that `revision` is the newest revision of an item. Raises Conflict."""
     if head.revision != revision:
         newest = f"its revision is {head.revision}, not {revision}"
-        raise Conflict(f"{head.updated_by!a} has changed {subject(head)}: {newest}", head.revision)
+        raise Conflict(f"{head.updated_by!a} has changed {head}: {newest}", head.revision)
     return head
 
 
-def pending(session: Session, heads: Iterable[Head]) -> Mapping[int | None, Approval]:
+def pending(session: Session, heads: Iterable[ItemHead]) -> Mapping[int | None, Approval]:
     """The open requests of items, by `approval_id`."""
     ids = [head.approval_id for head in heads if head.approval_id is not None]
-    found: dict[int | None, Approval] = {}
-    for start in range(0, len(ids), _READ_AT_ONCE):
-        some = ids[start : start + _READ_AT_ONCE]
-        rows = session.scalars(select(ApprovalRow).where(ApprovalRow.id.in_(some)))
-        found |= {row.id: Approval.model_validate(row) for row in rows}
-    return found
+    requests = (session.scalars(select(ApprovalRow).where(ApprovalRow.id.in_(some))) for some in batches(ids))
+    return {row.id: Approval.model_validate(row) for some in requests for row in some}
 
 
-def is_published(head: Head) -> bool:
+def is_published(head: ItemHead) -> bool:
     """Whether the rule log has the newest revision of an item, or needs no record of it."""
     return head.outbox_seq is None or head.log_version is not None
-
-
-def subject(head: Head) -> str:
-    """The name of an item: `rule 7` or `list mules`."""
-    return f"rule {head.rule_id}" if isinstance(head, RuleHead) else f"list {head.name}"
-
-
-def changed(head: Head) -> RuleChanged:
-    """The event for listeners about a change of an item."""
-    if isinstance(head, RuleHead):
-        return RuleChanged(head.rule_id, head.revision)
-    return RuleChanged(None, head.revision, head.name)

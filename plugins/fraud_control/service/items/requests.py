@@ -2,91 +2,87 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, TypeVar
 
 from fraud_control.domain.canonical import decoded, document_of
 from fraud_control.domain.errors import Invalid, RequestRefused
-from fraud_control.domain.lifecycle import StateName
+from fraud_control.domain.lifecycle import ChangeMode
 from fraud_control.domain.roles import Actor, Permission, require
 from fraud_control.service.audit import AuditRecord
 from fraud_control.service.changes import UnitOfWork
 from fraud_control.service.items.basis import current_basis, encode_basis
-from fraud_control.service.items.contributors import contributors_of, encode_contributors
-from fraud_control.service.items.heads import Head, changed, subject
-from fraud_control.service.lists.contributors import contributors_of_lists
-from fraud_control.store.models import ApprovalRow, RuleHead
+from fraud_control.service.items.contributors import contributors_of, contributors_of_lists, encode_contributors
+from fraud_control.service.items.kind import Kind, NewRevision
+from fraud_control.service.items.saving import contributors_after, save
+from fraud_control.store.models import ApprovalRow, ItemHead
 from fraud_rules.errors import Reason
 
 __all__ = [
     "check_request",
     "decided_comment",
     "detail_of",
-    "open_request",
     "record_decision",
     "record_rejection",
-    "request_approval",
+    "submit",
 ]
 
+Head = TypeVar("Head", bound=ItemHead)
+Content = TypeVar("Content")
 _NO_REASON: Final = Reason("comment", "state the reason: this change needs an approval, and the approver decides by it")
 
 
-def request_approval(
+def submit(
     work: UnitOfWork,
+    kind: Kind[Head, Content],
     actor: Actor,
-    head: RuleHead,
+    known: Head | None,
+    mode: ChangeMode,
+    new: NewRevision[Content],
     action: str,
-    document: str,
-    comment: str,
-    *,
-    author: str,
-    contributors: frozenset[str],
-    target: StateName | None = None,
-) -> RuleHead:
-    """Save a request for approval of a change of a rule. `contributors` are the users who changed `document` since its
-    last approval. Those of the lists that `document` names join them.
+) -> Head:
+    """Save the change of a user, or a request for it. The comment of a request is the reason, by which the approver
+    decides. The contributors of the lists that a requested rule names join those of the change.
 
-    Raises RequestRefused if the rule already has an open request, and Invalid without a comment.
+    Raises RequestRefused if the item already has an open request, and Invalid for a request without a comment.
     """
-    request = ApprovalRow(
-        rule_id=head.rule_id,
-        action=action,
-        target=None if target is None else target.value,
-        document=document,
-        author=author,
-        contributors=encode_contributors(contributors | contributors_of_lists(work, document)),
-        comment=comment,
-    )
-    open_request(work, actor, head, request)
-    return head
-
-
-def open_request(work: UnitOfWork, actor: Actor, head: Head, request: ApprovalRow) -> None:
-    """Save a request of this user about a rule or list. Its comment is the reason, by which the approver decides.
-
-    Raises RequestRefused if an open request exists, and Invalid without a comment.
-    """
+    if mode is ChangeMode.NOW:
+        return save(work, kind, known, new)
+    assert known is not None  # a new item needs no request
+    head = known
     check_request(actor, head)
-    if not request.comment.strip():
+    if not new.comment.strip():
         raise Invalid([_NO_REASON])
-    request.revision, request.requested_by, request.requested_at_ms = head.revision, actor.user, work.now_ms
+    request = ApprovalRow(
+        **head.item,
+        **kind.requested(head, new.content),
+        revision=head.revision,
+        action=action,
+        author=new.content_author,
+        requested_by=actor.user,
+        requested_at_ms=work.now_ms,
+        comment=new.comment,
+    )
+    of_lists = contributors_of_lists(work.session, work.reader, request.document)
+    request.contributors = encode_contributors(contributors_after(kind, head, new) | of_lists)
     request.basis = encode_basis(current_basis(work, request, head))
     work.session.add(request)
     work.session.flush()
     work.requested_parts = None
     head.approval_id = request.id
     _audit(work, actor, request, "approval.request", None, _describe(request))
-    work.changed.append(changed(head))
+    work.report(head)
+    return head
 
 
-def check_request(actor: Actor, head: Head) -> None:
+def check_request(actor: Actor, head: ItemHead) -> None:
     """Check whether the user can request a change of the rule or list. Raises RequestRefused."""
     require(actor, Permission.REQUEST)
     if head.approval_id is not None:
-        raise RequestRefused(f"{subject(head)} has the open approval {head.approval_id}, which must be decided first")
+        raise RequestRefused(f"{head} has the open approval {head.approval_id}, which must be decided first")
 
 
 def record_decision(
-    work: UnitOfWork, request: ApprovalRow, head: Head, decision: str, actor: Actor, comment: str
+    work: UnitOfWork, request: ApprovalRow, head: ItemHead, decision: str, actor: Actor, comment: str
 ) -> None:
     """Record the decision about a request, which closes it."""
     request.decision, request.decided_by = decision, actor.user
@@ -95,7 +91,7 @@ def record_decision(
     work.session.flush()
 
 
-def record_rejection(work: UnitOfWork, request: ApprovalRow, head: Head, actor: Actor, comment: str) -> None:
+def record_rejection(work: UnitOfWork, request: ApprovalRow, head: ItemHead, actor: Actor, comment: str) -> None:
     """Close a request without a change, in the audit log too. Users withdraw their own requests; the rejection of
     another user's request raises RequestRefused for a low role.
     """
@@ -104,7 +100,7 @@ def record_rejection(work: UnitOfWork, request: ApprovalRow, head: Head, actor: 
         require(actor, Permission.DECIDE)
     record_decision(work, request, head, "withdrawn" if own else "rejected", actor, comment)
     _audit(work, actor, request, "approval.reject", _describe(request), {"comment": comment})
-    work.changed.append(changed(head))
+    work.report(head)
 
 
 def decided_comment(request: ApprovalRow, approver: str, comment: str) -> str:

@@ -17,8 +17,8 @@ from fraud_control.domain.roles import Actor, Permission, require
 from fraud_control.service.audit import AuditRecord
 from fraud_control.service.labels.saving import LabelOrigin, resolve, save_labels
 from fraud_control.service.store_access import StoreAccess
+from fraud_control.store.alert_models import MarkRow
 from fraud_control.store.label_models import LabelRow
-from fraud_control.store.models import MarkRow
 from fraud_rules.batch.whatif.labels import FRAUD, NOT_FRAUD, LabelLines, LabelSource, read_label_lines
 from fraud_rules.errors import InputInvalid, Reason
 from fraud_rules.model.schema import TransactionSchema

@@ -15,9 +15,9 @@ import msgspec
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
+from fraud_control.store.alert_models import MarkRow
 from fraud_control.store.database import Database
 from fraud_control.store.label_models import LabelRow
-from fraud_control.store.models import MarkRow
 from fraud_rules.batch.archive.place import ArchivePath
 from fraud_rules.batch.archive.store import named_storage_errors, write_whole
 from fraud_rules.batch.whatif.labels import LabelSource

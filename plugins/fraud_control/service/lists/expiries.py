@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Final
+from collections.abc import Iterable, Mapping, Sequence
 
 from sqlalchemy import delete, func, insert, select
 from sqlalchemy.orm import Session
 
+from fraud_control.service.ids import batches
 from fraud_control.store.models import ListExpiry
 from fraud_rules.model.value_list import ListChange, ListOperation, ListValue
 
 __all__ = ["due_values", "expiries_of", "expiry_counts", "replace_expiries"]
-
-_AT_ONCE: Final = 500
 
 
 def replace_expiries(session: Session, change: ListChange, expires_at_ms: int | None) -> None:
@@ -26,7 +24,7 @@ def replace_expiries(session: Session, change: ListChange, expires_at_ms: int | 
         return
     values = list(dict.fromkeys(map(str, change.values())))
     if stored and not whole:
-        for some in _batches(values):
+        for some in batches(values):
             session.execute(delete(ListExpiry).where(ListExpiry.name == change.name, ListExpiry.value.in_(some)))
     if expires_at_ms is not None and change.operation in (ListOperation.SET, ListOperation.ADD) and values:
         rows = [{"name": change.name, "value": value, "at_ms": expires_at_ms} for value in values]
@@ -36,7 +34,7 @@ def replace_expiries(session: Session, change: ListChange, expires_at_ms: int | 
 def expiries_of(session: Session, name: str, values: Iterable[ListValue]) -> Mapping[str, int]:
     """The times at which some of these values leave a list, by the value's text."""
     found: dict[str, int] = {}
-    for some in _batches(list(map(str, values))):
+    for some in batches(list(map(str, values))):
         wanted = ListExpiry.name == name, ListExpiry.value.in_(some)
         found |= {row.value: row.at_ms for row in session.scalars(select(ListExpiry).where(*wanted))}
     return found
@@ -55,8 +53,3 @@ def due_values(session: Session, now_ms: int, most: int) -> Mapping[str, Sequenc
     for name, value in session.execute(due.limit(most)):
         found.setdefault(name, []).append(value)
     return found
-
-
-def _batches(values: Sequence[str]) -> Iterator[Sequence[str]]:
-    """Split values, because a database limits the parameters of a statement."""
-    return (values[start : start + _AT_ONCE] for start in range(0, len(values), _AT_ONCE))

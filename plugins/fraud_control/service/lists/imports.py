@@ -14,9 +14,10 @@ from fraud_control.domain.read_models import ImportEffect, ProblemReason
 from fraud_control.domain.roles import Actor, Permission, require
 from fraud_control.domain.rule_input import SOURCE
 from fraud_control.service.changes import UnitOfWork
-from fraud_control.service.items.files import check_bytes, detect_form, file_name, import_file, reasons_of
-from fraud_control.service.lists import transitions
+from fraud_control.service.items import files
+from fraud_control.service.lists.content import ListContent
 from fraud_control.service.lists.queries import difference
+from fraud_control.service.lists.transitions import plan, put
 from fraud_control.service.store_access import StoreAccess
 from fraud_control.settings import Bounds
 from fraud_control.store.models import ListHead
@@ -50,13 +51,13 @@ def read_import(
     """
     require(actor, Permission.IMPORT)
     text = content.removeprefix("\ufeff")
-    form = form or detect_form(text, _is_text)
+    form = form or files.detect_form(text, _is_text)
     if form is RuleFormat.YAML:  # slow to parse
-        check_bytes(content, min(bounds.list_bytes, bounds.import_bytes), "; use JSON or the text form")
+        files.check_bytes(content, min(bounds.list_bytes, bounds.import_bytes), "; use JSON or the text form")
     else:
-        check_bytes(content, bounds.list_bytes)
+        files.check_bytes(content, bounds.list_bytes)
     try:
-        lists = read_list_text(file_name(form), text, limits)
+        lists = read_list_text(files.file_name(form), text, limits)
     except InputInvalid as error:
         raise Invalid([Reason("content", str(error))]) from error
     return tuple(_list_of_file(each, limits) for each in lists)
@@ -85,62 +86,50 @@ def import_lists(
 
     def apply(work: UnitOfWork, saves: bool) -> ListImportResult:
         work.lists.count()  # reads the count before the first effect, because a dry run only counts its effects
-        importing = _Importing(work, actor, revisions or {}, comment, saves)
+        importing = _ListImport(work, actor, comment, saves, revisions or {})
         items = [importing.item(each) for each in lists]
         return ListImportResult(items=items, applied=all(item.effect != "rejected" for item in items))
 
-    return import_file(store, actor, comment, apply, dry_run=dry_run)
+    return files.import_file(store, actor, comment, apply, dry_run=dry_run)
 
 
-class _Importing:
-    """Imports lists one by one. Without `saves`, it changes nothing in the store."""
+@dataclass(slots=True)
+class _ListImport(files.ItemImport):
+    """`revisions` are the revisions of lists that the user has read."""
 
-    def __init__(self, work: UnitOfWork, actor: Actor, revisions: Mapping[str, int], comment: str, saves: bool) -> None:
-        self._work = work
-        self._actor = actor
-        self._revisions = revisions
-        self._comment = comment
-        self._saves = saves
-        self._seen: set[str] = set()
+    revisions: Mapping[str, int]
 
     def item(self, each: ListOfFile) -> ListImportItem:
         """Import one list, and return its effect."""
         if each.change is None:
             shown = [ProblemReason.model_validate(reason) for reason in each.reasons]
             return _item(each, 0, "rejected", _NO_DIFFERENCE, shown)
-        head = self._work.lists.head(each.change.name)
+        head = self.work.lists.head(each.change.name)
         known = None if head is None or head.deleted else head
         revision = 0 if known is None else known.revision
         diff = self._difference(each.change)
         try:
             return _item(each, revision, self._effect(each.change, known), diff)
         except (Invalid, ControlPlaneError) as error:
-            return _item(each, revision, "rejected", diff, reasons_of(error, "list"))
+            return _item(each, revision, "rejected", diff, files.reasons_of(error, "list"))
 
     def _effect(self, change: ListChange, known: ListHead | None) -> ImportEffect:
         """Save the change, or determine its effect. Raises RequestRefused, Invalid, Conflict."""
         name, revision = change.name, 0 if known is None else known.revision
-        if name in self._seen:
-            raise Invalid([Reason("listName", f"{name} occurs twice in this import")])
-        self._seen.add(name)
-        if self._revisions.get(name, revision) != revision:
+        self.check_once("listName", name)
+        if self.revisions.get(name, revision) != revision:
             raise Conflict(f"the list {name} has changed since the preview", revision)
-        mode = transitions.mode_of(self._work, self._actor, change, None)
+        mode, _ = plan(self.work, self.actor, ListContent(change))
         if mode is None:
             return "unchanged"
-        if not self._saves:
-            if mode is ChangeMode.NOW:
-                self._work.lists.saved(name, [(change, None)])
-        elif known is None:
-            transitions.create(self._work, self._actor, change, None, self._comment)
-        else:
-            transitions.change(self._work, self._actor, change, revision, None, self._comment)
-        if known is None:
-            return "added"
-        return "requested" if mode is ChangeMode.REQUEST else "changed"
+        if self.saves:
+            put(self.work, self.actor, ListContent(change), self.comment)
+        elif mode is ChangeMode.NOW:
+            self.work.lists.saved(name, [(change, None)])
+        return files.effect_of(mode, new=known is None)
 
     def _difference(self, change: ListChange) -> ListDiff:
-        known = self._work.lists.current(change.name)
+        known = self.work.lists.current(change.name)
         if known is not None and known.type is not change.type:
             return _NO_DIFFERENCE  # the change is rejected
         return difference([] if known is None else known.values(), sorted(change.values()))

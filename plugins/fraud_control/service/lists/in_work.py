@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from fraud_control.service.lists.contents import ListContents
+from fraud_control.service.lists.values import ListContents
 from fraud_control.store.models import ListChangeRow, ListExpiry, ListHead
 from fraud_rules.model.value_list import ListChange, ListOperation, ListType, ValueList
 
@@ -42,11 +42,10 @@ class ListsInWork:
             self._heads[name] = found
         return found
 
-    def add(self, name: str) -> ListHead:
-        """Add the row of a new list."""
-        head = self._heads[name] = ListHead(name=name)
+    def add(self, head: ListHead) -> None:
+        """Add the row of a list, which may be new."""
+        self._heads[head.name] = head
         self._session.add(head)
-        return head
 
     def current(self, name: str) -> ValueList | None:
         """A list with all its changes; None for a list that does not exist."""

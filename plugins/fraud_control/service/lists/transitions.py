@@ -6,11 +6,12 @@ of a list that an ACTIVE rule names needs an approver and, with four eyes, a sec
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 import msgspec
 
-from fraud_control.domain.canonical import document_of, encoded
+from fraud_control.domain.canonical import document_of
 from fraud_control.domain.errors import Conflict, Invalid, RequestRefused
 from fraud_control.domain.lifecycle import ChangeMode, is_second_person, mode_of_edit
 from fraud_control.domain.list_input import check_expiry, check_size, list_change
@@ -18,108 +19,104 @@ from fraud_control.domain.list_models import ListInput
 from fraud_control.domain.roles import Actor, Permission, require
 from fraud_control.domain.rule_input import SOURCE
 from fraud_control.service.changes import UnitOfWork
-from fraud_control.service.items.contributors import contributors_of, encode_contributors
+from fraud_control.service.items.contributors import contributors_of
 from fraud_control.service.items.heads import checked, list_head
-from fraud_control.service.items.requests import decided_comment, detail_of, open_request
-from fraud_control.service.lists.changes import NewListChange, save_list
+from fraud_control.service.items.kind import NewRevision
+from fraud_control.service.items.requests import decided_comment, detail_of, submit
+from fraud_control.service.items.saving import save
+from fraud_control.service.lists import content as lists
+from fraud_control.service.lists.content import ListContent
 from fraud_control.service.lists.expiries import expiries_of
-from fraud_control.service.lists.uses import in_force, strongest_state, uses_of
+from fraud_control.service.lists.faults import check_change
+from fraud_control.service.lists.uses import strongest_state, uses_of
 from fraud_control.service.store_access import StoreAccess
 from fraud_control.store.models import ApprovalRow, ListHead
 from fraud_rules.codec.rules.list_plan import plan_set
 from fraud_rules.codec.rules.lists import encode_list_records
 from fraud_rules.errors import Reason
-from fraud_rules.model.list_history import change_faults
-from fraud_rules.model.value_list import ListChange, ListOperation, ListType, ListValue, ValueList
+from fraud_rules.model.value_list import ListChange, ListOperation, ListType, ListValue
 
-__all__ = ["ACTION", "carry_out", "change", "create", "mode_of", "parse_change", "parse_new"]
+__all__ = ["carry_out", "change", "create", "parse_change", "parse_new", "plan", "put"]
 
-ACTION: Final = "list.change"
-_SHOWN_VALUES: Final = 100
+_ACTION: Final = "list.change"
 _WHOLE: Final = (ListOperation.SET, ListOperation.DELETE)
 
 
-def parse_new(store: StoreAccess, actor: Actor, name: str, list_input: ListInput) -> ListChange:
+def parse_new(store: StoreAccess, actor: Actor, name: str, list_input: ListInput) -> ListContent:
     """Parse the values of a new list, before the writer's transaction, so that other changes do not wait for this work.
     Raises RequestRefused, Invalid.
     """
     require(actor, Permission.DRAFT)
-    check_size(list_input, store.settings.bounds.list_bytes)
-    return list_change(name, list_input, list_input.type, SOURCE, store.reader.limits)
+    return _parsed(store, name, list_input, list_input.type)
 
 
-def parse_change(store: StoreAccess, actor: Actor, name: str, list_input: ListInput) -> ListChange:
+def parse_change(store: StoreAccess, actor: Actor, name: str, list_input: ListInput) -> ListContent:
     """Parse a change of a list, before the writer's transaction. Raises NotFound, RequestRefused, Invalid."""
     require(actor, Permission.DRAFT)
-    check_size(list_input, store.settings.bounds.list_bytes)
     with store.reading() as work:
         value_type = ListType(list_head(work.session, name).type)
         uses_of(work.session, work.reader, name)  # parses new rules before other changes wait
-    return list_change(name, list_input, value_type, SOURCE, store.reader.limits)
+    return _parsed(store, name, list_input, value_type)
 
 
-def create(
-    work: UnitOfWork, actor: Actor, made: ListChange, expires_at_ms: int | None = None, comment: str = ""
-) -> ListHead:
+def _parsed(store: StoreAccess, name: str, list_input: ListInput, value_type: ListType | None) -> ListContent:
+    check_size(list_input, store.settings.bounds.list_bytes)
+    change = list_change(name, list_input, value_type, SOURCE, store.reader.limits)
+    return ListContent(change, list_input.expires_at_ms)
+
+
+def create(work: UnitOfWork, actor: Actor, made: ListContent, comment: str = "") -> ListHead:
     """Create a list with its values: `made` is a SET. Raises RequestRefused, Invalid, Conflict."""
     require(actor, Permission.DRAFT)
-    known = work.session.get(ListHead, made.name)
+    known = work.lists.head(made.change.name)
     if known is not None and not known.deleted:
-        raise Conflict(f"the list {made.name} already exists", known.revision)
-    check_expiry(made.operation, expires_at_ms, work.now_ms)
-    _check(work, made)
-    return _saved(work, actor, made, expires_at_ms, comment)
+        raise Conflict(f"the {known} already exists", known.revision)
+    return put(work, actor, made, comment)
 
 
 def change(
-    work: UnitOfWork,
-    actor: Actor,
-    change: ListChange,
-    revision: int | None = None,
-    expires_at_ms: int | None = None,
-    comment: str = "",
+    work: UnitOfWork, actor: Actor, content: ListContent, revision: int | None = None, comment: str = ""
 ) -> ListHead:
     """Change the values of a list, delete the list, or request the change. SET and DELETE need the newest revision that
     the user has read, because they concern values of others. Raises NotFound, Conflict, RequestRefused, Invalid.
     """
-    name = change.name
-    head = list_head(work.session, name)
+    head, operation = list_head(work.session, content.change.name), content.change.operation
     if revision is not None:
         checked(head, revision)
-    if revision is None and change.operation in _WHOLE:
-        raise Invalid([Reason("revision", f"is needed for {change.operation}")])
-    mode = mode_of(work, actor, change, expires_at_ms)
-    if mode is None:
-        return head
-    if mode is ChangeMode.NOW:
-        return _saved(work, actor, change, expires_at_ms, comment)
-    request = ApprovalRow(
-        list_name=name,
-        action="list",
-        target=None,
-        document=encoded(_document(change, expires_at_ms)),
-        payload=change.encoded.decode(),
-        author=actor.user,
-        contributors=encode_contributors({actor.user}),
-        comment=comment,
-    )
-    open_request(work, actor, head, request)
-    return head
+    if revision is None and operation in _WHOLE:
+        raise Invalid([Reason("revision", f"is needed for {operation}")])
+    return put(work, actor, content, comment)
 
 
-def mode_of(work: UnitOfWork, actor: Actor, change: ListChange, expires_at_ms: int | None) -> ChangeMode | None:
-    """Whether the change of a new or known list needs a request; None for a change without effect.
+def put(work: UnitOfWork, actor: Actor, content: ListContent, comment: str) -> ListHead:
+    """Save the change of a new or known list, or a request for it. A change without effect changes nothing.
 
     Raises RequestRefused, Invalid.
     """
-    mode = ChangeMode.NOW
+    known, (mode, planned) = work.lists.head(content.change.name), plan(work, actor, content)
+    if mode is None:
+        assert known is not None  # a new list changes the store
+        return known
+    # An approval covers the change, not what others have changed before.
+    contributors = frozenset({actor.user}) if mode is ChangeMode.REQUEST else None
+    new = NewRevision(planned, actor.user, _ACTION, comment, contributors=contributors)
+    return submit(work, lists, actor, known, mode, new, "list")
+
+
+def plan(work: UnitOfWork, actor: Actor, content: ListContent) -> tuple[ChangeMode | None, ListContent]:
+    """Decide how `put` proceeds, and plan the records; None for a change without effect.
+
+    Raises RequestRefused, Invalid.
+    """
+    mode, change = ChangeMode.NOW, content.change
     if work.lists.current(change.name) is None:
         require(actor, Permission.DRAFT)
     else:
         mode = _mode(work, actor, change)
-    check_expiry(change.operation, expires_at_ms, work.now_ms)
-    _check(work, change)
-    return mode if _records(work, change, expires_at_ms) else None
+    check_expiry(change.operation, content.expires_at_ms, work.now_ms)
+    check_change(work, change)
+    records = _records(work, change, content.expires_at_ms)
+    return mode if records else None, replace(content, planned=records)
 
 
 def carry_out(work: UnitOfWork, request: ApprovalRow, head: ListHead, actor: Actor, comment: str) -> None:
@@ -132,16 +129,17 @@ def carry_out(work: UnitOfWork, request: ApprovalRow, head: ListHead, actor: Act
     operation = ListOperation(document["listOperation"])
     list_input = ListInput(operation, tuple(map(str, values)))
     change = list_change(head.name, list_input, ListType(head.type), SOURCE, work.reader.limits)
-    _check(work, change)
+    check_change(work, change)
     records = _records(work, change, expires_at_ms)
     if records:
-        new = NewListChange(
-            change, SOURCE, actor.user, request.author, ACTION, records,
-            comment=decided_comment(request, actor.user, comment), expires_at_ms=expires_at_ms,
+        approved = is_second_person(actor.user, request.requested_by, contributors_of(request))
+        new = NewRevision(
+            ListContent(change, expires_at_ms, records), actor.user, _ACTION,
+            decided_comment(request, actor.user, comment), request.author,
             detail=detail_of(request) | {"decisionComment": comment},
-            approved=is_second_person(actor.user, request.requested_by, contributors_of(request)),
+            contributors=frozenset({request.author}) if approved and operation is ListOperation.SET else None,
         )  # fmt: skip
-        save_list(work, new)
+        save(work, lists, head, new)
 
 
 def _mode(work: UnitOfWork, actor: Actor, change: ListChange) -> ChangeMode:
@@ -150,37 +148,6 @@ def _mode(work: UnitOfWork, actor: Actor, change: ListChange) -> ChangeMode:
         return ChangeMode.NOW  # only a list that no rule in force names can be deleted
     uses = uses_of(work.session, work.reader, change.name)
     return mode_of_edit(strongest_state(uses), actor, four_eyes=work.settings.four_eyes)
-
-
-def _saved(work: UnitOfWork, actor: Actor, change: ListChange, expires_at_ms: int | None, comment: str) -> ListHead:
-    records = _records(work, change, expires_at_ms)
-    new = NewListChange(
-        change, SOURCE, actor.user, actor.user, ACTION, records, comment=comment, expires_at_ms=expires_at_ms
-    )
-    return save_list(work, new)
-
-
-def _check(work: UnitOfWork, change: ListChange) -> None:
-    """Raise Invalid with the reasons for which the rule log would reject the change."""
-    known = work.lists.current(change.name)
-    known_type = None if known is None else known.type
-    users = in_force(work.session, work.reader, change, known_type)
-    found = change_faults(change, known_type, work.lists.count(), users)
-    size, most = _size_after(known, change), work.reader.limits.max_list_values
-    if not found and size > most:
-        found = [Reason("values", f"the list would have {size} values, at most {most} are allowed")]
-    if found:
-        raise Invalid(found)
-
-
-def _size_after(known: ValueList | None, change: ListChange) -> int:
-    """An upper bound that is exact for a list that grows."""
-    if change.operation not in (ListOperation.SET, ListOperation.ADD):
-        return 0
-    values = change.values()
-    if known is None or change.operation is ListOperation.SET:
-        return len(values)
-    return known.size + len(values) - known.count_listed(values)
 
 
 def _records(work: UnitOfWork, change: ListChange, expires_at_ms: int | None) -> list[bytes]:
@@ -211,15 +178,3 @@ def _records(work: UnitOfWork, change: ListChange, expires_at_ms: int | None) ->
     if not chosen:
         return []
     return encode_list_records(change.name, operation, change.type, chosen, SOURCE, limits.max_list_record_bytes)
-
-
-def _document(change: ListChange, expires_at_ms: int | None) -> dict[str, object]:
-    """Describe a change for an approver, with its first values."""
-    values = change.values()
-    document: dict[str, object] = {
-        "listName": change.name,
-        "listOperation": change.operation.value,
-        "values": [str(value) for value in values[:_SHOWN_VALUES]],
-        "count": len(values),
-    }
-    return document if expires_at_ms is None else document | {"expiresAt": expires_at_ms}

@@ -16,8 +16,8 @@ from fraud_control.service.alerts.index import severity_rank
 from fraud_control.service.notifications.messages import Content, digest_content
 from fraud_control.service.notifications.outbox import add_delivery
 from fraud_control.service.notifications.terms import terms_of
-from fraud_control.store.alert_models import IN_EFFECT, AlertRow
-from fraud_control.store.models import ApprovalRow, MarkRow, RuleHead
+from fraud_control.store.alert_models import IN_EFFECT, AlertRow, MarkRow
+from fraud_control.store.models import ApprovalRow, RuleHead
 from fraud_control.store.notification_models import SubscriptionRow
 
 __all__ = ["Digest", "add_digests", "due_digests", "read_digests"]

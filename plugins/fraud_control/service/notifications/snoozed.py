@@ -11,7 +11,8 @@ from fraud_control.domain.notification_models import SubscribedEvent
 from fraud_control.service.notifications.messages import snooze_content
 from fraud_control.service.notifications.outbox import add_delivery
 from fraud_control.service.notifications.terms import subscribers
-from fraud_control.store.models import RuleHead, SnoozeRow
+from fraud_control.store.alert_models import SnoozeRow
+from fraud_control.store.models import RuleHead
 
 __all__ = ["notify_snooze"]
 

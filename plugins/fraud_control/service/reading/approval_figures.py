@@ -18,9 +18,9 @@ from fraud_control.domain.read_models import PresentFigures, ShadowFigures
 from fraud_control.domain.rule_input import UNSAVED_ID
 from fraud_control.service.changes import UnitOfWork
 from fraud_control.service.ids import storable_id
-from fraud_control.store.alert_models import IN_EFFECT, AlertRow, AlertValueRow
+from fraud_control.store.alert_models import IN_EFFECT, AlertRow, AlertValueRow, MarkRow
 from fraud_control.store.label_models import LabelRow
-from fraud_control.store.models import ApprovalRow, MarkRow, RevisionRow, RuleHead
+from fraud_control.store.models import ApprovalRow, RevisionRow, RuleHead
 from fraud_rules.batch.archive.place import ArchivePath
 from fraud_rules.batch.archive.store import unreachable_named
 from fraud_rules.batch.whatif.place import FOLDER

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated
 
 from fastapi import Path, Query, Response
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
+from fraud_control.composition import ControlPlane
 from fraud_control.domain import case_models
-from fraud_control.domain.alert_search import AlertSeverity
+from fraud_control.domain.alert_search import AlertSearch, AlertSeverity
 from fraud_control.domain.case_models import CaseSearch, CaseSort, CaseStatus
-from fraud_control.service.cases.bulk import MOST_MARKS
+from fraud_control.service.cases import bulk, changes, marks, queries
+from fraud_control.service.changes import UnitOfWork
 from fraud_control.web.alert_query import AlertQuery, entity_of, position_of
 from fraud_control.web.answer import answer
 from fraud_control.web.auth import CurrentActor
@@ -76,7 +79,8 @@ def list_cases(plane: CurrentPlane, query: Annotated[CaseQuery, Query()]) -> Res
     matches the filters."""
     if query.after is not None and query.before is not None:
         raise WebError(422, "send after or before, not both")
-    page = plane.cases.page(query.search(), query.limit, after=query.after, before=query.before)
+    with plane.store.reading() as work:
+        page = queries.case_page(work, query.search(), query.limit, after=query.after, before=query.before)
     following = page.cases[-1].case_id if page.more and query.before is None else None
     return answer(schemas.Cases(items=list(page.cases), next=following))
 
@@ -84,13 +88,15 @@ def list_cases(plane: CurrentPlane, query: Annotated[CaseQuery, Query()]) -> Res
 @routes.get("/cases/assignees", response_model=schemas.Assignees, openapi_extra=least("viewer"))
 def list_assignees(plane: CurrentPlane) -> Response:
     """List the users to whom a case can be assigned."""
-    return answer(schemas.Assignees(items=list(plane.cases.assignees())))
+    with plane.store.reading() as work:
+        return answer(schemas.Assignees(items=list(queries.assignees(work))))
 
 
 @routes.get("/cases/matching", response_model=schemas.Matching, openapi_extra=least("viewer"))
 def count_matching_cases(plane: CurrentPlane, query: Annotated[CaseQuery, Query()]) -> Response:
     """Count the cases of a filter that are not closed."""
-    return answer(schemas.Matching(count=plane.cases.count_open(query.search()), more=False))
+    with plane.store.reading() as work:
+        return answer(schemas.Matching(count=bulk.matching_cases(work.session, query.search()), more=False))
 
 
 @routes.post("/cases/close", response_model=case_models.BulkChange, openapi_extra=least("analyst"))
@@ -98,7 +104,8 @@ def close_matching_cases(
     plane: CurrentPlane, actor: CurrentActor, query: Annotated[CaseQuery, Query()], body: schemas.BulkCloseRequest
 ) -> Response:
     """Close all cases of a filter that are not closed, at most 10,000, with one row in the audit log."""
-    done = plane.cases.close_matching(actor, query.search(), body.outcome, marks=body.marks, comment=body.comment)
+    with plane.store.change(actor, body.comment) as work:
+        done = bulk.close_matching(work, actor, query.search(), body.outcome, marks=body.marks, comment=body.comment)
     plane.marks.forget()
     return answer(done)
 
@@ -106,8 +113,8 @@ def close_matching_cases(
 @routes.get("/alerts/matching", response_model=schemas.Matching, openapi_extra=least("viewer"))
 def count_matching_alerts(plane: CurrentPlane, query: Annotated[AlertQuery, Query()]) -> Response:
     """Count the unreviewed alerts of a filter, up to 10,000."""
-    found = plane.cases.count_unreviewed(query.search(now_ms()), plane.snoozing())
-    return answer(schemas.Matching(count=min(found, MOST_MARKS), more=found > MOST_MARKS))
+    found = len(_matching_alerts(plane, query.search(now_ms())))
+    return answer(schemas.Matching(count=min(found, bulk.MOST_MARKS), more=found > bulk.MOST_MARKS))
 
 
 @routes.post("/alerts/marks/matching", response_model=case_models.BulkChange, openapi_extra=least("analyst"))
@@ -115,7 +122,10 @@ def mark_matching_alerts(
     plane: CurrentPlane, actor: CurrentActor, query: Annotated[AlertQuery, Query()], body: schemas.BulkMarkRequest
 ) -> Response:
     """Mark all unreviewed alerts of a filter, at most 10,000, with one row in the audit log."""
-    done = plane.cases.mark_matching(actor, query.search(now_ms()), plane.snoozing(), body.verdict, body.comment)
+    search = query.search(now_ms())
+    matching = _matching_alerts(plane, search)  # before the change: it can examine the whole index
+    with plane.store.change(actor, body.comment) as work:
+        done = bulk.mark_matching(work, actor, search, matching, body.verdict, body.comment)
     plane.marks.forget()
     return answer(done)
 
@@ -123,7 +133,8 @@ def mark_matching_alerts(
 @routes.post("/bulk-changes/{row}/undo", response_model=case_models.BulkChange, openapi_extra=least("analyst"))
 def undo_bulk_change(plane: CurrentPlane, actor: CurrentActor, row: Annotated[int, Path(ge=1, le=MAX_ID)]) -> Response:
     """Undo a bulk change, named by its row in the audit log. Cases and marks that users changed since stay."""
-    done = plane.cases.undo(actor, row)
+    with plane.store.change(actor) as work:
+        done = bulk.undo(work, actor, row)
     plane.marks.forget()
     return answer(done)
 
@@ -131,7 +142,8 @@ def undo_bulk_change(plane: CurrentPlane, actor: CurrentActor, row: Annotated[in
 @routes.get("/cases/{case_id}", response_model=case_models.CaseDetail, openapi_extra=least("viewer"))
 def get_case(plane: CurrentPlane, case_id: CaseId) -> Response:
     """Read a case with its newest events, with its revision as the ETag. Its alerts are at `/alerts?caseId=ID`."""
-    return _detail(plane.cases.detail(case_id))
+    with plane.store.reading() as work:
+        return _detail(work, case_id)
 
 
 @routes.put("/cases/{case_id}/assignee", response_model=case_models.CaseDetail, openapi_extra=least("analyst"))
@@ -139,7 +151,10 @@ def assign_case(
     plane: CurrentPlane, actor: CurrentActor, case_id: CaseId, body: schemas.AssignRequest, if_match: IfMatch = None
 ) -> Response:
     """Assign a case to a user who can work on it, or remove its assignee."""
-    return _detail(plane.cases.assign(actor, case_id, revision_read(if_match), body.assignee))
+    revision = revision_read(if_match)
+    with plane.store.change(actor) as work:
+        changes.assign(work, actor, case_id, revision, body.assignee)
+        return _detail(work, case_id)
 
 
 @routes.put("/cases/{case_id}/status", response_model=case_models.CaseDetail, openapi_extra=least("analyst"))
@@ -150,10 +165,10 @@ def change_case_status(
 
     Alerts after the position `through` leave a case that closes, and open the next case of the entity. A case cannot
     be reopened while its entity has another open case (409)."""
-    changed = plane.cases.change_status(
-        actor, case_id, revision_read(if_match), body.status, body.outcome, position_of(body.through), body.comment
-    )
-    return _detail(changed)
+    revision, through = revision_read(if_match), position_of(body.through)
+    with plane.store.change(actor, body.comment) as work:
+        changes.change_status(work, actor, case_id, revision, body.status, body.outcome, through, body.comment)
+        return _detail(work, case_id)
 
 
 @routes.post("/cases/{case_id}/comments", response_model=case_models.CaseDetail, openapi_extra=least("analyst"))
@@ -161,13 +176,16 @@ def comment_on_case(
     plane: CurrentPlane, actor: CurrentActor, case_id: CaseId, body: schemas.CaseCommentRequest
 ) -> Response:
     """Add a comment to a case."""
-    return _detail(plane.cases.comment(actor, case_id, body.comment))
+    with plane.store.change(actor, body.comment) as work:
+        changes.comment_on(work, actor, case_id, body.comment)
+        return _detail(work, case_id)
 
 
 @routes.post("/cases/{case_id}/marks", response_model=case_models.BulkMarks, openapi_extra=least("analyst"))
 def mark_case(plane: CurrentPlane, actor: CurrentActor, case_id: CaseId, body: schemas.MarkCaseRequest) -> Response:
     """Mark the unreviewed alerts of a case up to the position `through`, at most 1,000 of them."""
-    marked = plane.cases.mark_case(actor, case_id, body.verdict, position_of(body.through))
+    with plane.store.change(actor) as work:
+        marked = marks.mark_case(work, actor, case_id, body.verdict, position_of(body.through))
     plane.marks.forget()
     return answer(marked)
 
@@ -175,10 +193,18 @@ def mark_case(plane: CurrentPlane, actor: CurrentActor, case_id: CaseId, body: s
 @routes.post("/alerts/marks", response_model=case_models.BulkMarks, openapi_extra=least("analyst"))
 def mark_alerts(plane: CurrentPlane, actor: CurrentActor, body: schemas.MarkAlertsRequest) -> Response:
     """Mark several alerts of the alert index, also those that have another mark."""
-    marked = plane.cases.mark_alerts(actor, body.alert_ids, body.verdict)
+    with plane.store.change(actor) as work:
+        marked = marks.mark_alerts(work, actor, body.alert_ids, body.verdict)
     plane.marks.forget()
     return answer(marked)
 
 
-def _detail(found: case_models.CaseDetail) -> Response:
+def _matching_alerts(plane: ControlPlane, search: AlertSearch) -> Sequence[str]:
+    with plane.store.reading() as work:
+        return bulk.matching_alerts(work.session, search, plane.snoozing())
+
+
+def _detail(work: UnitOfWork, case_id: int) -> Response:
+    work.session.flush()
+    found = queries.case_detail(work, case_id)
     return answer(found, 200, {"ETag": f'"{found.revision}"'})

@@ -13,7 +13,7 @@ from fraud_control.domain.read_models import RuleInput
 from fraud_control.feed.events import FeedQuarantine
 from fraud_control.service.alarm_log import OLD_MS
 from fraud_control.service.panel import Panel
-from fraud_control.service.validation import validate
+from fraud_control.service.rules.validation import validate
 from fraud_control.service.whatif import WhatIfQuestion, WhatIfRun, WhatIfStatus
 from fraud_control.store.alarm_models import AlarmRow
 from fraud_control.web.answer import answer

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated
 
 from fastapi import Path, Query, Response
 
@@ -12,15 +12,14 @@ from fraud_control.domain.list_models import ListInput, StoredList
 from fraud_control.service.lists import imports, queries, transitions
 from fraud_control.service.lists.transitions import parse_change, parse_new
 from fraud_control.web import rows
-from fraud_control.web.answer import MEDIA_TYPES, answer, file_of, nothing
+from fraud_control.web.answer import answer, file_of, nothing
 from fraud_control.web.auth import CurrentActor
 from fraud_control.web.dependencies import CurrentPlane
 from fraud_control.web.load.lanes import LaneName
 from fraud_control.web.preconditions import IfMatch, revision_read
 from fraud_control.web.problems import WebError
-from fraud_control.web.routing import least, router
+from fraud_control.web.routing import Before, DryRun, FileForm, Limit, change_of, file_of_items, least, router
 from fraud_control.web.schemas import lists as schemas
-from fraud_control.web.schemas.base import MAX_ID
 from fraud_rules.codec.rules.export import RuleFormat
 from fraud_rules.model.value_list import ListOperation, ListType
 
@@ -30,10 +29,6 @@ routes = router("lists")
 
 Name = Annotated[str, Path(max_length=63)]
 Revision = Annotated[int, Query(ge=0, le=2**53)]
-_CHANGED: dict[int | str, dict[str, Any]] = {
-    202: {"model": schemas.ListRow, "description": "The change waits for the approval of a second person."},
-    204: {"description": "The list is deleted."},
-}
 
 
 @routes.get("/lists", response_model=schemas.Lists, openapi_extra=least("viewer"))
@@ -49,19 +44,13 @@ def create_list(plane: CurrentPlane, actor: CurrentActor, body: schemas.CreateLi
     """Create a list with its values."""
     made = parse_new(plane.store, actor, body.name, _values_of(ListOperation.SET, body, body.type, body.expires_at))
     with plane.store.change(actor, body.comment) as work:
-        transitions.create(work, actor, made, body.expires_at, body.comment)
-    return _detail(plane, _read(plane, body.name), 201)
+        transitions.create(work, actor, made, body.comment)
+        created = queries.detail(work, body.name)
+    return _detail(plane, created, 201)
 
 
-@routes.get(
-    "/export/lists",
-    response_class=Response,
-    responses={200: {"content": {kind: {"schema": {"type": "string"}} for kind in MEDIA_TYPES.values()}}},
-    openapi_extra=least("viewer"),
-)
-def export_lists(
-    plane: CurrentPlane, form: Annotated[Literal["json", "yaml", "text"], Query(alias="format")] = "yaml"
-) -> Response:
+@routes.get("/export/lists", **file_of_items())
+def export_lists(plane: CurrentPlane, form: FileForm = "yaml") -> Response:
     """Export all lists, as a file for `import/lists`."""
     with plane.store.reading() as work:
         return file_of(queries.export_all(work, RuleFormat(form)), "lists", RuleFormat(form))
@@ -71,11 +60,7 @@ def export_lists(
     "/import/lists", response_model=list_models.ListImportResult, openapi_extra=least("analyst", LaneName.FILES)
 )
 def import_lists(
-    plane: CurrentPlane,
-    actor: CurrentActor,
-    body: schemas.ListImportRequest,
-    *,
-    dry_run: Annotated[bool, Query(alias="dryRun")] = True,
+    plane: CurrentPlane, actor: CurrentActor, body: schemas.ListImportRequest, *, dry_run: DryRun = True
 ) -> Response:
     """Import a file of lists, all of it or nothing. Each list gets exactly the values of the file."""
     form = None if body.format is None else RuleFormat(body.format)
@@ -87,7 +72,8 @@ def import_lists(
 @routes.get("/lists/{name}", response_model=schemas.ListRow, openapi_extra=least("viewer"))
 def get_list(plane: CurrentPlane, name: Name) -> Response:
     """Read a list, with its revision as the ETag."""
-    return _detail(plane, _read(plane, name))
+    with plane.store.reading() as work:
+        return _detail(plane, queries.detail(work, name))
 
 
 @routes.get("/lists/{name}/values", response_model=schemas.ListValues, openapi_extra=least("viewer"))
@@ -104,12 +90,7 @@ def list_values(
     return answer(schemas.ListValues(items=list(page.items), next=page.next))
 
 
-@routes.get(
-    "/lists/{name}/export",
-    response_class=Response,
-    responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}},
-    openapi_extra=least("viewer"),
-)
+@routes.get("/lists/{name}/export", **file_of_items("text/plain"))
 def export_list(plane: CurrentPlane, name: Name) -> Response:
     """Export the values, one per line, as a file for a change."""
     with plane.store.reading() as work:
@@ -126,9 +107,7 @@ def preview_list_change(plane: CurrentPlane, name: Name, body: schemas.ListPrevi
     return answer(queries.preview(plane.store, name, _list_input(body)))
 
 
-@routes.post(
-    "/lists/{name}/changes", response_model=schemas.ListRow, responses=_CHANGED, openapi_extra=least("analyst")
-)
+@routes.post("/lists/{name}/changes", **change_of(schemas.ListRow, {204: {"description": "The list is deleted."}}))
 def change_list(
     plane: CurrentPlane, actor: CurrentActor, name: Name, body: schemas.ListChangeRequest, if_match: IfMatch = None
 ) -> Response:
@@ -140,21 +119,14 @@ def change_list(
     revision = revision_read(if_match) if whole or if_match is not None else None
     parsed = parse_change(plane.store, actor, name, _list_input(body, body.expires_at))
     with plane.store.change(actor, body.comment) as work:
-        deleted = transitions.change(work, actor, parsed, revision, body.expires_at, body.comment).deleted
-    if deleted:
-        return nothing()
-    changed = _read(plane, name)
-    requested = changed.pending is not None and changed.pending.revision == changed.revision
-    return _detail(plane, changed, 202 if requested and changed.pending else 200)
+        if transitions.change(work, actor, parsed, revision, body.comment).deleted:
+            return nothing()
+        changed = queries.detail(work, name)
+    return _detail(plane, changed, 200 if changed.pending is None else 202)
 
 
 @routes.get("/lists/{name}/versions", response_model=schemas.ListVersions, openapi_extra=least("viewer"))
-def list_list_versions(
-    plane: CurrentPlane,
-    name: Name,
-    before: Annotated[int | None, Query(ge=1, le=MAX_ID)] = None,
-    limit: Annotated[int, Query(ge=1, le=200)] = 100,
-) -> Response:
+def list_list_versions(plane: CurrentPlane, name: Name, before: Before = None, limit: Limit = 100) -> Response:
     """List the changes of a list, newest first."""
     with plane.store.reading() as work:
         page = queries.revisions(work, name, limit=limit, before=before)
@@ -175,11 +147,6 @@ def diff_list_versions(
     """Compare the values after two revisions. Revision 0 stands for no values."""
     with plane.store.reading() as work:
         return answer(queries.diff(work, name, since, until))
-
-
-def _read(plane: CurrentPlane, name: str) -> StoredList:
-    with plane.store.reading() as work:
-        return queries.detail(work, name)
 
 
 def _row(plane: CurrentPlane, found: StoredList) -> schemas.ListRow:

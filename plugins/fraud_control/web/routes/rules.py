@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated
 
 from fastapi import Path, Query, Response
 
 from fraud_control.domain import read_models
 from fraud_control.domain.lifecycle import StateName
-from fraud_control.domain.read_models import RuleInput, RuleWithForms
-from fraud_control.service import imports, rule_queries, transitions
-from fraud_control.service.approved_content import approved_contents
+from fraud_control.domain.read_models import RuleInput
 from fraud_control.service.items.approvals import decide
 from fraud_control.service.reading.approval_figures import approval_figures
-from fraud_control.service.validation import validate
+from fraud_control.service.rules import imports, queries, transitions
+from fraud_control.service.rules.approved_content import approved_contents
+from fraud_control.service.rules.validation import validate
 from fraud_control.web import rows
-from fraud_control.web.answer import MEDIA_TYPES, answer, file_of
+from fraud_control.web.answer import answer, file_of
 from fraud_control.web.auth import CurrentActor
 from fraud_control.web.convert import activation_of, saved_what_if_of
 from fraud_control.web.dependencies import CurrentPlane
 from fraud_control.web.load.lanes import LaneName
 from fraud_control.web.preconditions import IfMatch, revision_read
 from fraud_control.web.problems import WebError
-from fraud_control.web.routing import least, router
+from fraud_control.web.routing import Before, DryRun, FileForm, Limit, change_of, file_of_items, least, router
 from fraud_control.web.schemas import rules as schemas
 from fraud_control.web.schemas.base import MAX_ID
 from fraud_rules.codec.rules.export import RuleFormat
@@ -34,12 +34,7 @@ routes = router("rules")
 Id = Annotated[int, Path(ge=1, le=MAX_ID)]
 Cursor = Annotated[str | None, Query(max_length=200)]
 Revision = Annotated[int, Query(ge=1, le=2**53)]
-Before = Annotated[int | None, Query(ge=1, le=MAX_ID)]
-Limit = Annotated[int, Query(ge=1, le=200)]
-
-_AWAITS_APPROVAL: dict[int | str, dict[str, Any]] = {
-    202: {"model": schemas.RuleDetail, "description": "The change waits for the approval of a second person."}
-}
+_CHANGE = change_of(schemas.RuleDetail)
 
 
 @routes.get("/rules", response_model=schemas.Rules, openapi_extra=least("viewer"))
@@ -52,7 +47,7 @@ def list_rules(
 ) -> Response:
     """List rules by id. `q` searches id, name, description and owner. Deleted rules appear only with `state=DELETE`."""
     with plane.store.reading() as work:
-        page = rule_queries.rows(work, state=state, query=q, limit=limit, cursor=cursor)
+        page = queries.rows(work, state=state, query=q, limit=limit, cursor=cursor)
     return answer(schemas.Rules(items=rows.rows(plane, page.items), next=page.next))
 
 
@@ -60,7 +55,7 @@ def list_rules(
 def list_rule_names(plane: CurrentPlane) -> Response:
     """List the ids and names of all rules by id, without deleted ones. This is much shorter than the list of rules."""
     with plane.store.reading() as work:
-        names = rule_queries.names(work)
+        names = queries.names(work)
     return answer(schemas.RuleNames(items=[schemas.RuleName(rule_id=rule_id, name=name) for rule_id, name in names]))
 
 
@@ -69,7 +64,7 @@ def create_rule(plane: CurrentPlane, actor: CurrentActor, body: schemas.WriteReq
     """Save a new rule as a draft. A rule without a `ruleId` gets a free id."""
     with plane.store.change(actor, body.comment) as work:
         head = transitions.create(work, actor, _rule_input(body), body.comment)
-        created = rule_queries.detail(work, head.rule_id)
+        created = queries.detail(work, head.rule_id)
     return rows.detail(plane, created, 201)
 
 
@@ -90,13 +85,11 @@ def list_rejected_records(plane: CurrentPlane) -> Response:
 def get_rule(plane: CurrentPlane, rule_id: Id) -> Response:
     """Read a rule, with its revision as the ETag."""
     with plane.store.reading() as work:
-        found = rule_queries.detail(work, rule_id)
+        found = queries.detail(work, rule_id)
     return rows.detail(plane, found)
 
 
-@routes.put(
-    "/rules/{rule_id}", response_model=schemas.RuleDetail, responses=_AWAITS_APPROVAL, openapi_extra=least("analyst")
-)
+@routes.put("/rules/{rule_id}", **_CHANGE)
 def edit_rule(
     plane: CurrentPlane, actor: CurrentActor, rule_id: Id, body: schemas.WriteRequest, if_match: IfMatch = None
 ) -> Response:
@@ -104,15 +97,15 @@ def edit_rule(
     revision = revision_read(if_match)
     with plane.store.change(actor, body.comment) as work:
         transitions.edit(work, actor, rule_id, revision, _rule_input(body), body.comment)
-        rule = rule_queries.detail(work, rule_id)
-    return _change_response(plane, rule, revision)
+        rule = queries.detail(work, rule_id)
+    return rows.detail(plane, rule, 200 if rule.row.pending is None else 202)
 
 
 @routes.get("/rules/{rule_id}/versions", response_model=schemas.Versions, openapi_extra=least("viewer"))
 def list_versions(plane: CurrentPlane, rule_id: Id, before: Before = None, limit: Limit = 100) -> Response:
     """List the revisions, newest first."""
     with plane.store.reading() as work:
-        page = rule_queries.revisions(work, rule_id, limit=limit, before=before)
+        page = queries.revisions(work, rule_id, limit=limit, before=before)
         approved = approved_contents(work.session, rule_id, work.seeds)
     return answer(schemas.Versions(items=rows.revisions(plane, rule_id, page.items, approved), next=page.next))
 
@@ -126,15 +119,10 @@ def diff_versions(
 ) -> Response:
     """Compare two revisions."""
     with plane.store.reading() as work:
-        return answer(schemas.Diff(changes=rule_queries.diff(work, rule_id, since, until)))
+        return answer(schemas.Diff(changes=queries.diff(work, rule_id, since, until)))
 
 
-@routes.post(
-    "/rules/{rule_id}/state",
-    response_model=schemas.RuleDetail,
-    responses=_AWAITS_APPROVAL,
-    openapi_extra=least("analyst"),
-)
+@routes.post("/rules/{rule_id}/state", **_CHANGE)
 def change_state(
     plane: CurrentPlane, actor: CurrentActor, rule_id: Id, body: schemas.StateRequest, if_match: IfMatch = None
 ) -> Response:
@@ -142,16 +130,11 @@ def change_state(
     revision = revision_read(if_match)
     with plane.store.change(actor, body.comment) as work:
         transitions.change_state(work, actor, rule_id, revision, body.state, body.comment)
-        rule = rule_queries.detail(work, rule_id)
-    return _change_response(plane, rule, revision)
+        rule = queries.detail(work, rule_id)
+    return rows.detail(plane, rule, 200 if rule.row.pending is None else 202)
 
 
-@routes.post(
-    "/rules/{rule_id}/rollback",
-    response_model=schemas.RuleDetail,
-    responses=_AWAITS_APPROVAL,
-    openapi_extra=least("analyst"),
-)
+@routes.post("/rules/{rule_id}/rollback", **_CHANGE)
 def roll_back(
     plane: CurrentPlane,
     actor: CurrentActor,
@@ -166,8 +149,8 @@ def roll_back(
     revision = revision_read(if_match)
     with plane.store.change(actor, body.comment) as work:
         transitions.rollback(work, actor, rule_id, revision, body.revision, body.comment)
-        rule = rule_queries.detail(work, rule_id)
-    return _change_response(plane, rule, revision)
+        rule = queries.detail(work, rule_id)
+    return rows.detail(plane, rule, 200 if rule.row.pending is None else 202)
 
 
 @routes.get("/approvals", response_model=schemas.Approvals, openapi_extra=least("viewer"))
@@ -180,7 +163,7 @@ def list_approvals(
 ) -> Response:
     """List the requests for approval that are open; with `open=false`, also those that are decided."""
     with plane.store.reading() as work:
-        page = rule_queries.approvals(work, open_only=open_only, limit=limit, before=before)
+        page = queries.approvals(work, open_only=open_only, limit=limit, before=before)
     return answer(schemas.Approvals(items=list(page.items), next=page.next))
 
 
@@ -228,27 +211,16 @@ def send_control(plane: CurrentPlane, actor: CurrentActor, body: schemas.Control
     return answer(sent, 202)
 
 
-@routes.get(
-    "/export",
-    response_class=Response,
-    responses={200: {"content": {kind: {"schema": {"type": "string"}} for kind in MEDIA_TYPES.values()}}},
-    openapi_extra=least("viewer"),
-)
-def export_rules(
-    plane: CurrentPlane, form: Annotated[Literal["json", "yaml", "text"], Query(alias="format")] = "yaml"
-) -> Response:
+@routes.get("/export", **file_of_items())
+def export_rules(plane: CurrentPlane, form: FileForm = "yaml") -> Response:
     """Export all rules but drafts and deleted rules, as a file for `import`."""
     with plane.store.reading() as work:
-        return file_of(rule_queries.export(work, RuleFormat(form)), "rules", RuleFormat(form))
+        return file_of(queries.export(work, RuleFormat(form)), "rules", RuleFormat(form))
 
 
 @routes.post("/import", response_model=read_models.ImportResult, openapi_extra=least("analyst", LaneName.FILES))
 def import_rules(
-    plane: CurrentPlane,
-    actor: CurrentActor,
-    body: schemas.ImportRequest,
-    *,
-    dry_run: Annotated[bool, Query(alias="dryRun")] = True,
+    plane: CurrentPlane, actor: CurrentActor, body: schemas.ImportRequest, *, dry_run: DryRun = True
 ) -> Response:
     """Import a file of rules, all of it or nothing. New rules become drafts."""
     form = None if body.format is None else RuleFormat(body.format)
@@ -268,9 +240,3 @@ def _rule_input(body: schemas.WriteRequest | schemas.ValidateRequest) -> RuleInp
     if sum(each is not None for each in (body.document, body.text, body.yaml)) != 1:
         raise WebError(422, "send the rule in one form: document, text or yaml")
     return RuleInput(document=body.document, text=body.text, yaml=body.yaml)
-
-
-def _change_response(plane: CurrentPlane, rule: RuleWithForms, revision: int) -> Response:
-    """Build the response to a change: 202 if the rule is unchanged because the change waits for approval."""
-    awaits_approval = rule.row.pending is not None and rule.row.revision == revision
-    return rows.detail(plane, rule, 202 if awaits_approval else 200)

@@ -8,6 +8,7 @@ from fraud_control.domain.alert_search import AlertSearch
 from fraud_control.domain.case_models import CaseOutcome, CaseSearch, CaseStatus
 from fraud_control.domain.errors import Invalid, NotFound, RequestRefused
 from fraud_control.domain.snoozing import Snoozing
+from fraud_control.service import ids
 from fraud_control.service.cases import bulk
 from tests.support.control_plane.scene import ABE, ANN, VIC, Scene
 from tests.unit.fraud_control.alerts.test_cases import UNCLOSED, arrive, close, of, payers, queue
@@ -79,7 +80,7 @@ def test_a_request_changes_a_bounded_number(scene: Scene, monkeypatch: pytest.Mo
     cases = arrive(scene, *(of(payer, payer) for payer in range(1, 8)))
     monkeypatch.setattr(bulk, "MOST_CASES", 3)
     monkeypatch.setattr(bulk, "MOST_MARKS", 2)
-    monkeypatch.setattr(bulk, "_CHUNK", 2)
+    monkeypatch.setattr(ids, "_AT_ONCE", 2)
     done = cases.close_matching(ANN, CaseSearch(), NOT_FRAUD, marks=True)
     assert (done.cases, done.marked, done.remaining) == (3, 2, 4)
     assert cases.mark_matching(ANN, AlertSearch(), Snoozing(), "FRAUD").remaining > 0

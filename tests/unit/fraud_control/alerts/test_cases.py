@@ -18,14 +18,14 @@ from fraud_control.feed.place import FeedSource
 from fraud_control.service.alerts.index import AlertIndex
 from fraud_control.service.cases import marks
 from fraud_control.service.cases.queries import count_open
-from fraud_control.service.cases.service import CaseService
 from tests.support.control_plane.alerts import alert
+from tests.support.control_plane.desk import CaseDesk
 from tests.support.control_plane.scene import ABE, ADA, ANN, SCHEMA, VIC, Scene, rule_input
 
 UNCLOSED = frozenset({CaseStatus.OPEN, CaseStatus.IN_WORK})
 
 
-def arrive(scene: Scene, *alerts: FeedAlert) -> CaseService:
+def arrive(scene: Scene, *alerts: FeedAlert) -> CaseDesk:
     with scene.database.writing() as session:
         AlertIndex(SCHEMA).add(session, alerts)
     return scene.service.cases
@@ -37,7 +37,7 @@ def of(payer: int, number: int, severity: str = "low", **members: Any) -> FeedAl
     return alert(number, rule["ruleId"], violatedRule=rule, key={"payeeId": payer}, **members)
 
 
-def queue(cases: CaseService, **filters: Any) -> Sequence[Case]:
+def queue(cases: CaseDesk, **filters: Any) -> Sequence[Case]:
     return cases.page(CaseSearch(**filters), 100).cases
 
 
@@ -122,7 +122,7 @@ def test_alerts_that_the_user_has_not_seen_leave_a_case_that_closes(scene: Scene
 
 
 @pytest.fixture
-def many(scene: Scene) -> CaseService:
+def many(scene: Scene) -> CaseDesk:
     """Payers 0 to 9 with one alert each. A higher payer came later."""
     severities = ["low", "critical", "high", "low", "odd"]
     found = arrive(scene, *(of(payer, 10 + payer, severities[payer % 5], rule_id=1 + payer % 2) for payer in range(10)))
@@ -157,12 +157,12 @@ def many(scene: Scene) -> CaseService:
         ({"alert_id": "none"}, []),
     ],
 )
-def test_the_queue_has_filters_and_orders(many: CaseService, filters: dict[str, Any], expected: list[int]) -> None:
+def test_the_queue_has_filters_and_orders(many: CaseDesk, filters: dict[str, Any], expected: list[int]) -> None:
     assert payers(queue(many, **filters)) == expected
 
 
 @pytest.mark.parametrize("sort", CaseSort)
-def test_the_queue_continues_in_both_directions(many: CaseService, sort: CaseSort) -> None:
+def test_the_queue_continues_in_both_directions(many: CaseDesk, sort: CaseSort) -> None:
     search = CaseSearch(sort=sort, statuses=UNCLOSED)
     whole = many.page(search, 100).cases
     page, found = many.page(search, 4), list[Case]()
@@ -178,7 +178,7 @@ def test_the_queue_continues_in_both_directions(many: CaseService, sort: CaseSor
         many.page(search, 4, after=99)
 
 
-def test_the_next_case_follows_a_case_that_has_left_the_search(scene: Scene, many: CaseService) -> None:
+def test_the_next_case_follows_a_case_that_has_left_the_search(scene: Scene, many: CaseDesk) -> None:
     search = CaseSearch(statuses=UNCLOSED)
     first, second = many.page(search, 2).cases
     close(scene, first)
@@ -376,7 +376,7 @@ def test_a_person_cannot_choose_the_outcomes_of_the_control_plane(scene: Scene) 
             scene.service.cases.change_status(ANN, case.case_id, 1, CaseStatus.CLOSED, outcome)
 
 
-def test_open_cases_are_counted(scene: Scene, many: CaseService) -> None:
+def test_open_cases_are_counted(scene: Scene, many: CaseDesk) -> None:
     with scene.database.reading() as session:
         assert count_open(session) == (9, 7)
     assert many.assignees() == ("abe", "ada", "ann")

@@ -277,7 +277,7 @@ def test_a_list_that_differs_from_the_rule_log_is_named(scene: Scene, log: Memor
 
     def drifted() -> list[tuple[str, tuple[int, int] | None, tuple[int, int] | None]]:
         with scene.database.reading() as session:
-            store, pending = comparison.stored(session), store_side(session).pending_lists
+            store, pending = comparison.stored(session), store_side(session).waiting
         return [
             (each.list_name, *(None if side is None else (side.version, side.size) for side in (each.store, each.log)))
             for each in comparison.differences(store, log.timeline().lists, pending)

@@ -11,35 +11,26 @@ from sqlalchemy.orm import Session
 
 from fraud_control.domain.canonical import document_of
 from fraud_control.domain.errors import ControlPlaneError, Invalid
-from fraud_control.domain.lifecycle import ChangeMode, StateName
+from fraud_control.domain.lifecycle import StateName
 from fraud_control.domain.read_models import ImportEffect, ImportItem, ImportResult, ProblemReason
 from fraud_control.domain.roles import Actor, Permission, require
 from fraud_control.domain.rule_input import ManagedMembers, RuleReader, with_remarks
 from fraud_control.service.changes import UnitOfWork
-from fraud_control.service.items.files import check_bytes, detect_form, file_name, import_file, reasons_of
+from fraud_control.service.ids import batches
+from fraud_control.service.items import files
+from fraud_control.service.rules.transitions import change_state, mode_of, put
 from fraud_control.service.store_access import StoreAccess
-from fraud_control.service.transitions import (
-    add_draft,
-    change_state,
-    check_draft,
-    mode_of_replacement,
-    replace_document,
-)
 from fraud_control.settings import Bounds
 from fraud_control.store.models import RuleHead
 from fraud_rules.codec.rules.export import RuleFormat
 from fraud_rules.codec.rules.files import read_rule_text
-from fraud_rules.codec.rules.json import decode_object
 from fraud_rules.codec.rules.numbers import readable_id, with_whole_numbers
-from fraud_rules.codec.rules.text import read_text_form
 from fraud_rules.errors import InputInvalid, Reason, RuleRejected
-from fraud_rules.model.limits import RuleLimits
 from fraud_rules.model.rule import Rule
 
 __all__ = ["import_rules"]
 
 _ACTION: Final = "rule.import"
-_ASKED_AT_ONCE: Final = 500
 _NO_ID: Final = Reason(
     "ruleId", "is required, because an import finds rules by their ids; the editor chooses a free id for a new rule"
 )
@@ -63,21 +54,21 @@ class ImportRecord:
 
 
 def read_import(
-    who: Actor, content: str, form: RuleFormat | None, bounds: Bounds, limits: RuleLimits
+    who: Actor, content: str, form: RuleFormat | None, bounds: Bounds, reader: RuleReader
 ) -> tuple[ImportRecord, ...]:
     """Decode the records of a file. This runs outside the writer's transaction, because YAML is slow to parse.
 
     Raises RequestRefused, and Invalid for content that is unreadable or has too many rules.
     """
     require(who, Permission.IMPORT)
-    check_bytes(content, bounds.import_bytes)
+    files.check_bytes(content, bounds.import_bytes)
     try:
-        records = read_rule_text(file_name(form or detect_form(content, _is_text)), content)
+        records = read_rule_text(files.file_name(form or files.detect_form(content, _is_text)), content)
     except InputInvalid as error:
         raise Invalid([Reason("content", str(error))]) from error
     if len(records) > bounds.import_rules:
         raise Invalid([Reason("content", f"has {len(records)} rules, at most {bounds.import_rules} are allowed")])
-    return tuple(_record_of(record.value, limits) for record in records)
+    return tuple(_record_of(record.value, reader) for record in records)
 
 
 class ParsedRules:
@@ -127,26 +118,27 @@ def import_rules(
     Rules are parsed and checked before the writer's transaction, so that other changes do not wait for this work.
     """
     store.check(actor, comment)
-    parsed = ParsedRules(store.reader, read_import(actor, content, form, store.settings.bounds, store.reader.limits))
+    parsed = ParsedRules(store.reader, read_import(actor, content, form, store.settings.bounds, store.reader))
 
     def apply(work: UnitOfWork, saves: bool) -> ImportResult:
         return apply_rules(work, actor, parsed, comment, saves=saves)
 
-    return import_file(store, actor, comment, apply, dry_run=dry_run)
+    return files.import_file(store, actor, comment, apply, dry_run=dry_run)
 
 
 def apply_rules(work: UnitOfWork, who: Actor, parsed: ParsedRules, comment: str, *, saves: bool) -> ImportResult:
     """Import the parsed rules; without `saves`, only determine the effects, which needs no writer's transaction."""
-    bringing = _Bringing(work, who, comment, parsed, _heads(work.session, parsed.records), saves)
+    work.rules_in_use()  # reads the count before the first effect, because a dry run only counts its effects
+    importing = _RuleImport(work, who, comment, saves, parsed, _heads(work.session, parsed.records))
     items = []
     for place, record in enumerate(parsed.records):
         where = f"rule {place + 1}"
         try:
-            rule_id, effect = bringing.import_record(place, record)
+            rule_id, effect = importing.import_record(place, record)
             items.append(_item(where, rule_id, effect))
         except (RuleRejected, ControlPlaneError) as error:
             rule_id = error.rule_id if isinstance(error, RuleRejected) else None
-            items.append(_item(where, rule_id, "rejected", reasons_of(error, "record")))
+            items.append(_item(where, rule_id, "rejected", files.reasons_of(error, "record")))
     return ImportResult(items=items, applied=all(item.effect != "rejected" for item in items))
 
 
@@ -165,106 +157,75 @@ def _is_text(line: str) -> bool:
     return comma != "" and number.strip().isdigit()
 
 
-class _Bringing:
-    """Imports rules one by one; `heads` has the store's rules with their ids. Without `saves`, it changes nothing."""
+@dataclass(slots=True)
+class _RuleImport(files.ItemImport):
+    """`heads` has the store's rules with the ids of the file."""
 
-    def __init__(
-        self,
-        work: UnitOfWork,
-        who: Actor,
-        comment: str,
-        parsed: ParsedRules,
-        heads: Mapping[int, RuleHead],
-        saves: bool,
-    ) -> None:
-        self._work = work
-        self._who = who
-        self._comment = comment
-        self._parsed = parsed
-        self._heads = heads
-        self._saves = saves
-        self._seen: set[int] = set()
-        work.rules_in_use()  # reads the count before the first effect, because a dry run only counts its effects
+    parsed: ParsedRules
+    heads: Mapping[int, RuleHead]
 
-    def import_record(self, place: int, imported: ImportRecord) -> tuple[int | None, ImportEffect]:
+    def import_record(self, place: int, record: ImportRecord) -> tuple[int | None, ImportEffect]:
         """Import one record; return the id of its rule, and the effect. Raises RuleRejected, RequestRefused."""
-        self._check(imported)
-        head = None if imported.rule_id is None else self._heads.get(imported.rule_id)
+        self._check(record)
+        head = None if record.rule_id is None else self.heads.get(record.rule_id)
         known = head if head is not None and head.state != StateName.DELETE.value else None
-        if imported.members.get("disabled") is True or imported.members.get("ruleState") == "DELETE":
-            return imported.rule_id, self._end(imported, known)
-        rule = self._parsed.rule(place, known)
-        return rule.rule_id, self._add(rule, head) if known is None else self._change(rule, known)
+        if record.members.get("disabled") is True or record.members.get("ruleState") == "DELETE":
+            return record.rule_id, self._end(record, known)
+        rule = self.parsed.rule(place, known)
+        return rule.rule_id, self._put(rule, head, new=known is None)
 
-    def _check(self, imported: ImportRecord) -> None:
-        if imported.rejected is not None:
-            raise imported.rejected
-        rule_id = imported.rule_id
-        if rule_id is not None:
-            if rule_id in self._seen:
-                raise Invalid([Reason("ruleId", f"{rule_id} occurs twice in this import")], rule_id)
-            self._seen.add(rule_id)
-        if imported.members.get("controlType") is not None or imported.members.get("ruleState") == "CONTROL":
+    def _check(self, record: ImportRecord) -> None:
+        if record.rejected is not None:
+            raise record.rejected
+        if record.rule_id is not None:
+            self.check_once("ruleId", record.rule_id)
+        if record.members.get("controlType") is not None or record.members.get("ruleState") == "CONTROL":
             raise Invalid([Reason("controlType", "an import cannot contain controls")])
 
-    def _add(self, rule: Rule, head: RuleHead | None) -> ImportEffect:
-        if self._saves:
-            add_draft(self._work, self._who, rule, head, self._comment, _ACTION)
-        else:
-            check_draft(self._work, self._who, rule, head)
-            self._work.count_transition(StateName.DELETE, StateName.DRAFT)
-        return "added"
-
-    def _change(self, rule: Rule, known: RuleHead) -> ImportEffect:
-        if not _says_more(rule.document, document_of(known.document)):
+    def _put(self, rule: Rule, head: RuleHead | None, *, new: bool) -> ImportEffect:
+        if not new and head is not None and not _says_more(rule.document, document_of(head.document)):
             return "unchanged"
-        mode = mode_of_replacement(self._work, self._who, known, rule)
+        mode = mode_of(self.work, self.actor, rule, head)
         if mode is None:
             return "unchanged"
-        if self._saves:
-            replace_document(self._work, self._who, known, rule, self._comment, _ACTION)
-        return "requested" if mode is ChangeMode.REQUEST else "changed"
+        if self.saves:
+            put(self.work, self.actor, rule, head, self.comment, _ACTION)
+        elif new:
+            self.work.count_transition(StateName.DELETE, StateName.DRAFT)
+        return files.effect_of(mode, new=new)
 
-    def _end(self, imported: ImportRecord, known: RuleHead | None) -> ImportEffect:
-        require(self._who, Permission.IMPORT_DELETE)
-        if imported.rule_id is None:
+    def _end(self, record: ImportRecord, known: RuleHead | None) -> ImportEffect:
+        require(self.actor, Permission.IMPORT_DELETE)
+        if record.rule_id is None:
             raise Invalid([_NO_ID])
         if known is None:
             return "unchanged"
         # Only admins reach this line, and they may delete a rule in any state without a request.
-        if self._saves:
-            change_state(self._work, self._who, known.rule_id, known.revision, StateName.DELETE, self._comment)
+        if self.saves:
+            change_state(self.work, self.actor, known.rule_id, known.revision, StateName.DELETE, self.comment)
         else:
-            self._work.count_transition(StateName(known.state), StateName.DELETE)
+            self.work.count_transition(StateName(known.state), StateName.DELETE)
         return "deleted"
 
 
 def _heads(session: Session, records: Sequence[ImportRecord]) -> Mapping[int, RuleHead]:
     """Read the store's rules with these ids, some hundreds per query."""
     ids = [each.rule_id for each in records if each.rule_id is not None]
-    found: dict[int, RuleHead] = {}
-    for start in range(0, len(ids), _ASKED_AT_ONCE):
-        asked = select(RuleHead).where(RuleHead.rule_id.in_(ids[start : start + _ASKED_AT_ONCE]))
-        found |= {head.rule_id: head for head in session.scalars(asked)}
-    return found
+    heads = (session.scalars(select(RuleHead).where(RuleHead.rule_id.in_(some))) for some in batches(ids))
+    return {head.rule_id: head for some in heads for head in some}
 
 
-def _record_of(record: bytes, limits: RuleLimits) -> ImportRecord:
+def _record_of(record: bytes, reader: RuleReader) -> ImportRecord:
     """Decode one record."""
-    if len(record) > limits.max_record_bytes:
-        problem = f"has {len(record)} bytes, at most {limits.max_record_bytes} are allowed"
-        return ImportRecord(rejected=RuleRejected([Reason("record", problem)]))
-    text = record.decode("utf-8", "replace").strip()
+    text = record.decode("utf-8", "replace")
     try:
-        if not text.startswith("{"):
-            return ImportRecord(read_text_form(text), line=True)
-        decoded = decode_object(text, limits)
+        members, faults = reader.members_of_text(text)
     except RuleRejected as rejected:
         return ImportRecord(rejected=rejected)
-    return ImportRecord(with_whole_numbers(decoded.members), decoded.reasons)
+    return ImportRecord(with_whole_numbers(members), faults, line=not text.lstrip().startswith("{"))
 
 
-def _says_more(imported: Mapping[str, object], known: Mapping[str, object]) -> bool:
+def _says_more(record: Mapping[str, object], known: Mapping[str, object]) -> bool:
     """Whether an imported document differs from the stored one in more than the source."""
     ours = {"source": None, "unique": None}
-    return imported.get("unique", []) != known.get("unique", []) or {**imported, **ours} != {**known, **ours}
+    return record.get("unique", []) != known.get("unique", []) or {**record, **ours} != {**known, **ours}

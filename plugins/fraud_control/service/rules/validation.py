@@ -7,10 +7,10 @@ from fraud_control.domain.errors import Invalid
 from fraud_control.domain.lifecycle import StateName
 from fraud_control.domain.read_models import Document, ProblemReason, RuleInput, Validation
 from fraud_control.domain.rule_input import UNSAVED_ID, ManagedMembers, differences, encode_rule
-from fraud_control.service import rule_queries
 from fraud_control.service.changes import UnitOfWork
 from fraud_control.service.ids import storable_id
 from fraud_control.service.lists.uses import check_lists
+from fraud_control.service.rules import queries
 from fraud_control.store.models import RuleHead
 from fraud_rules.codec.rules.known_values import unknown_values
 
@@ -35,7 +35,7 @@ def validate(work: UnitOfWork, rule_input: RuleInput, rule_id: int | None = None
             valid=False, reasons=reasons, warnings=[], document=None, yaml=None, text=None, says=None, changes=[]
         )
     known = known or session.get(RuleHead, storable_id(rule.rule_id))
-    yaml, text, says = rule_queries.forms(reader, encode_rule(rule), managed.state)
+    yaml, text, says = queries.forms(reader, encode_rule(rule), managed.state)
     before: Document = {} if known is None else document_of(known.document)
     return Validation(
         valid=True,

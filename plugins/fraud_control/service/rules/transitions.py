@@ -21,41 +21,36 @@ from fraud_control.domain.lifecycle import (
 from fraud_control.domain.read_models import ControlName, ControlResult, RuleChanged, RuleInput
 from fraud_control.domain.roles import LEAST_ROLE, Actor, Permission, Role, require
 from fraud_control.domain.rule_input import MAX_RULE_ID, SOURCE, ManagedMembers
-from fraud_control.service.approved_content import approved_contents
 from fraud_control.service.audit import AuditRecord
-from fraud_control.service.changes import (
-    NewRevision,
-    UnitOfWork,
-    document_in,
-    same,
-    save,
-    send_control,
-)
-from fraud_control.service.items.contributors import contributors_of
+from fraud_control.service.changes import UnitOfWork
+from fraud_control.service.items.contributors import contributors_of, contributors_of_lists
 from fraud_control.service.items.heads import checked, rule_head
-from fraud_control.service.items.requests import check_request, decided_comment, detail_of, request_approval
-from fraud_control.service.lists.contributors import contributors_of_lists
+from fraud_control.service.items.kind import NewRevision, Place
+from fraud_control.service.items.requests import check_request, decided_comment, detail_of, submit
+from fraud_control.service.items.saving import save
 from fraud_control.service.lists.uses import check_lists
-from fraud_control.service.rule_queries import revision_of
+from fraud_control.service.rules import content as rules
+from fraud_control.service.rules.approved_content import approved_contents
+from fraud_control.service.rules.content import RuleContent, document_in, same
+from fraud_control.service.rules.queries import revision_of
 from fraud_control.store.models import ApprovalRow, RuleHead
 from fraud_rules.codec.rules.apply import control_record
 from fraud_rules.errors import Reason
 from fraud_rules.model.rule import ControlType, Rule
 
 __all__ = [
-    "add_draft",
     "carry_out",
     "change_state",
-    "check_draft",
     "control",
     "create",
     "delete_all",
     "edit",
-    "mode_of_replacement",
-    "replace_document",
+    "mode_of",
+    "put",
     "rollback",
 ]
 
+_CONTROL_KEY: Final = b"control"
 _NEEDS_CONFIRMATION: Final = frozenset(ControlType) - {ControlType.EXPORT_RULES_CURRENT}
 
 
@@ -66,31 +61,10 @@ def create(work: UnitOfWork, actor: Actor, rule_input: RuleInput, comment: str =
     """
     require(actor, Permission.DRAFT)
     rule = work.reader.rule(rule_input, ManagedMembers(None, StateName.DRAFT, free_id=_free_id(work)), strict=False)
-    return add_draft(work, actor, rule, work.session.get(RuleHead, rule.rule_id), comment, "rule.create")
-
-
-def add_draft(
-    work: UnitOfWork, actor: Actor, rule: Rule, known: RuleHead | None, comment: str, action: str
-) -> RuleHead:
-    """Create a draft of a parsed rule; `known` is the stored rule with the same id. Raises RequestRefused, Conflict."""
-    check_draft(work, actor, rule, known)
-    document = document_in(StateName.DRAFT, rule)
-    contributors = frozenset({actor.user})  # a deleted rule with this id leaves nothing to the new one
-    new = NewRevision(
-        StateName.DRAFT, document, SOURCE, actor.user, actor.user, action, comment, contributors=contributors
-    )
-    return save(work, known, rule.rule_id, new)
-
-
-def check_draft(work: UnitOfWork, actor: Actor, rule: Rule, known: RuleHead | None) -> None:
-    """Check whether `add_draft` would create the draft. Raises RequestRefused, Conflict."""
+    known = work.session.get(RuleHead, rule.rule_id)
     if known is not None and known.state != StateName.DELETE.value:
         raise Conflict(f"rule {rule.rule_id} already exists; omit ruleId to get a free id", known.revision)
-    maximum = work.settings.bounds.rules
-    if work.rules_in_use() >= maximum:
-        raise RequestRefused(f"there are already {work.rules_in_use()} rules; at most {maximum} are allowed")
-    _check_force(actor, rule, None)
-    check_lists(work.session, rule)
+    return put(work, actor, rule, known, comment, "rule.create")
 
 
 def edit(
@@ -105,35 +79,46 @@ def edit(
     rule = work.reader.rule(
         rule_input, ManagedMembers(rule_id, StateName(head.state), known=document_of(head.document))
     )
-    return replace_document(work, actor, head, rule, comment, "rule.edit")
+    return put(work, actor, rule, head, comment, "rule.edit")
 
 
-def replace_document(work: UnitOfWork, actor: Actor, head: RuleHead, rule: Rule, comment: str, action: str) -> RuleHead:
-    """Replace the document by a parsed rule. An equal document changes nothing. Raises RequestRefused."""
-    mode = mode_of_replacement(work, actor, head, rule)
-    state = StateName(head.state)
+def put(work: UnitOfWork, actor: Actor, rule: Rule, known: RuleHead | None, comment: str, action: str) -> RuleHead:
+    """Create a draft of a parsed rule, or replace the document of a known rule. An equal document changes nothing.
+
+    `known` is the stored rule with the same id, which may be deleted. Raises RequestRefused, Invalid.
+    """
+    mode = mode_of(work, actor, rule, known)
     if mode is None:
-        return head
-    document = document_in(state, rule)
-    if mode is ChangeMode.REQUEST:
-        contributors = contributors_of(head) | {actor.user}
-        return request_approval(
-            work, actor, head, "edit", document, comment, author=actor.user, contributors=contributors
-        )
-    return save(work, head, head.rule_id, NewRevision(state, document, SOURCE, actor.user, actor.user, action, comment))
+        assert known is not None  # a new rule changes the store
+        return known
+    state, contributors = _state(known), None
+    if state is StateName.DELETE:
+        state, contributors = StateName.DRAFT, frozenset({actor.user})  # a deleted rule leaves nothing to the new one
+    changed = RuleContent(rule.rule_id, state, document_in(state, rule))
+    new = NewRevision(changed, actor.user, action, comment, contributors=contributors)
+    return submit(work, rules, actor, known, mode, new, "edit")
 
 
-def mode_of_replacement(work: UnitOfWork, actor: Actor, head: RuleHead, rule: Rule) -> ChangeMode | None:
-    """Decide how `replace_document` proceeds; None if the document would not change. Raises RequestRefused."""
-    state = StateName(head.state)
-    mode = mode_of_edit(state, actor, four_eyes=work.settings.four_eyes)
-    _check_force(actor, rule, head)
-    if same(document_in(state, rule), head.document):
-        return None
+def mode_of(work: UnitOfWork, actor: Actor, rule: Rule, known: RuleHead | None) -> ChangeMode | None:
+    """Decide how `put` proceeds; None if the document would not change. Raises RequestRefused, Invalid."""
+    state, mode, maximum = _state(known), ChangeMode.NOW, work.settings.bounds.rules
+    if known is None or state is StateName.DELETE:
+        if work.rules_in_use() >= maximum:
+            raise RequestRefused(f"there are already {work.rules_in_use()} rules; at most {maximum} are allowed")
+        _check_force(actor, rule, None)
+    else:
+        mode = mode_of_edit(state, actor, four_eyes=work.settings.four_eyes)
+        _check_force(actor, rule, known)
+        if same(document_in(state, rule), known.document):
+            return None
     check_lists(work.session, rule)
-    if mode is ChangeMode.REQUEST:
-        check_request(actor, head)
+    if mode is ChangeMode.REQUEST and known is not None:
+        check_request(actor, known)
     return mode
+
+
+def _state(known: RuleHead | None) -> StateName:
+    return StateName.DELETE if known is None else StateName(known.state)
 
 
 def change_state(
@@ -143,12 +128,9 @@ def change_state(
     head = checked(rule_head(work.session, rule_id), revision)
     own = head.author == actor.user
     mode = mode_of_transition(StateName(head.state), state, actor, four_eyes=work.settings.four_eyes, own=own)
-    if mode is ChangeMode.REQUEST:
-        return request_approval(
-            work, actor, head, "state", head.document, comment,
-            author=head.author, contributors=contributors_of(head), target=state,
-        )  # fmt: skip
-    return _save_transition(work, head, state, actor.user, comment, {})
+    document = head.document if mode is ChangeMode.REQUEST else _document_in(work, state, rule_id, head.document)
+    new = NewRevision(RuleContent(rule_id, state, document), actor.user, "rule.state", comment, head.author)
+    return submit(work, rules, actor, head, mode, new, "state")
 
 
 def rollback(work: UnitOfWork, actor: Actor, rule_id: int, revision: int, to: int, comment: str = "") -> RuleHead:
@@ -168,25 +150,24 @@ def rollback(work: UnitOfWork, actor: Actor, rule_id: int, revision: int, to: in
         return head
     contributors = contributors_of(head) | contributors_of(old) | {actor.user}
     detail: dict[str, object] = {"to": to}
-    if mode is ChangeMode.REQUEST:
-        approval = _approval_of(work, actor, rule_id, document)
-        if approval is None:
-            return request_approval(
-                work, actor, head, "rollback", document, comment, author=old.content_author, contributors=contributors
-            )
-        contributors, detail = frozenset({old.content_author}), detail | {"approvedBefore": approval}
+    approval = _approval_of(work, actor, rule_id, document) if mode is ChangeMode.REQUEST else None
+    if approval is not None:
+        mode, contributors = ChangeMode.NOW, frozenset({old.content_author})
+        detail["approvedBefore"] = approval
     new = NewRevision(
-        state, document, SOURCE, actor.user, old.content_author, "rule.rollback", comment,
+        RuleContent(rule_id, state, document), actor.user, "rule.rollback", comment, old.content_author,
         detail=detail, contributors=contributors,
     )  # fmt: skip
-    return save(work, head, rule_id, new)
+    return submit(work, rules, actor, head, mode, new, "rollback")
 
 
 def _approval_of(work: UnitOfWork, actor: Actor, rule_id: int, document: str) -> str | None:
     """The earlier approval that lets an approver roll back at once. None if there is none, or if a list that the rule
     names has changed since its approval.
     """
-    if not actor.role.includes(LEAST_ROLE[Permission.EDIT_LIVE]) or contributors_of_lists(work, document):
+    if not actor.role.includes(LEAST_ROLE[Permission.EDIT_LIVE]):
+        return None
+    if contributors_of_lists(work.session, work.reader, document):
         return None
     return approved_contents(work.session, rule_id, work.seeds).approval_of(document)
 
@@ -204,46 +185,31 @@ def control(work: UnitOfWork, actor: Actor, name: str, confirm: str = "", commen
         raise Invalid([Reason("confirm", f"type {kind.value} to confirm: this control cannot be undone")])
     entry = work.append_audit(AuditRecord(actor.user, "control", kind.value, None, {"comment": comment}))
     wipes = kind is ControlType.DELETE_RULES_ALL
-    seq = send_control(work, control_record(kind.value, SOURCE), entry, wipes=wipes)
+    seq = work.send(_CONTROL_KEY, control_record(kind.value, SOURCE), entry, wipes=wipes)
     if wipes:
-        delete_all(work, actor.user, SOURCE, comment, outbox_seq=seq)
+        delete_all(work, actor.user, SOURCE, comment, Place(seq))
     work.changed.append(RuleChanged(None, None))
     return ControlResult(control=ControlName(kind.value), seq=seq)
 
 
 def delete_all(
-    work: UnitOfWork, who: str, source: str, comment: str, *,
-    outbox_seq: int | None = None, log_version: int | None = None, keep: frozenset[int] = frozenset(),
-) -> None:  # fmt: skip
-    """Delete all rules of the rule log except `keep`, as the effect of one DELETE_RULES_ALL. `outbox_seq` is the number
-    of that control if it comes from this outbox; `log_version` is its offset if it is already in the log.
-    """
+    work: UnitOfWork, who: str, source: str, comment: str, place: Place, keep: frozenset[int] = frozenset()
+) -> None:
+    """Delete all rules of the rule log except `keep`, as the effect of the DELETE_RULES_ALL at a place."""
     in_log = [state.value for state in StateName if state.in_log]
     for head in work.session.scalars(select(RuleHead).where(RuleHead.state.in_(in_log)).order_by(RuleHead.rule_id)):
         if head.rule_id in keep:
             continue
-        new = NewRevision(
-            StateName.DELETE, head.document, source, who, head.author, "rule.delete_all", comment, publish=False
-        )
-        save(work, head, head.rule_id, new, outbox_seq=outbox_seq, log_version=log_version)
+        deleted = RuleContent(head.rule_id, StateName.DELETE, head.document)
+        new = NewRevision(deleted, who, "rule.delete_all", comment, head.author, source, place=place)
+        save(work, rules, head, new)
 
 
-def _save_transition(
-    work: UnitOfWork,
-    head: RuleHead,
-    state: StateName,
-    who: str,
-    comment: str,
-    detail: dict[str, object],
-    contributors: frozenset[str] | None = None,
-) -> RuleHead:
-    encoded = head.document
-    if state.in_log:
-        encoded = document_in(state, _validated_rule(work, state, document_of(head.document), head.rule_id))
-    new = NewRevision(
-        state, encoded, SOURCE, who, head.author, "rule.state", comment, detail=detail, contributors=contributors
-    )
-    return save(work, head, head.rule_id, new)
+def _document_in(work: UnitOfWork, state: StateName, rule_id: int, document: str) -> str:
+    """A stored document in a state. For a state of the rule log, it is validated again. Raises Invalid."""
+    if not state.in_log:
+        return document
+    return document_in(state, _validated_rule(work, state, document_of(document), rule_id))
 
 
 def _validated_rule(work: UnitOfWork, state: StateName, document: dict[str, object], rule_id: int) -> Rule:
@@ -255,25 +221,17 @@ def _validated_rule(work: UnitOfWork, state: StateName, document: dict[str, obje
 
 def carry_out(work: UnitOfWork, request: ApprovalRow, head: RuleHead, actor: Actor, comment: str) -> None:
     """Carry out an approved change. Raises Invalid."""
-    detail, comment = detail_of(request), decided_comment(request, actor.user, comment)
-    contributors = _contributors_after(request, actor)
-    if request.target is not None:
-        _save_transition(work, head, StateName(request.target), actor.user, comment, detail, contributors)
-        return
-    state = StateName(head.state)
-    document = document_in(state, _validated_rule(work, state, document_of(request.document), head.rule_id))
-    new = NewRevision(
-        state, document, SOURCE, actor.user, request.author, f"rule.{request.action}", comment,
-        detail=detail, contributors=contributors,
-    )  # fmt: skip
-    save(work, head, head.rule_id, new)
-
-
-def _contributors_after(request: ApprovalRow, actor: Actor) -> frozenset[str]:
-    """The contributors after an approval. Without four eyes, one of them may approve, but it does not count."""
+    state = StateName(request.target or head.state)
+    document = _document_in(work, state, head.rule_id, request.document)
     contributors = contributors_of(request)
-    approved = is_second_person(actor.user, request.requested_by, contributors)
-    return frozenset({request.author}) if approved else contributors
+    if is_second_person(actor.user, request.requested_by, contributors):  # without four eyes, a contributor may approve
+        contributors = frozenset({request.author})
+    new = NewRevision(
+        RuleContent(head.rule_id, state, document), actor.user, f"rule.{request.action}",
+        decided_comment(request, actor.user, comment), request.author,
+        detail=detail_of(request), contributors=contributors,
+    )  # fmt: skip
+    save(work, rules, head, new)
 
 
 def _check_force(actor: Actor, rule: Rule, head: RuleHead | None) -> None:

@@ -1,0 +1,1 @@
+"""Rules: their content, and the changes of it."""
