@@ -91,8 +91,8 @@ def records():
     os.kill(os.getpid(), signal.SIGSTOP)
     yield OutRecord(topic, b"2")
 
-bootstrap, name, topic = sys.argv[1:]
-writer = BatchWriter(KafkaConnection(bootstrap), name, timeout_s=2.0)
+bootstrap, name, topic, timeout_s = sys.argv[1:]
+writer = BatchWriter(KafkaConnection(bootstrap), name, timeout_s=float(timeout_s))
 writer.open()
 try:
     writer.write(records())
@@ -106,7 +106,8 @@ def test_a_suspended_writer_tells_an_expired_transaction_from_a_takeover(
     replaced: bool, error: type[Fenced], topics: OwnTopics, tmp_path: Path
 ) -> None:
     """Only the first one is repaired by a new start without a decision."""
-    command = [sys.executable, "-c", SUSPENDED, topics.bootstrap, topics.prefix, topics.names.alerts]
+    timeout_s = "120" if replaced else "2"
+    command = [sys.executable, "-c", SUSPENDED, topics.bootstrap, topics.prefix, topics.names.alerts, timeout_s]
     log = tmp_path / "log"
     suspended = start_detached(command, log)
     try:

@@ -38,7 +38,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
 
 STREAMS = int(os.environ.get("FRAUD_STREAMS", "100"))
 GROUP = 100
-WARMED_GROUP = 2
+WARMED_GROUP = 4
 SCHEMA = load_schema("nullable")
 
 Answer = Mapping[str, list[Any]]
@@ -130,7 +130,7 @@ def test_the_running_detector_agrees_with_the_oracle(
     assert attributed == published.count(), "an output belongs to no stream"
 
 
-@pytest.mark.parametrize("group", range(max(1, STREAMS // 100)))
+@pytest.mark.parametrize("group", range(max(1, STREAMS // 200)))
 def test_the_running_detector_agrees_with_the_oracle_after_warm_ups(
     group: int, broker: Broker, project: Project, detectors: DetectorsInTurn, jobs: JobsInTurn, tmp_path: Path
 ) -> None:
