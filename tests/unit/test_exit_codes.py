@@ -1,4 +1,4 @@
-"""Every error has an exit code of its own, and docs/reference.md names them all."""
+"""Every error has an exit code of its own, and `fraud --help` lists them all."""
 
 from __future__ import annotations
 
@@ -39,14 +39,7 @@ def test_no_two_errors_share_an_exit_code(project: Project) -> None:
     assert {code: names for code, names in classes.items() if len(names) > 1} == {}
 
 
-def test_the_documentation_names_every_exit_code(project: Project) -> None:
-    text = (
-        (project.root / "docs" / "reference.md").read_text(encoding="utf-8").split("## Exit codes")[1].split("\n## ")[0]
-    )
-    rows = dict(re.findall(r"^- ([0-9]+) `(\w+)`: ", text, re.MULTILINE))
-    assert rows == {str(code): name for name, code in declared(project)}
-
-
-def test_the_help_lists_the_exit_codes() -> None:
+def test_the_help_lists_every_exit_code(project: Project) -> None:
     shown = CliRunner().invoke(app, ["--help"]).stdout.split("Exit codes:")[1]
-    assert {3, 7, 49, *range(33, 40)} <= {int(code) for code in re.findall(r"^ +([0-9]+)  ", shown, re.MULTILINE)}
+    listed = dict(re.findall(r"^ +([0-9]+)  (\w+): ", shown, re.MULTILINE))
+    assert listed.items() >= {(str(code), name) for name, code in declared(project) if code > 2}
