@@ -22,6 +22,7 @@ settings.register_profile("untimed", settings(), deadline=None)
 settings.load_profile("untimed")
 
 _SHARED = frozenset({"broker", "topics", "spark"})
+_SERVERS = frozenset({"integration", "recovery"})
 _WITH_AIRFLOW = ("tests/installation/", "tests/e2e/")
 _WITH_API_SERVER = "tests/integration/control_plane/airflow/"
 
@@ -52,8 +53,10 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadSco
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Start with the group that takes longest."""
-    items.sort(key=lambda item: not item.nodeid.startswith(_WITH_AIRFLOW))
+    """Start with the group that takes longest, then the files that wait for servers. The rest are short files, so that
+    the workers end together."""
+    waiting = {item.path for item in items if _SERVERS.intersection(mark.name for mark in item.iter_markers())}
+    items.sort(key=lambda item: (not item.nodeid.startswith(_WITH_AIRFLOW), item.path not in waiting))
 
 
 @pytest.fixture(scope="session")
