@@ -24,12 +24,14 @@ from fraud_rules.errors import Stalled
 from fraud_rules.runtime.atomic_file import Durability, write_file
 
 __all__ = [
-    "ProcessHandle", "arguments_of", "end_processes", "end_tree", "environment_of", "holder_of", "is_stopped",
-    "kill_processes", "kill_processes_with", "kill_session", "processes_with", "start_detached", "terminate_processes",
+    "ProcessHandle", "arguments_of", "await_ends", "end_processes", "end_tree", "environment_of", "holder_of",
+    "is_stopped", "kill_processes", "kill_processes_with", "kill_session", "processes_with", "start_detached",
+    "terminate_processes",
 ]  # fmt: skip
 
 _DESCENDANTS_S = 5.0
 _KILLED_S = 10.0
+_POLL_S = 0.1
 _EXECUTED_S = 1.0
 _SAME_START_S = 2.0  # the start time is computed from the boot time, which moves when the clock is set
 
@@ -181,8 +183,29 @@ def kill_processes(processes: Iterable[psutil.Process], within_s: float = _KILLE
     for process in killed:
         with contextlib.suppress(psutil.Error):
             process.kill()
-    _, alive = psutil.wait_procs(killed, timeout=within_s)
-    return list(alive)
+    return await_ends(killed, within_s)
+
+
+def await_ends(processes: Iterable[psutil.Process], within_s: float) -> list[psutil.Process]:
+    """Wait for the end of the processes. Returns those that still run after `within_s`.
+
+    A process that has ended but that its parent does not reap counts as ended. In a container without an init process,
+    it stays for as long as the container runs.
+    """
+    deadline_s, alive = time.monotonic() + within_s, list(processes)
+    while True:
+        remaining_s = max(0.0, deadline_s - time.monotonic())
+        _, left = psutil.wait_procs(alive, timeout=min(remaining_s, _POLL_S))
+        alive = [process for process in left if not _is_zombie(process)]
+        if not alive or remaining_s == 0:
+            return alive
+
+
+def _is_zombie(process: psutil.Process) -> bool:
+    try:
+        return bool(process.status() == psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return True
 
 
 def end_processes(processes: Iterable[psutil.Process], grace_s: float) -> list[psutil.Process]:
@@ -190,7 +213,7 @@ def end_processes(processes: Iterable[psutil.Process], grace_s: float) -> list[p
     alive = list(processes)
     if grace_s > 0:
         terminate_processes(alive)
-        _, alive = psutil.wait_procs(alive, timeout=grace_s)
+        alive = await_ends(alive, grace_s)
     return kill_processes(alive)
 
 
@@ -207,8 +230,7 @@ def end_tree(handle: ProcessHandle | None, grace_s: float) -> bool:
     except psutil.NoSuchProcess:
         descendants = []
     handle.end(grace_s)
-    _, alive = psutil.wait_procs(descendants, timeout=_DESCENDANTS_S)
-    kill_processes(alive)
+    kill_processes(await_ends(descendants, _DESCENDANTS_S))
     return True
 
 

@@ -35,6 +35,7 @@ from fraud_rules.kafka.consume import topic_ends
 from fraud_rules.logs.recorder import record_run
 from fraud_rules.replay.replay import replay_recording
 from fraud_rules.runtime.clock import now_ms
+from fraud_rules.runtime.process import await_ends
 from tests.support.ports import free_ports
 from tests.support.processes.healthy import await_healthy
 from tests.support.processes.signals import send_signal
@@ -328,7 +329,7 @@ def end_at_once(site: DemoSite) -> None:
             if _has(process, marker):
                 processes += [process, *process.children(recursive=True)]
     send_signal(processes, signal.SIGKILL)
-    psutil.wait_procs(processes, timeout=30)
+    await_ends(processes, 30)
     site.broker.kill()
 
 

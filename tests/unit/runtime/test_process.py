@@ -51,6 +51,19 @@ def test_a_kept_handle_finds_the_process(child: subprocess.Popen[bytes], tmp_pat
     assert process.pid == child.pid
 
 
+def test_an_ended_process_that_its_parent_does_not_reap_has_ended() -> None:
+    """In a container without an init process, nothing reaps the orphans."""
+    parent = "import subprocess as s, sys; print(s.Popen([sys.executable, '-c', 'input()'], stdin=s.PIPE).pid); input()"
+    with subprocess.Popen(
+        [sys.executable, "-uc", parent], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as parent_process:
+        assert parent_process.stdout is not None
+        orphan = psutil.Process(int(parent_process.stdout.readline()))
+        assert end_processes([orphan], grace_s=0) == []
+        assert orphan.status() == psutil.STATUS_ZOMBIE
+        parent_process.kill()
+
+
 def test_a_recycled_pid_is_not_the_process(child: subprocess.Popen[bytes]) -> None:
     handle = handle_of(child)
     assert replace(handle, started_s=handle.started_s - 60).process() is None

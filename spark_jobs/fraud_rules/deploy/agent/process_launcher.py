@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Final
 
 import msgspec
-import psutil
 
 from fraud_rules.configuration.project import HOME_VARIABLE
 from fraud_rules.configuration.settings import ENV_PREFIX as SETTINGS_PREFIX
@@ -34,7 +33,14 @@ from fraud_rules.errors import AttemptUnreachable, ReleaseInvalid
 from fraud_rules.kafka.connection import ENV_PREFIX as KAFKA_PREFIX
 from fraud_rules.kafka.connection import PROPERTIES_VARIABLE
 from fraud_rules.runtime.clock import now_ms
-from fraud_rules.runtime.process import arguments_of, is_stopped, kill_session, start_detached, terminate_processes
+from fraud_rules.runtime.process import (
+    arguments_of,
+    await_ends,
+    is_stopped,
+    kill_session,
+    start_detached,
+    terminate_processes,
+)
 
 __all__ = ["ProcessAttempt", "ProcessCheck", "ProcessLauncher"]
 
@@ -83,8 +89,7 @@ class ProcessAttempt:
         named = [process for process in members(attempt_id) if attempt_argument(attempt_id) in arguments_of(process)]
         starters = [process for process in named if _STARTER in arguments_of(process)]
         terminate_processes(starters)
-        _, alive = psutil.wait_procs(starters, timeout=_STARTER_EXIT_S)
-        if not alive:
+        if not await_ends(starters, _STARTER_EXIT_S):
             terminate_processes([process for process in named if process not in starters])
 
     def cpu_s(self) -> float:
