@@ -112,6 +112,7 @@ def site(broker: Broker, project: Project, tmp_path_factory: pytest.TempPathFact
     try:
         site = Site(installation, detectors, Logs(installation.topics), home / "turn", {})
         site.logs.append_rule(json.dumps(RULE).encode(), START_MS)
+        site.logs.flush()  # before the broker sets the times, for the start
         detectors.begin(installation)
         detectors.wait_ready()
         site.work(ROUNDS)
