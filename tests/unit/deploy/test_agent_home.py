@@ -58,6 +58,9 @@ class Unkillable:
     def is_running(self) -> bool:
         return True
 
+    def status(self) -> str:
+        return psutil.STATUS_DISK_SLEEP
+
 
 def test_a_process_that_cannot_be_killed_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(process, "processes_with", lambda variable, value: [Unkillable()])
