@@ -1,4 +1,4 @@
-"""`fraud archive run`: runs the batch jobs on this machine."""
+"""`fraud archive`: runs the batch jobs on this machine."""
 
 from __future__ import annotations
 
@@ -29,7 +29,6 @@ Archive = Annotated[
     ),
 ]
 Master = Annotated[str, typer.Option(help="Spark's master.")]
-
 
 app = command_group("Copy the logs to the archive, and evaluate past days.")
 

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 _RECORDS = 400
 _REJECTED_SHOWN = 3
-_SILENT_MS = 30_000
 _NOT_WELL_EXIT_CODE = 1
 
 
@@ -30,12 +29,11 @@ _NOT_WELL_EXIT_CODE = 1
 class StatusSnapshot:
     """A detector's status as read from Kafka.
 
-    `work` is the current work of a start. `rejected` are the rejected rule records, newest first.
+    `rejected` are the rejected rule records, newest first.
     """
 
     detector: DetectorStatus | None
     liveness: Liveness
-    work: str | None
     rejected: list[RuleOperation]
 
 
@@ -50,10 +48,18 @@ class AgentSnapshot:
     @property
     def is_well(self) -> bool:
         """Whether the agent has reported within 30 s and has executed the newest intent."""
-        agent = self.reports.agent
-        return (
-            agent is not None and self.at_ms - agent[0] <= _SILENT_MS and agent[1].executed_epoch >= self.intents.epoch
-        )
+        from fraud_rules.deploy.heartbeat import AGENT_SILENT_MS
+
+        if self.reports.agent is None:
+            return False
+        reported_ms, status = self.reports.agent
+        return self.at_ms - reported_ms <= AGENT_SILENT_MS and status.executed_epoch >= self.intents.epoch
+
+    @property
+    def work(self) -> str | None:
+        """The current work of a start."""
+        attempt = None if self.reports.agent is None else self.reports.agent[1].current
+        return None if attempt is None or attempt.work is None else str(attempt.work)
 
     def document(self) -> dict[str, object]:
         """The snapshot for JSON."""
@@ -88,10 +94,12 @@ def status(
     """
     from fraud_rules.cli.display.output import console, print_json
     from fraud_rules.cli.display.status_lines import agent_lines, status_lines
+    from fraud_rules.kafka.reachable import require_broker
 
     context = load_context()
     seen, agent, fault = None, None, None
     try:
+        require_broker(kafka)
         agent = _read_agent(kafka, context)
         seen = None if only_agent else read_status(kafka, context)
     except BrokerUnavailable as error:
@@ -99,6 +107,7 @@ def status(
             raise
         fault = str(error)
     deployment = None if agent is None else agent.document()
+    work = None if seen is None or agent is None else agent.work
     if as_json and only_agent:
         print_json(deployment)
     elif as_json:
@@ -107,7 +116,7 @@ def status(
                 "broker": {"bootstrap": kafka.bootstrap, "up": fault is None, "fault": fault},
                 "detector": None if seen is None else seen.detector,
                 "liveness": None if seen is None else seen.liveness,
-                "work": None if seen is None else seen.work,
+                "work": work,
                 "refusedRules": [] if seen is None else seen.rejected,
                 "deployment": deployment,
             }
@@ -115,7 +124,7 @@ def status(
     else:
         print(f"broker    {kafka} {'answers' if fault is None else f'does not answer: {fault}'}")
         if seen is not None:
-            for line in status_lines(seen.detector, seen.liveness, seen.work, seen.rejected[:_REJECTED_SHOWN]):
+            for line in status_lines(seen.detector, seen.liveness, work, seen.rejected[:_REJECTED_SHOWN]):
                 console().print(line, soft_wrap=True)
         if agent is not None:
             print("".join(f"{line}\n" for line in agent_lines(agent.intents, agent.reports, agent.at_ms)), end="")
@@ -126,9 +135,7 @@ def status(
 
 def _read_agent(kafka: KafkaConnection, context: CommandContext) -> AgentSnapshot:
     from fraud_rules.deploy.deployment_log import read_deployment, read_intent_log
-    from fraud_rules.kafka.reachable import require_broker
 
-    require_broker(kafka)
     topics, detector = context.settings.topics, context.settings.detector
     intents = read_intent_log(kafka, topics.detector_intents, detector)
     return AgentSnapshot(intents, read_deployment(kafka, topics.detector_attempts, detector), now_ms())
@@ -136,15 +143,12 @@ def _read_agent(kafka: KafkaConnection, context: CommandContext) -> AgentSnapsho
 
 def read_status(kafka: KafkaConnection, context: CommandContext) -> StatusSnapshot:
     """Read the detector's status from Kafka. Raises BrokerUnavailable."""
-    from fraud_rules.deploy.deployment_log import read_deployment
     from fraud_rules.kafka.consume import tail_of
     from fraud_rules.kafka.decoding import decode_or_skip
-    from fraud_rules.kafka.reachable import require_broker
     from fraud_rules.logs.detector_status import decode_progress, detector_status
     from fraud_rules.logs.rule_status import read_rejected
     from fraud_rules.monitoring.liveness_reader import LivenessReader
 
-    require_broker(kafka)
     settings, topics = context.settings, context.settings.topics
     with LivenessReader(kafka, settings) as reader:
         reader.poll()
@@ -155,11 +159,8 @@ def read_status(kafka: KafkaConnection, context: CommandContext) -> StatusSnapsh
         if record.key == settings.detector.encode()
         and (progress := decode_or_skip(topics.detector_progress, record, decode_progress)) is not None
     ]
-    agent = read_deployment(kafka, topics.detector_attempts, settings.detector).agent
-    attempt = None if agent is None else agent[1].current
     return StatusSnapshot(
         detector_status(records, now_ms(), settings.tick_ms),
         live,
-        str(attempt.work) if attempt is not None and attempt.work is not None else None,
         read_rejected(kafka, topics.rule_operations),
     )
