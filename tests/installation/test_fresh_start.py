@@ -128,7 +128,8 @@ def test_a_rule_that_requests_a_warm_up_starts_a_run(world: Supervised, requeste
 
 
 def ended_in_a_hurry(world: Supervised, run_id: str) -> bool:
-    """Whether a run has ended. Its job yields the cores to all other programs of the host: not to the other tests."""
+    """Give the processes of a run the usual share of the cores, and return whether it has ended. A warm-up yields the
+    cores to other programs, so the other tests would starve it."""
     for process in world.site.airflow.processes():
         with suppress(OSError):  # it has ended, or the tests may not do this
             Path(f"/proc/{process.pid}/autogroup").write_text("0")

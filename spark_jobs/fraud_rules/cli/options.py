@@ -109,8 +109,8 @@ def connect(url: str | None) -> Client:
 
 
 def control_plane(url: str | None, *, direct: bool, writes: bool = False) -> Client | None:
-    """The client of the control plane, or None for the rule log itself: with `direct`, and to read without an address
-    and a token. A direct write prints a warning. Raises ConfigError for a write that names no way.
+    """The client of the control plane. None stands for the rule log itself: with `direct`, or for a read if neither an
+    address nor a token is configured. A direct write prints a warning; a write with neither raises ConfigError.
     """
     from fraud_rules.api_client import TOKEN_VARIABLE
 

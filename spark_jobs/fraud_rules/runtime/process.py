@@ -189,8 +189,8 @@ def kill_processes(processes: Iterable[psutil.Process], within_s: float = _KILLE
 def await_ends(processes: Iterable[psutil.Process], within_s: float) -> list[psutil.Process]:
     """Wait for the end of the processes. Returns those that still run after `within_s`.
 
-    A process that has ended but that its parent does not reap counts as ended. In a container without an init process,
-    it stays for as long as the container runs.
+    An ended process that its parent does not reap counts as ended. In a container without an init process, its id stays
+    for as long as the container runs.
     """
     deadline_s, alive = time.monotonic() + within_s, list(processes)
     while True:
