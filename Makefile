@@ -72,6 +72,10 @@ ui: setup ## build the pages of the control plane into the committed files
 ui-check: setup ## check the pages: format, lint, types, tests, and that the committed build matches the sources; skipped if nothing changed
 	bin/ui check
 
+.PHONY: schemas
+schemas: setup ## write the JSON Schemas of the output topics to docs/schemas
+	$(BIN)/python -m fraud_rules.logs.output_schemas
+
 .PHONY: bench
 bench: setup ## run the benchmark with exactly-once output and checkpoints; writes docs/benchmarks.md
 	$(BIN)/python -m bench $(ARGS)

@@ -20,9 +20,9 @@ def parse(arguments: list[str], project: Project) -> ReevaluationJob:
     add("--incomplete-history", action="store_true", help="continue if windows start before the archive does")
     add("--report-only", action="store_true", help="write the report, but publish no corrections")
     args = parser.parse_args(arguments)
-    store, settings, schema, kafka, jars, master, memory = common_parameters(args)
+    store, settings, schema, kafka, master, memory = common_parameters(args)
     options = DayOptions(Day.parse(args.day), store, settings, schema, args.tasks, args.incomplete_history)
-    return ReevaluationJob(options, kafka, jars, master, memory, publish=not args.report_only)
+    return ReevaluationJob(options, kafka, master, memory, publish=not args.report_only)
 
 
 def main() -> int:

@@ -98,6 +98,13 @@ class BrokerUnavailable(FraudError):
     exit_code = 7
 
 
+class RegistryUnavailable(FraudError):
+    """The schema registry gives no answer, or none that a registry gives. No record was skipped; the next start repeats
+    the batch. Known schemas do not need the registry."""
+
+    exit_code = 72
+
+
 class TransactionOpen(BrokerUnavailable):
     """An open transaction hides records that this process must read. A later attempt can read them."""
 
@@ -331,6 +338,19 @@ class HistoryRefused(FraudError):
     """More records of history files are unreadable than the caller permits. No record was imported or sent."""
 
     exit_code = 69
+
+
+class TopicNotUnderstood(FraudError):
+    """`fraud init` cannot propose a schema for these records. The message names what a person must choose.
+
+    `missing` is the option that answers, without its dashes; empty if no option does.
+    """
+
+    exit_code = 73
+
+    def __init__(self, message: str, missing: str = "") -> None:
+        super().__init__(message)
+        self.missing = missing
 
 
 class OffsetsLost(FraudError):

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from fraud_rules.batch.rejections import Rejections, decode_history
-from fraud_rules.codec.history.files import history_records
+from fraud_rules.codec.history.files import history_records, schema_of_file
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.model.schema import TIME_FIELD, TransactionSchema
 
@@ -34,7 +34,7 @@ def preview(path: Path, schema: TransactionSchema, settings: DetectorSettings, n
     found = HistoryPreview()
     records = history_records(path, schema)
     while chunk := list(islice(records, _CHUNK)):
-        decoded = decode_history(chunk, 0, 0, now_ms, schema, settings.record_limits)
+        decoded = decode_history(chunk, 0, 0, now_ms, schema_of_file(path, schema), settings.record_limits)
         found.rejected.add(path.name, len(chunk), decoded.rejects)
         found.transactions += len(decoded.batch)
         for i in range(min(_SHOWN - len(found.payments), len(decoded.batch))):

@@ -12,6 +12,7 @@ import numpy as np
 
 from fraud_rules.codec.history.record import HistoryRecord
 from fraud_rules.codec.transactions.codec import DecodeResult, RejectedRecord, decode_transactions
+from fraud_rules.codec.transactions.raw import RawTransactions
 from fraud_rules.errors import HistoryRefused
 from fraud_rules.model.limits import RecordLimits
 from fraud_rules.model.schema import TransactionSchema
@@ -34,14 +35,10 @@ def decode_history(
     The details of the rejects begin with the line of the record.
     """
     n = len(records)
-    decoded = decode_transactions(
-        [each.value for each in records],
-        np.full(n, partition),
-        np.arange(first, first + n),
-        np.full(n, now_ms),
-        schema,
-        limits,
+    raw = RawTransactions.of(
+        [each.value for each in records], np.full(n, partition), np.arange(first, first + n), np.full(n, now_ms)
     )
+    decoded = decode_transactions(raw, schema, limits)
     rejects = [_at_line(each, records[each.index]) for each in decoded.rejects]
     return DecodeResult(decoded.batch, rejects, decoded.ignored)
 

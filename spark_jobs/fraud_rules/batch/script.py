@@ -26,7 +26,6 @@ def batch_parser(prog: str, description: str | None, project: Project) -> argpar
     add("--archive", default=str(project.var / "archive"), help="folder of the archive, the same path on every host")
     add("--settings", type=Path, default=project.config / "detector.yaml")
     add("--schema", type=Path, default=project.config / "schema.yaml")
-    add("--jars", type=Path, default=project.jars / "connector")
     add("--master", default="local[2]", help="Spark's master")
     add("--driver-memory", default="1g")
     return parser
@@ -34,14 +33,13 @@ def batch_parser(prog: str, description: str | None, project: Project) -> argpar
 
 def common_parameters(
     options: argparse.Namespace,
-) -> tuple[ArchiveStore, DetectorSettings, TransactionSchema, KafkaConnection, Path, str, str]:
-    """What the options of `batch_parser` name; the last three are jars, master and memory. Raises ConfigError."""
+) -> tuple[ArchiveStore, DetectorSettings, TransactionSchema, KafkaConnection, str, str]:
+    """What the options of `batch_parser` name; the last two are master and memory. Raises ConfigError."""
     return (
         ArchiveStore.at(options.archive),
         DetectorSettings.load(options.settings),
         TransactionSchema.load(options.schema),
         KafkaConnection.load(options.bootstrap),
-        options.jars,
         options.master,
         options.driver_memory,
     )

@@ -12,24 +12,23 @@ from importlib.metadata import entry_points
 import typer
 
 from fraud_rules.cli import (
-    acls,
     alerts,
     approvals,
     archive,
-    broker,
     deploy,
     detect,
+    init,
     lists,
     quarantine,
     rules,
     status,
     streams,
     tokens,
-    topics,
     whatif,
 )
 from fraud_rules.cli.display.exit_codes import exit_codes
 from fraud_rules.cli.display.usage_errors import CommandGroup
+from fraud_rules.cli.kafka import acls, broker, topics
 from fraud_rules.cli.options import command_group
 from fraud_rules.errors import FraudError
 
@@ -49,10 +48,10 @@ app = typer.Typer(
 detector = command_group("Run the detector, deploy it through its agent, and watch its supervisors.")
 for _command in (detect.run, detect.rebuild, deploy.deploy, deploy.drain, deploy.heartbeat, detect.agent):
     detector.command()(_command)
-kafka = command_group("The topics and rights in Kafka, and a local broker.")
-kafka.add_typer(topics.app, name="topics")
-kafka.add_typer(acls.app, name="acls")
-kafka.add_typer(broker.app, name="broker")
+kafka_group = command_group("The topics and rights in Kafka, and a local broker.")
+kafka_group.add_typer(topics.app, name="topics")
+kafka_group.add_typer(acls.app, name="acls")
+kafka_group.add_typer(broker.app, name="broker")
 _groups = {
     "rules": rules.app,
     "lists": lists.app,
@@ -63,10 +62,11 @@ _groups = {
     "archive": archive.app,
     "quarantine": quarantine.app,
     "streams": streams.app,
-    "kafka": kafka,
+    "kafka": kafka_group,
 }
 for _name, _group in _groups.items():
     app.add_typer(_group, name=_name)
+app.command()(init.init)
 app.command()(status.status)
 app.command()(tokens.login)
 app.command()(whatif.whatif)

@@ -64,8 +64,7 @@ def archive(
 
     here = load_context()
     store = archive_store(folder, here)
-    jars = here.project.jars / "connector"
-    result = run(ArchiveJob(store, here.settings, here.schema, kafka, jars, master, accept_loss=accept_loss))
+    result = run(ArchiveJob(store, here.settings, here.schema, kafka, master, accept_loss=accept_loss))
     if as_json:
         print_json(result)
         return
@@ -153,7 +152,7 @@ def reevaluate(
         here.schema,
         incomplete_history=incomplete_history,
     )
-    job = ReevaluationJob(options, kafka, here.project.jars / "connector", master, publish=not report_only)
+    job = ReevaluationJob(options, kafka, master, publish=not report_only)
     result = run(job)
     if as_json:
         print_json(result)
@@ -188,7 +187,7 @@ def warm_up(
 
     here = load_context()
     store = archive_store(folder, here)
-    result = run(WarmUpJob(store, here.settings, here.schema, kafka, here.project.jars / "connector", master))
+    result = run(WarmUpJob(store, here.settings, here.schema, kafka, master))
     if as_json:
         print_json(result)
         return

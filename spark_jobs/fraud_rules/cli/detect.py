@@ -149,7 +149,6 @@ def agent(
         context.settings,
         kafka,
         folder,
-        context.project.jars / "connector",
         AllowList.load(allow or context.project.config / "agent.yaml", kafka.bootstrap),
         intent_keys or folder / KEYS_FILE,
         socket.gethostname(),

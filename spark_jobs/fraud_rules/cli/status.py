@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from fraud_rules.deploy.intent import IntentLog
     from fraud_rules.logs.detector_status import DetectorStatus
     from fraud_rules.logs.rule_status import RuleOperation
+    from fraud_rules.monitoring.data_faults import DataFault
     from fraud_rules.monitoring.liveness import Liveness
+    from fraud_rules.monitoring.shares import HighShare
 
 _RECORDS = 400
 _REJECTED_SHOWN = 3
@@ -29,12 +31,14 @@ _NOT_WELL_EXIT_CODE = 1
 class StatusSnapshot:
     """A detector's status as read from Kafka.
 
-    `rejected` are the rejected rule records, newest first.
+    `rejected` are the rejected rule records, newest first. `shares` and `faults` are verdicts about payments and rules.
     """
 
     detector: DetectorStatus | None
     liveness: Liveness
     rejected: list[RuleOperation]
+    shares: list[HighShare]
+    faults: list[DataFault]
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +97,7 @@ def status(
       fraud status --agent --json | jq '.attempts[-1].phase'
     """
     from fraud_rules.cli.display.output import console, print_json
-    from fraud_rules.cli.display.status_lines import agent_lines, status_lines
+    from fraud_rules.cli.display.status_lines import agent_lines, status_lines, verdict_lines
     from fraud_rules.kafka.reachable import require_broker
 
     context = load_context()
@@ -118,6 +122,7 @@ def status(
                 "liveness": None if seen is None else seen.liveness,
                 "work": work,
                 "refusedRules": [] if seen is None else seen.rejected,
+                "verdicts": [] if seen is None else [*seen.shares, *seen.faults],
                 "deployment": deployment,
             }
         )
@@ -125,6 +130,8 @@ def status(
         print(f"broker    {kafka} {'answers' if fault is None else f'does not answer: {fault}'}")
         if seen is not None:
             for line in status_lines(seen.detector, seen.liveness, work, seen.rejected[:_REJECTED_SHOWN]):
+                console().print(line, soft_wrap=True)
+            for line in verdict_lines(seen.shares, seen.faults):
                 console().print(line, soft_wrap=True)
         if agent is not None:
             print("".join(f"{line}\n" for line in agent_lines(agent.intents, agent.reports, agent.at_ms)), end="")
@@ -145,9 +152,12 @@ def read_status(kafka: KafkaConnection, context: CommandContext) -> StatusSnapsh
     """Read the detector's status from Kafka. Raises BrokerUnavailable."""
     from fraud_rules.kafka.consume import tail_of
     from fraud_rules.kafka.decoding import decode_or_skip
+    from fraud_rules.logs.data_health import read_hours
     from fraud_rules.logs.detector_status import decode_progress, detector_status
     from fraud_rules.logs.rule_status import read_rejected
+    from fraud_rules.monitoring.data_faults import data_faults
     from fraud_rules.monitoring.liveness_reader import LivenessReader
+    from fraud_rules.monitoring.shares import high_shares
 
     settings, topics = context.settings, context.settings.topics
     with LivenessReader(kafka, settings) as reader:
@@ -159,8 +169,11 @@ def read_status(kafka: KafkaConnection, context: CommandContext) -> StatusSnapsh
         if record.key == settings.detector.encode()
         and (progress := decode_or_skip(topics.detector_progress, record, decode_progress)) is not None
     ]
+    found = detector_status(records, now_ms(), settings.tick_ms)
     return StatusSnapshot(
-        detector_status(records, now_ms(), settings.tick_ms),
+        found,
         live,
         read_rejected(kafka, topics.rule_operations),
+        list(high_shares(None if found is None else found.recent, settings.health)),
+        data_faults(read_hours(kafka, settings, now_ms()) or (), context.schema.names, now_ms()),
     )

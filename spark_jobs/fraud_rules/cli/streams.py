@@ -40,7 +40,8 @@ def record(kafka: Kafka, output: Output = None) -> None:
     from fraud_rules.logs.recorder import record_run
 
     require_broker(kafka)
-    recording = record_run(kafka, load_context().settings)
+    context = load_context()
+    recording = record_run(kafka, context.settings, context.schema)
     if output is None:
         sys.stdout.buffer.writelines(recording.lines())
         return
@@ -112,7 +113,7 @@ def load(
       fraud streams load --archive /data/archive --since 2026-11-01
     """
     from fraud_rules.batch.event_order import OrderedHistory
-    from fraud_rules.codec.history.files import history_records
+    from fraud_rules.codec.history.producer_form import producer_records
     from fraud_rules.kafka.history_writer import loaded_records, send_history
     from fraud_rules.kafka.reachable import require_broker
 
@@ -128,7 +129,7 @@ def load(
         name = load_name(files)
         history = OrderedHistory(Path(folder), context.schema, context.settings, now_ms())
         for file in files:
-            history.add(file.name, history_records(file, context.schema))
+            history.add(file.name, producer_records(file, context.schema))
         history.rejected.require_share(files, max_rejected)
         done = loaded_records(kafka, topic, name)
         first = next(islice(history.rows(), done, None), None)

@@ -52,7 +52,6 @@ class DetectorOptions:
     bootstrap: str = _option("--bootstrap", "Kafka's bootstrap servers.", "", metavar="HOST:PORT,...")
     settings: Path | None = _option("--settings", "The file with the detector's settings.")
     schema: Path | None = _option("--schema", "The file with the schema of the transactions.")
-    jars: Path | None = _option("--jars", "Folder of the connector's jars.")
     master: str = _option(
         "--master", "Spark's master; local[2,4]: two tasks at once, at most four failures each.", "local[2,4]"
     )
@@ -83,7 +82,6 @@ class DetectorOptions:
             bootstrap=self.bootstrap or environ.get(BOOTSTRAP_VARIABLE, "127.0.0.1:9092"),
             settings=self.settings or project.config / "detector.yaml",
             schema=self.schema or project.config / "schema.yaml",
-            jars=self.jars or project.jars / "connector",
         )
 
     @classmethod

@@ -27,7 +27,7 @@ class Project:
 
     @property
     def jars(self) -> Path:
-        """The jars, in one folder per configuration of config/ivy.xml: `connector` and `broker`."""
+        """The jars of config/ivy.xml, in the folder `broker`, and the class archives."""
         return self.root / "lib"
 
     @property

@@ -38,8 +38,8 @@ class HealthSettings:
     limits double with each failed start in a row. `lag` is in transactions. A detector counts as unsupervised after
     `unsupervised_ms` without an observation.
 
-    A detector that finishes batches counts as blind if the share of late or of quarantined records is above its limit,
-    or after `silent_ms` without a transaction (0: no limit). A producer whose transaction hides records of an input
+    The shares of late and of quarantined records have limits. A detector counts as blind after `silent_ms` without a
+    transaction (0: no limit). A producer whose transaction hides records of an input
     topic for `open_transaction_ms` counts as hung.
     """
 
@@ -101,7 +101,8 @@ class DetectorSettings:
     bounds the estimated CPU time of all rules for each transaction (see `engine.admission`).
     `row_output_bytes` is the size above which a task sends an output to the driver itself. `views_folder` is the folder
     of the views on each worker host. `evaluations` also writes evaluations without an alert, for debugging.
-    `producer_times` accepts the timestamps of producers as append times.
+    `producer_times` accepts the timestamps of producers as append times. `trace_headers` copies the headers of a trace
+    from a transaction to its alerts.
     """
 
     detector: str = matching("detector", NAME, NAME_IS)
@@ -119,6 +120,7 @@ class DetectorSettings:
     views_folder: str = matching("", _FOLDER, "an absolute path, or empty for the temporary folder")
     evaluations: bool = False
     producer_times: bool = False
+    trace_headers: bool = False
     limits: RuleLimits = _LIMITS
     decisions: DecisionSettings = _DECISIONS
     health: HealthSettings = _HEALTH

@@ -52,6 +52,7 @@ class TopicNames:
     evaluations: str = _topic("evaluations")
     detector_marker: str = _topic("detector-marker")
     detector_state: str = _topic("detector-state")
+    data_health: str = _topic("data-health")
     warm_ups: str = _topic("warm-ups")
     alarms: str = _topic("alarms")
     detector_intents: str = _topic("detector-intents")

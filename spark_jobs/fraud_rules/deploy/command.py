@@ -11,7 +11,7 @@ from fraud_rules.deploy.intent import Intent
 __all__ = ["attempt_argument", "detector_arguments"]
 
 
-def detector_arguments(intent: Intent, epoch: int, *, settings: Path, schema: Path, jars: Path) -> Sequence[str]:
+def detector_arguments(intent: Intent, epoch: int, *, settings: Path, schema: Path) -> Sequence[str]:
     """The arguments of `detector.py` for a RUN intent. They contain no secrets.
 
     `settings` and `schema` are files with the texts of the release, on the host of the detector's driver.
@@ -24,7 +24,6 @@ def detector_arguments(intent: Intent, epoch: int, *, settings: Path, schema: Pa
         bootstrap=release.bootstrap,
         settings=settings,
         schema=schema,
-        jars=jars,
         master=release.master,
         tasks=release.tasks,
         driver_memory=release.driver_memory,

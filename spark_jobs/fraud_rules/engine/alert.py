@@ -8,11 +8,15 @@ from __future__ import annotations
 import hashlib
 import uuid
 from collections.abc import Mapping, Sequence
+from typing import Final, Literal
 
 import msgspec
+from msgspec import UNSET
 
 from fraud_rules.engine.window import layout as at
 from fraud_rules.engine.window.aggregates import aggregate_of, baseline_value
+from fraud_rules.model.documents.alerts import AlertDocument, BaselineDocument, RestrictionDocument
+from fraud_rules.model.documents.transactions import EvaluationDocument
 from fraud_rules.model.output import AlertRecord
 from fraud_rules.model.rule import Baseline, Rule, RuleAction
 from fraud_rules.model.ruleset import RuleInForce
@@ -26,6 +30,11 @@ _TRANSACTION = b',"triggeringEvent":{'
 """The beginning of the transaction in an alert. No text before it contains these bytes, because JSON escapes quotes,
 and the values of a key are scalars."""
 
+_OUTCOMES: Final[Mapping[int, Literal["no", "alert", "suppressed"]]] = {
+    at.FIRED_NO: "no",
+    at.FIRED_YES: "alert",
+    at.FIRED_SUPPRESSED: "suppressed",
+}
 _CACHED_DOCUMENTS = 4096
 _NAMESPACE = ALERT_NAMESPACE.bytes
 _encoder = msgspec.json.Encoder(decimal_format="number")
@@ -55,15 +64,15 @@ def triggering_value(in_force: RuleInForce, row: Sequence[int], schema: Transact
 
 def _baseline(
     rule: Rule, baseline: Baseline, row: Sequence[int], end_ms: int, schema: TransactionSchema
-) -> dict[str, object]:
+) -> BaselineDocument:
     """The baseline in an output row. It ends right before `end_ms`."""
     field = None if baseline.aggregate_field is None else schema.field(baseline.aggregate_field)
-    return {
-        "value": baseline_value(rule, row, 0 if field is None else field.scale),
-        "count": row[at.O_BASE_COUNT],
-        "windowStart": end_ms - baseline.window_ms,
-        "windowEnd": end_ms,
-    }
+    return BaselineDocument(
+        value=baseline_value(rule, row, 0 if field is None else field.scale),
+        count=row[at.O_BASE_COUNT],
+        window_start=end_ms - baseline.window_ms,
+        window_end=end_ms,
+    )
 
 
 class AlertBuilder:
@@ -86,34 +95,32 @@ class AlertBuilder:
         key = {name: event[name] for name in self._fields}
         identity = alert_id(rule.rule_id, in_force.version, key, event[ID_FIELD])  # type: ignore[arg-type]
         time_ms = int(self._batch.columns[TIME_FIELD].values[i])
-        alert = {
-            "alertId": identity,
-            "ruleId": rule.rule_id,
-            "ruleVersion": in_force.version,
-            "shadow": rule.shadow,
-            "violatedRule": _document(in_force),
-            "key": key,
-            "triggeringValue": triggering_value(in_force, row, self._schema),
-            "triggeringEvent": encoded,
-            "windowStart": time_ms - rule.window_ms,
-            "windowEnd": time_ms,
-            "windowCount": row[at.O_COUNT],
-            "windowComplete": bool(row[at.O_COMPLETE]),
-            "suppressed": row[at.O_SUPPRESSED],
-            "eventTime": time_ms,
-            "ingestionTime": int(self._batch.append_ms[i]),
-            "detectionTime": self._detection_ms,
-        }
-        if rule.baseline is not None:
-            alert["baseline"] = _baseline(rule, rule.baseline, row, time_ms - rule.window_ms, self._schema)
-        if lists is not None:
-            alert["lists"] = lists
+        start_ms = time_ms - rule.window_ms
+        alert = AlertDocument(
+            alert_id=identity,
+            rule_id=rule.rule_id,
+            rule_version=in_force.version,
+            shadow=rule.shadow,
+            violated_rule=_document(in_force),
+            key=key,
+            triggering_value=triggering_value(in_force, row, self._schema),
+            triggering_event=encoded,
+            window_start=start_ms,
+            window_end=time_ms,
+            window_count=row[at.O_COUNT],
+            window_complete=bool(row[at.O_COMPLETE]),
+            suppressed=row[at.O_SUPPRESSED],
+            event_time=time_ms,
+            ingestion_time=int(self._batch.append_ms[i]),
+            detection_time=self._detection_ms,
+            baseline=UNSET if rule.baseline is None else _baseline(rule, rule.baseline, row, start_ms, self._schema),
+            lists=UNSET if lists is None else lists,
+        )
         text = _encoder.encode(alert)
         transaction_at = text.index(_TRANSACTION) + len(_TRANSACTION) - 1
         restriction = None
         if rule.action is RuleAction.RESTRICT and not rule.shadow:
-            restricted = {"key": key, "since": time_ms, "alertId": identity, "ruleId": rule.rule_id}
-            restriction = _encoder.encode(restricted)
+            restriction = _encoder.encode(RestrictionDocument(key, time_ms, identity, rule.rule_id))
         return AlertRecord(
             append_ms=int(self._batch.append_ms[i]),
             partition=int(self._batch.partition[i]),
@@ -134,20 +141,19 @@ class AlertBuilder:
     def encode_evaluation(self, in_force: RuleInForce, row: Sequence[int]) -> bytes:
         """Encode the evaluation of one rule for one transaction as JSON, for debugging."""
         event = self._batch.row(row[at.O_ROW], self._schema)
-        outcome = {at.FIRED_NO: "no", at.FIRED_YES: "alert", at.FIRED_SUPPRESSED: "suppressed"}[row[at.O_FIRED]]
         has_value = row[at.O_VALUES] or aggregate_of(in_force.rule).has_value_of_empty_window
         value = triggering_value(in_force, row, self._schema) if has_value else None
         return _encoder.encode(
-            {
-                "ruleId": in_force.rule.rule_id,
-                "ruleVersion": in_force.version,
-                "key": {name: event[name] for name in self._fields},
-                "transactionId": event[ID_FIELD],
-                "eventTime": event[TIME_FIELD],
-                "value": value,
-                "windowCount": row[at.O_COUNT],
-                "outcome": outcome,
-            }
+            EvaluationDocument(
+                rule_id=in_force.rule.rule_id,
+                rule_version=in_force.version,
+                key={name: event[name] for name in self._fields},
+                transaction_id=event[ID_FIELD],  # type: ignore[arg-type]
+                event_time=event[TIME_FIELD],  # type: ignore[arg-type]
+                value=value,
+                window_count=row[at.O_COUNT],
+                outcome=_OUTCOMES[row[at.O_FIRED]],
+            )
         )
 
     def _event(self, i: int) -> tuple[dict[str, object], msgspec.Raw]:

@@ -22,8 +22,10 @@ from fraud_rules.engine.alert import AlertBuilder
 from fraud_rules.engine.distinct import distinct
 from fraud_rules.engine.fanout import in_arrival_order
 from fraud_rules.engine.lists import list_columns, list_versions
+from fraud_rules.engine.rule_matches import matches_of_rows, matches_of_versions
 from fraud_rules.engine.rule_meter import RuleMeter
-from fraud_rules.engine.state.grouping_state import NO_LISTS, AcceptResult
+from fraud_rules.engine.state.event_rows import predicate_masks
+from fraud_rules.engine.state.grouping_state import AcceptResult
 from fraud_rules.engine.state.head import GroupingStateHead
 from fraud_rules.engine.state.journal import Journal, with_arrival_numbers
 from fraud_rules.engine.state.plans import PLAN_RULES, runs_within
@@ -35,7 +37,7 @@ from fraud_rules.engine.task_rows import RowRange, rows_of_blobs
 from fraud_rules.engine.warm_up import HistoryMerge, WarmHistory
 from fraud_rules.engine.window import layout as at
 from fraud_rules.engine.window.plan import NO_MEASURES, GroupingPlan, Measures, compile_plan
-from fraud_rules.model.output import AlertRecord, DuplicateRecord, KeyGroupOutput, LateRecord, RuleCost
+from fraud_rules.model.output import AlertRecord, DuplicateRecord, KeyGroupOutput, LateRecord, RuleCost, RuleMatches
 from fraud_rules.model.ruleset import Grouping, GroupingInForce, RuleSet, RuleTimeline
 from fraud_rules.model.schema import ID_FIELD, TIME_FIELD, TransactionSchema
 from fraud_rules.model.transaction import TransactionBatch
@@ -156,6 +158,7 @@ class _BatchEvaluation:
         self._duplicates: list[DuplicateRecord] = []
         self._evaluations: list[bytes] = []
         self._costs: list[RuleCost] = []
+        self._matches: list[RuleMatches] = []
 
     def output(self) -> KeyGroupOutput:
         """Return the outputs of the rows accepted so far, with the figures of the key group's state."""
@@ -176,6 +179,8 @@ class _BatchEvaluation:
             refreshed=self._journal.refreshed,
             costs=self._costs,
             string_bytes=sum(state.string_bytes for state in states),
+            matches=self._matches,
+            keys=[("&".join(head.fields), state.keys) for head, state in zip(heads, states, strict=True)],
         )
 
     def add_history(self, history: WarmHistory) -> None:
@@ -229,13 +234,16 @@ class _BatchEvaluation:
             if self._engine.meter is None
             else self._engine.meter.sample(head.fields, len(plan.in_force), len(batch))
         )
-        events, passes, lists = None, None, NO_LISTS
-        if rows is not None:
-            events = rows.rows.events(self._engine.schema)[rows.start : rows.end]
-        if rows is not None and sample is None:
-            passes = rows.rows.passes(plan, self._timeline)[rows.start : rows.end]
+        events = None if rows is None else rows.rows.events(self._engine.schema)[rows.start : rows.end]
+        if rows is not None and (sample is None or rows.is_whole):
+            passes = rows.rows.masks(plan, self._timeline, sample).passes[rows.start : rows.end]
         else:
             lists = list_columns(plan.conditions, self._timeline, batch, entry_counts)
+            passes = predicate_masks(plan, {**batch.columns, **lists}, len(batch), sample).passes
+        if self._engine.observer is None and rows is not None:
+            self._matches += matches_of_rows(plan, rows, self._timeline)
+        elif self._engine.observer is None:
+            self._matches += matches_of_versions(plan, versions, passes)
         result = state.accept(
             batch,
             versions,
@@ -243,7 +251,6 @@ class _BatchEvaluation:
             self._engine.settings.max_out_of_orderness_ms,
             explain=self._engine.settings.evaluations,
             progress=self._engine.progress,
-            lists=lists,
             sample=sample,
             events=events,
             passes=passes,

@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fraud_rules.engine.distinct import distinct
 from fraud_rules.engine.fanout import Ints, in_arrival_order, targets_of, unpack_blobs
 from fraud_rules.engine.lists import list_columns
-from fraud_rules.engine.state.event_rows import event_rows, predicate_masks
+from fraud_rules.engine.state.event_rows import PredicateMasks, event_rows, predicate_masks
+from fraud_rules.engine.state.rule_sample import RuleSample
 from fraud_rules.engine.window.plan import GroupingPlan
 from fraud_rules.model.ruleset import Grouping, GroupingInForce, RuleTimeline
 from fraud_rules.model.schema import TransactionSchema
@@ -42,7 +42,7 @@ class GroupingRows:
         self.batch = batch
         self._versions: tuple[RuleTimeline, RowVersions] | None = None
         self._events: tuple[TransactionSchema, Ints] | None = None
-        self._passes: tuple[GroupingPlan, NDArray[np.uint8]] | None = None
+        self._masks: tuple[GroupingPlan, PredicateMasks] | None = None
 
     def versions(self, timeline: RuleTimeline) -> RowVersions:
         """The versions of the grouping that apply to the rows."""
@@ -59,12 +59,12 @@ class GroupingRows:
             self._events = schema, event_rows(self.batch, schema)
         return self._events[1]
 
-    def passes(self, plan: GroupingPlan, timeline: RuleTimeline) -> NDArray[np.uint8]:
-        """The masks of the plan's predicates (see `predicate_masks`)."""
-        if self._passes is None or self._passes[0] is not plan:
+    def masks(self, plan: GroupingPlan, timeline: RuleTimeline, sample: RuleSample | None = None) -> PredicateMasks:
+        """The masks of the plan's predicates. With a sample, they are evaluated again."""
+        if self._masks is None or self._masks[0] is not plan or sample is not None:
             lists = list_columns(plan.conditions, timeline, self.batch, self.versions(timeline).entry_counts)
-            self._passes = plan, predicate_masks(plan, {**self.batch.columns, **lists}, len(self.batch))
-        return self._passes[1]
+            self._masks = plan, predicate_masks(plan, {**self.batch.columns, **lists}, len(self.batch), sample)
+        return self._masks[1]
 
 
 class RowRange(NamedTuple):
@@ -75,13 +75,17 @@ class RowRange(NamedTuple):
     end: int
 
     @property
+    def is_whole(self) -> bool:
+        """Whether one key group has all rows of the grouping."""
+        return self.end - self.start == len(self.rows.batch)
+
+    @property
     def batch(self) -> TransactionBatch:
         """The rows of the range."""
-        whole = self.rows.batch
-        if self.end - self.start == len(whole):
-            return whole
+        if self.is_whole:
+            return self.rows.batch
         indices: Any = slice(self.start, self.end)
-        return whole.take(indices)
+        return self.rows.batch.take(indices)
 
 
 def rows_of_blobs(

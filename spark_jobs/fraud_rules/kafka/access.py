@@ -85,10 +85,10 @@ ACCESS: Final[Mapping[KafkaComponent, Access]] = MappingProxyType(
     {
         KafkaComponent.DETECTOR: Access(
             "driver and tasks of the detector",
-            writes=(*_OUTPUTS, "detector_marker", "detector_state"),
+            writes=(*_OUTPUTS, "detector_marker", "detector_state", "data_health"),
             reads=(
                 "transactions", "rules", "detector_marker", "detector_state", "detector_progress",
-                "detector_intents", "warm_ups",
+                "detector_intents", "warm_ups", "data_health",
             ),
             groups=_SPARK_GROUPS,
         ),

@@ -18,7 +18,7 @@ from kafka.admin import (
     ResourcePatternFilter,
     ResourceType,
 )
-from kafka.errors import NoError
+from kafka.errors import KafkaError
 
 from fraud_rules.errors import BrokerUnavailable
 from fraud_rules.kafka.access import Acl, Operation, Resource
@@ -76,9 +76,13 @@ def apply_acls(kafka: KafkaConnection, acls: Sequence[Acl]) -> tuple[Sequence[Ac
 
 
 def _existing(client: KafkaAdminClient) -> Sequence[ACL]:
-    acls, error = client.describe_acls(_EVERYTHING)
-    if error is not NoError:
-        raise error("the ACLs cannot be read: use a principal that may change ACLs")
+    try:
+        acls, _ = client.describe_acls(_EVERYTHING)
+    except KafkaError as error:
+        raise BrokerUnavailable(
+            f"the ACLs cannot be read ({error}): use a principal that may change ACLs or, if clients may not, "
+            "the provider's tools (fraud kafka acls print)"
+        ) from error
     found: Sequence[ACL] = acls
     return found
 

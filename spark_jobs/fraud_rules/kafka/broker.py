@@ -24,7 +24,7 @@ from confluent_kafka.admin import AdminClient
 from fraud_rules.configuration.project import Project, port_setting
 from fraud_rules.errors import BrokerUnavailable, ConfigError, PortInUse
 from fraud_rules.kafka.connection import KafkaConnection
-from fraud_rules.runtime.class_archive import archivable, sharing_options
+from fraud_rules.runtime.caches.class_archive import archivable, sharing_options
 from fraud_rules.runtime.file_lock import locked
 from fraud_rules.runtime.process import ProcessHandle, arguments_of, holder_of, start_detached
 from fraud_rules.runtime.retry import wait_for

@@ -7,7 +7,7 @@ environment. They are `Secrets`: no argument, log, record or output shows them.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -17,76 +17,46 @@ from fraud_rules.errors import ConfigError
 from fraud_rules.runtime.file_faults import fault_of_file
 from fraud_rules.runtime.secret import Secrets
 
-__all__ = ["PROPERTIES_VARIABLE", "KafkaConnection"]
+__all__ = ["PROPERTIES_VARIABLE", "KafkaConnection", "read_properties"]
 
 PROPERTIES_VARIABLE: Final = "FRAUD_KAFKA_PROPERTIES"
 ENV_PREFIX: Final = "FRAUD_KAFKA_"
 
 _PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
-_JAAS: Final = MappingProxyType(
-    {
-        "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
-        "SCRAM-SHA-256": "org.apache.kafka.common.security.scram.ScramLoginModule",
-        "SCRAM-SHA-512": "org.apache.kafka.common.security.scram.ScramLoginModule",
-    }
+_OAUTHBEARER: Final = "OAUTHBEARER"
+_OAUTH_PREFIX: Final = "sasl.oauthbearer."
+_ENDPOINT, _METHOD, _CLIENT_ID, _CLIENT_SECRET, _SCOPE, _EXTENSIONS = (
+    _OAUTH_PREFIX + name
+    for name in ("token.endpoint.url", "method", "client.id", "client.secret", "scope", "extensions")
 )
+_MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", _OAUTHBEARER)
 _Properties = Mapping[str, str]
+_FILES: Final = ("ssl.ca.location", "ssl.certificate.location", "ssl.key.location")
 _CHECKS_NAME: Final = "ssl.endpoint.identification.algorithm"
 
 
-def _jaas(known: _Properties) -> _Properties:
-    module = _JAAS[known.get("sasl.mechanism", "PLAIN")]
-    user, password = (_quoted(known.get(name, "")) for name in ("sasl.username", "sasl.password"))
-    return {"sasl.jaas.config": f"{module} required username={user} password={password};"}
+def _extensions(known: _Properties) -> dict[str, str]:
+    """The SASL extensions, which librdkafka reads from a list of `name=value`."""
+    pairs = (each.partition("=") for each in known.get(_EXTENSIONS, "").split(",") if each)
+    return {name.strip(): value.strip() for name, _, value in pairs}
 
 
-def _unchanged(name: str) -> Callable[[_Properties], _Properties]:
-    return lambda known: {name: known[name]}
-
-
-@dataclass(frozen=True, slots=True)
-class _Dialects:
-    """The translation of one security property from librdkafka to the other clients.
-
-    `kafka_python` is the name of the same property in kafka-python. `java` computes the settings of the Java client for
-    this property, from all properties.
-    """
-
-    kafka_python: str
-    java: Callable[[_Properties], _Properties]
-
-
-_DIALECTS: Final[Mapping[str, _Dialects]] = MappingProxyType(
+_KAFKA_PYTHON: Final[Mapping[str, str]] = MappingProxyType(
     {
-        "security.protocol": _Dialects("security_protocol", _unchanged("security.protocol")),
-        "sasl.mechanism": _Dialects("sasl_mechanism", _unchanged("sasl.mechanism")),
-        "sasl.username": _Dialects("sasl_plain_username", _jaas),
-        "sasl.password": _Dialects("sasl_plain_password", _jaas),
-        "ssl.ca.location": _Dialects(
-            "ssl_cafile",
-            lambda known: {
-                "ssl.truststore.type": "PEM",
-                "ssl.truststore.certificates": _pem(known["ssl.ca.location"]),
-            },
-        ),
-        "ssl.certificate.location": _Dialects(
-            "ssl_certfile",
-            lambda known: {
-                "ssl.keystore.type": "PEM",
-                "ssl.keystore.certificate.chain": _pem(known["ssl.certificate.location"]),
-            },
-        ),
-        "ssl.key.location": _Dialects(
-            "ssl_keyfile",
-            lambda known: {"ssl.keystore.type": "PEM", "ssl.keystore.key": _pem(known["ssl.key.location"])},
-        ),
-        "ssl.key.password": _Dialects("ssl_password", _unchanged("ssl.key.password")),
-        _CHECKS_NAME: _Dialects(
-            "ssl_check_hostname", lambda known: {_CHECKS_NAME: ""} if known[_CHECKS_NAME] == "none" else {}
-        ),
+        "security.protocol": "security_protocol",
+        "sasl.mechanism": "sasl_mechanism",
+        "sasl.username": "sasl_plain_username",
+        "sasl.password": "sasl_plain_password",
+        **dict.fromkeys((_ENDPOINT, _METHOD, _CLIENT_ID, _CLIENT_SECRET, _SCOPE, _EXTENSIONS), ""),
+        "ssl.ca.location": "ssl_cafile",
+        "ssl.certificate.location": "ssl_certfile",
+        "ssl.key.location": "ssl_keyfile",
+        "ssl.key.password": "ssl_password",
+        _CHECKS_NAME: "ssl_check_hostname",
     }
 )
-
+"""The names of the security properties in kafka-python, by their names in librdkafka. Empty for those of kafka-python's
+token provider."""
 
 _ALIASES: Final = MappingProxyType({"sasl.mechanisms": "sasl.mechanism"})
 """librdkafka's second names of properties. The snippets of hosted Kafka services use them."""
@@ -112,8 +82,8 @@ class KafkaConnection:
         overrides the file. Raises ConfigError.
         """
         named = environ.get(PROPERTIES_VARIABLE)
-        variables = {name: ENV_PREFIX + name.upper().replace(".", "_") for name in (*_DIALECTS, *_ALIASES)}
-        in_file = _without_aliases(dict(_properties(Path(named))) if named else {}, str(named))
+        variables = {name: ENV_PREFIX + name.upper().replace(".", "_") for name in (*_KAFKA_PYTHON, *_ALIASES)}
+        in_file = _without_aliases(read_properties(PROPERTIES_VARIABLE, environ), str(named))
         in_environ = {name: environ[variable] for name, variable in variables.items() if variable in environ}
         properties = in_file | _without_aliases(in_environ, "the environment")
         return cls.of(bootstrap, properties, named or "the environment")
@@ -132,31 +102,38 @@ class KafkaConnection:
 
     def confluent(self, settings: Mapping[str, Any]) -> dict[str, Any]:
         """The settings for confluent-kafka: address, security, and the `settings` of the client."""
-        return {"bootstrap.servers": self.bootstrap, **self.security.reveal(), **settings}
+        known = self.security.reveal()
+        method = {_METHOD: "oidc"} if known.get("sasl.mechanism") == _OAUTHBEARER else {}
+        return {"bootstrap.servers": self.bootstrap, **known, **method, **settings}
 
     def kafka_python(self) -> dict[str, Any]:
         """The settings for kafka-python."""
         known = self.security.reveal()
-        settings: dict[str, Any] = {_DIALECTS[name].kafka_python: value for name, value in known.items()}
-        # kafka-python has a switch here. The other clients expect the name of an algorithm.
-        settings[_DIALECTS[_CHECKS_NAME].kafka_python] = known.get(_CHECKS_NAME) != "none"
+        settings: dict[str, Any] = {_KAFKA_PYTHON[name]: value for name, value in known.items() if _KAFKA_PYTHON[name]}
+        if known.get("sasl.mechanism") == _OAUTHBEARER:
+            from fraud_rules.kafka.managed.client_credentials import ClientCredentials
+
+            settings["sasl_oauth_token_provider"] = ClientCredentials(
+                known[_ENDPOINT], known[_CLIENT_ID], known[_CLIENT_SECRET], known.get(_SCOPE), _extensions(known)
+            )
+        # kafka-python has a switch here. librdkafka expects the name of an algorithm.
+        settings[_KAFKA_PYTHON[_CHECKS_NAME]] = known.get(_CHECKS_NAME) != "none"
         return {"bootstrap_servers": self.bootstrap.split(","), **settings}
 
-    def spark(self) -> dict[str, str]:
-        """The options for Spark's Kafka source, a Java client. Raises ConfigError if a PEM file cannot be read."""
-        known = self.security.reveal()
-        settings = {"bootstrap.servers": self.bootstrap}
-        for name in known:
-            settings |= _DIALECTS[name].java(known)
-        return {f"kafka.{name}": value for name, value in settings.items()}
 
-
-def _properties(path: Path) -> Iterable[tuple[str, str]]:
-    """Read the `name=value` lines of a file."""
+def read_properties(variable: str, environ: Mapping[str, str]) -> dict[str, str]:
+    """The `name=value` lines of the file that a variable names. Empty without the variable. Raises ConfigError."""
+    if not environ.get(variable):
+        return {}
+    path = Path(environ[variable])
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{PROPERTIES_VARIABLE}={path} cannot be read: {fault_of_file(error)}") from error
+        raise ConfigError(f"{variable}={path} cannot be read: {fault_of_file(error)}") from error
+    return dict(_properties(path, lines))
+
+
+def _properties(path: Path, lines: Iterable[str]) -> Iterable[tuple[str, str]]:
     for number, line in enumerate(lines, 1):
         if not line.strip() or line.lstrip().startswith("#"):
             continue
@@ -176,25 +153,41 @@ def _without_aliases(properties: Mapping[str, str], where: str) -> dict[str, str
 
 def _faults(properties: Mapping[str, str]) -> Iterable[str]:
     for name in properties:
-        if name not in _DIALECTS:
-            yield f"{name} is unknown; the known properties are {', '.join(_DIALECTS)}"
+        if name not in _KAFKA_PYTHON:
+            yield f"{name} is unknown; the known properties are {', '.join(_KAFKA_PYTHON)}"
     if properties.get("security.protocol", _PROTOCOLS[0]) not in _PROTOCOLS:
         yield f"security.protocol must be one of {', '.join(_PROTOCOLS)}"
-    if properties.get("sasl.mechanism", "PLAIN") not in _JAAS:
-        yield f"sasl.mechanism must be one of {', '.join(_JAAS)}"
+    if properties.get("sasl.mechanism", "PLAIN") not in _MECHANISMS:
+        yield f"sasl.mechanism must be one of {', '.join(_MECHANISMS)}"
+    yield from _oauth_faults(properties)
     if ("ssl.key.location" in properties) != ("ssl.certificate.location" in properties):
         yield "ssl.key.location and ssl.certificate.location must both be set, or neither"
     if ("sasl.username" in properties) != ("sasl.password" in properties):
         yield "sasl.username and sasl.password must both be set, or neither"
+    yield from _file_faults(properties)
 
 
-def _quoted(text: str) -> str:
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{escaped}"'
+def _file_faults(properties: Mapping[str, str]) -> Iterable[str]:
+    """The files that cannot be read. The clients name only the cause, or nothing."""
+    for name, path in properties.items():
+        if name in _FILES:
+            try:
+                Path(path).read_bytes()  # bundles of certificates may have comments in any encoding
+            except OSError as error:
+                yield f"{name}={path} cannot be read: {fault_of_file(error)}"
 
 
-def _pem(path: str) -> str:
-    try:
-        return Path(path).read_text(encoding="ascii")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path} cannot be read as PEM: {fault_of_file(error)}") from error
+def _oauth_faults(properties: Mapping[str, str]) -> Iterable[str]:
+    named = [name for name in properties if name.startswith(_OAUTH_PREFIX)]
+    if properties.get("sasl.mechanism") != _OAUTHBEARER:
+        yield from (f"{name} needs sasl.mechanism={_OAUTHBEARER}" for name in named)
+        return
+    yield from (
+        f"sasl.mechanism={_OAUTHBEARER} needs {name}"
+        for name in (_ENDPOINT, _CLIENT_ID, _CLIENT_SECRET)
+        if name not in properties
+    )
+    if properties.get(_METHOD, "oidc") != "oidc":
+        yield f"{_METHOD} must be oidc"
+    if "sasl.username" in properties:
+        yield f"sasl.username is not for sasl.mechanism={_OAUTHBEARER}"

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from fraud_rules.configuration.topic_names import TopicNames, load_topic_names, role_of
 from fraud_rules.errors import ConfigError
 from fraud_rules.runtime.yaml_file import read_yaml
 
-__all__ = ["Cleanup", "Timestamp", "Topic", "load_topics"]
+__all__ = ["REPLICATION", "Cleanup", "Timestamp", "Topic", "load_topics"]
+
+REPLICATION: Final = "replication.factor"
+"""The name of the number of copies among the settings of a topic."""
 
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,249}", re.ASCII)
 _RETENTION = re.compile(r"([1-9][0-9]{0,12})(ms|s|m|h|d)", re.ASCII)
@@ -47,6 +50,7 @@ class Topic:
     """A declared topic. `settings` are further settings by Kafka's names.
 
     `retention_ms` None means unlimited retention. `replication` 0 and `max_record_bytes` 0 mean the broker's default.
+    `left` names the settings that stay as the cluster has them.
     """
 
     name: str
@@ -57,10 +61,16 @@ class Topic:
     max_record_bytes: int = 0
     replication: int = 0
     settings: tuple[tuple[str, str], ...] = ()
+    left: frozenset[str] = frozenset()
+
+    def without(self, settings: Iterable[str]) -> Topic:
+        """The topic with these settings, by Kafka's names, as the cluster has them."""
+        left = self.left | frozenset(settings)
+        return replace(self, left=left, replication=0 if REPLICATION in left else self.replication)
 
     @property
     def kafka_settings(self) -> dict[str, str]:
-        """All settings by Kafka's names, as text."""
+        """The settings by Kafka's names, as text."""
         settings = {
             "cleanup.policy": self.cleanup.value,
             "retention.ms": str(-1 if self.retention_ms is None else self.retention_ms),
@@ -70,7 +80,8 @@ class Topic:
         }
         if self.max_record_bytes:
             settings["max.message.bytes"] = str(self.max_record_bytes)
-        return settings | dict(self.settings)
+        settings |= dict(self.settings)
+        return {name: value for name, value in settings.items() if name not in self.left}
 
 
 def load_topics(path: Path, prefix: str = "", environ: Mapping[str, str] = os.environ) -> tuple[Topic, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 
@@ -17,6 +18,8 @@ __all__ = ["TopicEnds"]
 _FIRST, _END = OffsetSpec.earliest(), OffsetSpec.latest()  # type: ignore[no-untyped-call]
 
 _TIMEOUT_S = 15.0
+_CONNECTED_S = 10.0
+"""How long a broker that has answered counts as connected. Brokers close connections after minutes without requests."""
 
 Places = Mapping[str, Sequence[int]]
 """Partitions by topic."""
@@ -28,6 +31,7 @@ class TopicEnds:
     def __init__(self, kafka: KafkaConnection) -> None:
         self._kafka = kafka
         self._admin = AdminClient(kafka.confluent({"log_level": 2}))
+        self._answered_s = float("-inf")
 
     def partitions(self, topic: str) -> list[int]:
         """The partitions of a topic, sorted."""
@@ -76,10 +80,21 @@ class TopicEnds:
         if not wanted:
             return found
         with mapped_errors(self._kafka):
+            self._await_connection()
             answers = list_offsets(self._admin, wanted, spec, isolation)
+        self._answered_s = time.monotonic()
         for place, answer in zip(wanted, answers, strict=True):
             found[place.topic][str(place.partition)] = answer.offset
         return found
+
+    def _await_connection(self) -> None:
+        """Wait until a broker is connected, unless one has answered lately. Raises KafkaException.
+
+        The client looks for the leaders of partitions at once, and again after three seconds. Without a connected
+        broker, the first attempt fails.
+        """
+        if time.monotonic() > self._answered_s + _CONNECTED_S:
+            self._admin.describe_cluster(request_timeout=_TIMEOUT_S).result()
 
 
 def _exists(answer: Future[TopicDescription]) -> bool:

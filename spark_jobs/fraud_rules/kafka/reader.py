@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final, TypeVar
@@ -36,10 +36,13 @@ __all__ = [
     "describe",
     "first_uncommitted",
     "has_topic",
+    "headers_of",
+    "key_of",
     "list_offsets",
     "mapped_errors",
     "newest_append_ms",
     "partitions_of",
+    "pieces",
     "record_of",
     "topic_fault",
     "topic_ids",
@@ -51,6 +54,8 @@ _TIMEOUT_S = 15.0
 _POLL_S = 0.2
 _FIRST_S = 5.0
 _MAX_MESSAGES = 1_000
+_PIECE_RECORDS: Final = 50_000
+_PIECE_BYTES: Final = 67_108_864
 LEADER_CHANGES: Final = (
     KafkaError.NOT_LEADER_FOR_PARTITION,
     KafkaError.LEADER_NOT_AVAILABLE,
@@ -76,6 +81,8 @@ def topic_fault(topic: str, error: KafkaError) -> str:
     """Why a client cannot use a topic, from the error in its metadata, and the remedy."""
     if error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
         return f"no ACL allows this client to use topic {topic} (fraud kafka acls print)"
+    if error.code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
+        return f"topic {topic} cannot be used: {error.str()}"
     return f"there is no topic {topic}: create the topics first (fraud kafka topics apply)"
 
 
@@ -216,6 +223,20 @@ def consumer_of(kafka: KafkaConnection, further: Mapping[str, str | int | bool |
     )
 
 
+def pieces(messages: Iterable[Message]) -> Iterator[list[Message]]:
+    """Split messages into lists with a bounded number of records and bytes."""
+    piece: list[Message] = []
+    size = 0
+    for message in messages:
+        piece.append(message)
+        size += len(message)
+        if len(piece) >= _PIECE_RECORDS or size >= _PIECE_BYTES:
+            yield piece
+            piece, size = [], 0
+    if piece:
+        yield piece
+
+
 def append_ms_of(message: Message, *, producer_times: bool) -> int:
     """The time at which the broker appended a record. `NO_APPEND_TIME` if its timestamp is its producer's, unless the
     settings accept `producer_times`."""
@@ -341,9 +362,19 @@ def mapped_errors(kafka: KafkaConnection) -> Iterator[None]:
 
 def record_of(message: Message) -> Record:
     """Convert a message of the client to a record."""
+    offset, at_ms = _offset(message), message.timestamp()[1]
+    return Record(offset, at_ms, key_of(message), _bytes(message.value()), headers_of(message))
+
+
+def key_of(message: Message) -> bytes | None:
+    """The key of a record."""
+    return _bytes(message.key())
+
+
+def headers_of(message: Message) -> list[tuple[str, bytes | None]]:
+    """The headers of a record, in order."""
     raw = message.headers() or ()
-    headers = [(name, _bytes(value)) for name, value in (raw.items() if isinstance(raw, dict) else raw)]
-    return Record(_offset(message), message.timestamp()[1], _bytes(message.key()), _bytes(message.value()), headers)
+    return [(name, _bytes(value)) for name, value in (raw.items() if isinstance(raw, dict) else raw)]
 
 
 def _offset(message: Message) -> int:

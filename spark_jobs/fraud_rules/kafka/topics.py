@@ -1,16 +1,15 @@
 """Creates and changes topics as declared, in three phases: observe, plan, apply.
 
 A plan is a value. Each step creates a topic, changes it, or refuses a change that would lose records or alter the
-meaning of existing ones. If a plan contains a refusal, `apply` changes nothing.
+meaning of existing ones. If a plan contains such a step, or the cluster refuses a setting, `apply` changes nothing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Any
 
 from kafka import TopicPartition
 from kafka.admin import ConfigResource, ConfigResourceType, KafkaAdminClient, OffsetSpec
@@ -19,6 +18,12 @@ from kafka.errors import KafkaError, NoError, TopicAlreadyExistsError, UnknownTo
 from fraud_rules.errors import BrokerUnavailable, ConfigError
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.declared import Topic
+from fraud_rules.kafka.managed.unsupported import (
+    UnsupportedSetting,
+    topic_request,
+    unsupported_in_change,
+    unsupported_in_creations,
+)
 from fraud_rules.runtime.retry import wait_for
 
 __all__ = [
@@ -39,6 +44,7 @@ _TIMEOUT_MS = 30_000
 _CONNECT_TIMEOUT_MS = 10_000
 _POLL_S = 0.05
 _RETENTION = "retention.ms"
+_PARTITIONS = "partitions"
 
 # Changes that delete records, or give the times in existing records another meaning.
 _REFUSED = {
@@ -76,28 +82,50 @@ class StepKind(StrEnum):
     UNCHANGED = "unchanged"
     CHANGE = "change"
     REFUSE = "refuse"
+    SKIP = "skip"
 
     @property
     def done(self) -> str:
         """The past participle of the step, for output."""
-        return {"create": "created", "change": "changed", "refuse": "refused"}.get(self.value, self.value)
+        words = {"create": "created", "change": "changed", "refuse": "refused", "skip": "skipped"}
+        return words.get(self.value, self.value)
 
 
 @dataclass(frozen=True, slots=True)
 class TopicStep:
-    """The step for one topic."""
+    """The step for one topic. `unsupported` are the parts that the step leaves, because the cluster refuses them."""
 
     topic: Topic
     kind: StepKind
     differences: tuple[SettingDifference, ...] = ()
+    unsupported: tuple[UnsupportedSetting, ...] = ()
+
+    @property
+    def changed_settings(self) -> dict[str, str]:
+        """The declared values of the settings that differ."""
+        return {each.setting: each.declared for each in self.differences if each.setting != _PARTITIONS}
+
+    def without(self, unsupported: Sequence[UnsupportedSetting]) -> TopicStep:
+        """The step that leaves these parts."""
+        if not unsupported:
+            return self
+        if any(not each.setting for each in unsupported):
+            return replace(self, kind=StepKind.SKIP, unsupported=tuple(unsupported))
+        names = {each.setting for each in unsupported}
+        differences = tuple(each for each in self.differences if each.setting not in names)
+        kind = self.kind if self.kind is StepKind.CREATE else _kind(differences)
+        return TopicStep(self.topic.without(names), kind, differences, tuple(unsupported))
 
 
 @contextmanager
 def admin_client(kafka: KafkaConnection, timeout_ms: int = _CONNECT_TIMEOUT_MS) -> Iterator[KafkaAdminClient]:
     """A connected admin client. Raises BrokerUnavailable, also for Kafka errors inside the block."""
+    settings = kafka.kafka_python()
+    if provider := settings.get("sasl_oauth_token_provider"):
+        provider.token()  # the client would report a fault of the identity provider as an absent broker
     try:
         client = KafkaAdminClient(
-            **kafka.kafka_python(),
+            **settings,
             bootstrap_timeout_ms=timeout_ms,
             request_timeout_ms=_TIMEOUT_MS,
             reconnect_backoff_max_ms=500,
@@ -164,24 +192,39 @@ def plan(topics: Sequence[Topic], observed: Mapping[str, ExistingTopic]) -> tupl
     return tuple(_step(topic, observed.get(topic.name)) for topic in topics)
 
 
-def apply(kafka: KafkaConnection, topics: Sequence[Topic]) -> tuple[TopicStep, ...]:
+def apply(kafka: KafkaConnection, topics: Sequence[Topic], *, skip_unsupported: bool = False) -> tuple[TopicStep, ...]:
     """Create and change topics as declared, wait until they can be used, and return the steps in declared order.
 
-    Calls may be repeated and may run concurrently. Raises ConfigError before any change if a difference is refused.
+    Calls may be repeated and may run concurrently. Raises ConfigError before any change if a difference is refused, or
+    if the cluster refuses a part of the declaration. With `skip_unsupported`, the steps leave such parts.
     """
     with admin_client(kafka) as client:
-        steps = plan(topics, observe(client, topics))
+        steps = _supported(client, plan(topics, observe(client, topics)))
         refused = [f"{step.topic.name}: {', '.join(_faults(step))}" for step in steps if step.kind is StepKind.REFUSE]
         if refused:
             raise ConfigError("topics not changed: " + "; ".join(refused))
+        left = [str(each) for step in steps for each in step.unsupported]
+        if left and not skip_unsupported:
+            remedy = "change config/topics.yaml, or leave them (fraud kafka topics apply --skip-unsupported)"
+            raise ConfigError(f"topics not changed, because the cluster refuses {'; '.join(left)}: {remedy}")
         _create(client, [step.topic for step in steps if step.kind is StepKind.CREATE])
         for step in steps:
             if step.kind is StepKind.CHANGE:
                 _change(client, step)
-        client.wait_for_topics([topic.name for topic in topics], timeout_ms=_TIMEOUT_MS)
-        _await_seen(client, topics)
-        _await_readable(client, topics)
+        present = [step.topic for step in steps if step.kind is not StepKind.SKIP]
+        client.wait_for_topics([topic.name for topic in present], timeout_ms=_TIMEOUT_MS)
+        _await_seen(client, present)
+        _await_readable(client, present)
     return steps
+
+
+def _supported(client: KafkaAdminClient, steps: Sequence[TopicStep]) -> tuple[TopicStep, ...]:
+    """The steps without the parts that the cluster refuses."""
+    found = unsupported_in_creations(client, [step.topic for step in steps if step.kind is StepKind.CREATE])
+    for step in steps:
+        if step.differences:
+            found += unsupported_in_change(client, step.topic.name, step.changed_settings)
+    return tuple(step.without([each for each in found if each.topic == step.topic.name]) for step in steps)
 
 
 def _await_seen(client: KafkaAdminClient, topics: Sequence[Topic]) -> None:
@@ -221,28 +264,45 @@ def _await_readable(client: KafkaAdminClient, topics: Sequence[Topic]) -> None:
 
 
 def delete(kafka: KafkaConnection, topics: Sequence[Topic]) -> None:
-    """Delete the existing topics among these, with all their records."""
+    """Delete the existing topics among these, with all their records, and wait until the brokers no longer show them:
+    `apply` would take a topic that they still show for the new one.
+    """
+    declared = {topic.name for topic in topics}
     with admin_client(kafka) as client:
-        existing = set(client.list_topics())
-        names = [topic.name for topic in topics if topic.name in existing]
-        if names:
-            client.delete_topics(names, timeout_ms=_TIMEOUT_MS)
+        names = declared.intersection(client.list_topics())
+        if not names:
+            return
+        client.delete_topics(sorted(names), timeout_ms=_TIMEOUT_MS)
+
+        def timed_out() -> BrokerUnavailable:
+            return BrokerUnavailable(f"the brokers still show deleted topics: {', '.join(sorted(names))}")
+
+        wait_for(
+            lambda: names.isdisjoint(client.list_topics()),
+            within_s=_TIMEOUT_MS / 1_000,
+            every_s=_POLL_S,
+            timed_out=timed_out,
+        )
 
 
 def _step(topic: Topic, observed: ExistingTopic | None) -> TopicStep:
     if observed is None:
         return TopicStep(topic, StepKind.CREATE)
     differences = tuple(_differences(topic, observed))
+    return TopicStep(topic, _kind(differences), differences)
+
+
+def _kind(differences: Sequence[SettingDifference]) -> StepKind:
+    """The kind of the step for an existing topic with these differences."""
     if not differences:
-        return TopicStep(topic, StepKind.UNCHANGED)
-    refused = any(difference.fault for difference in differences)
-    return TopicStep(topic, StepKind.REFUSE if refused else StepKind.CHANGE, differences)
+        return StepKind.UNCHANGED
+    return StepKind.REFUSE if any(each.fault for each in differences) else StepKind.CHANGE
 
 
 def _differences(topic: Topic, observed: ExistingTopic) -> Iterator[SettingDifference]:
     if topic.partitions != observed.partitions:
         fault = "partitions are never removed" if topic.partitions < observed.partitions else ""
-        yield SettingDifference("partitions", str(observed.partitions), str(topic.partitions), fault)
+        yield SettingDifference(_PARTITIONS, str(observed.partitions), str(topic.partitions), fault)
     for name, declared in topic.kafka_settings.items():
         actual = observed.settings.get(name, "")
         if not _same(actual, declared):
@@ -279,14 +339,7 @@ def _same(actual: str, declared: str) -> bool:
 def _create(client: KafkaAdminClient, topics: Sequence[Topic]) -> None:
     if not topics:
         return
-    wanted: dict[str, dict[str, Any]] = {
-        topic.name: {
-            "num_partitions": topic.partitions,
-            "replication_factor": topic.replication or -1,
-            "configs": topic.kafka_settings,
-        }
-        for topic in topics
-    }
+    wanted = {topic.name: topic_request(topic) for topic in topics}
     response = client.create_topics(wanted, timeout_ms=_TIMEOUT_MS, raise_errors=False)
     # A concurrent apply may have created a topic. The next apply shows whether its settings differ.
     harmless = {NoError.errno, TopicAlreadyExistsError.errno}
@@ -300,12 +353,11 @@ def _create(client: KafkaAdminClient, topics: Sequence[Topic]) -> None:
 
 
 def _change(client: KafkaAdminClient, step: TopicStep) -> None:
-    settings = {entry.setting: entry.declared for entry in step.differences if entry.setting != "partitions"}
-    if settings:
+    if settings := step.changed_settings:
         resource = ConfigResource(ConfigResourceType.TOPIC, step.topic.name, settings)
         results = client.alter_configs([resource], incremental=True, raise_on_unknown=False)
         said = results["topic"][step.topic.name]
         if said != "OK":
             raise ConfigError(f"{step.topic.name}: {' '.join(str(said).split())[:300]}")
-    if any(difference.setting == "partitions" for difference in step.differences):
+    if any(difference.setting == _PARTITIONS for difference in step.differences):
         client.create_partitions({step.topic.name: step.topic.partitions}, timeout_ms=_TIMEOUT_MS)

@@ -40,7 +40,7 @@ class OutRecord(msgspec.Struct, frozen=True, gc=False):
     topic: str
     value: bytes | None
     key: bytes | None = None
-    headers: Sequence[tuple[str, bytes]] = ()
+    headers: Sequence[tuple[str, bytes | None]] = ()
     partition: int = -1
     """The partition; -1 for the partition of the key."""
 

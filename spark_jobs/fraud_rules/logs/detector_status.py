@@ -16,6 +16,7 @@ __all__ = [
     "BatchProgress",
     "DetectorStatus",
     "Partition",
+    "ReasonCount",
     "RejectedRuns",
     "RuleCpu",
     "TrafficCounts",
@@ -65,10 +66,18 @@ class BatchLatency(msgspec.Struct, frozen=True, rename="camel"):
         return self.pin_ms + self.evaluate_ms + self.write_ms
 
 
+class ReasonCount(msgspec.Struct, frozen=True, rename="camel"):
+    """The quarantined records of one reason, and the detail of the newest of them."""
+
+    count: Whole
+    detail: str = ""
+
+
 class TrafficCounts(msgspec.Struct, frozen=True, rename="camel"):
     """Counts of the records that a detector has read since `since_ms`: transactions (`rows`), the transactions that
     were late in at least one grouping, and the records that went to quarantine, which `rows` does not include.
 
+    `main_reason` is the most frequent reason of quarantined records, with the newest detail.
     `duplicates` counts the transactions that at least one grouping ignored because it retains their id,
     `conflicting_duplicates` those of them that differ from the retained transaction in another declared field, and
     `null_keys` the transactions that at least one grouping ignored because of a null in a grouping field.
@@ -81,6 +90,7 @@ class TrafficCounts(msgspec.Struct, frozen=True, rename="camel"):
     duplicates: Whole = 0
     conflicting_duplicates: Whole = 0
     null_keys: Whole = 0
+    main_reason: str | None = None
 
     @property
     def late_share(self) -> float | None:
@@ -124,8 +134,9 @@ class BatchProgress(msgspec.Struct, frozen=True, rename="camel"):
     transaction. `rule_cpu` has the measured CPU time of rules, the most expensive first; a batch has it every ten
     seconds, and only the most expensive 500. `rules_rejected` has the offsets of the rejected records of the rule log,
     and the first and last offset of consecutive ones. `lag` counts the transactions that no batch has read, also
-    those behind an open transaction. `time` is the detector's clock right before the record
-    is written, in epoch ms, so its append time shows how far the clock is off.
+    those behind an open transaction. `quarantine_reasons` counts the quarantined records by reason.
+    `time` is the detector's clock right before the record is written, in epoch ms, so its append time shows how far the
+    clock is off.
     """
 
     query_id: str
@@ -162,6 +173,7 @@ class BatchProgress(msgspec.Struct, frozen=True, rename="camel"):
     time: Whole | None = None
     tombstones: Whole = 0
     newest_append_time: Whole | None = None
+    quarantine_reasons: dict[str, ReasonCount] = {}
 
     def __post_init__(self) -> None:
         check_rejected(self.rules_rejected)
@@ -227,7 +239,20 @@ def traffic_since(records: Sequence[tuple[int, BatchProgress]], since_ms: int) -
         duplicates=sum(each.duplicates for _, each in counted),
         conflicting_duplicates=sum(each.conflicting_duplicates for _, each in counted),
         null_keys=sum(each.null_keys for _, each in counted),
+        main_reason=_main_reason([each.quarantine_reasons for _, each in counted]),
     )
+
+
+def _main_reason(reasons: Sequence[Mapping[str, ReasonCount]]) -> str | None:
+    """The most frequent reason with its newest detail. The batches ascend."""
+    counts: dict[str, int] = {}
+    details: dict[str, str] = {}
+    for name, found in (pair for each in reasons for pair in each.items()):
+        counts[name], details[name] = counts.get(name, 0) + found.count, found.detail
+    if not counts:
+        return None
+    main = max(counts, key=lambda name: counts[name])
+    return f"{main}: {details[main]}" if details[main] else main
 
 
 def longest_silence_ms(tick_ms: int) -> int:

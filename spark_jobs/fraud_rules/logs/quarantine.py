@@ -13,6 +13,7 @@ import msgspec
 
 from fraud_rules.codec.transactions.codec import decode_transactions
 from fraud_rules.codec.transactions.quarantine import QuarantinedRecord, decode_quarantined
+from fraud_rules.codec.transactions.raw import RawTransactions
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.consume import settled_ends
@@ -26,6 +27,9 @@ __all__ = ["ReplayResult", "read_marks", "read_quarantine", "replay"]
 
 _CHUNK_RECORDS = 1_000
 _CHUNK_BYTES = 33_554_432
+_ORIGIN = ("fraud-quarantine", "fraud-source")
+"""The headers of a record that is sent again: its positions in the quarantine and in the transactions. Its other
+headers are its producer's."""
 
 
 def read_quarantine(kafka: KafkaConnection, topic: str, since_ms: int = 0) -> Iterator[QuarantinedRecord]:
@@ -35,7 +39,8 @@ def read_quarantine(kafka: KafkaConnection, topic: str, since_ms: int = 0) -> It
             first, end = reader.ends(partition)
             start = first if since_ms <= 0 else reader.offset_at(since_ms, partition)
             for record in () if start is None else reader.read(max(first, start), end, partition):
-                yield decode_quarantined(partition, record.offset, record.append_ms, record.value, record.headers)
+                place = partition, record.offset, record.append_ms
+                yield decode_quarantined(*place, record.key, record.value, record.headers)
 
 
 def read_marks(kafka: KafkaConnection, topic: str) -> set[bytes]:
@@ -101,21 +106,25 @@ def _rejected(
 ) -> dict[str, str]:
     """The positions of the records that the detector would quarantine again, with the reasons."""
     n = len(records)
-    decoded = decode_transactions(
+    raw = RawTransactions.of(
         [each.raw for each in records],
         [each.partition for each in records],
         [each.offset for each in records],
         [now_ms] * n,
-        schema,
-        settings.record_limits,
+        settings.topics.transactions,
+        [each.key for each in records],
+        [each.headers for each in records],
     )
+    decoded = decode_transactions(raw, schema, settings.record_limits)
     rejected = {records[each.index].position: f"{each.reason}: {each.detail}" for each in decoded.rejects}
     return rejected | {each.position: "the quarantine holds only its beginning" for each in records if each.cut}
 
 
 def _out(records: Sequence[QuarantinedRecord], settings: DetectorSettings, now_ms: int) -> Iterator[OutRecord]:
     for each in records:
-        origin = [("quarantine", each.position.encode()), ("source", each.source.encode("utf-8", "backslashreplace"))]
+        texts = each.position.encode(), each.source.encode("utf-8", "backslashreplace")
+        own = [header for header in each.headers if header[0] not in _ORIGIN]
         mark = {"position": each.position, "quarantinedAt": each.time_ms, "replayedAt": now_ms, "source": each.source}
-        yield OutRecord(settings.topics.transactions, each.raw, headers=origin)
+        headers = [*own, *zip(_ORIGIN, texts, strict=True)]
+        yield OutRecord(settings.topics.transactions, each.raw, each.key, headers)
         yield OutRecord(settings.topics.quarantine_replays, msgspec.json.encode(mark), each.mark)

@@ -7,10 +7,11 @@ from collections.abc import Mapping, Sequence
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.errors import FraudError, Reason
 from fraud_rules.kafka.connection import KafkaConnection
-from fraud_rules.kafka.reader import TopicReader, append_ms_of
+from fraud_rules.kafka.reader import TopicReader, append_ms_of, headers_of, key_of
 from fraud_rules.logs.batch_history import WrittenBatch, batches_of, read_history
 from fraud_rules.logs.detector_status import rejected_versions
 from fraud_rules.logs.rule_status import RuleOperation, read_operations
+from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.replay.recording import (
     RecordedBatch,
     RecordedRule,
@@ -23,8 +24,9 @@ from fraud_rules.replay.recording import (
 __all__ = ["record_run"]
 
 
-def record_run(kafka: KafkaConnection, settings: DetectorSettings) -> Recording:
-    """Record the input of the detector, from the start of its history to its last batch.
+def record_run(kafka: KafkaConnection, settings: DetectorSettings, schema: TransactionSchema) -> Recording:
+    """Record the input of the detector, from the start of its history to its last batch, with the keys and headers that
+    the schema reads.
 
     Raises BrokerUnavailable, and FraudError if there is no batch or Kafka does not hold all of the input anymore.
     """
@@ -41,6 +43,8 @@ def record_run(kafka: KafkaConnection, settings: DetectorSettings) -> Recording:
                     partition,
                     message.offset() or 0,
                     message.value(),
+                    key_of(message) if schema.reads_keys else None,
+                    headers_of(message) if schema.reads_headers else (),
                 )
                 for message in reader.read_ranges({partition: (history.starts.get(partition, 0), end)})
             ]

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 
@@ -21,7 +21,9 @@ from fraud_rules.model.ruleset import RuleTimeline
 from fraud_rules.model.schema import TransactionSchema
 
 
-class _Reason(msgspec.Struct):
+class RejectionReason(msgspec.Struct):
+    """A reason of a rejection: the member, and the fault."""
+
     field: str
     message: str
 
@@ -35,7 +37,7 @@ class WarmUpState(StrEnum):
     REFUSED = "REFUSED"
 
 
-class WarmUpReport(msgspec.Struct, rename="camel"):
+class WarmUpReport(msgspec.Struct, rename="camel", omit_defaults=True):
     """The report on a warm-up. `progress` is the completed part of a running job. A history that is warm was added in
     batch `batch_id`, has `rows` rows, and is complete from the event time `since` on (epoch ms). `reason` is the reason
     of a rejected warm-up."""
@@ -49,8 +51,28 @@ class WarmUpReport(msgspec.Struct, rename="camel"):
     reason: str = ""
 
 
+class RuleReportDocument(msgspec.Struct, rename="camel", frozen=True):
+    """A report on one record of the rule log, as the topic `rule-operations` has it. A record about a list or a control
+    has no rule id. `operation` is the rule's state, DELETE, the control, or the operation of a list, and null for a
+    rejected record. `cpuNs` is the estimated CPU time of the rule for a transaction. `refusedInPin`: the pin of a batch
+    rejected the record, and not the record or the log before it. Further reports on a warm-up have a shorter form."""
+
+    rule_id: int | None
+    rule_version: int
+    status: Literal["LIVE", "REJECTED"]
+    batch_id: int
+    time: int
+    operation: str | msgspec.UnsetType | None = msgspec.UNSET
+    append_time: int | msgspec.UnsetType = msgspec.UNSET
+    list_name: str | msgspec.UnsetType = msgspec.UNSET
+    cpu_ns: int | msgspec.UnsetType = msgspec.UNSET
+    warm_up: WarmUpReport | msgspec.UnsetType = msgspec.UNSET
+    reasons: list[RejectionReason] | msgspec.UnsetType = msgspec.UNSET
+    rejected_in_pin: bool | msgspec.UnsetType = msgspec.field(name="refusedInPin", default=msgspec.UNSET)
+
+
 class RuleOperation(msgspec.Struct, rename="camel"):
-    """The detector's report on one record of the rule log. `status` is LIVE or REJECTED, `time` is in epoch ms.
+    """The part of a `RuleReportDocument` that readers need. `status` is LIVE or REJECTED, `time` is in epoch ms.
 
     A rule that requests a warm-up gets further reports with another `warm_up`; its first report says when it is live.
     `rejected_in_pin`: the pin of a batch rejected the record, and not the record or the log before it; None if an
@@ -63,7 +85,7 @@ class RuleOperation(msgspec.Struct, rename="camel"):
     time: Annotated[int, msgspec.Meta(ge=0, le=2**53)]
     rule_id: Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)] | None = None
     list_name: str | None = None
-    reasons: list[_Reason] = []
+    reasons: list[RejectionReason] = []
     rejected_in_pin: bool | None = msgspec.field(name="refusedInPin", default=None)
     warm_up: WarmUpReport | None = None
 

@@ -8,10 +8,10 @@ outside the transaction: a chunk without a head that names it is an orphan, whic
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
-from typing import Final
+from typing import Final, NamedTuple
 
 from confluent_kafka import KafkaError, Message, Producer
 
@@ -24,14 +24,24 @@ from fraud_rules.kafka.reader import Record, TopicReader
 from fraud_rules.kafka.writer import MAX_RECORD_BYTES
 from fraud_rules.runtime.compression import decompress
 
-__all__ = ["HEAD", "StateTopic"]
+__all__ = ["HEAD", "OnBytes", "StateRecord", "StateTopic"]
 
 HEAD: Final = "head"
 """The name of a head among the names of chunks."""
 
 OnBytes = Callable[[int], None]
+"""Receives the size of each record that is read."""
 
 _TIMEOUT_S: Final = 60.0
+
+
+class StateRecord(NamedTuple):
+    """A record: its offset, the key group and name in its key, and its compressed content; None for a deletion."""
+
+    offset: int
+    key_group: int
+    name: str
+    value: bytes | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,13 +70,25 @@ class StateTopic:
         The process keeps its connection for the next call, because a task that catches up reads a few records only.
         Only one thread of a process may call this method.
         """
-        return self._read(_reader(self.kafka, self.topic), [key_group], start, on_bytes).get(key_group, {})
+        records = self.records(self.partition_of(key_group), start, on_bytes)
+        return self.contents(each for each in records if each.key_group == key_group)
+
+    def records(self, partition: int, start: int, on_bytes: OnBytes = lambda size: None) -> Iterator[StateRecord]:
+        """The committed records of the key groups of a partition, from the offset `start` on. See `read`."""
+        reader = _reader(self.kafka, self.topic)
+        first, end = reader.ends(partition)
+        yield from self._records(reader, partition, max(first, start), end, on_bytes)
+
+    def contents(self, records: Iterable[StateRecord]) -> dict[str, bytes]:
+        """The contents after these records of one key group, by name, decompressed."""
+        return self._contents(_newest(records).values())
 
     def read_all(self) -> dict[int, dict[str, bytes]]:
         """The committed records of all key groups that have records. See `read`. Raises TransactionOpen too."""
-        with TopicReader(self.kafka, self.topic) as reader:
-            settled_ends(reader)
-            return self._read(reader, None, 0, lambda size: None)
+        found: dict[int, list[StateRecord]] = {}
+        for record in _newest(self._settled_records()).values():
+            found.setdefault(record.key_group, []).append(record)
+        return {key_group: self._contents(records) for key_group, records in found.items()}
 
     def stale_keys(self) -> list[tuple[int, bytes]]:
         """The partition and key of each record of this detector from before a change of the number of partitions.
@@ -91,40 +113,29 @@ class StateTopic:
         written = TopicEnds(self.kafka).written({self.topic: [partition]})[self.topic][str(partition)]
         return _reader(self.kafka, self.topic).ends(partition)[1] >= written
 
-    def _read(
-        self, reader: TopicReader, key_groups: Collection[int] | None, start: int, on_bytes: OnBytes
-    ) -> dict[int, dict[str, bytes]]:
-        found: dict[int, dict[str, Record]] = {}
-        wanted = range(self.partitions) if key_groups is None else sorted({self.partition_of(g) for g in key_groups})
-        for partition in wanted:
-            first, end = reader.ends(partition)
-            for record in reader.read(max(first, start), end, partition):
-                on_bytes(len(record.value or b""))
-                place = self._place(record.key)
-                if place is None or (key_groups is not None and place[0] not in key_groups):
-                    continue
-                group, name = place
-                if self.partition_of(group) != partition:
-                    continue  # written before the number of partitions changed
-                if record.value is None:
-                    found.get(group, {}).pop(name, None)
-                else:
-                    found.setdefault(group, {})[name] = record
-        return {group: dict(self._contents(group, log)) for group, log in found.items()}
-
     def names(self) -> dict[int, set[str]]:
         """The names of the committed records of each key group, also of orphans. Raises TransactionOpen,
         BrokerUnavailable."""
         found: dict[int, set[str]] = {}
+        for record in self._settled_records():
+            names = found.setdefault(record.key_group, set())
+            names.discard(record.name) if record.value is None else names.add(record.name)
+        return found
+
+    def _settled_records(self) -> Iterator[StateRecord]:
         with TopicReader(self.kafka, self.topic) as reader:
             for partition, ends in settled_ends(reader).items():
-                for record in reader.read(*ends, partition):
-                    place = self._place(record.key)
-                    if place is None or self.partition_of(place[0]) != partition:
-                        continue
-                    names = found.setdefault(place[0], set())
-                    names.discard(place[1]) if record.value is None else names.add(place[1])
-        return found
+                yield from self._records(reader, partition, *ends)
+
+    def _records(
+        self, reader: TopicReader, partition: int, start: int, end: int, on_bytes: OnBytes = lambda size: None
+    ) -> Iterator[StateRecord]:
+        """The records of a partition, without those of before a change of the number of partitions."""
+        for record in reader.read(start, end, partition):
+            on_bytes(len(record.value or b""))
+            place = self._place(record.key)
+            if place is not None and self.partition_of(place[0]) == partition:
+                yield StateRecord(record.offset, *place, record.value)
 
     def has_records(self, *, settled: bool = True) -> bool:
         """Whether any record of this detector exists, in any partition.
@@ -158,11 +169,14 @@ class StateTopic:
             writer.faults.clear()
             raise BrokerUnavailable(f"a chunk was not written to {self.topic} at {self.kafka}: {said}")
 
-    def _contents(self, key_group: int, log: Mapping[str, Record]) -> Iterator[tuple[str, bytes]]:
-        for name, record in log.items():
-            content = decode_or_skip(self.topic, record, decompress, self.partition_of(key_group))
-            if content is not None:
-                yield name, content
+    def _contents(self, records: Iterable[StateRecord]) -> dict[str, bytes]:
+        """The contents by name, without those of records that this product did not write."""
+        found = {each.name: self._content(each) for each in records}
+        return {name: content for name, content in found.items() if content is not None}
+
+    def _content(self, record: StateRecord) -> bytes | None:
+        raw = Record(record.offset, 0, None, record.value)
+        return decode_or_skip(self.topic, raw, decompress, self.partition_of(record.key_group))
 
     def _place(self, key: bytes | None) -> tuple[int, str] | None:
         """The key group and the name in a key. None for a record of another detector."""
@@ -171,6 +185,19 @@ class StateTopic:
         if detector != self.detector or not group.isdecimal() or not name:
             return None
         return int(group), name
+
+
+def _newest(records: Iterable[StateRecord]) -> dict[tuple[int, str], StateRecord]:
+    """The newest record of each name that is not deleted. Older ones are dropped at once: they can be many times as
+    large as the state."""
+    found: dict[tuple[int, str], StateRecord] = {}
+    for record in records:
+        place = record.key_group, record.name
+        if record.value is None:
+            found.pop(place, None)
+        else:
+            found[place] = record
+    return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,10 +22,10 @@ class LossReason(StrEnum):
 
 
 class LostRecords(msgspec.Struct, frozen=True, rename="camel"):
-    """A loss in one partition: the detector's next offset was `start`, and the detector continues at `end`.
+    """A loss in one partition: the detector's next offset, and the offset at which it continues.
 
-    `end` is None for a deleted partition. `count` is None if Kafka cannot tell the number of lost records; offsets of
-    transaction markers count as records.
+    The latter is None for a deleted partition. `count` is None if Kafka cannot tell the number of lost records; offsets
+    of transaction markers count as records.
     """
 
     topic: str

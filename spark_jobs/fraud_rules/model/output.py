@@ -73,6 +73,15 @@ class RuleCost(msgspec.Struct, array_like=True, frozen=True, gc=False):
     transactions: int
 
 
+class RuleMatches(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """The transactions of rules in one run of rows: how many each rule's filter let through (`passed`), and at how many
+    its `when` held. Without a `when`, both are the same."""
+
+    rules: list[int]
+    passed: list[int]
+    held: list[int]
+
+
 class Packed(msgspec.Struct, array_like=True, frozen=True):
     """A value that a task sends to the driver."""
 
@@ -90,7 +99,8 @@ class KeyGroupOutput(Packed, array_like=True, frozen=True):
     """One key group's part of a batch. `rows` counts a transaction once per grouping. `watermark_ms` is the newest of
     the groupings' watermarks. `retained_marks` counts the marks left by alerts (see `engine.state.spent`).
     `refreshed` is the work that made the view current. `costs` has the costs of the rules that were measured in this
-    batch, see `engine.rule_meter`. `string_bytes` are the bytes of the strings, without free room."""
+    batch, see `engine.rule_meter`. `string_bytes` are the bytes of the strings, without free room. `keys`
+    has the number of keys of each grouping."""
 
     key_group: int
     rows: int
@@ -105,3 +115,5 @@ class KeyGroupOutput(Packed, array_like=True, frozen=True):
     refreshed: ViewRefresh = ViewRefresh.NONE
     costs: list[RuleCost] = []
     string_bytes: int = 0
+    matches: list[RuleMatches] = []
+    keys: list[tuple[str, int]] = []

@@ -102,8 +102,27 @@ class Comparison(Predicate):
 
 
 @dataclass(frozen=True, slots=True)
+class Flag(Predicate):
+    """A boolean field as a condition by itself: true or false as the field is, unknown where it is null."""
+
+    field: FieldRef
+
+    def truth_masks(self, columns: Columns, n: int) -> tuple[Mask, Mask]:
+        column = columns[self.field.name]
+        return where_known(column.values != 0, column.valid)
+
+    @property
+    def fields(self) -> frozenset[str]:
+        return frozenset((self.field.name,))
+
+    def __str__(self) -> str:
+        return str(self.field)
+
+
+@dataclass(frozen=True, slots=True)
 class FieldComparison(Predicate):
-    """`field <op> field`. The fields are two strings, two timestamps, or two numbers of any scale."""
+    """`field <op> field`. The fields are two strings, two timestamps, two booleans (`=` and `!=` only), or two numbers
+    of any scale."""
 
     left: FieldRef
     operator: str

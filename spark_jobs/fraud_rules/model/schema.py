@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from dataclasses import field as member
 from enum import StrEnum
 from functools import cached_property
@@ -18,8 +18,26 @@ from typing import Final
 import yaml
 
 from fraud_rules.errors import ConfigError
-from fraud_rules.model.field_display import DISPLAY_KEYS, FieldDisplay, parse_display
+from fraud_rules.model.declared.field_display import DISPLAY_KEYS, FieldDisplay, parse_display
+from fraud_rules.model.declared.field_source import (
+    SOURCE_KEYS,
+    FieldSource,
+    FieldType,
+    Origin,
+    overlapping,
+    parse_source,
+    path_text,
+)
+from fraud_rules.model.declared.field_source import (
+    Path as FieldPath,
+)
+from fraud_rules.model.declared.record_format import FORMAT_KEYS, FormatSettings, parse_format
 from fraud_rules.runtime.yaml_file import read_yaml
+
+__all__ = [
+    "ID_FIELD", "MAX_FIELDS", "MAX_NAME_LENGTH", "MAX_PRECISION", "TIME_FIELD", "Envelope", "Field", "FieldType",
+    "TextStep", "TransactionSchema",
+]  # fmt: skip
 
 ID_FIELD: Final = "transactionId"
 TIME_FIELD: Final = "eventTime"
@@ -28,16 +46,35 @@ MAX_NAME_LENGTH: Final = 64
 MAX_PRECISION: Final = 18
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
-_KEYS = frozenset({"name", "type", "nullable", "aliases", "precision", "scale", "normalize"}) | DISPLAY_KEYS
+_KEYS = (
+    frozenset({"name", "type", "nullable", "aliases", "precision", "scale", "normalize"}) | SOURCE_KEYS | DISPLAY_KEYS
+)
 
 
-class FieldType(StrEnum):
-    """The type of a field. Every type is stored as an int64 column (see `model.transaction.Column`)."""
+class Envelope(StrEnum):
+    """What surrounds the payment in each record.
 
-    LONG = "long"
-    STRING = "string"
-    TIMESTAMP = "timestamp"
-    DECIMAL = "decimal"
+    CONNECT: Kafka Connect's JSON with schemas, the payment in `payload`. DEBEZIUM: a change of a table, the payment in
+    `after`; only created rows are payments. CLOUDEVENTS: structured mode, the payment in `data`.
+    """
+
+    NONE = "none"
+    CONNECT = "connect"
+    DEBEZIUM = "debezium"
+    CLOUDEVENTS = "cloudevents"
+
+    @property
+    def payments(self) -> tuple[tuple[str, ...], ...]:
+        """The places of the payment in a record. Debezium's change may be inside Kafka Connect's envelope."""
+        return _PAYMENTS[self]
+
+
+_PAYMENTS: Final[Mapping[Envelope, tuple[tuple[str, ...], ...]]] = {
+    Envelope.NONE: ((),),
+    Envelope.CONNECT: (("payload",),),
+    Envelope.DEBEZIUM: (("after",), ("payload", "after")),
+    Envelope.CLOUDEVENTS: (("data",),),
+}
 
 
 class TextStep(StrEnum):
@@ -51,7 +88,8 @@ class TextStep(StrEnum):
 @dataclass(frozen=True, slots=True)
 class Field:
     """One declared field. `aliases` are further member names that records may use; the product never writes them.
-    The codec applies the steps of `normalize` to each text of the field, always in the order of `TextStep`.
+    The codec applies the steps of `normalize` to each text of the field, always in the order of `TextStep`. `source`
+    says how a record holds the value.
 
     `display` describes the field to people. It has no effect on rules, so fields with another one are equal.
     """
@@ -63,6 +101,7 @@ class Field:
     precision: int = 0
     scale: int = 0
     normalize: tuple[TextStep, ...] = ()
+    source: FieldSource = member(default_factory=FieldSource)
     display: FieldDisplay = member(default_factory=FieldDisplay, compare=False)
 
     @property
@@ -81,17 +120,53 @@ class Field:
         """All names that a record may use for the field, its own name first."""
         return (self.name, *self.aliases)
 
+    @property
+    def paths(self) -> tuple[FieldPath, ...]:
+        """The places in a payment that may hold the field."""
+        return (self.source.path,) if self.source.path else tuple((name,) for name in self.member_names)
+
 
 @dataclass(frozen=True)
 class TransactionSchema:
-    """The fields of a transaction in the order of a CSV line."""
+    """The fields of a transaction in the order of a CSV line, the envelope of each record, and the format."""
 
     fields: tuple[Field, ...]
+    unwrap: Envelope = Envelope.NONE
+    format: FormatSettings = member(default_factory=FormatSettings)
 
     @cached_property
     def names(self) -> tuple[str, ...]:
         """The canonical names, in order."""
         return tuple(field.name for field in self.fields)
+
+    @cached_property
+    def in_value(self) -> tuple[Field, ...]:
+        """The fields that a record's value holds, in order."""
+        return tuple(field for field in self.fields if field.source.origin is Origin.VALUE)
+
+    @cached_property
+    def beside_value(self) -> tuple[Field, ...]:
+        """The fields that the key, a header or the topic's name holds, in order."""
+        return tuple(field for field in self.fields if field.source.origin is not Origin.VALUE)
+
+    @cached_property
+    def reads_keys(self) -> bool:
+        """Whether a field comes from the records' keys."""
+        return any(field.source.origin is Origin.KEY for field in self.fields)
+
+    @cached_property
+    def reads_headers(self) -> bool:
+        """Whether a field comes from a header of the records, or a header may name the record's own schema."""
+        is_registered = self.format.registry is not None
+        return is_registered or any(field.source.origin is Origin.HEADER for field in self.fields)
+
+    @cached_property
+    def flat(self) -> TransactionSchema:
+        """The schema of rows with one column for each field, such as those of a CSV file.
+
+        It has no places, forms and envelope, but the units of times and amounts.
+        """
+        return TransactionSchema(tuple(replace(each, source=each.source.units) for each in self.fields))
 
     @cached_property
     def _by_name(self) -> Mapping[str, Field]:
@@ -104,42 +179,60 @@ class TransactionSchema:
     @classmethod
     def load(cls, path: Path) -> TransactionSchema:
         """Read a schema file. Raises ConfigError with every fault of the file."""
-        return cls.parse(read_yaml(path), str(path))
+        return cls.parse(read_yaml(path), str(path), path.parent)
 
     def text(self) -> str:
         """Format the schema as the text of a file that `load` can read, without the display of its fields.
 
         The text is part of a release, so a new label does not restart a detector.
         """
-        documents = [
-            {
-                **asdict(each),
-                "type": each.type.value,
-                "aliases": list(each.aliases),
-                "normalize": [step.value for step in each.normalize],
-            }
-            for each in self.fields
-        ]
-        for document in documents:
-            del document["display"]
-        return yaml.safe_dump({"fields": documents}, sort_keys=False)
+        document: dict[str, object] = {"fields": [_document(each) for each in self.fields]}
+        if self.unwrap is not Envelope.NONE:
+            document["unwrap"] = self.unwrap.value
+        document |= self.format.document()
+        return yaml.safe_dump(document, sort_keys=False)
 
     @classmethod
-    def parse(cls, document: object, where: str = "schema") -> TransactionSchema:
-        """Build a schema from decoded YAML. Errors call the document `where`. Raises ConfigError with every fault."""
+    def parse(cls, document: object, where: str = "schema", folder: Path | None = None) -> TransactionSchema:
+        """Build a schema from decoded YAML. Errors call the document `where`. Raises ConfigError with every fault.
+
+        `folder` contains the files that the document names.
+        """
         faults: list[str] = []
         fields = _parse_fields(document, faults)
+        unwrap = _parse_envelope(document, faults)
+        encoding = parse_format(document, folder, faults) if isinstance(document, dict) else FormatSettings()
         faults += _faults_of_set(fields)
         if faults:
             raise ConfigError(f"{where}: " + "; ".join(faults))
-        return cls(tuple(fields))
+        return cls(tuple(fields), unwrap, encoding)
+
+
+def _document(field: Field) -> dict[str, object]:
+    """The keys of a schema file that declare the field, without its display."""
+    document = {
+        **asdict(field),
+        "type": field.type.value,
+        "aliases": list(field.aliases),
+        "normalize": [step.value for step in field.normalize],
+    }
+    del document["display"], document["source"]
+    return document | field.source.document()
+
+
+def _parse_envelope(document: object, faults: list[str]) -> Envelope:
+    found = document.get("unwrap", Envelope.NONE) if isinstance(document, dict) else Envelope.NONE
+    if found not in tuple(Envelope):
+        faults.append(f"`unwrap` must be one of {', '.join(Envelope)}")
+        return Envelope.NONE
+    return Envelope(str(found))
 
 
 def _parse_fields(document: object, faults: list[str]) -> list[Field]:
     if not isinstance(document, dict) or not isinstance(document.get("fields"), list):
         faults.append("must hold a list `fields`")
         return []
-    faults += [f"unknown key {key!r}" for key in document if key != "fields"]
+    faults += [f"unknown key {key!r}" for key in document if key not in ("fields", "unwrap", *FORMAT_KEYS)]
     items = document["fields"]
     if not 1 <= len(items) <= MAX_FIELDS:
         faults.append(f"`fields` must hold 1 to {MAX_FIELDS} fields, not {len(items)}")
@@ -171,11 +264,18 @@ def _parse_field(position: int, item: object, faults: list[str]) -> Field | None
     faults += _digit_faults(label, kind, precision, scale)
     steps = item.get("normalize") or []
     faults += _step_faults(label, name, kind, steps)
-    display = parse_display(item, label, faults)
+    source = parse_source(item, kind, label, faults)
+    if source.path and aliases:
+        faults.append(f"{label}: `aliases` are further names of a member, so they exclude `path`")
+    # The unit of a timestamp is part of its source, and not a text for people.
+    is_time = kind == FieldType.TIMESTAMP
+    display = parse_display({**item, "unit": ""} if is_time else item, label, faults)
     if len(faults) > before:
         return None
     normalize = tuple(step for step in TextStep if step in steps)
-    return Field(str(name), FieldType(str(kind)), nullable, tuple(aliases), precision, scale, normalize, display)
+    return Field(
+        str(name), FieldType(str(kind)), nullable, tuple(aliases), precision, scale, normalize, source, display
+    )
 
 
 def _step_faults(label: str, name: object, kind: object, steps: object) -> list[str]:
@@ -209,6 +309,11 @@ def _faults_of_set(fields: list[Field]) -> list[str]:
         if name in seen:
             faults.append(f"the name {name!r} is used twice")
         seen.add(name)
+    in_value = [field for field in fields if field.source.origin is Origin.VALUE]
+    plain = [path for field in in_value if not field.source.path for path in field.paths]
+    pair = overlapping([*dict.fromkeys(plain), *(field.source.path for field in in_value if field.source.path)])
+    if pair is not None:
+        faults.append(f"two fields read {path_text(pair[0])} and {path_text(pair[1])}: a value belongs to one field")
     by_name = {field.name: field for field in fields}
     for name, kinds in ((ID_FIELD, (FieldType.LONG, FieldType.STRING)), (TIME_FIELD, (FieldType.TIMESTAMP,))):
         found = by_name.get(name)

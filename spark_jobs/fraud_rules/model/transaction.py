@@ -26,9 +26,9 @@ Bools = NDArray[np.bool_]
 class Column:
     """One field of n rows.
 
-    `values`, int64[n]: a LONG's value, a TIMESTAMP's epoch ms, a DECIMAL unscaled at its field's scale, a STRING's
-    position in `dictionary`; 0 for null. `valid`, bool[n], is None without nulls. Only a STRING has a `dictionary`. Its
-    entries are distinct and belong to this batch only; some may be unused.
+    `values`, int64[n]: a LONG's value, a TIMESTAMP's epoch ms, a DECIMAL unscaled at its field's scale, 0 or 1 for a
+    BOOLEAN, a STRING's position in `dictionary`; 0 for null. `valid`, bool[n], is None without nulls. Only a STRING has
+    a `dictionary`. Its entries are distinct and belong to this batch only; some may be unused.
     """
 
     values: Ints
@@ -196,11 +196,13 @@ def is_valid(column: Column, i: int) -> bool:
     return column.valid is None or bool(column.valid[i])
 
 
-def value_of(column: Column, i: int, field: Field) -> int | str | Decimal:
+def value_of(column: Column, i: int, field: Field) -> int | str | bool | Decimal:
     """The value of row `i`, which must not be null."""
     value = int(column.values[i])
     if column.dictionary is not None:
         return column.dictionary[value]
+    if field.type is FieldType.BOOLEAN:
+        return value != 0
     return Decimal(value).scaleb(-field.scale) if field.type is FieldType.DECIMAL else value
 
 

@@ -9,6 +9,9 @@ required, and a reader ignores other members. A step is `{"at": append ms, "rule
   appear as the lone surrogates of Python's `surrogateescape`;
 - null: a tombstone.
 
+A transaction may have `"key": text` and `"headers": [[name, text], ...]`, whose texts are written like strings above; a
+text of null is none. `fraud streams record` writes them only if the schema reads them.
+
 The position of a rule among the rule steps is its version. The position of a transaction among the steps of its
 partition is its offset. A step can override its position with `"version"` or `"offset"`, because the markers of Kafka
 transactions take offsets too.
@@ -33,10 +36,14 @@ from typing import Annotated, Any, TypeAlias
 import msgspec
 
 from fraud_rules.codec.json_reader import JsonReader
+from fraud_rules.codec.transactions.raw import Headers, RawTransactions
 from fraud_rules.errors import InputInvalid, Reason
 from fraud_rules.runtime.atomic_file import Durability, replaced_file
 
-__all__ = ["RecordedBatch", "RecordedRule", "RecordedSettings", "RecordedTransaction", "RecordedWarmUp", "Recording"]
+__all__ = [
+    "RecordedBatch", "RecordedRule", "RecordedSettings", "RecordedTransaction", "RecordedWarmUp", "Recording",
+    "raw_transactions",
+]  # fmt: skip
 
 _TimeMs: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=253_402_300_799_999)]
 _Offset: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=2**62)]
@@ -47,6 +54,9 @@ _PLAIN_BRACKETS = 32
 """The most brackets in a record that is written as an object. Every JSON reader accepts this depth."""
 
 _RECORDS = frozenset({"rule", "tx"})
+
+_TEXTS = _RECORDS | {"key", "headers"}
+"""The members of a step with bytes, which a string may spell with lone surrogates."""
 
 
 class RecordedSettings(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
@@ -68,6 +78,8 @@ class _FileStep(msgspec.Struct):
     partition: _Partition = 0
     offset: _Offset | None = None
     version: _Offset | None = None
+    key: str | None = None
+    headers: list[tuple[str, str | None]] = []
 
 
 class _Ends(msgspec.Struct):
@@ -116,6 +128,21 @@ class RecordedTransaction:
     partition: int
     offset: int
     value: bytes | None
+    key: bytes | None = None
+    headers: Headers = ()
+
+
+def raw_transactions(records: Sequence[RecordedTransaction], topic: str) -> RawTransactions:
+    """The recorded transactions as undecoded records of a topic."""
+    return RawTransactions.of(
+        [record.value for record in records],
+        [record.partition for record in records],
+        [record.offset for record in records],
+        [record.append_ms for record in records],
+        topic,
+        [record.key for record in records],
+        [record.headers for record in records],
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +184,7 @@ class Recording:
         """Parse a decoded document. Its numbers with a fraction must be `Decimal` to keep their digits. Raises
         InputInvalid."""
         steps = [
-            {name: _to_raw(value) if name in ("rule", "tx") else value for name, value in step.items()}
+            {name: _to_raw(value) if name in _TEXTS else value for name, value in step.items()}
             for step in document["steps"]
         ]
         known = {name: document[name] for name in ("keyGroups", "batches", "settings") if name in document}
@@ -223,7 +250,9 @@ def _split_logs(steps: Iterable[_FileStep]) -> tuple[list[RecordedRule], list[Re
             raise ValueError(f"step {position} must have one of `rule` and `tx`")
         if step.tx is not msgspec.UNSET:
             offset = _in_order("offset", step.offset, next_offset.get(step.partition, 0), position)
-            transactions.append(RecordedTransaction(step.at, step.partition, offset, step.tx))
+            key = None if step.key is None else _bytes_of(step.key)
+            headers = tuple([(name, None if text is None else _bytes_of(text)) for name, text in step.headers])
+            transactions.append(RecordedTransaction(step.at, step.partition, offset, step.tx, key, headers))
             next_offset[step.partition] = offset + 1
         elif step.rule is not msgspec.UNSET:
             version = _in_order("version", step.version, rules[-1].version + 1 if rules else 0, position)
@@ -238,9 +267,9 @@ def _in_order(name: str, number: int | None, lowest: int, position: int) -> int:
     return lowest if number is None else number
 
 
-def _to_raw(record: object) -> msgspec.Raw:
-    """Encode a record of a decoded document as it would appear in a file."""
-    return msgspec.Raw(json.dumps(record).encode() if isinstance(record, str) else _encode(record))
+def _to_raw(member: object) -> msgspec.Raw:
+    """Encode a record, key or headers of a decoded document as they would appear in a file."""
+    return msgspec.Raw(json.dumps(member).encode() if isinstance(member, str | list) else _encode(member))
 
 
 def _to_batch(batch: _FileBatch) -> RecordedBatch:
@@ -273,15 +302,23 @@ def _transaction_steps(transactions: Iterable[RecordedTransaction]) -> Iterator[
         members = b',"partition":%d' % tx.partition if tx.partition else b""
         if tx.offset != expected.get(tx.partition, 0):
             members += b',"offset":%d' % tx.offset
+        if tx.key is not None:
+            members += b',"key":%b' % _encode_text(tx.key)
+        if tx.headers:
+            headers = [b"[%b,%b]" % (json.dumps(name).encode(), _encode_text(text)) for name, text in tx.headers]
+            members += b',"headers":[%b]' % b",".join(headers)
         yield tx.append_ms, b'{"at":%d%b,"tx":%b}' % (tx.append_ms, members, _encode_record(tx.value))
         expected[tx.partition] = tx.offset + 1
 
 
 def _encode_record(value: bytes | None) -> bytes:
     """Encode a record as JSON from which `_read_record` restores the exact bytes."""
-    if value is None:
-        return b"null"
-    return value if _is_plain_object(value) else json.dumps(value.decode("utf-8", "surrogateescape")).encode()
+    return value if value is not None and _is_plain_object(value) else _encode_text(value)
+
+
+def _encode_text(value: bytes | None) -> bytes:
+    """Encode bytes as a string from which `_bytes_of` restores them; none as null."""
+    return b"null" if value is None else json.dumps(value.decode("utf-8", "surrogateescape")).encode()
 
 
 def _is_plain_object(value: bytes) -> bool:

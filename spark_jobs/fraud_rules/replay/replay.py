@@ -15,8 +15,8 @@ import msgspec
 import numpy as np
 
 from fraud_rules.codec.rules.codec import read_entry
-from fraud_rules.codec.transactions.codec import RejectedRecord, decode_transactions
-from fraud_rules.codec.transactions.record import decode_members
+from fraud_rules.codec.transactions.codec import RejectedRecord
+from fraud_rules.codec.transactions.record import claimed_id
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.engine.decision import alerts_in_order, decisions
 from fraud_rules.engine.engine import KeyGroupEngine
@@ -33,7 +33,7 @@ from fraud_rules.model.ruleset import LogEntry, RuleTimeline
 from fraud_rules.model.schema import ID_FIELD, TransactionSchema
 from fraud_rules.model.warm_up import request_at
 from fraud_rules.replay.recording import RecordedTransaction, RecordedWarmUp, Recording
-from fraud_rules.replay.warm_up import histories_of
+from fraud_rules.replay.warm_up import decode_records, histories_of
 
 ALERT_MEMBERS = (
     "ruleId", "ruleVersion", "shadow", "key", "triggeringValue", "windowStart", "windowEnd", "windowCount",
@@ -97,14 +97,7 @@ class Replay:
     ) -> _BatchResult:
         """Evaluate one batch. `detection_ms` is the wall-clock time that its alerts carry. `warm` has the results of
         the warm-ups that join the state at its start, each by key group."""
-        decoded = decode_transactions(
-            [record.value for record in records],
-            [record.partition for record in records],
-            [record.offset for record in records],
-            [record.append_ms for record in records],
-            self._schema,
-            self._settings.record_limits,
-        )
+        decoded = decode_records(records, self._schema, self._settings)
         rows = spread(decoded.batch, timeline, self._settings.key_groups)
         outputs = [
             engine.process_rows(
@@ -155,7 +148,7 @@ def replay_recording(
     for batch in _inputs(recording, log):
         warm = [_histories(warm_up, batch.timeline, recording, schema, settings) for warm_up in batch.warm_ups]
         result = run.evaluate(batch.records, batch.timeline, 0, warm)
-        _add_results(answer, result, settings.decisions.thresholds)
+        _add_results(answer, result, schema, settings.decisions.thresholds)
     rejections = {version: reasons for batch in recording.batches for version, reasons in batch.rejections.items()}
     answer["rejected"] = [
         {"ruleVersion": entry.version, "reasons": [str(reason) for reason in entry.reasons]}
@@ -191,11 +184,13 @@ def decision_members(decision: Mapping[str, Any]) -> dict[str, Any]:
     return {name: decision[name] for name in DECISION_MEMBERS}
 
 
-def _add_results(answer: dict[str, list[Any]], result: _BatchResult, thresholds: DecisionThresholds) -> None:
+def _add_results(
+    answer: dict[str, list[Any]], result: _BatchResult, schema: TransactionSchema, thresholds: DecisionThresholds
+) -> None:
     """Add the results of a batch, merged over key groups."""
     alerts = alerts_in_order(result.outputs)
     answer["alerts"] += [alert_members(decode_exactly(alert.json)) for alert in alerts]
-    answer["decisions"] += [decision_members(decode_exactly(text)) for _, text in decisions(alerts, thresholds, 0)]
+    answer["decisions"] += [decision_members(decode_exactly(each.json)) for each in decisions(alerts, thresholds, 0)]
     late = {
         (item.append_ms, item.partition, item.offset): decode_exactly(item.json)[ID_FIELD]
         for output in result.outputs
@@ -207,7 +202,7 @@ def _add_results(answer: dict[str, list[Any]], result: _BatchResult, thresholds:
     answer["conflictingDuplicates"] += _ids_by_place([item for item in duplicates if item.conflicting])
     answer["nullKeys"] += result.null_keys
     answer["quarantine"] += [
-        claimed_id(record.value) for record in sorted((record for record, _ in result.rejects), key=_arrival)
+        claimed_id(record.value, schema) for record in sorted((record for record, _ in result.rejects), key=_arrival)
     ]
 
 
@@ -215,15 +210,6 @@ def _ids_by_place(records: Iterable[DuplicateRecord]) -> list[int | str]:
     """The ids in arrival order, each place once."""
     found = {(item.append_ms, item.partition, item.offset): item.transaction_id for item in records}
     return [found[place] for place in sorted(found)]
-
-
-def claimed_id(value: bytes | None) -> object:
-    """The id in a rejected record; None unless the record is a JSON object with an id."""
-    try:
-        members = decode_members(value or b"")
-        return msgspec.json.decode(members[ID_FIELD]) if ID_FIELD in members else None
-    except (msgspec.MsgspecError, ValueError, RecursionError):
-        return None
 
 
 def settings_of_recording(recording: Recording, settings: DetectorSettings) -> DetectorSettings:

@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from fraud_rules.model.offset_ranges import OffsetRanges
 from fraud_rules.model.transaction import TransactionBatch
 from fraud_rules.model.warm_up import BatchWarmUp
 
@@ -49,14 +50,10 @@ class Segment:
         """The number of offsets, at least the number of transactions."""
         return sum(int(ends[-1]) - self.starts[partition] for partition, ends in self.ends.items())
 
-    def share(self, number: int, count: int) -> dict[int, tuple[int, int]]:
-        """The offsets [start, end) of one of `count` equal shares of the records, by partition."""
-        found = {}
-        for partition, ends in self.ends.items():
-            start = self.starts[partition]
-            length = int(ends[-1]) - start
-            found[partition] = start + length * number // count, start + length * (number + 1) // count
-        return found
+    @property
+    def ranges(self) -> OffsetRanges:
+        """The offsets of the records."""
+        return {partition: (self.starts[partition], int(ends[-1])) for partition, ends in self.ends.items()}
 
     @cached_property
     def part_of(self) -> Ints:

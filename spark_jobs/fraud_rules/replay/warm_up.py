@@ -4,30 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from fraud_rules.codec.transactions.codec import decode_transactions
+from fraud_rules.codec.transactions.codec import DecodeResult, decode_transactions
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.engine.fanout import in_arrival_order, rows_by_key_group
 from fraud_rules.engine.warm_up import WarmHistory, collect_history
 from fraud_rules.model.schema import TransactionSchema
-from fraud_rules.model.transaction import TransactionBatch
 from fraud_rules.model.warm_up import WarmUpRequest
-from fraud_rules.replay.recording import RecordedTransaction
+from fraud_rules.replay.recording import RecordedTransaction, raw_transactions
 
 __all__ = ["decode_records", "histories_of"]
 
 
 def decode_records(
     records: Sequence[RecordedTransaction], schema: TransactionSchema, settings: DetectorSettings
-) -> TransactionBatch:
-    """The readable transactions among these records."""
-    return decode_transactions(
-        [record.value for record in records],
-        [record.partition for record in records],
-        [record.offset for record in records],
-        [record.append_ms for record in records],
-        schema,
-        settings.record_limits,
-    ).batch
+) -> DecodeResult:
+    """Decode recorded transactions as the detector does."""
+    return decode_transactions(raw_transactions(records, settings.topics.transactions), schema, settings.record_limits)
 
 
 def histories_of(
@@ -39,7 +31,7 @@ def histories_of(
 ) -> Mapping[int, WarmHistory]:
     """The history of each key group. `ends` are the offsets after the last transaction to read, by partition."""
     read = [record for record in records if record.offset < ends.get(record.partition, 0)]
-    batch = in_arrival_order(decode_records(read, schema, settings))
+    batch = in_arrival_order(decode_records(read, schema, settings).batch)
     parts = rows_by_key_group(batch, request.fields, settings.key_groups)
     return {
         key_group: collect_history(request, [parts[key_group]] if key_group in parts else [], schema, settings)

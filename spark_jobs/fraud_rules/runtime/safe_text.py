@@ -22,6 +22,11 @@ def quote(text: str) -> str:
     return ascii(cut) + ("..." if len(text) > len(cut) else "")
 
 
+def scalar_text(value: object) -> str:
+    """A value of a payment as text: `true` and `false` as in JSON."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
 def without_formula(value: object) -> object:
     """A cell of a CSV file: a quote precedes text that a spreadsheet would run as a formula."""
     return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value

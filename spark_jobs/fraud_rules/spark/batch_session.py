@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 from pyspark.sql import SparkSession
 
@@ -15,9 +14,9 @@ __all__ = ["batch_session"]
 
 
 @contextmanager
-def batch_session(name: str, jars: Path, master: str, driver_memory: str) -> Iterator[SparkSession]:
+def batch_session(name: str, master: str, driver_memory: str) -> Iterator[SparkSession]:
     """Start Spark. Raises the ConfigErrors of `build_session`."""
-    spark = build_session(SparkOptions(jars, master=master, driver_memory=driver_memory, name=name))
+    spark = build_session(SparkOptions(master=master, driver_memory=driver_memory, name=name))
     try:
         yield spark
     finally:

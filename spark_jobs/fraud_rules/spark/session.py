@@ -14,8 +14,9 @@ from typing import Final
 from pyspark.sql import SparkSession
 
 from fraud_rules.configuration.detector_options import DEFAULTS
+from fraud_rules.configuration.project import Project
 from fraud_rules.errors import ConfigError
-from fraud_rules.runtime.class_archive import archivable, sharing_options
+from fraud_rules.runtime.caches.class_archive import sharing_options
 from fraud_rules.spark.spark_home import spark_home
 
 _LEAST_HEAP_MIB = 512
@@ -27,13 +28,12 @@ _MIB: Final = {"": 1, "k": 1 / 1024, "m": 1, "g": 1024, "t": 1024 * 1024}
 
 @dataclass(frozen=True, slots=True)
 class SparkOptions:
-    """The options of a Spark session. `jars` is a folder. `tasks` is the number of tasks of a large batch;
-    None: one for each core. `ui_port` None: no UI.
+    """The options of a Spark session. `tasks` is the number of tasks of a large batch; None: one for each core.
+    `ui_port` None: no UI.
 
     `further` settings of Spark override this product's, except those on which results depend, see `check_options`.
     """
 
-    jars: Path
     master: str = DEFAULTS.master
     tasks: int | None = DEFAULTS.tasks
     driver_memory: str = DEFAULTS.driver_memory
@@ -48,9 +48,7 @@ class SparkOptions:
 
 
 def check_options(options: SparkOptions) -> None:
-    """Raise ConfigError for a missing connector, too little memory, or a setting that must not change."""
-    if not any(jar.name.startswith("spark-sql-kafka") for jar in options.jars.glob("*.jar")):
-        raise ConfigError(f"{options.jars} has no Kafka connector for Spark: fetch the jars first (make jars)")
+    """Raise ConfigError for too little memory, or a setting that must not change."""
     if _mebibytes(options.driver_memory) < _LEAST_HEAP_MIB:
         raise ConfigError(f"a driver memory of {options.driver_memory} is too little: set {_LEAST_HEAP_MIB}m or more")
     ours = [name for name in options.further if name in _WORKERS]
@@ -66,16 +64,14 @@ def _mebibytes(memory: str) -> int:
     return int(int(match[1]) * _MIB[match[2]])
 
 
-def class_archive(jars: Path) -> Path:
-    """The class archive of a local Spark, beside this folder of jars. It is valid for their real paths."""
-    return jars.resolve().with_name("spark.jsa")
+def class_archive(project: Project) -> Path:
+    """The class archive of a local Spark."""
+    return project.jars / "spark.jsa"
 
 
 def build_session(options: SparkOptions) -> SparkSession:
     """Start Spark. Raises the ConfigErrors of `check_options`."""
     check_options(options)
-    # The class archive is valid for these paths only.
-    jars = sorted(archivable(options.jars.resolve()).glob("*.jar"))
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     if options.is_local:
         os.environ.setdefault("SPARK_HOME", str(spark_home()))
@@ -85,20 +81,20 @@ def build_session(options: SparkOptions) -> SparkSession:
     if not os.environ["SPARK_LOCAL_IP"]:
         del os.environ["SPARK_LOCAL_IP"]
     builder = SparkSession.builder.appName(options.name).master(options.master)
-    for name, value in _settings(options, jars).items():
+    for name, value in _settings(options).items():
         builder = builder.config(name, value)
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
     return session
 
 
-def _settings(options: SparkOptions, jars: list[Path]) -> dict[str, str]:
-    settings = {**_placement(options, jars), **_LOW_LATENCY, **_HISTORY, **_WORKERS}
+def _settings(options: SparkOptions) -> dict[str, str]:
+    settings = {**_placement(options), **_LOW_LATENCY, **_HISTORY, **_WORKERS}
     settings |= {f"spark.executorEnv.{name}": value for name, value in _MALLOC.items()}
     return settings | dict(options.further)
 
 
-def _placement(options: SparkOptions, jars: list[Path]) -> dict[str, str]:
+def _placement(options: SparkOptions) -> dict[str, str]:
     settings = {
         "spark.driver.memory": options.driver_memory,
         "spark.driver.extraJavaOptions": " ".join(JVM),
@@ -110,13 +106,10 @@ def _placement(options: SparkOptions, jars: list[Path]) -> dict[str, str]:
     }
     if options.ui_port is not None:
         settings["spark.ui.port"] = str(options.ui_port)
-    paths = [str(jar) for jar in jars]
     if options.is_local:
-        settings["spark.driver.extraJavaOptions"] = shlex.join((*JVM, *sharing_options(class_archive(options.jars))))
-        settings["spark.driver.extraClassPath"] = os.pathsep.join(paths)
+        settings["spark.driver.extraJavaOptions"] = shlex.join((*JVM, *sharing_options(class_archive(Project.find()))))
         settings["spark.driver.bindAddress"] = settings["spark.driver.host"] = "127.0.0.1"
     else:
-        settings["spark.jars"] = ",".join(paths)
         settings |= _LOST_HOSTS
     return settings
 
@@ -182,8 +175,6 @@ _LOW_LATENCY: Final = {
     "spark.shuffle.checksum.enabled": "false",
     "spark.sql.shuffle.orderIndependentChecksum.enabled": "false",
     "spark.sql.adaptive.enabled": "false",
-    # A large batch reads Kafka as a table. Spark's older source of tables converts each record twice.
-    "spark.sql.sources.useV1SourceList": "avro,csv,json,orc,parquet,text",
     "spark.locality.wait": "0",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "20000",
 }

@@ -13,15 +13,10 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from fraud_rules import errors
-from fraud_rules.errors import DetectorFailed, FraudError, MemoryExhausted, OffsetsLost, StorageFull
+from fraud_rules.errors import DetectorFailed, FraudError, MemoryExhausted, StorageFull
 
 _NAMED = re.compile(r"fraud_rules\.errors\.(\w+): (.+)")
 _CAUSE = re.compile(r"^(?:Caused by: )?([\w.$]*(?:Error|Exception): .+)$", re.MULTILINE)
-_RECORDS_GONE = re.compile(
-    r"KAFKA_DATA_LOSS|OffsetOutOfRangeException|data may have been (?:lost|missed)", re.IGNORECASE
-)
-"""The messages of Spark and Kafka's client for records that were removed before they were read."""
-
 _EXECUTOR_OUT_OF_MEMORY = re.compile(r"ExecutorLostFailure[^\n]*exited with code (?:3|52)\b")
 """Exit code 3 comes from ExitOnOutOfMemoryError in a JVM, 52 from Spark's executors."""
 
@@ -56,10 +51,6 @@ def detector_error(error: BaseException) -> FraudError:
     if _EXECUTOR_OUT_OF_MEMORY.search(text):
         return MemoryExhausted(
             "an executor has run out of memory: raise spark.executor.memory; the next start repeats the current batch"
-        )
-    if _RECORDS_GONE.search(text):
-        return OffsetsLost(
-            f"records are gone before they were read: {cause[:_MESSAGE_LENGTH]}; the next start names them"
         )
     return DetectorFailed(f"{_host(text)}{cause[:_MESSAGE_LENGTH]}; the next start repeats the current batch")
 

@@ -20,7 +20,7 @@ from typing import Final
 import py4j
 import pyspark
 
-from fraud_rules.runtime.class_archive import archivable
+from fraud_rules.runtime.caches.class_archive import archivable
 
 __all__ = ["spark_home"]
 

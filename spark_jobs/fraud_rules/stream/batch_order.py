@@ -1,18 +1,15 @@
-"""The order of a batch: what the driver tells the tasks of the batch's job. One local property of Spark carries it."""
+"""The order of a batch: what the driver tells the tasks that evaluate the batch."""
 
 from __future__ import annotations
 
-from functools import lru_cache
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
 from fraud_rules.engine.statelog import StateVersion
 from fraud_rules.stream.pins import Pin
 
-__all__ = ["ORDER_PROPERTY", "BatchOrder", "TaskState"]
-
-ORDER_PROPERTY: Final = "fraud.order"
+__all__ = ["BatchOrder", "TaskState"]
 
 
 class TaskState(NamedTuple):
@@ -48,15 +45,14 @@ class BatchOrder(msgspec.Struct, frozen=True):
         end = self.ends[key_group % len(self.ends)]
         return TaskState(self.versions[key_group], end, key_group in self.unswept)
 
-    def encode(self) -> str:
+    def encode(self) -> bytes:
         """Encode for `decode`."""
-        return msgspec.json.encode(self).decode()
+        return msgspec.msgpack.encode(self)
 
     @staticmethod
-    @lru_cache(maxsize=1)
-    def decode(text: str) -> BatchOrder:
-        """Decode the result of `encode`. A task asks for its order several times, and a long pin takes time."""
-        return _decode(text)
+    def decode(encoded: bytes) -> BatchOrder:
+        """Decode the result of `encode`."""
+        return _decode(encoded)
 
 
-_decode = msgspec.json.Decoder(BatchOrder).decode
+_decode = msgspec.msgpack.Decoder(BatchOrder).decode

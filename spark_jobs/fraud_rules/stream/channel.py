@@ -1,19 +1,21 @@
 """The driver's channel: how tasks reach the driver while they run.
 
-Spark passes the accumulators of a task on only when the task has ended, and all collected rows pass through the
-driver's JVM. So tasks send their progress and large outputs to an Arrow Flight server in the driver. This module has
-what both sides share; `driver.channel_server` is the server, `worker.driver_link` the client.
+Spark passes the accumulators of a task on only when the task has ended, all collected rows pass through the driver's
+JVM, and a job costs more than a small batch. So tasks send their progress and large outputs to an Arrow Flight server
+in the driver, and the evaluator of small batches gets its batches from there. This module has what both sides share;
+`driver.channel_server` is the server, `worker.driver_link` the client.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
 __all__ = [
-    "AUTHORIZATION", "CHANNEL_PORT", "PROGRESS", "SERVER_NAME", "ChannelAddress", "TaskReport", "bearer", "part_name",
+    "AUTHORIZATION", "CHANNEL_PORT", "PROGRESS", "SERVER_NAME", "ChannelAddress", "EvaluatorAttempt", "TaskReport",
+    "bearer", "part_name",
 ]  # fmt: skip
 
 AUTHORIZATION: Final = "authorization"
@@ -64,7 +66,25 @@ class TaskReport(msgspec.Struct, array_like=True):
         return _decode(text)
 
 
+class EvaluatorAttempt(NamedTuple):
+    """An attempt of the evaluator's task, which names its exchange with the driver. `job` is the driver's number of the
+    evaluator's job. A later attempt is greater."""
+
+    job: int
+    attempt: int
+
+    def encode(self) -> bytes:
+        """Encode for `decode`."""
+        return msgspec.json.encode(self)
+
+    @staticmethod
+    def decode(text: bytes) -> EvaluatorAttempt:
+        """Decode the result of `encode`. Raises msgspec.DecodeError."""
+        return _decode_attempt(text)
+
+
 _decode = msgspec.json.Decoder(TaskReport).decode
+_decode_attempt = msgspec.json.Decoder(EvaluatorAttempt).decode
 
 
 def bearer(token: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 from fraud_rules.errors import BrokerUnavailable, OffsetsLost
@@ -21,11 +21,15 @@ _NO_IDS: Final[Mapping[str, str]] = {}
 class InputTopics:
     """The topics whose records trigger a batch."""
 
-    def __init__(self, ends: TopicEnds, topics: Sequence[str], ids: Mapping[str, str] = _NO_IDS) -> None:
-        """`ids` are Kafka's ids of the topics at the start, by name."""
+    def __init__(
+        self, ends: TopicEnds, topics: Sequence[str], ids: Mapping[str, str] = _NO_IDS, unlimited: Collection[str] = ()
+    ) -> None:
+        """`ids` are Kafka's ids of the topics at the start, by name. A batch reads all new records of the topics
+        `unlimited`."""
         self._ends = ends
         self._topics = topics
         self._ids = ids
+        self._unlimited = unlimited
         self._places: Mapping[str, Sequence[int]] = {}
         self._looked_s = float("-inf")
 
@@ -35,7 +39,8 @@ class InputTopics:
         return self._ends.first(self._places)
 
     def new_ends(self, starts: Offsets, most: int) -> Offsets | None:
-        """The end offsets of the next batch, which reads `most` records or a few more. None without a new record.
+        """The end offsets of the next batch, which reads `most` records or a few more, beside those of the unlimited
+        topics. None without a new record.
 
         Raises OffsetsLost if a log ends before its start, because the topic was truncated or created again, or if
         an added partition has lost its first records. Raises BrokerUnavailable.
@@ -56,7 +61,8 @@ class InputTopics:
         if ends == starts:
             return None
         self._check_added(starts, ends)
-        return limited(starts, ends, most)
+        bounded = {topic: places for topic, places in ends.items() if topic not in self._unlimited}
+        return {**ends, **limited(starts, bounded, most)}
 
     def _observe(self) -> None:
         self._places = {topic: self._ends.partitions(topic) for topic in self._topics}

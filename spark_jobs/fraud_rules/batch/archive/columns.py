@@ -1,8 +1,8 @@
 """Converts transactions to Arrow and back, without loss, with types that other tools can read.
 
-A decimal becomes a decimal128 of its declared precision, a timestamp becomes milliseconds in UTC, a string becomes a
-dictionary. A field that is newer than a file is null in it. A field with another type than in the file is an error.
-Texts of files from before a field was normalized are normalized when they are read.
+A decimal becomes a decimal128 of its declared precision, a timestamp becomes milliseconds in UTC, a boolean a bool, a
+string a dictionary. A field that is newer than a file is null in it. A field with another type than in the file is an
+error. Texts of files from before a field was normalized are normalized when they are read.
 """
 
 from __future__ import annotations
@@ -61,6 +61,8 @@ def _array(column: Column, field: Field) -> pa.Array:
     if field.type is FieldType.STRING:
         codes = pa.array(column.values.astype(np.int32), mask=mask)
         return pa.DictionaryArray.from_arrays(codes, pa.array(column.dictionary or [""], pa.string()))
+    if field.type is FieldType.BOOLEAN:
+        return pa.array(column.values != 0, pa.bool_(), mask=mask)
     values = pa.array(column.values, pa.int64(), mask=mask)
     if field.type is FieldType.TIMESTAMP:
         return values.view(TIME_TYPE)
@@ -90,6 +92,8 @@ def _column(stored: pa.ChunkedArray, field: Field, where: str) -> Column:
     if field.type is FieldType.DECIMAL:
         words = np.frombuffer(array.buffers()[1], dtype="<i8")[2 * array.offset :: 2][: len(array)]
         values = np.ascontiguousarray(words).astype(np.int64, copy=False)
+    elif field.type is FieldType.BOOLEAN:
+        values = _ints(array.cast(pa.int64()).fill_null(0))
     else:
         values = _ints((array.view(pa.int64()) if field.type is FieldType.TIMESTAMP else array).fill_null(0))
     return Column(values if valid is None else np.where(valid, values, 0), valid, None)
@@ -111,7 +115,9 @@ def _fits(kind: pa.DataType, field: Field) -> bool:
             return bool(pa.types.is_timestamp(kind) and kind.unit == "ms")
         case FieldType.DECIMAL:
             return bool(pa.types.is_decimal(kind) and kind.scale == field.scale and kind.precision <= field.precision)
-        case _:
+        case FieldType.BOOLEAN:
+            return bool(pa.types.is_boolean(kind))
+        case FieldType.LONG:
             return bool(pa.types.is_int64(kind))
 
 

@@ -25,7 +25,7 @@ from fraud_rules.batch.archive.files import QUARANTINE_SCHEMA, open_parquet, sor
 from fraud_rules.batch.archive.manifest import FileEntry, ImportedFile, Manifest, Table
 from fraud_rules.batch.archive.store import ArchiveStore
 from fraud_rules.batch.rejections import Rejections, decode_history
-from fraud_rules.codec.history.files import digest_of, history_records
+from fraud_rules.codec.history.files import digest_of, history_records, schema_of_file
 from fraud_rules.codec.history.record import HistoryRecord
 from fraud_rules.codec.transactions.codec import RejectedRecord
 from fraud_rules.configuration.settings import DetectorSettings
@@ -76,7 +76,7 @@ def import_file(
             return FileImportResult(path.name, known.rows, dict(known.rejected), [], known=True)
         first = _first_offset(manifest, digest)
         before = _imported_offsets(store, manifest, first, known)
-        importing = _FileImport(path.name, store, schema, settings, now_ms, first, before)
+        importing = _FileImport(path.name, store, schema_of_file(path, schema), settings, now_ms, first, before)
         try:
             for chunk in _chunks(history_records(path, schema)):
                 importing.write(chunk)

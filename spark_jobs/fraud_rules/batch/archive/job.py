@@ -10,15 +10,14 @@ import logging
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 import msgspec
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from fraud_rules.batch.archive.compaction import compact
 from fraud_rules.batch.archive.completeness import readable_until
 from fraud_rules.batch.archive.manifest import BatchResult, Manifest, Table
-from fraud_rules.batch.archive.stage import ARCHIVE_ROW, ArchiveStage, decode_written
+from fraud_rules.batch.archive.stage import ArchiveShares, ArchiveStage, decode_written
 from fraud_rules.batch.archive.store import ArchiveStore
 from fraud_rules.batch.archive.topic_identity import check_topics
 from fraud_rules.configuration.settings import DetectorSettings, TopicNames
@@ -28,9 +27,7 @@ from fraud_rules.kafka.consume import topic_ends, topic_starts
 from fraud_rules.model.lost_records import Offsets
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.runtime.clock import now_ms
-from fraud_rules.spark.append_times import append_time
 from fraud_rules.spark.batch_session import batch_session
-from fraud_rules.spark.kafka_records import records_between
 from fraud_rules.spark.shutdown import job_error
 from fraud_rules.stream.inputs import limited
 
@@ -51,7 +48,6 @@ class ArchiveJob:
     settings: DetectorSettings
     schema: TransactionSchema
     kafka: KafkaConnection
-    jars: Path
     master: str = "local[2]"
     driver_memory: str = "1g"
     records_a_batch: int = 1_000_000
@@ -75,7 +71,8 @@ class ArchiveResult(msgspec.Struct, frozen=True, rename="camel"):
 def archive(job: ArchiveJob) -> ArchiveResult:
     """Archive the records that the topics hold now and the archive does not.
 
-    Raises ArchiveBusy, ArchiveBehind, ArchiveForeign, ArchiveDamaged, StorageFull, BrokerUnavailable, ArchiveFailed.
+    Raises ArchiveBusy, ArchiveBehind, ArchiveForeign, ArchiveDamaged, StorageFull, BrokerUnavailable, ArchiveFailed,
+    and OffsetsLost if retention removes records during the run.
     """
     started_ms, started = now_ms(), time.monotonic()
     with job.store.writing():
@@ -88,7 +85,7 @@ def archive(job: ArchiveJob) -> ArchiveResult:
         starts, ends = _offsets(job, before, kept)
         if ids != before.topic_ids:
             job.store.commit(before.with_topics(ids))
-        with batch_session("fraud-archive", job.jars, job.master, job.driver_memory) as spark:
+        with batch_session("fraud-archive", job.master, job.driver_memory) as spark:
             _run(job, spark, starts, ends, kept)
         manifest = _finish(job, started_ms, until_ms, hidden)
     added = [file for file in manifest.files if file not in before.files]
@@ -123,22 +120,17 @@ def _run(
     job: ArchiveJob, spark: SparkSession, starts: Offsets, ends: Offsets, kept: Mapping[str, Mapping[int, int]]
 ) -> None:
     """Archive the records between the offsets, batch by batch."""
-    stage = ArchiveStage(job.store, job.schema, tables_of(job.settings.topics), job.settings.record_limits)
+    stage = ArchiveStage(job.store, job.schema, job.settings, tables_of(job.settings.topics))
+    tasks = spark.sparkContext.defaultParallelism
+    numbers = spark.sparkContext.parallelize(range(tasks), tasks)
     try:
         while starts != ends:
             until = limited(starts, ends, job.records_a_batch)
-            blobs = _records(job, spark, starts, until).mapInArrow(stage.run, ARCHIVE_ROW).toArrow().column(0)
-            _commit(job, until, decode_written(blobs.to_pylist()), kept)
+            blobs = numbers.mapPartitions(ArchiveShares(stage, job.kafka, starts, until, tasks).run).collect()
+            _commit(job, until, decode_written(blobs), kept)
             starts = until
     except Exception as error:
         raise job_error(ArchiveFailed, error) from error
-
-
-def _records(job: ArchiveJob, spark: SparkSession, starts: Offsets, ends: Offsets) -> DataFrame:
-    """The records between the offsets, with the columns that `ArchiveStage.run` reads."""
-    timestamp = append_time(job.settings.topics.transactions, producer_times=job.settings.producer_times)
-    records = records_between(spark, job.kafka, starts, ends, {"includeHeaders": "true"})
-    return records.select("topic", "partition", "offset", timestamp, "key", "value", "headers")
 
 
 def _commit(job: ArchiveJob, ends: Offsets, written: BatchResult, kept: Mapping[str, Mapping[int, int]]) -> None:

@@ -13,6 +13,7 @@ from fraud_rules.codec.transactions.quarantine import QuarantinedRecord, decode_
 __all__ = ["archived_quarantine"]
 
 _ROWS = 1_000
+_COLUMNS = [PARTITION, OFFSET, APPEND, "key", "value", "headers"]
 
 
 def archived_quarantine(store: ArchiveStore, since_ms: int = 0) -> Iterator[QuarantinedRecord]:
@@ -22,9 +23,10 @@ def archived_quarantine(store: ArchiveStore, since_ms: int = 0) -> Iterator[Quar
         if file.last_ms < since_ms:
             continue
         with open_parquet(store, file) as parquet:
-            for rows in parquet.iter_batches(_ROWS, columns=[PARTITION, OFFSET, APPEND, "value", "headers"]):
+            for rows in parquet.iter_batches(_ROWS, columns=_COLUMNS):
                 for row in rows.to_pylist():
                     time_ms = int(row[APPEND].timestamp() * 1_000 + 0.5)
                     headers = [(each["key"], each["value"]) for each in row["headers"] or ()]
                     if time_ms >= since_ms:
-                        yield decode_quarantined(row[PARTITION], row[OFFSET], time_ms, row["value"], headers)
+                        place = row[PARTITION], row[OFFSET]
+                        yield decode_quarantined(*place, time_ms, row["key"], row["value"], headers)

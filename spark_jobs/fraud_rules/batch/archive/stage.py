@@ -1,17 +1,17 @@
-"""The archive's stage: raw records in, files out. The driver receives only the list of files.
+"""The archive's stage: reads records, and writes files. The driver receives only the list of files.
 
 A task that is retried writes files with other names. A manifest never names the files of its first attempt.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import msgspec
 import numpy as np
 import pyarrow as pa
+from confluent_kafka import Message
 
 from fraud_rules.batch.archive.columns import TIME_TYPE
 from fraud_rules.batch.archive.files import log_schema, write_file, write_transactions
@@ -19,20 +19,21 @@ from fraud_rules.batch.archive.manifest import BatchResult, FileEntry, Table
 from fraud_rules.batch.archive.store import ArchiveStore
 from fraud_rules.batch.reevaluation.published import event_time_of
 from fraud_rules.codec.transactions.codec import NO_APPEND_TIME, decode_transactions
+from fraud_rules.configuration.settings import DetectorSettings
+from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.decoding import UNDECODABLE, decode_reason
+from fraud_rules.kafka.reader import TopicReader, append_ms_of, headers_of, key_of, pieces
+from fraud_rules.logs.transactions import raw_transactions
 from fraud_rules.model.day import DAY_MS, Day
-from fraud_rules.model.limits import RecordLimits
+from fraud_rules.model.lost_records import Offsets
+from fraud_rules.model.offset_ranges import share_of
 from fraud_rules.model.schema import TIME_FIELD, TransactionSchema
 from fraud_rules.model.transaction import TransactionBatch
-from fraud_rules.spark.append_times import append_ms_of_column
 
-ARCHIVE_ROW = "blob binary"
 HELD_BYTES = 134_217_728
 """The bytes of log records that a task holds in memory before it writes files."""
 
 _BY_EVENT_DAY = (Table.ALERTS, Table.SHADOW_ALERTS, Table.DECISIONS, Table.CORRECTIONS)
-_OUT = pa.schema([("blob", pa.binary())])
-
 
 _NAMED = 20
 """The most skipped records that a task names."""
@@ -67,76 +68,77 @@ class _TaskContent:
     skipped: list[str] = field(default_factory=list)
 
 
+Records = Iterable[tuple[str, Sequence[Message]]]
+"""Records of topics, by the name of their topic."""
+
+
 @dataclass(frozen=True, slots=True)
 class ArchiveStage:
-    """Runs in a worker on one partition of a source batch. `tables` is the table of each topic."""
+    """Runs in a worker. `tables` is the table of each topic."""
 
     store: ArchiveStore
     schema: TransactionSchema
-    tables: dict[str, Table]
-    limits: RecordLimits
+    settings: DetectorSettings
+    tables: Mapping[str, Table]
 
-    def run(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """In: topic, partition, offset, timestamp (us), key, value, headers. Out: a row with a packed `BatchResult`."""
+    def archive(self, records: Records) -> BatchResult:
+        """Write the records to files."""
         content = _TaskContent()
-        for batch in batches:
-            for topic in batch.column(0).unique().to_pylist():
-                rows = batch.filter(pa.compute.equal(batch.column(0), topic))
-                self._add(content, topic, rows)
+        for topic, messages in records:
+            if self.tables[topic] is Table.TRANSACTIONS:
+                self._add_transactions(content, messages)
+            else:
+                self._add_log(content, topic, messages)
             if content.log_bytes > HELD_BYTES:
                 self._write_logs(content)
         self._write_logs(content)
         files = [*self._write_transactions(content), *content.files]
         skipped = tuple(content.skipped)
-        result = BatchResult(tuple(files), content.rejected, content.first_append_ms, content.unreadable, skipped)
-        yield pa.RecordBatch.from_arrays([pa.array([_encode(result)], pa.binary())], schema=_OUT)
+        return BatchResult(tuple(files), content.rejected, content.first_append_ms, content.unreadable, skipped)
 
-    def _add(self, content: _TaskContent, topic: str, rows: pa.RecordBatch) -> None:
-        partition, offset = rows.column(1).to_numpy(), rows.column(2).to_numpy()
-        append_ms = append_ms_of_column(rows.column(3))
+    def _add_transactions(self, content: _TaskContent, messages: Sequence[Message]) -> None:
+        raw = raw_transactions(messages, self.schema, self.settings)
+        decoded = decode_transactions(raw, self.schema, self.settings.record_limits)
+        content.transactions.append(decoded.batch)
+        content.rejected += len(decoded.rejects)
+        known_ms = raw.append_ms[raw.append_ms != NO_APPEND_TIME].tolist()
+        earlier = [] if content.first_append_ms is None else [content.first_append_ms]
+        content.first_append_ms = min([*known_ms, *earlier], default=None)
+
+    def _add_log(self, content: _TaskContent, topic: str, messages: Sequence[Message]) -> None:
         table = self.tables[topic]
-        if table is Table.TRANSACTIONS:
-            values = rows.column(5).to_pylist()
-            decoded = decode_transactions(values, partition, offset, append_ms, self.schema, self.limits)
-            content.transactions.append(decoded.batch)
-            content.rejected += len(decoded.rejects)
-            known_ms = append_ms[append_ms != NO_APPEND_TIME].tolist()
-            earlier = [] if content.first_append_ms is None else [content.first_append_ms]
-            content.first_append_ms = min([*known_ms, *earlier], default=None)
-            return
-        self._add_log(content, table, rows, append_ms)
-
-    def _add_log(self, content: _TaskContent, table: Table, rows: pa.RecordBatch, append_ms: np.ndarray) -> None:
-        times = append_ms
-        if table in _BY_EVENT_DAY:
-            found = [self._event_time(content, table, row) for row in rows.select([0, 1, 2, 4, 5]).to_pylist()]
-            readable = np.array([each is not None for each in found], np.bool_)
-            rows, append_ms = rows.filter(pa.array(readable)), append_ms[readable]
-            times = np.array([each for each in found if each is not None], np.int64)
-        for day in np.unique(times // DAY_MS).tolist():
-            here = np.flatnonzero(times // DAY_MS == day)
-            picked = rows.take(pa.array(here))
-            columns = [
-                picked.column(1),
-                picked.column(2),
-                pa.array(append_ms[here], pa.int64()).view(TIME_TYPE),
-                pa.array(times[here], pa.int64()).view(TIME_TYPE),
-                picked.column(4),
-                picked.column(5),
+        schema = log_schema(table)
+        by_day: dict[int, list[tuple[int, Message]]] = {}
+        for message in messages:
+            if (time_ms := self._time(content, table, message)) is not None:
+                by_day.setdefault(time_ms // DAY_MS, []).append((time_ms, message))
+        for day, rows in by_day.items():
+            here = [message for _, message in rows]
+            columns: list[Sequence[object]] = [
+                [message.partition() for message in here],
+                [message.offset() for message in here],
+                [append_ms_of(message, producer_times=True) for message in here],
+                [time_ms for time_ms, _ in rows],
+                [key_of(message) for message in here],
+                [message.value() for message in here],
+                [headers_of(message) for message in here],
             ]
-            schema = log_schema(table)
-            columns += [picked.column(6).cast(kind.type) for kind in list(schema)[len(columns) :]]
-            content.logs.setdefault((table, day), []).append(pa.Table.from_arrays(columns, schema=schema))
-            content.log_bytes += picked.nbytes
+            made = pa.table([_column(cells, kind.type) for cells, kind in zip(columns, schema, strict=False)], schema)
+            content.logs.setdefault((table, day), []).append(made)
+            content.log_bytes += made.nbytes
 
-    def _event_time(self, content: _TaskContent, table: Table, row: dict[str, Any]) -> int | None:
-        """The event time of a published record. An unreadable record is counted and gives None."""
+    def _time(self, content: _TaskContent, table: Table, message: Message) -> int | None:
+        """The time of a log's record: the event time of a published record, the append time of any other one. An
+        unreadable record is counted and gives None."""
+        if table not in _BY_EVENT_DAY:
+            return append_ms_of(message, producer_times=True)
+        key, value = key_of(message), message.value()
         try:
-            if row["key"] is None or row["value"] is None:
-                raise ValueError("no key" if row["key"] is None else "no value")
-            return event_time_of(table, row["value"])
+            if key is None or value is None:
+                raise ValueError("no key" if key is None else "no value")
+            return event_time_of(table, value)
         except UNDECODABLE as error:
-            place = f"{row['topic']}-{row['partition']} at offset {row['offset']}"
+            place = f"{message.topic()}-{message.partition()} at offset {message.offset()}"
             content.unreadable += 1
             if len(content.skipped) < _NAMED:
                 content.skipped.append(f"{place}: {decode_reason(error)}")
@@ -156,3 +158,37 @@ class ArchiveStage:
             content.files.append(write_file(self.store, table, Day(day), pa.concat_tables(parts)))
         content.logs.clear()
         content.log_bytes = 0
+
+
+def _column(cells: Sequence[object], kind: pa.DataType) -> pa.Array:
+    """A column of a log's table. Times are in epoch ms."""
+    return pa.array(cells, pa.int64()).view(kind) if kind == TIME_TYPE else pa.array(cells, kind)
+
+
+@dataclass(frozen=True, slots=True)
+class ArchiveShares:
+    """Runs in a worker: archives a share of the records from `starts` to below `ends`. `tasks` is the number of shares.
+
+    The worker reads the records itself: through a table of Spark, a record costs the JVM more than its decoding.
+    """
+
+    stage: ArchiveStage
+    kafka: KafkaConnection
+    starts: Offsets
+    ends: Offsets
+    tasks: int
+
+    def run(self, numbers: Iterable[int]) -> Iterator[bytes]:
+        """Archive the share of this task, whose number is the only element. Yields a packed `BatchResult`."""
+        (number,) = numbers
+        yield _encode(self.stage.archive(self._records(number)))
+
+    def _records(self, number: int) -> Records:
+        for topic, ends in self.ends.items():
+            starts = self.starts[topic]
+            if starts == ends:
+                continue  # most topics have no new records in most batches
+            ranges = {int(partition): (starts[partition], end) for partition, end in ends.items()}
+            with TopicReader(self.kafka, topic) as reader:
+                for piece in pieces(reader.read_ranges(share_of(ranges, number, self.tasks))):
+                    yield topic, piece

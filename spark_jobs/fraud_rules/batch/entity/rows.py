@@ -21,10 +21,12 @@ from fraud_rules.batch.archive.manifest import FileEntry, Manifest, Table
 from fraud_rules.batch.archive.store import ArchiveStore
 from fraud_rules.batch.archive.topic_identity import is_of_topic
 from fraud_rules.codec.transactions.codec import decode_transactions
+from fraud_rules.codec.transactions.needle import Needle
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.errors import ArchiveDamaged, ArchiveUnreachable
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.reader import TopicReader, record_of
+from fraud_rules.logs.transactions import raw_transactions
 from fraud_rules.model.schema import TIME_FIELD, FieldType, TransactionSchema
 from fraud_rules.model.transaction import TransactionBatch
 
@@ -112,19 +114,18 @@ class EntityReader:
         """
         topic = self._settings.topics.transactions
         archived = {} if manifest is None else self._archived_ends(manifest, topic, notes)
-        found: list[tuple[int, Message]] = []
+        found: list[Message] = []
         with TopicReader(self._kafka, topic) as reader:
             ends = {partition: reader.ends(partition) for partition in reader.partitions()}
             ranges, cut, lost = self._ranges(reader, ends, query.since_ms, _reached(archived, ends, notes))
-            needle = _needle(query.value)
+            needle = Needle.of(self._schema, query.field, query.value)
             begins_ms: dict[int, int] = {}
             for message in reader.read_ranges(ranges):
                 partition = int(message.partition() or 0)
                 if partition in cut and partition not in begins_ms:
                     begins_ms[partition] = record_of(message).append_ms
-                value = message.value()
-                if isinstance(value, bytes) and needle in value:
-                    found.append((partition, message))
+                if needle.is_in(message.key(), message.value()):
+                    found.append(message)
         if cut:
             notes.append(f"Only the newest {self._bounds.topic_records:,} payments of the topic were searched.")
         if lost:
@@ -164,16 +165,9 @@ class EntityReader:
                     cut.add(partition)
         return ranges, cut, lost
 
-    def _decoded(self, found: Sequence[tuple[int, Message]], query: EntityQuery) -> TransactionBatch:
-        records = [(partition, record_of(message)) for partition, message in found]
-        batch = decode_transactions(
-            [record.value for _, record in records],
-            [partition for partition, _ in records],
-            [record.offset for _, record in records],
-            [record.append_ms for _, record in records],
-            self._schema,
-            self._settings.record_limits,
-        ).batch
+    def _decoded(self, found: Sequence[Message], query: EntityQuery) -> TransactionBatch:
+        raw = raw_transactions(found, self._schema, self._settings)
+        batch = decode_transactions(raw, self._schema, self._settings.record_limits).batch
         column = batch.columns[query.field]
         if column.dictionary is None:
             mask = column.values == query.value
@@ -242,10 +236,3 @@ def _scalar(query: EntityQuery, schema: TransactionSchema) -> pa.Scalar:
     declared = schema.field(query.field)
     kind = pa.string() if declared is not None and declared.type is FieldType.STRING else pa.int64()
     return pa.scalar(query.value, kind)
-
-
-def _needle(value: int | str) -> bytes:
-    """Bytes that each record with the value has; none for a text that JSON may write in several ways."""
-    if isinstance(value, str) and not (value.isascii() and value.isalnum()):
-        return b""
-    return str(value).encode()

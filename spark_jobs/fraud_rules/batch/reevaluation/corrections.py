@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import msgspec
+from msgspec.structs import replace
 
 from fraud_rules.batch.reevaluation.compare import AlertVerdict, compare
 from fraud_rules.batch.reevaluation.published import AlertView, PublishedAlerts, view_of
@@ -22,6 +23,7 @@ from fraud_rules.kafka.reader import Record, TopicReader
 from fraud_rules.kafka.transactional_ids import reevaluation_id
 from fraud_rules.kafka.writer import BatchWriter, OutRecord
 from fraud_rules.model.day import Day
+from fraud_rules.model.documents.alerts import CorrectionDocument, RestrictionDocument
 from fraud_rules.runtime import clock
 
 __all__ = ["DayCorrections", "Ends", "read_tails"]
@@ -108,7 +110,7 @@ class DayCorrections:
             view = view_of(text) if text else None
             yield OutRecord(
                 topics.alert_corrections,
-                _encode(self._correction(alert_id, verdict, view, text, now_ms) | scores.members(view)),
+                _encode(self._correction(alert_id, verdict, view, text, scores, now_ms)),
                 alert_id.encode(),
             )
             if verdict is AlertVerdict.ADDED and alert_id in self.restrictions:
@@ -117,34 +119,43 @@ class DayCorrections:
                 yield OutRecord(topics.restrictions, _lifted(view, now_ms), alert_id.encode())
 
     def _correction(
-        self, alert_id: str, verdict: AlertVerdict, view: AlertView | None, text: bytes | None, now_ms: int
-    ) -> dict[str, object]:
-        document: dict[str, object] = {
-            "kind": verdict.value,
-            "alertId": alert_id,
-            "day": str(self.day),
-            "eventTime": self.day.start_ms if view is None else view.event_time,
-            "run": self.run,
-            "correctedAt": now_ms,
-        }
-        if view is not None and text is not None:
-            document |= {"ruleId": view.rule_id, "ruleVersion": view.rule_version, "key": view.key}
-            document |= {"transactionId": view.triggering_event["transactionId"], "alert": msgspec.Raw(text)}
-        return document
+        self,
+        alert_id: str,
+        verdict: AlertVerdict,
+        view: AlertView | None,
+        text: bytes | None,
+        scores: DayScores,
+        now_ms: int,
+    ) -> CorrectionDocument:
+        found = CorrectionDocument(
+            kind="ADDED" if verdict is AlertVerdict.ADDED else "RETRACTED",
+            alert_id=alert_id,
+            day=str(self.day),
+            event_time=self.day.start_ms if view is None else view.event_time,
+            run=self.run,
+            corrected_at=now_ms,
+        )
+        if view is None or text is None:
+            return found
+        score = scores.score_of(view)
+        return replace(
+            found,
+            rule_id=view.rule_id,
+            rule_version=view.rule_version,
+            key=view.key,
+            transaction_id=view.triggering_event["transactionId"],
+            alert=msgspec.Raw(text),
+            score=score,
+            outcome=scores.thresholds.outcome(score),
+        )
 
 
 def _lifted(view: AlertView, now_ms: int) -> bytes:
     """The record that lifts a restriction. A consumer that blocks payments finds it by the alert's id."""
-    return _encode(
-        {
-            "key": view.key,
-            "since": view.event_time,
-            "alertId": view.alert_id,
-            "ruleId": view.rule_id,
-            "lifted": now_ms,
-            "liftedBy": AlertVerdict.RETRACTED.value,
-        }
+    lifted = RestrictionDocument(
+        view.key, view.event_time, view.alert_id, view.rule_id, lifted=now_ms, lifted_by="RETRACTED"
     )
+    return _encode(lifted)
 
 
 def _tail(kafka: KafkaConnection, topic: str, ends: Mapping[str, int]) -> Sequence[tuple[bytes, bytes]]:

@@ -10,7 +10,6 @@ import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import msgspec
 import pyarrow as pa
@@ -52,7 +51,6 @@ class ReevaluationJob:
 
     options: DayOptions
     kafka: KafkaConnection
-    jars: Path
     master: str = "local[2]"
     driver_memory: str = "1g"
     publish: bool = True
@@ -180,7 +178,7 @@ def over(spark: SparkSession) -> EvaluateShares:
 
 
 def _spark(job: ReevaluationJob, stack: ExitStack) -> SparkSession:
-    return stack.enter_context(batch_session("fraud-reevaluation", job.jars, job.master, job.driver_memory))
+    return stack.enter_context(batch_session("fraud-reevaluation", job.master, job.driver_memory))
 
 
 def _row(blob: bytes) -> pa.RecordBatch:

@@ -29,12 +29,6 @@ class DayScores:
     scores: Mapping[int | str, int]
     thresholds: DecisionThresholds
 
-    def members(self, alert: AlertView | None) -> dict[str, object]:
-        """The members `score` and `outcome` of a correction: 0 and NOTE for a transaction without an alert in effect.
-
-        A correction of an unknown alert has neither.
-        """
-        if alert is None:
-            return {}
-        score = self.scores.get(alert.transaction_id, 0)
-        return {"score": score, "outcome": self.thresholds.outcome(score).value}
+    def score_of(self, alert: AlertView) -> int:
+        """The score of the alert's transaction, 0 without an alert in effect."""
+        return self.scores.get(alert.transaction_id, 0)

@@ -11,7 +11,6 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final, NamedTuple
 
 import msgspec
@@ -33,7 +32,7 @@ from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.reachable import require_broker
 from fraud_rules.kafka.record_writer import append_records
 from fraud_rules.logs.open_warm_ups import open_requests
-from fraud_rules.logs.rule_status import RuleOperation, WarmUpState, read_rules
+from fraud_rules.logs.rule_status import RuleOperation, RuleReportDocument, WarmUpReport, WarmUpState, read_rules
 from fraud_rules.logs.warm_up_log import WarmUpLog, WarmUpPart, WarmUpResult, digest_of
 from fraud_rules.model.rule import Rule
 from fraud_rules.model.ruleset import Grouping, RuleTimeline
@@ -59,7 +58,6 @@ class WarmUpJob:
     settings: DetectorSettings
     schema: TransactionSchema
     kafka: KafkaConnection
-    jars: Path
     master: str = "local[2]"
     driver_memory: str = "1g"
     niceness: int = 10
@@ -228,18 +226,14 @@ def _completed_share(spark: SparkSession, seen: set[int]) -> float:
 
 
 def _running(report: RuleOperation, progress: float) -> tuple[bytes, bytes]:
-    document: Mapping[str, object] = {
-        "ruleId": report.rule_id,
-        "ruleVersion": report.rule_version,
-        "status": report.status,
-        "batchId": report.batch_id,
-        "time": report.time,
-        "warmUp": {"state": WarmUpState.RUNNING, "progress": round(progress, 2), "time": now_ms()},
-    }
+    running = WarmUpReport(WarmUpState.RUNNING, progress=round(progress, 2), time=now_ms())
+    document = RuleReportDocument(
+        report.rule_id, report.rule_version, "LIVE", report.batch_id, report.time, warm_up=running
+    )
     return str(report.rule_id).encode(), _encode(document)
 
 
 def _spark(job: WarmUpJob, stack: ExitStack) -> SparkSession:
     if job.master.startswith("local"):
         yield_cores(job.niceness)
-    return stack.enter_context(batch_session("fraud-warm-up", job.jars, job.master, job.driver_memory))
+    return stack.enter_context(batch_session("fraud-warm-up", job.master, job.driver_memory))

@@ -21,7 +21,8 @@ from fraud_rules.engine.fanout import in_arrival_order, rows_by_key_group
 from fraud_rules.engine.warm_up import chunks_of, collect_history
 from fraud_rules.engine.window import layout as at
 from fraud_rules.kafka.connection import KafkaConnection
-from fraud_rules.kafka.reader import TopicReader, append_ms_of
+from fraud_rules.kafka.reader import TopicReader
+from fraud_rules.logs.transactions import raw_transactions
 from fraud_rules.logs.warm_up_log import WarmUpLog, WarmUpPart
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.model.transaction import TransactionBatch
@@ -82,14 +83,8 @@ class PastReader:
         yield self._decoded(messages)
 
     def _decoded(self, messages: Sequence[Message]) -> TransactionBatch:
-        return decode_transactions(
-            [message.value() for message in messages],
-            [message.partition() or 0 for message in messages],
-            [message.offset() or 0 for message in messages],
-            [append_ms_of(message, producer_times=self.settings.producer_times) for message in messages],
-            self.schema,
-            self.settings.record_limits,
-        ).batch
+        raw = raw_transactions(messages, self.schema, self.settings)
+        return decode_transactions(raw, self.schema, self.settings.record_limits).batch
 
     def _keyed(self, rows: TransactionBatch) -> Iterator[pa.RecordBatch]:
         rows = rows.take(np.logical_or.reduce([each.concerns(rows) for each in self.requests]))

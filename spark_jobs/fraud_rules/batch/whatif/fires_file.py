@@ -19,7 +19,7 @@ from fraud_rules.errors import InputInvalid
 from fraud_rules.model.rule import Rule
 from fraud_rules.model.schema import ID_FIELD, TIME_FIELD
 from fraud_rules.runtime.clock import utc
-from fraud_rules.runtime.safe_text import without_formula
+from fraud_rules.runtime.safe_text import scalar_text, without_formula
 
 __all__ = ["check_fires_file", "write_fires"]
 
@@ -68,6 +68,8 @@ def _csv(rows: Sequence[Row], names: Sequence[str]) -> bytes:
 def _cell(name: str, value: object) -> object:
     if name == TIME_FIELD and isinstance(value, int):
         return utc(value).isoformat(timespec="milliseconds")
+    if isinstance(value, bool):
+        return scalar_text(value)
     return value if name == _VALUE else without_formula(value)
 
 

@@ -12,6 +12,7 @@ from fraud_rules.batch.reevaluation.page import shown_time
 from fraud_rules.batch.reevaluation.plots import bars, curve
 from fraud_rules.batch.whatif.coverage import Coverage
 from fraud_rules.model.day import DAY_MS, Day
+from fraud_rules.runtime.safe_text import scalar_text
 
 __all__ = [
     "LabelFigures",
@@ -43,7 +44,7 @@ class Fire(msgspec.Struct, frozen=True, rename="camel"):
 
     transaction_id: int | str
     event_time: int
-    key: dict[str, int | str | Decimal]
+    key: dict[str, bool | int | str | Decimal]
 
 
 class LabelFigures(msgspec.Struct, frozen=True, rename="camel"):
@@ -269,7 +270,7 @@ def _overlap(overlap: Sequence[RuleOverlap], fires: int) -> str:
 
 
 def _key(key: Mapping[str, object]) -> str:
-    return ", ".join(f"{name}={value}" for name, value in key.items()) or "all transactions"
+    return ", ".join(f"{name}={scalar_text(value)}" for name, value in key.items()) or "all transactions"
 
 
 def _duration(window_ms: int) -> str:

@@ -10,6 +10,7 @@ from rich.text import Text
 
 from fraud_rules.runtime.clock import utc_text
 from fraud_rules.runtime.grouped_number import grouped
+from fraud_rules.runtime.safe_text import scalar_text
 
 _SEVERITIES = {"critical": "bold red", "high": "red", "medium": "yellow", "low": "cyan"}
 
@@ -95,7 +96,7 @@ def alert_cells(alert: Mapping[str, Any], received_ms: int, mark: str = "") -> t
         Text(utc_text(alert["eventTime"]), "dim"),
         Text(severity.upper(), _SEVERITIES.get(severity.lower(), "bold")),
         Text(f"{alert['ruleId']} {rule.get('name', '')}", "dim" if alert["shadow"] else ""),
-        Text(", ".join(f"{name}={value}" for name, value in alert["key"].items())),
+        Text(", ".join(f"{name}={scalar_text(value)}" for name, value in alert["key"].items())),
         value,
         remarks,
         Text(f"{received_ms - alert['ingestionTime']} ms", "green"),

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 from fraud_rules.codec.scalar import format_timestamp
 from fraud_rules.model.schema import FieldType, TransactionSchema
 from fraud_rules.runtime.clock import now_ms
+from fraud_rules.runtime.safe_text import scalar_text
 
 if TYPE_CHECKING:
     from fraud_rules.cli.configured import CommandContext
 
-__all__ = ["print_previews"]
+__all__ = ["print_previews", "shown_payment"]
 
 
 def print_previews(files: Iterable[Path], context: CommandContext) -> None:
@@ -27,12 +28,13 @@ def print_previews(files: Iterable[Path], context: CommandContext) -> None:
             times = f", {format_timestamp(found.first_ms)} to {format_timestamp(found.last_ms)}"
         print(f"{file}: {found.transactions} of {found.rejected.records} records are readable{times}")
         for line, payment in found.payments:
-            print(f"  line {line}: {_shown(payment, context.schema)}")
+            print(f"  line {line}: {shown_payment(payment, context.schema)}")
         for rejected in found.rejected.lines():
             print(f"  unreadable: {rejected}")
 
 
-def _shown(payment: Mapping[str, Any], schema: TransactionSchema) -> str:
+def shown_payment(payment: Mapping[str, Any], schema: TransactionSchema) -> str:
+    """The fields of a payment on one line."""
     return " ".join(f"{field.name}={_value(payment.get(field.name), field.type)}" for field in schema.fields)
 
 
@@ -41,4 +43,4 @@ def _value(value: object, kind: FieldType) -> str:
         return "null"
     if kind is FieldType.TIMESTAMP and isinstance(value, int):
         return format_timestamp(value)
-    return repr(value) if isinstance(value, str) else str(value)
+    return repr(value) if isinstance(value, str) else scalar_text(value)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from rich.text import Text
 
@@ -10,10 +10,12 @@ from fraud_rules.deploy.attempt import DeploymentReports
 from fraud_rules.deploy.intent import IntentLog
 from fraud_rules.logs.detector_status import DetectorStatus, TrafficCounts
 from fraud_rules.logs.rule_status import RuleOperation
+from fraud_rules.monitoring.data_faults import DataFault
 from fraud_rules.monitoring.liveness import AMBER_MS, Liveness, Severity
+from fraud_rules.monitoring.shares import HighShare
 from fraud_rules.runtime.clock import MS_PER_S, utc_text
 
-__all__ = ["SEVERITY_STYLES", "agent_lines", "duration", "status_lines"]
+__all__ = ["SEVERITY_STYLES", "agent_lines", "duration", "status_lines", "verdict_lines"]
 
 _ATTEMPTS = 10
 _COSTLY = 3
@@ -23,7 +25,10 @@ SEVERITY_STYLES = {Severity.NONE: "", Severity.AMBER: "bold yellow", Severity.RE
 
 
 def status_lines(
-    detector: DetectorStatus | None, live: Liveness, work: str | None, rejected: Sequence[RuleOperation]
+    detector: DetectorStatus | None,
+    live: Liveness,
+    work: str | None,
+    rejected: Sequence[RuleOperation],
 ) -> Iterator[Text]:
     """Yield the lines, the most important first. During an outage the figures of the last batch are dimmed."""
     yield Text.assemble("payments  ", _payments(live))
@@ -43,6 +48,19 @@ def status_lines(
         yield from (Text(line, style) for line in _figures(detector))
     for report in rejected:
         yield _rejected(report)
+
+
+def verdict_lines(shares: Iterable[HighShare], faults: Iterable[DataFault]) -> Iterator[Text]:
+    """Yield a line for each verdict about the payments and rules, with its runbook."""
+    for share in shares:
+        yield Text(f"{share.verdict}: {share.share}; {share.remedy} ({_runbook(share.verdict)})", "bold red")
+    for fault in faults:
+        since = f"since {utc_text(fault.since)} ({_runbook(fault.verdict)})"
+        yield Text(f"{fault.verdict}: {fault.part}: {fault.reason}, {since}", "bold yellow")
+
+
+def _runbook(verdict: str) -> str:
+    return f"docs/runbooks/{verdict.lower().replace('_', '-')}.md"
 
 
 def agent_lines(intents: IntentLog, seen: DeploymentReports, now_ms: int) -> Iterator[str]:

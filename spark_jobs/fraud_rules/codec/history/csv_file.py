@@ -3,25 +3,19 @@
 from __future__ import annotations
 
 import csv
-import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-import msgspec
-
-from fraud_rules.codec.history.record import Columns, HistoryRecord, Unreadable, declared_columns, encode
+from fraud_rules.codec.history.record import Columns, HistoryRecord, Unreadable, cell_value, declared_columns, encode
 from fraud_rules.codec.scalar import is_number, parse_timestamp
 from fraud_rules.codec.transactions.csv_line import required_cells
 from fraud_rules.errors import InputInvalid
-from fraud_rules.model.schema import FieldType, TransactionSchema
+from fraud_rules.model.schema import TransactionSchema
 
 __all__ = ["csv_records"]
 
 _OTHER_DELIMITERS: Final = {";": "';'", "\t": "tabs", "|": "'|'"}
-_WHOLE: Final = (FieldType.LONG, FieldType.TIMESTAMP)
-_WHOLE_FLOAT: Final = re.compile(r"(-?(?:0|[1-9][0-9]{0,14}))\.0+")
-"""A whole number that a program wrote as a float. A float has all whole numbers of up to 15 digits exactly."""
 
 
 def csv_records(path: Path, schema: TransactionSchema) -> Iterator[HistoryRecord]:
@@ -91,17 +85,9 @@ def _record(line: int, last: int, cells: list[str], columns: Columns, least: int
     if fault is not None:
         return HistoryRecord(line, encode([_printable(cell) for cell in cells]), fault)
     members = {
-        field.name: _value(cell, field.type) for field, cell in zip(columns, cells, strict=False) if field and cell
+        field.name: cell_value(cell, field.type) for field, cell in zip(columns, cells, strict=False) if field and cell
     }
     return HistoryRecord(line, encode(members))
-
-
-def _value(cell: str, kind: FieldType) -> object:
-    if kind is FieldType.STRING:
-        return cell
-    whole = _WHOLE_FLOAT.fullmatch(cell) if kind in _WHOLE else None
-    number = cell if whole is None else whole[1]
-    return msgspec.Raw(number.encode()) if is_number(number) else cell
 
 
 def _is_utf8(cell: str) -> bool:

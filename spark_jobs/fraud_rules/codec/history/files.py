@@ -1,8 +1,8 @@
 """Reads files of past transactions (JSON Lines, CSV and Parquet) as the records that a producer would send.
 
-A record is bytes for the detector's own codec, so the codec alone accepts a record. Memory holds one record at a time,
-or one batch of rows of a Parquet file. A file that could be misread as a whole (a header with a missing field, another
-encoding) is refused as a whole.
+A record is bytes for the detector's own codec with the schema of `schema_of_file`, so the codec alone accepts a record.
+Memory holds one record at a time, or one batch of rows of a Parquet file. A file that could be misread as a whole (a
+header with a missing field, another encoding) is refused as a whole.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from fraud_rules.errors import InputInvalid
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.runtime.file_faults import fault_of_file
 
-__all__ = ["HISTORY_SUFFIXES", "digest_of", "history_records"]
+__all__ = ["HISTORY_SUFFIXES", "digest_of", "history_records", "schema_of_file"]
 
 _BLOCK: Final = 1_048_576
 _UTF16: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
@@ -39,6 +39,12 @@ def history_records(path: Path, schema: TransactionSchema) -> Iterator[HistoryRe
         yield from read(path, schema)
     except (OSError, pa.ArrowException, csv.Error, InputInvalid) as error:
         raise InputInvalid(f"{path} cannot be read: {fault_of_file(error)[:500]}") from error
+
+
+def schema_of_file(path: Path, schema: TransactionSchema) -> TransactionSchema:
+    """The schema by which the codec reads the records of a file: the flat one for a table, whose columns have the names
+    of the fields."""
+    return schema.flat if path.suffix.lower() in _TABLES else schema
 
 
 def digest_of(path: Path) -> str:
@@ -78,4 +84,5 @@ _READERS: Final[dict[str, Callable[[Path, TransactionSchema], Iterator[HistoryRe
     ".json": _json_lines,
     ".parquet": parquet_records,
 }
+_TABLES: Final = (".csv", ".parquet")
 HISTORY_SUFFIXES: Final = tuple(_READERS)

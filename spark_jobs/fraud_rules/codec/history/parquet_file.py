@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, Final
 
@@ -12,8 +13,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from fraud_rules.codec.history.record import HistoryRecord, declared_columns, encode
+from fraud_rules.codec.history.record import HistoryRecord, cell_value, declared_columns, encode
+from fraud_rules.codec.scalar import TIMESTAMP_MAX_MS, TIMESTAMP_MIN_MS, format_timestamp, number_of
 from fraud_rules.errors import InputInvalid
+from fraud_rules.model.declared.field_source import TimeUnit, WrittenAs
 from fraud_rules.model.schema import Field, FieldType, TransactionSchema
 
 __all__ = ["parquet_records"]
@@ -44,22 +47,53 @@ def parquet_records(path: Path, schema: TransactionSchema) -> Iterator[HistoryRe
 
 
 def _plain(column: pa.Array, field: Field) -> list[Any]:
-    """Convert to values of JSON: times become epoch ms; dates and other types become text, which the codec rejects."""
+    """Convert to values of JSON for the flat schema.
+
+    Times get the unit of the field, and amounts with decimal places its scale. Dates and other types become text, which
+    the codec rejects.
+    """
     kind = column.type
     if pa.types.is_dictionary(kind):
         return _plain(column.dictionary_decode(), field)
     if pa.types.is_timestamp(kind):
         # Whatever the zone, the integers count from 1970 in UTC.
         factor, divisor = _PER_MS[kind.unit]
-        return _each(column.cast(pa.int64()).to_pylist(), lambda value: value * factor // divisor)
+        times = column.cast(pa.int64()).to_pylist()
+        return _each(times, lambda value: _time(value * factor // divisor, field.source.unit))
     if pa.types.is_floating(kind):
         return _floats(column, field)
+    if pa.types.is_integer(kind) and field.source.written_as is WrittenAs.NUMBER:
+        return _each(column.to_pylist(), str)
+    if pa.types.is_decimal(kind) and kind.scale > 0 and field.source.scaled:
+        return _each(column.to_pylist(), lambda value: _unscaled(value, field.scale))
     if pa.types.is_integer(kind) or pa.types.is_decimal(kind) or pa.types.is_boolean(kind):
         return list(column.to_pylist())
     try:
-        return list(column.cast(pa.string()).to_pylist())
+        texts = column.cast(pa.string()).to_pylist()
     except (pa.ArrowNotImplementedError, pa.ArrowInvalid) as error:
         raise InputInvalid(f"its column {field.name} has the type {kind}, which is not readable as text") from error
+    if field.source.written_as is WrittenAs.TEXT:
+        return _each(texts, lambda text: cell_value(text, field.type))
+    return list(texts)
+
+
+def _time(epoch_ms: int, unit: TimeUnit | None) -> object:
+    """A time in the form that a field with this unit has."""
+    match unit:
+        case TimeUnit.S:
+            return msgspec.Raw(format(Decimal(epoch_ms).scaleb(-3), "f").encode())
+        case TimeUnit.US | TimeUnit.NS:
+            return msgspec.Raw(b"%d" % number_of(epoch_ms, unit))
+        case TimeUnit.ISO8601 if TIMESTAMP_MIN_MS <= epoch_ms <= TIMESTAMP_MAX_MS:
+            return format_timestamp(epoch_ms)
+        case _:
+            return epoch_ms
+
+
+def _unscaled(amount: Decimal, scale: int) -> Decimal:
+    """The amount in units of its last declared decimal place, with all digits."""
+    sign, digits, exponent = amount.as_tuple()
+    return Decimal((sign, digits, int(exponent) + scale))
 
 
 def _floats(column: pa.Array, field: Field) -> list[Any]:

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 import msgspec
 
+from fraud_rules.codec.scalar import is_number
 from fraud_rules.errors import InputInvalid
-from fraud_rules.model.schema import Field, TransactionSchema
+from fraud_rules.model.schema import Field, FieldType, TransactionSchema
 
-__all__ = ["Columns", "HistoryRecord", "Unreadable", "declared_columns", "encode"]
+__all__ = ["Columns", "HistoryRecord", "Unreadable", "cell_value", "declared_columns", "encode"]
 
 _NAMED: Final = 12
+_WHOLE: Final = (FieldType.LONG, FieldType.TIMESTAMP)
+_WHOLE_FLOAT: Final = re.compile(r"(-?(?:0|[1-9][0-9]{0,14}))\.0+")
+"""A whole number that a program wrote as a float. A float has all whole numbers of up to 15 digits exactly."""
 
 encode = msgspec.json.Encoder(decimal_format="number").encode
 
@@ -37,6 +42,17 @@ class HistoryRecord(NamedTuple):
 
 Columns = Sequence[Field | None]
 """The field of each column in the file's order, None for a column that the schema does not declare."""
+
+
+def cell_value(cell: str, kind: FieldType) -> object:
+    """The value for JSON in a text: a number keeps its digits. Booleans ignore case, because programs write `True`."""
+    if kind is FieldType.STRING:
+        return cell
+    if kind is FieldType.BOOLEAN:
+        return msgspec.Raw(cell.lower().encode()) if cell.lower() in ("true", "false") else cell
+    whole = _WHOLE_FLOAT.fullmatch(cell) if kind in _WHOLE else None
+    number = cell if whole is None else whole[1]
+    return msgspec.Raw(number.encode()) if is_number(number) else cell
 
 
 def declared_columns(names: Sequence[str], schema: TransactionSchema) -> Columns:

@@ -4,10 +4,11 @@
 
 A filter names fields of the schema by name or alias. It can contain comparisons (`=`, `!=`, `<>`, `>=`, `<=`, `>`, `<`)
 of a field with a literal or with another field, `in`, `not in`, `between`, `is null`, `is not null`, `and`, `or`, `not`
-and parentheses; in `when`, also `in list('name')` and `not in list('name')`. Literals are numbers and quoted text; a
-quote inside text is doubled. A timestamp is compared with epoch milliseconds, or with text such as
-'2024-05-01T10:00:00Z', in the forms that payments may have (UTC unless the text has an offset). Keywords are not
-case-sensitive; names are. A filter is never executed as code.
+and parentheses; in `when`, also `in list('name')` and `not in list('name')`. Literals are numbers, quoted text, `true`
+and `false`; a quote inside text is doubled. A timestamp is compared with epoch milliseconds, or with text such as
+'2024-05-01T10:00:00Z', in the forms that payments may have (UTC unless the text has an offset). A boolean field is a
+condition by itself, or is compared with `=` and `!=`. Keywords are not case-sensitive; names are. A filter is never
+executed as code.
 
 The length of a text, the depth of its parentheses and the number of its tokens are checked before it is parsed.
 """
@@ -26,7 +27,7 @@ from lark import Lark, Token, Transformer_NonRecursive, v_args
 from lark.exceptions import UnexpectedEOF, UnexpectedInput, UnexpectedToken
 
 from fraud_rules.codec.rules.lists import LIST_NAME
-from fraud_rules.codec.scalar import format_timestamp, parse_timestamp, unit_hint
+from fraud_rules.codec.scalar import format_timestamp, literal_hint, parse_timestamp
 from fraud_rules.codec.text_form import normalized
 from fraud_rules.errors import Reason, RuleRejected
 from fraud_rules.model.limits import RuleLimits
@@ -35,6 +36,7 @@ from fraud_rules.model.predicate import (
     Comparison,
     FieldComparison,
     FieldRef,
+    Flag,
     IsNull,
     ListMembership,
     Literal,
@@ -64,6 +66,7 @@ _GRAMMAR = r"""
           | operand _NOT _IN _LIST "(" TEXT ")" -> not_listed
           | operand _IS _NULL                   -> is_null
           | operand _IS _NOT _NULL              -> is_not_null
+          | operand                             -> flag
 literals: literal ("," literal)*
 ?operand: NAME                                  -> name
         | literal
@@ -87,8 +90,10 @@ TEXT: /'([^']|'')*'/
 _PARSER = Lark(_GRAMMAR, parser="lalr", maybe_placeholders=False)
 _TOKEN = re.compile(r"'(?:[^']|'')*'|[A-Za-z0-9_.]+|[^\sA-Za-z0-9_.]")
 _MIRRORED = {">": "<", "<": ">", ">=": "<=", "<=": ">="}
+_EQUALITY = ("=", "!=")
 _FINER = re.compile(r"\.[0-9]{3}[0-9]*[1-9]")
 _NUMBERS = (FieldType.LONG, FieldType.DECIMAL)
+_NOT_NUMERIC = (FieldType.STRING, FieldType.BOOLEAN)
 _LISTED = (FieldType.LONG, FieldType.STRING)
 _LIST_NAME = re.compile(LIST_NAME, re.ASCII)
 _REMEMBERED_FILTERS = 512
@@ -96,7 +101,10 @@ _REMEMBERED_FILTERS = 512
 LIST_MEMBER = "when"
 """The member of a rule whose condition may name lists."""
 
-Operand: TypeAlias = FieldRef | Decimal | str | None
+_BOOLEANS = {"true": True, "false": False}
+_USES_OF_BOOLEANS = "it can be a condition by itself, or compared with true, false or a boolean field, with = or !="
+
+Operand: TypeAlias = FieldRef | Decimal | str | bool | None
 """One side of a comparison; None for a name that is no declared field, after its problem was recorded."""
 
 
@@ -172,8 +180,10 @@ class _Builder(Transformer_NonRecursive[Token, Predicate | None]):
 
     # Operands
 
-    def name(self, token: Token) -> FieldRef | None:
+    def name(self, token: Token) -> FieldRef | bool | None:
         declared = self._schema.field(str(token))
+        if declared is None and token.lower() in _BOOLEANS:
+            return _BOOLEANS[token.lower()]
         if declared is None and token.lower() == "null":
             self.problems.append("null cannot be compared; write `is null`")
             return None
@@ -202,6 +212,15 @@ class _Builder(Transformer_NonRecursive[Token, Predicate | None]):
 
     def comparison(self, left: Operand, sign: Token, right: Operand) -> Predicate | None:
         return self._compare(left, "!=" if sign == "<>" else str(sign), right)
+
+    def flag(self, operand: Operand) -> Predicate | None:
+        field = self._field(operand)
+        if field is None:
+            return None
+        if field.type is not FieldType.BOOLEAN:
+            problem = f"is incomplete: {field} is a {field.type}, and only a boolean field is a condition by itself"
+            self.problems.append(problem)
+        return Flag(field)
 
     def between(self, operand: Operand, low: Operand, high: Operand) -> Predicate | None:
         return self.all_of(self._compare(operand, ">=", low), self._compare(operand, "<=", high))
@@ -253,14 +272,29 @@ class _Builder(Transformer_NonRecursive[Token, Predicate | None]):
         if isinstance(left, FieldRef) and isinstance(right, FieldRef):
             return self._compare_fields(left, sign, right)
         if isinstance(left, FieldRef) and not isinstance(right, FieldRef):
+            if left.type is FieldType.BOOLEAN or isinstance(right, bool):
+                return self._compare_boolean(left, sign, right)
             literal = self._typed(left, right)
             return None if literal is None else Comparison(left, sign, literal)
         if isinstance(right, FieldRef):
             return self._compare(right, _MIRRORED.get(sign, sign), left)
-        self.problems.append(f"{quote(str(left))} {sign} {quote(str(right))} contains no field")
+        self.problems.append(f"{quote(_shown(left))} {sign} {quote(_shown(right))} contains no field")
         return None
 
+    def _compare_boolean(self, field: FieldRef, sign: str, literal: Decimal | str | bool) -> Predicate | None:
+        """Reduce the comparison to the field or its negation, which is unknown for the same rows."""
+        if field.type is not FieldType.BOOLEAN or not isinstance(literal, bool):
+            self._refuse_literal(field, literal)
+            return None
+        if sign not in _EQUALITY:
+            self.problems.append(f"{field} is a {field.type}; {_USES_OF_BOOLEANS}")
+            return None
+        return Flag(field) if literal is (sign == "=") else Not(Flag(field))
+
     def _compare_fields(self, left: FieldRef, sign: str, right: FieldRef) -> Predicate | None:
+        if FieldType.BOOLEAN is left.type is right.type and sign not in _EQUALITY:
+            self.problems.append(f"{left} and {right} are of type boolean; {_USES_OF_BOOLEANS}")
+            return None
         if left.type is right.type or (left.type in _NUMBERS and right.type in _NUMBERS):
             return FieldComparison(left, sign, right)
         self.problems.append(f"{left} ({left.type}) and {right} ({right.type}) cannot be compared")
@@ -292,7 +326,7 @@ class _Builder(Transformer_NonRecursive[Token, Predicate | None]):
     def _field(self, operand: Operand) -> FieldRef | None:
         if isinstance(operand, FieldRef) or operand is None:
             return operand
-        self.problems.append(f"{quote(str(operand))} is a literal; a field is required here")
+        self.problems.append(f"{quote(_shown(operand))} is a literal; a field is required here")
         return None
 
     def _typed(self, field: FieldRef, literal: Decimal | str) -> Literal | None:
@@ -300,16 +334,20 @@ class _Builder(Transformer_NonRecursive[Token, Predicate | None]):
         if field.type is FieldType.STRING and isinstance(literal, str):
             declared = self._schema.field(field.name)
             return normalized(literal, declared.normalize) if declared is not None else literal
-        if field.type is not FieldType.STRING and isinstance(literal, Decimal):
+        if field.type not in _NOT_NUMERIC and isinstance(literal, Decimal):
             return self._number(field, literal)
         if field.type is FieldType.TIMESTAMP and isinstance(literal, str):
             return self._timestamp(literal)
-        self.problems.append(f"{field} is a {field.type}, it cannot be compared with {quote(str(literal))}")
+        self._refuse_literal(field, literal)
         return None
+
+    def _refuse_literal(self, field: FieldRef, literal: Decimal | str | bool) -> None:
+        uses = f"; {_USES_OF_BOOLEANS}" if field.type is FieldType.BOOLEAN else ""
+        self.problems.append(f"{field} is a {field.type}, it cannot be compared with {quote(_shown(literal))}{uses}")
 
     def _number(self, field: FieldRef, literal: Decimal) -> Decimal:
         """Record a problem if a number is in another unit than the times of payments, which begin after 1970."""
-        hint = unit_hint(int(literal)) if field.name == TIME_FIELD else ""
+        hint = literal_hint(int(literal)) if field.name == TIME_FIELD else ""
         if hint:
             self.problems.append(f"{literal:f} is {format_timestamp(int(literal))} in epoch milliseconds{hint}")
         return literal
@@ -323,6 +361,10 @@ class _Builder(Transformer_NonRecursive[Token, Predicate | None]):
         else:
             return _normal(Decimal(epoch_ms))
         return None
+
+
+def _shown(operand: Operand) -> str:
+    return str(operand).lower() if isinstance(operand, bool) else str(operand)
 
 
 def _normal(number: Decimal) -> Decimal:

@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import Final
 
 from fraud_rules.errors import RecordRejected
-from fraud_rules.model.schema import Field, FieldType, TransactionSchema
+from fraud_rules.model.schema import Envelope, Field, FieldType, TransactionSchema
 
 BLANKS: Final = b" \t\r\n"
 """The bytes that are stripped from both ends of a record, JSON or CSV."""
@@ -23,19 +23,23 @@ _PLAIN: Final = {
     FieldType.LONG: _INTEGER,
     FieldType.TIMESTAMP: _INTEGER,
     FieldType.DECIMAL: rb"-?(?:0|[1-9][0-9]{0,18})(?:\.[0-9]{1,18})?",
+    FieldType.BOOLEAN: rb"true|false",
     FieldType.STRING: rb'[^",\\\x00-\x1f]+',
 }
 
 
 def split_line(text: str, schema: TransactionSchema) -> list[str]:
-    """Split a CSV line into one cell per field. A line may omit trailing nullable cells. Raises RecordRejected."""
+    """Split a CSV line into one cell per field of the value. A line may omit trailing nullable cells.
+
+    Raises RecordRejected.
+    """
     if "\n" in text or "\r" in text:
         raise RecordRejected("bad_csv", "more than one line")
     try:
         cells = next(csv.reader([text], strict=True))
     except csv.Error as error:
         raise RecordRejected("bad_csv", str(error)) from None
-    least, most = required_cells(schema), len(schema.fields)
+    least, most = required_cells(schema), len(schema.in_value)
     if not least <= len(cells) <= most:
         raise RecordRejected("bad_csv", f"{len(cells)} cells instead of {least} to {most}")
     return cells + [""] * (most - len(cells))
@@ -43,14 +47,18 @@ def split_line(text: str, schema: TransactionSchema) -> list[str]:
 
 @lru_cache(maxsize=16)
 def line_rewriter(schema: TransactionSchema) -> Callable[[bytes], bytes | None]:
-    """Return a function that rewrites a plain CSV line as its JSON object. It returns None for any other input."""
+    """Return a function that rewrites a plain CSV line as its JSON object. It returns None for any other input, and for
+    each line if the schema's JSON objects have another shape than the line."""
+    shaped = any(field.source.path or field.source.written_as for field in schema.in_value)
+    if schema.unwrap is not Envelope.NONE or shaped:
+        return lambda line: None
     required = required_cells(schema)
-    cells = [_cell_pattern(field) for field in schema.fields]
+    cells = [_cell_pattern(field) for field in schema.in_value]
     optional = b"".join(b"(?:," + cell for cell in cells[required:]) + b")?" * (len(cells) - required)
     match = re.compile(rb"(?![\[{])" + b",".join(cells[:required]) + optional).fullmatch
     members = [
         ((b'"%b":"%b"' if field.type is FieldType.STRING else b'"%b":%b'), field.name.encode())
-        for field in schema.fields
+        for field in schema.in_value
     ]
 
     def rewrite(line: bytes) -> bytes | None:
@@ -65,7 +73,7 @@ def line_rewriter(schema: TransactionSchema) -> Callable[[bytes], bytes | None]:
 
 def required_cells(schema: TransactionSchema) -> int:
     """The least number of cells in a line: up to the last field that is not nullable."""
-    return max((position for position, field in enumerate(schema.fields, 1) if not field.nullable), default=1)
+    return max((position for position, field in enumerate(schema.in_value, 1) if not field.nullable), default=1)
 
 
 def _cell_pattern(field: Field) -> bytes:

@@ -14,19 +14,24 @@ from typing import Final
 
 import msgspec
 
+from fraud_rules.codec.transactions.raw import Headers
 from fraud_rules.errors import InputInvalid
 from fraud_rules.runtime.safe_text import is_unprintable
 
-__all__ = ["QuarantineSelection", "QuarantinedRecord", "decode_quarantined", "from_line", "to_line"]
+__all__ = ["QuarantineSelection", "QuarantinedRecord", "decode_quarantined", "from_line", "own_headers", "to_line"]
 
 _EXCERPT_CHARS: Final = 120
+
+_OWN: Final = "header."
+"""Before the name of each header that the rejected record had."""
 
 
 @dataclass(frozen=True, slots=True)
 class QuarantinedRecord:
     """A record of the topic `quarantine`, at `partition` and `offset` there since `time_ms`.
 
-    `raw` holds the bytes of the rejected record, whose own position is `source`. `cut`: `raw` is not complete.
+    `raw` holds the bytes of the rejected record, whose own position is `source`. It has its key and its headers if the
+    schema read them. `cut`: the record is not complete.
     """
 
     partition: int
@@ -37,6 +42,8 @@ class QuarantinedRecord:
     source: str
     raw: bytes
     cut: bool = False
+    key: bytes | None = None
+    headers: Headers = ()
 
     @property
     def position(self) -> str:
@@ -74,8 +81,13 @@ class QuarantineSelection:
         return filter(self.includes, records)
 
 
+def own_headers(headers: Headers) -> list[tuple[str, bytes | None]]:
+    """The headers of a rejected record as headers in the topic `quarantine`, apart from those of the detector."""
+    return [(_OWN + name, value) for name, value in headers]
+
+
 def decode_quarantined(
-    partition: int, offset: int, time_ms: int, value: bytes | None, headers: Iterable[tuple[str, bytes | None]]
+    partition: int, offset: int, time_ms: int, key: bytes | None, value: bytes | None, headers: Headers
 ) -> QuarantinedRecord:
     """Decode a record of the topic. A record written by another program gets the reason `unknown`."""
     texts: Mapping[str, str] = {name: (text or b"").decode("utf-8", "replace") for name, text in headers}
@@ -89,7 +101,31 @@ def decode_quarantined(
         source,
         value or b"",
         "truncatedFrom" in texts,
+        key,
+        [(name.removeprefix(_OWN), text) for name, text in headers if name.startswith(_OWN)],
     )
+
+
+class _Text(msgspec.Struct, omit_defaults=True):
+    """Bytes: readable text, or in base64."""
+
+    text: str | None = None
+    base64: str | None = None
+
+    @classmethod
+    def of(cls, raw: bytes) -> _Text:
+        try:
+            text = raw.decode()
+        except UnicodeDecodeError:
+            text = None
+        if text is None or is_unprintable(text):
+            return cls(base64=base64.b64encode(raw).decode())
+        return cls(text)
+
+    def bytes(self) -> bytes:
+        if self.text is not None:
+            return self.text.encode()
+        return base64.b64decode(self.base64 or "", validate=True)
 
 
 class _Line(msgspec.Struct, rename="camel", omit_defaults=True):
@@ -102,6 +138,8 @@ class _Line(msgspec.Struct, rename="camel", omit_defaults=True):
     source: str = ""
     record: str | None = None
     record_base64: str | None = None
+    key: _Text | None = None
+    headers: list[tuple[str, _Text | None]] = []
     cut: bool = False
     replayed: bool = False
 
@@ -111,17 +149,20 @@ _decode = msgspec.json.Decoder(_Line).decode
 
 def to_line(record: QuarantinedRecord, *, replayed: bool) -> bytes:
     """Encode the record as one line of JSON for `from_line`."""
+    raw = _Text.of(record.raw)
     line = _Line(
-        record.position, record.time_ms, record.reason, record.detail, record.source, cut=record.cut, replayed=replayed
+        record.position,
+        record.time_ms,
+        record.reason,
+        record.detail,
+        record.source,
+        raw.text,
+        raw.base64,
+        None if record.key is None else _Text.of(record.key),
+        [(name, None if value is None else _Text.of(value)) for name, value in record.headers],
+        record.cut,
+        replayed,
     )
-    try:
-        text = record.raw.decode()
-    except UnicodeDecodeError:
-        text = None
-    if text is None or is_unprintable(text):
-        line.record_base64 = base64.b64encode(record.raw).decode()
-    else:
-        line.record = text
     return msgspec.json.encode(line)
 
 
@@ -130,10 +171,16 @@ def from_line(text: bytes, where: str) -> QuarantinedRecord:
     try:
         line = _decode(text)
         partition, _, offset = line.position.partition(":")
-        if line.record is not None:
-            raw = line.record.encode()
-        else:
-            raw = base64.b64decode(line.record_base64 or "", validate=True)
-        return QuarantinedRecord(int(partition), int(offset), line.time, line.reason, line.detail, line.source, raw)
+        return QuarantinedRecord(
+            int(partition),
+            int(offset),
+            line.time,
+            line.reason,
+            line.detail,
+            line.source,
+            _Text(line.record, line.record_base64).bytes(),
+            key=None if line.key is None else line.key.bytes(),
+            headers=[(name, None if value is None else value.bytes()) for name, value in line.headers],
+        )
     except (msgspec.MsgspecError, ValueError, binascii.Error) as error:
         raise InputInvalid(f"{where} is not a line of `fraud quarantine list --json`: {error}") from error

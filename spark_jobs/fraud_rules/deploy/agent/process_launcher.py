@@ -32,6 +32,7 @@ from fraud_rules.deploy.work import WORK_VARIABLE
 from fraud_rules.errors import AttemptUnreachable, ReleaseInvalid
 from fraud_rules.kafka.connection import ENV_PREFIX as KAFKA_PREFIX
 from fraud_rules.kafka.connection import PROPERTIES_VARIABLE
+from fraud_rules.kafka.registry.credentials import ENV_PREFIX as REGISTRY_PREFIX
 from fraud_rules.runtime.clock import now_ms
 from fraud_rules.runtime.process import (
     arguments_of,
@@ -128,12 +129,11 @@ class ProcessAttempt:
 class ProcessLauncher:
     """Starts attempts as processes of this host.
 
-    `jars` is the folder of Spark's Kafka connector. The processes inherit `environ` without this product's settings,
-    because a release has its own settings. `allowed` limits the releases.
+    The processes inherit `environ` without this product's settings, because a release has its own settings. `allowed`
+    limits the releases.
     """
 
     home: AgentHome
-    jars: Path
     environ: Mapping[str, str]
     allowed: AllowList
 
@@ -229,7 +229,9 @@ class ProcessLauncher:
         kept = {
             name: value
             for name, value in self.environ.items()
-            if not name.startswith(SETTINGS_PREFIX) or name in _INHERITED_SETTINGS or name.startswith(KAFKA_PREFIX)
+            if not name.startswith(SETTINGS_PREFIX)
+            or name in _INHERITED_SETTINGS
+            or name.startswith((KAFKA_PREFIX, REGISTRY_PREFIX))
         }
         return {**kept, VARIABLE: attempt_id}
 
@@ -243,9 +245,7 @@ class ProcessLauncher:
         return own
 
     def _arguments(self, record: IntentRecord, folder: AttemptFolder) -> Sequence[str]:
-        return detector_arguments(
-            record.intent, record.epoch, settings=folder.settings, schema=folder.schema, jars=self.jars
-        )
+        return detector_arguments(record.intent, record.epoch, settings=folder.settings, schema=folder.schema)
 
 
 def _require_reachable(folder: AttemptFolder, order: AttemptOrder) -> None:

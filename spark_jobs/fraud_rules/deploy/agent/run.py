@@ -54,7 +54,6 @@ class AgentJob:
     settings: DetectorSettings
     kafka: KafkaConnection
     home: Path
-    jars: Path
     allowed: AllowList
     keys: Path
     name: str
@@ -117,7 +116,7 @@ class _Running:
         self._report = report
         self._reported: dict[str, AttemptPhase] = {}
         self._log: DeploymentLog | None = None
-        launcher = ProcessLauncher(home, job.jars, os.environ, job.allowed)
+        launcher = ProcessLauncher(home, os.environ, job.allowed)
         self._agent = Agent(me, launcher, self._write, job.settings.agent, self._authenticate)
         self._has_started = False
 

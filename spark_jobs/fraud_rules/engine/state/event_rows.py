@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +17,15 @@ from fraud_rules.model.predicate import Predicate
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.model.transaction import Column, TransactionBatch
 
-__all__ = ["event_rows", "filter_masks", "null_bit", "predicate_masks"]
+__all__ = ["PredicateMasks", "event_rows", "filter_masks", "null_bit", "predicate_masks"]
+
+
+class PredicateMasks(NamedTuple):
+    """The results of all filters, then all conditions: `passes` uint8[n, 1 + filters + conditions], whose first column
+    is 1 for all rows, and `counts`, the rows that pass, by column."""
+
+    passes: NDArray[np.uint8]
+    counts: Sequence[int]
 
 
 def event_rows(batch: TransactionBatch, schema: TransactionSchema) -> Ints:
@@ -41,24 +50,26 @@ def null_bit(i: int) -> int:
 
 def filter_masks(measures: Measures, columns: Mapping[str, Column], n: int) -> NDArray[np.uint8]:
     """Evaluate all filters for all rows: uint8[n, filters + 1]. The first column is 1 for all rows."""
-    return _masks(measures.filters, columns, n)
+    return _masks(measures.filters, columns, n).passes
 
 
 def predicate_masks(
     plan: GroupingPlan, columns: Mapping[str, Column], n: int, sample: RuleSample | None = None
-) -> NDArray[np.uint8]:
-    """Evaluate all filters, then all conditions: uint8[n, 1 + filters + conditions]. The first column is 1 for all
-    rows. The sample receives the CPU time of each."""
+) -> PredicateMasks:
+    """Evaluate all filters, then all conditions, for n rows. The sample receives the CPU time of each."""
     return _masks((*plan.measures.filters, *plan.conditions), columns, n, sample)
 
 
 def _masks(
     predicates: Sequence[Predicate], columns: Mapping[str, Column], n: int, sample: RuleSample | None = None
-) -> NDArray[np.uint8]:
+) -> PredicateMasks:
     masks = np.ones((n, len(predicates) + 1), dtype=np.uint8)
+    counts = [n]
     for number, predicate in enumerate(predicates, start=1):
         began = 0 if sample is None else time.thread_time_ns()
-        masks[:, number] = predicate.mask(columns, n)
+        mask = predicate.mask(columns, n)
+        masks[:, number] = mask
+        counts.append(int(np.count_nonzero(mask)))
         if sample is not None:
             sample.predicates_ns.append(time.thread_time_ns() - began)
-    return masks
+    return PredicateMasks(masks, counts)

@@ -7,7 +7,7 @@ expired rows.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -32,8 +32,6 @@ from fraud_rules.engine.window.plan import NO_MEASURES, GroupingPlan, Measures, 
 from fraud_rules.model.ruleset import GroupingInForce
 from fraud_rules.model.schema import ID_FIELD, TIME_FIELD, FieldType, TransactionSchema
 from fraud_rules.model.transaction import Column, TransactionBatch
-
-NO_LISTS: Mapping[str, Column] = {}
 
 _SCATTERED_ABOVE = 1024
 """A state with fewer slots, and fewer unused rows in the pool, is not compacted for its scattered key rows."""
@@ -125,6 +123,11 @@ class GroupingState:
         return int(self.header[at.H_EVENTS])
 
     @property
+    def keys(self) -> int:
+        """The number of grouping keys, including idle ones before their clean-up."""
+        return int(self.header[at.H_SLOTS])
+
+    @property
     def retained_marks(self) -> int:
         """The number of marks, including spent marks before their clean-up."""
         return int(self.header[at.H_MARKS])
@@ -165,7 +168,6 @@ class GroupingState:
         max_out_of_orderness_ms: int,
         explain: bool,
         progress: TaskProgress = UNREPORTED,
-        lists: Mapping[str, Column] = NO_LISTS,
         sample: RuleSample | None = None,
         events: Ints | None = None,
         passes: NDArray[np.uint8] | None = None,
@@ -173,14 +175,14 @@ class GroupingState:
         """Accept the n rows of the batch in their order, and evaluate them.
 
         `versions` int64[n] holds, for each row, the index of the grouping's version among the versions of the plan.
-        `lists` has the columns that conditions on lists read (see `engine.lists`). With `explain`, the output has every
-        evaluation, otherwise only alerts and suppressed alerts. `sample` receives the CPU time of the rules. `events`
-        and `passes` are the results of `event_rows` and `predicate_masks` for the rows, if the caller has them.
+        With `explain`, the output has every evaluation, otherwise only alerts and suppressed alerts. `sample` receives
+        the CPU time of the rules. `events` and `passes` are those of `event_rows` and `predicate_masks` for the rows,
+        if the caller has them.
         """
         self._refresh()
         self._prepare_for(plan)
         if passes is None:
-            passes = predicate_masks(plan, {**batch.columns, **lists}, len(batch), sample)
+            passes = predicate_masks(plan, batch.columns, len(batch)).passes
         return self._advance(batch, versions, passes, plan, max_out_of_orderness_ms, explain, progress, sample, events)
 
     def _advance(

@@ -8,18 +8,16 @@ files would be stale. So the folder's name contains a digest of the whole packag
 from __future__ import annotations
 
 import hashlib
-import os
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.resources import files
-from pathlib import Path
 from typing import Any, Final
 
 import llvmlite.binding as llvm
 import numba
 
 from fraud_rules.errors import Stalled
+from fraud_rules.runtime.caches.folder import cache_folder
 from fraud_rules.runtime.file_lock import locked
 
 __all__ = ["SharedLocator", "compiled", "compiling", "inlined"]
@@ -39,28 +37,8 @@ def _digest() -> str:
     return digest.hexdigest()
 
 
-def _code_folder() -> Path:
-    """FRAUD_CACHE_DIR or the user's cache folder, or a temporary folder if these are not writable.
-
-    numba unpickles the files of the folder, so a folder that another user could have filled is not used.
-    """
-    name = f"numba-{_digest()}"
-    wanted = Path(os.environ.get("FRAUD_CACHE_DIR") or Path.home() / ".cache" / "fraud-rules") / name
-    shared = Path(tempfile.gettempdir()) / f"fraud-rules-{os.getuid()}" / name
-    known = next((folder for folder in (wanted, shared) if _is_ours(folder)), None)
-    return known or Path(tempfile.mkdtemp(prefix=name))
-
-
-def _is_ours(folder: Path) -> bool:
-    try:
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        return folder.stat().st_uid == os.getuid() and os.access(folder, os.W_OK)
-    except OSError:
-        return False
-
-
 _DIGEST: Final = _digest()
-_FOLDER: Final = _code_folder()
+_FOLDER: Final = cache_folder(f"numba-{_DIGEST}")  # numba unpickles the files, so no other user may write them
 
 
 class SharedLocator:

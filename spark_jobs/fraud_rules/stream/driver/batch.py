@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import Final
 
 import msgspec
 
@@ -18,12 +19,14 @@ from fraud_rules.engine.decision import alerts_in_order
 from fraud_rules.errors import DetectorFailed, TransactionExpired
 from fraud_rules.kafka.suitable import check_inputs
 from fraud_rules.kafka.writer import BatchWriter, OutRecord
+from fraud_rules.logs.data_health import hour_record
 from fraud_rules.logs.detector_status import BatchLatency, BatchProgress, TrafficCounts, encode_progress
 from fraud_rules.model.output import KeyGroupOutput
 from fraud_rules.runtime import clock
 from fraud_rules.stream.batch_loop import PlannedBatch
 from fraud_rules.stream.batch_order import BatchOrder
 from fraud_rules.stream.checkpoint.marker import Marker, check_holder, marker_record, read_marker
+from fraud_rules.stream.data_health import HealthMeter
 from fraud_rules.stream.driver.batch_jobs import BatchJobs
 from fraud_rules.stream.driver.channel_server import ChannelServer
 from fraud_rules.stream.driver.lag_meter import LagMeter
@@ -40,6 +43,7 @@ from fraud_rules.stream.driver.records import (
     quarantine_records,
     rule_operation_records,
     state_records,
+    traces_of,
     warm_up_records,
 )
 from fraud_rules.stream.driver.rule_pinning import BatchRules, RulePinner
@@ -50,6 +54,9 @@ from fraud_rules.stream.worker.context import WorkerContext
 from fraud_rules.stream.worker.state_log import StateDelta
 from fraud_rules.stream.worker.wire import SIDE_OUTPUT, OutputRow, SideOutput, unpack
 
+_RULES_PARTITION: Final = "0"
+"""The rule log has this partition only."""
+
 MAX_QUARANTINED_BYTES = 8_000_000
 """A longer record is cut, so that it and its headers are below `MAX_RECORD_BYTES`."""
 
@@ -58,7 +65,8 @@ MAX_QUARANTINED_BYTES = 8_000_000
 class BatchRunner:
     """Runs the batches of one start of the detector.
 
-    `meter` measures the average latency; it is None if its topic does not exist. `marker` is the newest marker, and
+    `meter` measures the average latency, and `health` the health of the payments and rules; each is None if its topic
+    does not exist. `marker` is the newest marker, and
     `state` the state at it. `attempt` is the id of the attempt, None without an agent. `stopped_at` is the offset of a
     stop that a batch has read and that is in force, if any.
     """
@@ -72,6 +80,7 @@ class BatchRunner:
     channel: ChannelServer
     metrics: DetectorMetrics
     meter: LatencyMeter | None
+    health: HealthMeter | None
     marker: Marker
     state: StatePosition
     attempt: str | None = None
@@ -89,8 +98,9 @@ class BatchRunner:
         """Run a batch. Return whether another may follow it."""
         self.watch.batch_started(batch.batch_id)
         started = time.monotonic()
-        transactions = self.context.settings.topics.transactions
-        rules = self.pinner.rules_of(batch.batch_id, batch.starts.get(transactions, {}))
+        topics = self.context.settings.topics
+        rules_end = batch.ends.get(topics.rules, {}).get(_RULES_PARTITION, 0)
+        rules = self.pinner.rules_of(batch.batch_id, rules_end, batch.starts.get(topics.transactions, {}))
         pinned = time.monotonic()
         state = self.state.after({}, self._state_ends())
         order = BatchOrder(rules.pin, state.versions, state.ends, sorted(self._with_orphans))
@@ -169,8 +179,9 @@ class BatchRunner:
         topics = self.context.settings.topics
         at = BatchTime(marker.batch_id, clock.now_ms())
         alerts = alerts_in_order(outputs.groups)
-        yield from alert_records(alerts, topics)
-        yield from decision_records(alerts, self.context.settings, at)
+        traces = traces_of(outputs.side_outputs)
+        yield from alert_records(alerts, topics, traces)
+        yield from decision_records(alerts, self.context.settings, at, traces)
         yield from late_records(outputs.groups, topics)
         quarantined = [record for each in outputs.side_outputs for record in each.rejected]
         yield from quarantine_records(quarantined, topics, MAX_QUARANTINED_BYTES)
@@ -182,6 +193,10 @@ class BatchRunner:
         yield from export_records(rules.decided, rules.timeline, topics)
         if self.meter is not None:
             yield from latency_records(self.meter.due_average(), topics)
+        if self.health is not None:
+            groups = self._totals.groups.values()
+            hours = self.health.add(outputs, groups, rules.live, marker, at.time_ms, clock.steady_ms())
+            yield from (hour_record(each, self.context.settings) for each in hours)
         yield from state_records(outputs.states, self.context.state_topic)
         yield OutRecord(topics.detector_progress, encode_progress(progress), self.context.settings.detector.encode())
         yield marker_record(marker, self.context.settings)

@@ -1,4 +1,4 @@
-"""The Spark job of a batch: one task for a small batch (see `small_batch`), a query with many tasks for a large one."""
+"""Evaluates a batch on Spark: the evaluator evaluates a small batch, two jobs with many tasks a large one."""
 
 from __future__ import annotations
 
@@ -6,35 +6,28 @@ from collections.abc import Mapping
 from typing import Final
 
 import msgspec
-import numpy as np
-import pyarrow as pa
-from numpy.typing import NDArray
-from pyspark import RDD
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from fraud_rules.configuration.settings import DetectorSettings
-from fraud_rules.model.lost_records import Offsets
-from fraud_rules.spark.append_times import append_time
-from fraud_rules.spark.kafka_records import records_between
 from fraud_rules.stream.batch_loop import PlannedBatch
-from fraud_rules.stream.batch_order import ORDER_PROPERTY, BatchOrder
+from fraud_rules.stream.batch_order import BatchOrder
 from fraud_rules.stream.driver.channel_server import ChannelServer
+from fraud_rules.stream.driver.evaluator import Evaluator
 from fraud_rules.stream.driver.executors import ReadyExecutors
 from fraud_rules.stream.driver.placement import located, run_tasks
 from fraud_rules.stream.worker.context import WorkerContext
 from fraud_rules.stream.worker.engine_stage import EngineStage
 from fraud_rules.stream.worker.fanout_stage import FanOutStage
-from fraud_rules.stream.worker.small_batch import SmallBatch
-from fraud_rules.stream.worker.wire import KEYED_SCHEMA, SIDE_OUTPUT, OutputRow
+from fraud_rules.stream.worker.wire import SIDE_OUTPUT, OutputRow
 
-__all__ = ["LARGE_BATCH_TRANSACTIONS", "BatchJobs", "is_large", "read_records", "task_count"]
+__all__ = ["LARGE_BATCH_TRANSACTIONS", "BatchJobs", "is_large", "task_count"]
 
 LARGE_BATCH_TRANSACTIONS: Final = 4_000
 """The number of transactions from which a batch gets many tasks."""
 
 
 class BatchJobs:
-    """Runs the Spark job of a batch. The outputs do not depend on the way."""
+    """Evaluates batches. The outputs do not depend on the way."""
 
     def __init__(
         self,
@@ -42,6 +35,7 @@ class BatchJobs:
         context: WorkerContext,
         executors: ReadyExecutors,
         channel: ChannelServer,
+        evaluator: Evaluator,
         tasks: int | None,
     ) -> None:
         """`tasks` is the number of tasks of a large batch, see `task_count`."""
@@ -50,7 +44,7 @@ class BatchJobs:
         self._executors = executors
         self._channel = channel
         self._tasks = tasks
-        self._small: tuple[str | None, RDD[OutputRow]] | None = None
+        self._evaluator = evaluator
 
     def run(self, order: BatchOrder, batch: PlannedBatch) -> list[OutputRow]:
         """Evaluate the records of a batch. The order has no records yet."""
@@ -62,35 +56,22 @@ class BatchJobs:
         # Without transactions, the batch makes rules live, or removes expired rows.
         visits_all = not counts.get(topic) or any(count for name, count in counts.items() if name != topic)
         order = msgspec.structs.replace(order, ranges=ranges, visits_all=visits_all)
-        self._spark.sparkContext.setLocalProperty(ORDER_PROPERTY, order.encode())
         if is_large(counts, topic):
-            return self._run_large(batch.batch_id, {topic: first[topic]}, {topic: ends[topic]})
-        return run_tasks(self._small_batch())
+            with self._evaluator.suspended():  # the jobs need all cores
+                return self._run_large(order)
+        return self._evaluator.evaluate(order)
 
-    def _small_batch(self) -> RDD[OutputRow]:
-        """The task of a small batch. One object serves all small batches on an executor, because it keeps its
-        serialized form."""
-        location = self._executors.steady()
-        if self._small is None or self._small[0] != location:
-            one = located(self._spark.sparkContext, [location])
-            self._small = location, one.mapPartitions(SmallBatch(self._context).run)
-        return self._small[1]
-
-    def _run_large(self, batch_id: int, first: Offsets, ends: Offsets) -> list[OutputRow]:
-        context, tasks = self._context, task_count(self._tasks, self._context.settings, self._spark)
-        records = read_records(self._spark, context, tasks, first, ends)
-        keyed = records.mapInArrow(FanOutStage(context).run, KEYED_SCHEMA).toArrow()
-        groups = keyed["key_group"].to_numpy()
-        numbers = np.where(groups == SIDE_OUTPUT, SIDE_OUTPUT, groups % tasks)
-        self._channel.hand_out(batch_id, [_filtered(keyed, numbers == task) for task in range(tasks)])
+    def _run_large(self, order: BatchOrder) -> list[OutputRow]:
+        context = self._context.of_batch(order)
+        tasks = task_count(self._tasks, context.settings, self._spark)
         places = located(self._spark.sparkContext, self._executors.places(tasks))
-        rows = run_tasks(places.mapPartitions(EngineStage(context).run), tasks)
-        side_outputs = _filtered(keyed, numbers == SIDE_OUTPUT)["blob"].to_pylist()
-        return [*(OutputRow(SIDE_OUTPUT, blob) for blob in side_outputs), *rows]
-
-
-def _filtered(table: pa.Table, is_kept: NDArray[np.bool_]) -> pa.Table:
-    return table.filter(pa.array(is_kept))
+        side_outputs: list[OutputRow] = []
+        parts: list[list[OutputRow]] = [[] for _ in range(tasks)]
+        for row in run_tasks(places.mapPartitions(FanOutStage(context, tasks).run), tasks):
+            is_beside = row.key_group == SIDE_OUTPUT
+            (side_outputs if is_beside else parts[row.key_group % tasks]).append(row)
+        self._channel.hand_out(order.pin.batch_id, parts)
+        return [*side_outputs, *run_tasks(places.mapPartitions(EngineStage(context).run), tasks)]
 
 
 def task_count(tasks: int | None, settings: DetectorSettings, spark: SparkSession) -> int:
@@ -102,7 +83,7 @@ def task_count(tasks: int | None, settings: DetectorSettings, spark: SparkSessio
 def is_large(counts: Mapping[str, int], transactions: str) -> bool:
     """Whether a batch with so many records by topic gets many tasks. `transactions` is the name of their topic.
 
-    Thousands of changes of rules and lists at once are no reason: a query would delay the transactions between them,
+    Thousands of changes of rules and lists at once are no reason: more jobs would delay the transactions between them,
     and each further worker would have to read the whole rule log.
     """
     return counts.get(transactions, 0) >= LARGE_BATCH_TRANSACTIONS
@@ -111,20 +92,3 @@ def is_large(counts: Mapping[str, int], transactions: str) -> bool:
 def _record_count(first: Mapping[str, int], ends: Mapping[str, int]) -> int:
     """The number of records between the offsets of a topic's partitions, at most."""
     return sum(end - first[at] for at, end in ends.items())
-
-
-def read_records(spark: SparkSession, context: WorkerContext, tasks: int, starts: Offsets, ends: Offsets) -> DataFrame:
-    """The transactions between the offsets, with the columns that `FanOutStage.run` reads.
-
-    There are at least `tasks` Spark partitions, so that a topic with few partitions does not limit the cores.
-    """
-    options = {
-        # With the default of 500 ms, a batch that has caught up with the producer waits that long for another byte.
-        "kafka.fetch.max.wait.ms": "20",
-        "minPartitions": str(tasks),
-        # With a fixed group, the consumers of an executor serve the next large batch too. No offset is ever committed.
-        "kafka.group.id": f"fraud-rules-{context.settings.detector}",
-    }
-    timestamp = append_time(context.settings.topics.transactions, producer_times=context.settings.producer_times)
-    records = records_between(spark, context.kafka, starts, ends, options)
-    return records.select("value", "partition", "offset", timestamp)

@@ -7,9 +7,9 @@ import hmac
 import secrets
 import tempfile
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import IO, Any, Final
+from typing import IO, Any, Final, NamedTuple, TypeAlias
 
 import msgspec
 import pyarrow as pa
@@ -31,11 +31,26 @@ from fraud_rules.stream.channel import (
     part_name,
 )
 from fraud_rules.stream.work import TasksProgress
+from fraud_rules.stream.worker.wire import OutputRow
 
-__all__ = ["ChannelServer", "serve_channel"]
+__all__ = ["ChannelServer", "EvaluatorConnection", "serve_channel"]
+
+
+class EvaluatorConnection(NamedTuple):
+    """The connection of an attempt of the evaluator: its reader and writer, and whether the attempt has left."""
+
+    reader: Any
+    writer: Any
+    is_broken: Callable[[], bool]
+
+
+ServeEvaluator: TypeAlias = Callable[[bytes, EvaluatorConnection], None]
+"""Exchanges batches with an attempt of the evaluator, whose name it receives."""
 
 _MOST_TASKS: Final = 10_000
 """A batch has fewer tasks. Further reports of progress are ignored."""
+
+_SHUTDOWN_S: Final = 2.0
 
 _VALID: Final = datetime.timedelta(days=3_650)
 
@@ -64,6 +79,7 @@ class ChannelServer(flight.FlightServerBase):  # type: ignore[misc] # pyarrow ha
         self._reports: dict[int, TaskReport] = {}
         self._outputs: dict[str, IO[bytes]] = {}
         self._parts: dict[bytes, pa.Table] = {}
+        self._serve_evaluator: ServeEvaluator | None = None
 
     def do_action(self, context: Any, action: Any) -> list[bytes]:
         """Receive the progress of a task."""
@@ -92,9 +108,9 @@ class ChannelServer(flight.FlightServerBase):  # type: ignore[misc] # pyarrow ha
         with self._lock:
             self._outputs[descriptor.command.decode()] = file
 
-    def hand_out(self, batch_id: int, parts: Sequence[pa.Table]) -> None:
-        """Set the parts of a large batch. The tasks fetch them by their numbers."""
-        self._parts = {part_name(batch_id, number): part for number, part in enumerate(parts)}
+    def hand_out(self, batch_id: int, parts: Sequence[Sequence[OutputRow]]) -> None:
+        """Set the key groups and packed rows of the parts of a large batch. Tasks fetch their parts by number."""
+        self._parts = {part_name(batch_id, number): _table_of(part) for number, part in enumerate(parts)}
 
     def do_get(self, context: Any, ticket: Any) -> Any:
         """Send a part to its task. A task of an earlier batch gets none."""
@@ -102,6 +118,16 @@ class ChannelServer(flight.FlightServerBase):  # type: ignore[misc] # pyarrow ha
         if part is None:
             raise flight.FlightServerError(f"no part {ticket.ticket!r}: another batch runs")
         return flight.RecordBatchStream(part)
+
+    def serve_evaluator(self, serve: ServeEvaluator) -> None:
+        """Set the function that serves the evaluator of small batches, in a thread of this server."""
+        self._serve_evaluator = serve
+
+    def do_exchange(self, context: Any, descriptor: Any, reader: Any, writer: Any) -> None:
+        """Exchange batches with an attempt of the evaluator, until one of both ends it."""
+        if self._serve_evaluator is None:
+            raise flight.FlightServerError("this driver has no evaluator")
+        self._serve_evaluator(descriptor.command or b"", EvaluatorConnection(reader, writer, context.is_cancelled))
 
     def output(self, name: str) -> bytes:
         """The output that a task has sent under this name, once. Raises DetectorFailed without one."""
@@ -138,13 +164,24 @@ class ChannelServer(flight.FlightServerBase):  # type: ignore[misc] # pyarrow ha
 
 @contextmanager
 def serve_channel(host: str, bind: str, port: int = 0) -> Iterator[ChannelServer]:
-    """A server that ends with the context. Raises DetectorFailed."""
+    """A server that ends with the context. Raises DetectorFailed.
+
+    The server waits for its calls, and the call of a host that is cut off can last for hours. So this waits for the
+    server `_SHUTDOWN_S` at most.
+    """
     server = ChannelServer(host, bind, port)
     try:
         yield server
     finally:
         server.batch_ended()
-        server.shutdown()
+        shutdown = threading.Thread(target=server.shutdown, name="channel-shutdown", daemon=True)
+        shutdown.start()
+        shutdown.join(_SHUTDOWN_S)
+
+
+def _table_of(rows: Sequence[OutputRow]) -> pa.Table:
+    groups, blobs = [row.key_group for row in rows], [row.blob for row in rows]
+    return pa.table([pa.array(groups, pa.int32()), pa.array(blobs, pa.binary())], ["key_group", "blob"])
 
 
 class _Authorization(flight.ServerMiddlewareFactory):  # type: ignore[misc] # pyarrow has no types

@@ -8,18 +8,18 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import Final
 
-import pyarrow as pa
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from fraud_rules.errors import DetectorFailed, FraudError, ReleaseInvalid
 from fraud_rules.spark.shutdown import detector_error, executor_of
-from fraud_rules.stream.driver.placement import executors, located
+from fraud_rules.stream.driver.placement import executors, located, run_tasks
 from fraud_rules.stream.worker.first_task import FirstTask
 
 __all__ = ["ReadyExecutors"]
@@ -76,8 +76,7 @@ class ReadyExecutors:
 
     def _run(self) -> None:
         try:
-            # A query, because it also loads the JVM's classes for the first large batch.
-            self._spark.range(0, 2, 1, 2).mapInArrow(_nothing, "id long").toArrow()
+            run_tasks(located(self._spark.sparkContext, [None, None]).mapPartitions(_nothing), 2)
             self._error = next(iter(self._prepare().values()), None)
         except _SPARK_ERRORS as error:
             self._error = _start_error(error)
@@ -134,7 +133,7 @@ def _start_error(error: Exception) -> FraudError:
     )
 
 
-def _nothing(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    for _ in batches:
-        pass
+def _nothing(elements: Iterable[int]) -> Iterator[int]:
+    """Read the input, because Spark ends a worker that leaves it unread."""
+    deque(elements, maxlen=0)
     yield from ()

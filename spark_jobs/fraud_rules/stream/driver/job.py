@@ -54,10 +54,8 @@ class DetectorJob:
 def job_of(
     options: DetectorOptions, settings: DetectorSettings, schema: TransactionSchema, kafka: KafkaConnection
 ) -> DetectorJob:
-    """The job of these options, which name a folder of jars."""
-    assert options.jars is not None
+    """The job of these options."""
     spark = SparkOptions(
-        jars=options.jars,
         master=options.master,
         tasks=options.tasks,
         driver_memory=options.driver_memory,

@@ -14,7 +14,7 @@ from pyspark import RDD, SparkContext
 from pyspark.serializers import CPickleSerializer
 from pyspark.util import _load_from_socket
 
-__all__ = ["executors", "located", "run_tasks"]
+__all__ = ["cores", "executors", "located", "run_tasks"]
 
 _Row = TypeVar("_Row")
 
@@ -25,6 +25,13 @@ def executors(spark: SparkContext) -> list[str]:
     peers = manager.master().getPeers(manager.blockManagerId())
     found = [peers.apply(i) for i in range(peers.size())]
     return sorted(f"executor_{each.host()}_{each.executorId()}" for each in found)
+
+
+def cores(spark: SparkContext, location: str | None) -> int:
+    """The cores of the executor at a location, see `executors`, or of a local master (None). 0 if it is lost."""
+    number = "driver" if location is None else location.rpartition("_")[2]
+    found = _jvm(spark).scala.jdk.javaapi.CollectionConverters.asJava(spark._jsc.sc().statusStore().executorList(True))
+    return sum(each.totalCores() for each in found if each.id() == number)
 
 
 def located(spark: SparkContext, locations: Sequence[str | None]) -> RDD[int]:

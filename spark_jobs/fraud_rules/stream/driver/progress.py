@@ -4,10 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 import msgspec
 
-from fraud_rules.logs.detector_status import BatchLatency, BatchProgress, RuleCpu, TrafficCounts, ViewCounts
+from fraud_rules.logs.detector_status import (
+    BatchLatency,
+    BatchProgress,
+    ReasonCount,
+    RuleCpu,
+    TrafficCounts,
+    ViewCounts,
+)
 from fraud_rules.logs.offset_runs import runs_of
 from fraud_rules.model.lost_records import LostRecords
 from fraud_rules.model.output import KeyGroupOutput, ViewRefresh
@@ -15,7 +23,10 @@ from fraud_rules.model.warm_up import BatchWarmUp
 from fraud_rules.runtime import clock
 from fraud_rules.stream.checkpoint.marker import Marker
 from fraud_rules.stream.worker.state_log import StateDelta
-from fraud_rules.stream.worker.wire import SideOutput, merged_quantile_ms
+from fraud_rules.stream.worker.wire import SideOutput, UnreadableRecord, merged_quantile_ms
+
+_MOST_DETAIL: Final = 200
+"""The most characters of a detail in a progress record."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +46,15 @@ class BatchOutputs:
     def rejected(self) -> int:
         """The number of quarantined records."""
         return sum(len(each.rejected) for each in self.side_outputs)
+
+    @property
+    def quarantine_reasons(self) -> dict[str, ReasonCount]:
+        """The quarantined records by reason."""
+        found: dict[str, ReasonCount] = {}
+        for record in sorted((each for side in self.side_outputs for each in side.rejected), key=_place):
+            count = found[record.reason].count if record.reason in found else 0
+            found[record.reason] = ReasonCount(count + 1, record.detail[:_MOST_DETAIL])
+        return found
 
     @property
     def ignored(self) -> int:
@@ -109,7 +129,9 @@ class RunTotals:
         found = outputs.views
         self.views = ViewCounts(self.views.catch_ups + found.catch_ups, self.views.rebuilds + found.rebuilds)
         for output in outputs.groups:
-            bare = msgspec.structs.replace(output, alerts=[], late=[], duplicates=[], evaluations=[], costs=[])
+            bare = msgspec.structs.replace(
+                output, alerts=[], late=[], duplicates=[], evaluations=[], costs=[], matches=[]
+            )
             self.groups[output.key_group] = bare
 
     @property
@@ -185,6 +207,7 @@ def batch_progress(
         retained_marks=totals.retained_marks,
         watermark=totals.watermark_ms,
         newest_append_time=outputs.append_ms(1.0),
+        quarantine_reasons=outputs.quarantine_reasons,
         previous=previous,
         attempt=attempt,
         late_transactions=outputs.late,
@@ -198,3 +221,7 @@ def batch_progress(
         rule_cpu=list(rules.costs),
         time=clock.now_ms(),
     )
+
+
+def _place(record: UnreadableRecord) -> tuple[int, int, int]:
+    return record.append_ms, record.partition, record.offset

@@ -5,47 +5,65 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Final
+from typing import Final, TypeAlias
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from fraud_rules.codec.rules.lists import list_key
+from fraud_rules.codec.transactions.quarantine import own_headers
+from fraud_rules.codec.transactions.raw import Headers
 from fraud_rules.configuration.settings import DetectorSettings, TopicNames
 from fraud_rules.engine.admission.cpu_cost import estimate_cpu_ns
 from fraud_rules.engine.decision import decisions
-from fraud_rules.errors import Reason
 from fraud_rules.kafka.writer import OutRecord
-from fraud_rules.logs.rule_status import WarmUpState
+from fraud_rules.logs.rule_status import RejectionReason, RuleReportDocument, WarmUpReport, WarmUpState
 from fraud_rules.logs.state_topic import StateTopic
 from fraud_rules.logs.warm_up_log import WarmUpRef, WarmUpResult
+from fraud_rules.model.documents.rules import ExportedListDocument
+from fraud_rules.model.documents.transactions import LateGroupingDocument, LateTransactionDocument
 from fraud_rules.model.output import AlertRecord, KeyGroupOutput, LateRecord
 from fraud_rules.model.rule import Control, ControlType, LogChange, Rule, RuleDeletion
 from fraud_rules.model.ruleset import Grouping, LogEntry, RuleTimeline
-from fraud_rules.model.value_list import ListChange
+from fraud_rules.model.value_list import ListChange, ListType
 from fraud_rules.model.warm_up import is_current, request_at
 from fraud_rules.stream.pins import Pin
 from fraud_rules.stream.worker.state_log import StateDelta
-from fraud_rules.stream.worker.wire import UnreadableRecord
+from fraud_rules.stream.worker.wire import SideOutput, UnreadableRecord
 
 RULE_KEY_CONTROL: Final = b"control"
+
+Traces: TypeAlias = Mapping[tuple[int, int], Headers]
+_NO_TRACES: Final[Traces] = {}
 
 
 _encode = msgspec.json.Encoder(decimal_format="number").encode
 
 
-def alert_records(alerts: Iterable[AlertRecord], topics: TopicNames) -> Iterator[OutRecord]:
+def traces_of(side_outputs: Iterable[SideOutput]) -> Traces:
+    """The headers of the traces of a batch's transactions, by partition and offset."""
+    return {(each.partition, each.offset): each.headers for output in side_outputs for each in output.traces}
+
+
+def alert_records(
+    alerts: Iterable[AlertRecord], topics: TopicNames, traces: Traces = _NO_TRACES
+) -> Iterator[OutRecord]:
     """Yield live and shadow alerts and restrictions, in the order of the alerts."""
     for alert in alerts:
         key = alert.alert_id.encode()
-        yield OutRecord(topics.shadow_alerts if alert.shadow else topics.alerts, alert.json, key)
+        headers = traces.get((alert.partition, alert.offset), ()) if traces else ()
+        yield OutRecord(topics.shadow_alerts if alert.shadow else topics.alerts, alert.json, key, headers)
         if alert.restriction is not None:
-            yield OutRecord(topics.restrictions, alert.restriction, key)
+            yield OutRecord(topics.restrictions, alert.restriction, key, headers)
 
 
-def decision_records(alerts: Iterable[AlertRecord], settings: DetectorSettings, at: BatchTime) -> Iterator[OutRecord]:
+def decision_records(
+    alerts: Iterable[AlertRecord], settings: DetectorSettings, at: BatchTime, traces: Traces = _NO_TRACES
+) -> Iterator[OutRecord]:
     """Yield one decision per transaction with a live alert. `alerts` are in the order of `alerts_in_order`."""
-    for key, text in decisions(alerts, settings.decisions.thresholds, at.time_ms):
-        yield OutRecord(settings.topics.decisions, text, key)
+    for key, text, alert in decisions(alerts, settings.decisions.thresholds, at.time_ms):
+        headers = traces.get((alert.partition, alert.offset), ()) if traces else ()
+        yield OutRecord(settings.topics.decisions, text, key, headers)
 
 
 def late_records(outputs: Sequence[KeyGroupOutput], topics: TopicNames) -> Iterator[OutRecord]:
@@ -54,17 +72,17 @@ def late_records(outputs: Sequence[KeyGroupOutput], topics: TopicNames) -> Itera
     late.sort(key=_late_place)
     for (append_ms, partition, offset), group in groupby(late, key=lambda record: _late_place(record)[:3]):
         records = list(group)
-        document = {
-            "transaction": msgspec.Raw(records[0].json),
-            "latenessMs": max(record.lateness_ms for record in records),
-            "groupings": [
-                {"fields": record.grouping.split("&") if record.grouping else [], "latenessMs": record.lateness_ms}
+        document = LateTransactionDocument(
+            transaction=msgspec.Raw(records[0].json),
+            lateness_ms=max(record.lateness_ms for record in records),
+            groupings=[
+                LateGroupingDocument(record.grouping.split("&") if record.grouping else [], record.lateness_ms)
                 for record in records
             ],
-            "partition": partition,
-            "offset": offset,
-            "appendTime": append_ms,
-        }
+            partition=partition,
+            offset=offset,
+            append_time=append_ms,
+        )
         yield OutRecord(topics.late_transactions, _encode(document))
 
 
@@ -77,7 +95,8 @@ def state_records(deltas: Iterable[StateDelta], topic: StateTopic) -> Iterator[O
 
 
 def quarantine_records(rejected: Iterable[UnreadableRecord], topics: TopicNames, max_bytes: int) -> Iterator[OutRecord]:
-    """Yield rejected records unchanged, in the order of their positions. The headers hold origin and reason.
+    """Yield rejected records unchanged, in the order of their positions. The headers hold origin and reason, and the
+    record's own headers.
 
     A record longer than `max_bytes` is cut and marked, because a record that is too large to write must not stop the
     detector.
@@ -91,10 +110,12 @@ def quarantine_records(rejected: Iterable[UnreadableRecord], topics: TopicNames,
             "offset": str(record.offset),
             "appendTime": str(record.append_ms),
         }
-        if len(record.raw) > max_bytes:
-            headers["truncatedFrom"] = str(len(record.raw))
+        raw, key, own = record.raw, record.key, own_headers(record.headers)
+        if record.size > max_bytes:
+            headers["truncatedFrom"] = str(len(raw))
+            raw, key, own = raw[:max_bytes], None, []
         encoded = [(name, value.encode("utf-8", "backslashreplace")) for name, value in headers.items()]
-        yield OutRecord(topics.quarantine, record.raw[:max_bytes], headers=encoded)
+        yield OutRecord(topics.quarantine, raw, key, [*encoded, *own])
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,24 +134,26 @@ def rule_operation_records(
     for entry in entries:
         outcome = entry.outcome
         change, rule_id, list_name = outcome.change, outcome.rule_id, outcome.list_name
-        document: dict[str, object] = {
-            "ruleId": rule_id,
-            "ruleVersion": entry.version,
-            **({} if list_name is None else {"listName": list_name}),
-            "operation": _operation(change),
-            "status": "REJECTED" if change is None else "LIVE",
-            "batchId": at.batch_id,
-            "time": at.time_ms,
-            "appendTime": entry.append_ms,
-        }
-        if isinstance(change, Rule):
-            document["cpuNs"] = estimate_cpu_ns(change)
+        warm_up: WarmUpReport | UnsetType = UNSET
         if isinstance(change, Rule) and change.warm_up:
             warmed = pin.warmed(timeline) if warmed is None else warmed
-            document["warmUp"] = _new_warm_up(entry.version, timeline, warmed, at)
-        if change is None:
-            document |= {"reasons": [_reason(reason) for reason in outcome.reasons]}
-            document |= {"refusedInPin": entry.rejected_in_pin}
+            warm_up = _new_warm_up(entry.version, timeline, warmed, at)
+        document = RuleReportDocument(
+            rule_id=rule_id,
+            rule_version=entry.version,
+            list_name=list_name if list_name is not None else UNSET,
+            operation=_operation(change),
+            status="REJECTED" if change is None else "LIVE",
+            batch_id=at.batch_id,
+            time=at.time_ms,
+            append_time=entry.append_ms,
+            cpu_ns=estimate_cpu_ns(change) if isinstance(change, Rule) else UNSET,
+            warm_up=warm_up,
+            reasons=UNSET
+            if change is not None
+            else [RejectionReason(each.field, each.message) for each in outcome.reasons],
+            rejected_in_pin=entry.rejected_in_pin if change is None else UNSET,
+        )
         key = RULE_KEY_CONTROL if rule_id is None else str(rule_id).encode()
         key = key if list_name is None else list_key(list_name)
         yield OutRecord(topics.rule_operations, _encode(document), key)
@@ -138,7 +161,7 @@ def rule_operation_records(
 
 def _new_warm_up(
     version: int, timeline: RuleTimeline, warmed: Mapping[Grouping, tuple[int, WarmUpRef]], at: BatchTime
-) -> dict[str, object]:
+) -> WarmUpReport:
     """The warm-up of a new rule record: requested, unless an earlier one has added the same history.
 
     So an edit of a warm rule needs no warm-up, unless the rule reaches further back, or has reached less far in
@@ -147,8 +170,8 @@ def _new_warm_up(
     request = request_at(timeline, version)
     _, earlier = (None, None) if request is None else warmed.get(request.fields, (None, None))
     if request is None or earlier is None or earlier.reach_ms < request.reach_ms:
-        return {"state": WarmUpState.REQUESTED}
-    return {"state": WarmUpState.WARM, "batchId": earlier.batch_id, "time": at.time_ms, "since": earlier.since}
+        return WarmUpReport(WarmUpState.REQUESTED)
+    return WarmUpReport(WarmUpState.WARM, batch_id=earlier.batch_id, time=at.time_ms, since=earlier.since)
 
 
 def warm_up_records(
@@ -157,21 +180,14 @@ def warm_up_records(
     """Yield one report per warm-up that ends with the batch: since when the history is complete, or why it failed."""
     for result in results:
         request = request_at(timeline, result.version)
-        report: dict[str, object] = {"batchId": at.batch_id, "time": at.time_ms}
+        report = WarmUpReport(WarmUpState.REFUSED, batch_id=at.batch_id, time=at.time_ms)
         if result.fault:
-            report |= {"state": WarmUpState.REFUSED, "reason": result.fault}
+            report.reason = result.fault
         elif request is None or not is_current(request, timeline):
-            report |= {"state": WarmUpState.REFUSED, "reason": "a clear or the end of the grouping has made it void"}
+            report.reason = "a clear or the end of the grouping has made it void"
         else:
-            report |= {"state": WarmUpState.WARM, "rows": result.rows, "since": result.begins_ms}
-        document = {
-            "ruleId": result.rule_id,
-            "ruleVersion": result.version,
-            "status": "LIVE",
-            "batchId": at.batch_id,
-            "time": at.time_ms,
-            "warmUp": report,
-        }
+            report.state, report.rows, report.since = WarmUpState.WARM, result.rows, result.begins_ms
+        document = RuleReportDocument(result.rule_id, result.version, "LIVE", at.batch_id, at.time_ms, warm_up=report)
         yield OutRecord(topics.rule_operations, _encode(document), str(result.rule_id).encode())
 
 
@@ -206,9 +222,10 @@ def export_records(new: Sequence[LogEntry], timeline: RuleTimeline, topics: Topi
         lists = timeline.lists_at(count)
         for name in sorted(lists):
             known = lists[name]
-            about = {"listName": name, "listType": known.type, "size": known.size, "listVersion": known.version}
-            document = {**about, "export": entry.version, "lists": len(lists)}
-            yield OutRecord(topics.current_rules, _encode(document), list_key(name))
+            exported = ExportedListDocument(
+                name, ListType(known.type), known.size, known.version, entry.version, len(lists)
+            )
+            yield OutRecord(topics.current_rules, _encode(exported), list_key(name))
 
 
 def _operation(change: LogChange | None) -> str | None:
@@ -223,10 +240,6 @@ def _operation(change: LogChange | None) -> str | None:
             return operation.value
         case _:
             return None
-
-
-def _reason(reason: Reason) -> Mapping[str, str]:
-    return {"field": reason.field, "message": reason.message}
 
 
 def _late_place(record: LateRecord) -> tuple[int, int, int, str]:

@@ -15,7 +15,6 @@ from fraud_rules.engine.admission.cpu_cost import CpuLoad, over_cpu_budget
 from fraud_rules.engine.admission.event_rate import EventRate
 from fraud_rules.engine.admission.mapping_limit import LINUX_MAPPINGS, over_mapping_limit
 from fraud_rules.errors import Reason
-from fraud_rules.kafka.reader import TopicReader
 from fraud_rules.logs.rule_log import RuleLog
 from fraud_rules.logs.warm_up_log import WarmUpRef, WarmUpResult
 from fraud_rules.model.rule import Control, ControlType, Rule
@@ -52,19 +51,16 @@ class RulePinner:
         self,
         settings: DetectorSettings,
         log: RuleLog,
-        reader: TopicReader,
         pin: Pin = NO_PIN,
         rate: EventRate | None = None,
         warm_ups: WarmUpWatch | None = None,
         mappings: int = LINUX_MAPPINGS,
         now_ms: Callable[[], int] = clock.now_ms,
     ) -> None:
-        """`reader` reads the topic of rules, `pin` is the pin of the last written batch, `rate` the last known rate.
-        Without `warm_ups`, no warm-up ends. `mappings` is the number that the system allows a worker. `now_ms` is the
-        detector's clock."""
+        """`pin` is the pin of the last written batch, `rate` the last known rate. Without `warm_ups`, no warm-up ends.
+        `mappings` is the number that the system allows a worker. `now_ms` is the detector's clock."""
         self._settings = settings
         self._log = log
-        self._reader = reader
         self._warm_ups = warm_ups
         self._now_ms = now_ms
         self.rate = rate or EventRate()
@@ -85,13 +81,13 @@ class RulePinner:
         """The pin of the newest batch."""
         return self._last
 
-    def rules_of(self, batch_id: int, starts: Mapping[str, int] = _NO_OFFSETS) -> BatchRules:
-        """Pin all current rules for a batch, which follows the batch of the newest pin.
+    def rules_of(self, batch_id: int, rules_end: int, starts: Mapping[str, int] = _NO_OFFSETS) -> BatchRules:
+        """Pin the rules up to the offset `rules_end` for a batch, which follows the batch of the newest pin.
 
         `starts` are the offsets of the transactions at which the batch starts, by partition (as text).
         """
         watch, previous = self._warm_ups, self._last
-        pin, admitted = self._decide(batch_id, previous, starts)
+        pin, admitted = self._decide(batch_id, previous, rules_end, starts)
         self._last = pin
         timeline = self._log.up_to(pin.rules_end, pin.reasons(), pin.digest, admitted)
         return BatchRules(
@@ -108,9 +104,11 @@ class RulePinner:
             self.rate = self.rate.after(rows, *event_span_ms)
         self._retained = retained
 
-    def _decide(self, batch_id: int, previous: Pin, starts: Mapping[str, int]) -> tuple[Pin, RuleTimeline]:
+    def _decide(
+        self, batch_id: int, previous: Pin, rules_end: int, starts: Mapping[str, int]
+    ) -> tuple[Pin, RuleTimeline]:
         """The pin of a batch, and the log up to this pin."""
-        end = max(self._reader.ends()[1], previous.rules_end)
+        end = max(rules_end, previous.rules_end)
         now_ms = self._now_ms()
         # Earlier batches have reported the reasons of these records.
         rejected = previous.earlier_rejections()

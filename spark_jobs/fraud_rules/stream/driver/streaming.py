@@ -23,8 +23,10 @@ from fraud_rules.kafka.ends import TopicEnds
 from fraud_rules.kafka.reachable import require_broker
 from fraud_rules.kafka.reader import TopicReader, has_topic
 from fraud_rules.kafka.suitable import check_inputs, check_topics
+from fraud_rules.logs.data_health import read_hours
 from fraud_rules.logs.detector_status import decode_progress
 from fraud_rules.logs.rule_log import check_rule_log
+from fraud_rules.runtime import clock
 from fraud_rules.runtime.clock import MS_PER_S
 from fraud_rules.runtime.interrupts import interrupts_set
 from fraud_rules.spark.master import check_master
@@ -32,11 +34,14 @@ from fraud_rules.spark.session import SparkOptions, build_session, check_options
 from fraud_rules.spark.shutdown import detector_error, stop_spark
 from fraud_rules.stream.batch_loop import BatchLoop
 from fraud_rules.stream.channel import CHANNEL_PORT
+from fraud_rules.stream.checkpoint.marker import Marker
+from fraud_rules.stream.data_health import HealthMeter
 from fraud_rules.stream.driver.admission import admit, check, input_topics, stopped_message
 from fraud_rules.stream.driver.batch import BatchRunner
 from fraud_rules.stream.driver.batch_jobs import BatchJobs
 from fraud_rules.stream.driver.channel_server import serve_channel
 from fraud_rules.stream.driver.end_deadline import shutdown_deadline
+from fraud_rules.stream.driver.evaluator import Evaluator
 from fraud_rules.stream.driver.executors import ReadyExecutors
 from fraud_rules.stream.driver.job import DetectorJob
 from fraud_rules.stream.driver.lag_meter import LagMeter
@@ -142,8 +147,10 @@ def _prepare(
     executors = session.ready_executors()
     watch = BatchWatch(work, channel.progress, partial(_retained_events, job), settings.key_groups)
     meter = LatencyMeter() if has_topic(job.kafka, topics.latency) else None
+    evaluator = Evaluator(spark.sparkContext, context, executors, channel)
+    stack.callback(evaluator.stop)
     runner = BatchRunner(
-        BatchJobs(spark, context, executors, channel, job.spark.tasks),
+        BatchJobs(spark, context, executors, channel, evaluator, job.spark.tasks),
         context,
         admission.pinner,
         admission.writer,
@@ -152,11 +159,12 @@ def _prepare(
         channel,
         metrics,
         meter,
+        _health_meter(job, marker),
         marker,
         admission.state,
         None if job.attempt is None else job.attempt.attempt_id,
     )
-    inputs = InputTopics(TopicEnds(job.kafka), input_topics(job), marker.topics)
+    inputs = InputTopics(TopicEnds(job.kafka), input_topics(job), marker.topics, [topics.rules])
     loop = BatchLoop(
         marker.batch_id + 1,
         marker.end_offsets,
@@ -171,7 +179,7 @@ def _prepare(
     lag.start()
     stack.callback(lag.stop)
     if has_topic(job.kafka, topics.warm_ups):
-        preparation = WarmUpPreparation(spark, context, executors, admission.pinner.newest_pin)
+        preparation = WarmUpPreparation(spark, context, executors, evaluator, admission.pinner.newest_pin)
         position = admission.pinner.newest_pin().warm_ups_end
         admission.warm_ups.follow(preparation.prepare, loop.wake, position)
         stack.callback(admission.warm_ups.stop)
@@ -179,6 +187,11 @@ def _prepare(
     stack.callback(work.begin, WorkPhase.STOP)
     work.begin(WorkPhase.QUERY)
     return _Detector(spark, runner, loop)
+
+
+def _health_meter(job: DetectorJob, marker: Marker) -> HealthMeter | None:
+    hours = read_hours(job.kafka, job.settings, clock.now_ms())
+    return None if hours is None else HealthMeter(hours, marker)
 
 
 def _channel_place(spark: SparkSession) -> tuple[str, str, int]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from typing import TypeAlias
 
 from pyspark.sql import SparkSession
@@ -17,9 +18,10 @@ from pyspark.sql import SparkSession
 from fraud_rules.kafka.reader import TopicReader
 from fraud_rules.logs.warm_up_log import WarmUpLog, WarmUpRef, WarmUpResult
 from fraud_rules.runtime.lifetime import BackgroundWork
-from fraud_rules.stream.batch_order import ORDER_PROPERTY, BatchOrder
+from fraud_rules.stream.batch_order import BatchOrder
+from fraud_rules.stream.driver.evaluator import Evaluator
 from fraud_rules.stream.driver.executors import ReadyExecutors
-from fraud_rules.stream.driver.placement import located
+from fraud_rules.stream.driver.placement import cores, located
 from fraud_rules.stream.pins import Pin
 from fraud_rules.stream.worker.context import WorkerContext
 from fraud_rules.stream.worker.prepare_stage import PrepareStage
@@ -114,12 +116,18 @@ class WarmUpPreparation:
     """
 
     def __init__(
-        self, spark: SparkSession, context: WorkerContext, executors: ReadyExecutors, newest_pin: Callable[[], Pin]
+        self,
+        spark: SparkSession,
+        context: WorkerContext,
+        executors: ReadyExecutors,
+        evaluator: Evaluator,
+        newest_pin: Callable[[], Pin],
     ) -> None:
         self._spark = spark.sparkContext
         self._context = context
         self._newest_pin = newest_pin
         self._executors = executors
+        self._evaluator = evaluator
         self._sweeps = True
         self._stop = threading.Event()
 
@@ -133,11 +141,17 @@ class WarmUpPreparation:
         if result.fault or str(result.version) in pin.warm_ups or offset < pin.warm_ups_end:
             return
         try:
-            self._spark.setLocalProperty(ORDER_PROPERTY, BatchOrder(pin).encode())  # of this thread
+            context = self._context.of_batch(BatchOrder(pin))
             for part in result.parts:
                 if part.rows and not self._stop.is_set():
-                    stage = PrepareStage(self._context, offset, result.digest, part.key_group, self._sweeps)
+                    stage = PrepareStage(context, offset, result.digest, part.key_group, self._sweeps)
                     self._sweeps = False
-                    located(self._spark, [self._executors.steady()]).mapPartitions(stage.run).collect()
+                    self._run(stage)
         except Exception:  # noqa: BLE001 - the batch reads the rows itself
             _log.exception("the warm-up of rule version %d is added without preparation", result.version)
+
+    def _run(self, stage: PrepareStage) -> None:
+        location = self._executors.steady()
+        has_core = cores(self._spark, location) > 1
+        with nullcontext() if has_core else self._evaluator.suspended():
+            located(self._spark, [location]).mapPartitions(stage.run).collect()

@@ -10,13 +10,11 @@ import gc
 import shutil
 import socket
 import uuid
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
-
-from pyspark import TaskContext
 
 if TYPE_CHECKING:
     from fraud_rules.engine.rule_meter import RuleMeter
@@ -34,11 +32,12 @@ from fraud_rules.logs.warm_up_log import WarmUpLog, WarmUpRef, WarmUpResult
 from fraud_rules.model.ruleset import RuleTimeline
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.model.warm_up import BatchWarmUp
-from fraud_rules.stream.batch_order import ORDER_PROPERTY, BatchOrder
+from fraud_rules.stream.batch_order import BatchOrder
 from fraud_rules.stream.channel import ChannelAddress
 from fraud_rules.stream.pins import Pin
 from fraud_rules.stream.worker.host_files import HostFiles
-from fraud_rules.stream.worker.state_log import TaskStateLog
+from fraud_rules.stream.worker.shared_read import SharedRead
+from fraud_rules.stream.worker.state_log import ReadLog, TaskStateLog
 from fraud_rules.stream.worker.views import owner_of_views, sweep_views, touch_views, view_folder
 
 _SETTLED_AT = 2
@@ -56,7 +55,7 @@ class WorkerContext:
     `history` is the id of the detector's history, which separates its views from those of others; `start` separates
     the starts of one detector. `state_partitions` is the number of partitions of the topic `detector-state`. `channel`
     is the driver's channel; a rebuild has none. `code` is the digest of the driver's code if the tasks run on other
-    hosts, else empty.
+    hosts, else empty. `batch_order` is the order of the task's batch, see `of_batch`.
     """
 
     schema: TransactionSchema
@@ -67,6 +66,16 @@ class WorkerContext:
     channel: ChannelAddress | None = None
     code: str = ""
     start: str = field(default_factory=_new_start)
+    batch_order: BatchOrder | None = None
+
+    def of_batch(self, order: BatchOrder) -> WorkerContext:
+        """The context of a task that evaluates the batch with this order."""
+        return replace(self, batch_order=order)
+
+    @property
+    def reads_headers(self) -> bool:
+        """Whether the headers of transactions are read."""
+        return self.schema.reads_headers or self.settings.trace_headers
 
     def pin(self) -> Pin:
         """The pin of this task's batch."""
@@ -74,11 +83,9 @@ class WorkerContext:
 
     def order(self) -> BatchOrder:
         """The order of this task's batch."""
-        context = TaskContext.get()
-        text = context.getLocalProperty(ORDER_PROPERTY) if context is not None else None
-        if text is None:
+        if self.batch_order is None:
             raise FraudError("a task of the detector runs without an order: only the detector's driver may start it")
-        return BatchOrder.decode(text)
+        return self.batch_order
 
     def timeline(self) -> RuleTimeline:
         """The rule log up to the pin of this task's batch."""
@@ -143,10 +150,14 @@ class WorkerContext:
         topic, detector = self.settings.topics.detector_state, self.settings.detector
         return StateTopic(self.kafka, topic, detector, self.state_partitions)
 
-    def state_log(self, key_group: int, progress: TaskProgress) -> TaskStateLog:
-        """The log of a key group at the start of this task's batch."""
+    def state_log(self, key_group: int, progress: TaskProgress, read: ReadLog | None = None) -> TaskStateLog:
+        """The log of a key group at the start of this task's batch. `read` reads the topic, see `TaskStateLog`."""
         start = self.order().task_state(key_group)
-        return TaskStateLog(key_group, start, partial(self.host_files, key_group), self.state_topic, progress)
+        return TaskStateLog(key_group, start, partial(self.host_files, key_group), self.state_topic, progress, read)
+
+    def shared_read(self, key_groups: Collection[int]) -> SharedRead:
+        """Reads the logs of the key groups of one task."""
+        return SharedRead(self.state_topic, key_groups, partial(view_folder, self.owner, self.settings.views_folder))
 
     def host_files(self, key_group: int) -> HostFiles:
         """The files of a key group's log on this host. The caller must hold the key group's view."""
@@ -165,7 +176,7 @@ class WorkerContext:
 
 
 def begin_task(context: WorkerContext) -> None:
-    """Prepare this process for a task. Each task calls this at its start.
+    """Prepare this process for a task. Each task calls this at its start, and the evaluator for each batch.
 
     Raises ReleaseInvalid if the process has other code than the driver, so that no task evaluates with it.
     """

@@ -26,7 +26,7 @@ _KEPT_BYTES: Final = 536_870_912
 _PRELOADED: Final = (
     "pyspark.worker",
     "pyspark.testing.utils",
-    "fraud_rules.stream.worker.small_batch",
+    "fraud_rules.stream.worker.evaluator_task",
 )
 
 

@@ -1,4 +1,4 @@
-"""A task's side of the driver's channel, see `stream.channel`: sends the progress and the large outputs of a task."""
+"""A task's side of the driver's channel, see `stream.channel`."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import logging
 import socket
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from pyspark import TaskContext
 
@@ -23,17 +24,21 @@ from fraud_rules.stream.channel import (
     PROGRESS,
     SERVER_NAME,
     ChannelAddress,
+    EvaluatorAttempt,
     TaskReport,
     bearer,
     part_name,
 )
-from fraud_rules.stream.worker.wire import in_row, sent
+from fraud_rules.stream.worker.wire import OutputRow, ReplyPart, in_row, sent
 
-__all__ = ["TaskWork", "pack", "received"]
+__all__ = ["Exchange", "TaskWork", "pack", "received"]
 
 _QUIET_S: Final = 1.0
 _REPORT_TIMEOUT_S: Final = 2.0
 _OUTPUT_TIMEOUT_S: Final = 300.0
+_EXCHANGE_TIMEOUT_S: Final = 600.0
+"""Spark ends a silent task earlier, see `spark.python.worker.idleTimeoutSeconds`."""
+
 _PART_BYTES: Final = 1_048_576
 
 _log = logging.getLogger(__name__)
@@ -102,6 +107,55 @@ class TaskWork:
         except (OSError, ArrowException) as error:
             _log.warning("the driver does not receive the progress of a task: %s", error)
         self._due_s = time.monotonic() + _QUIET_S
+
+
+class Exchange:
+    """The evaluator's requests and replies, as long as the driver wants them. Each method raises DetectorFailed if the
+    driver is gone."""
+
+    def __init__(self, channel: ChannelAddress, job: int) -> None:
+        """`job` is the driver's number of the evaluator's job."""
+        context = TaskContext.get()
+        self._attempt = EvaluatorAttempt(job, 0 if context is None else context.attemptNumber())
+        self._channel = channel
+
+    def __enter__(self) -> Self:
+        from pyarrow import ArrowException, flight
+
+        self._errors: tuple[type[Exception], ...] = (OSError, ArrowException)
+        descriptor = flight.FlightDescriptor.for_command(self._attempt.encode())
+        self._writer, self._reader = self._call(
+            _client(self._channel).do_exchange, descriptor, _options(self._channel, _EXCHANGE_TIMEOUT_S)
+        )
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with suppress(*self._errors):  # the driver has closed the exchange, or the task raises another error
+            self._writer.close()
+
+    def next_request(self) -> bytes | None:
+        """The next request. None at the end of the exchange."""
+        try:
+            return bytes(self._call(self._reader.read_chunk).app_metadata)
+        except StopIteration:
+            return None
+
+    def reply(self, rows: Iterable[OutputRow]) -> None:
+        """Reply to the last request."""
+        part, size = list[OutputRow](), 0
+        for row in rows:
+            if size >= _PART_BYTES:
+                self._call(self._writer.write_metadata, ReplyPart(part, is_last=False).encode())
+                part, size = [], 0
+            part.append(row)
+            size += len(row.blob) + len(row.state or b"")
+        self._call(self._writer.write_metadata, ReplyPart(part, is_last=True).encode())
+
+    def _call(self, method: Callable[..., Any], *arguments: Any) -> Any:
+        try:
+            return method(*arguments)
+        except self._errors as error:
+            raise _unreachable("exchange batches with", self._channel, error) from error
 
 
 def pack(channel: ChannelAddress | None, output: bytes, limit_bytes: int) -> bytes:

@@ -1,8 +1,8 @@
-"""Runs the engine on the packed rows of key groups. In a large batch, they come from the driver, see `small_batch`."""
+"""Runs the engine on the packed rows of key groups. In a large batch, they come from the driver, see `batch_jobs`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -37,12 +37,12 @@ class EngineStage:
     def _evaluate_packed(self, blobs: Mapping[int, Sequence[bytes]]) -> Iterator[OutputRow]:
         from fraud_rules.engine.task_rows import rows_of_blobs
 
-        yield from self.evaluate(
-            (key_group, rows_of_blobs(map(decompress, blobs[key_group]))) for key_group in sorted(blobs)
-        )
+        yield from self.evaluate(blobs, lambda key_group: rows_of_blobs(map(decompress, blobs[key_group])))
 
-    def evaluate(self, parts: Iterable[tuple[int, Sequence[RowRange]]]) -> Iterator[OutputRow]:
-        """Evaluate the rows of each key group, with the key groups in ascending order."""
+    def evaluate(
+        self, key_groups: Collection[int], rows_of: Callable[[int], Sequence[RowRange]]
+    ) -> Iterator[OutputRow]:
+        """Evaluate the rows of each key group, in ascending order of the key groups."""
         # Imported here, because Spark also loads this class on the driver, which never needs the engine.
         from fraud_rules.engine.engine import KeyGroupEngine
 
@@ -51,19 +51,20 @@ class EngineStage:
         work = TaskWork(context.channel, pin.batch_id)
         views, timeline = context.views(), context.timeline()
         limit_bytes = context.settings.row_output_bytes
-        for key_group, rows in parts:
-            log = context.state_log(key_group, work)
-            engine = KeyGroupEngine(
-                key_group, context.schema, context.settings, log, views, progress=work, meter=context.rule_meter()
-            )
-            histories = context.histories(key_group)
-            output = engine.process_rows(rows, timeline, pin.batch_id, now_ms(), histories)
-            delta = log.delta()
-            has_sent |= log.has_sent
-            state = None if delta is None else delta.encode()
-            yield OutputRow(key_group, pack(context.channel, output.encode(), limit_bytes), state)
-            for history in histories:
-                history.discard_prepared()
-            work.key_group_done()
+        with context.shared_read(key_groups) as shared:
+            for key_group in sorted(key_groups):
+                log = context.state_log(key_group, work, shared.read)
+                engine = KeyGroupEngine(
+                    key_group, context.schema, context.settings, log, views, progress=work, meter=context.rule_meter()
+                )
+                histories = context.histories(key_group)
+                output = engine.process_rows(rows_of(key_group), timeline, pin.batch_id, now_ms(), histories)
+                delta = log.delta()
+                has_sent |= log.has_sent
+                state = None if delta is None else delta.encode()
+                yield OutputRow(key_group, pack(context.channel, output.encode(), limit_bytes), state)
+                for history in histories:
+                    history.discard_prepared()
+                work.key_group_done()
         if has_sent:
             context.state_topic.flush_chunks()

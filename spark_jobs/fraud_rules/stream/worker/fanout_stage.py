@@ -6,56 +6,51 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-import numpy as np
-import pyarrow as pa
-from numpy.typing import NDArray
-
-from fraud_rules.codec.transactions.codec import DecodeResult, decode_transactions
+from fraud_rules.codec.transactions.codec import DecodeResult, RejectedRecord, decode_transactions
+from fraud_rules.codec.transactions.raw import TRACE_HEADERS, RawTransactions
 from fraud_rules.engine.fanout import EMPTY_BLOB, fan_out, null_keys
+from fraud_rules.model.offset_ranges import share_of
 from fraud_rules.model.schema import TIME_FIELD
 from fraud_rules.model.transaction import TransactionBatch
 from fraud_rules.runtime.compression import compress
-from fraud_rules.spark.append_times import append_ms_of_column
 from fraud_rules.stream.worker.context import WorkerContext, begin_task
-from fraud_rules.stream.worker.wire import SIDE_OUTPUT, SideOutput, UnreadableRecord, quantiles_ms
+from fraud_rules.stream.worker.field_figures import nulls_of, texts_of
+from fraud_rules.stream.worker.transactions import raw_transactions_in
+from fraud_rules.stream.worker.wire import SIDE_OUTPUT, OutputRow, SideOutput, Trace, UnreadableRecord, quantiles_ms
 
 if TYPE_CHECKING:
     from fraud_rules.engine.task_rows import RowRange
 
-__all__ = ["FanOutStage", "RawTransactions"]
+__all__ = ["FanOutStage"]
 
 MAX_REJECTED_BYTES = 4_194_304
 """The most quarantined bytes in one row. A single larger record gets a row of its own."""
 
-_KEYED = pa.schema([("key_group", pa.int32()), ("blob", pa.binary())])
+MAX_TRACES = 10_000
+"""The most traces in one row."""
 
-
-@dataclass(frozen=True, slots=True)
-class RawTransactions:
-    """The undecoded records of the topic `transactions`, one element per record."""
-
-    values: list[bytes | None]
-    partition: NDArray[np.int32]
-    offset: NDArray[np.int64]
-    append_ms: NDArray[np.int64]
+MAX_TRACE_BYTES = 1_024
+"""The most bytes of a header of a trace. W3C Trace Context permits 512."""
 
 
 @dataclass(frozen=True, slots=True)
 class FanOutStage:
-    """Runs in a worker on one partition of a source batch."""
+    """Runs in a worker. `tasks` is the number of tasks that share the records of a large batch."""
 
     context: WorkerContext
+    tasks: int = 1
 
-    def run(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Columns in: value, partition, offset, append time (us, null for a record without one). Rows out: see
-        `wire.KEYED_SCHEMA`."""
+    def run(self, elements: Iterable[int]) -> Iterator[OutputRow]:
+        """Read and fan out the share of this task, whose number is the only element. The blobs of key groups are
+        compressed.
+
+        The worker reads the records itself: through a table of Spark, a record costs the JVM more than its decoding.
+        """
         begin_task(self.context)
-        packed = self.pack(map(raw_transactions, batches))
-        rows = [(group, blob if group == SIDE_OUTPUT else compress(blob)) for group, blob in packed]
-        if rows:
-            groups, blobs = zip(*rows, strict=True)
-            columns = [pa.array(groups, pa.int32()), pa.array(blobs, pa.binary())]
-            yield pa.RecordBatch.from_arrays(columns, schema=_KEYED)
+        (number,) = elements
+        records = raw_transactions_in(self.context, share_of(self.context.order().ranges, number, self.tasks))
+        for group, blob in self.pack(records):
+            yield OutputRow(group, blob if group == SIDE_OUTPUT else compress(blob))
 
     def pack(self, parts: Iterable[RawTransactions]) -> Iterator[tuple[int, bytes]]:
         """Yield key groups with packed rows, and the side outputs."""
@@ -88,6 +83,8 @@ class FanOutStage:
             accepted.append(decoded.batch)
             ignored += decoded.ignored
             side_outputs += [SideOutput(rejected=rejected).encode() for rejected in _rejected(records, decoded)]
+            if self.context.settings.trace_headers:
+                side_outputs += [SideOutput(traces=traces).encode() for traces in _traces(records)]
         batch = TransactionBatch.concat(accepted) if accepted else None
         if batch is not None:
             nulls = int(null_keys(batch, self.context.timeline()).sum())
@@ -97,14 +94,7 @@ class FanOutStage:
 
     def decode(self, records: RawTransactions) -> DecodeResult:
         """Decode the records."""
-        return decode_transactions(
-            records.values,
-            records.partition,
-            records.offset,
-            records.append_ms,
-            self.context.schema,
-            self.context.settings.record_limits,
-        )
+        return decode_transactions(records, self.context.schema, self.context.settings.record_limits)
 
 
 class _Decoded(NamedTuple):
@@ -123,13 +113,9 @@ def _account(batch: TransactionBatch, ignored: int, nulls: int) -> SideOutput:
         event_quantiles_ms=quantiles_ms(batch.columns[TIME_FIELD].values),
         append_total_ms=int(batch.append_ms.sum()),
         null_keys=nulls,
+        nulls=nulls_of(batch),
+        texts=texts_of(batch),
     )
-
-
-def raw_transactions(batch: pa.RecordBatch) -> RawTransactions:
-    """The records of a batch of `FanOutStage.run`."""
-    values, partition, offset, append_us = batch.columns
-    return RawTransactions(values.to_pylist(), partition.to_numpy(), offset.to_numpy(), append_ms_of_column(append_us))
 
 
 def _rejected(records: RawTransactions, decoded: DecodeResult) -> Iterator[tuple[UnreadableRecord, ...]]:
@@ -137,13 +123,41 @@ def _rejected(records: RawTransactions, decoded: DecodeResult) -> Iterator[tuple
     portion: list[UnreadableRecord] = []
     size = 0
     for reject in decoded.rejects:
-        raw = records.values[reject.index] or b""
-        if portion and size + len(raw) > MAX_REJECTED_BYTES:
+        record = _unreadable(records, reject)
+        if portion and size + record.size > MAX_REJECTED_BYTES:
             yield tuple(portion)
             portion, size = [], 0
-        size += len(raw)
-        partition, offset = int(records.partition[reject.index]), int(records.offset[reject.index])
-        append_ms = int(records.append_ms[reject.index])
-        portion.append(UnreadableRecord(partition, offset, append_ms, reject.reason, reject.detail, raw))
+        size += record.size
+        portion.append(record)
     if portion:
         yield tuple(portion)
+
+
+def _traces(records: RawTransactions) -> Iterator[tuple[Trace, ...]]:
+    """The traces of the records, in portions of bounded size. The last header of a name counts. A longer one than
+    `MAX_TRACE_BYTES` is no trace: it could make an alert too large to write."""
+    portion: list[Trace] = []
+    places = zip(records.partition.tolist(), records.offset.tolist(), records.headers or (), strict=True)
+    for partition, offset, headers in places:
+        own = {name: value for name, value in headers if name in TRACE_HEADERS and len(value or b"") <= MAX_TRACE_BYTES}
+        if own:
+            portion.append(Trace(partition, offset, tuple([(name, value or b"") for name, value in own.items()])))
+        if len(portion) == MAX_TRACES:
+            yield tuple(portion)
+            portion = []
+    if portion:
+        yield tuple(portion)
+
+
+def _unreadable(records: RawTransactions, reject: RejectedRecord) -> UnreadableRecord:
+    i = reject.index
+    return UnreadableRecord(
+        int(records.partition[i]),
+        int(records.offset[i]),
+        int(records.append_ms[i]),
+        reject.reason,
+        reject.detail,
+        records.values[i] or b"",
+        None if records.keys is None else records.keys[i],
+        () if records.headers is None else tuple(records.headers[i]),
+    )

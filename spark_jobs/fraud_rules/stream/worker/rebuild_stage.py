@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from fraud_rules.engine.fanout import EMPTY_BLOB
 from fraud_rules.errors import Reason
+from fraud_rules.model.offset_ranges import share_of
 from fraud_rules.model.transaction import TransactionBatch
 from fraud_rules.replay.segments import Segment
 from fraud_rules.runtime.compression import compress, decompress
@@ -62,7 +63,7 @@ class SegmentStages:
         decoded = [
             stage.decode(records).batch
             for number in numbers
-            for records in raw_transactions_in(self.context, self.segment.share(number, self.tasks))
+            for records in raw_transactions_in(self.context, share_of(self.segment.ranges, number, self.tasks))
         ]
         if not decoded:
             return

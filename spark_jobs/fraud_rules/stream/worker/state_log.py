@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 import msgspec
 
@@ -21,7 +21,7 @@ from fraud_rules.engine.state.head import decode_head
 from fraud_rules.engine.statelog import EMPTY_LOG, StateVersion, is_content_of, is_prepared
 from fraud_rules.engine.task_progress import UNREPORTED, TaskProgress
 from fraud_rules.errors import Fenced, StateDamaged
-from fraud_rules.logs.state_topic import HEAD, StateTopic
+from fraud_rules.logs.state_topic import HEAD, OnBytes, StateTopic
 from fraud_rules.model.output import Packed
 from fraud_rules.runtime.compression import compress
 from fraud_rules.runtime.retry import wait_for
@@ -39,6 +39,10 @@ _SLOW_S: Final = 60.0
 """The age of a task from which it may have been suspended while its batch was repeated."""
 _POLL_S: Final = 0.2
 _SWEEP_EVERY: Final = 16
+
+
+ReadLog: TypeAlias = Callable[[int, int, OnBytes], dict[str, bytes]]
+"""Reads a key group's log from an offset of its partition on."""
 
 
 class StateDelta(Packed, array_like=True, frozen=True):
@@ -72,12 +76,15 @@ class TaskStateLog:
         files: Callable[[], HostFiles],
         topic: StateTopic,
         progress: TaskProgress = UNREPORTED,
+        read: ReadLog | None = None,
     ) -> None:
+        """`read` reads the topic, by default as `StateTopic.read` does."""
         self._key_group = key_group
         self._start = start.version
         self._start_end, self._sweeps = start.end, start.sweeps
         self._open_files = files
         self._topic = topic
+        self._read = read or topic.read
         self._progress = progress
         self._began_s = time.monotonic()
         self._files_: HostFiles | None = None
@@ -178,7 +185,7 @@ class TaskStateLog:
 
     def _find_orphans(self) -> None:
         """Find the chunks at the end of the topic that no head names: tasks of an earlier start have written them."""
-        records = self._topic.read(self._key_group, self._start_end, self._progress.fetched)
+        records = self._read(self._key_group, self._start_end, self._progress.fetched)
         self._add_orphans(records, _named(self._head))
 
     def _add_orphans(self, records: Mapping[str, bytes], named: Collection[str]) -> None:
@@ -228,7 +235,7 @@ class TaskStateLog:
         return (found,) if found is not None or is_settled else None
 
     def _committed(self, start: int) -> _TopicLog | None:
-        log = self._topic.read(self._key_group, start, self._progress.fetched)
+        log = self._read(self._key_group, start, self._progress.fetched)
         if HEAD not in log:
             return None
         try:

@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 from fraud_rules.model.output import Packed
 from fraud_rules.runtime.compression import decompress
 
-KEYED_SCHEMA = "key_group int, blob binary"
-"""Rows between the two stages."""
-
 SIDE_OUTPUT = -1
+
+_HEADER_BYTES: Final = 32
+"""The most bytes of a header in a record beside its name and its value."""
 
 _IN_ROW: Final = b"\x00"
 _SENT: Final = b"\x01"
@@ -33,6 +33,13 @@ class OutputRow(NamedTuple):
     key_group: int
     blob: bytes
     state: bytes | None = None
+
+
+class ReplyPart(Packed, array_like=True, frozen=True):
+    """A part of the evaluator's reply to a request, in the order of the rows."""
+
+    rows: list[OutputRow]
+    is_last: bool
 
 
 def in_row(compressed: bytes) -> bytes:
@@ -52,7 +59,8 @@ def unpack(blob: bytes, sent_output: Callable[[str], bytes]) -> bytes:
 
 
 class UnreadableRecord(msgspec.Struct, array_like=True, frozen=True, gc=False):
-    """A rejected transaction for `quarantine`: its unchanged bytes, its place, and the reason."""
+    """A rejected transaction for `quarantine`: its unchanged bytes, its place, and the reason. It has its key and its
+    headers if the schema reads them."""
 
     partition: int
     offset: int
@@ -60,6 +68,22 @@ class UnreadableRecord(msgspec.Struct, array_like=True, frozen=True, gc=False):
     reason: str
     detail: str
     raw: bytes
+    key: bytes | None = None
+    headers: tuple[tuple[str, bytes | None], ...] = ()
+
+    @property
+    def size(self) -> int:
+        """The bytes of the value, the key and the headers, at most."""
+        headers = sum(_HEADER_BYTES + len(name.encode()) + len(value or b"") for name, value in self.headers)
+        return len(self.raw) + len(self.key or b"") + headers
+
+
+class Trace(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """The headers of a transaction's trace, and its place."""
+
+    partition: int
+    offset: int
+    headers: tuple[tuple[str, bytes], ...]
 
 
 class SideOutput(Packed, array_like=True, frozen=True):
@@ -67,7 +91,8 @@ class SideOutput(Packed, array_like=True, frozen=True):
 
     `rows` counts the accepted transactions, `ignored` the tombstones. The quantiles are the 0th to 100th percentiles.
     `append_total_ms` is the sum of the append times. `null_keys` counts the transactions with a null in a field of a
-    grouping in force.
+    grouping in force. `traces` has the transactions with a trace, if the settings request them. `nulls` and `texts` are
+    those of `field_figures`.
     """
 
     rows: int = 0
@@ -77,6 +102,9 @@ class SideOutput(Packed, array_like=True, frozen=True):
     event_quantiles_ms: tuple[int, ...] = ()
     append_total_ms: int = 0
     null_keys: int = 0
+    traces: tuple[Trace, ...] = ()
+    nulls: dict[str, int] = msgspec.field(default_factory=dict)
+    texts: dict[str, dict[str, int] | None] = msgspec.field(default_factory=dict)
 
 
 def quantiles_ms(times_ms: NDArray[np.int64]) -> tuple[int, ...]:

@@ -11,7 +11,6 @@ compares the path with the URL of the class. It resolves symbolic links first, s
 from __future__ import annotations
 
 import hashlib
-import os
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -20,6 +19,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from fraud_rules.runtime.atomic_file import replaced_file, write_file
+from fraud_rules.runtime.caches.folder import cache_root
 
 __all__ = ["archivable", "recorded_archive", "sharing_options"]
 
@@ -37,7 +37,7 @@ def archivable(jars: Path) -> Path:
     """
     if quote(str(jars)) == str(jars):
         return jars
-    cache = Path(os.environ.get("FRAUD_CACHE_DIR") or Path.home() / ".cache" / "fraud-rules")
+    cache = cache_root()
     files = sorted(jars.glob("*.jar"))
     stats = [(path.name, path.stat().st_ino, path.stat().st_mtime_ns) for path in files]
     place = f"jars-{_digest(str(jars))}-"

@@ -1,0 +1,1 @@
+"""`fraud kafka`: the topics and rights in Kafka, and a local broker."""

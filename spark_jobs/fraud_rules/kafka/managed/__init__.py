@@ -1,0 +1,1 @@
+"""The parts for managed clusters, which refuse some settings."""

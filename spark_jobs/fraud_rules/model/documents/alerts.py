@@ -1,0 +1,79 @@
+"""Documents about alerts: the alert itself, its restriction, and its correction."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+from msgspec import UNSET, Raw, Struct, UnsetType
+
+from fraud_rules.model.decision import DecisionOutcome
+from fraud_rules.model.documents.rules import RuleDocument
+from fraud_rules.model.documents.transactions import GroupingKey, TransactionDocument
+
+__all__ = ["AlertDocument", "BaselineDocument", "CorrectionDocument", "RestrictionDocument"]
+
+
+class BaselineDocument(Struct, rename="camel", gc=False, frozen=True):
+    """The baseline of an alert: its value as a decimal text, the number of its rows, and its window, whose end is
+    exclusive."""
+
+    value: str
+    count: int
+    window_start: int
+    window_end: int
+
+
+class AlertDocument(Struct, rename="camel", gc=False, frozen=True):
+    """An alert of a rule for a transaction. `triggeringValue` is the aggregate as a decimal text, `ingestionTime` the
+    append time of the transaction. `lists` has the versions of the lists that the rule names."""
+
+    alert_id: str
+    rule_id: int
+    rule_version: int
+    shadow: bool
+    violated_rule: RuleDocument | Raw
+    key: GroupingKey
+    triggering_value: str
+    triggering_event: TransactionDocument | Raw
+    window_start: int
+    window_end: int
+    window_count: int
+    window_complete: bool
+    suppressed: int
+    event_time: int
+    ingestion_time: int
+    detection_time: int
+    baseline: BaselineDocument | UnsetType = UNSET
+    lists: Mapping[str, int] | UnsetType = UNSET
+
+
+class RestrictionDocument(Struct, rename="camel", gc=False, frozen=True):
+    """A restriction of a grouping key from the event time `since` on. A second record with the same `alertId` and with
+    `lifted` ends it."""
+
+    key: GroupingKey
+    since: int
+    alert_id: str
+    rule_id: int
+    lifted: int | UnsetType = UNSET
+    lifted_by: Literal["RETRACTED"] | UnsetType = UNSET
+
+
+class CorrectionDocument(Struct, rename="camel", frozen=True):
+    """A correction of an alert by the re-evaluation of a day. `score` and `outcome` replace those of the transaction's
+    decision. The correction of an alert that Kafka and the archive have lost has no members after `correctedAt`."""
+
+    kind: Literal["ADDED", "RETRACTED"]
+    alert_id: str
+    day: str
+    event_time: int
+    run: str
+    corrected_at: int
+    rule_id: int | UnsetType = UNSET
+    rule_version: int | UnsetType = UNSET
+    key: GroupingKey | UnsetType = UNSET
+    transaction_id: int | str | Raw | UnsetType = UNSET
+    alert: AlertDocument | Raw | UnsetType = UNSET
+    score: int | UnsetType = UNSET
+    outcome: DecisionOutcome | UnsetType = UNSET

@@ -1,0 +1,79 @@
+"""Documents about rules and lists: the content of a rule record, and the records of an export."""
+
+from __future__ import annotations
+
+from typing import Annotated, TypeAlias
+
+from msgspec import UNSET, Meta, Raw, Struct, UnsetType
+
+from fraud_rules.model.aggregate import AggregateFunction
+from fraud_rules.model.rule import RuleAction, RuleState
+from fraud_rules.model.value_list import ListType
+
+__all__ = ["BaselineOfRuleDocument", "ExportedListDocument", "ExportedRuleDocument", "RuleDocument"]
+
+_Number: TypeAlias = Annotated[Raw, Meta(extra_json_schema={"type": ["number", "string"]})]
+"""A decimal number, which a record may contain as text."""
+
+
+class BaselineOfRuleDocument(Struct, rename="camel", kw_only=True):
+    """The baseline of a rule: docs/rules.md."""
+
+    window_minutes: int | UnsetType = UNSET
+    window_seconds: int | UnsetType = UNSET
+    aggregator_function_type: AggregateFunction | UnsetType = UNSET
+    aggregate_field_name: str | UnsetType = UNSET
+    filter: str | UnsetType = UNSET
+    min_count: int | UnsetType = UNSET
+    deviations: bool | UnsetType = UNSET
+
+
+class RuleDocument(Struct, rename="camel", kw_only=True):
+    """The record of a rule, as its writer sent it, without null members: docs/rules.md."""
+
+    rule_id: int
+    rule_state: RuleState
+    grouping_key_names: list[str]
+    limit_operator_type: str
+    limit: _Number
+    aggregator_function_type: AggregateFunction | UnsetType = UNSET
+    aggregate_field_name: str | UnsetType = UNSET
+    unique: list[str] | UnsetType = UNSET
+    window_minutes: int | UnsetType = UNSET
+    window_seconds: int | UnsetType = UNSET
+    cooldown_seconds: int | UnsetType = UNSET
+    action: RuleAction | UnsetType = UNSET
+    disabled: bool | UnsetType = UNSET
+    filter: str | UnsetType = UNSET
+    when: str | UnsetType = UNSET
+    baseline: BaselineOfRuleDocument | UnsetType = UNSET
+    name: str | UnsetType = UNSET
+    description: str | UnsetType = UNSET
+    severity: str | UnsetType = UNSET
+    weight: int | UnsetType = UNSET
+    owner: str | UnsetType = UNSET
+    source: str | UnsetType = UNSET
+    force: bool | UnsetType = UNSET
+    warm_up: bool | UnsetType = UNSET
+    approve: bool | str | UnsetType = UNSET
+
+
+class ExportedRuleDocument(RuleDocument, rename="camel", kw_only=True):
+    """A rule in force at the control EXPORT_RULES_CURRENT whose version is `export`: the rule's record, its position
+    among the `rules` of the export, and its version."""
+
+    export: int
+    position: int
+    rules: int
+    rule_version: int
+
+
+class ExportedListDocument(Struct, rename="camel", frozen=True):
+    """A list in force at the control EXPORT_RULES_CURRENT whose version is `export`. `lists` is their number."""
+
+    list_name: str
+    list_type: ListType
+    size: int
+    list_version: int
+    export: int
+    lists: int
