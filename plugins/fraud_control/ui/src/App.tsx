@@ -25,6 +25,7 @@ const CasesPage = lazy(MODULES.cases);
 const CasePage = lazy(MODULES.case);
 const EntityPage = lazy(MODULES.entity);
 const NotificationsPage = lazy(MODULES.notifications);
+const DataPage = lazy(MODULES.data);
 const DetectorPage = lazy(MODULES.detector);
 const DemoPage = lazy(MODULES.demo);
 const ApiPage = lazy(MODULES.api);
@@ -75,6 +76,7 @@ function PageRoutes() {
         <Route path="decisions" element={<DecisionsPage />} />
         <Route path="quality" element={<QualityPage />} />
         <Route path="notifications" element={<NotificationsPage />} />
+        <Route path="data" element={<DataPage />} />
         <Route path="detector" element={<DetectorPage />} />
         <Route path="audit" element={<AuditPage />} />
         <Route path="api-docs" element={<ApiPage />} />

@@ -60,6 +60,7 @@ function usePages(me: Me): PageName[] {
     ["/approvals", "Approvals"],
     ["/quality", "Quality"],
     ["/notifications", "Notifications"],
+    ["/data", "Data"],
     ["/detector", "Detector"],
     ["/api-docs", "API"],
     ...(can("readAudit") ? [["/audit", "Audit"] as const] : []),

@@ -4,6 +4,8 @@ export const keys = {
   schema: ["schema"] as const,
   alarms: ["alarms"] as const,
   today: ["today"] as const,
+  dataHealth: ["dataHealth"] as const,
+  ruleHealth: (id: number) => ["dataHealth", "rule", id] as const,
   rules: ["rules"] as const,
   ruleList: ["rules", "list"] as const,
   ruleNames: ["rules", "list", "names"] as const,

@@ -11,7 +11,7 @@ interface Props {
 export function ScrollableTable({ label, columns, children }: Props) {
   return (
     <div className="wide scrollable" tabIndex={0} role="region" aria-label={label}>
-      <Table aria-label={label} stickyHeader>
+      <Table className="rows" aria-label={label} stickyHeader>
         <Table.Thead>
           <Table.Tr>
             {columns.map((column) => (

@@ -2,7 +2,7 @@ import type { Fields } from "../fields";
 
 /** Whether the values of a field have pages: it holds an id, but not the id of the payment itself. */
 export function isEntityField({ name, type }: Pick<Fields[number], "name" | "type">): boolean {
-  return (type === "long" || name.endsWith("Id")) && name !== "transactionId";
+  return (type === "long" || (type === "string" && name.endsWith("Id"))) && name !== "transactionId";
 }
 
 /** The value that the page is about, and the period in days, from the search part of the page's address. */

@@ -79,6 +79,7 @@ test("an outage never shows the verdict HEALTHY", async () => {
 
 test.each([
   ["BLIND", "RED", /^Payments do not reach the rules\. 84 of 360 are in quarantine\./u],
+  ["MOSTLY_LATE", "RED", /^Payments do not reach the rules\. 84 of 360 are in quarantine\./u],
   ["LAGGING", "AMBER", /^The detector has a fault\. 84 of 360 are in quarantine\./u],
 ])("the verdict %s of a working detector has a banner", async (name, severity, sentence) => {
   const verdict = { ...liveness().verdict, name, reasons: ["84 of 360 are in quarantine"], tone: "bad" as const };
@@ -87,7 +88,7 @@ test.each([
   const banner = await screen.findByRole("region", { name: "Detector fault" });
   expect(banner).toHaveAttribute("data-severity", severity);
   expect(banner.textContent.trim()).toMatch(sentence);
-  expect(banner).toHaveTextContent(name);
+  expect(banner).toHaveTextContent(name.replaceAll("_", " "));
 });
 
 test("a server that does not answer is named within 10 s", async () => {

@@ -33,10 +33,13 @@ function NoAnswer({ silence: { ms, since } }: { silence: Silence }) {
   );
 }
 
+/** The verdicts of a detector whose rules do not get all payments. */
+const BLIND = new Set(["BLIND", "MOSTLY_LATE", "MOSTLY_QUARANTINED"]);
+
 /** The verdict of a detector that evaluates payments but is not well, for example because it is blind. */
 function VerdictBanner({ liveness: { verdict } }: { liveness: Liveness }) {
   if (verdict.tone !== "bad") return null;
-  const isBlind = verdict.name === "BLIND";
+  const isBlind = BLIND.has(verdict.name);
   return (
     <section className="outage" aria-label="Detector fault" data-severity={isBlind ? "RED" : "AMBER"}>
       <div className="outage-inside">

@@ -17,6 +17,7 @@ import { WarmUpChip } from "../components/WarmUpChip";
 import { formatMicroseconds } from "../format";
 import { Editor, preloadEditor } from "./Editor";
 import { PendingApproval } from "./PendingApproval";
+import { RuleHealthPanel } from "./RuleHealthPanel";
 import { RevisionsPanel } from "./RevisionsPanel";
 import { StateButtons } from "./StateButtons";
 import { findTemplate } from "./templates";
@@ -134,6 +135,7 @@ function RuleView({ me, schema, rule, template }: Props) {
         <Tabs.List mb="md">
           <Tabs.Tab value="rule">Rule{edit.dirty && " (unsaved)"}</Tabs.Tab>
           {me.can.includes("whatIf") && <Tabs.Tab value="whatif">What-if</Tabs.Tab>}
+          {rule && <Tabs.Tab value="health">Matches</Tabs.Tab>}
           {rule && <Tabs.Tab value="versions">Revisions</Tabs.Tab>}
         </Tabs.List>
         <Tabs.Panel value="rule">
@@ -144,6 +146,11 @@ function RuleView({ me, schema, rule, template }: Props) {
             <WhatIfPanel edit={edit} busy={save.busy} saveDraft={rule ? undefined : () => save.save(() => false)} />
           </Suspense>
         </Tabs.Panel>
+        {rule && (
+          <Tabs.Panel value="health">
+            <RuleHealthPanel ruleId={rule.ruleId} />
+          </Tabs.Panel>
+        )}
         {rule && (
           <Tabs.Panel value="versions">
             <RevisionsPanel rule={rule} me={me} />

@@ -13,6 +13,7 @@ export const SCHEMA: Schema = {
     field("payeeId", "long", { aliases: ["payerId"], label: "Payer", description: "The account that pays." }),
     field("beneficiaryId", "long", { label: "Beneficiary" }),
     field("paymentType", "string", { label: "Payment type", values: ["CSH", "CRD"] }),
+    field("cardPresent", "boolean", { nullable: true, label: "Card present" }),
     field("paymentAmount", "decimal", {
       nullable: true,
       label: "Amount",

@@ -1,16 +1,15 @@
 import { Group, Table, Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
-import type { ReactNode } from "react";
 import { Link } from "react-router";
 import { useSchema } from "../api/hooks";
 import { get } from "../api/http";
 import { keys } from "../api/keys";
 import type { Today } from "../api/types";
 import { StateChip } from "../components/Chip";
-import { EmptyState } from "../components/EmptyState";
 import { Fact } from "../components/Fact";
 import { PageHeader, usePageTitle } from "../components/PageHeader";
 import { QueryResult } from "../components/QueryResult";
+import { Section } from "../components/Section";
 import { SeverityChip } from "../components/SeverityChip";
 import { Timestamp } from "../components/Timestamp";
 import { entityPath } from "../entity/entityPath";
@@ -110,15 +109,6 @@ function Figures({ today }: { today: Today }) {
         ))}
       </div>
     </div>
-  );
-}
-
-function Section({ title, empty, children }: { title: string; empty: string | null; children: ReactNode }) {
-  return (
-    <section className="panel wide" aria-label={title}>
-      <h2>{title}</h2>
-      {empty === null ? children : <EmptyState>{empty}</EmptyState>}
-    </section>
   );
 }
 

@@ -34,7 +34,7 @@ interface Props {
 // Leaves room to type beside the selected values; a separate input line would stay empty.
 const NARROW_FIELD = { inputField: { minWidth: "2rem", flexBasis: "2rem" } };
 const BELOW: ("label" | "input" | "description" | "error")[] = ["label", "input", "description", "error"];
-const GROUPED = new Set(["long", "string", "decimal"]);
+const GROUPED = new Set(["long", "string", "decimal", "boolean"]);
 const ID_FIELD = "transactionId";
 
 /** A form for the members of a rule. It works with every text format, and keeps members without a field here. */

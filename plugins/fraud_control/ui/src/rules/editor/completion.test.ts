@@ -47,11 +47,18 @@ test.each([
   expect(labels(form, before)).not.toContain("limit");
 });
 
+test("fields that a rule can aggregate", () => {
+  const offered = labels("yaml", "aggregateFieldName: ");
+  expect(offered).toContain("payerId");
+  expect(offered).not.toContain("cardPresent");
+  expect(offered).not.toContain("paymentType");
+});
+
 test("other completions", () => {
   expect(labels("yaml", "aggregatorFunctionType: ")).toEqual(SCHEMA.aggregators);
   expect(labels("yaml", "limitOperatorType: ")).toEqual(SCHEMA.operators);
   expect(labels("yaml", "filter: paymentType = 'CSH' ")).toEqual(
-    expect.arrayContaining(["and", "is null", "paymentAmount"]),
+    expect.arrayContaining(["and", "is null", "paymentAmount", "cardPresent", "true", "false"]),
   );
   expect(labels("line", "1,(")).toEqual(SCHEMA.states);
   expect(labels("line", "1,(active),(payeeId),,(paymentAmount),(")).toEqual(SCHEMA.aggregators);

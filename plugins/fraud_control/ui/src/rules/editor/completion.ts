@@ -11,6 +11,8 @@ export interface Suggestion {
 export type KnownList = Pick<ListRow, "name" | "type">;
 
 const FIELD_MEMBERS = new Set(["groupingKeyNames", "unique", "aggregateFieldName"]);
+const NUMBERS = new Set(["long", "decimal"]);
+const TRUTHS = ["true", "false"];
 const KEYWORDS = ["and", "or", "not", "in", "between", "is null", "is not null"];
 const BASELINE_MEMBERS = [
   "windowMinutes",
@@ -63,7 +65,9 @@ export function filterSuggestions(schema: Schema, before: string): Suggestion[] 
   const values = schema.fields.flatMap((field) =>
     field.values.map((value) => ({ label: isQuoted ? value : `'${value}'`, detail: field.label || field.name })),
   );
-  return isQuoted ? values : [...fields(schema), ...values, ...KEYWORDS.map((label) => ({ label, detail: "" }))];
+  const truths = schema.fields.some(({ type }) => type === "boolean") ? TRUTHS : [];
+  const words = [...truths, ...KEYWORDS].map((label) => ({ label, detail: "" }));
+  return isQuoted ? values : [...fields(schema), ...values, ...words];
 }
 
 function lineSuggestions(before: string, schema: Schema): Suggestion[] {
@@ -89,6 +93,7 @@ function documentSuggestions(before: string, schema: Schema, lists: readonly Kno
 }
 
 function valueSuggestions(member: string, schema: Schema, lists: readonly KnownList[], before: string): Suggestion[] {
+  if (member === "aggregateFieldName") return fields(schema, ({ type }) => NUMBERS.has(type));
   if (FIELD_MEMBERS.has(member)) return fields(schema);
   if (member === "filter") return filterSuggestions(schema, before);
   if (member === "when") return whenSuggestions(schema, lists, before);
@@ -99,11 +104,13 @@ function valueSuggestions(member: string, schema: Schema, lists: readonly KnownL
   return member === "severity" ? SEVERITIES.map((label) => ({ label, detail: "severity" })) : [];
 }
 
-function fields(schema: Schema): Suggestion[] {
-  return schema.fields.flatMap(({ name, type, nullable, aliases, label: title }) => [
-    { label: name, detail: [title, type, nullable ? "nullable" : ""].filter(Boolean).join(", ") },
-    ...aliases.map((label) => ({ label, detail: `${type}, alias of ${name}` })),
-  ]);
+function fields(schema: Schema, suits: (field: Schema["fields"][number]) => boolean = () => true): Suggestion[] {
+  return schema.fields
+    .filter(suits)
+    .flatMap(({ name, type, nullable, aliases, label: title }) => [
+      { label: name, detail: [title, type, nullable ? "nullable" : ""].filter(Boolean).join(", ") },
+      ...aliases.map((label) => ({ label, detail: `${type}, alias of ${name}` })),
+    ]);
 }
 
 const states = (schema: Schema) => schema.states.map((label) => ({ label, detail: "state" }));
