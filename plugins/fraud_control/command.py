@@ -24,7 +24,6 @@ from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.runtime.clock import now_ms, utc
 
 if TYPE_CHECKING:
-    from fraud_control.domain.read_models import DriftedList, DriftSide
     from fraud_control.service.store_access import StoreAccess
     from fraud_control.settings import ControlPlaneSettings
     from fraud_control.store.database import Database
@@ -115,13 +114,11 @@ def drift(kafka: Kafka) -> None:
     found = DriftCheck(opened.database, kafka, settings.topics.rules, schema, settings.limits).read()
     typer.echo(_sentence(found))
     for each in found.differences:
-        typer.echo(f"rule {each.rule_id}: store has {_side_text(each.store)}, log has {_side_text(each.log)}")
-    for drifted in found.list_differences:
-        sides = f"store has {_list_text(drifted.store)}, log has {_list_text(drifted.log)}"
-        typer.echo(f"list {drifted.list_name}: {sides}")
-    if found.differences or found.list_differences:
-        count = f"{len(found.differences)} rules and {len(found.list_differences)} lists"
-        raise Drifted(f"store and rule log differ in {count}: see the runbook drift")
+        typer.echo(
+            f"{each.item}: store has {each.store or 'nothing in force'}, log has {each.log or 'nothing in force'}"
+        )
+    if found.differences:
+        raise Drifted(f"store and rule log differ in {len(found.differences)} items: see the runbook drift")
     if not found.in_sync:
         raise Drifted(f"the store is {_behind(found)}: see the runbook reader-stuck if that lasts")
 
@@ -216,13 +213,3 @@ def _sentence(found: DriftReport) -> str:
 def _behind(found: DriftReport) -> str:
     since = utc(found.behind_since_ms or 0)
     return f"{found.behind} records behind the rule log since {since:%Y-%m-%d %H:%M:%S} UTC"
-
-
-def _list_text(side: DriftedList | None) -> str:
-    if side is None:
-        return "no list"
-    return f"{side.size} {side.type} values of version {side.version} (SHA-256 {side.values_sha256[:12]})"
-
-
-def _side_text(side: DriftSide | None) -> str:
-    return "no rule in force" if side is None else f"{side.document.get('ruleState')} of version {side.version}"

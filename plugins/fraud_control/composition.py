@@ -47,13 +47,13 @@ from fraud_control.sync.notifier import Notifier, Send, SendAlarm
 from fraud_control.sync.outbox import outbox_state
 from fraud_control.sync.reader_state import ReaderPosition
 from fraud_control.sync.unapproved import (
-    UnapprovedList,
-    UnapprovedRule,
+    UnapprovedItem,
     seed_documents,
     unapproved_lists,
     unapproved_rules,
 )
 from fraud_control.ttl_cache import CachedByKey, CachedValue
+from fraud_control.watch.data_watch import DataWatch
 from fraud_control.watch.flood_guard import FloodGuard
 from fraud_control.watch.reader_watch import ReaderWatch
 from fraud_control.watch.requested_what_ifs import RequestedWhatIfs
@@ -72,8 +72,10 @@ from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.errors import FraudError
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.unread import read_unread
+from fraud_rules.logs.data_health import HealthHour, read_hours
 from fraud_rules.model.limits import RuleLimits
 from fraud_rules.model.schema import TransactionSchema
+from fraud_rules.monitoring.data_faults import data_faults
 from fraud_rules.runtime.clock import now_ms, steady_ms
 
 _log = logging.getLogger(__name__)
@@ -84,6 +86,7 @@ _SNOOZES_TTL_S = 1.0
 _MARKS_TTL_S = 1.0
 _FIRE_STATS_TTL_S = 5.0
 _TODAY_TTL_S = 2.0
+_HEALTH_TTL_S = 5.0
 _ALARMS_TTL_S = 2.0
 _RECEIVERS_TTL_S = 60.0
 _SEEDS_TTL_S = 10.0
@@ -142,6 +145,7 @@ class ControlPlane:
     alarm_receivers: CachedValue[Sequence[str]]
     receivers: CachedValue[list[ReceiverShown]]
     today: CachedValue[Today]
+    health_hours: CachedValue[list[HealthHour] | None]
     drift: DriftCheck
     readers: ReaderWatch
     faults: Callable[[], Mapping[str, str]]
@@ -199,7 +203,7 @@ def compose(
     stack.callback(background.stop)
     drift = DriftCheck(database, environment.kafka, detector.topics.rules, schema, detector.limits)
 
-    def unapproved() -> Sequence[UnapprovedRule | UnapprovedList]:
+    def unapproved() -> Sequence[UnapprovedItem]:
         if not settings.four_eyes:
             return ()
         lists = unapproved_lists(store, partial(_seed_lists, config / "lists", detector.limits))
@@ -230,9 +234,16 @@ def compose(
         steady_ms,
         lambda: watch.leads,
     )
+    health_hours = CachedValue(lambda: read_hours(environment.kafka, detector, now_ms()), _HEALTH_TTL_S)
+    data = DataWatch(
+        lambda: data_faults(health_hours() or (), schema.names, now_ms()),
+        detector.detector,
+        desk,
+        lambda: watch.leads,
+    )
     notifier = Notifier(database, settings.receivers, environment.notify, now_ms, environment.send_alarm)
     label_export = LabelExport(database, label_file)
-    threads = (feed, changes, guard, watch, panel, readers, notifier, label_export, requested_what_ifs, runner)
+    threads = (feed, changes, guard, watch, panel, readers, data, notifier, label_export, requested_what_ifs, runner)
     for thread in threads:
         thread.start()
         stack.callback(thread.stop)
@@ -267,6 +278,7 @@ def compose(
         today=CachedValue(
             lambda: today_of(memory.day, database, now_ms(), complete=feed.day_is_complete), _TODAY_TTL_S
         ),
+        health_hours=health_hours,
         drift=drift,
         readers=readers,
         faults=lambda: background.failures() | {each.name: each.fault for each in threads if each.fault is not None},

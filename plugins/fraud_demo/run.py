@@ -144,7 +144,7 @@ class _Demo:
         self._site.drain()
         self._watch.stop()
         settings, places = self._context.settings, self._site.places
-        recording = record_run(self._kafka, settings)
+        recording = record_run(self._kafka, settings, self._context.schema)
         recording.write(places.recording)
         answer = replay_recording(recording, self._context.schema, settings)
         published = read_published(self._kafka, settings.topics)

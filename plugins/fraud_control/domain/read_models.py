@@ -379,6 +379,9 @@ class DriftSide(ReadModel):
     version: int | None
     document: dict[str, Any]
 
+    def __str__(self) -> str:
+        return f"{self.document.get('ruleState')} of version {self.version}"
+
 
 class DriftDifference(ReadModel):
     """A rule that differs between the store and the rule log."""
@@ -395,6 +398,9 @@ class DriftedList(ReadModel):
     type: ListType
     size: int
     values_sha256: str
+
+    def __str__(self) -> str:
+        return f"{self.size} {self.type} values of version {self.version} (SHA-256 {self.values_sha256[:12]})"
 
 
 class ListDifference(ReadModel):

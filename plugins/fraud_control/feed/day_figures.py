@@ -10,6 +10,7 @@ from typing import Final
 
 from fraud_control.feed.decisions import FeedDecision
 from fraud_control.feed.events import FeedAlert
+from fraud_rules.runtime.safe_text import scalar_text
 
 __all__ = ["HOURS", "HOUR_MS", "DayFigures", "DaySummary", "HourSummary", "KeyCounts"]
 
@@ -80,7 +81,7 @@ class DayFigures:
             hour.rules[facts.rule_id] += 1
             for name, value in facts.key.items():
                 if name in hour.keys or len(hour.keys) < _MOST_FIELDS:
-                    hour.keys[name][str(value)] += 1
+                    hour.keys[name][scalar_text(value)] += 1
                     if len(hour.keys[name]) > 2 * _MOST_KEYS:
                         hour.keys[name] = Counter(dict(hour.keys[name].most_common(_MOST_KEYS)))
 

@@ -7,11 +7,12 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from sqlalchemy import func, or_, select
+from sqlalchemy import String, cast, func, or_, select
 from sqlalchemy.orm import Session
 
 from fraud_control.domain.canonical import canonical, document_of
 from fraud_control.domain.errors import Invalid, NotFound, RequestRefused
+from fraud_control.domain.item import RULE, ItemName
 from fraud_control.domain.lifecycle import StateName
 from fraud_control.domain.read_models import Document, Mark, MarkVerdict, Snooze
 from fraud_control.domain.roles import Actor, Permission, require
@@ -54,7 +55,9 @@ def mark(work: UnitOfWork, who: Actor, alert_id: str, rule_id: int, rule_version
         work.session.add(known)
     known.rule_id, known.rule_version = rule_id, rule_version
     known.verdict, known.who, known.at_ms = verdict, who.user, work.now_ms
-    record = AuditRecord(who.user, "alert.mark", f"alert {alert_id}", before, {"verdict": verdict}, rule_id)
+    record = AuditRecord(
+        who.user, "alert.mark", f"alert {alert_id}", before, {"verdict": verdict}, ItemName.of_rule(rule_id)
+    )
     work.append_audit(record)
     return Mark.model_validate(known)
 
@@ -68,7 +71,7 @@ def unmark(work: UnitOfWork, who: Actor, alert_id: str) -> None:
         raise NotFound(f"alert {alert_id} has no mark")
     before = {"verdict": known.verdict, "who": known.who}
     work.session.delete(known)
-    record = AuditRecord(who.user, "alert.unmark", f"alert {alert_id}", before, None, known.rule_id)
+    record = AuditRecord(who.user, "alert.unmark", f"alert {alert_id}", before, None, ItemName.of_rule(known.rule_id))
     work.append_audit(record)
 
 
@@ -89,15 +92,15 @@ def mark_counts(session: Session) -> Mapping[int, tuple[int, int]]:
     for a new rule with its number.
     """
     deletions = (
-        select(RevisionRow.rule_id, func.max(RevisionRow.log_version).label("version"))
-        .where(RevisionRow.state == StateName.DELETE.value)
-        .group_by(RevisionRow.rule_id)
+        select(RevisionRow.item_key, func.max(RevisionRow.log_version).label("version"))
+        .where(RevisionRow.kind == RULE, RevisionRow.state == StateName.DELETE.value)
+        .group_by(RevisionRow.item_key)
         .subquery()
     )
     of_present_rule = or_(deletions.c.version.is_(None), MarkRow.rule_version > deletions.c.version)
     asked = (
         select(MarkRow.rule_id, MarkRow.verdict, func.count())
-        .outerjoin(deletions, deletions.c.rule_id == MarkRow.rule_id)
+        .outerjoin(deletions, deletions.c.item_key == cast(MarkRow.rule_id, String))
         .where(of_present_rule)
         .group_by(MarkRow.rule_id, MarkRow.verdict)
     )
@@ -127,7 +130,8 @@ def snooze(work: UnitOfWork, who: Actor, rule_id: int, key: Document | None, unt
     row.until_ms, row.who, row.reason = checked_ms, who.user, reason
     work.session.flush()
     if before != _snooze_facts(row):
-        work.append_audit(AuditRecord(who.user, "snooze", f"rule {rule_id}", before, _snooze_facts(row), rule_id))
+        record = AuditRecord(who.user, "snooze", str(head), before, _snooze_facts(row), head.item)
+        work.append_audit(record)
         if head.state == StateName.ACTIVE.value:
             notify_snooze(work.session, head, row, work.now_ms)
     return Snooze.model_validate(row)
@@ -141,7 +145,8 @@ def unsnooze(work: UnitOfWork, who: Actor, snooze_id: int) -> None:
         raise NotFound(f"snooze {snooze_id} does not exist or has ended")
     before = _snooze_facts(row)
     row.until_ms = work.now_ms
-    record = AuditRecord(who.user, "unsnooze", f"rule {row.rule_id}", before, _snooze_facts(row), row.rule_id)
+    item = ItemName.of_rule(row.rule_id)
+    record = AuditRecord(who.user, "unsnooze", str(item), before, _snooze_facts(row), item)
     work.append_audit(record)
 
 

@@ -19,6 +19,7 @@ from sqlalchemy import ColumnElement, func, select
 from sqlalchemy.orm import Session
 
 from fraud_control.domain.canonical import canonical, encoded
+from fraud_control.domain.item import NO_ITEM, RULE, ItemName
 from fraud_control.domain.read_models import AuditRow, AuditState, AuditVerdict, Page
 from fraud_control.service.ids import MAX_ID, storable_id
 from fraud_control.store.database import Database
@@ -51,8 +52,7 @@ class AuditRecord:
     subject: str
     before: object = None
     after: object = None
-    rule_id: int | None = None
-    list_name: str | None = None
+    item: ItemName = NO_ITEM
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +93,8 @@ class AuditChain:
             who=record.who,
             action=record.action,
             subject=record.subject,
-            rule_id=record.rule_id,
-            list_name=record.list_name,
+            kind=record.item.kind,
+            item_key=record.item.key,
             program=program,
             before=canonical(record.before).decode(),
             after=canonical(record.after).decode(),
@@ -120,13 +120,13 @@ def hash_of(entry: AuditEntry) -> str:
         "who": entry.who,
         "action": entry.action,
         "subject": entry.subject,
-        "ruleId": entry.rule_id,
+        "ruleId": msgspec.Raw(entry.item_key.encode()) if entry.kind == RULE else None,
         "before": entry.before,
         "after": entry.after,
         "previousHash": entry.previous_hash,
     }
-    if entry.list_name is not None:
-        members["listName"] = entry.list_name
+    if entry.kind not in ("", RULE):
+        members[f"{entry.kind}Name"] = entry.item_key
     if entry.program is not None:
         members["program"] = entry.program
     return hashlib.sha256(canonical(members)).hexdigest()
@@ -152,9 +152,9 @@ def rows(
 
 def _conditions(session: Session, chosen: AuditFilter) -> Iterator[ColumnElement[bool]]:
     if chosen.rule_id is not None:
-        yield AuditEntry.rule_id == storable_id(chosen.rule_id)
+        yield AuditEntry.concerns(ItemName.of_rule(storable_id(chosen.rule_id)))
     if chosen.list_name is not None:
-        yield AuditEntry.list_name == chosen.list_name
+        yield AuditEntry.concerns(ItemName.of_list(chosen.list_name))
     if chosen.who is not None:
         yield AuditEntry.who == chosen.who
     yield from _in_time(session, chosen)

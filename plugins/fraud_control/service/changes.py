@@ -10,15 +10,17 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from fraud_control.domain.errors import Unavailable
+from fraud_control.domain.item import RULE, ItemName
 from fraud_control.domain.lifecycle import StateName
 from fraud_control.domain.read_models import RuleChanged
 from fraud_control.domain.rule_input import RuleReader
 from fraud_control.service.audit import AuditChain, AuditRecord
+from fraud_control.service.items.heads import in_use
 from fraud_control.service.lists.in_work import ListsInWork
 from fraud_control.service.lists.values import ListContents
 from fraud_control.service.rules.approved_content import SeedContents, no_seeds
 from fraud_control.settings import ControlPlaneSettings
-from fraud_control.store.models import AuditEntry, ItemHead, OutboxRow, RuleHead
+from fraud_control.store.models import AuditEntry, ItemHead, OutboxRow
 
 __all__ = ["UnitOfWork"]
 
@@ -46,10 +48,25 @@ class UnitOfWork:
     _chain: AuditChain = field(init=False)
     _outbox: tuple[int, int] | None = field(init=False, default=None)
     _in_use: int | None = field(init=False, default=None)
+    _heads: dict[ItemName, ItemHead] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         self._chain = AuditChain(self.session)
         self.lists = ListsInWork(self.session, self.contents)
+
+    def head(self, item: ItemName) -> ItemHead | None:
+        """The head of an item, which may be deleted; None for an item that never existed. It is read only once: the
+        session alone would forget it after each flush.
+        """
+        found = self._heads.get(item) or self.session.get(ItemHead, item)
+        if found is not None:
+            self._heads[item] = found
+        return found
+
+    def add(self, head: ItemHead) -> None:
+        """Add the head of an item, which may be new."""
+        self._heads[head.item] = head
+        self.session.add(head)
 
     def append_audit(self, record: AuditRecord) -> AuditEntry:
         """Append a row to the audit log."""
@@ -69,8 +86,8 @@ class UnitOfWork:
         """
         row = OutboxRow(
             seq=self._next_outbox_seq(),
-            rule_id=entry.rule_id,
-            list_name=entry.list_name,
+            kind=entry.kind,
+            item_key=entry.item_key,
             revision=revision,
             key=key,
             value=value,
@@ -94,12 +111,12 @@ class UnitOfWork:
 
     def report(self, head: ItemHead) -> None:
         """Report a change of an item to the listeners."""
-        self.changed.append(RuleChanged(revision=head.revision, **head.item))
+        self.changed.append(RuleChanged(head.rule_id, head.revision, head.list_name))
 
     def rules_in_use(self) -> int:
         """Count the rules that are not deleted."""
         if self._in_use is None:
-            counted = select(func.count()).where(RuleHead.state != StateName.DELETE.value)
+            counted = select(func.count()).where(in_use(RULE))
             self._in_use = self.session.scalar(counted) or 0
         return self._in_use
 
@@ -120,6 +137,7 @@ class UnitOfWork:
             self._chain.end, self._outbox, self._in_use, reported = before
             del self.changed[reported:]
             self.lists.forget()
+            self._heads.clear()
             self.requested_parts = None
             raise
 

@@ -10,13 +10,14 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from fraud_control.domain.canonical import document_of
+from fraud_control.domain.item import RULE
 from fraud_control.domain.lifecycle import StateName
 from fraud_control.domain.read_models import RecentChange
 from fraud_control.feed.day_figures import DayFigures, DaySummary
 from fraud_control.service.cases.queries import count_open
 from fraud_control.store.alert_models import MarkRow
 from fraud_control.store.database import Database
-from fraud_control.store.models import RevisionRow, RuleHead
+from fraud_control.store.models import ItemHead, RevisionRow
 
 __all__ = ["Today", "today_of"]
 
@@ -61,12 +62,13 @@ def _marked_since(session: Session, since_ms: int) -> Sequence[str]:
 
 def _recent_changes(session: Session) -> list[RecentChange]:
     """The newest revisions of all rules, newest first. They belong to the rules that changed last."""
-    changed = select(RuleHead.rule_id).order_by(RuleHead.updated_at_ms.desc()).limit(_CHANGES)
-    revisions = select(RevisionRow).where(RevisionRow.rule_id.in_(session.scalars(changed).all()))
+    changed = select(ItemHead.item_key).where(ItemHead.kind == RULE).order_by(ItemHead.updated_at_ms.desc())
+    keys = session.scalars(changed.limit(_CHANGES)).all()
+    revisions = select(RevisionRow).where(RevisionRow.kind == RULE, RevisionRow.item_key.in_(keys))
     newest = revisions.order_by(RevisionRow.at_ms.desc(), RevisionRow.revision.desc()).limit(_CHANGES)
     return [
         RecentChange(
-            rule_id=row.rule_id,
+            rule_id=int(row.item_key),
             name=_text(row.document, "name"),
             revision=row.revision,
             state=StateName(row.state),
@@ -79,8 +81,9 @@ def _recent_changes(session: Session) -> list[RecentChange]:
 
 
 def _rule_names(session: Session, rule_ids: Sequence[int]) -> Mapping[int, tuple[str, str]]:
-    found = session.execute(select(RuleHead.rule_id, RuleHead.document).where(RuleHead.rule_id.in_(rule_ids)))
-    return {rule_id: (_text(document, "name"), _text(document, "severity")) for rule_id, document in found}
+    wanted = ItemHead.kind == RULE, ItemHead.number.in_(rule_ids)
+    found = session.execute(select(ItemHead.item_key, ItemHead.document).where(*wanted))
+    return {int(key): (_text(document, "name"), _text(document, "severity")) for key, document in found}
 
 
 def _text(document: str, member: str) -> str:

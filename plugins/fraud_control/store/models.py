@@ -2,18 +2,33 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, TypedDict
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    ForeignKeyConstraint,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    String,
+    Text,
+    and_,
+    text,
+)
+from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
-from sqlalchemy import BigInteger, ForeignKeyConstraint, Index, Integer, LargeBinary, MetaData, String, Text, text
-from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column, synonym
+from fraud_control.domain.item import ItemName
+from fraud_control.domain.lifecycle import StateName
 
 __all__ = [
-    "ApprovalRow", "AuditEntry", "Base", "BindingRow", "Fact", "ItemHead", "ItemName", "ListChangeRow",
-    "ListExpiry", "ListHead", "OutboxRow", "PositionRow", "RevisionRow", "RuleHead",
+    "ApprovalRow", "AuditEntry", "Base", "BindingRow", "ExpiryRow", "Fact", "ItemHead", "OfItem", "OutboxRow",
+    "PositionRow", "RevisionRow",
 ]  # fmt: skip
 
 USER_CHARS = 256
-LIST_NAME_CHARS = 63
+KIND_CHARS = 8
+ITEM_KEY_CHARS = 63
+STATE_CHARS = 8
 PROGRAM_CHARS = 63
 _NAMES = {
     "pk": "pk_%(table_name)s",
@@ -38,15 +53,38 @@ class Fact(Base):
     value: Mapped[str]
 
 
-class ItemName(TypedDict):
-    """The name of a governed item, in the columns of the tables that concern items of all kinds. One of them is set."""
+class OfItem:
+    """A row about a governed item, which `kind` and `item_key` name. Both are empty in a row about no item."""
 
-    rule_id: int | None
-    list_name: str | None
+    kind: Mapped[str] = mapped_column(String(KIND_CHARS))
+    item_key: Mapped[str] = mapped_column(String(ITEM_KEY_CHARS))
+
+    @classmethod
+    def concerns(cls, item: ItemName) -> ColumnElement[bool]:
+        """Whether a row is about this item, as a condition."""
+        return and_(cls.kind == item.kind, cls.item_key == item.key)
+
+    @property
+    def item(self) -> ItemName:
+        """The name of the item."""
+        return ItemName(self.kind, self.item_key)
+
+    @property
+    def rule_id(self) -> int | None:
+        """The id of the rule; None for a row that is not about a rule."""
+        return self.item.rule_id
+
+    @property
+    def list_name(self) -> str | None:
+        """The name of the list; None for a row that is not about a list."""
+        return self.item.list_name
 
 
-class ItemHead(Base):
-    """A governed item at its newest effective revision: a rule or a list. Its text is its name: `rule 7`.
+class ItemHead(OfItem, Base):
+    """A governed item at its newest effective revision. Its text is its name: `rule 7`.
+
+    `document` is the content as JSON, or a summary of a long content; `author` wrote it, and `search` is its text for
+    searches. `number` is the key of a kind whose keys are numbers: it orders the items.
 
     `last_revision` is the highest number in use. It is above `revision` if a record of another writer came before ours
     in the log and so never took effect. `contributors` (a JSON array of users) changed the content since the last
@@ -54,10 +92,16 @@ class ItemHead(Base):
     outbox, if this store made the change; `log_version` is the record's offset in the rule log, None while it waits.
     """
 
-    __abstract__ = True
+    __tablename__ = "items"
+    __table_args__ = (Index("ix_items_state", "kind", "state"), Index("ix_items_number", "kind", "number"))
 
-    noun: ClassVar[str]
-
+    kind: Mapped[str] = mapped_column(String(KIND_CHARS), primary_key=True)
+    item_key: Mapped[str] = mapped_column(String(ITEM_KEY_CHARS), primary_key=True)
+    number: Mapped[int | None]
+    state: Mapped[str] = mapped_column(String(STATE_CHARS))
+    document: Mapped[str]
+    search: Mapped[str]
+    author: Mapped[str] = mapped_column(String(USER_CHARS))
     revision: Mapped[int]
     last_revision: Mapped[int]
     source: Mapped[str] = mapped_column(String(32))
@@ -69,41 +113,36 @@ class ItemHead(Base):
     approval_id: Mapped[int | None] = mapped_column(Integer)
 
     @property
-    def item(self) -> ItemName:
-        """The name of the item."""
-        raise NotImplementedError
-
-
-class RuleHead(ItemHead):
-    """A rule. `author` wrote the document."""
-
-    __tablename__ = "rules"
-    noun = "rule"
-
-    rule_id: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
-    state: Mapped[str] = mapped_column(String(8), index=True)
-    document: Mapped[str]
-    search: Mapped[str]
-    author: Mapped[str] = mapped_column(String(USER_CHARS))
-
-    @property
-    def item(self) -> ItemName:
-        """The id of the rule."""
-        return {"rule_id": self.rule_id, "list_name": None}
+    def deleted(self) -> bool:
+        """Whether the item is deleted. Its head stays."""
+        return self.state == StateName.DELETE.value
 
     def __str__(self) -> str:
-        return f"rule {self.rule_id}"
+        return str(self.item)
 
 
-class RevisionRow(Base):
-    """A revision of a rule. After the insert, only its offset in the log changes."""
+class RevisionRow(OfItem, Base):
+    """A revision of an item, or one part of a revision that consists of several records. After the insert, only its
+    offset in the log changes.
 
-    __tablename__ = "revisions"
+    `author` made the change, and `content_author` wrote its content. `document` is the content as JSON, or what a
+    reader of the history sees of a long content. The values of such a content follow from the `payload` (values as a
+    JSON array), the `operation` and the `type` of all its records in the order of the rule log. A content that is its
+    document has none of these.
+    """
 
-    rule_id: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    __tablename__ = "item_revisions"
+    __table_args__ = (Index("ix_item_revisions_order", "kind", "item_key", "log_version"),)
+
+    kind: Mapped[str] = mapped_column(String(KIND_CHARS), primary_key=True)
+    item_key: Mapped[str] = mapped_column(String(ITEM_KEY_CHARS), primary_key=True)
     revision: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
-    state: Mapped[str] = mapped_column(String(8))
+    part: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    state: Mapped[str] = mapped_column(String(STATE_CHARS))
     document: Mapped[str]
+    operation: Mapped[str] = mapped_column(String(8))
+    type: Mapped[str] = mapped_column(String(32))
+    payload: Mapped[bytes | None] = mapped_column(deferred=True)
     source: Mapped[str] = mapped_column(String(32))
     author: Mapped[str] = mapped_column(String(USER_CHARS))
     content_author: Mapped[str] = mapped_column(String(USER_CHARS))
@@ -114,70 +153,19 @@ class RevisionRow(Base):
     log_version: Mapped[int | None]
 
 
-class ListHead(ItemHead):
-    """A list of values. `size` is the number of its values."""
+class ExpiryRow(OfItem, Base):
+    """A value that leaves its item at a time. `value` is the value as text."""
 
-    __tablename__ = "lists"
-    noun = "list"
+    __tablename__ = "item_expiries"
 
-    name: Mapped[str] = mapped_column(String(LIST_NAME_CHARS), primary_key=True)
-    last_revision: Mapped[int] = synonym("revision")
-    type: Mapped[str] = mapped_column(String(8))
-    deleted: Mapped[bool]
-    size: Mapped[int]
-
-    @property
-    def item(self) -> ItemName:
-        """The name of the list."""
-        return {"rule_id": None, "list_name": self.name}
-
-    def __str__(self) -> str:
-        return f"list {self.name}"
-
-
-class ListChangeRow(Base):
-    """One record of a change of a list; a long change consists of several parts. The values of a list follow from the
-    records in the order of the rule log. After the insert, only the offset in the log changes.
-
-    `record_operation` is the operation of the record, `operation` that of the whole change. `encoded` has the record's
-    values as a JSON array. `added` and `removed` count the values that the whole change adds and removes; only part 0
-    has them. `author` made the change, and `content_author` wrote its values.
-    """
-
-    __tablename__ = "list_changes"
-    __table_args__ = (Index("ix_list_changes_order", "name", "log_version"),)
-
-    name: Mapped[str] = mapped_column(String(LIST_NAME_CHARS), primary_key=True)
-    revision: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
-    part: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
-    operation: Mapped[str] = mapped_column(String(8))
-    record_operation: Mapped[str] = mapped_column(String(8))
-    type: Mapped[str] = mapped_column(String(8))
-    encoded: Mapped[bytes] = mapped_column(deferred=True)
-    added: Mapped[int]
-    removed: Mapped[int]
-    expires_at_ms: Mapped[int | None]
-    source: Mapped[str] = mapped_column(String(32))
-    author: Mapped[str] = mapped_column(String(USER_CHARS))
-    content_author: Mapped[str] = mapped_column(String(USER_CHARS))
-    at_ms: Mapped[int]
-    comment: Mapped[str]
-    outbox_seq: Mapped[int | None] = mapped_column(index=True)
-    log_version: Mapped[int | None]
-
-
-class ListExpiry(Base):
-    """A value that leaves its list at a time. `value` is the value as text."""
-
-    __tablename__ = "list_expiries"
-
-    name: Mapped[str] = mapped_column(String(LIST_NAME_CHARS), primary_key=True)
+    kind: Mapped[str] = mapped_column(String(KIND_CHARS), primary_key=True)
+    item_key: Mapped[str] = mapped_column(String(ITEM_KEY_CHARS), primary_key=True)
     value: Mapped[str] = mapped_column(primary_key=True)
     at_ms: Mapped[int] = mapped_column(index=True)
 
 
-class ApprovalRow(Base):
-    """A request for approval of a change of a rule or of a list. `author` wrote its document; `contributors` (a JSON
+class ApprovalRow(OfItem, Base):
+    """A request for approval of a change of an item. `author` wrote its document; `contributors` (a JSON
     array of users) changed it since its last approval.
 
     `payload` has all values of a change of a list as a JSON array. Its `document` has only the first of them. `basis`
@@ -186,15 +174,14 @@ class ApprovalRow(Base):
 
     __tablename__ = "approvals"
     __table_args__ = (
-        ForeignKeyConstraint(["rule_id"], ["rules.rule_id"]),
+        ForeignKeyConstraint(["kind", "item_key"], ["items.kind", "items.item_key"]),
+        Index("ix_approvals_item", "kind", "item_key"),
         Index(
             "ix_approvals_open", "id", sqlite_where=text("decision IS NULL"), postgresql_where=text("decision IS NULL")
         ),
     )
 
     id: Mapped[int] = mapped_column(Integer, primary_key=True)
-    rule_id: Mapped[int | None] = mapped_column(index=True)
-    list_name: Mapped[str | None] = mapped_column(String(LIST_NAME_CHARS))
     revision: Mapped[int]
     action: Mapped[str] = mapped_column(String(16))
     target: Mapped[str | None] = mapped_column(String(8))
@@ -212,8 +199,8 @@ class ApprovalRow(Base):
     decision_comment: Mapped[str | None]
 
 
-class AuditEntry(Base):
-    """A row of the audit chain, about a rule, about a list, or about neither. `program` made the change for the user
+class AuditEntry(OfItem, Base):
+    """A row of the audit chain, about an item or about none. `program` made the change for the user
     `who`; None for a person. Triggers of the database refuse to change or delete the row.
     """
 
@@ -221,8 +208,7 @@ class AuditEntry(Base):
     __table_args__ = (
         Index("ix_audit_time", "at_ms", "seq"),
         Index("ix_audit_user", "who", "seq"),
-        Index("ix_audit_rule", "rule_id", "seq"),
-        Index("ix_audit_list", "list_name", "seq"),
+        Index("ix_audit_item", "kind", "item_key", "seq"),
         Index("ix_audit_action", "action", "seq"),
     )
 
@@ -231,8 +217,6 @@ class AuditEntry(Base):
     who: Mapped[str] = mapped_column(String(USER_CHARS))
     action: Mapped[str] = mapped_column(String(32))
     subject: Mapped[str]
-    rule_id: Mapped[int | None]
-    list_name: Mapped[str | None] = mapped_column(String(LIST_NAME_CHARS))
     program: Mapped[str | None] = mapped_column(String(PROGRAM_CHARS))
     before: Mapped[str]
     after: Mapped[str]
@@ -240,13 +224,14 @@ class AuditEntry(Base):
     hash: Mapped[str] = mapped_column(String(64))
 
 
-class OutboxRow(Base):
+class OutboxRow(OfItem, Base):
     """A record for the rule log; `seq` is its place in the order. `wipes`: the record ends all rules. `audit` names the
     audit row of its change. `log_version` is the record's offset, once it is in the log.
     """
 
     __tablename__ = "outbox"
     __table_args__ = (
+        Index("ix_outbox_item", "kind", "item_key"),
         Index(
             "ix_outbox_waiting",
             "seq",
@@ -256,8 +241,6 @@ class OutboxRow(Base):
     )
 
     seq: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
-    rule_id: Mapped[int | None] = mapped_column(index=True)
-    list_name: Mapped[str | None] = mapped_column(String(LIST_NAME_CHARS))
     revision: Mapped[int | None]
     key: Mapped[bytes]
     value: Mapped[bytes]

@@ -21,6 +21,7 @@ from itertools import groupby
 from typing import Any, Final
 
 from fraud_control.domain.canonical import decoded, document_of
+from fraud_control.domain.item import ItemName
 from fraud_control.domain.lifecycle import StateName
 from fraud_control.domain.read_models import RuleChanged
 from fraud_control.domain.roles import system_author
@@ -30,7 +31,7 @@ from fraud_control.service.items.saving import save
 from fraud_control.service.rules import content as rules
 from fraud_control.service.rules.content import RuleContent, same
 from fraud_control.service.store_access import StoreAccess
-from fraud_control.store.models import RuleHead
+from fraud_control.store.models import ItemHead
 from fraud_control.sync.list_cdc import TableRow, apply_list_rows, is_list_row
 from fraud_control.sync.table_columns import UNCHANGED, decimal_scales, members_in, plain_name, with_decimals
 from fraud_control.sync.topic_consumer import ConsumedTopic, TopicConsumer
@@ -126,24 +127,7 @@ def _row(row: object, scales: Mapping[str, int]) -> dict[str, Any] | None:
 
 def apply_record(work: UnitOfWork, record: Record) -> None:
     """Apply one change of the table. Raises RuleRejected for a record that cannot be applied."""
-    if record.value is None:
-        return  # Debezium writes a tombstone after a deletion, for the compaction of the topic
-    row = _list_row(record)
-    if row is not None:
-        apply_list_rows(work, [row], SOURCE)
-        return
-    members = members_of(record.value)
-    if members is None:
-        return
-    members = {**_with_unchanged(work, members), "source": SOURCE}
-    change = parse_rule_document(members, work.reader.schema, work.reader.limits)
-    match change:
-        case Rule() as rule:
-            _save_rule(work, record, rule)
-        case RuleDeletion(rule_id):
-            _delete_rule(work, record, rule_id)
-        case Control():
-            raise RuleRejected([Reason("controlType", "a table has no controls")])
+    apply_records(work, [record])
 
 
 def apply_records(work: UnitOfWork, records: Sequence[Record]) -> None:
@@ -155,7 +139,22 @@ def apply_records(work: UnitOfWork, records: Sequence[Record]) -> None:
             apply_list_rows(work, [row for row, _ in run if row is not None], SOURCE)
         else:
             for _, record in run:
-                apply_record(work, record)
+                _apply_rule_row(work, record)
+
+
+def _apply_rule_row(work: UnitOfWork, record: Record) -> None:
+    # Debezium writes a tombstone after a deletion, for the compaction of the topic.
+    members = None if record.value is None else members_of(record.value)
+    if members is None:
+        return
+    members = {**_with_unchanged(work, members), "source": SOURCE}
+    match parse_rule_document(members, work.reader.schema, work.reader.limits):
+        case Rule() as rule:
+            _save_rule(work, record, rule)
+        case RuleDeletion(rule_id):
+            _delete_rule(work, record, rule_id)
+        case Control():
+            raise RuleRejected([Reason("controlType", "a table has no controls")])
 
 
 def _list_row(record: Record) -> TableRow | None:
@@ -167,7 +166,7 @@ def _list_row(record: Record) -> TableRow | None:
 
 
 def _save_rule(work: UnitOfWork, record: Record, rule: Rule) -> None:
-    head = work.session.get(RuleHead, rule.rule_id)
+    head = work.head(ItemName.of_rule(rule.rule_id))
     _check_source(head, rule.rule_id)
     state, document = StateName(rule.state.value), encode_document(rule.document).decode()
     if head is not None and head.state == state.value and same(head.document, document):
@@ -176,8 +175,8 @@ def _save_rule(work: UnitOfWork, record: Record, rule: Rule) -> None:
 
 
 def _delete_rule(work: UnitOfWork, record: Record, rule_id: int) -> None:
-    head = work.session.get(RuleHead, rule_id)
-    if head is None or head.state == StateName.DELETE.value:
+    head = work.head(ItemName.of_rule(rule_id))
+    if head is None or head.deleted:
         return
     _check_source(head, rule_id)
     save(work, rules, head, _revision(record, RuleContent(rule_id, StateName.DELETE, head.document)))
@@ -188,9 +187,9 @@ def _revision(record: Record, changed: RuleContent) -> NewRevision[RuleContent]:
     return NewRevision(changed, _AUTHOR, "cdc.rule", comment, source=SOURCE, detail=detail)
 
 
-def _check_source(head: RuleHead | None, rule_id: int) -> None:
+def _check_source(head: ItemHead | None, rule_id: int) -> None:
     """Raise RuleRejected if the rule comes from another source: the table may not change that rule."""
-    if head is not None and head.source != SOURCE and head.state != StateName.DELETE.value:
+    if head is not None and head.source != SOURCE and not head.deleted:
         raise RuleRejected([Reason("ruleId", f"belongs to {head.source}")], rule_id)
 
 
@@ -198,7 +197,7 @@ def _with_unchanged(work: UnitOfWork, members: Mapping[str, Any]) -> dict[str, A
     """Replace the placeholders of unchanged texts by the texts of the rule. Raises RuleRejected without such a rule."""
     unchanged = [name for name, value in members.items() if value == UNCHANGED]
     rule_id = readable_id(members)
-    head = work.session.get(RuleHead, rule_id) if unchanged and rule_id is not None else None
+    head = work.head(ItemName.of_rule(rule_id)) if unchanged and rule_id is not None else None
     if unchanged and (head is None or head.source != SOURCE):
         raise RuleRejected(
             [Reason(name, "is missing: the table sent a placeholder for it") for name in unchanged], rule_id

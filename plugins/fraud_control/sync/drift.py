@@ -3,52 +3,66 @@
 The comparison is at one offset of the log. It leaves out each rule or list with a record in the outbox or an unread
 record in the log. Any other one that differs is a difference; its runbook is `drift`. The check also counts the unread
 records: the store is in sync only if there are none.
+
+The check keeps the lists of the store. So it finds a changed row of a list only after a restart, or when `fraud store
+drift` runs it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from fraud_control.domain.canonical import canonical, document_of
-from fraud_control.domain.lifecycle import StateName
-from fraud_control.domain.read_models import DriftDifference, DriftSide, ListDifference
+from fraud_control.domain.item import NO_ITEM, ItemName
+from fraud_control.domain.read_models import DriftedList, DriftSide
+from fraud_control.service.items.kind import Kind, Side
+from fraud_control.service.items.kinds import KINDS
+from fraud_control.service.lists.values import ListContents
 from fraud_control.store.database import Database
-from fraud_control.store.models import OutboxRow, PositionRow, RuleHead
-from fraud_control.sync.list_drift import ListComparison
+from fraud_control.store.models import OutboxRow, PositionRow
 from fraud_control.sync.mirror import NAME
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.reader import Record, TopicReader
 from fraud_rules.logs.rule_log import RuleLog
 from fraud_rules.model.limits import RuleLimits
 from fraud_rules.model.rule import Control, ControlType
-from fraud_rules.model.ruleset import LogEntry, RuleSet
+from fraud_rules.model.ruleset import LogEntry, RuleTimeline
 from fraud_rules.model.schema import TransactionSchema
 
-__all__ = ["DriftCheck", "DriftReport", "StoreSide", "compare", "store_side"]
+__all__ = ["DriftCheck", "DriftReport", "ItemDifference", "StoreSide", "compare", "store_side"]
 
 
 @dataclass(frozen=True, slots=True)
 class StoreSide:
-    """The rules in force by the store, and the store's progress in the log.
+    """The items in force by the store, by kind and key, and the store's progress in the log.
 
     `position` is the offset after the last applied record, `reached` the offset after the last own record, and `own`
-    has the offsets of own records from `position` on. `waiting` has the ids of rules and the names of lists with a
-    record in the outbox; `all_pending` says whether a record for all rules is there.
+    has the offsets of own records from `position` on. `waiting` has the items with a record in the outbox;
+    `all_pending` says whether a record for all rules is there.
     """
 
-    rules: Mapping[int, DriftSide]
+    items: Mapping[str, Mapping[str, Side]]
+    contents: ListContents
     position: int
     reached: int
     own: frozenset[int]
-    waiting: frozenset[int | str | None]
+    waiting: frozenset[ItemName]
     all_pending: bool
     pending: int
     oldest_pending_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class ItemDifference:
+    """An item that differs between the store and the rule log; None where it is not in force."""
+
+    item: ItemName
+    store: DriftSide | DriftedList | None
+    log: DriftSide | DriftedList | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +73,7 @@ class DriftReport:
     comparison covers the log below those records.
     """
 
-    differences: tuple[DriftDifference, ...]
+    differences: tuple[ItemDifference, ...]
     settled: bool
     log_end: int
     store_position: int
@@ -67,12 +81,11 @@ class DriftReport:
     oldest_pending_ms: int | None
     behind: int = 0
     behind_since_ms: int | None = None
-    list_differences: tuple[ListDifference, ...] = ()
 
     @property
     def in_sync(self) -> bool:
         """Whether the store has read the whole log and has the same rules and lists."""
-        return not self.differences and not self.list_differences and not self.behind
+        return not self.differences and not self.behind
 
 
 class DriftCheck:
@@ -85,12 +98,12 @@ class DriftCheck:
         self._kafka = kafka
         self._topic = topic
         self._log = RuleLog(self._records, schema, limits)
-        self._lists = ListComparison(limits)
+        self._contents = ListContents(limits)
 
     def read(self) -> DriftReport:
         """Compare store and log now. Raises BrokerUnavailable, Unavailable."""
         with self._database.reading() as session:
-            store, lists = store_side(session), self._lists.stored(session)
+            store = store_side(session, self._contents)
         with TopicReader(self._kafka, self._topic) as reader:
             _, log_end = reader.ends()
         whole = self._log.up_to(log_end, {})
@@ -101,10 +114,8 @@ class DriftCheck:
         timeline = self._log.up_to(min(until, log_end), {}) if later else whole
         ahead = [entry for entry in following if entry.version < until]
         settled = not store.all_pending and not any(map(_is_wipe, ahead))
-        differences = compare(store, timeline.latest, ahead) if settled else ()
-        pending = store.waiting | {entry.list_name for entry in ahead}
         return DriftReport(
-            differences,
+            compare(store, timeline, ahead) if settled else (),
             settled,
             log_end,
             store.position,
@@ -112,7 +123,6 @@ class DriftCheck:
             store.oldest_pending_ms,
             behind=len(unread),
             behind_since_ms=min((entry.append_ms for entry in unread), default=None),
-            list_differences=self._lists.differences(lists, timeline.lists, pending) if settled else (),
         )
 
     def _records(self, start: int, end: int) -> list[Record]:
@@ -120,49 +130,55 @@ class DriftCheck:
             return list(reader.read(start, end))
 
 
-def store_side(session: Session) -> StoreSide:
-    """Read the rules and the progress of the store in one transaction."""
+def store_side(session: Session, contents: ListContents) -> StoreSide:
+    """Read the items and the progress of the store in one transaction."""
     row = session.get(PositionRow, NAME)
     position = 0 if row is None else row.offset
-    in_log = [state.value for state in StateName if state.in_log]
-    heads = session.scalars(select(RuleHead).where(RuleHead.state.in_(in_log)))
     waiting = session.execute(
-        select(OutboxRow.rule_id, OutboxRow.list_name, OutboxRow.wipes, OutboxRow.created_ms).where(
+        select(OutboxRow.kind, OutboxRow.item_key, OutboxRow.wipes, OutboxRow.created_ms).where(
             OutboxRow.log_version.is_(None)
         )
     ).all()
     own = select(OutboxRow.log_version).where(OutboxRow.log_version >= position)
     return StoreSide(
-        rules={head.rule_id: _side(head.log_version, document_of(head.document)) for head in heads},
+        items={name: kind.in_store(session, contents) for name, kind in KINDS.items()},
+        contents=contents,
         position=position,
         reached=(session.scalar(select(func.max(OutboxRow.log_version))) or -1) + 1,
         own=frozenset(version for version in session.scalars(own) if version is not None),
-        waiting=frozenset(name for row in waiting for name in (row.rule_id, row.list_name)),
+        waiting=frozenset(ItemName(row.kind, row.item_key) for row in waiting),
         all_pending=any(row.wipes for row in waiting),
         pending=len(waiting),
         oldest_pending_ms=min((row.created_ms for row in waiting), default=None),
     )
 
 
-def compare(store: StoreSide, in_force: RuleSet, ahead: Iterable[LogEntry] = ()) -> tuple[DriftDifference, ...]:
-    """List the rules that differ; `ahead` has the entries of the log that the store has not read yet."""
-    pending = store.waiting | {entry.rule_id for entry in ahead}
-    log = {rule_id: _side(each.version, each.rule.document) for rule_id, each in in_force.rules.items()}
-    return tuple(
-        DriftDifference(rule_id=rule_id, store=store.rules.get(rule_id), log=log.get(rule_id))
-        for rule_id in sorted(store.rules.keys() | log.keys())
-        if rule_id not in pending and not _same(store.rules.get(rule_id), log.get(rule_id))
-    )
+def compare(store: StoreSide, timeline: RuleTimeline, ahead: Iterable[LogEntry] = ()) -> tuple[ItemDifference, ...]:
+    """List the items that differ; `ahead` has the entries of the log that the store has not read yet."""
+    pending = store.waiting | set(map(_item_of, ahead))
+    return tuple(each for name in KINDS for each in _differences(name, store, timeline, pending))
 
 
-def _side(version: int | None, document: Mapping[str, Any]) -> DriftSide:
-    return DriftSide(version=version, document=dict(document))
+def _differences(
+    name: str, store: StoreSide, timeline: RuleTimeline, pending: Collection[ItemName]
+) -> Iterator[ItemDifference]:
+    kind, stored = KINDS[name], store.items[name]
+    logged = kind.in_log(timeline)
+    items = {ItemName(name, key) for key in stored.keys() | logged.keys()}.difference(pending)
+    for item in sorted(items, key=lambda each: (each.rule_id or 0, each.key)):
+        ours, theirs = stored.get(item.key), logged.get(item.key)
+        if ours is None or theirs is None or not _equal(kind, store.contents, ours, theirs):
+            yield ItemDifference(item, *(None if each is None else kind.shown(each) for each in (ours, theirs)))
 
 
-def _same(first: DriftSide | None, second: DriftSide | None) -> bool:
-    if first is None or second is None:
-        return first is second
-    return first.version == second.version and canonical(dict(first.document)) == canonical(dict(second.document))
+def _equal(kind: Kind[Any], contents: ListContents, ours: Side, theirs: Side) -> bool:
+    return ours.version == theirs.version and kind.equal(contents, ours.content, theirs.content)
+
+
+def _item_of(entry: LogEntry) -> ItemName:
+    if entry.list_name is not None:
+        return ItemName.of_list(entry.list_name)
+    return NO_ITEM if entry.rule_id is None else ItemName.of_rule(entry.rule_id)
 
 
 def _is_wipe(entry: LogEntry) -> bool:

@@ -16,6 +16,7 @@ from typing import Any, Final
 
 import msgspec
 
+from fraud_control.domain.item import ItemName
 from fraud_control.domain.roles import system_author
 from fraud_control.service.changes import UnitOfWork
 from fraud_control.service.items.kind import NewRevision
@@ -110,7 +111,7 @@ def _apply(work: UnitOfWork, steps: Sequence[_Step], source: str) -> None:
     """Apply steps that one record can have. Nothing is written for values that the list has, or lacks, already."""
     first = steps[0]
     change = _change(work, first.operation, [step.members.get("value") for step in steps], first.members, source)
-    head = work.lists.head(change.name)
+    head = work.head(ItemName.of_list(change.name))
     if head is not None and not head.deleted and head.source != source:
         raise RuleRejected([Reason("listName", f"belongs to {head.source}")], list_name=change.name)
     if first.operation is ListOperation.REMOVE and (head is None or head.deleted):
@@ -147,7 +148,7 @@ def _change(
     if UNCHANGED in values:
         raise RuleRejected([Reason("value", "is missing: the table sent a placeholder for it")])
     name = row.get("listName")
-    head = work.lists.head(name) if isinstance(name, str) else None
+    head = work.head(ItemName.of_list(name)) if isinstance(name, str) else None
     missing = head is None or head.deleted
     document: dict[str, Any] = {"listName": name, "listOperation": operation.value, "source": source}
     if operation is ListOperation.ADD and missing:

@@ -11,38 +11,36 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Final, TypeVar
+from typing import Final
 
 from sqlalchemy import or_, select, update
 
 from fraud_control.domain.canonical import decoded
+from fraud_control.domain.item import LIST, RULE, ItemName
 from fraud_control.domain.lifecycle import StateName
 from fraud_control.domain.read_models import RuleChanged
 from fraud_control.domain.roles import log_author
 from fraud_control.service.audit import AuditRecord
 from fraud_control.service.changes import UnitOfWork
+from fraud_control.service.items.contributors import encode_contributors
 from fraud_control.service.items.kind import NewRevision, Place
-from fraud_control.service.items.saving import save
-from fraud_control.service.lists import content as lists
-from fraud_control.service.lists.content import ListContent
-from fraud_control.service.lists.faults import check_foreign_change
+from fraud_control.service.items.kinds import KIND_OF_CHANGE, KINDS
+from fraud_control.service.items.saving import revision_row, save
 from fraud_control.service.rules import content as rules
-from fraud_control.service.rules.content import RuleContent, revision_row
+from fraud_control.service.rules.content import RuleContent
 from fraud_control.service.rules.transitions import delete_all
 from fraud_control.service.store_access import StoreAccess
 from fraud_control.store.facts import store_id
-from fraud_control.store.models import ListChangeRow, ListHead, OutboxRow, RevisionRow, RuleHead
+from fraud_control.store.models import ItemHead, OutboxRow, RevisionRow
 from fraud_control.sync.topic_consumer import ConsumedTopic, TopicConsumer
-from fraud_rules.codec.rules.codec import encode_document, read_entry
+from fraud_rules.codec.rules.codec import read_entry
 from fraud_rules.codec.rules.lists import SOURCE_NAME
 from fraud_rules.errors import RuleRejected
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.decoding import UNDECODABLE
 from fraud_rules.kafka.reader import Record
-from fraud_rules.model.list_history import list_faults
-from fraud_rules.model.rule import Control, ControlType, Rule, RuleDeletion
+from fraud_rules.model.rule import Control, ControlType
 from fraud_rules.model.ruleset import LogEntry
-from fraud_rules.model.value_list import ListChange
 
 __all__ = ["AUDIT_HEADER", "NAME", "SEQ_HEADER", "STORE_HEADER", "log_mirror", "mark_arrived", "mark_published"]
 
@@ -50,8 +48,6 @@ NAME: Final = "mirror"
 STORE_HEADER: Final = "control-store"
 SEQ_HEADER: Final = "control-seq"
 AUDIT_HEADER: Final = "control-audit"
-
-Content = TypeVar("Content")
 
 _FROM_LOG: Final = "from the rule log"
 _UNKNOWN_SOURCE: Final = "somebody"
@@ -78,16 +74,16 @@ def mark_published(work: UnitOfWork, seq: int, offset: int) -> None:
         update(OutboxRow)
         .where(OutboxRow.seq == seq, OutboxRow.log_version.is_(None))
         .values(log_version=offset, published_ms=work.now_ms)
-        .returning(OutboxRow.rule_id, OutboxRow.revision, OutboxRow.list_name)
+        .returning(OutboxRow.kind, OutboxRow.item_key, OutboxRow.revision)
     ).one_or_none()
     if marked is None:
         return
-    tables = (RevisionRow, RuleHead) if marked.list_name is None else (ListChangeRow, ListHead)
-    for table in tables:
+    for table in (RevisionRow, ItemHead):
         work.session.execute(update(table).where(table.outbox_seq == seq).values(log_version=offset))
-    if marked.list_name is not None:
-        work.lists.forget(marked.list_name)
-    work.changed.append(RuleChanged(*marked))
+    item = ItemName(marked.kind, marked.item_key)
+    if item.kind == LIST:
+        work.lists.forget(item.key)
+    work.changed.append(RuleChanged(item.rule_id, marked.revision, item.list_name))
 
 
 def mark_arrived(work: UnitOfWork, record: Record, own_store: bytes) -> bool:
@@ -105,19 +101,21 @@ def _apply_record(work: UnitOfWork, record: Record, own_store: bytes) -> None:
     if entry.change is None:
         raise RuleRejected(entry.reasons, entry.rejected_id, entry.list_name)
     source = _source_of(record)
-    match entry.change:
-        case Rule() as rule:
-            _check_lists(work, entry, rule)
-            found = RuleContent(rule.rule_id, StateName(rule.state.value), encode_document(rule.document).decode())
-            _save_in_log_order(work, entry, _revision(entry, found, source, "log.rule"))
-        case ListChange() as change:
-            check_foreign_change(work, change, entry.version)
-            new = _revision(entry, ListContent(change), source, f"log.list_{change.operation.value.lower()}")
-            save(work, lists, work.lists.head(change.name), new)
-        case RuleDeletion(rule_id):
-            _apply_foreign_deletion(work, entry, rule_id, source)
-        case Control(kind):
-            _apply_foreign_control(work, entry, kind, source)
+    if isinstance(entry.change, Control):
+        _apply_foreign_control(work, entry, entry.change.type, source)
+        return
+    kind = KINDS[KIND_OF_CHANGE[type(entry.change)]]
+    found = kind.foreign(work, entry)
+    if found is None:
+        return
+    new = NewRevision(
+        found.content, log_author(source), f"log.{found.action}", _FROM_LOG, found.author, source,
+        {"logVersion": entry.version}, place=Place(None, entry.version), at_ms=entry.append_ms,
+    )  # fmt: skip
+    if isinstance(found.content, RuleContent):
+        _save_in_log_order(work, entry, new)
+    else:  # the values follow from all records in the order of the log
+        save(work, kind, work.head(kind.name_of(found.content)), new)
 
 
 def _own_seq(work: UnitOfWork, record: Record, own_store: bytes) -> int | None:
@@ -134,51 +132,29 @@ def _own_seq(work: UnitOfWork, record: Record, own_store: bytes) -> int | None:
     return row.seq if row is not None and (row.key, row.value) == (record.key, record.value) else None
 
 
-def _check_lists(work: UnitOfWork, entry: LogEntry, rule: Rule) -> None:
-    """Raise RuleRejected if the rule log rejects the rule, because of the lists that it has before the rule."""
-    faults = list_faults(rule, lambda name: work.lists.type_before(name, entry.version)) if rule.lists else []
-    if faults:
-        raise RuleRejected(faults, rule.rule_id)
-
-
-def _apply_foreign_deletion(work: UnitOfWork, entry: LogEntry, rule_id: int, source: str) -> None:
-    head = work.session.get(RuleHead, rule_id)
-    if head is None or not StateName(head.state).in_log:
-        return
-    deleted = RuleContent(rule_id, StateName.DELETE, head.document)
-    _save_in_log_order(work, entry, _revision(entry, deleted, source, "log.delete", head.author))
-
-
-def _revision(
-    entry: LogEntry, changed: Content, source: str, action: str, author: str | None = None
-) -> NewRevision[Content]:
-    """The revision of an item by a record of another writer."""
-    place, detail = Place(None, entry.version), {"logVersion": entry.version}
-    return NewRevision(
-        changed, log_author(source), action, _FROM_LOG, author, source, detail, place=place, at_ms=entry.append_ms
-    )
-
-
 def _save_in_log_order(work: UnitOfWork, entry: LogEntry, new: NewRevision[RuleContent]) -> None:
-    rule_id = new.content.rule_id
-    later, head = _later_own_change(work, rule_id, entry.version), work.session.get(RuleHead, rule_id)
+    item = rules.name_of(new.content)
+    later, head = _later_own_change(work, item, entry.version), work.head(item)
     if later is None:
         save(work, rules, head, new)
     elif head is None:
         head = save(work, rules, None, new)
-        deleted = RuleContent(rule_id, StateName.DELETE, new.content.document)
+        deleted = replace(new.content, state=StateName.DELETE)
         place = Place(later.seq, later.log_version)
         save(work, rules, head, NewRevision(deleted, new.who, "rule.delete_all", source=new.source, place=place))
     else:
         _save_to_history(work, head, new)
 
 
-def _save_to_history(work: UnitOfWork, head: RuleHead, new: NewRevision[RuleContent]) -> None:
+def _save_to_history(work: UnitOfWork, head: ItemHead, new: NewRevision[RuleContent]) -> None:
     head.last_revision += 1
     facts = {"revision": head.last_revision, **rules.described(work, new.content), **new.detail}
-    work.append_audit(AuditRecord(new.who, "log.overtaken", str(head), None, facts, **head.item))
+    work.append_audit(AuditRecord(new.who, "log.overtaken", str(head), None, facts, head.item))
     comment = f"{_FROM_LOG}; revision {head.revision} came after it"
-    work.session.add(revision_row(head, replace(new, comment=comment), {new.content_author}))
+    content = {"state": new.content.state.value, "document": new.content.document}
+    contributors = encode_contributors({new.content_author})
+    row = revision_row(head, replace(new, comment=comment), new.place or Place(), contributors=contributors, **content)
+    work.session.add(row)
 
 
 def _apply_foreign_control(work: UnitOfWork, entry: LogEntry, kind: ControlType, source: str) -> None:
@@ -190,10 +166,10 @@ def _apply_foreign_control(work: UnitOfWork, entry: LogEntry, kind: ControlType,
     work.changed.append(RuleChanged(None, None))
 
 
-def _later_own_change(work: UnitOfWork, rule_id: int, version: int) -> OutboxRow | None:
+def _later_own_change(work: UnitOfWork, rule: ItemName, version: int) -> OutboxRow | None:
     """This store's newest change to the rule, or to all rules, that the log has or will have after offset `version`."""
     later = or_(OutboxRow.log_version.is_(None), OutboxRow.log_version > version)
-    concerned = or_(OutboxRow.rule_id == rule_id, OutboxRow.wipes)
+    concerned = or_(OutboxRow.concerns(rule), OutboxRow.wipes)
     return work.session.scalars(
         select(OutboxRow).where(concerned, later).order_by(OutboxRow.seq.desc()).limit(1)
     ).first()
@@ -202,8 +178,8 @@ def _later_own_change(work: UnitOfWork, rule_id: int, version: int) -> OutboxRow
 def _rules_changed_after(work: UnitOfWork, version: int) -> frozenset[int]:
     """The ids of the rules with a change of this store that the log has or will have after offset `version`."""
     later = or_(OutboxRow.log_version.is_(None), OutboxRow.log_version > version)
-    found = work.session.scalars(select(OutboxRow.rule_id).where(later, OutboxRow.rule_id.is_not(None)).distinct())
-    return frozenset(rule_id for rule_id in found if rule_id is not None)
+    keys = work.session.scalars(select(OutboxRow.item_key).where(later, OutboxRow.kind == RULE).distinct())
+    return frozenset(map(int, keys))
 
 
 def _source_of(record: Record) -> str:

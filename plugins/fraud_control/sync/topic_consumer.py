@@ -16,6 +16,7 @@ from typing import Final
 from sqlalchemy.exc import DataError
 
 from fraud_control.domain.errors import RequestRefused
+from fraud_control.domain.item import NO_ITEM, ItemName
 from fraud_control.domain.read_models import RuleChanged
 from fraud_control.domain.roles import system_author
 from fraud_control.service.audit import AuditRecord
@@ -261,21 +262,12 @@ class TopicConsumer:
 
     def _rejection(self, record: Record, error: Exception) -> AuditRecord:
         """Build the row of the audit log about a skipped record."""
-        rule_id, list_name, reasons = None, None, [decode_reason(error)]
+        name, item, reasons = self._source.name, NO_ITEM, [decode_reason(error)]
         if isinstance(error, RuleRejected):
-            rule_id, list_name = error.rule_id, error.list_name
+            item = _rejected_item(error)
             reasons = list(map(str, error.reasons[:_SHOWN_REASONS]))
-        known = rule_id if rule_id is not None and 0 < rule_id < 2**63 else None
-        name = self._source.name
-        return AuditRecord(
-            system_author(name),
-            f"{name}.refused",
-            f"offset {record.offset}",
-            None,
-            {"reasons": reasons},
-            known,
-            list_name,
-        )
+        about = f"offset {record.offset}"
+        return AuditRecord(system_author(name), f"{name}.refused", about, None, {"reasons": reasons}, item)
 
     @contextmanager
     def _working(self) -> Iterator[UnitOfWork]:
@@ -302,3 +294,10 @@ class TopicConsumer:
 def _is_foreign(known: PositionRow | None, topic_id: str, end: int) -> bool:
     """Whether the store's position belongs to an earlier topic of this name."""
     return known is not None and (known.topic_id not in (None, topic_id) or known.offset > end)
+
+
+def _rejected_item(error: RuleRejected) -> ItemName:
+    if error.list_name is not None:
+        return ItemName.of_list(error.list_name)
+    known = error.rule_id is not None and 0 < error.rule_id < 2**63
+    return ItemName.of_rule(error.rule_id) if known and error.rule_id is not None else NO_ITEM

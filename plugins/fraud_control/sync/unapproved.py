@@ -16,62 +16,56 @@ from sqlalchemy import func, or_, select
 from sqlalchemy.orm import Session
 
 from fraud_control.domain.canonical import document_of
+from fraud_control.domain.item import LIST, RULE, ItemName
 from fraud_control.domain.lifecycle import StateName
 from fraud_control.domain.roles import system_author
+from fraud_control.service.items.heads import in_use
 from fraud_control.service.lists.expiry import EXPIRY_AUTHOR
 from fraud_control.service.lists.uses import strongest_state, uses_of
 from fraud_control.service.lists.values import ListContents
 from fraud_control.service.rules.approved_content import content_of
 from fraud_control.service.store_access import StoreAccess
 from fraud_control.store.database import Database
-from fraud_control.store.models import ListChangeRow, ListHead, RevisionRow, RuleHead
+from fraud_control.store.models import ItemHead, RevisionRow
 from fraud_rules.codec.rules.apply import validate_files
 from fraud_rules.codec.rules.list_files import SeedList
 from fraud_rules.model.limits import RuleLimits
 from fraud_rules.model.rule import Rule
 from fraud_rules.model.schema import TransactionSchema
 
-__all__ = ["UnapprovedList", "UnapprovedRule", "seed_documents", "unapproved_lists", "unapproved_rules"]
+__all__ = ["UnapprovedItem", "seed_documents", "unapproved_lists", "unapproved_rules"]
 
 CDC_AUTHOR: Final = system_author("cdc")
 _MOST_REVISIONS: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True)
-class UnapprovedRule:
-    """A rule with a change of another writer. `source` is what the record says; `version` is its offset in the rule
-    log."""
+class UnapprovedItem:
+    """A rule, or a list that an ACTIVE rule names, with a change of another writer. `source` is what the record says;
+    `version` is the offset of a rule's record in the rule log.
+    """
 
-    rule_id: int
+    item: ItemName
     source: str
-    version: int | None
+    version: int | None = None
 
     def __str__(self) -> str:
-        return f"rule {self.rule_id} (version {self.version}, source {self.source})"
-
-
-@dataclass(frozen=True, slots=True)
-class UnapprovedList:
-    """A list that an ACTIVE rule names, with a change of another writer."""
-
-    name: str
-    source: str
-
-    def __str__(self) -> str:
-        return f"list {self.name} (source {self.source})"
+        version = "" if self.version is None else f"version {self.version}, "
+        return f"{self.item} ({version}source {self.source})"
 
 
 def unapproved_rules(
     database: Database, seeds: Callable[[], Mapping[int, Sequence[bytes]]]
-) -> Sequence[UnapprovedRule]:
+) -> Sequence[UnapprovedItem]:
     """The rules whose newest revision another writer wrote and no seed file has, if they are ACTIVE, or if this writer
     took them out of force. Raises Unavailable.
 
     `seeds` returns the contents of the seed files, see `seed_documents`.
     """
     states = [each.value for each in StateName if each.in_log]
-    foreign_head = or_(RuleHead.outbox_seq.is_(None), RuleHead.updated_by == CDC_AUTHOR)
-    query = select(RuleHead).where(RuleHead.state.in_(states), foreign_head).order_by(RuleHead.rule_id)
+    foreign_head = or_(ItemHead.outbox_seq.is_(None), ItemHead.updated_by == CDC_AUTHOR)
+    in_log = ItemHead.kind == RULE, ItemHead.state.in_(states)
+    query = select(ItemHead).where(*in_log, foreign_head).order_by(ItemHead.number)
     with database.reading() as session:
         heads = [
             each
@@ -80,44 +74,44 @@ def unapproved_rules(
         ]
     known = seeds() if heads else {}
     return [
-        UnapprovedRule(each.rule_id, each.source, each.log_version)
+        UnapprovedItem(each.item, each.source, each.log_version)
         for each in heads
-        if content_of(document_of(each.document)) not in known.get(each.rule_id, ())
+        if content_of(document_of(each.document)) not in known.get(int(each.item_key), ())
     ]
 
 
-def unapproved_lists(store: StoreAccess, seeds: Callable[[], Sequence[SeedList]]) -> Sequence[UnapprovedList]:
+def unapproved_lists(store: StoreAccess, seeds: Callable[[], Sequence[SeedList]]) -> Sequence[UnapprovedItem]:
     """The lists that ACTIVE rules name, if another writer made their newest change and no seed file has their values.
     The removal of expired values does not count as a change. Raises Unavailable.
     """
     newest = (
-        select(ListChangeRow.name, func.max(ListChangeRow.revision).label("revision"))
-        .where(ListChangeRow.author != EXPIRY_AUTHOR)
-        .group_by(ListChangeRow.name)
+        select(RevisionRow.item_key, func.max(RevisionRow.revision).label("revision"))
+        .where(RevisionRow.kind == LIST, RevisionRow.author != EXPIRY_AUTHOR)
+        .group_by(RevisionRow.item_key)
         .subquery()
     )
-    by_another = or_(ListChangeRow.outbox_seq.is_(None), ListChangeRow.author == CDC_AUTHOR)
+    by_another = or_(RevisionRow.outbox_seq.is_(None), RevisionRow.author == CDC_AUTHOR)
     query = (
-        select(ListChangeRow.name, ListChangeRow.source)
-        .join(newest, (newest.c.name == ListChangeRow.name) & (newest.c.revision == ListChangeRow.revision))
-        .join(ListHead, ListHead.name == ListChangeRow.name)
-        .where(ListChangeRow.part == 0, by_another, ListHead.deleted.is_(False))
+        select(RevisionRow.item_key, RevisionRow.source)
+        .join(newest, (newest.c.item_key == RevisionRow.item_key) & (newest.c.revision == RevisionRow.revision))
+        .join(ItemHead, (ItemHead.kind == RevisionRow.kind) & (ItemHead.item_key == RevisionRow.item_key))
+        .where(RevisionRow.part == 0, by_another, in_use(LIST))
     )
     with store.database.reading() as session:
-        foreign = session.execute(query.order_by(ListChangeRow.name)).all()
+        foreign = session.execute(query.order_by(RevisionRow.item_key)).all()
         known = {each.name: set(each.values) for each in seeds()} if foreign else {}
         return [
-            UnapprovedList(name, source)
+            UnapprovedItem(ItemName.of_list(name), source)
             for name, source in foreign
             if strongest_state(uses_of(session, store.reader, name)) is StateName.ACTIVE
             and known.get(name) != _values(session, store.contents, name)
         ]
 
 
-def _took_out_of_force(session: Session, head: RuleHead) -> bool:
+def _took_out_of_force(session: Session, head: ItemHead) -> bool:
     """Whether the change that ended the state ACTIVE of a rule is of another writer."""
     revisions = select(RevisionRow.state, RevisionRow.outbox_seq, RevisionRow.author)
-    newest_first = revisions.where(RevisionRow.rule_id == head.rule_id).order_by(RevisionRow.revision.desc())
+    newest_first = revisions.where(RevisionRow.concerns(head.item)).order_by(RevisionRow.revision.desc())
     foreign = False
     for state, outbox_seq, author in session.execute(newest_first.limit(_MOST_REVISIONS)):
         if state != head.state:

@@ -17,7 +17,7 @@ from fraud_control.leading_thread import LeadingThread
 from fraud_control.service.notifications.outbox import FailingReceiver
 from fraud_control.store.leases import Leadership
 from fraud_control.sync.drift import DriftReport
-from fraud_control.sync.unapproved import UnapprovedList, UnapprovedRule
+from fraud_control.sync.unapproved import UnapprovedItem
 from fraud_control.watch.alarm_reports import AlarmReports
 from fraud_ops.alarms import Alarm
 from fraud_rules.errors import FraudError
@@ -51,7 +51,7 @@ class Checks:
     outbox: Callable[[], OutboxState]
     drift: Callable[[], DriftReport]
     audit: Callable[[], AuditVerdict]
-    unapproved: Callable[[], Sequence[UnapprovedRule | UnapprovedList]]
+    unapproved: Callable[[], Sequence[UnapprovedItem]]
     receivers: Callable[[], Sequence[FailingReceiver]]
 
 
@@ -74,7 +74,7 @@ class StoreWatch(LeadingThread):
         self._clock_ms = clock_ms
         self._steady_ms = steady_ms
         self._due_ms = dict.fromkeys(_EVERY_MS, -math.inf)
-        self._unapproved: frozenset[UnapprovedRule | UnapprovedList] | None = None
+        self._unapproved: frozenset[UnapprovedItem] | None = None
         self._failing: frozenset[str] | None = None
         self._drifted: frozenset[str] = frozenset()
 
@@ -107,8 +107,7 @@ class StoreWatch(LeadingThread):
         moment.
         """
         report = self._checks.drift()
-        ordered = [f"rule {each.rule_id}" for each in report.differences]
-        ordered += [f"list {each.list_name}" for each in report.list_differences]
+        ordered = [str(each.item) for each in report.differences]
         lasting, self._drifted = [name for name in ordered if name in self._drifted], frozenset(ordered)
         named = ", ".join(lasting[:_MOST_NAMED]) + (", ..." if len(lasting) > _MOST_NAMED else "")
         message = f"store and rule log differ in {len(lasting)} rules or lists" + (f": {named}" if lasting else "")

@@ -34,6 +34,7 @@ from fraud_control.web.routes import (
     alerts,
     audit,
     cases,
+    data_health,
     decisions,
     detector,
     entities,
@@ -61,6 +62,7 @@ _PAGES = (
     "approvals",
     "quality",
     "notifications",
+    "data",
     "detector",
     "api-docs",
     "audit",
@@ -91,7 +93,7 @@ def create_app(opener: Opener, read_login: ReadLogin, static: Path = _STATIC) ->
     added = (extension.routes for extension in extensions().values())
     own = (
         admin, program_tokens, audit, rules, lists, alert_searches, alerts, cases, decisions, entities, labels,
-        detector, notifications, today,
+        detector, data_health, notifications, today,
     )  # fmt: skip
     for routes in (*(each.routes for each in own), *added):
         application.include_router(routes)

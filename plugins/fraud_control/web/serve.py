@@ -28,8 +28,12 @@ from fraud_rules.configuration.project import Project
 from fraud_rules.errors import ConfigError
 from fraud_rules.kafka.connection import KafkaConnection
 
-__all__ = ["compose_in_loop", "serve"]
+__all__ = ["KEEP_ALIVE_S", "compose_in_loop", "serve"]
 
+KEEP_ALIVE_S: Final = 75
+"""How long an idle connection stays open: longer than proxies keep theirs (Airflow's plugin 5 s, nginx 60 s). A proxy
+that kept one as long as the server would send requests at the moment at which the server closes it.
+"""
 _SHUTDOWN_S: Final = 5
 """The longest wait for open requests at the end. The event streams of pages are open until then."""
 
@@ -70,6 +74,7 @@ def serve(kafka: KafkaConnection, archive: str | None, host: str, port: int) -> 
         log_level="warning",
         access_log=False,
         server_header=False,
+        timeout_keep_alive=KEEP_ALIVE_S,
         timeout_graceful_shutdown=_SHUTDOWN_S,
     )
 

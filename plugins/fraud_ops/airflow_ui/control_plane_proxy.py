@@ -34,14 +34,16 @@ from fraud_ops.token_secrets import secret_in
 from fraud_rules.errors import ConfigError
 from fraud_rules.runtime.clock import MS_PER_S, now_ms
 
-__all__ = ["CONNECTION", "ControlPlaneServer", "create_app"]
+__all__ = ["CONNECTION", "IDLE_S", "ControlPlaneServer", "create_app"]
 
 CONNECTION: Final = "fraud_control"
 """An HTTP connection: the host is the URL of the control plane, the password the key of tickets."""
 
 _TIMEOUT: Final = httpx.Timeout(120.0, connect=5.0, pool=10.0)
 """The server of the control plane sends something on each stream more often."""
-_LIMITS: Final = httpx.Limits(max_connections=2_000, max_keepalive_connections=50)
+IDLE_S: Final = 5.0
+"""How long an idle connection is used again. The server of the control plane keeps one longer."""
+_LIMITS: Final = httpx.Limits(max_connections=2_000, max_keepalive_connections=50, keepalive_expiry=IDLE_S)
 """Each open page has one connection for its events. The control plane limits those of a user."""
 _MOST_KNOWN: Final = 10_000
 _KNOWN_S: Final = 20.0

@@ -92,9 +92,7 @@ class SparkJobOperator(SparkSubmitOperator):
         found = importlib.util.find_spec(self.script)
         assert found is not None, "the entry script is part of the wheel"
         project = Project.find()
-        jars = sorted((project.jars / "connector").glob("*.jar"))
         self.application = str(found.origin)
-        self.driver_class_path = os.pathsep.join(str(jar) for jar in jars)
         self.application_args = [*self._places(kafka, master), *self.arguments]
         self.env_vars = {
             "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")]),

@@ -37,7 +37,7 @@ class RestoreDrillOperator(DetectorOperator):
     def execute(self, context: Context) -> dict[str, Any]:
         """Run the drill and return its report. Skips a detector with too few batches."""
         from fraud_rules.model.schema import TransactionSchema
-        from fraud_rules.stream.driver.drill import drill
+        from fraud_rules.stream.drill import drill
 
         hook = self.hook()
         with airflow_errors(context):

@@ -92,7 +92,7 @@ class TopicFacts:
 
 @dataclass(frozen=True, slots=True)
 class LastDrill:
-    """The newest restore drill that has restored the state, see `stream.driver.drill.DrillReport`."""
+    """The newest restore drill that has restored the state, see `stream.drill.DrillReport`."""
 
     batch_id: int
     marker_ms: int
@@ -269,16 +269,22 @@ def _inputs(facts: CheckpointFacts, topics: TopicFacts, limits: CheckpointLimits
 
 
 def _rates(traffic: TrafficCounts | None, limits: CheckpointLimits) -> Iterable[Finding]:
-    """The shares of late and quarantined records. Far above these limits, the detector is BLIND."""
+    """The shares of late and quarantined records. Far above these limits, they are verdicts of the detector."""
     if traffic is None:
         return
-    for check, count, total, limit in (
-        ("late", traffic.late, traffic.rows, limits.late_rate),
-        ("quarantined", traffic.quarantined, traffic.rows + traffic.quarantined, limits.quarantine_rate),
+    for health, check, count, total, limit in (
+        (Health.MOSTLY_LATE, "late", traffic.late, traffic.rows, limits.late_rate),
+        (
+            Health.MOSTLY_QUARANTINED,
+            "quarantined",
+            traffic.quarantined,
+            traffic.rows + traffic.quarantined,
+            limits.quarantine_rate,
+        ),
     ):
         rate = count / max(1, total)
         grade = Grade.WARN if rate > limit and count >= 10 else Grade.OK
-        yield Finding(check, f"{rate:.1%} of the last {total:,} records", grade, Health.BLIND)
+        yield Finding(check, f"{rate:.1%} of the last {total:,} records", grade, health)
 
 
 def _days(span_ms: int) -> str:

@@ -8,13 +8,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 from fraud_ops.verdicts.attempt_end import NOT_ALLOWED, assess_end, assess_refusal, describe_attempt, is_cause
-from fraud_ops.verdicts.blind import blindness
+from fraud_ops.verdicts.blind import silence
 from fraud_ops.verdicts.observation import DetectorObservation, NewestProgress
 from fraud_ops.verdicts.patience import last_progress_ms, patience_ms, process_start_ms
 from fraud_ops.verdicts.verdict import Health, Limits, Verdict
 from fraud_rules.deploy.attempt import Attempt, AttemptPhase
 from fraud_rules.deploy.intent import IntentKind, IntentRecord
 from fraud_rules.errors import Fenced
+from fraud_rules.monitoring.shares import high_shares
 from fraud_rules.runtime.clock import utc
 
 __all__ = ["assess_detector", "assess_supervision", "other_supervisor"]
@@ -41,7 +42,9 @@ def assess_detector(
 _BY_SILENCE = frozenset({Health.STALLED, Health.AGENT_SILENT})
 """Verdicts that follow from missing reports. They are wrong while another program's transaction hides the reports."""
 
-_WITHOUT_START_TIME = frozenset({Health.HUNG_PRODUCER, Health.BLIND, Health.CLOCK_SKEW})
+_WITHOUT_START_TIME = frozenset(
+    {Health.HUNG_PRODUCER, Health.MOSTLY_QUARANTINED, Health.MOSTLY_LATE, Health.BLIND, Health.CLOCK_SKEW}
+)
 """Verdicts about a working detector. Its batches and its process do not show when the verdict began, so the reasons get
 that time."""
 
@@ -272,9 +275,13 @@ def _assess_batches(observation: DetectorObservation, progress: NewestProgress, 
     hidden = observation.open_transaction
     if hidden is not None and hidden.age_ms(now_ms) > limits.open_transaction_ms:
         return Verdict(Health.HUNG_PRODUCER, (hidden.describe(now_ms), batch))
-    blind = blindness(observation.traffic, observation.arrived_ms, limits, now_ms)
-    if blind:
-        return Verdict(Health.BLIND, (*blind, batch))
+    shares = list(high_shares(observation.traffic, limits))
+    if shares:
+        reasons = (*(each.share for each in shares), *(each.remedy for each in shares), batch)
+        return Verdict(Health(shares[0].verdict.value), reasons)
+    silent = silence(observation.arrived_ms, limits.silent_ms, now_ms)
+    if silent is not None:
+        return Verdict(Health.BLIND, (silent, batch))
     lag = progress.progress.lag or 0
     if lag > limits.lag:
         return Verdict(Health.LAGGING, (f"{lag:,} transactions behind", batch))

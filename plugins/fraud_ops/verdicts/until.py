@@ -39,7 +39,12 @@ class Outcome:
         return cls(document["reached"], document["said"], Health(document["health"]))
 
 
-_AT_WORK = frozenset({Health.HEALTHY, Health.HUNG_PRODUCER, Health.BLIND, Health.CLOCK_SKEW})
+_AT_WORK = frozenset(
+    {
+        Health.HEALTHY, Health.HUNG_PRODUCER, Health.MOSTLY_QUARANTINED, Health.MOSTLY_LATE, Health.BLIND,
+        Health.CLOCK_SKEW,
+    }
+)  # fmt: skip
 """The detector runs as requested. What is wrong is outside it: the payments, or the clocks."""
 
 _HOPELESS = frozenset(

@@ -19,7 +19,9 @@ class Health(StrEnum):
     STARTING = "STARTING"
     LAGGING = "LAGGING"  # works, but falls behind
     HUNG_PRODUCER = "HUNG_PRODUCER"  # works, but a producer's open transaction hides records from it
-    BLIND = "BLIND"  # works, but payments do not reach its rules
+    MOSTLY_QUARANTINED = "MOSTLY_QUARANTINED"  # works, but cannot read many records
+    MOSTLY_LATE = "MOSTLY_LATE"  # works, but many payments are too late for its rules
+    BLIND = "BLIND"  # works, but no payments arrive
     CLOCK_SKEW = "CLOCK_SKEW"  # works, but the clocks of this host and of the broker differ
     STALLED = "STALLED"  # its process is alive, but makes no progress
     DEAD = "DEAD"  # should run, but does not

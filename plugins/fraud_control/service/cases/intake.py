@@ -20,6 +20,7 @@ from fraud_control.feed.events import FeedAlert
 from fraud_control.service.alert_marks import snoozes
 from fraud_control.store.alert_models import FIELD_CHARS, VALUE_CHARS
 from fraud_control.store.case_models import CaseRow
+from fraud_rules.runtime.safe_text import scalar_text
 
 __all__ = ["CaseEntity", "assign_cases", "open_case"]
 
@@ -51,16 +52,16 @@ class _Joining:
 
 
 def _entity_of(key: Mapping[str, object], fields: Sequence[str]) -> CaseEntity:
-    """The entity of an alert's key. `fields` is the order of the fields in the schema."""
+    """The entity of an alert's key. `fields` is the order of preference."""
     field, value = next(((name, key[name]) for name in fields if name in key), next(iter(key.items())))
-    return CaseEntity(field.replace("\0", "")[:FIELD_CHARS], str(value).replace("\0", "")[:VALUE_CHARS])
+    return CaseEntity(field.replace("\0", "")[:FIELD_CHARS], scalar_text(value).replace("\0", "")[:VALUE_CHARS])
 
 
 def assign_cases(
     session: Session, alerts: Sequence[FeedAlert], severity_ranks: Sequence[int], fields: Sequence[str]
 ) -> list[int | None]:
     """Put new alerts into cases, and return the case of each; None for an alert without a case. `fields` is the order
-    of the fields in the schema.
+    in which the fields of a key are preferred as the entity of a case.
     """
     entities = _entities(session, alerts, fields)
     joining: dict[CaseEntity, _Joining] = {}

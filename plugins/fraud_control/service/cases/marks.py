@@ -11,6 +11,7 @@ from sqlalchemy.orm import Session, undefer
 
 from fraud_control.domain.case_models import BulkMarks, CaseAction
 from fraud_control.domain.errors import Invalid
+from fraud_control.domain.item import ItemName
 from fraud_control.domain.read_models import MarkVerdict
 from fraud_control.domain.roles import Actor, Permission, require
 from fraud_control.feed.place import Position
@@ -99,7 +100,7 @@ def _mark(work: UnitOfWork, who: Actor, rows: Sequence[AlertRow], verdict: MarkV
         earlier = before[rule_id] or None
         after = {"verdict": verdict, "alerts": alert_ids}
         action = "alert.unmark" if verdict is None else "alert.mark"
-        work.append_audit(AuditRecord(who.user, action, subject, earlier, after, rule_id))
+        work.append_audit(AuditRecord(who.user, action, subject, earlier, after, ItemName.of_rule(rule_id)))
     return sum(map(len, changed.values()))
 
 

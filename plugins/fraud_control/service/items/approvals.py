@@ -13,10 +13,11 @@ from fraud_control.service.ids import storable_id
 from fraud_control.service.items.basis import check_basis
 from fraud_control.service.items.contributors import contributors_of, contributors_of_lists, record_approval
 from fraud_control.service.items.heads import requested_head
-from fraud_control.service.items.requests import record_decision, record_rejection
-from fraud_control.service.lists import transitions as list_transitions
-from fraud_control.service.rules import transitions
-from fraud_control.store.models import ApprovalRow, RuleHead
+from fraud_control.service.items.kind import NewRevision
+from fraud_control.service.items.kinds import KINDS
+from fraud_control.service.items.requests import decided_comment, detail_of, record_decision, record_rejection
+from fraud_control.service.items.saving import save
+from fraud_control.store.models import ApprovalRow, ItemHead
 
 __all__ = ["decide"]
 
@@ -51,10 +52,27 @@ def decide(
     contributors = contributors_of(request) | contributors_of_lists(work.session, work.reader, request.document)
     check_decision(actor, request.requested_by, contributors, four_eyes=work.settings.four_eyes)
     record_decision(work, request, head, "approved", actor, comment)
-    if isinstance(head, RuleHead):
-        transitions.carry_out(work, request, head, actor, comment)
-    else:
-        list_transitions.carry_out(work, request, head, actor, comment)
+    _carry_out(work, request, head, actor, comment)
     if is_second_person(actor.user, request.requested_by, contributors):
         record_approval(work.session, work.reader, request.document)
     return Approval.model_validate(request)
+
+
+def _carry_out(work: UnitOfWork, request: ApprovalRow, head: ItemHead, actor: Actor, comment: str) -> None:
+    """Save the requested content. A change without effect changes nothing. Raises Invalid, RequestRefused."""
+    kind = KINDS[head.kind]
+    content = kind.approved(work, request, head)
+    if content is None:
+        return
+    contributors = contributors_of(request)
+    # Without four eyes, a contributor may approve.
+    if content.is_whole and is_second_person(actor.user, request.requested_by, contributors):
+        contributors = frozenset({request.author})
+    else:
+        contributors |= contributors_of(head)
+    action = "change" if request.action == head.kind else request.action
+    new = NewRevision(
+        content, actor.user, f"{head.kind}.{action}", decided_comment(request, actor.user, comment), request.author,
+        detail=detail_of(request), contributors=contributors,
+    )  # fmt: skip
+    save(work, kind, head, new)

@@ -11,10 +11,11 @@ from sqlalchemy import select
 
 from fraud_control.domain.canonical import canonical, decoded
 from fraud_control.domain.errors import Conflict
+from fraud_control.domain.item import RULE
 from fraud_control.service.changes import UnitOfWork
 from fraud_control.service.items.saving import withdraw
 from fraud_control.service.lists.uses import named_lists
-from fraud_control.store.models import ApprovalRow, ItemHead, ListHead, RuleHead
+from fraud_control.store.models import ApprovalRow, ItemHead
 
 __all__ = ["check_basis", "current_basis", "encode_basis", "list_changed"]
 
@@ -45,7 +46,7 @@ def check_basis(work: UnitOfWork, request: ApprovalRow, head: ItemHead, shown: B
             raise Conflict(f"changed since: {', '.join(changed)}; load the request again")
 
 
-def list_changed(work: UnitOfWork, head: ListHead, who: str, *, keeps_requests: bool) -> None:
+def list_changed(work: UnitOfWork, head: ItemHead, who: str, *, keeps_requests: bool) -> None:
     """Withdraw the open requests about rules that name a changed list. With `keeps_requests`, which is for the expiry
     of values, they continue with the new revision.
     """
@@ -59,11 +60,11 @@ def list_changed(work: UnitOfWork, head: ListHead, who: str, *, keeps_requests: 
         if part in basis and keeps_requests:
             request.basis = encode_basis({**basis, part: head.revision})
         elif part in basis:
-            withdraw(work, work.session.get(RuleHead, request.rule_id), who, f"the {head} has changed")
+            withdraw(work, work.head(request.item), who, f"the {head} has changed")
 
 
 def _open_requests(work: UnitOfWork) -> Sequence[ApprovalRow]:
-    open_ones = select(ApprovalRow).where(ApprovalRow.decision.is_(None), ApprovalRow.rule_id.is_not(None))
+    open_ones = select(ApprovalRow).where(ApprovalRow.decision.is_(None), ApprovalRow.kind == RULE)
     return work.session.scalars(open_ones).all()
 
 

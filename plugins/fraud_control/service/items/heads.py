@@ -3,45 +3,47 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TypeVar
 
-from sqlalchemy import select
+from sqlalchemy import ColumnElement, and_, select
 from sqlalchemy.orm import Session
 
 from fraud_control.domain.errors import Conflict, NotFound
+from fraud_control.domain.item import ItemName
+from fraud_control.domain.lifecycle import StateName
 from fraud_control.domain.read_models import Approval
 from fraud_control.service.ids import batches, storable_id
-from fraud_control.store.models import ApprovalRow, ItemHead, ListHead, RuleHead
+from fraud_control.store.models import ApprovalRow, ItemHead
 
-__all__ = ["checked", "is_published", "list_head", "pending", "requested_head", "rule_head"]
-
-_Head = TypeVar("_Head", bound=ItemHead)
+__all__ = ["checked", "in_use", "is_published", "list_head", "pending", "requested_head", "rule_head"]
 
 
-def rule_head(session: Session, rule_id: int) -> RuleHead:
+def in_use(kind: str) -> ColumnElement[bool]:
+    """Whether an item is of this kind and not deleted, as a condition."""
+    return and_(ItemHead.kind == kind, ItemHead.state != StateName.DELETE.value)
+
+
+def rule_head(session: Session, rule_id: int) -> ItemHead:
     """Read a rule, which may be deleted. Raises NotFound."""
-    head = session.get(RuleHead, storable_id(rule_id))
+    head = session.get(ItemHead, ItemName.of_rule(storable_id(rule_id)))
     if head is None:
         raise NotFound(f"rule {rule_id} does not exist")
     return head
 
 
-def list_head(session: Session, name: str) -> ListHead:
+def list_head(session: Session, name: str) -> ItemHead:
     """Read a list. Raises NotFound, also for a deleted list."""
-    head = session.get(ListHead, name)
+    head = session.get(ItemHead, ItemName.of_list(name))
     if head is None or head.deleted:
         raise NotFound(f"there is no list {name!a}")
     return head
 
 
-def requested_head(session: Session, request: ApprovalRow) -> RuleHead | ListHead:
-    """Read the rule or list of a request for approval. Raises NotFound, and Conflict if it has changed since."""
-    if request.rule_id is not None:
-        return checked(rule_head(session, request.rule_id), request.revision)
-    return checked(list_head(session, request.list_name or ""), request.revision)
+def requested_head(session: Session, request: ApprovalRow) -> ItemHead:
+    """Read the item of a request for approval. Raises Conflict if it has changed since."""
+    return checked(session.get_one(ItemHead, request.item), request.revision)
 
 
-def checked(head: _Head, revision: int) -> _Head:
+def checked(head: ItemHead, revision: int) -> ItemHead:
     """Check that `revision` is the newest revision of an item. Raises Conflict."""
     if head.revision != revision:
         newest = f"its revision is {head.revision}, not {revision}"

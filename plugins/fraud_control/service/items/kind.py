@@ -6,13 +6,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
+from sqlalchemy.orm import Session
+
+from fraud_control.domain.item import ItemName
+from fraud_control.domain.read_models import DriftedList, DriftSide
 from fraud_control.domain.rule_input import SOURCE
 from fraud_control.service.changes import UnitOfWork
-from fraud_control.store.models import ItemHead
+from fraud_control.service.lists.values import ListContents
+from fraud_control.store.models import ApprovalRow, ItemHead
+from fraud_rules.model.ruleset import LogEntry, RuleTimeline
 
-__all__ = ["Kind", "NewRevision", "Place", "Sent"]
+__all__ = ["Foreign", "Kind", "NewRevision", "Place", "Sent", "Side"]
 
-Head = TypeVar("Head", bound=ItemHead)
 Content = TypeVar("Content")
 
 
@@ -23,8 +28,25 @@ class Place(NamedTuple):
     log_version: int | None = None
 
 
+class Side(NamedTuple):
+    """An item in force by the store or by the rule log: the offset of its record in the log, and its content."""
+
+    version: int | None
+    content: Any
+
+
 Sent = tuple[bytes | None, Place]
 """A record and its place; None for a record of another change, or of another writer."""
+
+
+class Foreign(NamedTuple):
+    """A change of another writer: the content, the action for the audit row, and the user who wrote the content (None:
+    this writer).
+    """
+
+    content: Any
+    action: str
+    author: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,36 +78,58 @@ class NewRevision(Generic[Content]):
         return self.author or self.who
 
 
-class Kind(Protocol[Head, Content]):
+class Kind(Protocol[Content]):
     """A kind of items: the functions of a module without state."""
 
-    def head_of(self, content: Content) -> Head:
-        """The head of a new item, not yet in the session."""
+    def name_of(self, content: Content) -> ItemName:
+        """The name of the item."""
 
-    def key_of(self, head: Head) -> bytes:
+    def log_key(self, head: ItemHead) -> bytes:
         """The key of the item's records in the rule log."""
 
-    def facts(self, head: Head) -> Mapping[str, Any]:
+    def facts(self, head: ItemHead) -> Mapping[str, Any]:
         """The members of an audit row about the present content."""
 
     def described(self, work: UnitOfWork, content: Content) -> Mapping[str, Any]:
         """The members of an audit row about the next content."""
 
-    def inherited(self, head: Head) -> Iterable[str]:
+    def inherited(self, head: ItemHead) -> Iterable[str]:
         """The contributors that the next content keeps."""
 
-    def requested(self, head: Head, content: Content) -> Mapping[str, Any]:
+    def requested(self, head: ItemHead, content: Content) -> Mapping[str, Any]:
         """The columns of a request for the content: its document, what the document leaves out, and the new state."""
 
-    def records(self, work: UnitOfWork, head: Head, new: NewRevision[Content]) -> Sequence[bytes]:
+    def approved(self, work: UnitOfWork, request: ApprovalRow, head: ItemHead) -> Content | None:
+        """The content of a request, validated again; None for a change without effect. Its member `is_whole` says
+        whether an approval covers all that the item has then. Raises RequestRefused, Invalid.
+        """
+
+    def records(self, work: UnitOfWork, head: ItemHead, new: NewRevision[Content]) -> Sequence[bytes]:
         """The records of a change for the rule log; none for a change that stays in the store."""
 
     def apply(
         self,
         work: UnitOfWork,
-        head: Head,
+        head: ItemHead,
         new: NewRevision[Content],
         sent: Sequence[Sent],
         facts: Mapping[str, Any],
     ) -> None:
         """Save the content and its history. The head has the revision already. `facts` are those of `described`."""
+
+    def foreign(self, work: UnitOfWork, entry: LogEntry) -> Foreign | None:
+        """The change of another writer in a valid record; None for a change without effect. Raises RuleRejected if the
+        rule log rejects the record.
+        """
+
+    def in_store(self, session: Session, contents: ListContents) -> Mapping[str, Side]:
+        """The items in force by the store after all their records in the rule log, by key."""
+
+    def in_log(self, timeline: RuleTimeline) -> Mapping[str, Side]:
+        """The items in force by the rule log, by key."""
+
+    def equal(self, contents: ListContents, stored: Any, logged: Any) -> bool:
+        """Whether the contents of two sides are equal."""
+
+    def shown(self, side: Side) -> DriftSide | DriftedList:
+        """A side for users."""

@@ -26,20 +26,19 @@ __all__ = [
     "submit",
 ]
 
-Head = TypeVar("Head", bound=ItemHead)
 Content = TypeVar("Content")
 _NO_REASON: Final = Reason("comment", "state the reason: this change needs an approval, and the approver decides by it")
 
 
 def submit(
     work: UnitOfWork,
-    kind: Kind[Head, Content],
+    kind: Kind[Content],
     actor: Actor,
-    known: Head | None,
+    known: ItemHead | None,
     mode: ChangeMode,
     new: NewRevision[Content],
     action: str,
-) -> Head:
+) -> ItemHead:
     """Save the change of a user, or a request for it. The comment of a request is the reason, by which the approver
     decides. The contributors of the lists that a requested rule names join those of the change.
 
@@ -53,7 +52,8 @@ def submit(
     if not new.comment.strip():
         raise Invalid([_NO_REASON])
     request = ApprovalRow(
-        **head.item,
+        kind=head.kind,
+        item_key=head.item_key,
         **kind.requested(head, new.content),
         revision=head.revision,
         action=action,
@@ -123,7 +123,7 @@ def _audit(
     after: dict[str, object],
 ) -> None:
     about = f"approval {request.id}"
-    work.append_audit(AuditRecord(actor.user, action, about, before, after, request.rule_id, request.list_name))
+    work.append_audit(AuditRecord(actor.user, action, about, before, after, request.item))
 
 
 def _describe(row: ApprovalRow) -> dict[str, object]:

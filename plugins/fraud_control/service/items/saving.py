@@ -2,35 +2,36 @@
 
 from __future__ import annotations
 
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from sqlalchemy import update
 
+from fraud_control.domain.item import ItemName
+from fraud_control.domain.lifecycle import StateName
 from fraud_control.service.audit import AuditRecord
 from fraud_control.service.changes import UnitOfWork
 from fraud_control.service.items.contributors import encode_contributors
 from fraud_control.service.items.kind import Kind, NewRevision, Place, Sent
-from fraud_control.store.models import ApprovalRow, ItemHead
+from fraud_control.store.models import ApprovalRow, ItemHead, RevisionRow
 
-__all__ = ["contributors_after", "save", "withdraw"]
+__all__ = ["contributors_after", "revision_row", "save", "withdraw"]
 
-Head = TypeVar("Head", bound=ItemHead)
 Content = TypeVar("Content")
 
 
-def save(work: UnitOfWork, kind: Kind[Head, Content], known: Head | None, new: NewRevision[Content]) -> Head:
+def save(work: UnitOfWork, kind: Kind[Content], known: ItemHead | None, new: NewRevision[Content]) -> ItemHead:
     """Save the next revision of an item, or the first one of a new item (`known` is None). Return the item.
 
     The change withdraws an open request of the item. Raises Unavailable if too many records already wait in the outbox.
     """
-    head = kind.head_of(new.content) if known is None else known
+    head = _new_head(kind.name_of(new.content)) if known is None else known
     before = None if known is None else {"revision": known.revision, **kind.facts(known)}
     revision = 1 if known is None else known.last_revision + 1
     facts = kind.described(work, new.content)
     after = {"revision": revision, **facts, **({"comment": new.comment} if new.comment else {}), **new.detail}
-    entry = work.append_audit(AuditRecord(new.who, new.action, str(head), before, after, **head.item))
+    entry = work.append_audit(AuditRecord(new.who, new.action, str(head), before, after, head.item))
     sent: list[Sent] = [(None, new.place)] if new.place is not None else [
-        (record, Place(work.send(kind.key_of(head), record, entry, revision)))
+        (record, Place(work.send(kind.log_key(head), record, entry, revision)))
         for record in kind.records(work, head, new)
     ]  # fmt: skip
     if not new.keeps_request:
@@ -44,7 +45,24 @@ def save(work: UnitOfWork, kind: Kind[Head, Content], known: Head | None, new: N
     return head
 
 
-def contributors_after(kind: Kind[Head, Content], known: Head | None, new: NewRevision[Content]) -> frozenset[str]:
+def revision_row(head: ItemHead, new: NewRevision[Any], place: Place, **content: Any) -> RevisionRow:
+    """The row of a revision with the highest number of the item. `content` has the columns of its content."""
+    return RevisionRow(
+        kind=head.kind,
+        item_key=head.item_key,
+        revision=head.last_revision,
+        source=new.source,
+        author=new.who,
+        content_author=new.content_author,
+        at_ms=head.updated_at_ms if new.at_ms is None else new.at_ms,
+        comment=new.comment,
+        outbox_seq=place.outbox_seq,
+        log_version=place.log_version,
+        **{"part": 0, "contributors": head.contributors, "operation": "", "type": "", **content},
+    )
+
+
+def contributors_after(kind: Kind[Content], known: ItemHead | None, new: NewRevision[Content]) -> frozenset[str]:
     """The users who changed the content, with this change, since the last approval."""
     if new.contributors is not None:
         return new.contributors
@@ -62,9 +80,15 @@ def withdraw(work: UnitOfWork, head: ItemHead | None, who: str, reason: str = ""
             decision="withdrawn",
             decided_by=who,
             decided_at_ms=work.now_ms,
-            decision_comment=reason or f"the {head.noun} has changed",
+            decision_comment=reason or f"the {head.kind} has changed",
         )
     )
     head.approval_id = None
     if reason:  # no other change reports the item
         work.report(head)
+
+
+def _new_head(item: ItemName) -> ItemHead:
+    """The head of a new item, not yet in the session."""
+    number, state = item.rule_id, StateName.DELETE.value
+    return ItemHead(kind=item.kind, item_key=item.key, number=number, state=state, last_revision=0)

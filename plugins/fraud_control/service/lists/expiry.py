@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from fraud_control.domain.item import ItemName
 from fraud_control.domain.list_input import list_change
 from fraud_control.domain.list_models import ListInput
 from fraud_control.domain.roles import system_author
@@ -14,7 +15,7 @@ from fraud_control.service.items.saving import save
 from fraud_control.service.lists import content as lists
 from fraud_control.service.lists.content import ListContent
 from fraud_control.service.lists.expiries import due_values
-from fraud_control.service.lists.uses import type_of
+from fraud_control.service.lists.summary import type_of
 from fraud_rules.model.value_list import ListOperation
 
 __all__ = ["EXPIRY_AUTHOR", "MOST_VALUES", "remove_expired"]
@@ -39,6 +40,6 @@ def remove_expired(work: UnitOfWork) -> int:
         change = list_change(name, ListInput(ListOperation.REMOVE, tuple(values)), known, SOURCE, work.reader.limits)
         comment = "the values have expired"
         new = NewRevision(ListContent(change), EXPIRY_AUTHOR, "list.expire", comment, keeps_request=True)
-        save(work, lists, work.lists.head(name), new)
+        save(work, lists, work.head(ItemName.of_list(name)), new)
         removed += len(values)
     return removed

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from fraud_control.domain.errors import Invalid
+from fraud_control.domain.item import ItemName
 from fraud_control.service.changes import UnitOfWork
+from fraud_control.service.lists.summary import summary_of
 from fraud_control.service.lists.uses import in_force
 from fraud_rules.errors import Reason, RuleRejected
 from fraud_rules.model.list_history import change_faults
@@ -28,8 +30,8 @@ def check_foreign_change(work: UnitOfWork, change: ListChange, version: int) -> 
     in force.
     """
     faults = _faults(work, change, work.lists.type_before(change.name, version))
-    head, most = work.lists.head(change.name), work.reader.limits.max_list_values
-    if not faults and change.count_bound() + (0 if head is None else head.size) > most:
+    head, most = work.head(ItemName.of_list(change.name)), work.reader.limits.max_list_values
+    if not faults and change.count_bound() + (0 if head is None else summary_of(head).size) > most:
         faults = _length_faults(change, work.contents.published(work.session, change.name), most)
     if faults:
         raise RuleRejected(faults, list_name=change.name)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from fraud_control.domain.errors import Conflict, ControlPlaneError, Invalid
+from fraud_control.domain.item import ItemName
 from fraud_control.domain.lifecycle import ChangeMode
 from fraud_control.domain.list_input import change_of_values
 from fraud_control.domain.list_models import ListDiff, ListImportItem, ListImportResult
@@ -20,7 +21,7 @@ from fraud_control.service.lists.queries import difference
 from fraud_control.service.lists.transitions import plan, put
 from fraud_control.service.store_access import StoreAccess
 from fraud_control.settings import Bounds
-from fraud_control.store.models import ListHead
+from fraud_control.store.models import ItemHead
 from fraud_rules.codec.rules.export import RuleFormat
 from fraud_rules.codec.rules.list_files import RejectedList, SeedList, read_list_text
 from fraud_rules.errors import InputInvalid, Reason
@@ -104,7 +105,7 @@ class _ListImport(files.ItemImport):
         if each.change is None:
             shown = [ProblemReason.model_validate(reason) for reason in each.reasons]
             return _item(each, 0, "rejected", _NO_DIFFERENCE, shown)
-        head = self.work.lists.head(each.change.name)
+        head = self.work.head(ItemName.of_list(each.change.name))
         known = None if head is None or head.deleted else head
         revision = 0 if known is None else known.revision
         diff = self._difference(each.change)
@@ -113,7 +114,7 @@ class _ListImport(files.ItemImport):
         except (Invalid, ControlPlaneError) as error:
             return _item(each, revision, "rejected", diff, files.reasons_of(error, "list"))
 
-    def _effect(self, change: ListChange, known: ListHead | None) -> ImportEffect:
+    def _effect(self, change: ListChange, known: ItemHead | None) -> ImportEffect:
         """Save the change, or determine its effect. Raises RequestRefused, Invalid, Conflict."""
         name, revision = change.name, 0 if known is None else known.revision
         self.check_once("listName", name)

@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
+from fraud_control.domain.item import LIST, ItemName
+from fraud_control.service.items.heads import in_use
 from fraud_control.service.lists.values import ListContents
-from fraud_control.store.models import ListChangeRow, ListExpiry, ListHead
+from fraud_control.store.models import ExpiryRow, RevisionRow
 from fraud_rules.model.value_list import ListChange, ListOperation, ListType, ValueList
 
 __all__ = ["ListsInWork"]
@@ -30,22 +32,9 @@ class ListsInWork:
     def __init__(self, session: Session, contents: ListContents) -> None:
         self._session = session
         self._contents = contents
-        self._heads: dict[str, ListHead] = {}  # the session alone would forget them after each flush
         self._lists: dict[str, _Known] = {}
         self._expiring: dict[str, bool] = {}
         self._count: int | None = None
-
-    def head(self, name: str) -> ListHead | None:
-        """The row of a list, which may be deleted; None for a list that never existed."""
-        found = self._heads.get(name) or self._session.get(ListHead, name)
-        if found is not None:
-            self._heads[name] = found
-        return found
-
-    def add(self, head: ListHead) -> None:
-        """Add the row of a list, which may be new."""
-        self._heads[head.name] = head
-        self._session.add(head)
 
     def current(self, name: str) -> ValueList | None:
         """A list with all its changes; None for a list that does not exist."""
@@ -61,14 +50,14 @@ class ListsInWork:
     def count(self) -> int:
         """The number of lists with all their changes."""
         if self._count is None:
-            counted = select(func.count()).select_from(ListHead).where(~ListHead.deleted)
+            counted = select(func.count()).where(in_use(LIST))
             self._count = self._session.scalar(counted) or 0
         return self._count
 
     def expires(self, name: str) -> bool:
         """Whether a list may have values that expire."""
         if name not in self._expiring:
-            stored = select(ListExpiry.name).where(ListExpiry.name == name).limit(1)
+            stored = select(ExpiryRow.value).where(ExpiryRow.concerns(ItemName.of_list(name))).limit(1)
             self._expiring[name] = self._session.scalar(stored) is not None
         return self._expiring[name]
 
@@ -94,7 +83,6 @@ class ListsInWork:
     def forget(self, name: str | None = None) -> None:
         """Read a list, or all lists, again."""
         if name is None:
-            self._heads.clear()
             self._lists.clear()
             self._expiring.clear()
         self._lists.pop(name or "", None)
@@ -102,21 +90,22 @@ class ListsInWork:
 
     def _known(self, name: str) -> _Known:
         if name not in self._lists:
-            rows = select(func.max(ListChangeRow.log_version), func.count(), func.count(ListChangeRow.log_version))
-            version, count, arrived = self._session.execute(rows.where(ListChangeRow.name == name)).one()
+            rows = select(func.max(RevisionRow.log_version), func.count(), func.count(RevisionRow.log_version))
+            of_list = RevisionRow.concerns(ItemName.of_list(name))
+            version, count, arrived = self._session.execute(rows.where(of_list)).one()
             current = self._contents.current(self._session, name)
             self._lists[name] = _Known(current, -1 if version is None else version, count > arrived)
         return self._lists[name]
 
     def _stored_type(self, name: str, before: int) -> ListType | None:
         last = self._session.execute(
-            select(ListChangeRow.record_operation, ListChangeRow.type)
+            select(RevisionRow.operation, RevisionRow.type)
             .where(
-                ListChangeRow.name == name,
-                ListChangeRow.log_version < before,
-                ListChangeRow.record_operation.in_([ListOperation.SET.value, ListOperation.DELETE.value]),
+                RevisionRow.concerns(ItemName.of_list(name)),
+                RevisionRow.log_version < before,
+                RevisionRow.operation.in_([ListOperation.SET.value, ListOperation.DELETE.value]),
             )
-            .order_by(ListChangeRow.log_version.desc())
+            .order_by(RevisionRow.log_version.desc())
             .limit(1)
         ).one_or_none()
-        return None if last is None or last.record_operation == ListOperation.DELETE.value else ListType(last.type)
+        return None if last is None or last.operation == ListOperation.DELETE.value else ListType(last.type)

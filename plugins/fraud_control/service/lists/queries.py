@@ -9,7 +9,9 @@ from typing import Final
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
+from fraud_control.domain.canonical import document_of
 from fraud_control.domain.errors import Invalid, NotFound
+from fraud_control.domain.item import LIST, ItemName
 from fraud_control.domain.list_input import check_size, list_change
 from fraud_control.domain.list_models import (
     ListDiff,
@@ -23,12 +25,13 @@ from fraud_control.domain.read_models import Approval, Page
 from fraud_control.domain.rule_input import SOURCE
 from fraud_control.service.changes import UnitOfWork
 from fraud_control.service.ids import check_page, storable_id
-from fraud_control.service.items.heads import is_published, list_head, pending
+from fraud_control.service.items.heads import in_use, is_published, list_head, pending
 from fraud_control.service.lists.expiries import expiries_of, expiry_counts
+from fraud_control.service.lists.summary import summary_of
 from fraud_control.service.lists.uses import uses_of, uses_of_lists
 from fraud_control.service.pages import newest_first
 from fraud_control.service.store_access import StoreAccess
-from fraud_control.store.models import ListChangeRow, ListHead
+from fraud_control.store.models import ItemHead, RevisionRow
 from fraud_rules.codec.rules.export import RuleFormat
 from fraud_rules.codec.rules.list_files import export_lists
 from fraud_rules.errors import InputInvalid, Reason
@@ -53,9 +56,9 @@ _SHOWN_VALUES: Final = 1_000
 def rows(work: UnitOfWork) -> tuple[StoredList, ...]:
     """The lists that are not deleted, by name."""
     session, reader = work.session, work.reader
-    heads = session.scalars(select(ListHead).where(~ListHead.deleted).order_by(ListHead.name)).all()
+    heads = session.scalars(select(ItemHead).where(in_use(LIST)).order_by(ItemHead.item_key)).all()
     uses, expiries, requests = uses_of_lists(session, reader), expiry_counts(session), pending(session, heads)
-    return tuple(_row(head, uses.get(head.name, ()), expiries, requests) for head in heads)
+    return tuple(_row(head, uses.get(head.item_key, ()), expiries, requests) for head in heads)
 
 
 def detail(work: UnitOfWork, name: str) -> StoredList:
@@ -90,10 +93,9 @@ def values(
 def containing(work: UnitOfWork, value: ListValue) -> list[str]:
     """The names of the lists that contain a value, in order."""
     kind = ListType.LONG if isinstance(value, int) else ListType.STRING
-    names = work.session.scalars(
-        select(ListHead.name).where(~ListHead.deleted, ListHead.type == kind.value).order_by(ListHead.name)
-    )
-    lists = [work.contents.current(work.session, name) for name in names.all()]
+    heads = work.session.scalars(select(ItemHead).where(in_use(LIST)).order_by(ItemHead.item_key)).all()
+    names = [head.item_key for head in heads if summary_of(head).type is kind]
+    lists = [work.contents.current(work.session, name) for name in names]
     return [each.name for each in lists if each is not None and each.contains(value)]
 
 
@@ -102,14 +104,10 @@ def revisions(work: UnitOfWork, name: str, *, limit: int = 200, before: int | No
     NotFound, Invalid.
     """
     _check_known(work.session, name)
-    wanted = select(ListChangeRow).where(ListChangeRow.name == name, ListChangeRow.part == 0)
-    page = newest_first(work, wanted, ListChangeRow.revision, limit, before)
+    wanted = select(RevisionRow).where(RevisionRow.concerns(ItemName.of_list(name)), RevisionRow.part == 0)
+    page = newest_first(work, wanted, RevisionRow.revision, limit, before)
     versions = _last_versions(work.session, name, [row.revision for row in page.items])
-    items = tuple(
-        ListRevision.model_validate(row).model_copy(update={"log_version": versions[row.revision]})
-        for row in page.items
-    )
-    return Page(items, page.next)
+    return Page(tuple(_revision(row, versions[row.revision]) for row in page.items), page.next)
 
 
 def diff(work: UnitOfWork, name: str, before: int, after: int) -> ListDiff:
@@ -125,7 +123,7 @@ def preview(store: StoreAccess, name: str, list_input: ListInput) -> ListDiff:
     """
     check_size(list_input, store.settings.bounds.list_bytes)
     with store.reading() as work:
-        value_type = ListType(list_head(work.session, name).type)
+        value_type = summary_of(list_head(work.session, name)).type
         known = work.contents.current(work.session, name)
         before = [] if known is None else known.values()
     change = list_change(name, list_input, value_type, SOURCE, store.reader.limits)
@@ -160,7 +158,7 @@ def export(work: UnitOfWork, name: str) -> str:
 
 def export_all(work: UnitOfWork, form: RuleFormat) -> str:
     """All lists by name, as the text of a file. Raises Invalid for a value that the text form cannot express."""
-    names = work.session.scalars(select(ListHead.name).where(~ListHead.deleted).order_by(ListHead.name)).all()
+    names = work.session.scalars(select(ItemHead.item_key).where(in_use(LIST)).order_by(ItemHead.item_key)).all()
     found = (work.contents.current(work.session, name) for name in names)
     try:
         return export_lists([each for each in found if each is not None], form)
@@ -169,16 +167,16 @@ def export_all(work: UnitOfWork, form: RuleFormat) -> str:
 
 
 def _row(
-    head: ListHead,
+    head: ItemHead,
     uses: Sequence[ListUse],
     expiries: Mapping[str, tuple[int, int]],
     requests: Mapping[int | None, Approval],
 ) -> StoredList:
-    expiring, next_expiry_ms = expiries.get(head.name, (0, None))
+    summary, (expiring, next_expiry_ms) = summary_of(head), expiries.get(head.item_key, (0, None))
     return StoredList(
-        name=head.name,
-        type=ListType(head.type),
-        size=head.size,
+        name=head.item_key,
+        type=summary.type,
+        size=summary.size,
         revision=head.revision,
         source=head.source,
         updated_at_ms=head.updated_at_ms,
@@ -190,6 +188,13 @@ def _row(
         log_version=head.log_version,
         pending=requests.get(head.approval_id),
     )
+
+
+def _revision(row: RevisionRow, log_version: int | None) -> ListRevision:
+    facts = document_of(row.document)
+    members = {name: getattr(row, name) for name in ("revision", "author", "at_ms", "comment", "source")}
+    members |= {"expires_at_ms": facts.get("expiresAt"), "log_version": log_version}
+    return ListRevision.model_validate({**facts, **members})
 
 
 def _known(work: UnitOfWork, name: str) -> ValueList:
@@ -210,14 +215,14 @@ def _cursor(known: ValueList, after: str) -> ListValue:
 
 
 def _check_known(session: Session, name: str) -> None:
-    if session.get(ListHead, name) is None:
+    if session.get(ItemHead, ItemName.of_list(name)) is None:
         raise NotFound(f"there is no list {name!a}")
 
 
 def _at(work: UnitOfWork, name: str, revision: int) -> list[ListValue]:
     if revision == 0:
         return []
-    if work.session.get(ListChangeRow, (name, storable_id(revision), 0)) is None:
+    if work.session.get(RevisionRow, (*ItemName.of_list(name), storable_id(revision), 0)) is None:
         raise NotFound(f"the list {name} has no revision {revision}")
     known = work.contents.at(work.session, name, revision)
     return [] if known is None else known.values()
@@ -225,16 +230,12 @@ def _at(work: UnitOfWork, name: str, revision: int) -> list[ListValue]:
 
 def _last_versions(session: Session, name: str, numbers: Sequence[int]) -> Mapping[int, int | None]:
     """The offset of each revision's last record; None while a record of the revision waits."""
-    wanted = ListChangeRow.name == name, ListChangeRow.revision.in_(numbers)
+    wanted = RevisionRow.concerns(ItemName.of_list(name)), RevisionRow.revision.in_(numbers)
+    arrived = func.count(RevisionRow.log_version)
     counted = (
-        select(
-            ListChangeRow.revision,
-            func.max(ListChangeRow.log_version),
-            func.count(),
-            func.count(ListChangeRow.log_version),
-        )
+        select(RevisionRow.revision, func.max(RevisionRow.log_version), func.count(), arrived)
         .where(*wanted)
-        .group_by(ListChangeRow.revision)
+        .group_by(RevisionRow.revision)
     )
     return {
         revision: version if parts == arrived else None

@@ -10,10 +10,13 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from fraud_control.domain.errors import Invalid
+from fraud_control.domain.item import RULE, ItemName
 from fraud_control.domain.lifecycle import StateName
 from fraud_control.domain.list_models import ListUse
 from fraud_control.domain.rule_input import RuleReader
-from fraud_control.store.models import ListHead, RuleHead
+from fraud_control.service.items.heads import in_use
+from fraud_control.service.lists.summary import type_of
+from fraud_control.store.models import ItemHead
 from fraud_rules.model.list_history import list_faults
 from fraud_rules.model.rule import Rule
 from fraud_rules.model.value_list import ListChange, ListOperation, ListType
@@ -23,7 +26,6 @@ __all__ = [
     "in_force",
     "named_lists",
     "strongest_state",
-    "type_of",
     "uses_of",
     "uses_of_lists",
 ]
@@ -47,10 +49,10 @@ def uses_of(session: Session, reader: RuleReader, name: str) -> Sequence[ListUse
     return [use for use, names in _uses(session, reader, name) if name in names]
 
 
-def named_lists(session: Session, reader: RuleReader, document: str) -> Mapping[str, ListHead | None]:
+def named_lists(session: Session, reader: RuleReader, document: str) -> Mapping[str, ItemHead | None]:
     """The lists that the rule of a document names, by name; None for a missing list. A change of a list names none."""
     rule = reader.read_stored(document)
-    return {name: session.get(ListHead, name) for name in (() if rule is None else rule.lists)}
+    return {name: session.get(ItemHead, ItemName.of_list(name)) for name in (() if rule is None else rule.lists)}
 
 
 def in_force(session: Session, reader: RuleReader, change: ListChange, known: ListType | None) -> Sequence[int]:
@@ -67,12 +69,6 @@ def strongest_state(uses: Sequence[ListUse]) -> StateName:
     return next((state for state in _STRONGEST_FIRST if state in states), StateName.DRAFT)
 
 
-def type_of(session: Session, name: str) -> ListType | None:
-    """The type of a list with all its changes; None for a list that does not exist."""
-    head = session.get(ListHead, name)
-    return None if head is None or head.deleted else ListType(head.type)
-
-
 def check_lists(session: Session, rule: Rule) -> None:
     """Raise Invalid if the rule names a list that is missing or that has another type."""
     faults = list_faults(rule, lambda name: type_of(session, name))
@@ -82,13 +78,13 @@ def check_lists(session: Session, rule: Rule) -> None:
 
 def _uses(session: Session, reader: RuleReader, text: str) -> Iterator[tuple[ListUse, Collection[str]]]:
     """The rules that name lists and whose documents have a text, with the names of their lists."""
-    rules = select(RuleHead.rule_id, RuleHead.state, RuleHead.document).where(
-        RuleHead.document.contains(text, autoescape=True), RuleHead.state != StateName.DELETE.value
+    rules = select(ItemHead.item_key, ItemHead.state, ItemHead.document).where(
+        in_use(RULE), ItemHead.document.contains(text, autoescape=True)
     )
-    for rule_id, state, document in session.execute(rules.order_by(RuleHead.rule_id)):
+    for key, state, document in session.execute(rules.order_by(ItemHead.number)):
         name, lists = _parsed(reader, document)
         if lists:
-            yield ListUse(rule_id=rule_id, name=name, state=StateName(state)), lists
+            yield ListUse(rule_id=int(key), name=name, state=StateName(state)), lists
 
 
 @lru_cache(maxsize=_PARSED)

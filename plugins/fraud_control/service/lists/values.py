@@ -14,7 +14,8 @@ from sqlalchemy import ColumnElement, Select, and_, func, or_, select
 from sqlalchemy.engine import Row
 from sqlalchemy.orm import Session
 
-from fraud_control.store.models import ListChangeRow
+from fraud_control.domain.item import ItemName
+from fraud_control.store.models import RevisionRow
 from fraud_rules.model.limits import RuleLimits
 from fraud_rules.model.value_list import ListChange, ListOperation, ListType, ListValue, ValueList
 
@@ -43,12 +44,13 @@ class ListContents:
         self._limits = limits
         self._lock = threading.Lock()
         self._prefixes: dict[str, _Prefix] = {}
+        self._compared: dict[str, tuple[ValueList, ValueList, bool]] = {}
         self._sorted: OrderedDict[str, tuple[ValueList, list[ListValue]]] = OrderedDict()
 
     def current(self, session: Session, name: str) -> ValueList | None:
         """A list with all its changes; None for a list that does not exist."""
         known = self.published(session, name)
-        waiting = _records(name, ListChangeRow.log_version.is_(None)).order_by(ListChangeRow.outbox_seq)
+        waiting = _records(name, RevisionRow.log_version.is_(None)).order_by(RevisionRow.outbox_seq)
         return self._folded(name, known, session.execute(waiting).all())
 
     def published(self, session: Session, name: str) -> ValueList | None:
@@ -58,16 +60,14 @@ class ListContents:
         computed again.
         """
         prefix = self._prefixes.get(name, _NOTHING)
-        below = and_(ListChangeRow.name == name, ListChangeRow.log_version <= prefix.version)
-        count = session.scalar(select(func.count()).select_from(ListChangeRow).where(below)) or 0
+        below = and_(_of(name), RevisionRow.log_version <= prefix.version)
+        count = session.scalar(select(func.count()).select_from(RevisionRow).where(below)) or 0
         start = prefix.version + 1
         if count != prefix.count:
-            prefix, start = _NOTHING, _last_set(session, name, ListChangeRow.log_version.is_not(None))
-            below = and_(ListChangeRow.name == name, ListChangeRow.log_version < start)
-            count = session.scalar(select(func.count()).select_from(ListChangeRow).where(below)) or 0
-        new = session.execute(
-            _records(name, ListChangeRow.log_version >= start).order_by(ListChangeRow.log_version)
-        ).all()
+            prefix, start = _NOTHING, _last_set(session, name, RevisionRow.log_version.is_not(None))
+            below = and_(_of(name), RevisionRow.log_version < start)
+            count = session.scalar(select(func.count()).select_from(RevisionRow).where(below)) or 0
+        new = session.execute(_records(name, RevisionRow.log_version >= start).order_by(RevisionRow.log_version)).all()
         if new:
             prefix = _Prefix(new[-1].log_version, count + len(new), self._folded(name, prefix.known, new))
             with self._lock:
@@ -77,28 +77,38 @@ class ListContents:
     def at(self, session: Session, name: str, revision: int) -> ValueList | None:
         """A list after one of its revisions, in the order of the rule log; None for a list that did not exist."""
         last = session.execute(
-            select(ListChangeRow.log_version, ListChangeRow.outbox_seq)
-            .where(ListChangeRow.name == name, ListChangeRow.revision == revision)
-            .order_by(ListChangeRow.part.desc())
+            select(RevisionRow.log_version, RevisionRow.outbox_seq)
+            .where(_of(name), RevisionRow.revision == revision)
+            .order_by(RevisionRow.part.desc())
             .limit(1)
         ).one()
         until: ColumnElement[bool] = or_(
-            ListChangeRow.log_version.is_not(None), ListChangeRow.outbox_seq <= last.outbox_seq
+            RevisionRow.log_version.is_not(None), RevisionRow.outbox_seq <= last.outbox_seq
         )
         if last.log_version is not None:
-            until = ListChangeRow.log_version <= last.log_version
+            until = RevisionRow.log_version <= last.log_version
         start = _last_set(session, name, until)
         condition = _records(
-            name, and_(until, or_(ListChangeRow.log_version.is_(None), ListChangeRow.log_version >= start))
+            name, and_(until, or_(RevisionRow.log_version.is_(None), RevisionRow.log_version >= start))
         )
-        ordered = condition.order_by(
-            ListChangeRow.log_version.is_(None), ListChangeRow.log_version, ListChangeRow.outbox_seq
-        )
+        ordered = condition.order_by(RevisionRow.log_version.is_(None), RevisionRow.log_version, RevisionRow.outbox_seq)
         return self._folded(name, None, session.execute(ordered).all())
 
     def applied(self, known: ValueList | None, change: ListChange, version: int | None) -> ValueList | None:
         """The list after one more record at its end; `version` is None for a record that waits for the rule log."""
         return _applied(known, change, _PENDING if version is None else version, self._limits)
+
+    def equal(self, stored: ValueList, logged: ValueList) -> bool:
+        """Whether two lists have the same type and values. Two unchanged lists are compared only once, because that
+        takes 0.1 s per million values.
+        """
+        known = self._compared.get(stored.name)
+        if known is None or known[0] is not stored or known[1] is not logged:
+            if len(self._compared) >= self._limits.max_lists:
+                self._compared.clear()  # deleted lists would stay
+            known = stored, logged, stored.has_values_of(logged)
+            self._compared[stored.name] = known
+        return known[2]
 
     def sorted_values(self, known: ValueList) -> Sequence[ListValue]:
         """The values of a list in order. The last lists stay sorted in memory."""
@@ -115,10 +125,11 @@ class ListContents:
         return values
 
     def _folded(
-        self, name: str, known: ValueList | None, records: Sequence[Row[str, str, bytes, int | None]]
+        self, name: str, known: ValueList | None, records: Sequence[Row[str, str, bytes | None, int | None]]
     ) -> ValueList | None:
         for operation, value_type, encoded, version in records:
-            change = ListChange(name, ListOperation(operation), ListType(value_type), encoded, limits=self._limits)
+            values = encoded or b"[]"
+            change = ListChange(name, ListOperation(operation), ListType(value_type), values, limits=self._limits)
             known = _applied(known, change, _PENDING if version is None else version, self._limits)
         return known
 
@@ -136,14 +147,18 @@ def _applied(known: ValueList | None, change: ListChange, version: int, limits: 
     return known if changed.size > max(limits.max_list_values, known.size) else changed
 
 
-def _records(name: str, condition: ColumnElement[bool]) -> Select[str, str, bytes, int | None]:
-    return select(
-        ListChangeRow.record_operation, ListChangeRow.type, ListChangeRow.encoded, ListChangeRow.log_version
-    ).where(ListChangeRow.name == name, condition)
+def _of(name: str) -> ColumnElement[bool]:
+    return RevisionRow.concerns(ItemName.of_list(name))
+
+
+def _records(name: str, condition: ColumnElement[bool]) -> Select[str, str, bytes | None, int | None]:
+    return select(RevisionRow.operation, RevisionRow.type, RevisionRow.payload, RevisionRow.log_version).where(
+        _of(name), condition
+    )
 
 
 def _last_set(session: Session, name: str, until: ColumnElement[bool]) -> int:
     """The version of the last SET in the rule log. The records before it decide nothing."""
-    sets = ListChangeRow.record_operation == ListOperation.SET.value
-    found = select(func.max(ListChangeRow.log_version)).where(ListChangeRow.name == name, until, sets)
+    sets = RevisionRow.operation == ListOperation.SET.value
+    found = select(func.max(RevisionRow.log_version)).where(_of(name), until, sets)
     return session.scalar(found) or 0

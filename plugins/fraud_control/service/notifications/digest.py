@@ -11,13 +11,14 @@ from sqlalchemy.orm import Session
 
 from fraud_control.domain.alert_search import AlertSeverity
 from fraud_control.domain.canonical import document_of
+from fraud_control.domain.item import RULE
 from fraud_control.domain.notification_models import SubscribedEvent, Terms
 from fraud_control.service.alerts.index import severity_rank
 from fraud_control.service.notifications.messages import Content, digest_content
 from fraud_control.service.notifications.outbox import add_delivery
 from fraud_control.service.notifications.terms import terms_of
 from fraud_control.store.alert_models import IN_EFFECT, AlertRow, MarkRow
-from fraud_control.store.models import ApprovalRow, RuleHead
+from fraud_control.store.models import ApprovalRow, ItemHead
 from fraud_control.store.notification_models import SubscriptionRow
 
 __all__ = ["Digest", "add_digests", "due_digests", "read_digests"]
@@ -110,8 +111,8 @@ def _rules(session: Session, rule_ids: Sequence[int]) -> dict[int, tuple[str, st
     """Name and owner of rules."""
     found: dict[int, tuple[str, str]] = {}
     for start in range(0, len(rule_ids), _AT_ONCE):
-        wanted = RuleHead.rule_id.in_(rule_ids[start : start + _AT_ONCE])
-        for rule_id, text in session.execute(select(RuleHead.rule_id, RuleHead.document).where(wanted)):
+        wanted = ItemHead.kind == RULE, ItemHead.number.in_(rule_ids[start : start + _AT_ONCE])
+        for key, text in session.execute(select(ItemHead.item_key, ItemHead.document).where(*wanted)):
             document = document_of(text)
-            found[rule_id] = str(document.get("name") or ""), str(document.get("owner") or "")
+            found[int(key)] = str(document.get("name") or ""), str(document.get("owner") or "")
     return found

@@ -13,6 +13,7 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from fraud_control.domain.canonical import document_of
+from fraud_control.domain.item import RULE
 from fraud_control.domain.notification_models import SUMMARY, DeliveryState, SubscribedEvent
 from fraud_control.domain.snoozing import Snoozing
 from fraud_control.feed.events import FeedAlert
@@ -108,7 +109,7 @@ def notify_approvals(session: Session, now_ms: int) -> None:
 
 
 def _add_approval(session: Session, to: Subscriber, request: ApprovalRow, now_ms: int, due_ms: int) -> None:
-    rule = document_of(request.document) if request.rule_id is not None else {}
+    rule = document_of(request.document) if request.kind == RULE else {}
     texts = {name: str(rule.get(name) or "") for name in ("name", "severity", "owner")}
     if not to.terms.selects(SubscribedEvent.APPROVAL, request.rule_id, texts["severity"], texts["owner"]):
         return

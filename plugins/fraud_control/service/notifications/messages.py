@@ -16,6 +16,7 @@ from fraud_ops.paths import PAGES
 from fraud_rules.kafka.decoding import UNDECODABLE
 from fraud_rules.runtime.clock import utc_text
 from fraud_rules.runtime.grouped_number import grouped
+from fraud_rules.runtime.safe_text import scalar_text
 
 __all__ = [
     "AlertedRule", "Content", "alarm_content", "alert_content", "alerted_rule", "approval_content", "digest_content",
@@ -68,7 +69,7 @@ def alerted_rule(alert: FeedAlert) -> AlertedRule:
 def alert_content(alert: FeedAlert, rule: AlertedRule) -> Content:
     """The notification about one alert. Its data is the alert as published."""
     facts = alert.facts
-    key = one_line(", ".join(f"{name} {value}" for name, value in facts.key.items())) or "all payments"
+    key = one_line(", ".join(f"{name} {scalar_text(value)}" for name, value in facts.key.items())) or "all payments"
     payment = facts.triggering_event.transaction_id
     value = grouped(_member(alert.json, "triggeringValue"))
     compared = f"{value} (limit {rule.limit})" if rule.limit else value
@@ -118,7 +119,11 @@ def approval_content(data: Mapping[str, Any]) -> Content:
 def snooze_content(data: Mapping[str, Any]) -> Content:
     """The notification about a snooze of an ACTIVE rule. `data` has the members of the snooze."""
     rule, reason = _named(data["ruleId"], data["ruleName"]), one_line(data["reason"])
-    key = "all keys" if data["key"] is None else one_line(", ".join(f"{k} {v}" for k, v in data["key"].items()))
+    key = (
+        "all keys"
+        if data["key"] is None
+        else one_line(", ".join(f"{k} {scalar_text(v)}" for k, v in data["key"].items()))
+    )
     return Content(
         "snooze",
         one_line(f"[fraud] Snoozed: {rule}"),

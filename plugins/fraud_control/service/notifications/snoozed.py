@@ -12,12 +12,12 @@ from fraud_control.service.notifications.messages import snooze_content
 from fraud_control.service.notifications.outbox import add_delivery
 from fraud_control.service.notifications.terms import subscribers
 from fraud_control.store.alert_models import SnoozeRow
-from fraud_control.store.models import RuleHead
+from fraud_control.store.models import ItemHead
 
 __all__ = ["notify_snooze"]
 
 
-def notify_snooze(session: Session, head: RuleHead, snooze: SnoozeRow, now_ms: int) -> None:
+def notify_snooze(session: Session, head: ItemHead, snooze: SnoozeRow, now_ms: int) -> None:
     """Add the deliveries of a snooze for the subscriptions to requests for approval that select its rule."""
     rule = document_of(head.document)
     name, severity, owner = (str(rule.get(each) or "") for each in ("name", "severity", "owner"))

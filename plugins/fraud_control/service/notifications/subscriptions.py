@@ -186,5 +186,5 @@ def _counts(session: Session, state: DeliveryState) -> Mapping[str, int]:
 
 
 def _audit(work: UnitOfWork, actor: Actor, action: str, row_id: int, before: Terms | None, after: Terms | None) -> None:
-    texts = [None if each is None else msgspec.to_builtins(each) for each in (before, after)]
-    work.append_audit(AuditRecord(actor.user, action, f"subscription {row_id}", *texts))
+    old, new = (None if each is None else msgspec.to_builtins(each) for each in (before, after))
+    work.append_audit(AuditRecord(actor.user, action, f"subscription {row_id}", old, new))

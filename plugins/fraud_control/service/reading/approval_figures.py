@@ -13,6 +13,7 @@ from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from fraud_control.domain.canonical import document_of
 from fraud_control.domain.errors import NotFound
+from fraud_control.domain.item import ItemName
 from fraud_control.domain.lifecycle import StateName
 from fraud_control.domain.read_models import PresentFigures, ShadowFigures
 from fraud_control.domain.rule_input import UNSAVED_ID
@@ -20,7 +21,7 @@ from fraud_control.service.changes import UnitOfWork
 from fraud_control.service.ids import storable_id
 from fraud_control.store.alert_models import IN_EFFECT, AlertRow, AlertValueRow, MarkRow
 from fraud_control.store.label_models import LabelRow
-from fraud_control.store.models import ApprovalRow, RevisionRow, RuleHead
+from fraud_control.store.models import ApprovalRow, ItemHead, RevisionRow
 from fraud_rules.batch.archive.place import ArchivePath
 from fraud_rules.batch.archive.store import unreachable_named
 from fraud_rules.batch.whatif.place import FOLDER
@@ -72,7 +73,7 @@ def _requested_rule(request: ApprovalRow) -> dict[str, Any]:
 
 def rule_to_evaluate(session: Session, rule_id: int) -> dict[str, Any] | None:
     """The rule of an open request after which the detector evaluates the rule, without its state. Else None."""
-    head = session.get(RuleHead, rule_id)
+    head = session.get(ItemHead, ItemName.of_rule(rule_id))
     request = None if head is None or head.approval_id is None else session.get(ApprovalRow, head.approval_id)
     if request is None or request.target not in _EVALUATED:
         return None
@@ -138,9 +139,9 @@ def present_figures(session: Session, rule_id: int, now_ms: int, alert_days: int
 
 def _since_ms(session: Session, rule_id: int, state: StateName, content: dict[str, Any] | None = None) -> int | None:
     """The time since which a rule is in this state with this content (None: its present one); None if it is not."""
-    newest_first = select(RevisionRow).where(RevisionRow.rule_id == rule_id).order_by(RevisionRow.revision.desc())
+    revisions = select(RevisionRow).where(RevisionRow.concerns(ItemName.of_rule(rule_id)))
     since_ms: int | None = None
-    for row in session.scalars(newest_first).yield_per(100):
+    for row in session.scalars(revisions.order_by(RevisionRow.revision.desc())).yield_per(100):
         fires = _fires_of(document_of(row.document))
         content = fires if content is None else content
         if row.state != state.value or fires != content:

@@ -10,15 +10,18 @@ from itertools import islice
 from typing import Annotated, Any
 
 import msgspec
+from confluent_kafka import Message
 
 from fraud_control.domain.read_models import Evidence
 from fraud_rules.codec.rules.codec import parse_rule_document
 from fraud_rules.codec.transactions.codec import decode_transactions
+from fraud_rules.codec.transactions.needle import Needle
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.errors import RuleRejected
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.decoding import UNDECODABLE, decode_reason
-from fraud_rules.kafka.reader import Record, TopicReader
+from fraud_rules.kafka.reader import TopicReader
+from fraud_rules.logs.transactions import raw_transactions
 from fraud_rules.model.rule import Rule
 from fraud_rules.model.schema import ID_FIELD, TIME_FIELD, TransactionSchema
 from fraud_rules.model.transaction import TransactionBatch
@@ -102,9 +105,9 @@ class EvidenceSearch:
             search.cut(f"the window spans more than {_MOST_READ:,} transactions; only the last ones were searched")
             start = max(start, last - search.left)
         search.left -= last - start
-        records = reader.read(start, last, partition)
-        while chunk := list(islice(records, _CHUNK)):
-            search.add_records(chunk, partition)
+        messages = reader.read_ranges({partition: (start, last)})
+        while chunk := list(islice(messages, _CHUNK)):
+            search.add_messages(chunk)
             if search.out_of_time():
                 search.cut(f"the search stopped after {_MOST_S:g} s")
                 return
@@ -125,7 +128,7 @@ class _Search:
         self._missing: str | None = None
         self._found: dict[int | str, tuple[tuple[int, int, int], Mapping[str, object]]] = {}
         self._until_s = time.monotonic() + _MOST_S
-        self._needles = [str(value).encode() for value in asked.key.values() if _is_plain(value)]
+        self._needles = [Needle.of(schema, name, value) for name, value in asked.key.items()]
 
     def cut(self, why: str) -> None:
         self._missing = why
@@ -133,19 +136,13 @@ class _Search:
     def out_of_time(self) -> bool:
         return time.monotonic() > self._until_s
 
-    def add_records(self, records: Sequence[Record], partition: int) -> None:
+    def add_messages(self, messages: Sequence[Message]) -> None:
         """Search some records of a partition, in order."""
-        chosen = [each for each in records if each.value and all(needle in each.value for needle in self._needles)]
+        chosen = [each for each in messages if all(needle.is_in(each.key(), each.value()) for needle in self._needles)]
         if not chosen:
             return
-        batch = decode_transactions(
-            [each.value for each in chosen],
-            [partition] * len(chosen),
-            [each.offset for each in chosen],
-            [each.append_ms for each in chosen],
-            self._schema,
-            self._settings.record_limits,
-        ).batch
+        raw = raw_transactions(chosen, self._schema, self._settings)
+        batch = decode_transactions(raw, self._schema, self._settings.record_limits).batch
         for place, row in self._rows(batch):
             identity = row[ID_FIELD]
             assert isinstance(identity, int | str)
@@ -184,8 +181,3 @@ class _Search:
 def _evidence(rows: Sequence[Mapping[str, object]], count: int, missing: str | None) -> Evidence:
     transactions = [dict(row) for row in rows]
     return Evidence(transactions=transactions, count=count, complete=missing is None, missing=missing)
-
-
-def _is_plain(value: object) -> bool:
-    """Whether a value has only one spelling in all forms of a transaction, so that a byte search finds it."""
-    return type(value) is int or (isinstance(value, str) and value.isascii() and value.isalnum())

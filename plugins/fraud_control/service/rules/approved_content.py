@@ -10,6 +10,7 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from fraud_control.domain.canonical import canonical, document_of
+from fraud_control.domain.item import ItemName
 from fraud_control.domain.lifecycle import StateName, is_second_person
 from fraud_control.service.items.contributors import contributors_of
 from fraud_control.store.models import ApprovalRow, RevisionRow
@@ -59,13 +60,14 @@ def approved_contents(session: Session, rule_id: int, seeds: SeedContents) -> Ap
 
     An approval by a contributor, given while four eyes was off, does not count.
     """
+    item = ItemName.of_rule(rule_id)
     deleted = session.scalar(
         select(func.max(RevisionRow.revision)).where(
-            RevisionRow.rule_id == rule_id, RevisionRow.state == StateName.DELETE.value
+            RevisionRow.concerns(item), RevisionRow.state == StateName.DELETE.value
         )
     )
     wanted = (
-        ApprovalRow.rule_id == rule_id,
+        ApprovalRow.concerns(item),
         ApprovalRow.decision == "approved",
         ApprovalRow.target.is_(None) | (ApprovalRow.target == StateName.ACTIVE.value),
         ApprovalRow.revision > (deleted or 0),

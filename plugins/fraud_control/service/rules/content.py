@@ -2,26 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from sqlalchemy import update
+from sqlalchemy import select, update
+from sqlalchemy.orm import Session
 
 from fraud_control.domain.canonical import canonical, document_of
+from fraud_control.domain.item import RULE, ItemName
 from fraud_control.domain.lifecycle import StateName
-from fraud_control.domain.rule_input import encode_rule
+from fraud_control.domain.read_models import DriftSide, RuleInput
+from fraud_control.domain.rule_input import ManagedMembers, encode_rule
 from fraud_control.service.changes import UnitOfWork
-from fraud_control.service.items.contributors import contributors_of, encode_contributors
-from fraud_control.service.items.kind import NewRevision, Place, Sent
+from fraud_control.service.items.contributors import contributors_of
+from fraud_control.service.items.kind import Foreign, NewRevision, Place, Sent, Side
+from fraud_control.service.items.saving import revision_row
+from fraud_control.service.lists.uses import check_lists
+from fraud_control.service.lists.values import ListContents
 from fraud_control.store.alert_models import SnoozeRow
-from fraud_control.store.models import RevisionRow, RuleHead
+from fraud_control.store.models import ApprovalRow, ItemHead
 from fraud_rules.codec.rules.codec import encode_document
-from fraud_rules.model.rule import Rule
+from fraud_rules.errors import RuleRejected
+from fraud_rules.model.list_history import list_faults
+from fraud_rules.model.rule import Rule, RuleDeletion
+from fraud_rules.model.ruleset import LogEntry, RuleTimeline
 
 __all__ = [
-    "RuleContent", "apply", "described", "document_in", "facts", "head_of", "inherited", "key_of", "records",
-    "requested", "revision_row", "same",
+    "RuleContent", "apply", "approved", "described", "document_in", "equal", "facts", "foreign", "in_log", "in_store",
+    "inherited", "log_key", "name_of", "records", "requested", "same", "shown", "stored_document_in", "validated_rule",
 ]  # fmt: skip
 
 _SEARCHED_MEMBERS: Final = ("name", "description", "owner", "severity")
@@ -34,24 +43,25 @@ class RuleContent:
     rule_id: int
     state: StateName
     document: str
+    is_whole = True
 
 
-def head_of(content: RuleContent) -> RuleHead:
-    """The head of a new rule."""
-    return RuleHead(rule_id=content.rule_id, last_revision=0, state=StateName.DELETE.value)
+def name_of(content: RuleContent) -> ItemName:
+    """The name of the rule."""
+    return ItemName.of_rule(content.rule_id)
 
 
-def key_of(head: RuleHead) -> bytes:
+def log_key(head: ItemHead) -> bytes:
     """The key of the rule's records: its id."""
-    return str(head.rule_id).encode()
+    return head.item_key.encode()
 
 
-def facts(head: RuleHead) -> dict[str, Any]:
+def facts(head: ItemHead) -> dict[str, Any]:
     """The state and the document."""
     return {"state": head.state, "document": document_of(head.document)}
 
 
-def inherited(head: RuleHead) -> frozenset[str]:
+def inherited(head: ItemHead) -> frozenset[str]:
     """The contributors stay until an approval."""
     return contributors_of(head)
 
@@ -61,53 +71,79 @@ def described(work: UnitOfWork, content: RuleContent) -> dict[str, Any]:
     return {"state": content.state.value, "document": document_of(content.document)}
 
 
-def requested(head: RuleHead, content: RuleContent) -> dict[str, Any]:
+def requested(head: ItemHead, content: RuleContent) -> dict[str, Any]:
     """The document, and the state if it changes."""
     state = content.state.value
     return {"document": content.document, "target": None if state == head.state else state}
 
 
-def records(work: UnitOfWork, head: RuleHead, new: NewRevision[RuleContent]) -> list[bytes]:
+def approved(work: UnitOfWork, request: ApprovalRow, head: ItemHead) -> RuleContent:
+    """The requested document and state."""
+    rule_id, state = int(head.item_key), StateName(request.target or head.state)
+    return RuleContent(rule_id, state, stored_document_in(work, state, rule_id, request.document))
+
+
+def records(work: UnitOfWork, head: ItemHead, new: NewRevision[RuleContent]) -> list[bytes]:
     """The document for a state of the rule log; the deletion of a rule that was in the log."""
     if new.content.state.in_log:
         return [new.content.document.encode()]
     if new.content.state is StateName.DELETE and StateName(head.state).in_log:
-        return [encode_document({"ruleId": head.rule_id, "ruleState": "DELETE", "source": new.source})]
+        return [encode_document({"ruleId": new.content.rule_id, "ruleState": "DELETE", "source": new.source})]
     return []
 
 
 def apply(
-    work: UnitOfWork, head: RuleHead, new: NewRevision[RuleContent], sent: Sequence[Sent], facts: Mapping[str, Any]
+    work: UnitOfWork, head: ItemHead, new: NewRevision[RuleContent], sent: Sequence[Sent], facts: Mapping[str, Any]
 ) -> None:
     """Save the document and the revision."""
-    content = new.content
+    content, place = new.content, sent[0][1] if sent else Place()
     work.count_transition(StateName(head.state), content.state)
     head.state, head.document, head.author = content.state.value, content.document, new.content_author
-    head.search = _search_text(head.rule_id, content.document)
-    head.outbox_seq, head.log_version = sent[0][1] if sent else Place()
-    work.session.add_all([head, revision_row(head, new, contributors_of(head))])
+    head.search = _search_text(content.rule_id, content.document)
+    head.outbox_seq, head.log_version = place
+    work.session.add_all([head, revision_row(head, new, place, state=head.state, document=head.document)])
     if content.state is StateName.DELETE:  # a new rule with its number does not inherit the snoozes
-        running = update(SnoozeRow).where(SnoozeRow.rule_id == head.rule_id, SnoozeRow.until_ms > work.now_ms)
+        running = update(SnoozeRow).where(SnoozeRow.rule_id == content.rule_id, SnoozeRow.until_ms > work.now_ms)
         work.session.execute(running.values(until_ms=work.now_ms))
 
 
-def revision_row(head: RuleHead, new: NewRevision[RuleContent], contributors: Iterable[str]) -> RevisionRow:
-    """The row of a revision with the highest number of the rule. Its place is that of the rule, or of `new`."""
-    outbox_seq, log_version = new.place or (head.outbox_seq, head.log_version)
-    return RevisionRow(
-        rule_id=head.rule_id,
-        revision=head.last_revision,
-        state=new.content.state.value,
-        document=new.content.document,
-        source=new.source,
-        author=new.who,
-        content_author=new.content_author,
-        contributors=encode_contributors(contributors),
-        at_ms=head.updated_at_ms if new.at_ms is None else new.at_ms,
-        comment=new.comment,
-        outbox_seq=outbox_seq,
-        log_version=log_version,
-    )
+def foreign(work: UnitOfWork, entry: LogEntry) -> Foreign | None:
+    """The rule or the deletion. The lists that the log has before a rule decide whether it accepts the rule."""
+    if isinstance(entry.change, Rule):
+        rule = entry.change
+        faults = list_faults(rule, lambda name: work.lists.type_before(name, entry.version)) if rule.lists else []
+        if faults:
+            raise RuleRejected(faults, rule.rule_id)
+        document = encode_document(rule.document).decode()
+        return Foreign(RuleContent(rule.rule_id, StateName(rule.state.value), document), "rule")
+    assert isinstance(entry.change, RuleDeletion)
+    rule_id = entry.change.rule_id
+    head = work.head(ItemName.of_rule(rule_id))
+    if head is None or not StateName(head.state).in_log:
+        return None
+    return Foreign(RuleContent(rule_id, StateName.DELETE, head.document), "delete", head.author)
+
+
+def in_store(session: Session, contents: ListContents) -> dict[str, Side]:
+    """The rules in the states of the rule log."""
+    states = [state.value for state in StateName if state.in_log]
+    heads = session.scalars(select(ItemHead).where(ItemHead.kind == RULE, ItemHead.state.in_(states)))
+    return {head.item_key: Side(head.log_version, document_of(head.document)) for head in heads}
+
+
+def in_log(timeline: RuleTimeline) -> dict[str, Side]:
+    """The rules in force."""
+    return {str(rule_id): Side(each.version, each.rule.document) for rule_id, each in timeline.latest.rules.items()}
+
+
+def equal(contents: ListContents, stored: Mapping[str, Any], logged: Mapping[str, Any]) -> bool:
+    """Whether two documents are equal."""
+    return canonical(dict(stored)) == canonical(dict(logged))
+
+
+def shown(side: Side) -> DriftSide:
+    """The version and the document."""
+    return DriftSide(version=side.version, document=dict(side.content))
 
 
 def document_in(state: StateName, rule: Rule) -> str:
@@ -115,6 +151,20 @@ def document_in(state: StateName, rule: Rule) -> str:
     if not state.in_log:
         return encode_rule(rule)
     return encode_document({**rule.document, "ruleState": state.value}).decode()
+
+
+def stored_document_in(work: UnitOfWork, state: StateName, rule_id: int, document: str) -> str:
+    """A stored document in a state. For a state of the rule log, it is validated again. Raises Invalid."""
+    if not state.in_log:
+        return document
+    return document_in(state, validated_rule(work, state, document_of(document), rule_id))
+
+
+def validated_rule(work: UnitOfWork, state: StateName, document: dict[str, object], rule_id: int) -> Rule:
+    """Validate a stored document again, because schema, limits and lists may have changed. Raises Invalid."""
+    rule = work.reader.rule(RuleInput(document=document), ManagedMembers(rule_id, state), strict=False)
+    check_lists(work.session, rule)
+    return rule
 
 
 def same(first: str, second: str) -> bool:

@@ -11,6 +11,7 @@ from sqlalchemy.orm import Session
 
 from fraud_control.domain.canonical import document_of
 from fraud_control.domain.errors import ControlPlaneError, Invalid
+from fraud_control.domain.item import RULE
 from fraud_control.domain.lifecycle import StateName
 from fraud_control.domain.read_models import ImportEffect, ImportItem, ImportResult, ProblemReason
 from fraud_control.domain.roles import Actor, Permission, require
@@ -21,7 +22,7 @@ from fraud_control.service.items import files
 from fraud_control.service.rules.transitions import change_state, mode_of, put
 from fraud_control.service.store_access import StoreAccess
 from fraud_control.settings import Bounds
-from fraud_control.store.models import RuleHead
+from fraud_control.store.models import ItemHead
 from fraud_rules.codec.rules.export import RuleFormat
 from fraud_rules.codec.rules.files import read_rule_text
 from fraud_rules.codec.rules.numbers import readable_id, with_whole_numbers
@@ -79,7 +80,7 @@ class ParsedRules:
         self._parsed: dict[tuple[int, int | None], Rule | RuleRejected] = {}
         self.records = records
 
-    def rule(self, place: int, known: RuleHead | None) -> Rule:
+    def rule(self, place: int, known: ItemHead | None) -> Rule:
         """Parse the record at a place, for a new rule or for a stored one (`known`). Raises RuleRejected."""
         key = place, None if known is None else known.revision
         if key not in self._parsed:
@@ -89,11 +90,11 @@ class ParsedRules:
             raise found
         return found
 
-    def _parse(self, record: ImportRecord, known: RuleHead | None) -> Rule | RuleRejected:
+    def _parse(self, record: ImportRecord, known: ItemHead | None) -> Rule | RuleRejected:
         members, managed = record.members, ManagedMembers(None, StateName.DRAFT)
         if known is not None:
             members = with_remarks(members, document_of(known.document)) if record.line else members
-            managed = ManagedMembers(known.rule_id, StateName(known.state))
+            managed = ManagedMembers(known.number, StateName(known.state))
         try:
             return self._reader.rule_of(members, record.faults, managed, strict=False)
         except RuleRejected as rejected:
@@ -162,13 +163,13 @@ class _RuleImport(files.ItemImport):
     """`heads` has the store's rules with the ids of the file."""
 
     parsed: ParsedRules
-    heads: Mapping[int, RuleHead]
+    heads: Mapping[int, ItemHead]
 
     def import_record(self, place: int, record: ImportRecord) -> tuple[int | None, ImportEffect]:
         """Import one record; return the id of its rule, and the effect. Raises RuleRejected, RequestRefused."""
         self._check(record)
         head = None if record.rule_id is None else self.heads.get(record.rule_id)
-        known = head if head is not None and head.state != StateName.DELETE.value else None
+        known = head if head is not None and not head.deleted else None
         if record.members.get("disabled") is True or record.members.get("ruleState") == "DELETE":
             return record.rule_id, self._end(record, known)
         rule = self.parsed.rule(place, known)
@@ -182,7 +183,7 @@ class _RuleImport(files.ItemImport):
         if record.members.get("controlType") is not None or record.members.get("ruleState") == "CONTROL":
             raise Invalid([Reason("controlType", "an import cannot contain controls")])
 
-    def _put(self, rule: Rule, head: RuleHead | None, *, new: bool) -> ImportEffect:
+    def _put(self, rule: Rule, head: ItemHead | None, *, new: bool) -> ImportEffect:
         if not new and head is not None and not _says_more(rule.document, document_of(head.document)):
             return "unchanged"
         mode = mode_of(self.work, self.actor, rule, head)
@@ -194,7 +195,7 @@ class _RuleImport(files.ItemImport):
             self.work.count_transition(StateName.DELETE, StateName.DRAFT)
         return files.effect_of(mode, new=new)
 
-    def _end(self, record: ImportRecord, known: RuleHead | None) -> ImportEffect:
+    def _end(self, record: ImportRecord, known: ItemHead | None) -> ImportEffect:
         require(self.actor, Permission.IMPORT_DELETE)
         if record.rule_id is None:
             raise Invalid([_NO_ID])
@@ -202,17 +203,18 @@ class _RuleImport(files.ItemImport):
             return "unchanged"
         # Only admins reach this line, and they may delete a rule in any state without a request.
         if self.saves:
-            change_state(self.work, self.actor, known.rule_id, known.revision, StateName.DELETE, self.comment)
+            change_state(self.work, self.actor, record.rule_id, known.revision, StateName.DELETE, self.comment)
         else:
             self.work.count_transition(StateName(known.state), StateName.DELETE)
         return "deleted"
 
 
-def _heads(session: Session, records: Sequence[ImportRecord]) -> Mapping[int, RuleHead]:
+def _heads(session: Session, records: Sequence[ImportRecord]) -> Mapping[int, ItemHead]:
     """Read the store's rules with these ids, some hundreds per query."""
     ids = [each.rule_id for each in records if each.rule_id is not None]
-    heads = (session.scalars(select(RuleHead).where(RuleHead.rule_id.in_(some))) for some in batches(ids))
-    return {head.rule_id: head for some in heads for head in some}
+    wanted = select(ItemHead).where(ItemHead.kind == RULE)
+    heads = (session.scalars(wanted.where(ItemHead.number.in_(some))) for some in batches(ids))
+    return {head.number: head for some in heads for head in some if head.number is not None}
 
 
 def _record_of(record: bytes, reader: RuleReader) -> ImportRecord:

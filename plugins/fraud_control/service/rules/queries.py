@@ -6,11 +6,12 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache, partial
 from typing import Final
 
-from sqlalchemy import ColumnElement, select
+from sqlalchemy import ColumnElement, and_, select
 from sqlalchemy.orm import Session
 
 from fraud_control.domain.canonical import document_of
 from fraud_control.domain.errors import Invalid, NotFound
+from fraud_control.domain.item import RULE, ItemName
 from fraud_control.domain.lifecycle import StateName, transitions_from
 from fraud_control.domain.read_models import (
     Approval,
@@ -24,9 +25,9 @@ from fraud_control.domain.read_models import (
 from fraud_control.domain.rule_input import RuleReader, differences
 from fraud_control.service.changes import UnitOfWork
 from fraud_control.service.ids import check_page, parse_cursor, storable_id
-from fraud_control.service.items.heads import is_published, pending, rule_head
+from fraud_control.service.items.heads import in_use, is_published, pending, rule_head
 from fraud_control.service.pages import newest_first
-from fraud_control.store.models import ApprovalRow, RevisionRow, RuleHead
+from fraud_control.store.models import ApprovalRow, ItemHead, RevisionRow
 from fraud_rules.codec.rules.export import RuleFormat, export_documents
 from fraud_rules.codec.rules.sentence import rule_sentence
 from fraud_rules.engine.admission.cpu_cost import estimate_cpu_ns
@@ -58,28 +59,24 @@ def rows(
     Raises Invalid for a malformed cursor or a limit out of bounds.
     """
     check_page(limit, work.settings.bounds.page, query)
-    wanted: list[ColumnElement[bool]] = [
-        RuleHead.state == state.value if state is not None else RuleHead.state != StateName.DELETE.value
-    ]
+    wanted: list[ColumnElement[bool]] = [in_use(RULE) if state is None else _in_states(state)]
     if cursor is not None:
-        wanted.append(RuleHead.rule_id > parse_cursor(cursor))
+        wanted.append(ItemHead.number > parse_cursor(cursor))
     if query.strip():
-        wanted.append(RuleHead.search.contains(query.strip().lower(), autoescape=True))
-    found = work.session.scalars(select(RuleHead).where(*wanted).order_by(RuleHead.rule_id).limit(limit + 1)).all()
+        wanted.append(ItemHead.search.contains(query.strip().lower(), autoescape=True))
+    found = work.session.scalars(select(ItemHead).where(*wanted).order_by(ItemHead.number).limit(limit + 1)).all()
     shown, more = found[:limit], len(found) > limit
     requests = pending(work.session, shown)
     items = tuple(_row(head, requests.get(head.approval_id)) for head in shown)
-    return Page(items, str(shown[-1].rule_id) if more else None)
+    return Page(items, shown[-1].item_key if more else None)
 
 
 def names(work: UnitOfWork) -> Sequence[tuple[int, str]]:
     """List the ids and names of all rules that are not deleted, by id. A rule without a name has an empty one."""
     found = work.session.execute(
-        select(RuleHead.rule_id, RuleHead.document)
-        .where(RuleHead.state != StateName.DELETE.value)
-        .order_by(RuleHead.rule_id)
+        select(ItemHead.item_key, ItemHead.document).where(in_use(RULE)).order_by(ItemHead.number)
     )
-    return [(rule_id, _text_of(document_of(document), "name") or "") for rule_id, document in found]
+    return [(int(key), _text_of(document_of(document), "name") or "") for key, document in found]
 
 
 def detail(work: UnitOfWork, rule_id: int) -> RuleWithForms:
@@ -114,7 +111,7 @@ def forms(reader: RuleReader, document: str, state: StateName) -> tuple[str, str
 
 def revisions(work: UnitOfWork, rule_id: int, *, limit: int = 200, before: int | None = None) -> Page[Revision]:
     """List the revisions of a rule that are below `before`, newest first. Raises NotFound, Invalid."""
-    wanted = RevisionRow.rule_id == rule_head(work.session, rule_id).rule_id
+    wanted = RevisionRow.concerns(rule_head(work.session, rule_id).item)
     page = newest_first(work, select(RevisionRow).where(wanted), RevisionRow.revision, limit, before)
     return Page(tuple(map(Revision.model_validate, page.items)), page.next)
 
@@ -129,8 +126,8 @@ def export(work: UnitOfWork, form: RuleFormat, states: Iterable[StateName] = _IN
 
     Raises Invalid for a rule that the one-line form cannot express.
     """
-    wanted = RuleHead.state.in_([state.value for state in states])
-    documents = work.session.scalars(select(RuleHead.document).where(wanted).order_by(RuleHead.rule_id)).all()
+    wanted = select(ItemHead.document).where(_in_states(*states)).order_by(ItemHead.number)
+    documents = work.session.scalars(wanted).all()
     if form is RuleFormat.YAML and documents:
         return "".join(map(_yaml_item, documents))
     try:
@@ -154,7 +151,7 @@ def approvals(
 
 def revision_of(session: Session, rule_id: int, revision: int) -> RevisionRow:
     """Read a revision. Raises NotFound."""
-    found = session.get(RevisionRow, (storable_id(rule_id), storable_id(revision)))
+    found = session.get(RevisionRow, (*ItemName.of_rule(storable_id(rule_id)), storable_id(revision), 0))
     if found is None:
         raise NotFound(f"rule {rule_id} has no revision {revision}")
     return found
@@ -164,6 +161,10 @@ def revision_of(session: Session, rule_id: int, revision: int) -> RevisionRow:
 def _yaml_item(document: str) -> str:
     """Format a rule as an item of a YAML list. Viewers request the file of all rules often, and it takes long."""
     return export_documents([document_of(document)], RuleFormat.YAML)
+
+
+def _in_states(*states: StateName) -> ColumnElement[bool]:
+    return and_(ItemHead.kind == RULE, ItemHead.state.in_([state.value for state in states]))
 
 
 def _of_revision(session: Session, rule_id: int, revision: int) -> Document:
@@ -181,11 +182,11 @@ def _text_of(document: Document, name: str) -> str | None:
     return value if isinstance(value, str) else None
 
 
-def _row(head: RuleHead, request: Approval | None) -> StoredRule:
+def _row(head: ItemHead, request: Approval | None) -> StoredRule:
     document = document_of(head.document)
     remark = partial(_text_of, document)
     return StoredRule(
-        rule_id=head.rule_id,
+        rule_id=int(head.item_key),
         name=remark("name"),
         description=remark("description"),
         severity=remark("severity"),

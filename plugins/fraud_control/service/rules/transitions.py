@@ -11,10 +11,10 @@ from sqlalchemy import func, select
 
 from fraud_control.domain.canonical import document_of
 from fraud_control.domain.errors import Conflict, Invalid, RequestRefused
+from fraud_control.domain.item import RULE, ItemName
 from fraud_control.domain.lifecycle import (
     ChangeMode,
     StateName,
-    is_second_person,
     mode_of_edit,
     mode_of_transition,
 )
@@ -26,20 +26,19 @@ from fraud_control.service.changes import UnitOfWork
 from fraud_control.service.items.contributors import contributors_of, contributors_of_lists
 from fraud_control.service.items.heads import checked, rule_head
 from fraud_control.service.items.kind import NewRevision, Place
-from fraud_control.service.items.requests import check_request, decided_comment, detail_of, submit
+from fraud_control.service.items.requests import check_request, submit
 from fraud_control.service.items.saving import save
 from fraud_control.service.lists.uses import check_lists
 from fraud_control.service.rules import content as rules
 from fraud_control.service.rules.approved_content import approved_contents
-from fraud_control.service.rules.content import RuleContent, document_in, same
+from fraud_control.service.rules.content import RuleContent, document_in, same, stored_document_in, validated_rule
 from fraud_control.service.rules.queries import revision_of
-from fraud_control.store.models import ApprovalRow, RuleHead
+from fraud_control.store.models import ItemHead
 from fraud_rules.codec.rules.apply import control_record
 from fraud_rules.errors import Reason
 from fraud_rules.model.rule import ControlType, Rule
 
 __all__ = [
-    "carry_out",
     "change_state",
     "control",
     "create",
@@ -54,22 +53,22 @@ _CONTROL_KEY: Final = b"control"
 _NEEDS_CONFIRMATION: Final = frozenset(ControlType) - {ControlType.EXPORT_RULES_CURRENT}
 
 
-def create(work: UnitOfWork, actor: Actor, rule_input: RuleInput, comment: str = "") -> RuleHead:
+def create(work: UnitOfWork, actor: Actor, rule_input: RuleInput, comment: str = "") -> ItemHead:
     """Create a rule as a draft. The state of the input is ignored. A rule without a ruleId gets a free id.
 
     Raises Invalid, RequestRefused, and Conflict if a rule with this id exists and is not deleted.
     """
     require(actor, Permission.DRAFT)
     rule = work.reader.rule(rule_input, ManagedMembers(None, StateName.DRAFT, free_id=_free_id(work)), strict=False)
-    known = work.session.get(RuleHead, rule.rule_id)
-    if known is not None and known.state != StateName.DELETE.value:
+    known = work.head(ItemName.of_rule(rule.rule_id))
+    if known is not None and not known.deleted:
         raise Conflict(f"rule {rule.rule_id} already exists; omit ruleId to get a free id", known.revision)
     return put(work, actor, rule, known, comment, "rule.create")
 
 
 def edit(
     work: UnitOfWork, actor: Actor, rule_id: int, revision: int, rule_input: RuleInput, comment: str = ""
-) -> RuleHead:
+) -> ItemHead:
     """Replace the document of a rule and keep its state. If the change needs approval, save a request.
 
     Raises NotFound, Conflict, RequestRefused, Invalid.
@@ -82,7 +81,7 @@ def edit(
     return put(work, actor, rule, head, comment, "rule.edit")
 
 
-def put(work: UnitOfWork, actor: Actor, rule: Rule, known: RuleHead | None, comment: str, action: str) -> RuleHead:
+def put(work: UnitOfWork, actor: Actor, rule: Rule, known: ItemHead | None, comment: str, action: str) -> ItemHead:
     """Create a draft of a parsed rule, or replace the document of a known rule. An equal document changes nothing.
 
     `known` is the stored rule with the same id, which may be deleted. Raises RequestRefused, Invalid.
@@ -99,7 +98,7 @@ def put(work: UnitOfWork, actor: Actor, rule: Rule, known: RuleHead | None, comm
     return submit(work, rules, actor, known, mode, new, "edit")
 
 
-def mode_of(work: UnitOfWork, actor: Actor, rule: Rule, known: RuleHead | None) -> ChangeMode | None:
+def mode_of(work: UnitOfWork, actor: Actor, rule: Rule, known: ItemHead | None) -> ChangeMode | None:
     """Decide how `put` proceeds; None if the document would not change. Raises RequestRefused, Invalid."""
     state, mode, maximum = _state(known), ChangeMode.NOW, work.settings.bounds.rules
     if known is None or state is StateName.DELETE:
@@ -117,23 +116,23 @@ def mode_of(work: UnitOfWork, actor: Actor, rule: Rule, known: RuleHead | None) 
     return mode
 
 
-def _state(known: RuleHead | None) -> StateName:
+def _state(known: ItemHead | None) -> StateName:
     return StateName.DELETE if known is None else StateName(known.state)
 
 
 def change_state(
     work: UnitOfWork, actor: Actor, rule_id: int, revision: int, state: StateName, comment: str = ""
-) -> RuleHead:
+) -> ItemHead:
     """Change the state of a rule, or request the change. Raises NotFound, Conflict, RequestRefused."""
     head = checked(rule_head(work.session, rule_id), revision)
     own = head.author == actor.user
     mode = mode_of_transition(StateName(head.state), state, actor, four_eyes=work.settings.four_eyes, own=own)
-    document = head.document if mode is ChangeMode.REQUEST else _document_in(work, state, rule_id, head.document)
+    document = head.document if mode is ChangeMode.REQUEST else stored_document_in(work, state, rule_id, head.document)
     new = NewRevision(RuleContent(rule_id, state, document), actor.user, "rule.state", comment, head.author)
     return submit(work, rules, actor, head, mode, new, "state")
 
 
-def rollback(work: UnitOfWork, actor: Actor, rule_id: int, revision: int, to: int, comment: str = "") -> RuleHead:
+def rollback(work: UnitOfWork, actor: Actor, rule_id: int, revision: int, to: int, comment: str = "") -> ItemHead:
     """Save the document of an earlier revision as a new revision, or request it. The state stays. Content that was
     approved before needs no other approval.
 
@@ -143,7 +142,7 @@ def rollback(work: UnitOfWork, actor: Actor, rule_id: int, revision: int, to: in
     state = StateName(head.state)
     mode = mode_of_edit(state, actor, four_eyes=work.settings.four_eyes)
     old = revision_of(work.session, rule_id, to)
-    rule = _validated_rule(work, state, document_of(old.document), rule_id)
+    rule = validated_rule(work, state, document_of(old.document), rule_id)
     _check_force(actor, rule, head)
     document = document_in(state, rule)
     if same(document, head.document):
@@ -197,44 +196,17 @@ def delete_all(
 ) -> None:
     """Delete all rules of the rule log except `keep`, as the effect of the DELETE_RULES_ALL at a place."""
     in_log = [state.value for state in StateName if state.in_log]
-    for head in work.session.scalars(select(RuleHead).where(RuleHead.state.in_(in_log)).order_by(RuleHead.rule_id)):
-        if head.rule_id in keep:
+    rules_in_log = select(ItemHead).where(ItemHead.kind == RULE, ItemHead.state.in_(in_log)).order_by(ItemHead.number)
+    for head in work.session.scalars(rules_in_log):
+        rule_id = int(head.item_key)
+        if rule_id in keep:
             continue
-        deleted = RuleContent(head.rule_id, StateName.DELETE, head.document)
+        deleted = RuleContent(rule_id, StateName.DELETE, head.document)
         new = NewRevision(deleted, who, "rule.delete_all", comment, head.author, source, place=place)
         save(work, rules, head, new)
 
 
-def _document_in(work: UnitOfWork, state: StateName, rule_id: int, document: str) -> str:
-    """A stored document in a state. For a state of the rule log, it is validated again. Raises Invalid."""
-    if not state.in_log:
-        return document
-    return document_in(state, _validated_rule(work, state, document_of(document), rule_id))
-
-
-def _validated_rule(work: UnitOfWork, state: StateName, document: dict[str, object], rule_id: int) -> Rule:
-    """Validate a stored document again, because schema, limits and lists may have changed. Raises Invalid."""
-    rule = work.reader.rule(RuleInput(document=document), ManagedMembers(rule_id, state), strict=False)
-    check_lists(work.session, rule)
-    return rule
-
-
-def carry_out(work: UnitOfWork, request: ApprovalRow, head: RuleHead, actor: Actor, comment: str) -> None:
-    """Carry out an approved change. Raises Invalid."""
-    state = StateName(request.target or head.state)
-    document = _document_in(work, state, head.rule_id, request.document)
-    contributors = contributors_of(request)
-    if is_second_person(actor.user, request.requested_by, contributors):  # without four eyes, a contributor may approve
-        contributors = frozenset({request.author})
-    new = NewRevision(
-        RuleContent(head.rule_id, state, document), actor.user, f"rule.{request.action}",
-        decided_comment(request, actor.user, comment), request.author,
-        detail=detail_of(request), contributors=contributors,
-    )  # fmt: skip
-    save(work, rules, head, new)
-
-
-def _check_force(actor: Actor, rule: Rule, head: RuleHead | None) -> None:
+def _check_force(actor: Actor, rule: Rule, head: ItemHead | None) -> None:
     """Refuse `force`, which overrides the budgets, if a user below the role approver adds it."""
     before = head is not None and document_of(head.document).get("force") is True
     if rule.force and not before and not actor.role.includes(Role.APPROVER):
@@ -243,8 +215,8 @@ def _check_force(actor: Actor, rule: Rule, head: RuleHead | None) -> None:
 
 def _free_id(work: UnitOfWork) -> int:
     """Choose the id after the highest one; if that is out of bounds, the lowest free id."""
-    highest = work.session.scalar(select(func.max(RuleHead.rule_id))) or 0
+    highest = work.session.scalar(select(func.max(ItemHead.number)).where(ItemHead.kind == RULE)) or 0
     if highest < MAX_RULE_ID:
         return highest + 1
-    used = set(work.session.scalars(select(RuleHead.rule_id)))
+    used = set(work.session.scalars(select(ItemHead.number).where(ItemHead.kind == RULE)))
     return next(rule_id for rule_id in range(1, MAX_RULE_ID) if rule_id not in used)

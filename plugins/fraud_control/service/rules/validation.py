@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fraud_control.domain.canonical import document_of
 from fraud_control.domain.errors import Invalid
+from fraud_control.domain.item import ItemName
 from fraud_control.domain.lifecycle import StateName
 from fraud_control.domain.read_models import Document, ProblemReason, RuleInput, Validation
 from fraud_control.domain.rule_input import UNSAVED_ID, ManagedMembers, differences, encode_rule
@@ -11,7 +12,7 @@ from fraud_control.service.changes import UnitOfWork
 from fraud_control.service.ids import storable_id
 from fraud_control.service.lists.uses import check_lists
 from fraud_control.service.rules import queries
-from fraud_control.store.models import RuleHead
+from fraud_control.store.models import ItemHead
 from fraud_rules.codec.rules.known_values import unknown_values
 
 __all__ = ["validate"]
@@ -22,10 +23,10 @@ def validate(work: UnitOfWork, rule_input: RuleInput, rule_id: int | None = None
     the stored rule that has the id of the input.
     """
     session, reader = work.session, work.reader
-    known = None if rule_id is None else session.get(RuleHead, storable_id(rule_id))
+    known = None if rule_id is None else session.get(ItemHead, ItemName.of_rule(storable_id(rule_id)))
     managed = ManagedMembers(None, StateName.DRAFT, free_id=UNSAVED_ID)
     if known is not None:
-        managed = ManagedMembers(known.rule_id, StateName(known.state), known=document_of(known.document))
+        managed = ManagedMembers(known.number, StateName(known.state), known=document_of(known.document))
     try:
         rule = reader.rule(rule_input, managed, strict=known is not None)
         check_lists(session, rule)
@@ -34,7 +35,7 @@ def validate(work: UnitOfWork, rule_input: RuleInput, rule_id: int | None = None
         return Validation(
             valid=False, reasons=reasons, warnings=[], document=None, yaml=None, text=None, says=None, changes=[]
         )
-    known = known or session.get(RuleHead, storable_id(rule.rule_id))
+    known = known or session.get(ItemHead, ItemName.of_rule(storable_id(rule.rule_id)))
     yaml, text, says = queries.forms(reader, encode_rule(rule), managed.state)
     before: Document = {} if known is None else document_of(known.document)
     return Validation(

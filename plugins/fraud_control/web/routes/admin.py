@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import asdict
 from typing import Annotated
 
 from fastapi import Path, Request, Response
 
 from fraud_control.domain import read_models
+from fraud_control.domain.item import LIST, RULE
 from fraud_control.domain.lifecycle import StateName
 from fraud_control.domain.roles import granted
 from fraud_control.service import bindings
@@ -75,20 +77,24 @@ def schema(plane: CurrentPlane) -> Response:
 def drift(plane: CurrentPlane) -> Response:
     """Compare the store with the rule log."""
     found = plane.drift.read()
-    return answer(
-        schemas.Drift(
-            in_step=found.in_sync,
-            settled=found.settled,
-            log_end=found.log_end,
-            store_position=found.store_position,
-            differences=list(found.differences),
-            list_differences=list(found.list_differences),
-            outbox_pending=found.pending,
-            oldest_pending_ms=None if found.oldest_pending_ms is None else max(0, now_ms() - found.oldest_pending_ms),
-            behind=found.behind,
-            behind_since=found.behind_since_ms,
-        )
-    )
+    oldest_ms = found.oldest_pending_ms
+    by_kind: dict[str, list[dict[str, object]]] = defaultdict(list)
+    for each in found.differences:
+        item, sides = each.item, {"store": each.store, "log": each.log}
+        by_kind[item.kind].append({"rule_id": item.rule_id, "list_name": item.list_name, **sides})
+    members = {
+        "in_step": found.in_sync,
+        "settled": found.settled,
+        "log_end": found.log_end,
+        "store_position": found.store_position,
+        "differences": by_kind[RULE],
+        "list_differences": by_kind[LIST],
+        "outbox_pending": found.pending,
+        "oldest_pending_ms": None if oldest_ms is None else max(0, now_ms() - oldest_ms),
+        "behind": found.behind,
+        "behind_since": found.behind_since_ms,
+    }
+    return answer(schemas.Drift.model_validate(members))
 
 
 @routes.get("/bindings", response_model=schemas.Bindings, openapi_extra=least("admin"))

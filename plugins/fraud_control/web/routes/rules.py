@@ -64,7 +64,7 @@ def create_rule(plane: CurrentPlane, actor: CurrentActor, body: schemas.WriteReq
     """Save a new rule as a draft. A rule without a `ruleId` gets a free id."""
     with plane.store.change(actor, body.comment) as work:
         head = transitions.create(work, actor, _rule_input(body), body.comment)
-        created = queries.detail(work, head.rule_id)
+        created = queries.detail(work, int(head.item_key))
     return rows.detail(plane, created, 201)
 
 

@@ -16,7 +16,7 @@ __all__ = [
     "Overlap", "QualityRow", "QualityTable", "SaveSearchRequest", "SavedSearches", "SnoozeRequest", "Snoozes",
 ]  # fmt: skip
 
-Key = dict[str, int | str]
+Key = dict[str, bool | int | str]
 
 
 class Correction(ResponseModel):

@@ -1,0 +1,44 @@
+"""The name of a governed item: its kind, and its key among the items of this kind."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+__all__ = ["LIST", "NO_ITEM", "RULE", "ItemName"]
+
+RULE: Final = "rule"
+LIST: Final = "list"
+
+
+class ItemName(NamedTuple):
+    """The name of an item. Its text is the name for users: `rule 7`."""
+
+    kind: str
+    key: str
+
+    @classmethod
+    def of_rule(cls, rule_id: int) -> ItemName:
+        """The name of a rule."""
+        return cls(RULE, str(rule_id))
+
+    @classmethod
+    def of_list(cls, name: str) -> ItemName:
+        """The name of a list."""
+        return cls(LIST, name)
+
+    @property
+    def rule_id(self) -> int | None:
+        """The id of a rule; None for another item."""
+        return int(self.key) if self.kind == RULE and self.key.isdecimal() else None
+
+    @property
+    def list_name(self) -> str | None:
+        """The name of a list; None for another item."""
+        return self.key if self.kind == LIST else None
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.key}"
+
+
+NO_ITEM: Final = ItemName("", "")
+"""The name in rows that concern no item."""

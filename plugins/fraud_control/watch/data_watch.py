@@ -1,0 +1,52 @@
+"""Raises alarms about payments and rules: fields that become null, rules that match nothing, unusual alert rates."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from fraud_control.background_thread import BackgroundThread
+from fraud_control.watch.alarm_reports import AlarmReports
+from fraud_ops.alarms import Alarm
+from fraud_rules.monitoring.data_faults import DataFault, DataVerdict
+from fraud_rules.runtime.retry import RepeatedWork
+
+__all__ = ["DataWatch"]
+
+_INTERVAL_S: Final = 60.0
+
+
+class DataWatch(BackgroundThread):
+    """One instance per process. `leads` returns whether this process raises the alarms."""
+
+    def __init__(
+        self,
+        faults: Callable[[], Sequence[DataFault]],
+        detector: str,
+        alarms: AlarmReports,
+        leads: Callable[[], bool],
+    ) -> None:
+        """`faults` returns the present faults, and may raise FraudError. `detector` names the installation in
+        alarms."""
+        super().__init__("fraud-control-data")
+        self._faults = faults
+        self._detector = detector
+        self._alarms = alarms
+        self._leads = leads
+
+    def observe(self) -> None:
+        """Report all faults, and the end of those that no longer hold. Raises FraudError."""
+        faults = self._faults()
+        for fault in faults:
+            self._alarms.report(Alarm(fault.verdict, self._detector, fault.reason, resolved=False, part=fault.part))
+        for verdict in DataVerdict:
+            holding = {fault.part for fault in faults if fault.verdict is verdict}
+            for part in sorted(self._alarms.open_parts(verdict) - holding):
+                ended = f"{part} is as usual"
+                self._alarms.report(Alarm(verdict, self._detector, ended, resolved=True, part=part))
+
+    def _work(self, attempt: RepeatedWork) -> None:
+        while not self._stop.wait(_INTERVAL_S):
+            if self._leads():
+                self.observe()
+            attempt.record_success()
