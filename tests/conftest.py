@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 
 import pytest
 from hypothesis import settings
@@ -25,6 +26,7 @@ _SHARED = frozenset({"broker", "topics", "spark"})
 _SERVERS = frozenset({"integration", "recovery"})
 _WITH_AIRFLOW = ("tests/installation/", "tests/e2e/")
 _WITH_API_SERVER = "tests/integration/control_plane/airflow/"
+_FIRST = ("airflow", "detectors", "jobs")
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
@@ -33,30 +35,52 @@ def pytest_itemcollected(item: pytest.Item) -> None:
         item.add_marker(pytest.mark.integration)
 
 
-class _OneAirflow(LoadScopeScheduling):
-    """Runs the tests of a file on one worker, and all tests that start a whole Airflow on one: two starve each other.
-    The tests that share an API server are on one worker too.
+@cache
+def _files_with(name: str) -> frozenset[str]:
+    """The test files whose text has this name."""
+    files = (ROOT / "tests").rglob("test_*.py")
+    return frozenset(each.relative_to(ROOT).as_posix() for each in files if name in each.read_text(encoding="utf-8"))
+
+
+def _group_of(nodeid: str) -> str:
+    """The group of a test, by its node id: one worker runs all tests of a group. By default, a file is a group."""
+    path = nodeid.split("::", 1)[0]
+    if path.startswith(_WITH_AIRFLOW):
+        return "airflow"
+    if path in _files_with(DetectorsInTurn.__name__):
+        return "detectors"
+    if path in _files_with(JobsInTurn.__name__):
+        return "jobs"
+    return "API server" if path.startswith(_WITH_API_SERVER) else path
+
+
+class _Groups(LoadScopeScheduling):
+    """Runs all tests that start a whole Airflow on one worker, because two starve each other. The tests that share an
+    API server of Airflow's are on one worker too, and so are those that share a process with a warm JVM.
 
     Marks and `--dist loadgroup` would do the same, but pytest-xdist 3.8 writes the group into an attribute of an item
     that pytest 9 ignores.
     """
 
     def _split_scope(self, nodeid: str) -> str:
-        if nodeid.startswith(_WITH_AIRFLOW):
-            return "airflow"
-        return _WITH_API_SERVER if nodeid.startswith(_WITH_API_SERVER) else nodeid.split("::", 1)[0]
+        return _group_of(nodeid)
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling:
     """Choose how tests are distributed to workers."""
-    return _OneAirflow(config, log)
+    return _Groups(config, log)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Start with the group that takes longest, then the files that wait for servers. The rest are short files, so that
+    """Start with the groups that take longest, then the files that wait for servers. The rest are short files, so that
     the workers end together."""
     waiting = {item.path for item in items if _SERVERS.intersection(mark.name for mark in item.iter_markers())}
-    items.sort(key=lambda item: (not item.nodeid.startswith(_WITH_AIRFLOW), item.path not in waiting))
+
+    def turn(item: pytest.Item) -> tuple[int, bool]:
+        group = _group_of(item.nodeid)
+        return _FIRST.index(group) if group in _FIRST else len(_FIRST), item.path not in waiting
+
+    items.sort(key=turn)
 
 
 @pytest.fixture(scope="session")

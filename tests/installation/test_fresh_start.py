@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import sqlite3
 import subprocess
@@ -14,38 +13,14 @@ from typing import Any
 import psutil
 import pytest
 
-from fraud_rules.kafka.record_writer import append_records
-from fraud_rules.logs.rule_status import WarmUpState, read_operations
-from tests.installation.dags import DETECTOR, QUICK, REQUESTS, WARM_UP
-from tests.support.processes.supervised import RUN_S, Supervised
+from tests.installation.dags import DETECTOR, QUICK, REQUESTS
+from tests.support.processes.supervised import Supervised
 from tests.support.waiting import until
 
 CLEANED = ("task_instance", "log", "xcom")
 KEPT = ("dag", "asset_watcher", "trigger", "serialized_dag", "dag_version")
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
-
-WARMED = {
-    "ruleId": 9001,
-    "ruleState": "SHADOW",
-    "groupingKeyNames": ["payeeId", "paymentType"],
-    "aggregatorFunctionType": "COUNT",
-    "limitOperatorType": ">",
-    "limit": 1_000_000,
-    "windowMinutes": 10,
-    "warmUp": True,
-}
-
-
-@pytest.fixture(scope="module")
-def requested(world: Supervised) -> int:
-    """The version of a rule that requests a warm-up. Airflow starts the watcher of such requests when it reads the DAGs
-    again, two minutes after the start: the first test makes the request, and a later one waits for the run."""
-    world.await_batches(2)
-    (version,) = append_records(
-        world.site.broker.kafka, world.context.settings.topics.rules, [(b"9001", json.dumps(WARMED).encode())]
-    )
-    return version
 
 
 @pytest.mark.usefixtures("requested")
@@ -109,31 +84,6 @@ def ended(world: Supervised, run: dict[str, Any]) -> str:
     run_id: str = run["dag_run_id"]
     world.api.call("PATCH", f"dags/{REQUESTS}/dagRuns/{run_id}", state="failed")
     return run_id
-
-
-def test_a_rule_that_requests_a_warm_up_starts_a_run(world: Supervised, requested: int) -> None:
-    """The watcher in the triggerer sees the request, and the detector adds the result of the run."""
-    kafka, topics = world.site.broker.kafka, world.context.settings.topics
-    run = until(lambda: world.api.runs(WARM_UP), "a request starts a run", every_s=0.5)[0]
-    assert run["run_type"] == "asset_triggered"
-    until(lambda: ended_in_a_hurry(world, run["dag_run_id"]), "the run ends", RUN_S, every_s=2)
-    assert world.api.await_run(WARM_UP, run["dag_run_id"]) == "success"
-
-    def is_warm() -> bool:
-        report = read_operations(kafka, topics.rule_operations).get(requested)
-        return report is not None and report.warm_up is not None and report.warm_up.state is WarmUpState.WARM
-
-    until(is_warm, "the rule is warm", every_s=0.5)
-    append_records(kafka, topics.rules, [(b"9001", b'{"ruleId":9001,"ruleState":"DELETE"}')])
-
-
-def ended_in_a_hurry(world: Supervised, run_id: str) -> bool:
-    """Give the processes of a run the usual share of the cores, and return whether it has ended. A warm-up yields the
-    cores to other programs, so the other tests would starve it."""
-    for process in world.site.airflow.processes():
-        with suppress(OSError):  # it has ended, or the tests may not do this
-            Path(f"/proc/{process.pid}/autogroup").write_text("0")
-    return world.api.call("GET", f"dags/{WARM_UP}/dagRuns/{run_id}")["state"] in ("success", "failed")
 
 
 @pytest.mark.long

@@ -1,5 +1,6 @@
 """The nightly DAGs under a real Airflow, as a user sees them. The run of yesterday adds frauds that arrived too late to
-alert, once. A run for today only reports. A what-if writes a report. Days with later data are queued automatically.
+alert, once. A run for today only reports. A what-if writes a report. Days with later data are queued automatically. The
+last test is about a warm-up, which runs beside the nights.
 
 A run is a Spark job of half a minute beside a running detector, so the default run of the tests contains only the main
 cases.
@@ -9,7 +10,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,9 +24,11 @@ from fraud_rules.batch.reevaluation.daystore import DayStore
 from fraud_rules.batch.reevaluation.report import DayResult
 from fraud_rules.kafka.consume import await_settled, read_topic
 from fraud_rules.kafka.record_writer import append_records
+from fraud_rules.logs.rule_status import WarmUpState, read_operations
 from fraud_rules.model.day import Day
 from fraud_rules.runtime.clock import now_ms
-from tests.support.processes.supervised import Supervised
+from tests.installation.dags import WARM_UP
+from tests.support.processes.supervised import RUN_S, Supervised
 from tests.support.waiting import until
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
@@ -231,3 +236,28 @@ def test_a_what_if_that_cannot_run_names_the_reason(nights: Nights, conf: dict[s
 def log_of(nights: Nights, dag_id: str, run_id: str, task_id: str) -> str:
     path = f"dags/{dag_id}/dagRuns/{run_id}/taskInstances/{task_id}/logs/1?full_content=true"
     return json.dumps(nights.api.call("GET", path))
+
+
+def test_a_rule_that_requests_a_warm_up_starts_a_run(world: Supervised, requested: int) -> None:
+    """The watcher in the triggerer sees the request, and the detector adds the result of the run."""
+    kafka, topics = world.site.broker.kafka, world.context.settings.topics
+    run = until(lambda: world.api.runs(WARM_UP), "a request starts a run", every_s=0.5)[0]
+    assert run["run_type"] == "asset_triggered"
+    until(lambda: ended_in_a_hurry(world, run["dag_run_id"]), "the run ends", RUN_S, every_s=2)
+    assert world.api.await_run(WARM_UP, run["dag_run_id"]) == "success"
+
+    def is_warm() -> bool:
+        report = read_operations(kafka, topics.rule_operations).get(requested)
+        return report is not None and report.warm_up is not None and report.warm_up.state is WarmUpState.WARM
+
+    until(is_warm, "the rule is warm", every_s=0.5)
+    append_records(kafka, topics.rules, [(b"9001", b'{"ruleId":9001,"ruleState":"DELETE"}')])
+
+
+def ended_in_a_hurry(world: Supervised, run_id: str) -> bool:
+    """Give the processes of a run the usual share of the cores, and return whether it has ended. A warm-up yields the
+    cores to other programs, so the other tests would starve it."""
+    for process in world.site.airflow.processes():
+        with suppress(OSError):  # it has ended, or the tests may not do this
+            Path(f"/proc/{process.pid}/autogroup").write_text("0")
+    return world.api.call("GET", f"dags/{WARM_UP}/dagRuns/{run_id}")["state"] in ("success", "failed")

@@ -1,4 +1,6 @@
-"""A broker with SCRAM and an authorizer: each component works with its own principal, and has no further rights."""
+"""A broker with SCRAM over mutual TLS and an authorizer. Each component works with its own principal and has no further
+rights. No output has a password.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,6 @@ from tests.support.kafka.locked_broker import (
     LockedTopics,
     authorizing_broker,
     password_of,
-    properties_of,
     write_properties,
 )
 from tests.support.processes.fraud_command import fraud
@@ -47,7 +48,7 @@ from tests.support.waiting import until
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
 
 LARGE_BATCH = 4_500
-"""Enough payments for a batch that Spark's own Kafka source reads."""
+"""Enough payments for a large batch."""
 
 
 @pytest.fixture
@@ -59,12 +60,8 @@ def broker(project: Project, tmp_path: Path) -> Iterator[LockedBroker]:
     broker.kill()
 
 
-def topics_as(broker: LockedBroker, component: KafkaComponent) -> LockedTopics:
-    return LockedTopics(broker.bootstrap, "", TopicNames(), (), user=user_of(component))
-
-
 def kafka_as(broker: LockedBroker, component: KafkaComponent) -> KafkaConnection:
-    return KafkaConnection.of(broker.bootstrap, properties_of(user_of(component)))
+    return broker.kafka_as(user_of(component))
 
 
 def test_each_component_works_with_its_principal_and_has_no_further_rights(
@@ -105,7 +102,7 @@ def create_users(broker: LockedBroker, folder: Path) -> None:
         done = fraud("kafka", "acls", "users", env=env)
         assert done.exit_code == 0, done.err
         assert PASSWORD not in done.out + done.err
-    operator = write_properties(folder / "operator.properties", properties_of(user_of(KafkaComponent.OPERATOR)))
+    operator = write_properties(folder / "operator.properties", broker.properties_of(user_of(KafkaComponent.OPERATOR)))
     refused = fraud("kafka", "acls", "users", "--only=agent", env={**env, "FRAUD_KAFKA_PROPERTIES": str(operator)})
     assert (refused.exit_code, "may change users" in refused.err) == (BrokerUnavailable.exit_code, True), refused.err
 
@@ -119,9 +116,11 @@ def apply_acls(broker: LockedBroker, folder: Path) -> None:
     assert "User:fraud-agent: Write on transactional-id fraud-agent-detector" in first.out
     count = len(acls_of(TopicNames(), DETECTOR, dict.fromkeys(KafkaComponent, "User:x")))
     assert second.out == f"0 ACLs created, {count} unchanged, 0 others\n"
-    airflow = write_properties(folder / "airflow.properties", properties_of(user_of(KafkaComponent.AIRFLOW)))
+    airflow = write_properties(folder / "airflow.properties", broker.properties_of(user_of(KafkaComponent.AIRFLOW)))
     refused = fraud("kafka", "acls", "apply", env={**env, "FRAUD_KAFKA_PROPERTIES": str(airflow)})
     assert refused.exit_code == BrokerUnavailable.exit_code
+    mistaken = fraud("kafka", "acls", "apply", env={**env, "FRAUD_KAFKA_SASL_PASSWORD": "wrong"})
+    assert mistaken.exit_code == BrokerUnavailable.exit_code, "the environment has precedence over the file"
 
 
 def send_payments(broker: LockedBroker, count: int) -> None:
@@ -156,15 +155,16 @@ def run_detector(broker: LockedBroker, project: Project, folder: Path) -> None:
     home = folder / "ops"
     home.mkdir()
     agent, detector = (
-        write_properties(home / f"{each}.properties", properties_of(user_of(each)))
+        write_properties(home / f"{each}.properties", broker.properties_of(user_of(each)))
         for each in (KafkaComponent.AGENT, KafkaComponent.DETECTOR)
     )
-    topics = topics_as(broker, KafkaComponent.AIRFLOW)
+    topics = broker.topics_as(user_of(KafkaComponent.AIRFLOW))
     ops = Operations(home, project, topics, {"FRAUD_KAFKA_PROPERTIES": str(agent)})
     try:
         ops.agent("--drain-on-exit")
         record = ops.decide(ops.release(kafka_properties=str(detector), master="local[2,4]"))
         ops.await_phase(record, AttemptPhase.RUNNING)
+        assert not [each for each in ops.members(record) if PASSWORD in " ".join(each.cmdline())]
         consume_alert(broker, topics.names.alerts)
         send_payments(broker, 5)
         until(lambda: evaluated(topics) == LARGE_BATCH + 5, "a small batch ends, too")

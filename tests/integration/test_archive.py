@@ -19,6 +19,7 @@ from fraud_rules.batch.reevaluation.chain import check_archived
 from fraud_rules.batch.reevaluation.evidence import ArchivedLogs
 from fraud_rules.batch.warm_up.sources import find_past
 from fraud_rules.codec.transactions.codec import decode_transactions
+from fraud_rules.codec.transactions.raw import RawTransactions
 from fraud_rules.configuration.project import Project
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.errors import DayNotArchived
@@ -186,7 +187,7 @@ def test_an_archive_of_a_topic_that_was_created_again_is_refused(
     logs.append(transaction(0, DAY.start_ms), 0)
     logs.flush()
     earlier = decode_transactions(
-        [transaction(3, DAY.start_ms)], [0], [0], [DAY.start_ms], schema, RecordLimits()
+        RawTransactions.of([transaction(3, DAY.start_ms)], [0], [0], [DAY.start_ms]), schema, RecordLimits()
     ).batch
     result = BatchResult((write_transactions(store, DAY, earlier, schema),), 0)
     store.commit(Manifest().with_batch({name: {"0": 1}}, result))

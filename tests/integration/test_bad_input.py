@@ -25,6 +25,7 @@ from tests.support.processes.detectors_in_turn import DetectorsInTurn
 from tests.support.processes.running_detector import Installation, covers
 from tests.support.records.corpus import ACCEPTED, APPEND_MS, FUTURE_TOLERANCE_MS, REJECTED
 from tests.support.records.flink_demo import CONTROLS, DEFAULT_RULES, DELETIONS, FORM_RULES, TRANSACTIONS, TYPE_HEADER
+from tests.support.records.output_schemas import validate_outputs
 from tests.support.waiting import until
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
@@ -206,7 +207,7 @@ def site(
     """One detector for all tests of this file. None of them may harm it."""
     topics = timed_topics(broker, project)
     home = tmp_path_factory.mktemp("detector")
-    installation = Installation.make(home, project, topics, future_tolerance_ms=FUTURE_TOLERANCE_MS)
+    installation = Installation.make(home, project, topics, future_tolerance_ms=FUTURE_TOLERANCE_MS, evaluations=True)
     detectors.begin(installation)
     site = Site(installation, detectors, Logs(topics))
     detectors.wait_ready()
@@ -370,3 +371,16 @@ def test_no_batch_failed(site: Site) -> None:
     batches = [progress.batch_id for progress in site.installation.progress()]
     assert batches == list(range(len(batches)))
     assert "ERROR" not in site.detectors.said()
+
+
+def test_every_record_fits_the_schema_of_its_topic(site: Site) -> None:
+    """The last test of this file: it reads what the others have caused."""
+    roles = (
+        "alerts",
+        "decisions",
+        "rule_operations",
+        "current_rules",
+        "detector_progress",
+        "evaluations",
+    )
+    assert validate_outputs(site.installation.topics) >= set(roles)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from fraud_rules.configuration.project import Project
-from fraud_rules.runtime.class_archive import archivable, recorded_archive, sharing_options
+from fraud_rules.runtime.caches.class_archive import archivable, recorded_archive, sharing_options
 
 pytestmark = pytest.mark.integration
 

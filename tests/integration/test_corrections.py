@@ -30,6 +30,7 @@ from tests.support.kafka.own_topics import OwnTopics
 from tests.support.kafka.records import produce, read_all
 from tests.support.nightly.archived import Site
 from tests.support.nightly.run_once import job_of, run_once
+from tests.support.records.output_schemas import validate_outputs
 from tests.support.small_disk import small_disk
 
 pytestmark = pytest.mark.integration
@@ -154,6 +155,7 @@ def test_a_correction_has_the_score_of_its_transaction_with_all_corrections(site
         ("2", "RETRACTED", 0),
     }
     assert {each["outcome"] for each in new if each["score"] == 0} == {"NOTE"}
+    assert validate_outputs(topics) >= {"alert_corrections", "restrictions"}
 
 
 @pytest.mark.parametrize("harm", ["missing", "cut short"])

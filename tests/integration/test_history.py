@@ -17,6 +17,7 @@ from fraud_rules.logs.recorder import record_run
 from fraud_rules.replay.need import HistoryNeed
 from fraud_rules.replay.segments import segments_of
 from fraud_rules.runtime.clock import now_ms
+from tests.support.conformance import load_schema
 from tests.support.kafka.own_topics import OwnTopics
 from tests.support.kafka.records import produce
 from tests.support.waiting import until
@@ -96,7 +97,7 @@ def test_a_recording_begins_with_the_last_checkpoint_without_state(past: Past) -
     members: dict[str, Any] = {**dict.fromkeys(counts, 0), "rulesRefused": []}
     for query_id, batch_id, rebuilt in (("a", 0, False), ("a", 1, False), ("b", 0, False), ("c", 0, True)):
         past.batch(query_id, batch_id, rebuilt=rebuilt, **members)
-    recording = record_run(past.topics.kafka, past.settings)
+    recording = record_run(past.topics.kafka, past.settings, load_schema("default"))
     assert [dict(each.ends) for each in recording.batches] == [{0: 2, 1: 1}, {0: 2, 1: 2}]
     assert [each.value for each in recording.transactions] == [b"2", b"3"]
 

@@ -29,7 +29,8 @@ MOST = 1_000
 @pytest.fixture
 def inputs(topics: OwnTopics, monkeypatch: pytest.MonkeyPatch) -> InputTopics:
     monkeypatch.setattr(inputs_module, "_LOOK_S", 0.0)
-    return InputTopics(TopicEnds(topics.kafka), (topics.names.transactions, topics.names.rules))
+    names = topics.names
+    return InputTopics(TopicEnds(topics.kafka), (names.transactions, names.rules), unlimited=[names.rules])
 
 
 def _ends(topics: OwnTopics, *transactions: int, rules: int = 0) -> Offsets:
@@ -75,6 +76,14 @@ def test_a_new_detector_starts_at_the_first_records(topics: OwnTopics, inputs: I
     produce(topics.bootstrap, topics.names.transactions, [b"{}"] * 5, partition=1)
     _delete_records(topics, partition=1, before=2)
     assert inputs.first() == _ends(topics, 0, 2)
+
+
+def test_a_backlog_of_payments_delays_no_rule(topics: OwnTopics, inputs: InputTopics) -> None:
+    produce(topics.bootstrap, topics.names.transactions, [b"{}"] * 40, partition=0)
+    produce(topics.bootstrap, topics.names.transactions, [b"{}"] * 60, partition=1)
+    produce(topics.bootstrap, topics.names.rules, [b"{}"] * 30)
+    found = until(lambda: inputs.new_ends(_ends(topics, 0, 0), 10), "the new ends are known")
+    assert found == _ends(topics, 4, 6, rules=30)
 
 
 def test_new_records_of_any_input_make_a_batch(topics: OwnTopics, inputs: InputTopics) -> None:

@@ -163,6 +163,7 @@ def without_detection(alerts: Mapping[str, bytes]) -> dict[str, Any]:
     return {alert_id: {**json.loads(alert), "detectionTime": None} for alert_id, alert in alerts.items()}
 
 
+@pytest.mark.long
 def test_a_what_if_has_the_same_figures(sites: tuple[Site, Site], tmp_path: Path) -> None:
     draft = tmp_path / "draft.json"
     draft.write_text(json.dumps({**RULE, "ruleId": 1}))

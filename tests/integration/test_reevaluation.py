@@ -28,6 +28,7 @@ from tests.support.nightly.archived import over_midnight
 from tests.support.nightly.jobs import JobsInTurn, archive_of, run_job
 from tests.support.oracle.day import completed, identity
 from tests.support.processes.running_detector import Installation, RunningDetector, covers
+from tests.support.records.output_schemas import validate_outputs
 from tests.support.streams.generated import documents, in_order
 from tests.support.streams.runs import drawn
 from tests.support.waiting import until
@@ -153,8 +154,9 @@ def in_effect(installation: Installation) -> dict[str, tuple[Any, ...]]:
 
 
 def oracle(installation: Installation) -> set[tuple[Any, ...]]:
-    recording = record_run(installation.topics.kafka, installation.settings)
-    alerts = completed(json.loads(b"".join(recording.lines())), load_schema("nullable"))
+    schema = load_schema("nullable")
+    recording = record_run(installation.topics.kafka, installation.settings, schema)
+    alerts = completed(json.loads(b"".join(recording.lines())), schema)
     return {identity(alert) for alert in alerts if not alert["shadow"]}
 
 
@@ -193,6 +195,10 @@ def test_a_retraction_lifts_its_restriction(installation: Installation, results:
     assert any("lifted" in record for record in records)
     assert {alert_id for alert_id, count in held.items() if count} <= effect.keys()
     assert set(held.values()) <= {0, 1}
+
+
+def test_every_record_fits_the_schema_of_its_topic(installation: Installation, results: dict[Day, DayResult]) -> None:
+    assert validate_outputs(installation.topics) >= {"alerts", "alert_corrections", "restrictions"}
 
 
 def test_the_page_of_a_day_loads_no_other_file(installation: Installation, results: dict[Day, DayResult]) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from fraud_rules.configuration.project import Project
 from fraud_rules.errors import MemoryExhausted
-from fraud_rules.runtime.class_archive import sharing_options
+from fraud_rules.runtime.caches.class_archive import sharing_options
 from fraud_rules.spark.session import class_archive
 
 pytestmark = pytest.mark.integration
@@ -31,7 +31,7 @@ def places(batches):
     for _ in batches:
         yield pa.RecordBatch.from_pydict({"place": [pyspark.__file__, pyspark.__cached__, py4j.__file__]})
 
-spark = build_session(SparkOptions(Path(sys.argv[1]), driver_memory="512m"))
+spark = build_session(SparkOptions(driver_memory="512m"))
 ReadyExecutors(spark, "").join()
 found = spark.range(1).mapInArrow(places, "place string").toArrow().column(0).to_pylist()
 management = spark._jvm.java.lang.management.ManagementFactory
@@ -54,7 +54,7 @@ print(json.dumps(facts))
 def facts(project: Project) -> dict[str, Any]:
     """The facts that a session reports about itself, and about its end without memory."""
     done = subprocess.run(
-        [sys.executable, "-c", SCRIPT, str(project.jars / "connector")],
+        [sys.executable, "-c", SCRIPT],
         capture_output=True,
         text=True,
         check=False,
@@ -66,7 +66,7 @@ def facts(project: Project) -> dict[str, Any]:
 
 
 def test_a_local_spark_maps_its_class_archive(facts: dict[str, Any], project: Project) -> None:
-    if not sharing_options(class_archive(project.jars / "connector")):
+    if not sharing_options(class_archive(project)):
         pytest.skip("bin/bootstrap could not record the class archive")
     assert facts["archive"]
 
@@ -95,7 +95,7 @@ def test_workers_that_cannot_start_are_named(project: Project) -> None:
     """As on a host without this package: the first words of a worker are no port number."""
     script = SCRIPT.partition("found = ")[0]
     done = subprocess.run(
-        [sys.executable, "-c", script, str(project.jars / "connector")],
+        [sys.executable, "-c", script],
         capture_output=True,
         text=True,
         check=False,

@@ -169,6 +169,7 @@ def test_a_worker_without_the_package_is_refused_by_host(topics: OwnTopics, proj
     assert "No module named 'fraud_rules.stream'" in said
 
 
+@pytest.mark.long
 def test_a_worker_with_other_code_is_refused_by_host_and_digests(
     topics: OwnTopics, project: Project, tmp_path: Path
 ) -> None:

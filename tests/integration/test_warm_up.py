@@ -115,7 +115,7 @@ class Site:
     def assert_replay_is_equal(self) -> None:
         """The recording of the run, replayed in memory, gives the same alerts."""
         settings = self.installation.settings
-        recording = record_run(self.topics.kafka, settings)
+        recording = record_run(self.topics.kafka, settings, TransactionSchema.load(self.installation.schema))
         answer = replay_recording(recording, TransactionSchema.load(self.installation.schema), settings)
         assert answer["alerts"] == [alert_members(alert) for alert in self.alerts()]
 

@@ -29,7 +29,7 @@ from tests.support.kafka.records import produce, read_all
 from tests.support.processes.running_detector import Installation, RunningDetector
 from tests.support.waiting import until
 
-pytestmark = [pytest.mark.recovery, pytest.mark.timeout(1_800)]
+pytestmark = [pytest.mark.recovery, pytest.mark.long, pytest.mark.timeout(1_800)]
 
 VICTIMS = ("gate", "gate", "detector", "both")
 KILLS = int(os.environ.get("FRAUD_KILLS", len(VICTIMS)))

@@ -51,6 +51,7 @@ def test_a_kill_between_the_chunks_and_the_transaction_changes_no_output(
     assert counts["alerts"] > 0
 
 
+IN_TURN, LARGE = "one task and many tasks in turn", 100
 WAYS: dict[str, dict[str, object]] = {
     "one task": {"driver__batch_jobs__LARGE_BATCH_TRANSACTIONS": sys.maxsize},
     "many tasks": {"driver__batch_jobs__LARGE_BATCH_TRANSACTIONS": 1},
@@ -58,6 +59,7 @@ WAYS: dict[str, dict[str, object]] = {
         "driver__batch_jobs__LARGE_BATCH_TRANSACTIONS": 1,
         "worker__state_log__LARGE_BYTES": 1,
     },
+    IN_TURN: {"driver__batch_jobs__LARGE_BATCH_TRANSACTIONS": LARGE},
 }
 
 
@@ -75,8 +77,8 @@ def test_small_and_large_batches_give_the_outputs_of_the_oracle(
     detector = RunningDetector(installation)
     try:
         detector.wait_ready()
-        for _ in range(8):
-            for _ in range(150):
+        for count in (150, 20) * 8:
+            for _ in range(count):
                 now_ms += 20
                 partition, record = traffic.transaction(now_ms)
                 logs.append(record, now_ms, partition)
@@ -88,6 +90,8 @@ def test_small_and_large_batches_give_the_outputs_of_the_oracle(
     found, counts = differences(installation, traffic.documents)
     assert not found, "\n".join(found)
     assert counts["alerts"] > 50
+    if way == IN_TURN:
+        assert {each.rows >= LARGE for each in installation.progress() if each.rows} == {True, False}
 
 
 def has_read(installation: Installation, logs: Logs) -> bool:

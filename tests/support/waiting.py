@@ -9,6 +9,8 @@ from typing import Literal, TypeVar
 LOOK_S = 0.05
 MOMENT_S = 0.005
 """The poll interval for cheap conditions and short phases."""
+_PAUSES_PER_CHECK = 4
+_LONGEST_PAUSE_S = 0.5
 _T = TypeVar("_T")
 
 
@@ -17,13 +19,17 @@ def until(
 ) -> _T:
     """Poll `condition` until its result is truthy and return the result. Fails with `what` after `timeout_s`.
 
-    Polling slows the observed process: set a larger `every_s` for expensive conditions.
+    Polling slows the observed process. So the pause is `every_s` or, up to a limit, a multiple of the time that the
+    condition takes. With an `every_s` of 0 there is no pause.
     """
-    deadline = time.monotonic() + timeout_s
+    deadline_s = time.monotonic() + timeout_s
     while True:
+        asked_s = time.monotonic()
         answer = condition()
+        answered_s = time.monotonic()
         if answer:
             return answer
-        if time.monotonic() > deadline:
+        if answered_s > deadline_s:
             raise AssertionError(f"not within {timeout_s:g} s: {what}")
-        time.sleep(every_s)
+        if every_s:
+            time.sleep(max(every_s, min(_PAUSES_PER_CHECK * (answered_s - asked_s), _LONGEST_PAUSE_S)))

@@ -39,6 +39,8 @@ PAYMENT = (
 
 CONNECTED = {
     "kafka topics plan": [],
+    "kafka topics check": [],
+    "init": ["--from-file", "{folder}/payments.jsonl", "--output", "{folder}/schema.yaml", "--yes"],
     "kafka acls print": [],
     "kafka acls apply": [],
     "kafka acls users": ["--only", "agent"],
@@ -81,11 +83,13 @@ UNREACHABLE = {
     "archive warm-up": ["--archive", "{folder}/archive"],
     "rules restore": ["--archive", "{folder}/archive", "--direct"],
 }
-"""These commands start Spark or need an archive, and run up to the broker's error. `test_secured_kafka` runs a whole
+"""These commands start Spark or need an archive, and run up to the broker's error. `test_access_control` runs a whole
 detector."""
 
 UNCONNECTED = {
     *(
+        "kafka topics print",
+        "kafka topics register",
         "kafka broker start",
         "kafka broker stop",
         "kafka broker status",

@@ -19,6 +19,7 @@ from fraud_rules.batch.archive.manifest import BatchResult, Manifest
 from fraud_rules.batch.archive.store import ArchiveStore
 from fraud_rules.batch.entity.answer import EntitySource
 from fraud_rules.codec.transactions.codec import decode_transactions
+from fraud_rules.codec.transactions.raw import RawTransactions
 from fraud_rules.configuration.project import Project
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.kafka.record_writer import append_records
@@ -59,7 +60,7 @@ def archive_of(project: Project, folder: Path, topic: str, values: list[bytes], 
     schema, store = TransactionSchema.load(project.config / "schema.yaml"), ArchiveStore(folder)
     count = len(values)
     batch = decode_transactions(
-        values, [1] * count, list(range(count)), [append_ms] * count, schema, RecordLimits(HOUR_MS)
+        RawTransactions.of(values, [1] * count, list(range(count)), [append_ms] * count), schema, RecordLimits(HOUR_MS)
     ).batch
     entry = write_transactions(store, Day.of(append_ms), batch, schema)
     result = BatchResult((entry,), 0, append_ms)

@@ -194,8 +194,8 @@ def test_store_and_log_agree_and_drift_is_reported(scene: Scene, topics: OwnTopi
         )
         until(lambda: check.read().in_sync, "the store has applied the whole log without transaction markers")
     with scene.database.writing() as session:
-        session.execute(text("UPDATE rules SET document = replace(document, '20', '21') WHERE rule_id = 7"))
-    assert [each.rule_id for each in check.read().differences] == [7]
+        session.execute(text("UPDATE items SET document = replace(document, '20', '21') WHERE item_key = '7'"))
+    assert [str(each.item) for each in check.read().differences] == ["rule 7"]
 
 
 def test_a_user_saves_amid_a_burst_of_list_changes(scene: Scene, topics: OwnTopics) -> None:
@@ -217,9 +217,9 @@ def test_a_user_saves_amid_a_burst_of_list_changes(scene: Scene, topics: OwnTopi
     assert saved.seq < scene.service.audit_rows(limit=1).items[0].seq
     assert scene.service.verify_audit().whole
     with scene.database.writing() as session:
-        session.execute(text("UPDATE list_changes SET encoded = :other WHERE revision = 2"), {"other": b"[9999]"})
+        session.execute(text("UPDATE item_revisions SET payload = :other WHERE revision = 2"), {"other": b"[9999]"})
     again = DriftCheck(scene.database, topics.kafka, topics.names.rules, SCHEMA, LIMITS)
-    assert [each.list_name for each in again.read().list_differences] == ["mules"]
+    assert [str(each.item) for each in again.read().differences] == ["list mules"]
 
 
 def test_unreadable_records_of_other_programs_block_nothing(scene: Scene, topics: OwnTopics) -> None:

@@ -33,7 +33,13 @@ from tests.support.control_plane.memory_log import MemoryLog
 from tests.support.control_plane.postgres import Postgres, binaries
 from tests.support.control_plane.scene import ADA, ANN, REASON, RULE, Scene, rule_input
 from tests.support.control_plane.scene import SCHEMA as ALERT_SCHEMA
-from tests.support.control_plane.upgrades import EXPECTED, cases_after_upgrade, fill_version_6
+from tests.support.control_plane.upgrades import (
+    EXPECTED,
+    cases_after_upgrade,
+    check_version_18,
+    fill_version_6,
+    fill_version_18,
+)
 from tests.support.waiting import until
 
 
@@ -69,7 +75,7 @@ def test_the_tables_are_created_once_in_their_schema(scene: Scene, postgres: Pos
         thread.join()
     assert len(opened) == 4
     with scene.database.reading() as session:
-        found = session.execute(text("SELECT DISTINCT schemaname FROM pg_tables WHERE tablename = 'rules'")).scalars()
+        found = session.execute(text("SELECT DISTINCT schemaname FROM pg_tables WHERE tablename = 'items'")).scalars()
         assert list(found) == [SCHEMA]
     for database in opened:
         database.close()
@@ -99,7 +105,7 @@ def test_a_rule_has_transitions_and_the_mirror_applies_them(scene: Scene) -> Non
     log.publish()
     log.apply_record()
     with scene.database.reading() as session:
-        assert compare(store_side(session), log.timeline().latest) == ()
+        assert compare(store_side(session, scene.store.contents), log.timeline()) == ()
     assert [row.rule_id for row in scene.service.rules(query="1").items] == [1]
     with pytest.raises(DBAPIError, match="append-only"), scene.database.writing() as session:
         session.execute(text("TRUNCATE audit"))
@@ -114,6 +120,18 @@ def test_an_upgrade_opens_cases_for_alerts_that_are_not_reviewed(postgres: Postg
         assert cases_after_upgrade(connection) == EXPECTED
         connection.execute(text("DROP SCHEMA before_cases CASCADE"))
     engine.dispose()
+
+
+def test_an_upgrade_keeps_all_rules_lists_requests_and_hashes(postgres: Postgres) -> None:
+    engine = create_engine(postgres.url, connect_args={"options": f"-csearch_path={SCHEMA}"})
+    with engine.begin() as connection:
+        connection.execute(text(f"DROP SCHEMA IF EXISTS {SCHEMA} CASCADE"))
+        connection.execute(text(f"CREATE SCHEMA {SCHEMA}"))
+        fill_version_18(connection)
+    engine.dispose()
+    upgraded = Database.open(postgres.url)
+    check_version_18(Scene(upgraded, ControlPlaneSettings(database=postgres.url)))
+    upgraded.close()
 
 
 def test_cases_are_listed_changed_and_marked(scene: Scene) -> None:

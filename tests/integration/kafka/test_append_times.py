@@ -12,6 +12,7 @@ from fraud_rules.configuration.project import Project
 from fraud_rules.errors import TopicUnsuitable
 from fraud_rules.kafka import topics as topic_admin
 from fraud_rules.logs.recorder import record_run
+from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.runtime.clock import now_ms
 from fraud_rules.stream.driver.batch_jobs import LARGE_BATCH_TRANSACTIONS
 from tests.support.kafka.own_topics import OwnTopics
@@ -46,10 +47,15 @@ def alerted(topics: OwnTopics) -> set[int]:
     }
 
 
-@pytest.mark.parametrize("untimed", [1, 3 * LARGE_BATCH_TRANSACTIONS], ids=["small", "large"])
+def quarantined(topics: OwnTopics) -> list[bytes | None]:
+    """The reason of each record in quarantine."""
+    return [dict(each.headers() or ()).get("reason") for each in read_all(topics.bootstrap, topics.names.quarantine)]
+
+
 def test_no_record_is_evaluated_under_its_producers_time(
-    project: Project, topics: OwnTopics, detectors: DetectorsInTurn, tmp_path: Path, untimed: int
+    project: Project, topics: OwnTopics, detectors: DetectorsInTurn, tmp_path: Path
 ) -> None:
+    """Neither in a small batch nor in a large one, which Spark's own source reads."""
     name, installation = topics.names.transactions, Installation.make(tmp_path, project, topics)
     produce(topics.bootstrap, topics.names.rules, [json.dumps(RULE).encode()])
     detectors.begin(installation)
@@ -57,23 +63,28 @@ def test_no_record_is_evaluated_under_its_producers_time(
     produce(topics.bootstrap, name, [payment(1)])
     until(lambda: alerted(topics) == {1}, "the first payment is evaluated")
 
-    date_by_producer(topics, name)
-    produce(topics.bootstrap, name, [payment(2)] * untimed, at_ms=now_ms() - SLOW_CLOCK_MS)
-    assert detectors.wait_end() == TopicUnsuitable.exit_code, detectors.said()[-2000:]
-    assert f"{name} has message.timestamp.type=CreateTime" in detectors.said()
-    assert read_all(topics.bootstrap, topics.names.quarantine) == []
+    untimed: list[bytes | None] = []
+    for number, count in ((2, 1), (3, 3 * LARGE_BATCH_TRANSACTIONS)):
+        date_by_producer(topics, name)
+        produce(topics.bootstrap, name, [payment(0)] * count, at_ms=now_ms() - SLOW_CLOCK_MS)
+        assert detectors.wait_end() == TopicUnsuitable.exit_code, detectors.said()[-2000:]
+        assert f"{name} has message.timestamp.type=CreateTime" in detectors.said()
+        assert quarantined(topics) == untimed
 
-    detectors.begin(installation)
-    assert detectors.wait_end() == TopicUnsuitable.exit_code, detectors.said()[-2000:]
+        detectors.begin(installation)
+        assert detectors.wait_end() == TopicUnsuitable.exit_code, detectors.said()[-2000:]
 
-    topic_admin.apply(topics.kafka, [each for each in topics.declared if each.name == name])
-    detectors.begin(installation)
-    detectors.wait_ready()
-    produce(topics.bootstrap, name, [payment(3)])
-    until(lambda: alerted(topics) == {1, 3}, "the payments with append times are evaluated")
-    reasons = [dict(each.headers() or ()).get("reason") for each in read_all(topics.bootstrap, topics.names.quarantine)]
-    assert reasons == [UNTIMED.encode()] * untimed
+        topic_admin.apply(topics.kafka, [each for each in topics.declared if each.name == name])
+        detectors.begin(installation)
+        detectors.wait_ready()
+        produce(topics.bootstrap, name, [payment(number)])
+        until(
+            lambda expected=number: alerted(topics) == set(range(1, expected + 1)),  # type: ignore[misc]
+            "the payments with append times are evaluated",
+        )
+        untimed += [UNTIMED.encode()] * count
+        assert quarantined(topics) == untimed
     assert detectors.stop() == 0
 
-    recorded = record_run(topics.kafka, installation.settings)
-    assert [each.append_ms for each in recorded.transactions].count(NO_APPEND_TIME) == untimed
+    recorded = record_run(topics.kafka, installation.settings, TransactionSchema.load(installation.schema))
+    assert [each.append_ms for each in recorded.transactions].count(NO_APPEND_TIME) == len(untimed)

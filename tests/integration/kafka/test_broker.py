@@ -15,7 +15,7 @@ from fraud_rules.errors import BrokerUnavailable, ConfigError, FraudError, PortI
 from fraud_rules.kafka import topics
 from fraud_rules.kafka.broker import Broker, broker_classes
 from fraud_rules.kafka.declared import Topic
-from fraud_rules.runtime.class_archive import sharing_options
+from fraud_rules.runtime.caches.class_archive import sharing_options
 from fraud_rules.runtime.process import ProcessHandle
 from tests.support.kafka.records import produce, read_all
 from tests.support.ports import free_ports

@@ -93,7 +93,7 @@ def test_records_are_sent_once_when_the_schema_can_read_them(topics: OwnTopics, 
     assert "0 records sent" in fraud("quarantine", "replay", env=env).out
     fed = read_all(topics.bootstrap, topics.names.transactions)
     assert sorted(message.value() or b"" for message in fed) == sorted(renamed)
-    assert {dict(message.headers() or ())["quarantine"] for message in fed} == {b"0:0", b"0:1", b"0:2"}
+    assert {dict(message.headers() or ())["fraud-quarantine"] for message in fed} == {b"0:0", b"0:1", b"0:2"}
     assert fraud("quarantine", "list", env=env).out.count("  replayed\n") == 3
 
 
@@ -119,13 +119,16 @@ def test_repaired_records_are_sent_in_place_of_quarantined_records(topics: OwnTo
 
 @pytest.mark.parametrize("raw", [b"", b'{"a": "\xc3\xbc"}', b"\xff\x00", b"\x00", b'"\xed\xa0\x80"'])
 def test_the_text_form_keeps_every_byte(raw: bytes) -> None:
-    record = QuarantinedRecord(0, 17, 5, "empty", "d", "transactions-1@3", raw)
-    assert from_line(to_line(record, replayed=True), "here") == record
+    headers = [("a", raw), ("a", None), ("header.b", b"text")]
+    for key in (raw, None):
+        record = QuarantinedRecord(0, 17, 5, "empty", "d", "transactions-1@3", raw, key=key, headers=headers)
+        assert from_line(to_line(record, replayed=True), "here") == record
 
 
 def test_a_quarantined_record_without_headers_has_an_unknown_reason() -> None:
-    assert decode_quarantined(0, 1, 2, None, [("reason", None)]).reason == ""
-    assert decode_quarantined(0, 1, 2, None, []) == QuarantinedRecord(0, 1, 2, "unknown", "", "?-?@?", b"")
+    assert decode_quarantined(0, 1, 2, None, None, [("reason", None)]).reason == ""
+    unknown = QuarantinedRecord(0, 1, 2, "unknown", "", "?-?@?", b"", headers=[])
+    assert decode_quarantined(0, 1, 2, None, None, []) == unknown
 
 
 def interrupted_replay(topics: OwnTopics, halfway: EventType, resume: EventType) -> None:

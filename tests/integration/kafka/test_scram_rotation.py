@@ -26,18 +26,16 @@ from fraud_rules.deploy.attempt import AttemptPhase
 from fraud_rules.deploy.intent import IntentRecord
 from fraud_rules.kafka import topics as topic_admin
 from fraud_rules.kafka.access import KafkaComponent
-from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.consume import read_topic
 from fraud_rules.kafka.declared import load_topics
 from fraud_rules.kafka.record_writer import append_records
 from fraud_rules.kafka.scram_users import create_users
 from fraud_rules.runtime.clock import now_ms
 from tests.support.kafka.locked_broker import (
+    ADMIN,
     LockedBroker,
-    LockedTopics,
     authorizing_broker,
     password_of,
-    properties_of,
     write_properties,
 )
 from tests.support.processes.fraud_command import fraud
@@ -72,7 +70,7 @@ def test_passwords_rotate_by_a_second_user_without_a_lost_payment(
     broker: LockedBroker, project: Project, tmp_path: Path
 ) -> None:
     first, second = (add_users(broker, tmp_path, turn) for turn in ("1", "2"))
-    topics = LockedTopics(broker.bootstrap, "", TopicNames(), ())
+    topics = broker.topics_as(ADMIN)
     append_records(broker.kafka, topics.names.rules, [(b"1", json.dumps(RULE).encode())])
     ops = Operations(tmp_path, project, topics)
     try:
@@ -113,7 +111,7 @@ def add_users(broker: LockedBroker, folder: Path, turn: str) -> dict[KafkaCompon
     for component, name in zip(ROTATED, names, strict=True):
         done = fraud("kafka", "acls", "apply", "--only", component, "--principal", f"{component}=User:{name}", env=env)
         assert done.exit_code == 0, done.err
-    return {each: write_properties(folder / f"{user(each, turn)}.properties", properties_of(user(each, turn)))
+    return {each: write_properties(folder / f"{user(each, turn)}.properties", broker.properties_of(user(each, turn)))
             for each in ROTATED}  # fmt: skip
 
 
@@ -136,8 +134,8 @@ def remove_users(broker: LockedBroker, turn: str) -> None:
 def await_rejection(broker: LockedBroker, name: str) -> None:
     """Wait until the broker rejects the login of a user."""
     faults: list[int] = []
-    connection = KafkaConnection.of(broker.bootstrap, properties_of(name))
-    client = AdminClient(connection.confluent({"log_level": 0, "error_cb": lambda error: faults.append(error.code())}))
+    quiet = {"log_level": 0, "error_cb": lambda error: faults.append(error.code())}
+    client = AdminClient(broker.kafka_as(name).confluent(quiet))
 
     def is_rejected() -> bool:
         client.poll(LOOK_S)

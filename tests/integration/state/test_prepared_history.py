@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from fraud_rules.codec.transactions.codec import decode_transactions
+from fraud_rules.codec.transactions.raw import RawTransactions
 from fraud_rules.configuration.project import Project
 from fraud_rules.engine.engine import KeyGroupEngine
 from fraud_rules.engine.prepared import PreparedHistory, prepare_history, warm_state_id
@@ -71,7 +72,9 @@ def history() -> WarmHistory:
         ).encode()
         for number, time in enumerate(times)
     ]
-    rows = decode_transactions(payments, np.zeros(PAST), np.arange(PAST), times, SCHEMA, RecordLimits()).batch
+    rows = decode_transactions(
+        RawTransactions.of(payments, np.zeros(PAST), np.arange(PAST), times), SCHEMA, RecordLimits()
+    ).batch
     return WarmHistory.of(VERSION, GROUPING, rows, int(times[0]))
 
 

@@ -35,7 +35,7 @@ from fraud_rules.kafka.writer import OutRecord, last_record
 from fraud_rules.logs.state_topic import HEAD
 from fraud_rules.model.output import ViewRefresh
 from fraud_rules.stream.checkpoint.marker import Marker
-from fraud_rules.stream.driver.drill import DrillReport, drill
+from fraud_rules.stream.drill import DrillReport, drill
 from fraud_rules.stream.driver.records import state_records
 from fraud_rules.stream.driver.state_guard import check_state
 from fraud_rules.stream.pins import Pin

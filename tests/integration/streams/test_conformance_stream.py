@@ -18,16 +18,18 @@ from typing import Any
 
 import pytest
 
+from fraud_rules.codec.transactions.record import claimed_id
 from fraud_rules.configuration.project import Project
 from fraud_rules.errors import DetectorStopped
 from fraud_rules.kafka.broker import Broker
 from fraud_rules.kafka.consume import await_settled
-from fraud_rules.replay.replay import alert_members, claimed_id, decision_members, decode_exactly
-from tests.support.conformance import SCHEMAS, Case, differences, load_cases
+from fraud_rules.replay.replay import alert_members, decision_members, decode_exactly
+from tests.support.conformance import SCHEMAS, Case, differences, load_cases, load_schema
 from tests.support.kafka.records import read_all
 from tests.support.kafka.timed_topics import Logs, Place, timed_topics
 from tests.support.processes.detectors_in_turn import DetectorsInTurn
 from tests.support.processes.running_detector import Installation, covers
+from tests.support.records.output_schemas import validate_outputs
 from tests.support.waiting import until
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
@@ -245,6 +247,7 @@ def _answers(shifted: Sequence[Shifted], installation: Installation) -> Iterator
         topics.quarantine,
     )  # fmt: skip
     await_settled(installation.topics.kafka, read)
+    validate_outputs(installation.topics)
     alerts = [
         alert_members(decode_exactly(message.value()))
         for topic in (topics.alerts, topics.shadow_alerts)
@@ -272,7 +275,7 @@ def _answers(shifted: Sequence[Shifted], installation: Installation) -> Iterator
                     if (item["partition"], item["offset"]) in each.places
                 ],
                 "quarantine": [
-                    claimed_id(value)
+                    claimed_id(value, load_schema(each.case.schema))
                     for headers, value in quarantine
                     if (int(headers["partition"]), int(headers["offset"])) in each.places
                 ],

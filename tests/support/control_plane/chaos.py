@@ -75,13 +75,13 @@ def check_final_state(scene: Scene, topics: OwnTopics, total: int) -> None:
     records = records_of(topics.kafka, topics.names.rules)
     with scene.database.reading() as session:
         sent = session.scalars(select(OutboxRow).order_by(OutboxRow.seq)).all()
-        revisions = session.scalars(select(RevisionRow).order_by(RevisionRow.rule_id, RevisionRow.revision)).all()
-        store = store_side(session)
+        revisions = session.scalars(select(RevisionRow).order_by(RevisionRow.item_key, RevisionRow.revision)).all()
+        store = store_side(session, scene.store.contents)
     assert len(revisions) == total
     assert [(row.log_version, row.key, row.value) for row in sent] == [
         (record.offset, record.key, record.value) for record in records
     ]
-    by_rule = {each: list(of) for each, of in itertools.groupby(revisions, lambda row: row.rule_id)}
+    by_rule = {each: list(of) for each, of in itertools.groupby(revisions, lambda row: int(row.item_key))}
     for rule_id, of_rule in by_rule.items():
         assert [row.revision for row in of_rule] == list(range(1, len(of_rule) + 1)), rule_id
         wanted = [(row.log_version, canonical(decoded(row.document))) for row in of_rule if row.state != "DRAFT"]
@@ -89,7 +89,7 @@ def check_final_state(scene: Scene, topics: OwnTopics, total: int) -> None:
         assert wanted == [(each.offset, canonical(decoded(each.value or b""))) for each in here], rule_id
     with TopicReader(topics.kafka, topics.names.rules) as reader:
         timeline = RuleLog.of(reader, SCHEMA, LIMITS).up_to(reader.ends()[1], {})
-    assert compare(store, timeline.latest) == ()
+    assert compare(store, timeline) == ()
     assert set(timeline.latest.rules) == set(by_rule)
     verdict = scene.service.verify_audit()
     assert (verdict.whole, verdict.rows) == (True, total)

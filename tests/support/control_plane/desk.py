@@ -46,7 +46,7 @@ from fraud_control.service.rules import queries as rule_queries
 from fraud_control.service.rules.approved_content import approved_contents
 from fraud_control.service.rules.validation import validate
 from fraud_control.service.store_access import StoreAccess
-from fraud_control.store.models import RuleHead
+from fraud_control.store.models import ItemHead
 from fraud_control.sync.outbox import outbox_state
 from fraud_rules.codec.rules.export import RuleFormat
 
@@ -79,7 +79,7 @@ def changing(
 
 
 def changing_rule(
-    store: StoreAccess, change: Callable[Concatenate[UnitOfWork, Actor, P], RuleHead]
+    store: StoreAccess, change: Callable[Concatenate[UnitOfWork, Actor, P], ItemHead]
 ) -> Callable[Concatenate[Actor, P], RuleWithForms]:
     """The change of a rule in a transaction of its own, which returns the rule."""
     signature = inspect.signature(change)
@@ -87,7 +87,7 @@ def changing_rule(
     def call(actor: Actor, *args: P.args, **named: P.kwargs) -> RuleWithForms:
         comment = signature.bind(None, actor, *args, **named).arguments.get("comment", "")
         with store.change(actor, comment) as work:
-            return rule_queries.detail(work, change(work, actor, *args, **named).rule_id)
+            return rule_queries.detail(work, int(change(work, actor, *args, **named).item_key))
 
     return call
 

@@ -55,7 +55,7 @@ def read_all(bootstrap: str, topic: str, *, committed: bool = True) -> list[Mess
             "bootstrap.servers": bootstrap,
             "group.id": "reads-all",
             "enable.auto.commit": False,
-            "enable.partition.eof": False,
+            "enable.partition.eof": True,
             "isolation.level": "read_committed" if committed else "read_uncommitted",
             "fetch.wait.max.ms": 20,
         }
@@ -80,12 +80,15 @@ def _partition(consumer: Consumer, topic: str, partition: int) -> list[Message]:
     first, end = until(lambda: _ends(consumer, TopicPartition(topic, partition)), "the partition has a leader")
     consumer.assign([TopicPartition(topic, partition, first)])
     messages: list[Message] = []
-    # Transaction markers use offsets but are never delivered, so only the position shows that the end is reached.
-    while consumer.position([TopicPartition(topic, partition)])[0].offset < end and first < end:
-        message = consumer.poll(_TIMEOUT_S / 100)
-        if message is None:
-            continue
-        if message.error():
-            raise KafkaException(message.error())
-        messages.append(message)
+    reached = first
+    while reached < end:
+        message = consumer.poll(_TIMEOUT_S)
+        assert message is not None, f"{topic}-{partition} gives no record before {end} in {_TIMEOUT_S} s"
+        error, offset = message.error(), message.offset()
+        if error is None:
+            messages.append(message)
+        elif error.code() != KafkaError._PARTITION_EOF:
+            raise KafkaException(error)
+        # Transaction markers use offsets but are never delivered. Only the event at the end of the log shows them.
+        reached = (offset or 0) + (error is None)
     return messages

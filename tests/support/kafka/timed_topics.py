@@ -30,7 +30,7 @@ _KINDS = {"CreateTime": TIMESTAMP_CREATE_TIME, "LogAppendTime": TIMESTAMP_LOG_AP
 
 Place = tuple[int, int]
 """Partition and offset."""
-Headers = Sequence[tuple[str, bytes]]
+Headers = Sequence[tuple[str, bytes | None]]
 
 
 def timed_topics(broker: Broker, project: Project) -> OwnTopics:
@@ -74,9 +74,16 @@ class Logs:
         self.rules_end += 1
         return self.rules_end - 1
 
-    def append(self, record: bytes | None, at_ms: int, partition: int = 0, headers: Headers = ()) -> Place:
+    def append(
+        self,
+        record: bytes | None,
+        at_ms: int,
+        partition: int = 0,
+        headers: Headers = (),
+        key: bytes | None = None,
+    ) -> Place:
         """Append a transaction and return its partition and offset."""
-        self._append(self._names.transactions, record, partition, at_ms, headers)
+        self._append(self._names.transactions, record, partition, at_ms, headers, key)
         self.ends[partition] += 1
         return partition, self.ends[partition] - 1
 
@@ -86,9 +93,17 @@ class Logs:
         assert not self._failed, self._failed[:3]
         assert left == 0, f"{left} records not delivered"
 
-    def _append(self, topic: str, record: bytes | None, partition: int, at_ms: int, headers: Headers = ()) -> None:
+    def _append(
+        self,
+        topic: str,
+        record: bytes | None,
+        partition: int,
+        at_ms: int,
+        headers: Headers = (),
+        key: bytes | None = None,
+    ) -> None:
         self._producer.produce(
-            topic, record, partition=partition, timestamp=at_ms, headers=list(headers), on_delivery=self._delivered
+            topic, record, key, partition, on_delivery=self._delivered, timestamp=at_ms, headers=list(headers)
         )
 
     def _delivered(self, error: KafkaError | None, _: Message) -> None:

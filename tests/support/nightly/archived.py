@@ -17,6 +17,7 @@ from fraud_rules.batch.archive.files import LOG_SCHEMA, write_file, write_transa
 from fraud_rules.batch.archive.manifest import BatchResult, FileEntry, Table
 from fraud_rules.batch.archive.store import ArchiveStore
 from fraud_rules.codec.transactions.codec import decode_transactions
+from fraud_rules.codec.transactions.raw import RawTransactions
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.model.day import DAY_MS, Day
 from fraud_rules.model.schema import TIME_FIELD, TransactionSchema
@@ -129,10 +130,12 @@ class Site:
             return []
         settings = self.settings
         rows = decode_transactions(
-            [tx.value for tx in new],
-            [tx.partition for tx in new],
-            [tx.offset for tx in new],
-            [tx.append_ms for tx in new],
+            RawTransactions.of(
+                [tx.value for tx in new],
+                [tx.partition for tx in new],
+                [tx.offset for tx in new],
+                [tx.append_ms for tx in new],
+            ),
             self.schema,
             settings.record_limits,
         ).batch

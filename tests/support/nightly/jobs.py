@@ -76,7 +76,6 @@ def _arguments(script: str, installation: Installation, schema: Path | None, fla
         "--archive", str(archive_of(installation).root),
         "--settings", str(installation.home / "detector.yaml"),
         "--schema", str(schema or installation.schema),
-        "--jars", str(installation.project.jars / "connector"),
         *(["--nice", "0"] if script == "warm_up" else []),  # the tests use all cores for minutes
         *flags,
     ]  # fmt: skip

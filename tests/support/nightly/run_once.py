@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import sys
 from dataclasses import fields, replace
-from pathlib import Path
 
 import msgspec
 
@@ -31,7 +30,7 @@ def job_of(store: ArchiveStore, bootstrap: str, prefix: str, day: Day) -> Reeval
         DetectorSettings(), key_groups=2, topics=replace(names, transactions=TRANSACTIONS, rules="rules")
     )
     options = DayOptions(day, store, settings, load_schema("default"))
-    return ReevaluationJob(options, KafkaConnection(bootstrap), Path())
+    return ReevaluationJob(options, KafkaConnection(bootstrap))
 
 
 def run_once(job: ReevaluationJob) -> DayResult:

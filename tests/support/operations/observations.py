@@ -91,7 +91,8 @@ class World:
 
     def read(self, rows: int, *, late: int = 0, quarantined: int = 0) -> World:
         """Add the rows that the detector has read recently."""
-        return replace(self, traffic=TrafficCounts(ms_ago(300), rows, late, quarantined))
+        main_reason = "invalid_field: payeeId is missing" if quarantined else None
+        return replace(self, traffic=TrafficCounts(ms_ago(300), rows, late, quarantined, main_reason=main_reason))
 
     def arrived(self, ago_s: float) -> World:
         """Set the append time of the newest transaction."""

@@ -11,7 +11,8 @@ so that an error in them shows up as a difference:
                  operand [`not`] `in` `(` literal `,` ... `)`
                  field [`not`] `in` `list` `(` text `)`, in `when` only
                  operand `is` [`not`] `null`
-    operand      a field, or a literal: a number, or text in quotes
+                 a field of type boolean
+    operand      a field, or a literal: a number, text in quotes, `true` or `false`; not the latter two after `in`
 
 The bounds on length, depth and digits are the product's alone.
 """
@@ -61,7 +62,7 @@ class Operand:
 
     read: Callable[[Values], Value]
     type: FieldType | None = None
-    literal: Decimal | str = ""
+    literal: Decimal | str | bool = ""
     field: Field | None = None
 
 
@@ -135,6 +136,8 @@ class _Parser:
             found = self.between(left)
         elif self.accept("word", "in"):
             found = self.membership(left)
+        elif not negated and left.type is FieldType.BOOLEAN and not self.at_sign():
+            return left.read  # type: ignore[return-value]
         elif not negated:
             return _compared(left, self.sign(), self.operand())
         else:
@@ -179,6 +182,9 @@ class _Parser:
             return self.literal()
         self._next += 1
         field = next((each for each in self._schema.fields if text in (each.name, *each.aliases)), None)
+        if field is None and text.lower() in ("true", "false"):
+            truth = text.lower() == "true"
+            return Operand(lambda _: truth, literal=truth)
         if field is None:
             raise FilterRefused(f"{text} is not declared")
         return Operand(lambda row: row[field.name], field.type, field=field)
@@ -201,6 +207,11 @@ class _Parser:
         if kind != "sign" or text not in SIGNS:
             raise FilterRefused(f"{text!r} compares nothing")
         return text
+
+    def at_sign(self) -> bool:
+        """Whether the next token compares."""
+        kind, text = self._tokens[self._next]
+        return kind == "sign" and text in SIGNS
 
     def accept(self, kind: str, text: str) -> bool:
         """Read the next token if it is this one, and return whether it was. Words ignore case."""
@@ -252,6 +263,8 @@ def _compared(left: Operand, sign: str, right: Operand) -> Condition:
         right = _typed(right, left)
     elif left.type is not right.type and not (left.type in _NUMBERS and right.type in _NUMBERS):
         raise FilterRefused(f"{left.type} and {right.type} cannot be compared")
+    if FieldType.BOOLEAN in (left.type, right.type) and sign not in ("=", "!=", "<>"):
+        raise FilterRefused("booleans have no order")
     compare = SIGNS[sign]
 
     def comparison(row: Values) -> Truth:
@@ -270,7 +283,8 @@ def _typed(operand: Operand, other: Operand) -> Operand:
         literal = _epoch_ms(literal)
     elif other.field is not None and other.field.name == "eventTime" and _is_in_another_unit(literal):
         raise FilterRefused(f"{literal} is not in milliseconds")
-    if isinstance(literal, str) is not (wanted is FieldType.STRING):
+    is_text, is_boolean = wanted is FieldType.STRING, wanted is FieldType.BOOLEAN
+    if isinstance(literal, str) is not is_text or isinstance(literal, bool) is not is_boolean:
         raise FilterRefused(f"{literal!r} is no {wanted}")
     return Operand(lambda _: literal, literal=literal)
 

@@ -187,6 +187,10 @@ def _value(raw: Any, declared: Field) -> Value:
             return text_of(str(raw), declared)
         case FieldType.LONG:
             return int(raw)
+        case FieldType.BOOLEAN:
+            if not isinstance(raw, bool):
+                raise ValueError(f"{raw} is not a boolean")  # noqa: TRY004 - as for other values that do not fit  # noqa: TRY004 - as for other values that do not fit
+            return raw
         case FieldType.TIMESTAMP:
             if isinstance(raw, int):
                 return raw

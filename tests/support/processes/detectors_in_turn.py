@@ -8,7 +8,8 @@ from collections.abc import Iterator
 
 from tests.support.kafka.timed_topics import detector_has_started, detector_starts
 from tests.support.processes.in_turn import InTurn
-from tests.support.processes.running_detector import START_S, Installation, jvm_of
+from tests.support.processes.running_detector import START_S, Installation, members_of
+from tests.support.processes.signals import send_signal
 from tests.support.waiting import until
 
 
@@ -46,14 +47,17 @@ class DetectorsInTurn(InTurn):
 
     @contextlib.contextmanager
     def frozen(self) -> Iterator[None]:
-        """Suspend the JVM, so that all records appended meanwhile form one batch."""
-        jvm = jvm_of(self.process.pid)
-        assert jvm is not None
-        jvm.suspend()
+        """Suspend the driver, Spark and its workers, so that all records appended meanwhile form one batch.
+
+        The driver plans batches and reads the ends of the logs without Spark. It stops first, before it plans another.
+        """
+        self.process.send_signal(signal.SIGSTOP)
+        members = members_of(self.process.pid)
+        send_signal(members, signal.SIGSTOP)
         try:
             yield
         finally:
-            jvm.resume()
+            send_signal(members, signal.SIGCONT)
 
     def _is_ready(self) -> bool:
         ended = self.ended()

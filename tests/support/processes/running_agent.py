@@ -42,7 +42,7 @@ NAMESPACE = ("unshare", "--pid", "--fork", "--mount-proc", "--kill-child")
 _STAND_IN = """
 import os, signal, subprocess, sys, time
 
-OBEYS, REFUSES, DIES = {obeys}, {refuses!r}, {dies!r}
+OBEYS, REFUSES = {obeys}, {refuses!r}
 
 def main():
     if "--check" in sys.argv:
@@ -58,9 +58,6 @@ def main():
     subprocess.Popen([sys.executable, "-c", "import os, signal, time; os.setpgid(0, 0); "
                       "signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(600)"])
     hold = [word.removeprefix("--hold=") for word in sys.argv if word.startswith("--hold=")]
-    if hold and DIES:
-        sys.stderr.write("detector: " + DIES + "\\n")
-        return 9
     if hold:
         sys.stderr.write("detector: ready\\n")
         sys.stderr.flush()
@@ -104,11 +101,10 @@ def never_started(path: Path, *, moves: bool) -> Path:
     return stand_in(path, source=_STARTING.format(moves=moves))
 
 
-def stand_in(path: Path, *, obeys: bool = True, refuses: str = "", dies: str = "", source: str | None = None) -> Path:
-    """Build a wheel whose detector runs until SIGTERM. Options: it refuses its check, dies before it is ready, or
-    ignores SIGTERM."""
+def stand_in(path: Path, *, obeys: bool = True, refuses: str = "", source: str | None = None) -> Path:
+    """Build a wheel whose detector runs until SIGTERM. Options: it refuses its check, or ignores SIGTERM."""
     with zipfile.ZipFile(path, "w") as wheel:
-        wheel.writestr("detector.py", source or _STAND_IN.format(obeys=obeys, refuses=refuses, dies=dies))
+        wheel.writestr("detector.py", source or _STAND_IN.format(obeys=obeys, refuses=refuses))
     return path
 
 

@@ -67,7 +67,6 @@ class Installation:
             "--bootstrap", self.topics.bootstrap,
             "--settings", str(self.home / "detector.yaml"),
             "--schema", str(self.schema),
-            "--jars", str(self.project.jars / "connector"),
             "--master", "local[2,4]",
             *flags,
         ]  # fmt: skip
@@ -162,13 +161,16 @@ class RunningDetector:
     def python_workers(self) -> list[psutil.Process]:
         """The Python workers that evaluate."""
         jvm = self.jvm()
-        if jvm is None:
-            return []
-        try:
-            daemons = [child for child in jvm.children() if _name(child).startswith("python")]
-            return [worker for daemon in daemons for worker in daemon.children()]
-        except psutil.Error:
-            return []
+        return [] if jvm is None else workers_of(jvm)
+
+
+def workers_of(jvm: psutil.Process) -> list[psutil.Process]:
+    """The Python workers of a JVM of Spark."""
+    try:
+        daemons = [child for child in jvm.children() if _name(child).startswith("python")]
+        return [worker for daemon in daemons for worker in daemon.children()]
+    except psutil.Error:
+        return []
 
 
 def members_of(session: int) -> list[psutil.Process]:

@@ -20,6 +20,8 @@ from tests.support.waiting import until
 _HOST = "127.0.0.1"
 _START_S = 180.0
 _SPARK_HOME = Path(pyspark.__file__).parent
+# As in the driver: the optimizing compiler and many threads of a collector would cost more than they save in a test.
+_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
 class StandaloneCluster:
@@ -99,6 +101,7 @@ class StandaloneCluster:
             "SPARK_HOME": str(_SPARK_HOME),
             "SPARK_LOCAL_IP": _HOST,
             "SPARK_DAEMON_MEMORY": "256m",
+            "JAVA_TOOL_OPTIONS": _JVM,
             **environ,
         }
         command, log = [str(_SPARK_HOME / "bin" / "spark-class"), main, *words], self._home / f"{name}.log"

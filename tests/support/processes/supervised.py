@@ -176,7 +176,7 @@ class Supervised:
         self.sender.stop()
         self.await_evaluated()
         kafka = self.site.broker.kafka
-        recording = record_run(kafka, self.context.settings)
+        recording = record_run(kafka, self.context.settings, self.context.schema)
         answer = replay_recording(recording, self.context.schema, self.context.settings)
         published = read_published(kafka, self.context.settings.topics)
         return check_run(published, answer, SentTraffic(self.sender.sent.records, self.sender.planted_whole))

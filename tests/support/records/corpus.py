@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from fraud_rules.codec.transactions.raw import Headers, RawTransactions
 from tests.support.places import CORPUS
 
 _CORPUS = CORPUS / "transactions.json"
@@ -31,6 +33,18 @@ class RejectedCase:
     name: str
     record: bytes
     reason: str
+
+
+def raw_records(
+    *values: bytes | None,
+    append_ms: int = APPEND_MS,
+    topic: str | None = None,
+    keys: Sequence[bytes | None] | None = None,
+    headers: Sequence[Headers] | None = None,
+) -> RawTransactions:
+    """Undecoded records of one partition that have arrived at the same time."""
+    n = len(values)
+    return RawTransactions.of(values, [0] * n, range(n), [append_ms] * n, topic, keys, headers)
 
 
 def _bytes(record: Any) -> bytes:

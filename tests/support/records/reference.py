@@ -9,8 +9,10 @@ from __future__ import annotations
 import csv
 import json
 import re
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, Context, Decimal, Inexact, InvalidOperation, Overflow
+from itertools import chain
 from typing import Any
 
 from fraud_rules.model.schema import Field, FieldType, TransactionSchema
@@ -32,8 +34,13 @@ class Number(str):
     __slots__ = ()
 
 
-class DuplicateMembers(dict[str, Any]):
-    """A JSON object that contains a name twice."""
+class Object(dict[str, Any]):
+    """A JSON object with all its members, also those that occur twice."""
+
+    pairs: Sequence[tuple[str, Any]] = ()
+
+    def repeats(self, name: str) -> bool:
+        return [each for each, _ in self.pairs].count(name) > 1
 
 
 def reference(record: bytes, schema: TransactionSchema, max_bytes: int = 65_536) -> Values | None:
@@ -51,23 +58,26 @@ def reference(record: bytes, schema: TransactionSchema, max_bytes: int = 65_536)
 
 def _object(text: str) -> dict[str, Any]:
     def pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
-        return (dict if len(dict(items)) == len(items) else DuplicateMembers)(items)
+        members = Object(items)
+        members.pairs = items
+        return members
 
     def refuse(constant: str) -> None:
         raise RecordRefused(constant)
 
     loaded = json.loads(text, object_pairs_hook=pairs, parse_int=Number, parse_float=Number, parse_constant=refuse)
     _check(loaded, 32)
-    return dict(loaded)
+    members: dict[str, Any] = loaded
+    return members
 
 
 def _check(value: Any, levels: int) -> None:
     if isinstance(value, str):
         value.encode()
-    elif isinstance(value, dict | list):
-        if levels == 0 or isinstance(value, DuplicateMembers):
+    elif isinstance(value, Object | list):
+        if levels == 0:
             raise RecordRefused
-        for inner in [*value, *value.values()] if isinstance(value, dict) else value:
+        for inner in chain(*value.pairs) if isinstance(value, Object) else value:
             _check(inner, levels - 1)
 
 
@@ -91,7 +101,7 @@ def _cell(field: Field, cell: str) -> str | None:
 
 def _value(field: Field, members: dict[str, Any]) -> int | str | Decimal | None:
     given = [members[name] for name in (field.name, *field.aliases) if name in members]
-    if len(given) > 1:
+    if len(given) > 1 or (isinstance(members, Object) and any(map(members.repeats, field.member_names))):
         raise RecordRefused
     if given in ([], [None]):
         if field.nullable:

@@ -55,7 +55,7 @@ class HandmadeSite:
         self._spark: SparkSession | None = None
         settings = DetectorSettings(detector=topics.prefix.rstrip("-"), topics=topics.names)
         schema = TransactionSchema.load(project.config / "schema.yaml")
-        self.job = DetectorJob(settings, schema, topics.kafka, SparkOptions(project.jars / "connector"))
+        self.job = DetectorJob(settings, schema, topics.kafka, SparkOptions())
         produce(topics.bootstrap, topics.names.transactions, [b"{}"] * THERE, partition=0)
         self.write(0, 30)
         self.write(1, READ)

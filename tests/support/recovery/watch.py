@@ -53,7 +53,6 @@ class Watch:
                 "enable.auto.commit": False,
                 "isolation.level": "read_committed" if committed else "read_uncommitted",
                 "auto.offset.reset": "earliest",
-                "fetch.wait.max.ms": 20,
                 "reconnect.backoff.max.ms": 200,
                 "log_level": 0,
             }

@@ -18,7 +18,14 @@ from hypothesis.strategies import SearchStrategy
 START_MS = 1_700_000_000_000
 BIG = "9999999999999999.99"
 AGGREGATORS = ["COUNT", "SUM", "COUNT_WITH_RESET", "AVG", "MIN", "MAX", "COUNT_DISTINCT", "STDDEV"]
-GROUPINGS = [["payeeId"], ["payeeId", "beneficiaryId"], ["beneficiaryId"], ["paymentType", "payeeId"], []]
+GROUPINGS = [
+    ["payeeId"],
+    ["payeeId", "beneficiaryId"],
+    ["beneficiaryId"],
+    ["paymentType", "payeeId"],
+    ["cardPresent"],
+    [],
+]
 FIELDS = ["paymentAmount", "paymentAmount", "paymentAmount", "points", "points", "COUNT_FLINK"]
 CONDITIONS = [
     "paymentType = 'CSH'",
@@ -33,6 +40,8 @@ CONDITIONS = [
     "beneficiaryId is not null",
     "payeeId = beneficiaryId",
     f"eventTime >= {START_MS + 2000}",
+    "cardPresent",
+    "cardPresent != true",
 ]
 LIST_CONDITIONS = [
     "beneficiaryId in list('longs')",
@@ -62,6 +71,7 @@ class Palette(NamedTuple):
     types: list[str | None]
     amounts: list[str | None]
     points: list[int | None]
+    presences: list[bool | None]
     aggregators: list[str]
     groupings: list[list[str]]
     windows_s: list[int]
@@ -124,6 +134,7 @@ def palettes() -> SearchStrategy[Palette]:
         types=_some(["CSH", "CSH", "CRD", None], 3),
         amounts=_some(["1", "2.50", "1.00", "2", "3", "0", None, "-3", "0.01", "-0.02", BIG, f"-{BIG}"], 4),
         points=_some([1, None, 0, 3, -1, 2**63 - 1, -(2**63)], 3),
+        presences=_some([True, False, None], 3),
         aggregators=_some([*AGGREGATORS, "COUNT_WITH_RESET"], 3),
         groupings=_some(GROUPINGS, 2),
         windows_s=_some([2, 3, 1, 20, 60], 3),
@@ -259,6 +270,7 @@ def _transactions(palette: Palette, partitions: int) -> SearchStrategy[Tx]:
             "paymentType": st.sampled_from(palette.types),
             "paymentAmount": weighted((40, st.sampled_from(palette.amounts)), (1, st.sampled_from(UNREADABLE_AMOUNTS))),
             "points": st.sampled_from(palette.points),
+            "cardPresent": st.sampled_from(palette.presences),
         }
     )
     steps_ms, lags_ms = st.sampled_from(palette.steps_ms), st.sampled_from(palette.lags_ms)

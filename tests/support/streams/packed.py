@@ -9,6 +9,7 @@ import numpy as np
 
 from fraud_rules.codec.rules.codec import read_entry
 from fraud_rules.codec.transactions.codec import decode_transactions
+from fraud_rules.codec.transactions.raw import RawTransactions
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.engine.engine import KeyGroupEngine
 from fraud_rules.engine.fanout import fan_out
@@ -75,7 +76,9 @@ def decoded_batches(batches: int, rows: int, seed: int = 1) -> Iterator[Transact
             ).encode()
             for i in range(rows)
         ]
-        yield decode_transactions(values, np.zeros(rows, np.int32), number, append, SCHEMA, RecordLimits()).batch
+        yield decode_transactions(
+            RawTransactions.of(values, np.zeros(rows, np.int32), number, append), SCHEMA, RecordLimits()
+        ).batch
 
 
 def comparable(output: KeyGroupOutput) -> tuple[object, ...]:

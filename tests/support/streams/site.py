@@ -10,6 +10,8 @@ from typing import Any
 from hypothesis.strategies import SearchStrategy
 
 from fraud_rules.logs.recorder import record_run
+from fraud_rules.model.schema import TransactionSchema
+from tests.support.conformance import load_schema
 from tests.support.kafka.timed_topics import Logs
 from tests.support.processes.running_detector import Installation
 from tests.support.recovery.watch import Watch
@@ -73,7 +75,8 @@ class StreamSite:
 
     def recorded(self) -> Document:
         """The logs and the recorded batches as a document of `fraud streams replay`."""
-        run = record_run(self.installation.topics.kafka, self.installation.settings)
+        schema = TransactionSchema.load(self.installation.schema)
+        run = record_run(self.installation.topics.kafka, self.installation.settings, schema)
         rules = [{"at": each.append_ms, "rule": (each.value or b"").decode()} for each in run.rules]
         rows = [
             {"at": each.append_ms, "partition": each.partition, "tx": json.loads(each.value or b"{}")}
@@ -102,4 +105,4 @@ class StreamSite:
 
     def published(self) -> Outputs:
         """The outputs of the detector."""
-        return Outputs.read(self.installation.topics)
+        return Outputs.read(self.installation.topics, load_schema("nullable"))

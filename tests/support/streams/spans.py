@@ -10,8 +10,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from fraud_rules.codec.transactions.record import claimed_id
 from fraud_rules.kafka.consume import await_settled
-from fraud_rules.replay.replay import alert_members, claimed_id, decision_members, decode_exactly
+from fraud_rules.model.schema import TransactionSchema
+from fraud_rules.replay.replay import alert_members, decision_members, decode_exactly
 from tests.support.kafka.own_topics import OwnTopics
 from tests.support.kafka.records import read_all
 from tests.support.kafka.timed_topics import Place
@@ -83,7 +85,7 @@ class Outputs:
     rejected: Sequence[int]
 
     @classmethod
-    def read(cls, topics: OwnTopics) -> Outputs:
+    def read(cls, topics: OwnTopics, schema: TransactionSchema) -> Outputs:
         """Read the topics, the live alerts before the shadow alerts."""
         names = topics.names
         read = (
@@ -97,7 +99,10 @@ class Outputs:
             [alert_members(each) for name in read[:2] for each in values[name]],
             [decision_members(each) for each in values[names.decisions]],
             values[names.late_transactions],
-            [(_place(dict(each.headers() or ())), claimed_id(each.value())) for each in messages[names.quarantine]],
+            [
+                (_place(dict(each.headers() or ())), claimed_id(each.value(), schema))
+                for each in messages[names.quarantine]
+            ],
             [each["ruleVersion"] for each in values[names.rule_operations] if each["status"] == "REJECTED"],
         )
 

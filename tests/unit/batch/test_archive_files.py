@@ -39,6 +39,8 @@ def rows(
             values = DAY.start_ms + place
         if field.type is FieldType.DECIMAL:
             values = np.array([amounts[i % len(amounts)] for i in range(count)], dtype=np.int64)
+        if field.type is FieldType.BOOLEAN:
+            values = place % 2
         valid = (place % 3 != 0) if field.nullable else None
         dictionary = None
         if field.type is FieldType.STRING:

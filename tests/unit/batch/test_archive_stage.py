@@ -6,16 +6,16 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
+from confluent_kafka import TIMESTAMP_CREATE_TIME, TIMESTAMP_LOG_APPEND_TIME, Message
 
 from fraud_rules.batch.archive.files import read_log
 from fraud_rules.batch.archive.manifest import Manifest, Table
-from fraud_rules.batch.archive.stage import ArchiveStage, decode_written
+from fraud_rules.batch.archive.stage import ArchiveStage
 from fraud_rules.batch.archive.store import ArchiveStore
 from fraud_rules.batch.reevaluation.published import PublishedAlerts
+from fraud_rules.configuration.settings import DetectorSettings, TopicNames
 from fraud_rules.model.day import Day
-from fraud_rules.model.limits import RecordLimits
 from tests.support.conformance import load_schema
 from tests.support.records.unreadable_alerts import UNREADABLE
 
@@ -35,19 +35,19 @@ DECISION: dict[str, Any] = {"transactionId": 7, "eventTime": DAY.start_ms, "scor
 CORRECTION: dict[str, Any] = {"kind": "RETRACTED", "alertId": "a", "eventTime": DAY.start_ms}
 
 
-def batch_of(topic: str, records: list[tuple[bytes | None, bytes | None]]) -> pa.RecordBatch:
-    n = len(records)
-    return pa.RecordBatch.from_arrays(
-        [
-            pa.array([topic] * n),
-            pa.array([0] * n, pa.int32()),
-            pa.array(range(n), pa.int64()),
-            pa.array([DAY.start_ms * 1_000] * n, pa.timestamp("us")),
-            pa.array([key for key, _ in records], pa.binary()),
-            pa.array([value for _, value in records], pa.binary()),
-        ],
-        names=["topic", "partition", "offset", "timestamp", "key", "value"],
-    )
+def records_of(topic: str, records: list[tuple[bytes | None, bytes | None]]) -> list[tuple[str, list[Message]]]:
+    made = [message(topic, offset, key, value) for offset, (key, value) in enumerate(records)]
+    return [(topic, made)]
+
+
+def message(topic: str, offset: int, key: bytes | None, value: bytes | None, *, is_append: bool = True) -> Message:
+    kind = TIMESTAMP_LOG_APPEND_TIME if is_append else TIMESTAMP_CREATE_TIME
+    return Message(topic, 0, offset, key, value, None, None, (kind, DAY.start_ms))
+
+
+def stage_of(store: ArchiveStore, topic: str, table: Table) -> ArchiveStage:
+    settings = DetectorSettings(topics=TopicNames(transactions=topic))
+    return ArchiveStage(store, load_schema("default"), settings, {topic: table})
 
 
 @pytest.mark.parametrize(
@@ -63,9 +63,7 @@ def test_unreadable_records_are_left_out_counted_and_named(table: Table, good: d
     first, second = json.dumps(good).encode(), json.dumps({**good, "memberOfTomorrow": [1]}).encode()
     records = [(b"a", first), *((b"a", value) for value in UNREADABLE), (None, first), (b"b", second)]
     store = ArchiveStore(tmp_path)
-    stage = ArchiveStage(store, load_schema("default"), {"published": table}, RecordLimits())
-
-    written = decode_written(out.column(0)[0].as_py() for out in stage.run([batch_of("published", records)]))
+    written = stage_of(store, "published", table).archive(records_of("published", records))
 
     assert read_log(store, list(written.files)).column("value").to_pylist() == [first, second]
     assert written.unreadable == len(UNREADABLE) + 1
@@ -74,22 +72,18 @@ def test_unreadable_records_are_left_out_counted_and_named(table: Table, good: d
 
 
 def test_a_batch_of_nothing_but_unreadable_records_writes_no_file(tmp_path: Path) -> None:
-    stage = ArchiveStage(ArchiveStore(tmp_path), load_schema("default"), {"alerts": Table.ALERTS}, RecordLimits())
-    (out,) = stage.run([batch_of("alerts", [(b"a", value) for value in UNREADABLE])])
-    written = decode_written([out.column(0)[0].as_py()])
+    stage = stage_of(ArchiveStore(tmp_path), "alerts", Table.ALERTS)
+    written = stage.archive(records_of("alerts", [(b"a", value) for value in UNREADABLE]))
     assert (written.files, written.unreadable) == ((), len(UNREADABLE))
 
 
 def test_a_payment_without_an_append_time_is_left_out_as_in_the_detector(tmp_path: Path) -> None:
     """The nightly job would announce an alert for a payment that the detector has quarantined."""
-    stage = ArchiveStage(ArchiveStore(tmp_path), load_schema("default"), {"tx": Table.TRANSACTIONS}, RecordLimits())
+    stage = stage_of(ArchiveStore(tmp_path), "tx", Table.TRANSACTIONS)
     payment = {"transactionId": 7, "eventTime": DAY.start_ms, "payeeId": 1, "beneficiaryId": 2, "paymentType": "CSH"}
     value = json.dumps({**payment, "paymentAmount": 1}).encode()
-    batch = batch_of("tx", [(None, value), (None, value)])
-    one_known = pa.array([None, DAY.start_ms * 1_000], pa.timestamp("us"))
-    written = decode_written(
-        out.column(0)[0].as_py() for out in stage.run([batch.set_column(3, "timestamp", one_known)])
-    )
+    records = [message("tx", 0, None, value, is_append=False), message("tx", 1, None, value)]
+    written = stage.archive([("tx", records)])
 
     assert [file.rows for file in written.files] == [1]
     assert (written.rejected, written.first_append_ms) == (1, DAY.start_ms)
@@ -102,8 +96,7 @@ def test_a_record_of_a_time_before_1970_belongs_to_its_day(table: Table, event_m
     documents = {Table.DECISIONS: DECISION, Table.CORRECTIONS: CORRECTION}
     value = json.dumps({**documents.get(table, ALERT), "eventTime": event_ms}).encode()
     store = ArchiveStore(tmp_path)
-    stage = ArchiveStage(store, load_schema("default"), {"published": table}, RecordLimits())
-    written = decode_written(out.column(0)[0].as_py() for out in stage.run([batch_of("published", [(b"a", value)])]))
+    written = stage_of(store, "published", table).archive(records_of("published", [(b"a", value)]))
     store.commit(Manifest().with_batch({}, written))
     published = PublishedAlerts.archived(store, store.latest(), Day.of(event_ms))
     assert written.unreadable == 0 and [file.day for file in written.files] == [Day.of(event_ms).number]

@@ -17,6 +17,7 @@ from fraud_rules.batch.entity.report import entity_report
 from fraud_rules.batch.entity.rows import EntityQuery, EntityRows
 from fraud_rules.codec.rules.codec import read_entry
 from fraud_rules.codec.transactions.codec import decode_transactions
+from fraud_rules.codec.transactions.raw import RawTransactions
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.engine.state.store import HeapViews
 from fraud_rules.model.ruleset import RuleTimeline
@@ -97,10 +98,12 @@ def payments(count: int = 400) -> list[RecordedTransaction]:
 
 def rows_of(records: list[RecordedTransaction]) -> TransactionBatch:
     return decode_transactions(
-        [each.value for each in records],
-        [each.partition for each in records],
-        [each.offset for each in records],
-        [each.append_ms for each in records],
+        RawTransactions.of(
+            [each.value for each in records],
+            [each.partition for each in records],
+            [each.offset for each in records],
+            [each.append_ms for each in records],
+        ),
         SCHEMA,
         SETTINGS.record_limits,
     ).batch

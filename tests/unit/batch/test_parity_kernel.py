@@ -17,6 +17,7 @@ from fraud_rules.batch.reevaluation.evaluate import DayRun
 from fraud_rules.batch.reevaluation.feed import arranged
 from fraud_rules.codec.rules.codec import read_entry
 from fraud_rules.codec.transactions.codec import decode_transactions
+from fraud_rules.codec.transactions.raw import RawTransactions
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.replay.recording import Recording
@@ -57,10 +58,12 @@ def corrected(document: Mapping[str, Any], slice_rows: int, schema: TransactionS
     refused = {version for batch in recording.batches for version in batch.rejections}
     cuts = cuts_of_ends([ends for ends, _ in batches], [pin for _, pin in batches], refused)
     rows = decode_transactions(
-        [tx.value for tx in recording.transactions],
-        [tx.partition for tx in recording.transactions],
-        [tx.offset for tx in recording.transactions],
-        [tx.append_ms for tx in recording.transactions],
+        RawTransactions.of(
+            [tx.value for tx in recording.transactions],
+            [tx.partition for tx in recording.transactions],
+            [tx.offset for tx in recording.transactions],
+            [tx.append_ms for tx in recording.transactions],
+        ),
         schema,
         settings.record_limits,
     ).batch

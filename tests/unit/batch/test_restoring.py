@@ -13,6 +13,7 @@ from fraud_rules.batch.archive.manifest import Table
 from fraud_rules.batch.archive.restoring import archived_rules, archived_transactions
 from fraud_rules.batch.archive.store import ArchiveStore
 from fraud_rules.codec.transactions.codec import decode_transactions
+from fraud_rules.codec.transactions.raw import RawTransactions
 from fraud_rules.errors import InputInvalid
 from fraud_rules.model.day import Day
 from fraud_rules.model.limits import RecordLimits
@@ -40,7 +41,7 @@ def store(tmp_path: Path) -> ArchiveStore:
             b'{"transactionId":1,"eventTime":%d,"payeeId":1,"beneficiaryId":1,"paymentType":"CSH","paymentAmount":1}'
             % day.start_ms
         )
-        decoded = decode_transactions([record], [0], [0], [day.start_ms], SCHEMA, RecordLimits())  # type: ignore[arg-type]
+        decoded = decode_transactions(RawTransactions.of([record], [0], [0], [day.start_ms]), SCHEMA, RecordLimits())  # type: ignore[arg-type]
         files.append(write_transactions(store, day, decoded.batch, SCHEMA))
     store.commit(msgspec.structs.replace(store.latest(), version=1, files=tuple(files)))
     return store

@@ -149,7 +149,7 @@ def test_the_kernel_is_compiled_once_for_each_version_of_it(set_up: Path, tmp_pa
 
 
 def test_classes_are_recorded_again_after_a_change_of_jars_or_archive(set_up: Path, tmp_path: Path) -> None:
-    archive, jar = set_up / "lib" / "spark.jsa", set_up / "lib" / "connector" / "spark.jar"
+    archive, jar = set_up / "lib" / "spark.jsa", set_up / "lib" / "broker" / "spark.jar"
     script(jar, "first")
     script(tmp_path / "then", f'#!/bin/sh\n[ -e "{archive}" ] || echo archive >{archive}\n')
     recordings = []

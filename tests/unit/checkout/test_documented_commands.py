@@ -32,6 +32,9 @@ _ENDS_S = 180.0
 _SPEAKS_S = 180.0
 
 
+_PAYMENT = {"transactionId": 1, "eventTime": 20_000 * DAY_MS, "payeeId": 1, "beneficiaryId": 2, "paymentType": "CSH"}
+
+
 @dataclass(frozen=True)
 class Run:
     """How a command runs. It ends by itself with one of `codes`, or is interrupted once its output has `says`.
@@ -61,6 +64,7 @@ RUNS = (
         r"python -m fraud_control\.web\.templates",
         reason="writes what is committed; test_templates compares it",
     ),
+    Run(r"make schemas", reason="writes what is committed; test_output_schemas compares it"),
     Run(r"make (jars|lock)", reason="fetches everything again and writes what is committed"),
     Run(r"bin/bootstrap.*", reason="the clone's environment is made by it"),
     Run(r"(docker|cp \.env\.example|mvn|java) .*", reason="needs Docker, or the Flink demo's sources"),
@@ -78,7 +82,9 @@ RUNS = (
     Run(r"fraud whatif draft\.yaml --days 30"),
     Run(r"fraud whatif .*"),
     Run(r"fraud kafka broker start"),
-    Run(r"fraud kafka topics apply.*"),
+    Run(r"fraud kafka topics (apply|plan|print|check).*"),
+    Run(r"fraud kafka topics register", reason="needs a schema registry; test_schema_registry has one"),
+    Run(r"fraud init .*", codes=(7,)),  # the topic is the reader's; test_init runs it
     Run(r"fraud kafka acls print"),
     Run(r"fraud kafka acls users( --only detector)?", codes=(3,)),  # the passwords are the reader's
     Run(r"fraud kafka acls apply( .*)?", codes=(7,)),  # the broker of `fraud kafka broker start` has no authorizer
@@ -87,7 +93,7 @@ RUNS = (
     Run(r"fraud lists save lists\.yaml --dry-run", codes=(0, 2)),  # the file of the export, without lists
     Run(r"fraud (rules|lists) (save|set|add|remove|delete|move)( .*)?", codes=(2, 3)),  # without a control plane
     Run(r"fraud rules restore .*", codes=(2, 3)),  # the archive is the reader's
-    Run(r"fraud (alerts list --corrections|quarantine .*)"),
+    Run(r"fraud (alerts list( --corrections)?|quarantine .*)"),
     Run(r"fraud streams load( .*)?", codes=(0, 2)),
     Run(r"fraud status", codes=(0, 1)),
     Run(r"fraud detector heartbeat.*", codes=(0, 1)),
@@ -103,7 +109,7 @@ RUNS = (
     Run(r"fraud archive reevaluate 2.*", codes=(0, 25, 26, 27)),
     Run(r"fraud archive (run|warm-up)( --json)?"),
     Run(r"fraud detector agent", says=r"agent"),
-    Run(r"fraud detector run", says=r"detector"),
+    Run(r"fraud detector run( --bootstrap .*)?", says=r"detector"),
     Run(r"python spark_jobs/detector\.py .*", says=r"detector: running"),
     Run(r"python examples/payment_gate\.py .*", says=r"gate: running"),
     Run(r"fraud detector rebuild( --check)?", codes=(0, 1, 9, 11, 18)),
@@ -160,6 +166,7 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Clone]:
     (rule,) = re.findall(r"^```yaml\n(# rapid-transfers.yaml\n.*?)^```", readme, re.MULTILINE | re.DOTALL)
     (folder / "rapid-transfers.yaml").write_text(rule)
     (folder / "draft.yaml").write_text(rule)
+    (folder / "sample.jsonl").write_text(json.dumps(_PAYMENT | {"paymentAmount": 10.5}) + "\n")
     _history(folder / "history")
     broker, controller, airflow = free_ports(3)
     ports = {"FRAUD_BROKER_PORT": broker, "FRAUD_BROKER_CONTROLLER_PORT": controller, "FRAUD_AIRFLOW_PORT": airflow}
@@ -176,9 +183,8 @@ def _history(folder: Path) -> None:
     import pyarrow.parquet as pq
 
     folder.mkdir()
-    row = {"transactionId": 1, "eventTime": 20_000 * DAY_MS, "payeeId": 1, "beneficiaryId": 2, "paymentType": "CSH"}
-    pq.write_table(pa.Table.from_pylist([{**row, "paymentAmount": 10.5}]), folder / "2026-09.parquet")
-    cells = {**row, "transactionId": 2, "paymentAmount": 1}
+    pq.write_table(pa.Table.from_pylist([{**_PAYMENT, "paymentAmount": 10.5}]), folder / "2026-09.parquet")
+    cells = {**_PAYMENT, "transactionId": 2, "paymentAmount": 1}
     (folder / "2026-10.csv").write_text(",".join(cells) + "\n" + ",".join(map(str, cells.values())) + "\n")
 
 

@@ -11,12 +11,22 @@ import pytest
 
 from fraud_rules.codec.transactions.codec import NO_APPEND_TIME, UNTIMED, DecodeResult, decode_transactions
 from fraud_rules.codec.transactions.columns import quick_reader
-from fraud_rules.codec.transactions.record import MAX_DETAIL_LENGTH, read_record
+from fraud_rules.codec.transactions.field_value import MAX_DETAIL_LENGTH
+from fraud_rules.codec.transactions.raw import RawTransactions
+from fraud_rules.codec.transactions.record import read_record
 from fraud_rules.errors import RecordRejected
 from fraud_rules.model.limits import RecordLimits
 from fraud_rules.model.schema import TransactionSchema
 from tests.support.places import ROOT
-from tests.support.records.corpus import ACCEPTED, APPEND_MS, FUTURE_TOLERANCE_MS, REJECTED, AcceptedCase, RejectedCase
+from tests.support.records.corpus import (
+    ACCEPTED,
+    APPEND_MS,
+    FUTURE_TOLERANCE_MS,
+    REJECTED,
+    AcceptedCase,
+    RejectedCase,
+    raw_records,
+)
 
 MALFORMED = [case for case in REJECTED if not case.reason.endswith("_event_time")]
 SCHEMA = TransactionSchema.load(ROOT / "config" / "schema.yaml")
@@ -42,8 +52,7 @@ STRING_IDS = TransactionSchema.parse(
 
 
 def decode(*values: bytes | None, schema: TransactionSchema = SCHEMA, append_ms: int = APPEND_MS) -> DecodeResult:
-    n = len(values)
-    return decode_transactions(values, [0] * n, range(n), [append_ms] * n, schema, RecordLimits(FUTURE_TOLERANCE_MS))
+    return decode_transactions(raw_records(*values, append_ms=append_ms), schema, RecordLimits(FUTURE_TOLERANCE_MS))
 
 
 def rows(decoded: DecodeResult, schema: TransactionSchema = SCHEMA) -> list[dict[str, int | str]]:
@@ -71,7 +80,9 @@ def test_a_record_without_an_append_time_is_rejected_wherever_it_stands() -> Non
     values = [case.record for case in ACCEPTED]
     times = [APPEND_MS if place % 2 else NO_APPEND_TIME for place in range(len(values))]
     count = len(values)
-    decoded = decode_transactions(values, [0] * count, range(count), times, SCHEMA, RecordLimits(FUTURE_TOLERANCE_MS))
+    decoded = decode_transactions(
+        RawTransactions.of(values, [0] * count, range(count), times), SCHEMA, RecordLimits(FUTURE_TOLERANCE_MS)
+    )
     assert decoded.batch.offset.tolist() == list(range(1, count, 2))
     assert [(each.index, each.reason) for each in decoded.rejects] == [(at, UNTIMED) for at in range(0, count, 2)]
 
@@ -99,7 +110,7 @@ def test_the_careful_reader_alone_agrees(case: AcceptedCase) -> None:
 
 @pytest.mark.parametrize("case", MALFORMED, ids=lambda case: case.name)
 def test_the_quick_reader_is_never_certain_of_a_bad_record(case: RejectedCase) -> None:
-    reading = quick_reader(SCHEMA).read([case.record], RecordLimits().max_bytes)
+    reading = quick_reader(SCHEMA).read(raw_records(case.record), RecordLimits().max_bytes)
     assert (len(reading.positions), reading.doubtful) == (0, [0])
     with pytest.raises(RecordRejected, match=case.reason):
         read_record(case.record, SCHEMA)
@@ -119,7 +130,11 @@ COMMON = (
 
 @pytest.mark.parametrize("record", COMMON)
 def test_common_forms_stay_on_the_quick_path(record: bytes) -> None:
-    assert quick_reader(SCHEMA).read([record, b"{"] * 3, RecordLimits().max_bytes).positions.tolist() == [0, 2, 4]
+    assert quick_reader(SCHEMA).read(raw_records(*[record, b"{"] * 3), RecordLimits().max_bytes).positions.tolist() == [
+        0,
+        2,
+        4,
+    ]
 
 
 def test_a_schema_with_string_ids_nullable_fields_and_two_aliases() -> None:
@@ -158,10 +173,12 @@ def test_no_records_give_an_empty_batch_with_all_columns() -> None:
 def test_places_follow_their_rows() -> None:
     good = COMMON[0]
     decoded = decode_transactions(
-        [good, b"x", None, good, good + b" ", b"1,1700000000000,2,3,CSH,1"],
-        np.arange(6, dtype=np.int32),
-        np.arange(100, 106),
-        np.arange(APPEND_MS, APPEND_MS + 6),
+        RawTransactions.of(
+            [good, b"x", None, good, good + b" ", b"1,1700000000000,2,3,CSH,1"],
+            np.arange(6, dtype=np.int32),
+            np.arange(100, 106),
+            np.arange(APPEND_MS, APPEND_MS + 6),
+        ),
         SCHEMA,
         RecordLimits(FUTURE_TOLERANCE_MS),
     )
@@ -204,30 +221,36 @@ def test_texts_are_bounded_before_and_after_their_normalization() -> None:
 
 
 @pytest.mark.parametrize(
-    ("time", "unit"),
-    [(b"1700000000", "seconds"), (b"1700000000000000", "microseconds"), (b"1700000000000000000", "nanoseconds")],
+    ("time", "hint"),
+    [
+        (b"1700000000", "1700000000 looks like seconds: set `unit: s`"),
+        (b"1700000000000000", "1700000000000000 looks like microseconds: set `unit: us`"),
+        (b"1700000000000000000", "1700000000000000000 looks like nanoseconds: set `unit: ns`"),
+    ],
 )
-def test_a_time_in_another_unit_is_rejected_with_the_unit(time: bytes, unit: str) -> None:
+def test_a_time_in_another_unit_is_rejected_with_the_unit(time: bytes, hint: str) -> None:
     (reject,) = decode(COMMON[0].replace(b"1700000000000", time), append_ms=APPEND_MS).rejects
-    assert f"in {unit} it is 2023-11-14T22:13:20Z" in reject.detail
+    assert reject.detail.endswith(hint)
 
 
 @pytest.mark.parametrize("time", [b"0", b"-1", b'"0001-01-01T00:00:00Z"', b"946684799999", b"-62135596800000"])
 def test_a_time_before_the_floor_is_rejected_with_the_floor_and_no_unit(time: bytes) -> None:
     (reject,) = decode(COMMON[0].replace(b"1700000000000", time)).rejects
     assert (reject.reason, "before 2000-01-01T00:00:00Z" in reject.detail) == ("past_event_time", True)
-    assert "send epoch milliseconds" not in reject.detail
+    assert "looks like" not in reject.detail
 
 
 def test_the_floor_is_an_argument() -> None:
     record, limits = COMMON[0].replace(b"1700000000000", b"1700000000"), RecordLimits(event_time_floor_ms=1_700_000_000)
-    assert len(decode_transactions([record], [0], [0], [APPEND_MS], SCHEMA, limits).batch) == 1
+    assert len(decode_transactions(RawTransactions.of([record], [0], [0], [APPEND_MS]), SCHEMA, limits).batch) == 1
 
 
 def test_the_size_limit_is_an_argument() -> None:
     good = COMMON[0]
     decoded = decode_transactions(
-        [good, good + b" "], [0, 0], [0, 1], [APPEND_MS] * 2, SCHEMA, RecordLimits(0, max_bytes=len(good))
+        RawTransactions.of([good, good + b" "], [0, 0], [0, 1], [APPEND_MS] * 2),
+        SCHEMA,
+        RecordLimits(0, max_bytes=len(good)),
     )
     assert [(reject.index, reject.reason) for reject in decoded.rejects] == [(1, "too_large")]
 

@@ -10,6 +10,7 @@ import random
 from collections.abc import Iterator
 
 from fraud_rules.codec.transactions.codec import decode_transactions
+from fraud_rules.codec.transactions.raw import RawTransactions
 from fraud_rules.model.limits import RecordLimits
 from fraud_rules.model.schema import TransactionSchema
 from tests.support.places import ROOT
@@ -157,7 +158,7 @@ def test_fuzz() -> None:
     for values in batches(rng):
         n = len(values)
         decoded = decode_transactions(
-            values, [0] * n, range(n), [APPEND_MS] * n, SCHEMA, RecordLimits(FUTURE_TOLERANCE_MS)
+            RawTransactions.of(values, [0] * n, range(n), [APPEND_MS] * n), SCHEMA, RecordLimits(FUTURE_TOLERANCE_MS)
         )
         offsets = decoded.batch.offset.tolist()
         assert n == len(offsets) + len(decoded.rejects) + decoded.ignored

@@ -253,7 +253,7 @@ def test_the_fields_a_filter_reads() -> None:
         ("eventTime > '2023-11-14T23:59:60Z'", "is not a time"),
         ("eventTime > '2023-11-14t22:13:20z'", "is not a time"),
         ("eventTime > '2023-11-14 22:13:20 UTC'", "is not a time"),
-        ("eventTime > 1600000000", "in seconds it is 2020-09-13T12:26:40Z: send epoch milliseconds"),
+        ("eventTime > 1600000000", "in seconds it is 2020-09-13T12:26:40Z: write that time, or epoch milliseconds"),
         ("eventTime between 1600000000000000 and 2", "in microseconds it is 2020-09-13T12:26:40Z"),
         ("payeeId = 1 and and payeeId = 2", "from character 17 on: 'and payeeId = 2'"),
         ("payeeId = 1 or or payeeId = 2", "from character 16 on: 'or payeeId = 2'"),
@@ -288,7 +288,7 @@ def test_every_wrong_field_and_type_is_named_at_once() -> None:
     ("text", "unknown"),
     [
         ("paymentTyp = CSH and", ["'paymentTyp'", "'CSH'"]),
-        ("amount > 5 and amount", ["'amount'"]),
+        ("amount > 5 and amount =", ["'amount'"]),
         ("nowhere = 1 payeeId = other", ["'nowhere'"]),
         ("paymentType like 'C%'", []),
     ],
@@ -419,3 +419,66 @@ def test_any_text_is_a_filter_or_is_refused(text: str) -> None:
         assert rejected.reasons
     else:
         assert parse_filter(str(tree), SCHEMA, ROOMY) == tree
+
+
+FLAGS = TransactionSchema(
+    (*SCHEMA.fields, *(Field(name, FieldType.BOOLEAN, nullable=True) for name in ("cardPresent", "recurring")))
+)
+USES = "it can be a condition by itself, or compared with true, false or a boolean field, with = or !="
+
+
+@pytest.mark.parametrize(
+    ("text", "canonical", "expected"),
+    [
+        ("cardPresent", "cardPresent", [True, False, False]),
+        ("cardPresent = true", "cardPresent", [True, False, False]),
+        ("FALSE <> cardPresent", "cardPresent", [True, False, False]),
+        ("not cardPresent", "not (cardPresent)", [False, True, False]),
+        ("cardPresent = False", "not (cardPresent)", [False, True, False]),
+        ("not (cardPresent = false)", "cardPresent", [True, False, False]),
+        ("(cardPresent) and payeeId = 1", "cardPresent and payeeId = 1", [True, False, False]),
+        ("cardPresent != recurring", "cardPresent != recurring", [False, True, False]),
+        ("cardPresent is null", "cardPresent is null", [False, False, True]),
+    ],
+)
+def test_a_boolean_field_is_a_condition_by_itself(text: str, canonical: str, expected: list[bool]) -> None:
+    rows: list[Row] = [
+        {"payeeId": 1, "cardPresent": True, "recurring": True},
+        {"payeeId": 1, "cardPresent": False, "recurring": True},
+        {"payeeId": 1, "recurring": True},
+    ]
+    assert passing(text, *rows, schema=FLAGS) == expected
+    tree = parse_filter(text, FLAGS, LIMITS)
+    assert (str(tree), parse_filter(canonical, FLAGS, LIMITS)) == (canonical, tree)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("cardPresent > true", f"cardPresent is a boolean; {USES}"),
+        ("cardPresent < recurring", f"cardPresent and recurring are of type boolean; {USES}"),
+        ("cardPresent = 1", f"cardPresent is a boolean, it cannot be compared with '1'; {USES}"),
+        ("cardPresent = 'true'", f"cardPresent is a boolean, it cannot be compared with 'true'; {USES}"),
+        ("cardPresent in (1)", f"cardPresent is a boolean, it cannot be compared with '1'; {USES}"),
+        ("payeeId = true", "payeeId is a long, it cannot be compared with 'true'"),
+        ("payeeId = cardPresent", "payeeId (long) and cardPresent (boolean) cannot be compared"),
+        ("payeeId and cardPresent", "payeeId is a long, and only a boolean field is a condition by itself"),
+        ("true", "'true' is a literal; a field is required here"),
+        ("true = false", "'true' = 'false' contains no field"),
+        ("cardPresent in (true)", "cannot be read from character 17 on: 'true)'"),
+    ],
+)
+def test_another_use_of_a_boolean_is_refused_with_a_reason(text: str, message: str) -> None:
+    with pytest.raises(RuleRejected) as rejected:
+        parse_filter(text, FLAGS, LIMITS)
+    assert message in rejected.value.reasons[0].message
+
+
+def test_a_field_may_have_the_name_of_a_literal() -> None:
+    schema = TransactionSchema((*SCHEMA.fields, Field("true", FieldType.LONG)))
+    assert passing("true = 3", {"true": 3}, {"true": 4}, schema=schema) == [True, False]
+
+
+def test_a_boolean_is_in_no_list() -> None:
+    with pytest.raises(RuleRejected, match="cardPresent is a boolean; lists have values of type long or string"):
+        parse_filter("cardPresent in list('mules')", FLAGS, LIMITS, "when")

@@ -10,6 +10,7 @@ import pytest
 from fraud_rules.codec.rules.codec import encode_document, parse_rule_record, read_entry
 from fraud_rules.codec.rules.export import describe
 from fraud_rules.codec.transactions.codec import decode_transactions
+from fraud_rules.codec.transactions.raw import RawTransactions
 from fraud_rules.configuration.settings import DetectorSettings, TopicNames
 from fraud_rules.errors import RuleRejected
 from fraud_rules.kafka.declared import load_topics
@@ -64,7 +65,7 @@ def test_every_control_is_accepted(record: bytes, kind: str) -> None:
 
 @pytest.mark.parametrize("tx", TRANSACTIONS)
 def test_every_transaction_is_accepted_exactly(tx: DemoTransaction) -> None:
-    decoded = decode_transactions([tx.record], [0], [0], [tx.values[1]], SCHEMA, RecordLimits(0))
+    decoded = decode_transactions(RawTransactions.of([tx.record], [0], [0], [tx.values[1]]), SCHEMA, RecordLimits(0))
     assert decoded.rejects == []
     row = decoded.batch.row(0, SCHEMA)
     names = ("transactionId", "eventTime", "payeeId", "beneficiaryId", "paymentType", "paymentAmount")

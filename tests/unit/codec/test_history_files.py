@@ -15,9 +15,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from fraud_rules.batch.rejections import Rejections, decode_history
-from fraud_rules.codec.history.files import history_records
+from fraud_rules.codec.history.files import history_records, schema_of_file
+from fraud_rules.codec.history.producer_form import producer_records
 from fraud_rules.errors import HistoryRefused, InputInvalid
 from fraud_rules.model.limits import RecordLimits
+from fraud_rules.model.schema import Envelope, TransactionSchema
 from tests.support.conformance import load_schema
 
 SCHEMA = load_schema("default")
@@ -223,3 +225,116 @@ def test_a_larger_share_of_refusals_than_permitted_is_an_error(
             found.require_share([path], most)
     else:
         found.require_share([path], most)
+
+
+FOREIGN = TransactionSchema.parse(
+    {
+        "unwrap": "connect",
+        "fields": [
+            {"name": "transactionId", "type": "string", "path": "meta.id", "written_as": "number"},
+            {"name": "eventTime", "type": "timestamp", "path": "meta.at", "unit": "s"},
+            {"name": "amount", "type": "decimal", "precision": 10, "scale": 2, "scaled": True, "path": "payment.cents"},
+            {"name": "flag", "type": "boolean", "nullable": True, "from": "header.flag"},
+            {"name": "seen", "type": "timestamp", "nullable": True, "zone": "Europe/Berlin", "unit": "iso8601"},
+            {"name": "count", "type": "long", "nullable": True, "written_as": "text"},
+        ],
+    }
+)
+FOREIGN_ROW = {
+    "transactionId": "4711", "eventTime": 1_700_000_000_250, "amount": Decimal("12.50"), "flag": True,
+    "seen": 1_700_000_000_000, "count": 3,
+}  # fmt: skip
+TIME = datetime(2023, 11, 14, 22, 13, 20, 250_000, tzinfo=UTC)
+
+
+def foreign_row(path: Path, schema: TransactionSchema = FOREIGN) -> dict[str, object]:
+    """The one row of a file of the foreign schema."""
+    decoded = decode_history(list(history_records(path, schema)), 0, 0, 2**42, schema_of_file(path, schema), LIMITS)
+    assert decoded.rejects == []
+    return decoded.batch.row(0, schema)
+
+
+def test_cells_have_the_units_of_the_schema_but_not_its_places_and_forms(tmp_path: Path) -> None:
+    path = tmp_path / "foreign.csv"
+    path.write_text(
+        "transactionId,eventTime,amount,flag,seen,count\n4711,1700000000.25,1250,True,2023-11-14T23:13:20,3\n"
+    )
+    assert foreign_row(path) == FOREIGN_ROW
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {},
+        {"transactionId": pa.array([4711])},
+        {"eventTime": pa.array([TIME], pa.timestamp("ns", "UTC"))},
+        {"eventTime": pa.array([TIME], pa.timestamp("us"))},
+        {"eventTime": pa.array([1_700_000_000.25])},
+        {"amount": pa.array([1250])},
+        {"amount": pa.array([Decimal("12.50000")], pa.decimal128(38, 5))},
+        {"amount": pa.array([Decimal(1250)], pa.decimal128(38, 0))},
+        {"seen": pa.array(["2023-11-14T23:13:20"])},
+        {"count": pa.array(["3"])},
+    ],
+)
+def test_columns_are_times_and_amounts_by_their_types(tmp_path: Path, changed: dict[str, pa.Array]) -> None:
+    columns = {
+        "transactionId": pa.array(["4711"]),
+        "eventTime": pa.array([TIME], pa.timestamp("ms", "UTC")),
+        "amount": pa.array([Decimal("12.50")]),
+        "flag": pa.array([True]),
+        "seen": pa.array([TIME.replace(microsecond=0)], pa.timestamp("s", "UTC")),
+        "count": pa.array([3]),
+    }
+    path = tmp_path / "foreign.parquet"
+    pq.write_table(pa.table(columns | changed), path)
+    assert foreign_row(path) == FOREIGN_ROW
+
+
+def test_lines_of_json_are_records_of_the_topic(tmp_path: Path) -> None:
+    path = tmp_path / "foreign.jsonl"
+    payment = {"meta": {"id": 4711, "at": 1_700_000_000}, "payment": {"cents": 1250}, "count": "3"}
+    path.write_text(json.dumps({"schema": {}, "payload": payment}))
+    expected = {"transactionId": "4711", "eventTime": 1_700_000_000_000, "amount": Decimal("12.50"), "count": 3}
+    of_values = TransactionSchema(tuple(each for each in FOREIGN.fields if each.name != "flag"), FOREIGN.unwrap)
+    assert foreign_row(path, of_values) == expected
+
+
+PLACES: dict[str, dict[str, Any]] = {
+    "transactionId": {"type": "string", "path": "meta[1].id", "written_as": "number"},
+    "eventTime": {"type": "timestamp", "path": 'meta[0]."at.s"', "unit": "s"},
+    "amount": {"type": "decimal", "precision": 10, "scale": 2, "written_as": "base64", "path": "amounts[2]"},
+    "flag": {"type": "boolean", "nullable": True, "written_as": "text"},
+    "count": {"type": "long", "nullable": True, "written_as": "text", "path": "more.count"},
+}
+
+
+@pytest.mark.parametrize("unwrap", list(Envelope))
+def test_rows_are_sent_in_the_form_of_the_topic(tmp_path: Path, unwrap: Envelope) -> None:
+    schema = TransactionSchema.parse(
+        {"unwrap": unwrap.value, "fields": [{"name": name, **keys} for name, keys in PLACES.items()]}
+    )
+    path = tmp_path / "rows.csv"
+    path.write_text(
+        "transactionId,eventTime,amount,flag,count\n4711,1700000000.25,-12.50,true,3\n0,1700000001,327.68,,\nx,1,2,3,4\n"
+    )
+    records = list(producer_records(path, schema))
+    decoded = decode_history(records, 0, 0, 2**42, schema, LIMITS)
+    assert [decoded.batch.row(i, schema) for i in range(2)] == [
+        {
+            "transactionId": "4711",
+            "eventTime": 1_700_000_000_250,
+            "amount": Decimal("-12.50"),
+            "flag": True,
+            "count": 3,
+        },
+        {"transactionId": "0", "eventTime": 1_700_000_001_000, "amount": Decimal("327.68")},
+    ]
+    assert [each.index for each in decoded.rejects] == [2]
+
+
+def test_rows_cannot_be_sent_without_a_field_outside_the_value(tmp_path: Path) -> None:
+    path = tmp_path / "foreign.csv"
+    path.write_text("transactionId,eventTime,amount\n1,1700000000,1\n")
+    with pytest.raises(InputInvalid, match="flag is outside a record's value"):
+        list(producer_records(path, FOREIGN))

@@ -20,7 +20,6 @@ ALL = DetectorOptions(
     bootstrap="a:1,b:2",
     settings=Path("/s.yaml"),
     schema=Path("/schema.yaml"),
-    jars=Path("/jars"),
     master="spark://master:7077",
     tasks=8,
     driver_memory="2g",
@@ -43,7 +42,6 @@ def test_a_command_line_has_every_option_once() -> None:
         "--bootstrap=a:1,b:2",
         "--settings=/s.yaml",
         "--schema=/schema.yaml",
-        "--jars=/jars",
         "--master=spark://master:7077",
         "--tasks=8",
         "--driver-memory=2g",
@@ -79,7 +77,6 @@ def test_the_project_and_the_environment_supply_defaults(project: Project) -> No
         bootstrap="127.0.0.1:9092",
         settings=project.config / "detector.yaml",
         schema=project.config / "schema.yaml",
-        jars=project.jars / "connector",
     )
     assert DEFAULTS.in_project(project, {"FRAUD_BOOTSTRAP": "c:3"}).bootstrap == "c:3"
     assert ALL.in_project(project, {"FRAUD_BOOTSTRAP": "c:3"}) == ALL

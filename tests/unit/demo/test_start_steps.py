@@ -11,6 +11,7 @@ from fraud_demo.start.past_days import fraud_labels, past_day
 from fraud_demo.start.steps import StartSteps
 from fraud_rules.batch.whatif.labels import read_label_lines
 from fraud_rules.codec.transactions.codec import decode_transactions
+from fraud_rules.codec.transactions.raw import RawTransactions
 from fraud_rules.configuration.project import Project
 from fraud_rules.model.day import DAY_MS, Day
 from fraud_rules.model.limits import RecordLimits
@@ -50,7 +51,9 @@ def test_a_past_day_has_only_readable_payments_of_that_day(project: Project) -> 
     day = Day.today().plus(-2)
     values = list(past_day(day))
     n = len(values)
-    decoded = decode_transactions(values, [0] * n, range(n), [day.start_ms + 2 * DAY_MS] * n, schema, RecordLimits())
+    decoded = decode_transactions(
+        RawTransactions.of(values, [0] * n, range(n), [day.start_ms + 2 * DAY_MS] * n), schema, RecordLimits()
+    )
     assert not decoded.rejects
     assert len(decoded.batch) > 20_000
     assert set((decoded.batch.columns[TIME_FIELD].values // DAY_MS).tolist()) == {day.number}

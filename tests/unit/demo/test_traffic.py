@@ -15,6 +15,7 @@ from fraud_demo.start.past_days import reported
 from fraud_demo.traffic import MALFORMED, TrafficRecord, TrafficSettings, generate, planted_fraud
 from fraud_rules.codec.rules.files import read_rule_file
 from fraud_rules.codec.transactions.codec import DecodeResult, decode_transactions
+from fraud_rules.codec.transactions.raw import RawTransactions
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.errors import ConfigError
 from fraud_rules.model.limits import RecordLimits
@@ -34,7 +35,9 @@ def traffic(**settings: Any) -> list[TrafficRecord]:
 def decode(records: list[TrafficRecord]) -> DecodeResult:
     n = len(records)
     due = [record.due_ms for record in records]
-    return decode_transactions([record.value for record in records], [0] * n, range(n), due, SCHEMA, RecordLimits())
+    return decode_transactions(
+        RawTransactions.of([record.value for record in records], [0] * n, range(n), due), SCHEMA, RecordLimits()
+    )
 
 
 def test_the_same_seed_gives_the_same_traffic() -> None:

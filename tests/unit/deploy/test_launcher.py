@@ -62,9 +62,9 @@ if __name__ == "__main__":
 
 @pytest.fixture
 def launcher(tmp_path: Path) -> Iterator[ProcessLauncher]:
-    environ = {**os.environ, "FRAUD_TICK_MS": "1", "FRAUD_KAFKA_SASL_USERNAME": "me"}
+    environ = {**os.environ, "FRAUD_TICK_MS": "1", "FRAUD_KAFKA_SASL_USERNAME": "me", "FRAUD_REGISTRY_PROPERTIES": "/r"}
     allowed = AllowList((RELEASE.bootstrap,), ("local*",), (), (tmp_path,))
-    launcher = ProcessLauncher(AgentHome(tmp_path / "agent"), tmp_path, environ, allowed)
+    launcher = ProcessLauncher(AgentHome(tmp_path / "agent"), environ, allowed)
     yield launcher
     for folder in launcher.home.attempts():
         kill_members(folder.path.name)
@@ -95,7 +95,12 @@ def test_an_attempt_starts_drains_and_leaves_no_process(launcher: ProcessLaunche
     assert attempt.end() is None
     driver = next(process for process in members(ONE) if "detector" in process.cmdline())
     inherited = {name: value for name, value in driver.environ().items() if name.startswith("FRAUD_")}
-    own = {"FRAUD_ATTEMPT": ONE, "FRAUD_WORK": str(attempt.folder.work), "FRAUD_KAFKA_SASL_USERNAME": "me"}
+    own = {
+        "FRAUD_ATTEMPT": ONE,
+        "FRAUD_WORK": str(attempt.folder.work),
+        "FRAUD_KAFKA_SASL_USERNAME": "me",
+        "FRAUD_REGISTRY_PROPERTIES": "/r",
+    }
     assert inherited == own, "a release's settings are its own"
     attempt.drain()
     assert ended(attempt).exit_code == 0

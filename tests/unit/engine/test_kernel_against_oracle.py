@@ -57,6 +57,12 @@ def test_engine_answers_every_case(case: Case) -> None:
     assert not differences(case.expect, answer), case.shows
 
 
+def test_a_boolean_of_a_key_is_true_or_false_and_no_number() -> None:
+    (case,) = [each for each in load_cases() if each.name == "boolean_fields"]
+    keys = [alert["key"]["cardPresent"] for alert in _engine(case.document)["alerts"] if "cardPresent" in alert["key"]]
+    assert [type(key) for key in keys] == [bool, bool]
+
+
 @pytest.mark.parametrize("engine", [_oracle, _engine])
 def test_a_rule_refused_by_a_recorded_batch_is_never_in_force(engine: Engine) -> None:
     rule = {

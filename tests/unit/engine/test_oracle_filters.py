@@ -36,6 +36,7 @@ _VALUES: dict[str, list[Any]] = {
     "paymentType": [None, "CSH", "CRD", "it's", ""],
     "paymentAmount": [None, Decimal(1), Decimal("2.50"), Decimal("2.51"), Decimal(-3), Decimal(generated.BIG)],
     "points": [None, 0, 1, 2, 3, 4],
+    "cardPresent": [None, True, False],
     "ingestionTimestamp": [None, generated.START_MS],
 }
 """Values of each field, near the literals of the filters."""
@@ -111,6 +112,11 @@ def test_every_filter_of_the_corpus_means_the_same_to_both(text: str) -> None:
         "ingestionTimestamp >= eventTime",
         "payeeId in (9223372036854775807, -9223372036854775808)",
         "points != +1.00",
+        "cardPresent",
+        "cardPresent and not points = 1 or not cardPresent",
+        "cardPresent = TRUE",
+        "false <> cardPresent",
+        "not (cardPresent != False) and cardPresent is not null",
     ],
 )
 def test_every_form_of_a_condition_means_the_same_to_both(text: str) -> None:
@@ -133,6 +139,9 @@ def test_every_form_of_a_condition_means_the_same_to_both(text: str) -> None:
         "points in in (1)",
         "eventTime = 'soon'", "eventTime = '2024-05-01T10:00:00.0001Z'", "points = 1e3", "points = .5", "points = 5.",
         "points = 1x", "unknown = 1", "Points = 1", "points = 1 and", "not", "points = 1; points = 2", "points = 'x",
+        "true", "true = false", "cardPresent = 1", "cardPresent = 'true'", "cardPresent > false", "points = true",
+        "cardPresent between false and true", "cardPresent in (true)", "cardPresent = points", "cardPresent = null",
+        "not points", "cardPresent true", "cardPresent = cardPresent = true", "cardPresent < cardPresent",
         'points = "1"', "points ! = 1", "points = 1 && points = 2",
     ],
 )  # fmt: skip
@@ -155,7 +164,7 @@ _SIGNS = st.sampled_from(["=", "!=", "<>", ">=", "<=", ">", "<"])
 def conditions(draw: st.DrawFn) -> str:
     name = draw(st.sampled_from(sorted(_LITERALS)))
     literal, negation = _LITERALS[name], draw(st.sampled_from(["", "not ", "NOT "]))
-    match draw(st.integers(0, 5)):
+    match draw(st.integers(0, 6)):
         case 0:
             return f"{name} {draw(_SIGNS)} {draw(literal)}"
         case 1:
@@ -166,6 +175,9 @@ def conditions(draw: st.DrawFn) -> str:
             return f"{name} {negation}in ({', '.join(draw(st.lists(literal, min_size=1, max_size=4)))})"
         case 4:
             return f"{name} is {negation}null"
+        case 5:
+            compared = draw(st.sampled_from(["", " = true", "!= FALSE", " <> cardPresent"]))
+            return f"{negation}cardPresent{compared}"
         case _:
             numbers = st.sampled_from(["paymentAmount", "points", "payeeId", "beneficiaryId"])
             return f"{draw(numbers)} {draw(_SIGNS)} {draw(numbers)}"

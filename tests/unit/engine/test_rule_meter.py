@@ -11,6 +11,7 @@ import pytest
 
 from fraud_rules.codec.rules.codec import read_entry
 from fraud_rules.codec.transactions.codec import decode_transactions
+from fraud_rules.codec.transactions.raw import RawTransactions
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.engine.engine import KeyGroupEngine
 from fraud_rules.engine.fanout import fan_out
@@ -67,7 +68,9 @@ def outputs(meter: RuleMeter | None) -> list[KeyGroupOutput]:
             b'"paymentAmount":12.50}' % (first + i, at_ms[i], i % 10, i % 3)
             for i in range(ROWS)
         ]
-        decoded = decode_transactions(values, np.zeros(ROWS), first + np.arange(ROWS), at_ms, SCHEMA, RecordLimits())
+        decoded = decode_transactions(
+            RawTransactions.of(values, np.zeros(ROWS), first + np.arange(ROWS), at_ms), SCHEMA, RecordLimits()
+        )
         engine = KeyGroupEngine(0, SCHEMA, DetectorSettings(key_groups=1), log, views, meter=meter)
         found.append(engine.process([fan_out(decoded.batch, rules, 1)[0]], rules, batch, START_MS))
     return [KeyGroupOutput.decode(each.encode()) for each in found]

@@ -11,6 +11,7 @@ import pytest
 
 from fraud_rules.codec.rules.codec import read_entry
 from fraud_rules.codec.transactions.codec import decode_transactions
+from fraud_rules.codec.transactions.raw import RawTransactions
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.engine.engine import KeyGroupEngine
 from fraud_rules.engine.fanout import fan_out
@@ -57,7 +58,9 @@ def packed(payees: np.ndarray, at_ms: np.ndarray, first: int, rules: RuleTimelin
         for i in range(len(payees))
     ]
     offsets = first + np.arange(len(payees))
-    decoded = decode_transactions(values, np.zeros(len(payees)), offsets, at_ms, SCHEMA, RecordLimits())
+    decoded = decode_transactions(
+        RawTransactions.of(values, np.zeros(len(payees)), offsets, at_ms), SCHEMA, RecordLimits()
+    )
     return fan_out(decoded.batch, rules, 1)[0]
 
 

@@ -15,6 +15,7 @@ import pytest
 
 from fraud_rules.codec.rules.codec import read_entry
 from fraud_rules.codec.transactions.codec import decode_transactions
+from fraud_rules.codec.transactions.raw import RawTransactions
 from fraud_rules.engine.engine import KeyGroupEngine
 from fraud_rules.engine.fanout import fan_out
 from fraud_rules.engine.state.chunk_ages import MERGE_WIDTH
@@ -191,7 +192,9 @@ def app_payments(batch: int, rules: RuleTimeline, schema: TransactionSchema) -> 
         b'"channel":"app"}' % (10**9 + batch * 5 + i, at_ms[i])
         for i in range(5)
     ]
-    decoded = decode_transactions(values, np.zeros(5), 10**6 + batch * 5 + np.arange(5), at_ms, schema, RecordLimits())
+    decoded = decode_transactions(
+        RawTransactions.of(values, np.zeros(5), 10**6 + batch * 5 + np.arange(5), at_ms), schema, RecordLimits()
+    )
     return fan_out(decoded.batch, rules, 1)[0]
 
 

@@ -10,6 +10,7 @@ import pytest
 from sqlalchemy import Connection, Engine, event, text
 from sqlalchemy.exc import IntegrityError
 
+from fraud_control.domain.item import NO_ITEM, ItemName
 from fraud_control.domain.lifecycle import StateName
 from fraud_control.service.audit import FIRST, AuditChain, AuditFilter, AuditRecord, AuditScan
 from tests.support.control_plane.scene import ABE, ANN, Scene, rule_input
@@ -17,7 +18,7 @@ from tests.support.control_plane.scene import ABE, ANN, Scene, rule_input
 TRIGGERS = ("audit_no_update", "audit_no_delete")
 
 COPIED = """
-INSERT INTO audit SELECT 0, at_ms, who, action, subject, rule_id, before, after, previous_hash, hash, NULL, NULL
+INSERT INTO audit SELECT 0, at_ms, who, action, subject, before, after, previous_hash, hash, NULL, kind, item_key
 FROM audit WHERE seq = 1
 """
 
@@ -136,6 +137,7 @@ def test_a_filter_selects_times_from_the_first_to_before_the_last(scene: Scene) 
 
 
 ACTIONS = ("alert.mark", "rule.create", "rule.edit", "rules.import", "snooze")
+ITEMS = (NO_ITEM, ItemName.of_rule(1), ItemName.of_rule(2), ItemName.of_list("mules"))
 FILTERS = [
     AuditFilter(who="ann"),
     AuditFilter(rule_id=2),
@@ -151,10 +153,7 @@ FILTERS = [
 def many_rows(scene: Scene) -> list[AuditRecord]:
     """Append rows whose clock was set back again and again. Row n has the time n * 37 % 100."""
     records = [
-        AuditRecord(
-            ("ann", "ben")[n % 2], ACTIONS[n % 5], "", rule_id=n % 3 or None, list_name="mules" if n % 7 else None
-        )
-        for n in range(300)
+        AuditRecord(("ann", "ben")[n % 2], ACTIONS[n % 5], "", item=ITEMS[n % 7 % len(ITEMS)]) for n in range(300)
     ]
     with scene.database.writing() as session:
         chain = AuditChain(session)
@@ -166,8 +165,8 @@ def many_rows(scene: Scene) -> list[AuditRecord]:
 def selects(wanted: AuditFilter, record: AuditRecord, at_ms: int) -> bool:
     return (
         wanted.who in {None, record.who}
-        and wanted.rule_id in {None, record.rule_id}
-        and wanted.list_name in {None, record.list_name}
+        and wanted.rule_id in {None, record.item.rule_id}
+        and wanted.list_name in {None, record.item.list_name}
         and (wanted.action is None or f"{record.action}.".startswith(f"{wanted.action}."))
         and (wanted.since_ms is None or at_ms >= wanted.since_ms)
         and (wanted.until_ms is None or at_ms < wanted.until_ms)
@@ -230,8 +229,8 @@ def test_the_database_itself_refuses_changes(scene: Scene, statement: str) -> No
         ("UPDATE audit SET who = 'bob' WHERE seq = 2", 2),
         ("UPDATE audit SET at_ms = at_ms + 1 WHERE seq = 1", 1),
         ("UPDATE audit SET after = replace(after, '30', '31') WHERE seq = 3", 3),
-        ("UPDATE audit SET rule_id = 2 WHERE seq = 2", 2),
-        ("UPDATE audit SET list_name = 'mules' WHERE seq = 2", 2),
+        ("UPDATE audit SET item_key = '2' WHERE seq = 2", 2),
+        ("UPDATE audit SET kind = 'list' WHERE seq = 2", 2),
         ("UPDATE audit SET hash = previous_hash WHERE seq = 2", 2),
         ("DELETE FROM audit WHERE seq = 1", 1),
         ("DELETE FROM audit WHERE seq = 2", 2),

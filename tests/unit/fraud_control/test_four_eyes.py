@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
+from sqlalchemy import select
 
 from fraud_control.domain.errors import Conflict, Invalid, RefusalCause, RequestRefused
 from fraud_control.domain.lifecycle import StateName
@@ -15,6 +16,7 @@ from fraud_control.domain.read_models import Approval
 from fraud_control.domain.roles import Actor
 from fraud_control.service.rules.approved_content import content_of
 from fraud_control.store.database import Database
+from fraud_control.store.models import ApprovalRow, ItemHead, RevisionRow
 from fraud_control.sync.expiry import Expiry
 from fraud_rules.codec.rules.codec import encode_document, parse_rule_record
 from fraud_rules.model.rule import Rule
@@ -22,6 +24,7 @@ from fraud_rules.model.value_list import ListOperation, ListType
 from tests.support.control_plane.desk import Desk, ListDesk
 from tests.support.control_plane.memory_log import MemoryLog
 from tests.support.control_plane.scene import ABE, ADA, ANN, LIMITS, PAT, PIA, REASON, RULE, SCHEMA, Scene, rule_input
+from tests.support.control_plane.upgrades import copy_as_version
 
 SHADOW, ACTIVE, PAUSE, DELETE = StateName.SHADOW, StateName.ACTIVE, StateName.PAUSE, StateName.DELETE
 
@@ -232,22 +235,7 @@ def test_a_rollback_to_force_needs_the_right_to_force(service: Desk) -> None:
     assert pending(rolled.row.pending).document["force"] is True
 
 
-SINCE_VERSION_5 = (
-    "alerts", "alert_values", "saved_searches", "cases", "case_events", "subscriptions", "deliveries", "alarms",
-    "labels", "submissions", "what_ifs", "leaderships", "accounts", "program_tokens",
-)  # fmt: skip
-
-
-BASIS = (("approvals", "basis"), ("audit", "program"))
-EARLIER_INDEXES = """
-    DROP INDEX ix_audit_time; DROP INDEX ix_audit_user; DROP INDEX ix_audit_rule; DROP INDEX ix_audit_list;
-    DROP INDEX ix_audit_action; DROP INDEX ix_marks_rule; DROP INDEX ix_marks_verdict;
-    CREATE INDEX ix_audit_rule_id ON audit (rule_id); CREATE INDEX ix_marks_rule_id ON marks (rule_id);
-"""
-"""The indexes of the first four versions."""
-
-
-def test_a_store_of_the_first_version_gets_its_contributors(scene: Scene) -> None:
+def test_a_store_of_the_first_version_gets_its_contributors(scene: Scene, tmp_path: Path) -> None:
     service = scene.another(four_eyes=True)
     service.create(ANN, rule_input())
     service.change_state(ANN, 1, 1, SHADOW)
@@ -259,22 +247,8 @@ def test_a_store_of_the_first_version_gets_its_contributors(scene: Scene) -> Non
         service.edit(ANN, 1, service.rule(1).row.revision, rule_input(limit=30), comment=REASON).row.pending
     )
     service.create(PAT, rule_input(ruleId=2))
-    before = columns(scene.database)
-    connection = sqlite3.connect(str(scene.database.file))
-    for table in before:
-        connection.execute(f"ALTER TABLE {table} DROP COLUMN contributors")
-    connection.execute("DROP TRIGGER audit_no_replace")
-    for table, column in (("outbox", "list_name"), ("approvals", "list_name"), ("approvals", "payload"), *BASIS):
-        connection.execute(f"ALTER TABLE {table} DROP COLUMN {column}")
-    connection.executescript(EARLIER_INDEXES)
-    connection.execute("ALTER TABLE audit DROP COLUMN list_name")
-    for table in ("lists", "list_changes", "list_expiries", *SINCE_VERSION_5):
-        connection.execute(f"DROP TABLE {table}")
-    connection.execute("UPDATE fraud_control_version SET version_num = '1'")
-    connection.commit()
-    connection.close()
-    again = Database.open(scene.settings.database)
-    assert columns(again) == before
+    again = Database.open(copy_as_version(scene.database, tmp_path / "old.db", "1"))
+    assert contributors(again) == contributors(scene.database)
     assert edited.contributors == ["abe", "ann"]
     again.close()
 
@@ -428,35 +402,26 @@ def test_a_new_list_with_the_name_of_a_deleted_one_has_its_own_contributors(serv
 
 
 def test_a_store_of_the_fourth_version_counts_every_author_of_a_list(
-    service: Desk, lists: ListDesk, scene: Scene
+    lists: ListDesk, scene: Scene, tmp_path: Path
 ) -> None:
     add(lists, PAT, 2)
-    connection = sqlite3.connect(str(scene.database.file))
-    connection.executescript(EARLIER_INDEXES)
-    for table, column in (("lists", "contributors"), ("audit", "list_name"), *BASIS):
-        connection.execute(f"ALTER TABLE {table} DROP COLUMN {column}")
-    for table in SINCE_VERSION_5:
-        connection.execute(f"DROP TABLE {table}")
-    connection.execute("UPDATE fraud_control_version SET version_num = '4'")
-    connection.commit()
-    connection.close()
-    Database.open(scene.settings.database).close()
+    upgraded = Database.open(copy_as_version(scene.database, tmp_path / "old.db", "4"))
+    service = Scene(upgraded, scene.settings, scene.clock).another(four_eyes=True)
     requested = request(service, ABE)
     assert requested.contributors == ["ann", "pat"]
     refuse(service, PAT, requested)
+    upgraded.close()
 
 
-def columns(database: Database) -> dict[str, list[tuple[object, ...]]]:
-    """The contributors of all rows, by table."""
-    connection = sqlite3.connect(str(database.file))
-    found = {
-        table: [
-            (*row[:-1], json.loads(row[-1])) for row in connection.execute(f"SELECT {keys}, contributors FROM {table}")
-        ]
-        for table, keys in {"rules": "rule_id", "revisions": "rule_id, revision", "approvals": "id"}.items()
-    }
-    connection.close()
-    return found
+def contributors(database: Database) -> list[list[tuple[object, ...]]]:
+    """The contributors of all rules, revisions and requests."""
+    queries = (
+        select(ItemHead.item_key, ItemHead.contributors),
+        select(RevisionRow.item_key, RevisionRow.revision, RevisionRow.contributors),
+        select(ApprovalRow.id, ApprovalRow.contributors),
+    )
+    with database.reading() as session:
+        return [[(*each[:-1], json.loads(each[-1])) for each in session.execute(query)] for query in queries]
 
 
 def test_a_request_needs_a_reason(service: Desk) -> None:

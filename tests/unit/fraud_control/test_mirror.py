@@ -19,7 +19,7 @@ from fraud_control.service.items.kind import Kind, NewRevision
 from fraud_control.service.rules.content import RuleContent
 from fraud_control.settings import ControlPlaneSettings
 from fraud_control.store.database import Database
-from fraud_control.store.models import RuleHead
+from fraud_control.store.models import ItemHead
 from fraud_control.sync import mirror
 from fraud_control.sync.drift import compare, store_side
 from tests.support.control_plane.hostile import HOSTILE
@@ -38,8 +38,8 @@ def wanted(**members: Any) -> RuleInput:
 
 def in_step(scene: Scene, log: MemoryLog) -> None:
     with scene.database.reading() as session:
-        store = store_side(session)
-    assert compare(store, log.timeline().latest) == ()
+        store = store_side(session, scene.store.contents)
+    assert compare(store, log.timeline()) == ()
     assert store.pending == 0
 
 
@@ -188,8 +188,8 @@ def test_a_change_that_fails_half_way_leaves_only_its_row_in_the_audit_log(
     save = saving.save
 
     def fails(
-        work: UnitOfWork, kind: Kind[RuleHead, RuleContent], head: RuleHead | None, new: NewRevision[RuleContent]
-    ) -> RuleHead:
+        work: UnitOfWork, kind: Kind[RuleContent], head: ItemHead | None, new: NewRevision[RuleContent]
+    ) -> ItemHead:
         found = save(work, kind, head, new)
         if found.rule_id == 2:
             raise ValueError("a record like none before")

@@ -8,11 +8,12 @@ from dataclasses import dataclass, field
 import pytest
 
 from fraud_control.domain.errors import Unavailable
-from fraud_control.domain.read_models import AuditVerdict, DriftDifference, OutboxState
+from fraud_control.domain.item import ItemName
+from fraud_control.domain.read_models import AuditVerdict, OutboxState
 from fraud_control.service.notifications.outbox import FailingReceiver
 from fraud_control.store.leases import Leadership
-from fraud_control.sync.drift import DriftReport
-from fraud_control.sync.unapproved import UnapprovedRule
+from fraud_control.sync.drift import DriftReport, ItemDifference
+from fraud_control.sync.unapproved import UnapprovedItem
 from fraud_control.watch.store_watch import Checks, StoreAlarm, StoreWatch
 from fraud_ops.runbooks import slug
 from fraud_rules.configuration.project import Project
@@ -28,7 +29,7 @@ class World:
     waits_since_ms: int | None = None
     drifted: tuple[int, ...] = ()
     broken_at: int | None = None
-    unapproved: tuple[UnapprovedRule, ...] = ()
+    unapproved: tuple[UnapprovedItem, ...] = ()
     failing: tuple[FailingReceiver, ...] = ()
     away: bool = False
     alarms: AlarmMemory = field(default_factory=AlarmMemory)
@@ -59,7 +60,7 @@ class World:
 
     def drift(self) -> DriftReport:
         return DriftReport(
-            tuple(DriftDifference(rule_id=rule_id, store=None, log=None) for rule_id in self.drifted),
+            tuple(ItemDifference(ItemName.of_rule(rule_id), None, None) for rule_id in self.drifted),
             True,
             9,
             9,
@@ -99,9 +100,9 @@ def test_a_rule_that_differs_twice_in_a_row_raises_an_alarm() -> None:
 
 def test_each_further_rule_without_an_approval_raises_the_alarm_again() -> None:
     world = World()
-    world.unapproved = (UnapprovedRule(1, "alice", 7),)
+    world.unapproved = (UnapprovedItem(ItemName.of_rule(1), "alice", 7),)
     assert world.after(60) == [("UNAPPROVED_RULE", False)]
-    world.unapproved += (UnapprovedRule(2, "seed", 8),)
+    world.unapproved += (UnapprovedItem(ItemName.of_rule(2), "seed", 8),)
     assert world.after(60) == [("UNAPPROVED_RULE", False)]
     world.unapproved = world.unapproved[:1]
     assert world.after(60) == []

@@ -25,9 +25,9 @@ def log(scene: Scene) -> MemoryLog:
     return MemoryLog(scene)
 
 
-def found(scene: Scene, seeds: Path | None = None) -> list[tuple[int, str]]:
+def found(scene: Scene, seeds: Path | None = None) -> list[tuple[int | None, str]]:
     known = {} if seeds is None else seed_documents(seeds, SCHEMA, LIMITS)
-    return [(each.rule_id, each.source) for each in unapproved_rules(scene.database, lambda: known)]
+    return [(each.item.rule_id, each.source) for each in unapproved_rules(scene.database, lambda: known)]
 
 
 def seeded(folder: Path, **members: object) -> Path:
@@ -98,7 +98,7 @@ def apply_row(scene: Scene, row: dict[str, object]) -> None:
 
 
 def names_of_lists(scene: Scene, *seeds: SeedList) -> list[str]:
-    return [each.name for each in unapproved_lists(scene.store, lambda: seeds)]
+    return [each.item.key for each in unapproved_lists(scene.store, lambda: seeds)]
 
 
 def add(log: MemoryLog, value: int) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 from confluent_kafka import TopicPartition
-from confluent_kafka.admin import AdminClient, NewPartitions  # type: ignore[attr-defined]
+from confluent_kafka.admin import AdminClient  # type: ignore[attr-defined]
 
 from fraud_ops.hooks.checkpoint import CheckpointHook
 from fraud_ops.verdicts.checkpoint import (
@@ -31,7 +31,6 @@ from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.kafka import topics as topic_admin
 from fraud_rules.kafka.consume import await_settled
 from fraud_rules.kafka.reader import topic_ids
-from fraud_rules.kafka.suitable import settings_of_topic
 from fraud_rules.logs.detector_status import TrafficCounts
 from fraud_rules.stream.checkpoint.marker import Marker
 from fraud_rules.stream.driver.state_guard import new_position
@@ -255,53 +254,26 @@ def delete_topic(topics: OwnTopics, name: str) -> None:
     topic_admin.delete(topics.kafka, [each for each in topics.declared if each.name == name])
 
 
-def delete_state(topics: OwnTopics) -> None:
-    delete_topic(topics, topics.names.detector_state)
-
-
 def recreate_topic(topics: OwnTopics) -> None:
-    delete_state(topics)
+    delete_topic(topics, topics.names.detector_state)
     topic_admin.apply(topics.kafka, topics.declared)
-
-
-def truncate_topic(topics: OwnTopics) -> None:
-    """The broker deletes records of a compacted topic only with another cleanup policy."""
-    name, admin = topics.names.detector_state, AdminClient({"bootstrap.servers": topics.bootstrap})
-    set_topic(topics.bootstrap, name, "cleanup.policy", "compact,delete")
-    until(lambda: settings_of_topic(topics.kafka, name)["cleanup.policy"] != "compact", "the policy is changed")
-    for done in admin.delete_records([TopicPartition(name, 3, 1)]).values():
-        done.result()
-    set_topic(topics.bootstrap, name, "cleanup.policy", "compact")
-
-
-def add_a_partition(topics: OwnTopics) -> None:
-    admin = AdminClient({"bootstrap.servers": topics.bootstrap})
-    for done in admin.create_partitions([NewPartitions(topics.names.detector_state, 9)]).values():
-        done.result()
 
 
 def stop_compaction(topics: OwnTopics) -> None:
     set_topic(topics.bootstrap, topics.names.detector_state, "cleanup.policy", "delete")
 
 
-def limit_records(topics: OwnTopics) -> None:
-    set_topic(topics.bootstrap, topics.names.detector_state, "max.message.bytes", "1048576")
-
-
 @pytest.mark.parametrize(
     ("harm", "health", "said"),
     [
-        (delete_state, Health.CHECKPOINT_DAMAGED, "was deleted"),
         (recreate_topic, Health.CHECKPOINT_DAMAGED, "was created again"),
-        (truncate_topic, Health.CHECKPOINT_DAMAGED, "-3 was truncated"),
-        (add_a_partition, Health.CHECKPOINT_DAMAGED, "has 9 partitions"),
         (stop_compaction, Health.TOPIC_UNSUITABLE, "cleanup.policy=delete"),
-        (limit_records, Health.TOPIC_UNSUITABLE, "max.message.bytes=1048576"),
     ],
 )
 def test_harm_to_the_topic_of_the_state_is_found(
     topics: OwnTopics, harm: Callable[[OwnTopics], None], health: Health, said: str
 ) -> None:
+    """test_state_topic has all harms that the check finds."""
     write_checkpoint(topics)
     assert verdict_of(facts_of(topics))[0] is Health.HEALTHY
     harm(topics)

@@ -9,7 +9,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 from fastapi.testclient import TestClient
 
-from fraud_ops.airflow_ui.control_plane_proxy import ControlPlaneServer, create_app
+from fraud_control.web.serve import KEEP_ALIVE_S
+from fraud_ops.airflow_ui.control_plane_proxy import IDLE_S, ControlPlaneServer, create_app
 from fraud_ops.tickets import HEADER
 from fraud_rules.errors import ConfigError
 from tests.support.control_plane.web.server import Login
@@ -23,6 +24,11 @@ def test_a_server_that_does_not_run_is_named() -> None:
     assert (answer.status_code, answer.headers["content-type"]) == (503, "application/problem+json")
     assert answer.headers["retry-after"]
     assert answer.json()["detail"] == "the control plane does not answer (ConnectError): is its server running?"
+
+
+def test_the_proxy_closes_idle_connections_before_the_server() -> None:
+    """Otherwise it would send requests on connections that the server closes at that moment."""
+    assert 2 * IDLE_S < KEEP_ALIVE_S
 
 
 def test_a_missing_connection_is_named_and_found_later() -> None:

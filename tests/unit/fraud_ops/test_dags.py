@@ -27,6 +27,7 @@ from fraud_ops.verdicts.checkpoint import DRILL_OVERDUE, HISTORY_AT_RISK
 from fraud_ops.verdicts.verdict import Health
 from fraud_rules.configuration.project import Project
 from fraud_rules.errors import error_name
+from fraud_rules.monitoring.data_faults import DataVerdict
 
 DAGS = {
     "fraud_archive",
@@ -210,6 +211,7 @@ def code_lines(path: Path) -> list[str]:
     "name",
     [
         *Health,
+        *DataVerdict,
         HISTORY_AT_RISK,
         DRILL_OVERDUE,
         "CRASH_LOOP",

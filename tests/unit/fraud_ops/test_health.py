@@ -213,13 +213,17 @@ TABLE = {
         replace(running(), agent_age_s=31).hides_reports(ago_s=50), Health.HUNG_PRODUCER, "fraud-rules-loans",
     ),
     "it died, and later batches are hidden": (DIED.hides_reports(ago_s=50), Health.DEAD, "failed with -9"),
-    "a fifth quarantined": (running().read(80, quarantined=20), Health.BLIND, "20 of the last 100 records (20%)"),
-    "everything quarantined": (running().read(0, quarantined=20), Health.BLIND, "are in quarantine"),
+    "a fifth quarantined": (
+        running().read(80, quarantined=20), Health.MOSTLY_QUARANTINED, "20 of the last 100 records (20%)",
+    ),
+    "everything quarantined": (
+        running().read(0, quarantined=20), Health.MOSTLY_QUARANTINED, "most often: invalid_field: payeeId is missing",
+    ),
     "everything quarantined of a few": (running().read(0, quarantined=19), Health.HEALTHY, "batch 7"),
     "some late": (running().read(100, late=19), Health.HEALTHY, "batch 7"),
-    "a fifth late": (running().read(100, late=20), Health.BLIND, "were late, and no rule evaluates them"),
+    "a fifth late": (running().read(100, late=20), Health.MOSTLY_LATE, "were late, and no rule evaluates them"),
     "late, quarantined and behind": (
-        running().wrote(ago_s=1, lag=100_001).read(50, late=50, quarantined=50), Health.BLIND, "quarantine; 50 of",
+        running().wrote(ago_s=1, lag=100_001).read(50, late=50, quarantined=50), Health.MOSTLY_QUARANTINED, "50 of",
     ),
     "everything quarantined, and it hangs": (
         running(ago_s=90).wrote(ago_s=41).read(0, quarantined=20), Health.STALLED, "has made no progress",
@@ -242,7 +246,7 @@ TABLE = {
         "Airflow's clock is 99 s ahead of the broker's; the detector's clock is 98 s ahead of the broker's",
     ),
     "a clock that is wrong, and more": (
-        replace(running().read(0, quarantined=20), skew_s=-360), Health.BLIND, "ago; Airflow's clock is 360 s behind",
+        replace(running().read(0, quarantined=20), skew_s=-360), Health.MOSTLY_QUARANTINED, "clock is 360 s behind",
     ),
     "started long ago, by an agent whose clock is ahead": (
         replace(ASKED, agent_skew_s=3_600).said(Phase.RUNNING, ago_s=200), Health.STALLED, "running for 200 s",
@@ -276,9 +280,9 @@ def test_verdict(world: World, expected: Health, reason: str) -> None:
 BLINDED, SKEWED = running().read(0, quarantined=20), replace(running(), skew_s=31)
 SINCE = {
     "blind at first sight": (BLINDED, 0),
-    "blind for an hour": (BLINDED.verdict(Health.BLIND, since_s=3_600), 3_600),
+    "blind for an hour": (BLINDED.verdict(Health.MOSTLY_QUARANTINED, since_s=3_600), 3_600),
     "another verdict before": (BLINDED.verdict(Health.STARTING, since_s=3_600), 0),
-    "no supervisor for minutes": (BLINDED.verdict(Health.BLIND, since_s=3_600, noted_s=121), 0),
+    "no supervisor for minutes": (BLINDED.verdict(Health.MOSTLY_QUARANTINED, since_s=3_600, noted_s=121), 0),
     "a wrong clock for a day": (SKEWED.verdict(Health.CLOCK_SKEW, since_s=86_400), 86_400),
 }
 
@@ -291,20 +295,20 @@ def test_a_verdict_about_a_working_detector_has_its_beginning(world: World, ago_
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "world"),
+    ("name", "value", "world", "found"),
     [
-        ("quarantined_percent", 51, running().read(50, quarantined=50)),
-        ("late_percent", 51, running().read(100, late=50)),
-        ("silent_ms", 90_000_000, running().arrived(ago_s=86_400)),
-        ("silent_ms", 0, running().arrived(ago_s=86_400 * 365)),
+        ("quarantined_percent", 51, running().read(50, quarantined=50), Health.MOSTLY_QUARANTINED),
+        ("late_percent", 51, running().read(100, late=50), Health.MOSTLY_LATE),
+        ("silent_ms", 90_000_000, running().arrived(ago_s=86_400), Health.BLIND),
+        ("silent_ms", 0, running().arrived(ago_s=86_400 * 365), Health.BLIND),
     ],
 )
-def test_the_limits_of_blindness_are_settings(name: str, value: int, world: World) -> None:
+def test_the_limits_of_shares_and_silence_are_settings(name: str, value: int, world: World, found: Health) -> None:
     configured = Limits.of(replace(HealthSettings(), **{name: value}))
     verdicts = [
         assess_detector(world.seen, limits, NOW_MS).health for limits in (Limits.of(HealthSettings()), configured)
     ]
-    assert verdicts == [Health.BLIND, Health.HEALTHY]
+    assert verdicts == [found, Health.HEALTHY]
 
 
 def test_the_limits_are_those_of_the_settings_by_default() -> None:

@@ -17,13 +17,19 @@ SASL = {
     "ssl.endpoint.identification.algorithm": "none",
 }
 
+OAUTH = {
+    "sasl.mechanism": "OAUTHBEARER",
+    "sasl.oauthbearer.token.endpoint.url": "https://login/token",
+    "sasl.oauthbearer.client.id": "me",
+    "sasl.oauthbearer.client.secret": 'a"b',
+}
+
 
 def test_without_properties_it_is_an_address() -> None:
     plain = KafkaConnection.load("a:1,b:2", {})
     assert plain == KafkaConnection("a:1,b:2")
     assert plain.confluent({"linger.ms": 0}) == {"bootstrap.servers": "a:1,b:2", "linger.ms": 0}
     assert plain.kafka_python() == {"bootstrap_servers": ["a:1", "b:2"], "ssl_check_hostname": True}
-    assert plain.spark() == {"kafka.bootstrap.servers": "a:1,b:2"}
 
 
 def test_a_file_and_the_environment_over_it(tmp_path: Path) -> None:
@@ -44,7 +50,7 @@ def test_librdkafka_s_second_name_of_the_mechanism_is_the_same_property(tmp_path
     plural = {"sasl.mechanisms": "SCRAM-SHA-512", "sasl.username": "detector", "sasl.password": "x"}
     kafka = KafkaConnection.of("a:1", plural)
     assert kafka == KafkaConnection.of("a:1", {"sasl.mechanism": "SCRAM-SHA-512"} | plural)
-    assert kafka.kafka_python()["sasl_mechanism"] == kafka.spark()["kafka.sasl.mechanism"] == "SCRAM-SHA-512"
+    assert kafka.kafka_python()["sasl_mechanism"] == "SCRAM-SHA-512"
     file = tmp_path / "kafka.properties"
     file.write_text("sasl.mechanisms=PLAIN\n")
     environ = {"FRAUD_KAFKA_PROPERTIES": str(file), "FRAUD_KAFKA_SASL_MECHANISM": "SCRAM-SHA-256"}
@@ -65,13 +71,6 @@ def test_each_client_has_its_own_property_names(tmp_path: Path) -> None:
     assert kafka.confluent({})["sasl.username"] == "detector"
     assert kafka.kafka_python()["sasl_plain_password"] == SASL["sasl.password"]
     assert kafka.kafka_python()["ssl_check_hostname"] is False
-    spark = kafka.spark()
-    assert spark["kafka.sasl.jaas.config"] == (
-        'org.apache.kafka.common.security.plain.PlainLoginModule required username="detector" password="a\\"b\\\\c";'
-    )
-    assert spark["kafka.ssl.truststore.certificates"] == "PEM of ca"
-    assert spark["kafka.ssl.keystore.key"] == "PEM of key"
-    assert spark["kafka.ssl.endpoint.identification.algorithm"] == ""
 
 
 @pytest.mark.parametrize(
@@ -80,7 +79,10 @@ def test_each_client_has_its_own_property_names(tmp_path: Path) -> None:
         ({"sasl.jaas.config": "x"}, "sasl.jaas.config is unknown"),
         ({"security.protocol": "TLS"}, "security.protocol must be one of"),
         ({"sasl.mechanism": "GSSAPI"}, "sasl.mechanism must be one of"),
-        ({"sasl.mechanism": "OAUTHBEARER"}, "sasl.mechanism must be one of"),
+        ({"sasl.mechanism": "OAUTHBEARER"}, "OAUTHBEARER needs sasl.oauthbearer.token.endpoint.url; .*client.secret"),
+        ({"sasl.mechanism": "PLAIN", "sasl.oauthbearer.scope": "x"}, "scope needs sasl.mechanism=OAUTHBEARER"),
+        (OAUTH | {"sasl.oauthbearer.method": "default"}, "method must be oidc"),
+        (OAUTH | {"sasl.username": "x", "sasl.password": "x"}, "username is not for sasl.mechanism=OAUTHBEARER"),
         ({"sasl.mechanism": "AWS_MSK_IAM"}, "sasl.mechanism must be one of"),
         ({"sasl.mechanisms": "GSSAPI"}, "sasl.mechanism must be one of"),
         ({"sasl.mechanism": "PLAIN", "sasl.mechanisms": "SCRAM-SHA-256"}, "mechanisms are the same property"),
@@ -94,6 +96,20 @@ def test_a_wrong_property_is_named(properties: dict[str, str], said: str) -> Non
         KafkaConnection.of("a:1", properties)
 
 
+def test_oauth_has_a_token_provider_in_kafka_python() -> None:
+    more = {"sasl.oauthbearer.scope": "kafka", "sasl.oauthbearer.extensions": "logicalCluster=lkc-1,identityPoolId=p"}
+    kafka = KafkaConnection.of("a:1", OAUTH | more)
+    assert kafka.confluent({}) == {"bootstrap.servers": "a:1", "sasl.oauthbearer.method": "oidc", **OAUTH, **more}
+    settings = kafka.kafka_python()
+    provider = settings.pop("sasl_oauth_token_provider")
+    assert provider.extensions() == {"logicalCluster": "lkc-1", "identityPoolId": "p"}
+    assert settings == {
+        "bootstrap_servers": ["a:1"],
+        "ssl_check_hostname": True,
+        "sasl_mechanism": "OAUTHBEARER",
+    }
+
+
 @pytest.mark.parametrize("text", [None, "no separator"])
 def test_an_invalid_file_is_named(text: str | None, tmp_path: Path) -> None:
     file = tmp_path / "kafka.properties"
@@ -103,55 +119,30 @@ def test_an_invalid_file_is_named(text: str | None, tmp_path: Path) -> None:
         KafkaConnection.load("a:1", {"FRAUD_KAFKA_PROPERTIES": str(file)})
 
 
-JAAS = "org.apache.kafka.common.security.plain.PlainLoginModule required"
 NO_CHECK = "ssl.endpoint.identification.algorithm"
 
 
 @pytest.mark.parametrize(
-    ("properties", "kafka_python", "java"),
+    ("properties", "kafka_python"),
     [
-        ({"security.protocol": "SASL_SSL"}, {"security_protocol": "SASL_SSL"}, {"security.protocol": "SASL_SSL"}),
-        ({"sasl.mechanism": "PLAIN"}, {"sasl_mechanism": "PLAIN"}, {"sasl.mechanism": "PLAIN"}),
-        (
-            {"sasl.username": "me", "sasl.password": "x"},
-            {"sasl_plain_username": "me", "sasl_plain_password": "x"},
-            {"sasl.jaas.config": f'{JAAS} username="me" password="x";'},
-        ),
+        ({"security.protocol": "SASL_SSL"}, {"security_protocol": "SASL_SSL"}),
+        ({"sasl.mechanism": "PLAIN"}, {"sasl_mechanism": "PLAIN"}),
         (
             {"sasl.mechanism": "SCRAM-SHA-512", "sasl.username": "me", "sasl.password": "x"},
             {"sasl_mechanism": "SCRAM-SHA-512", "sasl_plain_username": "me", "sasl_plain_password": "x"},
-            {
-                "sasl.mechanism": "SCRAM-SHA-512",
-                "sasl.jaas.config": "org.apache.kafka.common.security.scram.ScramLoginModule required"
-                ' username="me" password="x";',
-            },
         ),
-        (
-            {"ssl.ca.location": "ca"},
-            {"ssl_cafile": "ca"},
-            {"ssl.truststore.type": "PEM", "ssl.truststore.certificates": "PEM of ca"},
-        ),
+        ({"ssl.ca.location": "ca"}, {"ssl_cafile": "ca"}),
         (
             {"ssl.certificate.location": "cert", "ssl.key.location": "key", "ssl.key.password": "x"},
             {"ssl_certfile": "cert", "ssl_keyfile": "key", "ssl_password": "x"},
-            {
-                "ssl.keystore.type": "PEM",
-                "ssl.keystore.certificate.chain": "PEM of cert",
-                "ssl.keystore.key": "PEM of key",
-                "ssl.key.password": "x",
-            },
         ),
-        ({NO_CHECK: "https"}, {}, {}),
-        ({NO_CHECK: "none"}, {"ssl_check_hostname": False}, {NO_CHECK: ""}),
+        ({NO_CHECK: "https"}, {}),
+        ({NO_CHECK: "none"}, {"ssl_check_hostname": False}),
     ],
     ids=lambda value: "+".join(value) if isinstance(value, dict) else None,
 )
 def test_each_property_is_translated_for_each_client(
-    properties: dict[str, str],
-    kafka_python: dict[str, str],
-    java: dict[str, str],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    properties: dict[str, str], kafka_python: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     for name in ("ca", "cert", "key"):
@@ -159,7 +150,3 @@ def test_each_property_is_translated_for_each_client(
     kafka = KafkaConnection.of("a:1", properties)
     assert kafka.confluent({}) == {"bootstrap.servers": "a:1", **properties}
     assert kafka.kafka_python() == {"bootstrap_servers": ["a:1"], "ssl_check_hostname": True, **kafka_python}
-    assert kafka.spark() == {
-        "kafka.bootstrap.servers": "a:1",
-        **{f"kafka.{name}": value for name, value in java.items()},
-    }

@@ -62,8 +62,11 @@ FAULTS: dict[str, tuple[Any, str]] = {
     "no name": ({"fields": [ID, TIME, {"type": "long"}]}, r"fields\[2\]: `name` must be"),
     "name with a blank": ({"fields": [ID, TIME, {"name": "payee id", "type": "long"}]}, "'payee id': `name` must be"),
     "name too long": ({"fields": [ID, TIME, {"name": "x" * 65, "type": "long"}]}, "`name` must be"),
-    "unknown type": ({"fields": [ID, TIME, {"name": "a", "type": "float"}]}, "one of long, string, timestamp, decimal"),
-    "no type": ({"fields": [ID, TIME, {"name": "a"}]}, "one of long, string, timestamp, decimal"),
+    "unknown type": (
+        {"fields": [ID, TIME, {"name": "a", "type": "float"}]},
+        "one of long, string, timestamp, decimal, boolean",
+    ),
+    "no type": ({"fields": [ID, TIME, {"name": "a"}]}, "one of long, string, timestamp, decimal, boolean"),
     "unknown key": ({"fields": [ID, TIME, {"name": "a", "type": "long", "unique": True}]}, "'a': unknown key 'unique'"),
     "nullable is a word": ({"fields": [ID, TIME, {"name": "a", "type": "long", "nullable": "no"}]}, "true or false"),
     "aliases is a word": ({"fields": [ID, TIME, {"name": "a", "type": "long", "aliases": "b"}]}, "list of names"),

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from fraud_rules.codec.scalar import TIMESTAMP_MIN_MS
 from fraud_rules.codec.transactions.codec import decode_transactions
-from fraud_rules.codec.transactions.columns import column_of
+from fraud_rules.codec.transactions.converters import column_of
+from fraud_rules.codec.transactions.raw import RawTransactions
 from fraud_rules.model.limits import RecordLimits
 from fraud_rules.model.schema import Field, FieldType, TransactionSchema
 from fraud_rules.model.transaction import Column, TransactionBatch
@@ -156,7 +157,9 @@ def test_a_row_survives_encoding_and_decoding(schema: TransactionSchema, data: s
     batch = data.draw(batches(schema))
     values = [as_json(batch.row(i, schema), quoted=quoted) for i in range(len(batch))]
     decoded = decode_transactions(
-        values, batch.partition, batch.offset, batch.append_ms, schema, RecordLimits(10**15, TIMESTAMP_MIN_MS)
+        RawTransactions.of(values, batch.partition, batch.offset, batch.append_ms),
+        schema,
+        RecordLimits(10**15, TIMESTAMP_MIN_MS),
     )
     assert decoded.rejects == []
     assert_well_formed(decoded.batch)
@@ -166,7 +169,9 @@ def test_a_row_survives_encoding_and_decoding(schema: TransactionSchema, data: s
 def test_a_row_is_ready_for_json() -> None:
     record = b'{"transactionId":1,"eventTime":"1970-01-01T00:00:01Z","payerId":2,"beneficiaryId":3,"paymentAmount":6,'
     record += b'"paymentType":"CSH"}'
-    decoded = decode_transactions([record], [0], [0], [5_000], DEFAULT, RecordLimits(event_time_floor_ms=0))
+    decoded = decode_transactions(
+        RawTransactions.of([record], [0], [0], [5_000]), DEFAULT, RecordLimits(event_time_floor_ms=0)
+    )
     assert list(decoded.batch.row(0, DEFAULT).items()) == [
         ("transactionId", 1),
         ("eventTime", 1_000),

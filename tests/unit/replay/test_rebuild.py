@@ -12,10 +12,12 @@ import numpy as np
 import pytest
 
 from fraud_rules.codec.transactions.codec import decode_transactions
+from fraud_rules.codec.transactions.raw import RawTransactions
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.engine.state.store import HeapViews
 from fraud_rules.engine.statelog import MemoryStateLog
 from fraud_rules.engine.warm_up import WarmHistory
+from fraud_rules.model.offset_ranges import share_of
 from fraud_rules.model.ruleset import RuleTimeline
 from fraud_rules.model.transaction import TransactionBatch
 from fraud_rules.model.warm_up import BatchWarmUp, request_at
@@ -56,10 +58,12 @@ def ends_of(cuts: Sequence[Any]) -> list[BatchEnd]:
 
 def decoded(records: Sequence[RecordedTransaction], settings: DetectorSettings) -> TransactionBatch:
     return decode_transactions(
-        [record.value for record in records],
-        [record.partition for record in records],
-        [record.offset for record in records],
-        [record.append_ms for record in records],
+        RawTransactions.of(
+            [record.value for record in records],
+            [record.partition for record in records],
+            [record.offset for record in records],
+            [record.append_ms for record in records],
+        ),
         STREAM_SCHEMA,
         settings.record_limits,
     ).batch
@@ -266,6 +270,6 @@ def test_a_row_belongs_to_the_batch_that_has_read_it() -> None:
 @pytest.mark.parametrize("count", [1, 2, 3, 7])
 def test_the_shares_of_a_segment_have_each_record_once(count: int) -> None:
     segment = Segment({0: 5, 1: 0, 2: 9}, {0: np.array([7, 16]), 1: np.array([0, 1]), 2: np.array([9, 9])}, np.ones(2))
-    shares = [segment.share(number, count) for number in range(count)]
+    shares = [share_of(segment.ranges, number, count) for number in range(count)]
     read = [(at, offset) for share in shares for at, (start, end) in share.items() for offset in range(start, end)]
     assert sorted(read) == [*((0, offset) for offset in range(5, 16)), (1, 0)]

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fraud_rules.codec.transactions.raw import Headers
 from fraud_rules.errors import InputInvalid, Reason
 from fraud_rules.replay.recording import RecordedBatch, RecordedRule, RecordedSettings, RecordedTransaction, Recording
 
@@ -127,17 +128,23 @@ values = st.one_of(
 )
 
 
-@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 2), st.integers(0, 2), values)), st.lists(values))
+headers = st.lists(st.tuples(st.text(max_size=5), values), max_size=3).map(tuple)
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 3), st.integers(0, 2), st.integers(0, 2), values, values, headers)),
+    st.lists(values),
+)
 def test_a_written_recording_reads_back_to_the_byte(
-    rows: list[tuple[int, int, int, bytes | None]], rules: list[bytes | None]
+    rows: list[tuple[int, int, int, bytes | None, bytes | None, Headers]], rules: list[bytes | None]
 ) -> None:
     offsets: dict[int, int] = {}
     transactions, at_ms = [], 0
-    for later_ms, partition, gap, value in rows:
+    for later_ms, partition, gap, value, key, own in rows:
         at_ms += later_ms
         offset = offsets.get(partition, 0) + gap
         offsets[partition] = offset + 1
-        transactions.append(RecordedTransaction(at_ms, partition, offset, value))
+        transactions.append(RecordedTransaction(at_ms, partition, offset, value, key, own))
     recording = Recording([RecordedRule(2 * i, i, value) for i, value in enumerate(rules)], transactions, key_groups=4)
     content = b"".join(recording.lines())
     json.loads(content)  # every reader of JSON can read it

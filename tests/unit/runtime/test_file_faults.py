@@ -20,9 +20,7 @@ def connect(path: Path) -> None:
 
 
 def connect_with_certificate(path: Path) -> None:
-    KafkaConnection.load(
-        "a:1", {"FRAUD_KAFKA_SECURITY_PROTOCOL": "SSL", "FRAUD_KAFKA_SSL_CA_LOCATION": str(path)}
-    ).spark()
+    KafkaConnection.load("a:1", {"FRAUD_KAFKA_SECURITY_PROTOCOL": "SSL", "FRAUD_KAFKA_SSL_CA_LOCATION": str(path)})
 
 
 def import_history(path: Path) -> None:

@@ -40,9 +40,10 @@ from fraud_rules.stream.driver.records import (
     late_records,
     quarantine_records,
     rule_operation_records,
+    traces_of,
 )
 from fraud_rules.stream.pins import NO_PIN, Pin
-from fraud_rules.stream.worker.wire import SideOutput, UnreadableRecord, quantiles_ms
+from fraud_rules.stream.worker.wire import SideOutput, Trace, UnreadableRecord, quantiles_ms
 
 TOPICS = TopicNames()
 
@@ -113,6 +114,18 @@ def test_the_alerts_of_a_transaction_make_one_decision_however_they_were_spread(
     }
     assert (documents[1]["transactionId"], documents[1]["score"], documents[1]["outcome"]) == ("b", 10, "NOTE")
     assert records == list(decision_records(alerts_in_order(groups[::-1]), DetectorSettings(), BatchTime(4, 99)))
+
+
+def test_outputs_of_a_transaction_have_the_headers_of_its_trace() -> None:
+    traces = traces_of([SideOutput(), SideOutput(traces=(Trace(0, 2, (("traceparent", b"00-a"),)),))])
+    alerts = [fired(1, 1, 1), fired(2, 1, 2, restriction=b"{}"), fired(2, 2, 2, shadow=True)]
+    decided = decision_records(alerts, DetectorSettings(), BatchTime(4, 99), traces)
+    records = [*alert_records(alerts, TOPICS, traces), *decided]
+    assert [(each.topic, bool(each.headers)) for each in records] == [
+        ("alerts", False), ("alerts", True), ("restrictions", True), ("shadow-alerts", True),
+        ("decisions", False), ("decisions", True),
+    ]  # fmt: skip
+    assert {tuple(each.headers) for each in records if each.headers} == {(("traceparent", b"00-a"),)}
 
 
 @pytest.mark.parametrize(

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import random
 import socket
+import threading
 from collections.abc import Iterator
+from contextlib import ExitStack, suppress
 from typing import Any
 
-import pyarrow as pa
 import pytest
 from pyarrow import flight
 
 from fraud_rules.errors import DetectorFailed
 from fraud_rules.stream.channel import AUTHORIZATION, PROGRESS, SERVER_NAME, ChannelAddress, bearer
-from fraud_rules.stream.driver.channel_server import ChannelServer, serve_channel
+from fraud_rules.stream.driver.channel_server import ChannelServer, EvaluatorConnection, serve_channel
+from fraud_rules.stream.driver.evaluator import read_reply
 from fraud_rules.stream.work import TasksProgress
-from fraud_rules.stream.worker.driver_link import pack, received
-from fraud_rules.stream.worker.wire import unpack
+from fraud_rules.stream.worker.driver_link import Exchange, pack, received
+from fraud_rules.stream.worker.wire import OutputRow, unpack
 from tests.support.ports import free_ports
 
 LIMIT_BYTES = 1_000
@@ -77,15 +79,14 @@ def test_garbage_is_refused_and_harms_nothing(body: bytes, server: ChannelServer
 
 
 def test_a_task_gets_the_rows_of_its_part(server: ChannelServer) -> None:
-    rows = pa.table({"key_group": pa.array([1, 3, 1], pa.int32()), "blob": [b"a", b"b", b"c"]})
-    server.hand_out(7, [rows.slice(0, 0), rows])
+    server.hand_out(7, [[], [OutputRow(1, b"a"), OutputRow(3, b"b"), OutputRow(1, b"c")]])
     assert list(received(server.address, 7, 1)) == [(1, b"a"), (3, b"b"), (1, b"c")]
     assert list(received(server.address, 7, 0)) == []
 
 
 def test_a_task_of_an_earlier_batch_gets_no_rows(server: ChannelServer) -> None:
     """Its host was cut off, perhaps, while another host evaluated the batch."""
-    rows = pa.table({"key_group": pa.array([1], pa.int32()), "blob": [b"a"]})
+    rows = [OutputRow(1, b"a")]
     server.hand_out(7, [rows])
     server.batch_ended()
     with pytest.raises(DetectorFailed, match="another batch runs"):
@@ -93,6 +94,71 @@ def test_a_task_of_an_earlier_batch_gets_no_rows(server: ChannelServer) -> None:
     server.hand_out(8, [rows])
     with pytest.raises(DetectorFailed, match="another batch runs"):
         list(received(server.address, 7, 0))
+
+
+@pytest.mark.parametrize("sizes", [[], [10, 20], [700_000] * 5, [3_000_000, 1]])
+def test_a_reply_of_any_size_arrives_whole(sizes: list[int], server: ChannelServer) -> None:
+    rows = [OutputRow(number, incompressible(size), b"state") for number, size in enumerate(sizes)]
+    received_rows: list[list[OutputRow]] = []
+
+    def serve(name: bytes, connection: EvaluatorConnection) -> None:
+        for request in (b"first", b"second"):
+            connection.writer.write_metadata(request)
+            received_rows.append(read_reply(connection.reader))
+
+    server.serve_evaluator(serve)
+    with Exchange(server.address, 1) as exchange:
+        for expected in (b"first", b"second"):
+            assert exchange.next_request() == expected
+            exchange.reply(iter(rows))
+        assert exchange.next_request() is None
+    assert received_rows == [rows, rows]
+
+
+def test_an_error_within_a_reply_ends_the_exchange(server: ChannelServer) -> None:
+    faults: list[str] = []
+
+    def serve(name: bytes, connection: EvaluatorConnection) -> None:
+        connection.writer.write_metadata(b"request")
+        try:
+            read_reply(connection.reader)
+        except flight.FlightServerError as error:
+            faults.append(str(error))
+
+    def failing() -> Iterator[OutputRow]:
+        yield OutputRow(1, b"output")
+        raise DetectorFailed("no memory")
+
+    server.serve_evaluator(serve)
+    with Exchange(server.address, 1) as exchange:
+        assert exchange.next_request() == b"request"
+        with pytest.raises(DetectorFailed, match="no memory"):
+            exchange.reply(failing())
+    assert faults == ["the evaluator has ended within a reply"]
+
+
+def test_a_task_that_never_replies_does_not_keep_the_driver() -> None:
+    """Its host was cut off, perhaps."""
+    has_ended = threading.Event()
+
+    def serve(name: bytes, connection: EvaluatorConnection) -> None:
+        connection.writer.write_metadata(b"request")
+        with suppress(flight.FlightServerError):
+            read_reply(connection.reader)
+        has_ended.set()
+
+    with ExitStack() as stack:
+        with serve_channel(HOST, HOST) as server:
+            server.serve_evaluator(serve)
+            exchange = stack.enter_context(Exchange(server.address, 1))
+            assert exchange.next_request() == b"request"
+        assert not has_ended.is_set()
+    assert has_ended.wait(30)
+
+
+def test_a_driver_without_an_evaluator_refuses_an_exchange(server: ChannelServer) -> None:
+    with pytest.raises(DetectorFailed, match="has no evaluator"), Exchange(server.address, 1) as exchange:
+        exchange.next_request()
 
 
 def test_an_unknown_action_is_refused(server: ChannelServer) -> None:

@@ -50,8 +50,9 @@ class Log:
         self.times_ms[len(self.values)] = at_ms
         self.values.append(json.dumps(document).encode())
 
-    def ends(self, partition: int = 0) -> tuple[int, int]:
-        return 0, len(self.values)
+    @property
+    def end(self) -> int:
+        return len(self.values)
 
     def read(self, start: int, end: int) -> Sequence[Record]:
         self.reads.append((start, end))
@@ -69,7 +70,7 @@ def schema(project: Project) -> TransactionSchema:
 
 def pinner_of(log: Log, schema: TransactionSchema, pin: Pin = NO_PIN, **settings: Any) -> RulePinner:
     rules = RuleLog(log.read, schema, RuleLimits())
-    return RulePinner(DetectorSettings(**settings), rules, log, pin)  # type: ignore[arg-type]
+    return RulePinner(DetectorSettings(**settings), rules, pin)  # type: ignore[arg-type]
 
 
 NOW_MS, HOUR_MS, TOLERANCE_MS = 1_800_000_000_000, 3_600_000, 300_000
@@ -88,7 +89,7 @@ class Clock:
 
 def timed_pinner(log: Log, schema: TransactionSchema, clock: Clock, pin: Pin = NO_PIN) -> RulePinner:
     rules = RuleLog(log.read, schema, RuleLimits())
-    return RulePinner(DetectorSettings(), rules, log, pin, now_ms=clock)  # type: ignore[arg-type]
+    return RulePinner(DetectorSettings(), rules, pin, now_ms=clock)  # type: ignore[arg-type]
 
 
 def place_of(pin: Pin) -> tuple[int, int]:
@@ -98,28 +99,28 @@ def place_of(pin: Pin) -> tuple[int, int]:
 def test_a_batch_is_pinned_at_the_end_of_the_log_and_hands_over_what_is_new(schema: TransactionSchema) -> None:
     log = Log()
     pinner = pinner_of(log, schema)
-    assert place_of(pinner.rules_of(0).pin) == (0, 0)
+    assert place_of(pinner.rules_of(0, log.end).pin) == (0, 0)
 
     log.add(ruleId=1)
     log.add(ruleId=2, limitOperatorType="about")
-    rules = pinner.rules_of(1)
+    rules = pinner.rules_of(1, log.end)
     assert place_of(rules.pin) == (1, 2)
     assert [entry.version for entry in rules.decided] == [0, 1]
     assert [entry.change is None for entry in rules.decided] == [False, True]
     assert list(rules.timeline.latest.rules) == [1]
 
-    assert pinner.rules_of(2).decided == []
+    assert pinner.rules_of(2, log.end).decided == []
 
 
 def test_an_attempt_without_a_commit_leaves_no_pin(schema: TransactionSchema) -> None:
     log = Log()
     log.add(ruleId=1)
-    committed = pinner_of(log, schema).rules_of(0).pin
+    committed = pinner_of(log, schema).rules_of(0, log.end).pin
     log.add(ruleId=2)
-    lost = pinner_of(log, schema, committed).rules_of(1)
+    lost = pinner_of(log, schema, committed).rules_of(1, log.end)
     log.add(ruleId=3)
 
-    again = pinner_of(log, schema, committed).rules_of(1)
+    again = pinner_of(log, schema, committed).rules_of(1, log.end)
     assert (place_of(lost.pin), place_of(again.pin)) == ((1, 2), (1, 3))
     assert [entry.version for entry in again.decided] == [1, 2], "the lost attempt has told no one"
     assert list(again.timeline.latest.rules) == [1, 2, 3]
@@ -134,15 +135,15 @@ def test_a_pin_names_the_reasons_of_refused_records() -> None:
 def test_a_rule_over_budget_stays_refused_for_every_reader(schema: TransactionSchema) -> None:
     log = Log()
     pinner = pinner_of(log, schema, state_budget_bytes=1_048_576)
-    pinner.rules_of(0)
+    pinner.rules_of(0, log.end)
     pinner.record_batch(600_000, (1_000, 1_000), RetainedState())
 
     log.add(ruleId=1)
     log.add(ruleId=2, force=True)
-    refused = pinner.rules_of(1)
+    refused = pinner.rules_of(1, log.end)
     assert list(refused.timeline.latest.rules) == [2]
     assert [reason.field for reason in refused.decided[0].reasons] == ["windowMinutes"]
-    assert list(pinner.rules_of(2).timeline.latest.rules) == [2]
+    assert list(pinner.rules_of(2, log.end).timeline.latest.rules) == [2]
 
     pin = pinner.newest_pin()
     elsewhere = RuleLog(log.read, schema, RuleLimits()).up_to(pin.rules_end, pin.reasons())
@@ -152,11 +153,11 @@ def test_a_rule_over_budget_stays_refused_for_every_reader(schema: TransactionSc
 def test_a_rule_with_a_grouping_that_workers_cannot_map_is_refused(schema: TransactionSchema) -> None:
     log = Log()
     rules = RuleLog(log.read, schema, RuleLimits())
-    pinner = RulePinner(DetectorSettings(), rules, log, mappings=15_016)  # type: ignore[arg-type]
+    pinner = RulePinner(DetectorSettings(), rules, mappings=15_016)  # type: ignore[arg-type]
     log.add(ruleId=1)
     log.add(ruleId=2, groupingKeyNames=["beneficiaryId"], force=True)
     log.add(ruleId=3)
-    first = pinner.rules_of(0)
+    first = pinner.rules_of(0, log.end)
     assert list(first.timeline.latest.rules) == [1, 3]
     (reason,) = first.decided[1].reasons
     assert reason.field == "groupingKeyNames"
@@ -166,22 +167,22 @@ def test_a_rule_with_a_grouping_that_workers_cannot_map_is_refused(schema: Trans
 def test_later_pins_keep_only_the_offsets_of_refused_records(schema: TransactionSchema) -> None:
     log = Log()
     pinner = pinner_of(log, schema, state_budget_bytes=1_048_576)
-    pinner.rules_of(0)
+    pinner.rules_of(0, log.end)
     pinner.record_batch(600_000, (1_000, 1_000), RetainedState())
     for rule_id in range(1, 6_301):
         log.add(ruleId=rule_id)
-    first = pinner.rules_of(1)
+    first = pinner.rules_of(1, log.end)
     assert [reason.field for reason in first.decided[-1].reasons] == ["windowMinutes"]
     log.add(ruleId=7_000, windowMinutes=1, force=True)
     log.add(ruleId=7_001)
-    second, third = pinner.rules_of(2), pinner.rules_of(3)
+    second, third = pinner.rules_of(2, log.end), pinner.rules_of(3, log.end)
     assert second.pin.reasons().keys() == third.pin.reasons().keys() == {*first.pin.reasons(), 6_301}
     assert [offset for offset, reasons in second.pin.rejected.items() if reasons] == ["6301"]
     assert third.pin.rejected == {"0-6299": [], "6301": []}
     assert list(third.timeline.latest.rules) == [7_000]
     assert len(msgspec.json.encode(third.pin)) < 200 < 1_000_000 < len(msgspec.json.encode(first.pin))
     again = pinner_of(log, schema, third.pin, state_budget_bytes=1_048_576)
-    assert list(again.rules_of(4).timeline.latest.rules) == [7_000]
+    assert list(again.rules_of(4, log.end).timeline.latest.rules) == [7_000]
 
 
 def test_the_cpu_budget_decides_by_the_log_alone(schema: TransactionSchema) -> None:
@@ -189,11 +190,11 @@ def test_the_cpu_budget_decides_by_the_log_alone(schema: TransactionSchema) -> N
     log = Log()
     pinner = pinner_of(log, schema, cpu_budget_ns=4_000)
     log.add(ruleId=1)
-    pinner.rules_of(0)
+    pinner.rules_of(0, log.end)
     log.add(ruleId=2, groupingKeyNames=["beneficiaryId"])
     log.add(ruleId=3, groupingKeyNames=["payeeId", "beneficiaryId"])
     log.add(ruleId=4, windowMinutes=5)
-    rules = pinner.rules_of(1)
+    rules = pinner.rules_of(1, log.end)
     assert list(rules.pin.rejected) == ["2"]
     assert [(reason.field, "CPU time" in reason.message) for reason in rules.decided[1].reasons] == [
         ("aggregatorFunctionType", True)
@@ -203,11 +204,11 @@ def test_the_cpu_budget_decides_by_the_log_alone(schema: TransactionSchema) -> N
     log.values.append(b'{"ruleState": "CONTROL", "controlType": "DELETE_RULES_ALL"}')
     log.add(ruleId=5, groupingKeyNames=["payeeId"])
     log.add(ruleId=6, groupingKeyNames=["beneficiaryId"])
-    last = pinner.rules_of(2)
+    last = pinner.rules_of(2, log.end)
     assert list(last.timeline.latest.rules) == [5, 6]
     assert pinner.cpu_ns(last.timeline.latest) <= 4_000
 
-    other = pinner_of(log, schema, cpu_budget_ns=4_000).rules_of(0)
+    other = pinner_of(log, schema, cpu_budget_ns=4_000).rules_of(0, log.end)
     assert other.pin.reasons().keys() == last.pin.reasons().keys()
     assert list(other.timeline.latest.rules) == [5, 6]
 
@@ -217,7 +218,7 @@ def test_a_rule_log_that_lost_records_in_the_middle_is_refused(harm: str, schema
     log = Log()
     for rule_id in range(1, 4):
         log.add(ruleId=rule_id)
-    pin = pinner_of(log, schema).rules_of(0).pin
+    pin = pinner_of(log, schema).rules_of(0, log.end).pin
     log.add(ruleId=4)
     assert pinner_of(log, schema, pin).stopped_at() is None
     if harm == "compacted":
@@ -250,15 +251,15 @@ def test_the_rule_log_is_read_only_where_it_is_new(schema: TransactionSchema) ->
 def test_a_start_continues_from_the_last_known_rate(schema: TransactionSchema) -> None:
     log = Log()
     first = pinner_of(log, schema, state_budget_bytes=1_048_576)
-    first.rules_of(0)
+    first.rules_of(0, log.end)
     first.record_batch(600_000, (0, 60_000), RetainedState())
     marker = Marker.decode(Marker("q", 0, {}, Pin(0, 0), first.rate).encode())
 
     log.add(ruleId=1)
     rules = RuleLog(log.read, schema, RuleLimits())
     settings = DetectorSettings(state_budget_bytes=1_048_576)
-    pinner = RulePinner(settings, rules, log, marker.pin, marker.rate)  # type: ignore[arg-type]
-    assert list(pinner.rules_of(1).timeline.latest.rules) == []
+    pinner = RulePinner(settings, rules, marker.pin, marker.rate)
+    assert list(pinner.rules_of(1, log.end).timeline.latest.rules) == []
 
 
 def test_a_marker_of_a_release_without_a_rate_is_read() -> None:
@@ -277,10 +278,10 @@ def test_a_record_from_the_future_is_rejected_and_delays_no_other_record(
     log, clock = Log(), Clock()
     pinner = timed_pinner(log, schema, clock)
     log.add_at(NOW_MS - HOUR_MS, {**RULE, "ruleId": 1})
-    pinner.rules_of(0)
+    pinner.rules_of(0, log.end)
     log.add_at(NOW_MS + 8_760 * HOUR_MS, wrong)
     log.add_at(NOW_MS - 1, {**RULE, "ruleId": 3})
-    rules = pinner.rules_of(1)
+    rules = pinner.rules_of(1, log.end)
     assert [(each.version, each.change is None) for each in rules.decided] == [(1, True), (2, False)]
     reason = rules.decided[0].reasons[-1]
     assert (reason.field, "31,536,000 s ahead of the detector's clock" in reason.message) == ("appendTime", True)
@@ -289,12 +290,12 @@ def test_a_record_from_the_future_is_rejected_and_delays_no_other_record(
 
     clock.now_ms += 10_000 * HOUR_MS
     log.add_at(NOW_MS + 5, DELETE)
-    later = pinner.rules_of(2)
+    later = pinner.rules_of(2, log.end)
     assert (list(later.pin.rejected), list(later.live.rules), later.live.stopped_at) == (["1"], [3], None)
     elsewhere = RuleLog(log.read, schema, RuleLimits()).up_to(4, later.pin.reasons(), later.pin.digest)
     assert [each.time_ms for each in elsewhere.entries] == [each.time_ms for each in later.timeline.entries]
     assert list(elsewhere.latest.rules) == [3]
-    assert pinner.rules_of(3).decided == []
+    assert pinner.rules_of(3, log.end).decided == []
 
 
 def test_a_record_within_the_tolerance_is_reported_when_its_time_has_come(schema: TransactionSchema) -> None:
@@ -305,25 +306,26 @@ def test_a_record_within_the_tolerance_is_reported_when_its_time_has_come(schema
     log.add_at(NOW_MS - 9, {**RULE, "ruleId": 3})
     log.add_at(NOW_MS + TOLERANCE_MS, {**RULE, "ruleId": 4, "limit": None})
     log.add_at(NOW_MS - 8, STOP)
-    first = pinner.rules_of(0)
+    first = pinner.rules_of(0, log.end)
     assert [(each.version, each.change is None) for each in first.decided] == [(0, False), (3, True)]
     assert (list(first.live.rules), first.live.stopped_at, first.pin.live_end) == ([1], None, 1)
     assert list(first.timeline.latest.rules) == [1, 2, 3], "its pin has them, so payments from then on count"
 
     clock.now_ms += TOLERANCE_MS - 1
-    assert pinner.rules_of(1).decided == []
+    assert pinner.rules_of(1, log.end).decided == []
     assert timed_pinner(log, schema, clock, pinner.newest_pin()).stopped_at() is None
     clock.now_ms += 1
-    due = pinner.rules_of(2)
+    due = pinner.rules_of(2, log.end)
     assert [each.version for each in due.decided] == [1, 2, 4]
     assert (list(due.live.rules), due.live.stopped_at, due.pin.live_end) == ([1, 2, 3], 4, None)
     clock.now_ms -= HOUR_MS
-    later = pinner.rules_of(3)
+    later = pinner.rules_of(3, log.end)
     assert (later.decided, list(later.live.rules)) == ([], [1, 2, 3]), "a report stays true when the clock steps back"
 
 
 def test_the_pin_of_an_earlier_release_has_reported_all_its_records(schema: TransactionSchema) -> None:
     log, clock = Log(), Clock()
     log.add_at(NOW_MS + HOUR_MS, {**RULE, "ruleId": 1})
-    rules = timed_pinner(log, schema, clock, msgspec.json.decode(b'{"batchId":0,"rulesEnd":1}', type=Pin)).rules_of(1)
+    pin = msgspec.json.decode(b'{"batchId":0,"rulesEnd":1}', type=Pin)
+    rules = timed_pinner(log, schema, clock, pin).rules_of(1, log.end)
     assert (rules.decided, list(rules.live.rules), rules.pin.live_end) == ([], [1], None)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import socket
 import urllib.request
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from prometheus_client import CollectorRegistry, Gauge
@@ -22,7 +21,7 @@ from tests.support.ports import free_ports
 
 @pytest.fixture
 def options(project: Project) -> SparkOptions:
-    return SparkOptions(project.jars / "connector")
+    return SparkOptions()
 
 
 @pytest.mark.parametrize("master", ["local", "local[*]", "local[2]", "local[2,4]", "yarn", "k8s://https://host:443"])
@@ -56,7 +55,6 @@ def test_memory_that_is_enough(options: SparkOptions, memory: str) -> None:
     [
         ({"driver_memory": "511m"}, "too little"),
         ({"driver_memory": "much"}, "not an amount of memory"),
-        ({"jars": Path("/nowhere")}, "no Kafka connector"),
         ({"further": {"spark.python.daemon.module": "mine"}}, "exactly-once results depend"),
     ],
 )

@@ -14,6 +14,7 @@ import pytest
 
 from fraud_rules.codec.rules.codec import read_entry
 from fraud_rules.codec.transactions.codec import decode_transactions
+from fraud_rules.codec.transactions.raw import RawTransactions
 from fraud_rules.configuration.project import Project
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.deploy.attempt import AttemptStatus
@@ -210,7 +211,9 @@ def test_an_engine_reports_while_it_evaluates_and_while_it_restores() -> None:
         for i in range(n)
     ]  # fmt: skip
     zeros, places = np.zeros(n, dtype=np.int32), np.arange(n, dtype=np.int64)
-    decoded = decode_transactions(values, zeros, places, places + 1_000, schema, RecordLimits(event_time_floor_ms=0))
+    decoded = decode_transactions(
+        RawTransactions.of(values, zeros, places, places + 1_000), schema, RecordLimits(event_time_floor_ms=0)
+    )
     blobs, log = fan_out(decoded.batch, timeline, 1), MemoryStateLog()
     first, second = Counted(), Counted()
     for batch_id, (blob, counted) in enumerate([(blobs[0], first), (EMPTY_BLOB, second)]):

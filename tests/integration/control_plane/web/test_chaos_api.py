@@ -19,7 +19,7 @@ import pytest
 from sqlalchemy import select
 
 from fraud_control.domain.lifecycle import StateName
-from fraud_control.store.models import RuleHead
+from fraud_control.store.models import ItemHead
 from fraud_demo.airflow import Component
 from fraud_rules.configuration.project import Project
 from fraud_rules.kafka.broker import Broker
@@ -125,7 +125,7 @@ def agrees(scene: Scene, server: ApiServer, topics: OwnTopics, installation: Ins
         assert sent.status_code == 202, sent.text
         in_log = [state.value for state in StateName if state.in_log]
         with scene.database.reading() as session:
-            heads = session.scalars(select(RuleHead).where(RuleHead.state.in_(in_log))).all()
+            heads = session.scalars(select(ItemHead).where(ItemHead.state.in_(in_log))).all()
         versions = {head.rule_id: head.log_version for head in heads}
         assert set(versions) == {
             *(rule for number in range(1, WRITERS + 1) for rule in rules_of(number, RULES)),

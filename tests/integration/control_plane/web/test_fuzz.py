@@ -15,8 +15,6 @@ from fraud_rules.configuration.project import Project
 from tests.support.control_plane.web.server import Login, Server
 from tests.support.kafka.own_topics import OwnTopics
 
-schemathesis = pytest.importorskip("schemathesis")
-
 MINUTES = float(os.environ.get("FUZZ_MINUTES", "10"))
 ENDLESS = "/api/alerts/stream"
 
@@ -35,6 +33,7 @@ def test_no_request_causes_a_server_error(
 
 def fuzzed(server: Server) -> tuple[dict[str, str], int]:
     """The faults by operation, and the number of answers."""
+    import schemathesis
     from hypothesis import HealthCheck, Phase, given, settings
 
     for _ in range(3):

@@ -12,6 +12,7 @@ import pytest
 
 from fraud_rules.codec.rules.codec import read_entry
 from fraud_rules.codec.transactions.codec import decode_transactions
+from fraud_rules.codec.transactions.raw import RawTransactions
 from fraud_rules.engine.engine import KeyGroupEngine
 from fraud_rules.engine.fanout import fan_out
 from fraud_rules.engine.state import chunk_ages, journal
@@ -54,7 +55,9 @@ def rows_of(rules: RuleTimeline, first: int, at_ms: Sequence[int] | np.ndarray, 
         for i, time_ms in enumerate(at_ms)
     ]
     offsets, at = first + np.arange(len(values)), np.asarray(at_ms, dtype=np.int64)
-    decoded = decode_transactions(values, np.zeros(len(values)), offsets, at, SCHEMA, RecordLimits())
+    decoded = decode_transactions(
+        RawTransactions.of(values, np.zeros(len(values)), offsets, at), SCHEMA, RecordLimits()
+    )
     return fan_out(decoded.batch, rules, 1)[0]
 
 

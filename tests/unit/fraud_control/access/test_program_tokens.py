@@ -244,8 +244,8 @@ def test_the_chain_covers_the_program(scene: Scene, change: str) -> None:
 
 def test_rows_from_before_an_upgrade_stay_valid(scene: Scene, tmp_path: Path) -> None:
     old = AuditEntry(
-        seq=1, at_ms=7, who="ann", action="rule.create", subject="rule 1", rule_id=1, before="null", after="{}",
-        previous_hash=FIRST,
+        seq=1, at_ms=7, who="ann", action="rule.create", subject="rule 1", kind="rule", item_key="1", before="null",
+        after="{}", previous_hash=FIRST,
     )  # fmt: skip
     url = f"sqlite:///{tmp_path}/old.db"
     engine = create_engine(url)

@@ -14,9 +14,9 @@ from fraud_control.domain.list_models import ListInput, StoredList
 from fraud_control.domain.read_models import RuleChanged, RuleInput
 from fraud_control.domain.roles import Actor
 from fraud_control.service.audit import AuditFilter
+from fraud_control.service.lists.values import ListContents
 from fraud_control.sync.drift import compare, store_side
 from fraud_control.sync.expiry import Expiry
-from fraud_control.sync.list_drift import ListComparison
 from fraud_rules.model.value_list import ListOperation, ListType
 from tests.support.control_plane.memory_log import MemoryLog
 from tests.support.control_plane.scene import ABE, ADA, ANN, LIMITS, PAT, PIA, REASON, RULE, VIC, Scene
@@ -224,7 +224,7 @@ def test_a_change_of_a_list_asks_once_for_its_rules_while_other_changes_wait(sce
     event.remove(Engine, "before_cursor_execute", record)
     begun = statements.index("BEGIN IMMEDIATE")
     ended = next(n for n in range(begun, len(statements)) if statements[n] == "BEGIN")
-    assert sum("rules.document LIKE" in each for each in statements[begun:ended]) == 1
+    assert sum("items.document LIKE" in each for each in statements[begun:ended]) == 1
 
 
 def test_each_server_sees_the_rules_that_another_one_changed(scene: Scene) -> None:
@@ -250,7 +250,7 @@ def test_records_of_others_follow_the_order_of_the_log(scene: Scene, log: Memory
     refused = [row for row in scene.service.audit_rows().items if row.action == "mirror.refused"]
     assert len(refused) == 3
     with scene.database.reading() as session:
-        assert compare(store_side(session), log.timeline().latest) == ()
+        assert compare(store_side(session, scene.store.contents), log.timeline()) == ()
     # Our ADD was saved before the SET of another writer arrived, and comes after it in the log.
     scene.service.lists.change(ANN, "mules", None, given(ADD, 3))
     log.append(b'{"listName": "mules", "listOperation": "SET", "listType": "long", "values": [7], "source": "cli"}')
@@ -273,14 +273,14 @@ def test_a_list_that_differs_from_the_rule_log_is_named(scene: Scene, log: Memor
     for name in ("mules", "trusted"):
         create(scene, 1, 2, name=name)
     arrive(log)
-    comparison = ListComparison(LIMITS)
+    contents = ListContents(LIMITS)
 
     def drifted() -> list[tuple[str, tuple[int, int] | None, tuple[int, int] | None]]:
         with scene.database.reading() as session:
-            store, pending = comparison.stored(session), store_side(session).waiting
+            store = store_side(session, contents)
         return [
-            (each.list_name, *(None if side is None else (side.version, side.size) for side in (each.store, each.log)))
-            for each in comparison.differences(store, log.timeline().lists, pending)
+            (each.item.key, *(None if side is None else (side.version, side.size) for side in (each.store, each.log)))
+            for each in compare(store, log.timeline())
         ]
 
     assert drifted() == []
@@ -297,11 +297,11 @@ def test_a_list_that_differs_from_the_rule_log_is_named(scene: Scene, log: Memor
     assert drifted() == []
     with scene.database.writing() as session:
         session.execute(
-            text("UPDATE list_changes SET encoded = :values WHERE name = 'trusted' AND revision = 1"),
+            text("UPDATE item_revisions SET payload = :values WHERE item_key = 'trusted' AND revision = 1"),
             {"values": b"[1,3]"},
         )
     assert drifted() == []
-    comparison = ListComparison(LIMITS)  # of another process
+    contents = ListContents(LIMITS)  # of another process
     (found,) = drifted()
     assert found == ("trusted", (at, 3), (at, 3))
 
@@ -324,7 +324,7 @@ def test_the_audit_log_can_be_read_by_list(scene: Scene, log: MemoryLog) -> None
     assert scene.service.verify_audit().whole
     with scene.database.writing() as session:
         session.execute(text("DROP TRIGGER audit_no_update"))
-        session.execute(text("UPDATE audit SET list_name = 'trusted' WHERE list_name = 'mules'"))
+        session.execute(text("UPDATE audit SET item_key = 'trusted' WHERE item_key = 'mules'"))
     assert not scene.service.verify_audit().whole
 
 

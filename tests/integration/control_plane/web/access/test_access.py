@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
@@ -20,9 +20,11 @@ from fraud_ops.account import Account
 from fraud_ops.paths import PAGES
 from fraud_ops.tickets import HEADER, Ticket
 from fraud_rules.configuration.project import Project
+from fraud_rules.kafka.broker import Broker
 from fraud_rules.runtime.clock import now_ms
+from tests.support.control_plane.scene import empty_store
 from tests.support.control_plane.web.server import RULE, Login, Server
-from tests.support.kafka.own_topics import OwnTopics
+from tests.support.kafka.own_topics import OwnTopics, own_topics
 
 ALERT = str(uuid.UUID(int=7))
 TYPED = {"Content-Type": "application/json"}
@@ -56,6 +58,8 @@ ROUTES = [
     Route("GET", "/rules/7/diff?from=1&to=2", VIEWER, 404),
     Route("POST", "/rules/7/state", ANALYST, 404, {"state": "SHADOW"}, IF_MATCH),
     Route("POST", "/rules/7/rollback", ANALYST, 404, {"revision": 1}, IF_MATCH),
+    Route("GET", "/data-health", VIEWER, 200),
+    Route("GET", "/data-health/rules/7", VIEWER, 200),
     Route("GET", "/approvals", VIEWER, 200),
     Route("GET", "/approvals/7/figures", VIEWER, 404),
     Route("POST", "/approvals/7/approve", APPROVER, 404, {}),
@@ -142,6 +146,25 @@ ROUTES = [
 STREAM = Route("GET", "/alerts/stream", VIEWER, 200)  # its answer never ends, so these tests check only its refusals
 
 
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("access")
+
+
+@pytest.fixture(scope="module")
+def server(login: Login, broker: Broker, project: Project, folder: Path) -> Iterator[Server]:
+    """One server for all tests, without limits of rates, with a user for each role, and an approver `reused`."""
+    with own_topics(broker, project) as topics:
+        settings = ControlPlaneSettings(
+            name=f"{topics.prefix}control",
+            database=empty_store(folder),
+            bindings={**{role.value: role for role in Role}, "reused": Role.APPROVER},
+            rates=Rates(requests_per_s=1_000_000, changes_per_s=1_000_000, server_requests_per_s=1_000_000),
+        )
+        with Server.running(login, topics, project, settings, folder) as running:
+            yield running
+
+
 def test_every_route_of_the_api_is_in_the_table() -> None:
     shown = {
         (method, route.path)
@@ -218,10 +241,10 @@ def test_the_id_of_the_login_decides_and_not_its_name(server: Server) -> None:
         shown = server.ask("GET", "/me", None, headers=headers).json()
         return shown["user"], shown["role"]
 
-    assert me("1", "approver") == ("approver", "approver")
-    other, role = me("2", "approver")
-    assert other.startswith("approver (") and role is None, "a reused name inherits no role"
-    assert me("1", "renamed") == ("approver", "approver"), "a renamed person stays the same user"
+    assert me("1", "reused") == ("reused", "approver")
+    other, role = me("2", "reused")
+    assert other.startswith("reused (") and role is None, "a reused name inherits no role"
+    assert me("1", "renamed") == ("reused", "approver"), "a renamed person stays the same user"
 
 
 def test_a_ticket_that_is_old_or_of_another_key_is_no_login(server: Server) -> None:
@@ -269,8 +292,8 @@ def test_too_many_requests_are_refused_with_a_time_to_wait(
         assert server.ask("GET", "/me", "analyst").status_code == 200, "reads have their own limit"
 
 
-def test_logs_and_reports_need_the_role_viewer(server: Server, tmp_path: Path) -> None:
-    report = tmp_path / "archive" / "reevaluation" / "day=2026-01-02" / "report.html"
+def test_logs_and_reports_need_the_role_viewer(server: Server, folder: Path) -> None:
+    report = folder / "archive" / "reevaluation" / "day=2026-01-02" / "report.html"
     report.parent.mkdir(parents=True)
     report.write_text("payees")
     log, runbook, reports = (
