@@ -179,5 +179,5 @@ class Session:
 
     def alerts(self) -> list[tuple[int, dict[str, Any]]]:
         """(append time, alert) of every committed alert."""
-        records = [each for part in read_topic(self.kafka, self.names.alerts).values() for each in part]
+        records = [each for part in read_topic(self.kafka, self.names.alerts, settled=True).values() for each in part]
         return [(each.append_ms, json.loads(each.value)) for each in records if each.value is not None]

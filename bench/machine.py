@@ -27,7 +27,6 @@ def describe(project: Project) -> dict[str, str]:
         "Python": platform.python_version(),
         "Java": _java(),
         "Kafka": _jar_version(project.jars / "broker", "kafka_"),
-        "Kafka connector": _jar_version(project.jars / "connector", "spark-sql-kafka"),
         "revision": _revision(project),
     }
     return facts | {name: importlib.metadata.version(name) for name in _PACKAGES}

@@ -19,6 +19,7 @@ from bench.detector import Detector
 from bench.figures import Figure
 from bench.lab import Session
 from bench.meters.pauses import Pause, pauses_in
+from fraud_rules.stream.driver.batch_jobs import LARGE_BATCH_TRANSACTIONS
 
 __all__ = ["FIGURES", "Meters", "metered"]
 
@@ -31,6 +32,8 @@ FIGURES = (
     Figure("cpu_workers_ms", "CPU per batch, Python workers", "ms"),
     *(Figure(f"{phase}_ms", f"median of a batch's phase: {phase}", "ms") for phase in _PHASES),
     Figure("rows_per_batch", "transactions per batch", ""),
+    Figure("large_share", "transactions in large batches", "%"),
+    Figure("cores", "CPU of the detector", "cores"),
     Figure("gc_long", f"pauses for garbage collection above {_LONG_PAUSE_MS:.0f} ms", ""),
     Figure("gc_long_at_s", "end of the longest of them, after the load's start", "s"),
 )
@@ -50,11 +53,12 @@ def metered(session: Session) -> Iterator[Meters]:
     progress = session.progress()
     last = progress[-1]["batchId"] if progress else -1
     paused = len(pauses_in(session.pause_log))
-    cpu, started_s = _cpu_s(detector), _uptime_s(detector)
+    cpu, started_s, began_s = _cpu_s(detector), _uptime_s(detector), time.monotonic()
     yield meters
+    lasted_s = time.monotonic() - began_s
     spent = {kind: after - cpu.get(kind, 0.0) for kind, after in _cpu_s(detector).items()}
     batches = [each for each in _since(session, last) if each["rows"]]
-    meters.values |= _per_batch(spent, batches) | _phases(batches)
+    meters.values |= _per_batch(spent, batches) | _phases(batches) | {"cores": sum(spent.values()) / lasted_s}
     meters.values |= _long_pauses(pauses_in(session.pause_log)[paused:], started_s)
 
 
@@ -62,7 +66,9 @@ def _per_batch(spent_s: Mapping[str, float], batches: Sequence[Mapping[str, Any]
     if not batches:
         return {}
     shares = {f"cpu_{kind}_ms": seconds * 1_000 / len(batches) for kind, seconds in spent_s.items()}
-    return {**shares, "rows_per_batch": sum(each["rows"] for each in batches) / len(batches)}
+    rows = sum(each["rows"] for each in batches)
+    large = sum(each["rows"] for each in batches if each["rows"] >= LARGE_BATCH_TRANSACTIONS)
+    return {**shares, "rows_per_batch": rows / len(batches), "large_share": 100 * large / rows}
 
 
 def _phases(batches: Sequence[Mapping[str, Any]]) -> dict[str, float]:

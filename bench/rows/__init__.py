@@ -7,6 +7,7 @@ from bench.rows import (
     backlog,
     control_plane,
     demo_start,
+    formats,
     kernel,
     large_state,
     latency,
@@ -20,6 +21,7 @@ from bench.rows.soaks import batches, ids, lists, plans, steady, warm_ups
 
 ALL: tuple[Rows, ...] = (
     *backlog.ROWS,
+    *formats.ROWS,
     *many_rules.ROWS,
     *latency.ROWS,
     *kernel.ROWS,

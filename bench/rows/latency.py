@@ -15,6 +15,7 @@ from bench.meters.under_load import FIGURES, metered
 
 _IDS_APART = 10_000_000
 _MANY_RULES, _MANY_GROUPINGS = 250, 20
+_RATES = (100, 5_000, 10_000)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +61,16 @@ def _measure_fire_all(lab: Lab, scale: Scale) -> Mapping[str, float]:
     return {**fast, **{f"slow_{name}": value for name, value in slow.items()}, **collected}
 
 
+def _measure_rates(lab: Lab, scale: Scale) -> Mapping[str, float]:
+    values: dict[str, float] = {}
+    with lab.session("latency") as session:
+        session.start(FIRE_ALL)
+        for number, rate in enumerate(_RATES):
+            found = watched(session, Steady(rate, ids=number * _IDS_APART), scale)
+            values |= {f"r{rate}_{name}": value for name, value in found.items()}
+    return values
+
+
 def _measure_rules(lab: Lab, scale: Scale, rules: tuple[Document, ...]) -> Mapping[str, float]:
     with lab.session("latency") as session:
         session.start((*rules, CANARY))
@@ -100,6 +111,22 @@ ROWS = (
             Figure("gc_longest_ms", "longest garbage collection pause of the JVM", "ms"),
         ),
         _measure_fire_all,
+    ),
+    Rows(
+        "latency_rates",
+        "Latency, `fire_all` at other rates",
+        _HOW,
+        tuple(
+            Figure(f"r{rate}_{key}", f"{rate:,} tx/s, {title}", unit)
+            for rate in _RATES
+            for key, title, unit in (
+                ("p50_ms", "p50", "ms"),
+                ("p99_ms", "p99", "ms"),
+                ("large_share", "transactions in large batches", "%"),
+                ("cores", "CPU of the detector", "cores"),
+            )
+        ),
+        _measure_rates,
     ),
     Rows(
         "latency_250_rules",

@@ -82,7 +82,7 @@ def _evaluated(made: MadeArchive, rows: int) -> tuple[float, float]:
     from fraud_rules.batch.reevaluation.job import over
     from fraud_rules.spark.session import SparkOptions, build_session
 
-    spark = build_session(SparkOptions(Project.find().jars / "connector", "local[2]"))
+    spark = build_session(SparkOptions("local[2]"))
     try:
         spread = over(spark)
         spark.range(2).count()
@@ -133,7 +133,7 @@ def _measure_archive(lab: Lab, scale: Scale) -> Mapping[str, float]:
     with lab.session("archive") as session, _folder() as home:
         settings = replace(DetectorSettings.load(config / "detector.yaml"), topics=session.names)
         schema = TransactionSchema.load(config / "schema.yaml")
-        job = ArchiveJob(ArchiveStore(home), settings, schema, session.kafka, lab.project.jars / "connector")
+        job = ArchiveJob(ArchiveStore(home), settings, schema, session.kafka)
         started = archive(job).seconds
         rows = scale.of(_ARCHIVED, 20_000)
         backlog = Backlog(session.bootstrap, session.names.transactions)

@@ -17,6 +17,7 @@ from bench.inputs.rulesets import RULES_1, RULES_10, Document, encoded
 from bench.lab import Lab
 from fraud_rules.codec.rules.codec import read_entry
 from fraud_rules.codec.transactions.codec import decode_transactions
+from fraud_rules.codec.transactions.raw import RawTransactions
 from fraud_rules.configuration.project import Project
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.engine.engine import KeyGroupEngine
@@ -89,7 +90,7 @@ def _batches(count: int, schema: TransactionSchema) -> Iterator[TransactionBatch
         places = np.arange(start, start + len(texts), dtype=np.int64)
         append_ms = np.full(len(texts), now_ms(), dtype=np.int64)
         yield decode_transactions(
-            texts, np.zeros(len(texts), dtype=np.int32), places, append_ms, schema, RecordLimits(0)
+            RawTransactions.of(texts, np.zeros(len(texts), dtype=np.int32), places, append_ms), schema, RecordLimits(0)
         ).batch
 
 

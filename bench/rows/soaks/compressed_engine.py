@@ -15,6 +15,7 @@ from bench.inputs.rulesets import Document
 from bench.rows.soaks.compressed import flat
 from fraud_rules.codec.rules.lazy import EntryReader
 from fraud_rules.codec.transactions.codec import decode_transactions
+from fraud_rules.codec.transactions.raw import RawTransactions
 from fraud_rules.configuration.project import Project
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.engine.engine import KeyGroupEngine
@@ -79,7 +80,9 @@ class CompressedEngine:
         self._payments += count
         values = [_payment(int(n), int(at_ms)) for n, at_ms in zip(offsets, append_ms, strict=True)]
         partitions = np.zeros(count, dtype=np.int32)
-        batch = decode_transactions(values, partitions, offsets, append_ms, self.schema, RecordLimits()).batch
+        batch = decode_transactions(
+            RawTransactions.of(values, partitions, offsets, append_ms), self.schema, RecordLimits()
+        ).batch
         rows = spread(batch, self.timeline, _KEY_GROUPS)
         outputs = [
             engine.process_rows(rows.get(group, []), self.timeline, self._batches, 0)

@@ -84,8 +84,8 @@ class _Driver:
         self.rules, self.results, self.sizes = _Topic(), _Topic(), dict[str, float]()
         self._topics, self._log_of = settings.topics, WarmUpLog(KafkaConnection(""), "warm-ups", settings.detector)
         self._watch = WarmUpWatch(self._log_of)
-        log, reader = RuleLog(self.rules.read, schema, RuleLimits()), cast(TopicReader, self.rules)
-        self._pinner = RulePinner(settings, log, reader, warm_ups=self._watch)
+        log = RuleLog(self.rules.read, schema, RuleLimits())
+        self._pinner = RulePinner(settings, log, warm_ups=self._watch)
         self._batch = 0
         for number in range(1, _BASE_RULES + 1):
             if number % len(_GROUPINGS) % 2:  # the other groupings end and start anew
@@ -125,7 +125,8 @@ class _Driver:
     def _run_batch(self) -> Mapping[int, Mapping[str, Any]]:
         """Pin the next batch, and return its reports on rule records, by version."""
         self._watch.read(cast(TopicReader, self.results))
-        rules, at = self._pinner.rules_of(self._batch, _ENDS), BatchTime(self._batch, _START_MS)
+        rules = self._pinner.rules_of(self._batch, len(self.rules.records), _ENDS)
+        at = BatchTime(self._batch, _START_MS)
         self._batch += 1
         reports = [*rule_operation_records(rules.decided, rules.timeline, rules.pin, at, self._topics)]
         reports += warm_up_records(rules.warm_ups, rules.timeline, at, self._topics)
