@@ -14,7 +14,10 @@ from fraud_rules.model.lost_records import Offsets
 
 __all__ = ["BatchLoop", "PlannedBatch"]
 
-_POLL_S: Final = 0.005
+_LOOK_S: Final = 0.1
+"""How often the loop asks for the ends of the topics while no record announces itself."""
+_SLICE_S: Final = 0.02
+"""How long a wait goes on after `stop` or `wake`."""
 _OUTAGE_POLL_S: Final = 0.5
 _MOST_HALVINGS: Final = 5
 _WARM_BATCHES: Final = 30
@@ -50,12 +53,22 @@ class Inputs(Protocol):
         """The end offsets of the next batch. None without a new record."""
 
 
+class Arrivals(Protocol):
+    """Announces records, see `arrivals.Arrivals`."""
+
+    def wait(self, starts: Offsets, timeout_s: float) -> bool:
+        """Wait for a record after these offsets. Return whether one has arrived."""
+
+    def pause(self) -> None:
+        """Announce nothing until the next `wait`."""
+
+
 class BatchLoop:
     """Runs batches until it is stopped or a batch fails."""
 
     def __init__(
-        self, batch_id: int, starts: Offsets, inputs: Inputs, run: Callable[[PlannedBatch], bool], max_records: int,
-        tick_s: float, halvings: int = 0,
+        self, batch_id: int, starts: Offsets, inputs: Inputs, arrivals: Arrivals, run: Callable[[PlannedBatch], bool],
+        max_records: int, tick_s: float, halvings: int = 0,
     ) -> None:  # fmt: skip
         """`batch_id` and `starts` are those of the first batch. `run` runs a batch and returns whether another may
         follow it. Its error ends the loop. A batch reads about `max_records` at most. Without new records, a batch runs
@@ -64,6 +77,7 @@ class BatchLoop:
         self._batch_id = batch_id
         self._starts = starts
         self._inputs = inputs
+        self._arrivals = arrivals
         self._run = run
         self._max_records = max_records
         self._limit = max(1, max_records >> min(halvings, _MOST_HALVINGS))
@@ -110,15 +124,26 @@ class BatchLoop:
 
     def _next(self) -> PlannedBatch | None:
         """Plan a batch of new records, or one without records if it is due. None after `stop`."""
+        has_waited = False
         while not self._stop.is_set():
             ends = self._new_ends()
             if ends is not None:
+                if not has_waited:  # records wait whenever a batch ends, so nothing has to announce them
+                    self._arrivals.pause()
                 return PlannedBatch(self._batch_id, self._starts, ends)
             if self._woken.is_set() or time.monotonic() >= self._due_s:
                 self._woken.clear()
                 return PlannedBatch(self._batch_id, self._starts, self._starts)
-            self._stop.wait(_POLL_S)
+            self._await_records()
+            has_waited = True
         return None
+
+    def _await_records(self) -> None:
+        """Wait for a record, for a stop, or until the loop has to look."""
+        until_s = min(self._due_s, time.monotonic() + _LOOK_S)
+        while (left_s := until_s - time.monotonic()) > 0 and not (self._stop.is_set() or self._woken.is_set()):
+            if self._arrivals.wait(self._starts, min(_SLICE_S, left_s)):
+                return
 
     def _new_ends(self) -> Offsets | None:
         """The end offsets of the next batch. Waits while no broker answers; raises BrokerUnavailable after a minute."""

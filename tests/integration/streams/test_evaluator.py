@@ -75,7 +75,9 @@ class Site:
 
     def jobs(self) -> int:
         """The number of Spark's jobs so far."""
-        return max(self.spark.sparkContext.statusTracker().getJobIdsForGroup(None), default=-1) + 1
+        tracker = self.spark.sparkContext.statusTracker()
+        groups = (None, *(f"evaluator-{number}" for number in range(10)))
+        return max((each for group in groups for each in tracker.getJobIdsForGroup(group)), default=-1) + 1
 
     def workers(self) -> list[psutil.Process]:
         """The Python workers of Spark."""
@@ -153,6 +155,31 @@ def test_a_request_survives_its_worker(site: Site, evaluator: Evaluator) -> None
             first.kill()
             until(lambda: any(site.waits_for(each, 1) for each in site.workers() if each != first), "another evaluates")
             assert not found.done()
+        assert found.result(60) == ALL
+
+
+def test_a_request_survives_a_worker_that_hangs(site: Site, evaluator: Evaluator) -> None:
+    """It gives no sign of life, so Spark kills it, and the next job gets the request."""
+    assert key_groups(evaluator, site.order) == ALL
+    (first,) = site.workers()
+    with ThreadPoolExecutor(1) as pool:
+        with site.context.views().hold(1):
+            found = pool.submit(key_groups, evaluator, site.order)
+            until(lambda: site.waits_for(first, 1), "the worker evaluates")
+            first.suspend()
+            until(lambda: any(site.waits_for(each, 1) for each in site.workers() if each != first), "another evaluates")
+            until(lambda: first not in site.workers(), "the worker that hangs is killed")
+        assert found.result(60) == ALL
+
+
+def test_a_worker_that_waits_gives_signs_of_life(site: Site, evaluator: Evaluator) -> None:
+    assert key_groups(evaluator, site.order) == ALL
+    with ThreadPoolExecutor(1) as pool:
+        with site.context.views().hold(1):
+            found = pool.submit(key_groups, evaluator, site.order)
+            request = until(lambda: evaluator._request, "the evaluator has the request")
+            signs = {request.heard_s}
+            until(lambda: signs.add(request.heard_s) or len(signs) > 3, "three signs of life")
         assert found.result(60) == ALL
 
 

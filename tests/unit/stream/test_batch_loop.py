@@ -30,8 +30,19 @@ class Inputs:
         return {"transactions": {"0": starts["transactions"]["0"] + 5}}
 
 
+class Unannounced:
+    """No record announces itself."""
+
+    def wait(self, starts: Offsets, timeout_s: float) -> bool:
+        threading.Event().wait(timeout_s)
+        return False
+
+    def pause(self) -> None:
+        pass
+
+
 def ran(inputs: Inputs, run: Callable[[PlannedBatch], bool]) -> BatchLoop:
-    loop = BatchLoop(7, START, inputs, run, 1_000, NEVER_S)
+    loop = BatchLoop(7, START, inputs, Unannounced(), run, 1_000, NEVER_S)
     loop.start()
     assert loop.wait(ENDED_S)
     return loop
@@ -71,7 +82,7 @@ def test_a_stop_ends_the_loop_after_the_current_batch() -> None:
         loop.stop()
         return True
 
-    loop = BatchLoop(7, START, Inputs(), run, 1_000, NEVER_S)
+    loop = BatchLoop(7, START, Inputs(), Unannounced(), run, 1_000, NEVER_S)
     loop.start()
     assert loop.wait(ENDED_S)
     assert (loop.error, [batch.batch_id for batch in seen]) == (None, [7])
@@ -107,7 +118,7 @@ class Backlog:
 
 def test_a_batch_that_ended_several_starts_is_repeated_smaller_until_the_loop_has_caught_up() -> None:
     seen: list[PlannedBatch] = []
-    loop = BatchLoop(7, START, Backlog(30), first_of(seen, 4), 50, NEVER_S, halvings=2)
+    loop = BatchLoop(7, START, Backlog(30), Unannounced(), first_of(seen, 4), 50, NEVER_S, halvings=2)
     loop.start()
     assert loop.wait(ENDED_S)
     assert [batch.records for batch in seen] == [12, 12, 6, 50]
@@ -116,7 +127,7 @@ def test_a_batch_that_ended_several_starts_is_repeated_smaller_until_the_loop_ha
 @pytest.mark.parametrize(("halvings", "size"), [(0, 30), (1, 25), (5, 1), (99, 1)])
 def test_a_batch_is_never_smaller_than_one_record(halvings: int, size: int) -> None:
     seen: list[PlannedBatch] = []
-    loop = BatchLoop(7, START, Backlog(30), first_of(seen, 1), 50, NEVER_S, halvings)
+    loop = BatchLoop(7, START, Backlog(30), Unannounced(), first_of(seen, 1), 50, NEVER_S, halvings)
     loop.start()
     assert loop.wait(ENDED_S)
     assert [batch.records for batch in seen] == [size]
@@ -133,7 +144,7 @@ def test_an_idle_detector_runs_batches_without_records(monkeypatch: pytest.Monke
     """The first ones run at once, because those of a new JVM are slow."""
     monkeypatch.setattr(batch_loop, "_WARM_BATCHES", 2)
     seen: list[PlannedBatch] = []
-    loop = BatchLoop(7, START, Idle(), first_of(seen, 5), 50, tick_s=0.01)
+    loop = BatchLoop(7, START, Idle(), Unannounced(), first_of(seen, 5), 50, tick_s=0.01)
     loop.start()
     assert loop.wait(ENDED_S)
     assert seen == [PlannedBatch(7 + number, START, START) for number in range(5)]
@@ -149,7 +160,7 @@ def test_a_loop_that_is_woken_runs_a_batch_without_records(monkeypatch: pytest.M
         first.set()
         return len(seen) < 2
 
-    loop = BatchLoop(7, START, Idle(), run, 50, NEVER_S)
+    loop = BatchLoop(7, START, Idle(), Unannounced(), run, 50, NEVER_S)
     loop.start()
     assert first.wait(ENDED_S), "the first batch does not wait"
     loop.wake()

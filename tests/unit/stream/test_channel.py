@@ -104,7 +104,7 @@ def test_a_reply_of_any_size_arrives_whole(sizes: list[int], server: ChannelServ
     def serve(name: bytes, connection: EvaluatorConnection) -> None:
         for request in (b"first", b"second"):
             connection.writer.write_metadata(request)
-            received_rows.append(read_reply(connection.reader))
+            received_rows.append(read_reply(connection.reader, lambda: None))
 
     server.serve_evaluator(serve)
     with Exchange(server.address, 1) as exchange:
@@ -121,7 +121,7 @@ def test_an_error_within_a_reply_ends_the_exchange(server: ChannelServer) -> Non
     def serve(name: bytes, connection: EvaluatorConnection) -> None:
         connection.writer.write_metadata(b"request")
         try:
-            read_reply(connection.reader)
+            read_reply(connection.reader, lambda: None)
         except flight.FlightServerError as error:
             faults.append(str(error))
 
@@ -144,7 +144,7 @@ def test_a_task_that_never_replies_does_not_keep_the_driver() -> None:
     def serve(name: bytes, connection: EvaluatorConnection) -> None:
         connection.writer.write_metadata(b"request")
         with suppress(flight.FlightServerError):
-            read_reply(connection.reader)
+            read_reply(connection.reader, lambda: None)
         has_ended.set()
 
     with ExitStack() as stack:

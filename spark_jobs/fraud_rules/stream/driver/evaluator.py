@@ -5,7 +5,9 @@ outputs. Before the reply to a request is complete, nothing of its batch is writ
 the new attempt gets the same request.
 
 The driver ends a job after `LIFETIME_S`, between two requests, and starts the next one, which follows the steady
-executor. Another job that needs the core suspends the evaluator.
+executor. Another job that needs the core suspends the evaluator. A process that evaluates sends a sign of life each
+second. Without one for `SILENT_S`, because it is stopped or its host is cut off, its job is cancelled, and the next job
+gets the request. A slow host has more time at each repetition.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, Final
 
@@ -31,29 +33,40 @@ from fraud_rules.stream.worker.context import WorkerContext
 from fraud_rules.stream.worker.evaluator_task import EvaluatorTask
 from fraud_rules.stream.worker.wire import OutputRow, ReplyPart
 
-__all__ = ["LIFETIME_S", "Evaluator", "read_reply"]
+__all__ = ["LIFETIME_S", "SILENT_S", "Evaluator", "read_reply"]
 
 LIFETIME_S: Final = 120.0
 """Spark kills a worker that is silent for 300 s (`spark.python.worker.idleTimeoutSeconds`), so a request has at least
 three minutes. The next job may get another worker, whose first request takes 0.1 s more."""
 
+SILENT_S: Final = 5.0
+"""How long an evaluator may be silent at the first attempt of a request; twice as long at each further one."""
+
+_LOOK_S: Final = 1.0
 _STOP_S: Final = 5.0
 
 _log = logging.getLogger(__name__)
 
 
 class _Request:
-    """A request, and its reply or the error of the job. `sent_to` is the last job that has received it."""
+    """A request, and its reply or the error of the job. `sent_to` is the last job that has received it, and `heard_s`
+    the time of its last sign of life."""
 
     def __init__(self, order: BatchOrder) -> None:
         self.order = order.encode()
         self.sent_to = 0
+        self.heard_s = 0.0
+        self.silent_s = SILENT_S
         self.rows: list[OutputRow] | None = None
         self.error: BaseException | None = None
 
     @property
     def has_ended(self) -> bool:
         return self.rows is not None or self.error is not None
+
+    def heard(self) -> None:
+        """Record a sign of life."""
+        self.heard_s = time.monotonic()
 
 
 class Evaluator:
@@ -75,7 +88,8 @@ class Evaluator:
         # The condition guards all of these.
         self._is_needed = self._is_running = self._is_stopped = False
         self._suspensions = 0
-        self._job = 0
+        self._job = self._abandoned = 0
+        self._location: str | None = None
         self._has_replied = False
         self._connected = EvaluatorAttempt(0, 0)
         self._request: _Request | None = None
@@ -89,12 +103,31 @@ class Evaluator:
         with self._changed:
             self._request, self._is_needed = request, True
             self._changed.notify_all()
-            self._changed.wait_for(lambda: request.has_ended)
+            while not self._changed.wait_for(lambda: request.has_ended, _LOOK_S):
+                if self._is_silent(request):
+                    self._abandon(request)
             self._request = None
         if request.error is not None:
             raise request.error
         assert request.rows is not None
         return request.rows
+
+    def _is_silent(self, request: _Request) -> bool:
+        """Whether the present job has received the request and gives no sign of life. False once it is abandoned."""
+        is_at_work = self._is_running and request.sent_to == self._job and self._abandoned != self._job
+        return is_at_work and time.monotonic() > request.heard_s + request.silent_s
+
+    def _abandon(self, request: _Request) -> None:
+        """Cancel the present job, and leave the request to the next one, on another executor if there is one."""
+        _log.warning(
+            "the evaluator (job %d, %s) gave no sign of life for %g s: the next one gets its batch",
+            self._job, self._location or "local", request.silent_s,
+        )  # fmt: skip
+        self._abandoned = self._job
+        request.silent_s *= 2
+        self._executors.avoid(self._location)
+        with suppress(Py4JError, OSError):
+            self._spark.cancelJobGroup(_group(self._job))
 
     @contextmanager
     def suspended(self) -> Iterator[None]:
@@ -139,17 +172,24 @@ class Evaluator:
 
     def _run_job(self, job: int) -> BaseException | None:
         try:
-            one = located(self._spark, [self._executors.steady()])
+            # Without an interruption, Spark kills the Python process of a cancelled task, also a stopped one.
+            self._spark.setJobGroup(_group(job), "evaluates small batches", interruptOnCancel=False)
+            self._location = self._executors.steady()
+            one = located(self._spark, [self._location])
             run_tasks(one.mapPartitions(EvaluatorTask(self._context, job).run))
         except BaseException as error:  # noqa: BLE001 - `evaluate` raises it
             return error
         return None
 
     def _failed(self, error: BaseException) -> None:
-        """Pass the error to the request. If the job has worked, and ended before it received the request, the next job
-        gets the request."""
+        """Pass the error to the request. If the job has worked, and ended before it received the request, or if it is
+        abandoned, the next job gets the request."""
         request = self._request if self._has_request() else None
-        if request is not None and (request.sent_to == self._job or not self._has_replied):
+        if (
+            request is not None
+            and self._abandoned != self._job
+            and (request.sent_to == self._job or not self._has_replied)
+        ):
             request.error = error
         else:
             _log.warning("the evaluator has ended between two batches, the next batch starts it again: %s", error)
@@ -164,7 +204,7 @@ class Evaluator:
         due_s = time.monotonic() + self._lifetime_s
         while (request := self._next_request(attempt, due_s, connection)) is not None:
             connection.writer.write_metadata(request.order)
-            rows = read_reply(connection.reader)
+            rows = read_reply(connection.reader, request.heard)
             with self._changed:
                 if self._connected == attempt:
                     request.rows, self._has_replied = rows, True
@@ -194,6 +234,7 @@ class Evaluator:
             if self._request is None or not self._has_request() or not is_served:
                 return None
             self._request.sent_to = attempt.job
+            self._request.heard()
             return self._request
 
     def _may_run(self) -> bool:
@@ -206,8 +247,13 @@ class Evaluator:
         return self._request is not None and not self._request.has_ended
 
 
-def read_reply(reader: Any) -> list[OutputRow]:
-    """The rows of a reply. Raises FlightServerError, and pyarrow's errors if the connection breaks."""
+def _group(job: int) -> str:
+    return f"evaluator-{job}"
+
+
+def read_reply(reader: Any, heard: Callable[[], None]) -> list[OutputRow]:
+    """The rows of a reply. Calls `heard` for each part. Raises FlightServerError, and pyarrow's errors if the
+    connection breaks."""
     rows: list[OutputRow] = []
     while True:
         try:
@@ -216,6 +262,7 @@ def read_reply(reader: Any) -> list[OutputRow]:
             raise flight.FlightServerError("the evaluator has ended within a reply") from None
         except msgspec.DecodeError as error:
             raise flight.FlightServerError(f"not a reply of the evaluator: {error}") from error
+        heard()
         rows += part.rows
         if part.is_last:
             return rows

@@ -44,6 +44,7 @@ class ReadyExecutors:
         self._prepared: set[str] = set()
         self._ready: tuple[str, ...] = ()
         self._steady: str | None = None
+        self._avoided: set[str | None] = set()
         self._stop = threading.Event()
         self._started = threading.Event()
         self._error: FraudError | None = None
@@ -63,10 +64,14 @@ class ReadyExecutors:
     def steady(self) -> str | None:
         """The location for small batches: the same executor as long as it lives, so that the views of its host stay
         current. None without a ready executor; then Spark chooses one."""
-        ready = self._ready
+        ready = [each for each in self._ready if each not in self._avoided] or self._ready
         if self._steady not in ready:
             self._steady = min(ready, default=None)
         return self._steady
+
+    def avoid(self, location: str | None) -> None:
+        """Use another location for small batches as long as there is one. Spark notices a lost host later."""
+        self._avoided.add(location)
 
     def places(self, tasks: int) -> list[str | None]:
         """The locations for the tasks of a large batch: the same ones as long as the same executors are ready, so that

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import socket
+import threading
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator
@@ -34,6 +35,7 @@ from fraud_rules.stream.worker.wire import OutputRow, ReplyPart, in_row, sent
 __all__ = ["Exchange", "TaskWork", "pack", "received"]
 
 _QUIET_S: Final = 1.0
+_BEAT_S: Final = 1.0
 _REPORT_TIMEOUT_S: Final = 2.0
 _OUTPUT_TIMEOUT_S: Final = 300.0
 _EXCHANGE_TIMEOUT_S: Final = 600.0
@@ -111,13 +113,19 @@ class TaskWork:
 
 class Exchange:
     """The evaluator's requests and replies, as long as the driver wants them. Each method raises DetectorFailed if the
-    driver is gone."""
+    driver is gone.
+
+    From a request to its reply, a thread sends an empty part each second, so the driver knows a process that is alive.
+    """
 
     def __init__(self, channel: ChannelAddress, job: int) -> None:
         """`job` is the driver's number of the evaluator's job."""
         context = TaskContext.get()
         self._attempt = EvaluatorAttempt(job, 0 if context is None else context.attemptNumber())
         self._channel = channel
+        self._ended = threading.Event()
+        self._writing = threading.Lock()
+        self._is_evaluating = False
 
     def __enter__(self) -> Self:
         from pyarrow import ArrowException, flight
@@ -127,29 +135,47 @@ class Exchange:
         self._writer, self._reader = self._call(
             _client(self._channel).do_exchange, descriptor, _options(self._channel, _EXCHANGE_TIMEOUT_S)
         )
+        threading.Thread(target=self._beat, name="alive", daemon=True).start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        with suppress(*self._errors):  # the driver has closed the exchange, or the task raises another error
+        self._ended.set()
+        # The driver has closed the exchange, or the task raises another error.
+        with self._writing, suppress(*self._errors):
             self._writer.close()
 
     def next_request(self) -> bytes | None:
         """The next request. None at the end of the exchange."""
         try:
-            return bytes(self._call(self._reader.read_chunk).app_metadata)
+            request = bytes(self._call(self._reader.read_chunk).app_metadata)
         except StopIteration:
             return None
+        self._is_evaluating = True
+        return request
 
     def reply(self, rows: Iterable[OutputRow]) -> None:
         """Reply to the last request."""
         part, size = list[OutputRow](), 0
         for row in rows:
             if size >= _PART_BYTES:
-                self._call(self._writer.write_metadata, ReplyPart(part, is_last=False).encode())
+                self._write(ReplyPart(part, is_last=False))
                 part, size = [], 0
             part.append(row)
             size += len(row.blob) + len(row.state or b"")
-        self._call(self._writer.write_metadata, ReplyPart(part, is_last=True).encode())
+        self._is_evaluating = False
+        self._write(ReplyPart(part, is_last=True))
+
+    def _write(self, part: ReplyPart) -> None:
+        with self._writing:
+            self._call(self._writer.write_metadata, part.encode())
+
+    def _beat(self) -> None:
+        alive = ReplyPart([], is_last=False).encode()
+        while not self._ended.wait(_BEAT_S):
+            with self._writing:
+                if self._is_evaluating and not self._ended.is_set():
+                    with suppress(*self._errors):  # the task's own call raises it
+                        self._writer.write_metadata(alive)
 
     def _call(self, method: Callable[..., Any], *arguments: Any) -> Any:
         try:
