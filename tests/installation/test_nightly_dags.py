@@ -105,7 +105,7 @@ class Nights:
 def nights(world: Supervised) -> Nights:
     nights = Nights(world)
     # A new installation evaluates yesterday automatically once it has an archive. Wait for this run first.
-    first = until(lambda: nights.api.runs(NIGHT), "the first night")[0]["dag_run_id"]
+    first = until(lambda: nights.api.runs(NIGHT), "the first night", RUN_S, 0.5)[0]["dag_run_id"]
     nights.api.call("PATCH", f"dags/{NIGHT}/dagRuns/{first}", state="success")
     world.await_payments(300)  # they show each key group that yesterday is over
     nights.plant(nights.day)
@@ -208,7 +208,7 @@ def test_a_backfill_evaluates_a_range_of_days(nights: Nights, night: Ended) -> N
         "max_active_runs": 1,
     }
     backfill = nights.api.call("POST", "backfills", **conf)["id"]
-    until(lambda: nights.api.call("GET", f"backfills/{backfill}")["completed_at"], "the backfill ends", 400, 0.5)
+    until(lambda: nights.api.call("GET", f"backfills/{backfill}")["completed_at"], "the backfill ends", RUN_S, 0.5)
     runs = nights.api.call("GET", f"dags/{NIGHT}/dagRuns?run_type=backfill")["dag_runs"]
     wanted = [str(first.plus(number)) for number in range(3)]
     assert {each["partition_key"]: each["state"] for each in runs} == dict.fromkeys(wanted, "success")
@@ -241,7 +241,7 @@ def log_of(nights: Nights, dag_id: str, run_id: str, task_id: str) -> str:
 def test_a_rule_that_requests_a_warm_up_starts_a_run(world: Supervised, requested: int) -> None:
     """The watcher in the triggerer sees the request, and the detector adds the result of the run."""
     kafka, topics = world.site.broker.kafka, world.context.settings.topics
-    run = until(lambda: world.api.runs(WARM_UP), "a request starts a run", every_s=0.5)[0]
+    run = until(lambda: world.api.runs(WARM_UP), "a request starts a run", RUN_S, 0.5)[0]
     assert run["run_type"] == "asset_triggered"
     until(lambda: ended_in_a_hurry(world, run["dag_run_id"]), "the run ends", RUN_S, every_s=2)
     assert world.api.await_run(WARM_UP, run["dag_run_id"]) == "success"
@@ -250,7 +250,7 @@ def test_a_rule_that_requests_a_warm_up_starts_a_run(world: Supervised, requeste
         report = read_operations(kafka, topics.rule_operations).get(requested)
         return report is not None and report.warm_up is not None and report.warm_up.state is WarmUpState.WARM
 
-    until(is_warm, "the rule is warm", every_s=0.5)
+    until(is_warm, "the rule is warm", RUN_S, 0.5)
     append_records(kafka, topics.rules, [(b"9001", b'{"ruleId":9001,"ruleState":"DELETE"}')])
 
 
