@@ -91,7 +91,7 @@ class Evaluator:
         self._job = self._abandoned = 0
         self._location: str | None = None
         self._has_replied = False
-        self._connected = EvaluatorAttempt(0, 0)
+        self._connected, self._is_connected = EvaluatorAttempt(0, 0), False
         self._request: _Request | None = None
         channel.serve_evaluator(self._serve)
         self._thread = threading.Thread(target=self._run, name="evaluator", daemon=True)
@@ -113,9 +113,10 @@ class Evaluator:
         return request.rows
 
     def _is_silent(self, request: _Request) -> bool:
-        """Whether the present job has received the request and gives no sign of life. False once it is abandoned."""
+        """Whether the present job has received the request, is connected and gives no sign of life. False once it is
+        abandoned. Spark itself notices a process that has ended, and the next attempt needs time to start."""
         is_at_work = self._is_running and request.sent_to == self._job and self._abandoned != self._job
-        return is_at_work and time.monotonic() > request.heard_s + request.silent_s
+        return is_at_work and self._is_connected and time.monotonic() > request.heard_s + request.silent_s
 
     def _abandon(self, request: _Request) -> None:
         """Cancel the present job, and leave the request to the next one, on another executor if there is one."""
@@ -202,13 +203,17 @@ class Evaluator:
         """
         attempt = self._accept(name)
         due_s = time.monotonic() + self._lifetime_s
-        while (request := self._next_request(attempt, due_s, connection)) is not None:
-            connection.writer.write_metadata(request.order)
-            rows = read_reply(connection.reader, request.heard)
+        try:
+            while (request := self._next_request(attempt, due_s, connection)) is not None:
+                connection.writer.write_metadata(request.order)
+                rows = read_reply(connection.reader, request.heard)
+                with self._changed:
+                    if self._connected == attempt:
+                        request.rows, self._has_replied = rows, True
+                        self._changed.notify_all()
+        finally:
             with self._changed:
-                if self._connected == attempt:
-                    request.rows, self._has_replied = rows, True
-                    self._changed.notify_all()
+                self._is_connected = self._is_connected and self._connected != attempt
 
     def _accept(self, name: bytes) -> EvaluatorAttempt:
         try:
@@ -219,7 +224,7 @@ class Evaluator:
             is_current = self._is_running and attempt.job == self._job
             if not is_current or attempt <= self._connected:
                 raise flight.FlightServerError(f"another attempt of the evaluator is served, not {attempt}")
-            self._connected = attempt
+            self._connected, self._is_connected = attempt, True
             self._changed.notify_all()
         return attempt
 
