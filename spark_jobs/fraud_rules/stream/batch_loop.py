@@ -53,7 +53,7 @@ class Inputs(Protocol):
         """The end offsets of the next batch. None without a new record."""
 
 
-class Arrivals(Protocol):
+class Wakeups(Protocol):
     """Announces records, see `arrivals.Arrivals`."""
 
     def wait(self, starts: Offsets, timeout_s: float) -> bool:
@@ -67,7 +67,7 @@ class BatchLoop:
     """Runs batches until it is stopped or a batch fails."""
 
     def __init__(
-        self, batch_id: int, starts: Offsets, inputs: Inputs, arrivals: Arrivals, run: Callable[[PlannedBatch], bool],
+        self, batch_id: int, starts: Offsets, inputs: Inputs, arrivals: Wakeups, run: Callable[[PlannedBatch], bool],
         max_records: int, tick_s: float, halvings: int = 0,
     ) -> None:  # fmt: skip
         """`batch_id` and `starts` are those of the first batch. `run` runs a batch and returns whether another may
