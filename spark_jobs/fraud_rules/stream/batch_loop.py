@@ -54,7 +54,7 @@ class Inputs(Protocol):
 
 
 class Wakeups(Protocol):
-    """Announces records, see `arrivals.Arrivals`."""
+    """Announces records, see `arrivals.RecordWait`."""
 
     def wait(self, starts: Offsets, timeout_s: float) -> bool:
         """Wait for a record after these offsets. Return whether one has arrived."""

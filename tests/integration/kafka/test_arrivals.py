@@ -6,7 +6,7 @@ import pytest
 from confluent_kafka import Producer
 
 from fraud_rules.model.lost_records import Offsets
-from fraud_rules.stream.arrivals import Arrivals
+from fraud_rules.stream.arrivals import RecordWait
 from tests.support.kafka.own_topics import OwnTopics
 from tests.support.kafka.records import produce
 
@@ -18,8 +18,8 @@ NEVER_S = 0.3
 
 
 @pytest.fixture
-def arrivals(topics: OwnTopics) -> Arrivals:
-    return Arrivals(topics.kafka)
+def arrivals(topics: OwnTopics) -> RecordWait:
+    return RecordWait(topics.kafka)
 
 
 def starts(topics: OwnTopics, *transactions: int, rules: int = 0) -> Offsets:
@@ -27,7 +27,7 @@ def starts(topics: OwnTopics, *transactions: int, rules: int = 0) -> Offsets:
     return {topics.names.transactions: places, topics.names.rules: {"0": rules}}
 
 
-def test_a_record_of_any_partition_ends_the_wait(topics: OwnTopics, arrivals: Arrivals) -> None:
+def test_a_record_of_any_partition_ends_the_wait(topics: OwnTopics, arrivals: RecordWait) -> None:
     assert not arrivals.wait(starts(topics, 0, 0), NEVER_S)
     produce(topics.bootstrap, topics.names.transactions, [b"{}"], partition=1)
     assert arrivals.wait(starts(topics, 0, 0), SOON_S)
@@ -35,7 +35,7 @@ def test_a_record_of_any_partition_ends_the_wait(topics: OwnTopics, arrivals: Ar
     assert arrivals.wait(starts(topics, 0, 1), SOON_S)
 
 
-def test_records_that_a_batch_has_read_announce_nothing(topics: OwnTopics, arrivals: Arrivals) -> None:
+def test_records_that_a_batch_has_read_announce_nothing(topics: OwnTopics, arrivals: RecordWait) -> None:
     assert not arrivals.wait(starts(topics, 0, 0), NEVER_S)
     produce(topics.bootstrap, topics.names.transactions, [b"{}"] * 300, partition=0)
     assert not arrivals.wait(starts(topics, 300, 0), NEVER_S)
@@ -43,7 +43,7 @@ def test_records_that_a_batch_has_read_announce_nothing(topics: OwnTopics, arriv
     assert arrivals.wait(starts(topics, 300, 0), SOON_S)
 
 
-def test_a_wait_after_a_pause_begins_at_its_own_offsets(topics: OwnTopics, arrivals: Arrivals) -> None:
+def test_a_wait_after_a_pause_begins_at_its_own_offsets(topics: OwnTopics, arrivals: RecordWait) -> None:
     assert not arrivals.wait(starts(topics, 0, 0), NEVER_S)
     arrivals.pause()
     produce(topics.bootstrap, topics.names.transactions, [b"{}"] * 5, partition=0)
@@ -52,7 +52,7 @@ def test_a_wait_after_a_pause_begins_at_its_own_offsets(topics: OwnTopics, arriv
     assert arrivals.wait(starts(topics, 5, 0), SOON_S)
 
 
-def test_an_open_transaction_announces_its_records_at_its_commit(topics: OwnTopics, arrivals: Arrivals) -> None:
+def test_an_open_transaction_announces_its_records_at_its_commit(topics: OwnTopics, arrivals: RecordWait) -> None:
     producer = Producer({"bootstrap.servers": topics.bootstrap, "transactional.id": topics.prefix + "open"})
     producer.init_transactions(30)
     producer.begin_transaction()
