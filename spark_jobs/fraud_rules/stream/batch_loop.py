@@ -53,8 +53,8 @@ class Inputs(Protocol):
         """The end offsets of the next batch. None without a new record."""
 
 
-class Wakeups(Protocol):
-    """Announces records, see `arrivals.RecordWait`."""
+class Announcements(Protocol):
+    """Announces records, see `announcements.RecordAnnouncements`."""
 
     def wait(self, starts: Offsets, timeout_s: float) -> bool:
         """Wait for a record after these offsets. Return whether one has arrived."""
@@ -67,8 +67,8 @@ class BatchLoop:
     """Runs batches until it is stopped or a batch fails."""
 
     def __init__(
-        self, batch_id: int, starts: Offsets, inputs: Inputs, arrivals: Wakeups, run: Callable[[PlannedBatch], bool],
-        max_records: int, tick_s: float, halvings: int = 0,
+        self, batch_id: int, starts: Offsets, inputs: Inputs, announcements: Announcements,
+        run: Callable[[PlannedBatch], bool], max_records: int, tick_s: float, halvings: int = 0,
     ) -> None:  # fmt: skip
         """`batch_id` and `starts` are those of the first batch. `run` runs a batch and returns whether another may
         follow it. Its error ends the loop. A batch reads about `max_records` at most. Without new records, a batch runs
@@ -77,7 +77,7 @@ class BatchLoop:
         self._batch_id = batch_id
         self._starts = starts
         self._inputs = inputs
-        self._arrivals = arrivals
+        self._announcements = announcements
         self._run = run
         self._max_records = max_records
         self._limit = max(1, max_records >> min(halvings, _MOST_HALVINGS))
@@ -129,7 +129,7 @@ class BatchLoop:
             ends = self._new_ends()
             if ends is not None:
                 if not has_waited:  # records wait whenever a batch ends, so nothing has to announce them
-                    self._arrivals.pause()
+                    self._announcements.pause()
                 return PlannedBatch(self._batch_id, self._starts, ends)
             if self._woken.is_set() or time.monotonic() >= self._due_s:
                 self._woken.clear()
@@ -142,7 +142,7 @@ class BatchLoop:
         """Wait for a record, for a stop, or until the loop has to look."""
         until_s = min(self._due_s, time.monotonic() + _LOOK_S)
         while (left_s := until_s - time.monotonic()) > 0 and not (self._stop.is_set() or self._woken.is_set()):
-            if self._arrivals.wait(self._starts, min(_SLICE_S, left_s)):
+            if self._announcements.wait(self._starts, min(_SLICE_S, left_s)):
                 return
 
     def _new_ends(self) -> Offsets | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -145,30 +145,21 @@ def test_a_job_ends_after_its_lifetime_and_the_next_one_continues(site: Site) ->
     evaluator.stop()
 
 
-def test_a_request_survives_its_worker(site: Site, evaluator: Evaluator) -> None:
+@pytest.mark.parametrize("fault", [psutil.Process.kill, psutil.Process.suspend])
+def test_a_request_survives_its_worker(
+    fault: Callable[[psutil.Process], None], site: Site, evaluator: Evaluator
+) -> None:
+    """A killed worker, and one that hangs: it gives no sign of life, so Spark kills it. Another gets the request."""
     assert key_groups(evaluator, site.order) == ALL
     (first,) = site.workers()
     with ThreadPoolExecutor(1) as pool:
         with site.context.views().hold(1):
             found = pool.submit(key_groups, evaluator, site.order)
             until(lambda: site.waits_for(first, 1), "the worker evaluates")
-            first.kill()
+            fault(first)
             until(lambda: any(site.waits_for(each, 1) for each in site.workers() if each != first), "another evaluates")
+            until(lambda: first not in site.workers(), "the first worker has ended")
             assert not found.done()
-        assert found.result(60) == ALL
-
-
-def test_a_request_survives_a_worker_that_hangs(site: Site, evaluator: Evaluator) -> None:
-    """It gives no sign of life, so Spark kills it, and the next job gets the request."""
-    assert key_groups(evaluator, site.order) == ALL
-    (first,) = site.workers()
-    with ThreadPoolExecutor(1) as pool:
-        with site.context.views().hold(1):
-            found = pool.submit(key_groups, evaluator, site.order)
-            until(lambda: site.waits_for(first, 1), "the worker evaluates")
-            first.suspend()
-            until(lambda: any(site.waits_for(each, 1) for each in site.workers() if each != first), "another evaluates")
-            until(lambda: first not in site.workers(), "the worker that hangs is killed")
         assert found.result(60) == ALL
 
 

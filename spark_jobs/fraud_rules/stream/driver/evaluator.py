@@ -213,7 +213,8 @@ class Evaluator:
                         self._changed.notify_all()
         finally:
             with self._changed:
-                self._is_connected = self._is_connected and self._connected != attempt
+                if self._connected == attempt:
+                    self._is_connected = False
 
     def _accept(self, name: bytes) -> EvaluatorAttempt:
         try:

@@ -32,7 +32,7 @@ from fraud_rules.runtime.interrupts import interrupts_set
 from fraud_rules.spark.master import check_master
 from fraud_rules.spark.session import SparkOptions, build_session, check_options
 from fraud_rules.spark.shutdown import detector_error, stop_spark
-from fraud_rules.stream.arrivals import RecordWait
+from fraud_rules.stream.announcements import RecordAnnouncements
 from fraud_rules.stream.batch_loop import BatchLoop
 from fraud_rules.stream.channel import CHANNEL_PORT
 from fraud_rules.stream.checkpoint.marker import Marker
@@ -170,7 +170,7 @@ def _prepare(
         marker.batch_id + 1,
         marker.end_offsets,
         inputs,
-        RecordWait(job.kafka),
+        RecordAnnouncements(job.kafka),
         runner.run,
         settings.max_offsets_per_trigger,
         settings.tick_ms / MS_PER_S,

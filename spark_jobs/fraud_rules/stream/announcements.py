@@ -12,7 +12,7 @@ from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.reader import consumer_of, mapped_errors
 from fraud_rules.model.lost_records import Offsets
 
-__all__ = ["RecordWait"]
+__all__ = ["RecordAnnouncements"]
 
 _SETTINGS: Final[Mapping[str, str | int | bool]] = {
     "enable.partition.eof": False,
@@ -23,7 +23,7 @@ _SETTINGS: Final[Mapping[str, str | int | bool]] = {
 """The records only announce themselves: the broker answers a fetch when one arrives, and the client keeps few."""
 
 
-class RecordWait:
+class RecordAnnouncements:
     """A client that fetches records to notice them. For one thread."""
 
     def __init__(self, kafka: KafkaConnection) -> None:
