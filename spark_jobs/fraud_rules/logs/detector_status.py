@@ -13,6 +13,7 @@ from fraud_rules.model.warm_up import BatchWarmUp
 
 __all__ = [
     "BatchLatency",
+    "BatchMode",
     "BatchProgress",
     "DetectorStatus",
     "Partition",
@@ -112,6 +113,14 @@ class ViewCounts(msgspec.Struct, frozen=True, rename="camel"):
     rebuilds: Whole
 
 
+class BatchMode(msgspec.Struct, frozen=True, rename="camel"):
+    """How the detector evaluates its batches: large ones with many tasks, small ones with one evaluator. `since` is the
+    time of the first batch after the last change, in epoch ms."""
+
+    large: bool
+    since: Whole
+
+
 class RuleCpu(msgspec.Struct, frozen=True, rename="camel"):
     """The measured CPU time that a version of a rule needs for each transaction of its grouping, in ns."""
 
@@ -135,6 +144,7 @@ class BatchProgress(msgspec.Struct, frozen=True, rename="camel"):
     seconds, and only the most expensive 500. `rules_rejected` has the offsets of the rejected records of the rule log,
     and the first and last offset of consecutive ones. `lag` counts the transactions that no batch has read, also
     those behind an open transaction. `quarantine_reasons` counts the quarantined records by reason.
+    `mode` is how the batch was evaluated.
     `time` is the detector's clock right before the record is written, in epoch ms, so its append time shows how far the
     clock is off.
     """
@@ -174,6 +184,7 @@ class BatchProgress(msgspec.Struct, frozen=True, rename="camel"):
     tombstones: Whole = 0
     newest_append_time: Whole | None = None
     quarantine_reasons: dict[str, ReasonCount] = {}
+    mode: BatchMode | None = None
 
     def __post_init__(self) -> None:
         check_rejected(self.rules_rejected)
@@ -225,6 +236,7 @@ class DetectorStatus(msgspec.Struct, frozen=True, rename="camel"):
     views_since_start: ViewCounts | None = None
     cpu_ns: int | None = None
     rule_cpu: list[RuleCpu] = []
+    mode: BatchMode | None = None
 
 
 def traffic_since(records: Sequence[tuple[int, BatchProgress]], since_ms: int) -> TrafficCounts:
@@ -290,6 +302,7 @@ def detector_status(records: Sequence[tuple[int, BatchProgress]], now_ms: int, t
         since_start=newest.since_start,
         views_since_start=newest.views_since_start,
         cpu_ns=newest.cpu_ns,
+        mode=newest.mode,
         rule_cpu=next((each.rule_cpu for _, each in reversed(records) if each.rule_cpu), []),
     )
 

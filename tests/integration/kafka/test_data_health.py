@@ -76,3 +76,8 @@ def test_a_detector_keeps_the_health_of_the_payments(
     until(lambda: total(installation, "rows") == count + 4, "the start continues the hours")
     assert detectors.stop() == 0
     assert all(each.hour % HOUR_MS == 0 for each in hours_of(installation))
+    for each in installation.progress():
+        assert each.mode is not None
+        assert each.mode.large == (each.rows + each.quarantined >= LARGE_BATCH_TRANSACTIONS)
+        assert each.time is not None
+        assert each.mode.since <= each.time

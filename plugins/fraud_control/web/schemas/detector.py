@@ -41,6 +41,14 @@ class Views(ResponseModel):
     rebuilds: int
 
 
+class BatchMode(ResponseModel):
+    """How batches are evaluated: large ones with many tasks, small ones with one evaluator. `since` is the time of the
+    first batch after the last change."""
+
+    large: bool
+    since: EpochMs
+
+
 class DetectorState(ResponseModel):
     """The figures of the last batch. Rate, latency and batch duration cover the ten seconds before it, `recent` the
     five minutes before it."""
@@ -60,6 +68,7 @@ class DetectorState(ResponseModel):
     recent: Traffic | None
     since_start: Traffic | None
     views_since_start: Views | None
+    mode: BatchMode | None = Field(description="Null for a detector of an earlier version.")
     cpu_ns: int | None = Field(description="The estimated CPU time of all rules for each transaction, in ns.")
 
 

@@ -96,6 +96,9 @@ def _figures(detector: DetectorStatus) -> Iterator[str]:
     state = f"{detector.retained_events:,} events retained, {detector.retained_bytes / 2**20:,.1f} MiB"
     yield f"rate      {detector.rows_per_s:,.0f} transactions/s"
     yield f"latency   {_latency(detector)}"
+    if detector.mode is not None:
+        size, by = ("large", "many tasks") if detector.mode.large else ("small", "one evaluator")
+        yield f"batches   {size}, evaluated by {by}, since {utc_text(detector.mode.since)}"
     if detector.recent is not None and detector.recent.rows + detector.recent.quarantined:
         yield f"traffic   {_shares(detector.recent)} (last 5 min)"
     ignored = detector.since_start

@@ -170,6 +170,7 @@ class BatchRunner:
             lost=self.marker.lost,
             lag=lag,
             previous=self._previous_timings,
+            mode=self.jobs.mode,
         )
 
     def _records(

@@ -9,6 +9,8 @@ import msgspec
 from pyspark.sql import SparkSession
 
 from fraud_rules.configuration.settings import DetectorSettings
+from fraud_rules.logs.detector_status import BatchMode
+from fraud_rules.runtime import clock
 from fraud_rules.stream.batch_loop import PlannedBatch
 from fraud_rules.stream.batch_order import BatchOrder
 from fraud_rules.stream.driver.channel_server import ChannelServer
@@ -27,7 +29,7 @@ LARGE_BATCH_TRANSACTIONS: Final = 4_000
 
 
 class BatchJobs:
-    """Evaluates batches. The outputs do not depend on the way."""
+    """Evaluates batches. The outputs do not depend on the mode."""
 
     def __init__(
         self,
@@ -45,6 +47,7 @@ class BatchJobs:
         self._channel = channel
         self._tasks = tasks
         self._evaluator = evaluator
+        self.mode: BatchMode | None = None
 
     def run(self, order: BatchOrder, batch: PlannedBatch) -> list[OutputRow]:
         """Evaluate the records of a batch. The order has no records yet."""
@@ -56,7 +59,10 @@ class BatchJobs:
         # Without transactions, the batch makes rules live, or removes expired rows.
         visits_all = not counts.get(topic) or any(count for name, count in counts.items() if name != topic)
         order = msgspec.structs.replace(order, ranges=ranges, visits_all=visits_all)
-        if is_large(counts, topic):
+        large = is_large(counts, topic)
+        if self.mode is None or self.mode.large != large:
+            self.mode = BatchMode(large, clock.now_ms())
+        if large:
             with self._evaluator.suspended():  # the jobs need all cores
                 return self._run_large(order)
         return self._evaluator.evaluate(order)

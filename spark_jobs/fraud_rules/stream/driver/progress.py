@@ -10,6 +10,7 @@ import msgspec
 
 from fraud_rules.logs.detector_status import (
     BatchLatency,
+    BatchMode,
     BatchProgress,
     ReasonCount,
     RuleCpu,
@@ -182,6 +183,7 @@ def batch_progress(
     lost: Sequence[LostRecords] = (),
     lag: int | None = None,
     previous: BatchLatency | None = None,
+    mode: BatchMode | None = None,
 ) -> BatchProgress:
     """The progress of a batch with this marker. `lost` are the accepted losses that it reports."""
     pin = marker.pin
@@ -209,6 +211,7 @@ def batch_progress(
         newest_append_time=outputs.append_ms(1.0),
         quarantine_reasons=outputs.quarantine_reasons,
         previous=previous,
+        mode=mode,
         attempt=attempt,
         late_transactions=outputs.late,
         since_start=totals.traffic,

@@ -52,6 +52,7 @@ function page(now: Liveness, members: Partial<Progress> = {}) {
       recent: { sinceMs: SINCE - 300_000, rows: 2_000, late: 250, quarantined: 0, ...ignored },
       sinceStart: { sinceMs: SINCE - 900_000, rows: 9_000, late: 250, quarantined: 0, ...ignored },
       viewsSinceStart: { catchUps: 3, rebuilds: 8 },
+      mode: { large: true, since: SINCE },
       cpuNs: 12_340,
     },
     gapMs: 25_000,
@@ -91,6 +92,7 @@ test("without an outage the metrics are current", async () => {
   expect(figures).toHaveTextContent("View rebuilds / catch-ups (since start)8 / 3");
   expect(figures).toHaveTextContent("CPU time of rules per payment (estimate)12.34 µs");
   expect(figures).toHaveTextContent("Late (last 5 min)12.5 % of 2,000");
+  expect(figures).toHaveTextContent("Batcheslarge (4,000 payments or more), with many tasks, since");
   expect(figures.querySelector("dl")).not.toHaveClass("old");
   expect(figures).not.toHaveTextContent("as of");
 });

@@ -117,6 +117,12 @@ function VerdictSince({ liveness }: { liveness: Liveness }) {
   );
 }
 
+/** How batches are evaluated, since when, and why. */
+function modeText({ large, since }: { large: boolean; since: number }): string {
+  const why = large ? "large (4,000 payments or more), with many tasks" : "small, with one evaluator";
+  return `${why}, since ${formatTime(since)}`;
+}
+
 /** The waiting payments now, and the metrics of the last batch. During an outage the metrics are dimmed. */
 function Metrics({ status }: { status: Progress["status"] }) {
   const { data: liveness, dataUpdatedAt } = useLivenessQuery();
@@ -140,6 +146,7 @@ function Metrics({ status }: { status: Progress["status"] }) {
             <Fact name="Latency p50">{status.latencyP50Ms === null ? "–" : formatDuration(status.latencyP50Ms)}</Fact>
             <Fact name="Latency p99">{status.latencyP99Ms === null ? "–" : formatDuration(status.latencyP99Ms)}</Fact>
             <Fact name="Batch duration">{status.batchMs === null ? "–" : formatDuration(status.batchMs)}</Fact>
+            {status.mode && <Fact name="Batches">{modeText(status.mode)}</Fact>}
             {liveness.since !== null && (
               <Fact name="Last batch">{`${formatDuration(ageMs(liveness.since, liveness.at, dataUpdatedAt, now))} ago`}</Fact>
             )}
