@@ -40,15 +40,15 @@ class ArchiveAheadOperator(BaseOperator):
         from fraud_rules.configuration.project import Project
         from fraud_rules.configuration.settings import DetectorSettings
         from fraud_rules.errors import ArchiveBehind
-        from fraud_rules.kafka.declared import load_topics
+        from fraud_rules.kafka.topics import retentions_ms
 
         with airflow_errors(context):
             project = Project.find()
             settings = DetectorSettings.load(project.config / "detector.yaml")
             manifest = archive_store().latest()
-            check_kept(kafka_of(connection(self.kafka_conn_id)), settings.topics, manifest)
-            retention = {topic.name: topic.retention_ms for topic in load_topics(project.config / "topics.yaml")}
-            shares = used_share(manifest, retention, now_ms())
+            kafka = kafka_of(connection(self.kafka_conn_id))
+            check_kept(kafka, settings.topics, manifest)
+            shares = used_share(manifest, retentions_ms(kafka, sorted(manifest.ends)), now_ms())
             late = [f"{topic}: {share:.0%}" for topic, share in shares.items() if share > 0.5]
             if late:
                 raise ArchiveBehind(

@@ -176,6 +176,6 @@ def _next_steps(found: Understanding, topic: str | None) -> None:
     amount = next((each.name for each in fields if each.type is FieldType.DECIMAL), None)
     key = next(iter(found.proposal.keys), None)
     if topic:
-        print(f"next: write `name: {topic}` below `transactions:` in config/topics.yaml, then fraud kafka topics check")
+        print(f"next: below `transactions:` in config/topics.yaml, write only `name: {topic}` and `external: true`")
     if amount and key:
         print(f"a rule to begin with: the sum of {amount} per {key} over 20 minutes, see docs/connect.md")

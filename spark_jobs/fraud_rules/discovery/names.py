@@ -14,7 +14,9 @@ __all__ = ["name_of"]
 _RESERVED: Final = frozenset({"and", "or", "not", "between", "true", "false", "null", "in", "is", "list"})
 """Words of filters."""
 
-_GENERIC: Final = frozenset({"value", "id", "name", "type", "code"})
+_GENERIC: Final = frozenset(
+    {"value", "id", "name", "type", "code", "number", "minor", "units", "cents", "account", "iban"}
+)
 """Names that need the name before them."""
 
 

@@ -15,15 +15,19 @@ from fraud_rules.configuration.topic_names import TopicNames, load_topic_names, 
 from fraud_rules.errors import ConfigError
 from fraud_rules.runtime.yaml_file import read_yaml
 
-__all__ = ["REPLICATION", "Cleanup", "Timestamp", "Topic", "load_topics"]
+__all__ = ["REPLICATION", "TIMESTAMP_TYPE", "Cleanup", "Timestamp", "Topic", "load_topics"]
 
 REPLICATION: Final = "replication.factor"
 """The name of the number of copies among the settings of a topic."""
 
+TIMESTAMP_TYPE: Final = "message.timestamp.type"
+"""The name of the setting that chooses the clock of a topic."""
+
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,249}", re.ASCII)
 _RETENTION = re.compile(r"([1-9][0-9]{0,12})(ms|s|m|h|d)", re.ASCII)
 _UNIT_MS = MappingProxyType({"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000})
-_MEMBERS = frozenset({"name", "partitions", "retention", "cleanup", "timestamp", "max_record", "kafka"})
+_MEMBERS = frozenset({"name", "partitions", "retention", "cleanup", "timestamp", "max_record", "kafka", "external"})
+_EXTERNAL_MEMBERS = frozenset({"name", "external"})
 _Choice = TypeVar("_Choice", bound=StrEnum)
 
 _MAX_PARTITIONS = 10_000
@@ -50,7 +54,8 @@ class Topic:
     """A declared topic. `settings` are further settings by Kafka's names.
 
     `retention_ms` None means unlimited retention. `replication` 0 and `max_record_bytes` 0 mean the broker's default.
-    `left` names the settings that stay as the cluster has them.
+    `left` names the settings that stay as the cluster has them. An `external` topic belongs to others: the declaration
+    says nothing about it but what the detector requires.
     """
 
     name: str
@@ -62,6 +67,7 @@ class Topic:
     replication: int = 0
     settings: tuple[tuple[str, str], ...] = ()
     left: frozenset[str] = frozenset()
+    external: bool = False
 
     def without(self, settings: Iterable[str]) -> Topic:
         """The topic with these settings, by Kafka's names, as the cluster has them."""
@@ -71,12 +77,14 @@ class Topic:
     @property
     def kafka_settings(self) -> dict[str, str]:
         """The settings by Kafka's names, as text."""
+        if self.external:
+            return {TIMESTAMP_TYPE: "LogAppendTime"}
         settings = {
             "cleanup.policy": self.cleanup.value,
             "retention.ms": str(-1 if self.retention_ms is None else self.retention_ms),
             # No declared topic is bounded by size.
             "retention.bytes": "-1",
-            "message.timestamp.type": "LogAppendTime" if self.timestamp is Timestamp.APPEND else "CreateTime",
+            TIMESTAMP_TYPE: "LogAppendTime" if self.timestamp is Timestamp.APPEND else "CreateTime",
         }
         if self.max_record_bytes:
             settings["max.message.bytes"] = str(self.max_record_bytes)
@@ -118,6 +126,13 @@ def _topic(name: str, members: Any, replication: int, faults: list[str]) -> Topi
     if not isinstance(members, Mapping):
         faults.append(f"{name} must be a mapping")
         return Topic(name, 1)
+    external = members.get("external", False)
+    if not isinstance(external, bool):
+        faults.append(f"{name}.external must be true or false")
+    if external is True:
+        others = ", ".join(str(member) for member in members if member not in _EXTERNAL_MEMBERS)
+        faults += [f"{name}: {others} beside `external: true`, which leaves the topic to its owner"] if others else []
+        return Topic(name, 1, external=True)
     faults += [f"{name}.{member} is unknown" for member in members if member not in _MEMBERS]
     return Topic(
         name=name,

@@ -17,7 +17,7 @@ from kafka.errors import KafkaError, NoError, TopicAlreadyExistsError, UnknownTo
 
 from fraud_rules.errors import BrokerUnavailable, ConfigError
 from fraud_rules.kafka.connection import KafkaConnection
-from fraud_rules.kafka.declared import Topic
+from fraud_rules.kafka.declared import TIMESTAMP_TYPE, Topic
 from fraud_rules.kafka.managed.unsupported import (
     UnsupportedSetting,
     topic_request,
@@ -46,10 +46,12 @@ _POLL_S = 0.05
 _RETENTION = "retention.ms"
 _PARTITIONS = "partitions"
 
+_EXTERNAL = "an external topic: its owner changes it"
+
 # Changes that delete records, or give the times in existing records another meaning.
 _REFUSED = {
     "cleanup.policy": "would delete records by another rule",
-    "message.timestamp.type": "would change the meaning of the records' times",
+    TIMESTAMP_TYPE: "would change the meaning of the records' times",
 }
 
 
@@ -160,10 +162,11 @@ def observe(client: KafkaAdminClient, topics: Sequence[Topic]) -> dict[str, Exis
 
 
 def retentions_ms(kafka: KafkaConnection, topics: Sequence[str]) -> dict[str, int | None]:
-    """The retention of existing topics, None for unlimited. Raises BrokerUnavailable."""
-    if not topics:
-        return {}
+    """The retention of the existing ones among these topics, None for unlimited. Raises BrokerUnavailable."""
     with admin_client(kafka) as client:
+        topics = sorted(set(topics).intersection(client.list_topics()))
+        if not topics:
+            return {}
         resources = [ConfigResource(ConfigResourceType.TOPIC, topic, [_RETENTION]) for topic in topics]
         settings = client.describe_configs(resources, config_filter="all")["topic"]
     found = {topic: int(settings[topic][_RETENTION]["value"]) for topic in topics}
@@ -222,7 +225,7 @@ def _supported(client: KafkaAdminClient, steps: Sequence[TopicStep]) -> tuple[To
     """The steps without the parts that the cluster refuses."""
     found = unsupported_in_creations(client, [step.topic for step in steps if step.kind is StepKind.CREATE])
     for step in steps:
-        if step.differences:
+        if step.differences and not step.topic.external:
             found += unsupported_in_change(client, step.topic.name, step.changed_settings)
     return tuple(step.without([each for each in found if each.topic == step.topic.name]) for step in steps)
 
@@ -245,7 +248,10 @@ def _await_seen(client: KafkaAdminClient, topics: Sequence[Topic]) -> None:
 def _await_readable(client: KafkaAdminClient, topics: Sequence[Topic]) -> None:
     """Wait until a leader answers for each partition. It creates the log of a partition after the metadata show it."""
     ends = {
-        TopicPartition(topic.name, number): OffsetSpec.LATEST for topic in topics for number in range(topic.partitions)
+        TopicPartition(topic.name, number): OffsetSpec.LATEST
+        for topic in topics
+        if not topic.external
+        for number in range(topic.partitions)
     }
     faults: list[str] = []
 
@@ -286,6 +292,8 @@ def delete(kafka: KafkaConnection, topics: Sequence[Topic]) -> None:
 
 
 def _step(topic: Topic, observed: ExistingTopic | None) -> TopicStep:
+    if observed is None and topic.external:
+        return TopicStep(topic, StepKind.REFUSE, (SettingDifference("the topic", "missing", "external", _EXTERNAL),))
     if observed is None:
         return TopicStep(topic, StepKind.CREATE)
     differences = tuple(_differences(topic, observed))
@@ -300,13 +308,14 @@ def _kind(differences: Sequence[SettingDifference]) -> StepKind:
 
 
 def _differences(topic: Topic, observed: ExistingTopic) -> Iterator[SettingDifference]:
-    if topic.partitions != observed.partitions:
+    if topic.partitions != observed.partitions and not topic.external:
         fault = "partitions are never removed" if topic.partitions < observed.partitions else ""
         yield SettingDifference(_PARTITIONS, str(observed.partitions), str(topic.partitions), fault)
     for name, declared in topic.kafka_settings.items():
         actual = observed.settings.get(name, "")
         if not _same(actual, declared):
-            yield SettingDifference(name, actual, declared, _fault(name, actual, declared))
+            fault = _EXTERNAL if topic.external else _fault(name, actual, declared)
+            yield SettingDifference(name, actual, declared, fault)
 
 
 def _fault(name: str, actual: str, declared: str) -> str:
@@ -315,7 +324,7 @@ def _fault(name: str, actual: str, declared: str) -> str:
             return "the broker does not show its value yet: repeat the command"
         shorter = _amount(declared) < _amount(actual)
         return "would delete records" if shorter else ""
-    if (name, declared) == ("message.timestamp.type", "LogAppendTime"):
+    if (name, declared) == (TIMESTAMP_TYPE, "LogAppendTime"):
         return ""  # the detector needs this setting; existing records keep their producers' times
     return _REFUSED.get(name, "")
 

@@ -18,10 +18,13 @@ from fraud_rules.kafka.topics import ExistingTopic, StepKind, plan
 from fraud_rules.kafka.writer import MAX_RECORD_BYTES
 from tests.support.kafka.own_topics import OwnTopics
 from tests.support.kafka.records import produce, read_all
+from tests.support.kafka.timed_topics import set_topic
 from tests.support.ports import free_ports
+from tests.support.waiting import until
 
 DAY_MS = 86_400_000
 ALERTS = Topic("alerts", 2, retention_ms=7 * DAY_MS)
+EXTERNAL = Topic("alerts", 1, external=True)
 
 
 def as_is(topic: Topic) -> ExistingTopic:
@@ -61,6 +64,8 @@ def test_a_prefix_comes_before_every_name(project: Project) -> None:
         ("topics: {a: {partitions: 1, retention: 1d, cleanup: shred}}", "delete, compact"),
         ("topics: {a b: {partitions: 1, retention: 1d}}", "is not a topic name"),
         ("topics: {a: {partitions: 1, retention: 1d, kafka: [1]}}", "a.kafka"),
+        ("topics: {a: {external: true, partitions: 1}}", "a: partitions beside `external: true`"),
+        ("topics: {a: {partitions: 1, retention: 1d, external: 1}}", "a.external"),
         ("{topics: {a: {partitions: 1, retention: 1d}}, replication: -1}", "replication"),
         ("topics: {a: {partitions: 0, retention: x}, b: {partitions: 0, retention: x}}", "b.retention"),
         ("topics: [", "cannot be read as YAML"),
@@ -91,6 +96,15 @@ def test_a_wrong_declaration_is_refused(text: str, said: str, tmp_path: Path) ->
         (replace(ALERTS, partitions=1), as_is(ALERTS), StepKind.REFUSE),
         (replace(ALERTS, cleanup=Cleanup.COMPACT), as_is(ALERTS), StepKind.REFUSE),
         (replace(ALERTS, timestamp=Timestamp.CREATE), as_is(ALERTS), StepKind.REFUSE),
+        # a topic that belongs to others
+        (EXTERNAL, as_is(ALERTS), StepKind.UNCHANGED),
+        (
+            EXTERNAL,
+            as_is(replace(ALERTS, partitions=9, retention_ms=None, cleanup=Cleanup.COMPACT)),
+            StepKind.UNCHANGED,
+        ),
+        (EXTERNAL, as_is(replace(ALERTS, timestamp=Timestamp.CREATE)), StepKind.REFUSE),
+        (EXTERNAL, None, StepKind.REFUSE),
         # a broker that does not show the settings of a new topic yet
         (ALERTS, ExistingTopic("alerts", 2, {}), StepKind.REFUSE),
     ],
@@ -116,6 +130,26 @@ def test_a_safe_change_is_made(topics: OwnTopics) -> None:
     wanted = replace(topics.declared[0], partitions=3, retention_ms=None, max_record_bytes=12_000_000)
     assert topic_admin.apply(topics.kafka, [wanted])[0].kind is StepKind.CHANGE
     assert topic_admin.apply(topics.kafka, [wanted])[0].kind is StepKind.UNCHANGED
+
+
+def test_an_external_topic_is_only_checked(topics: OwnTopics) -> None:
+    declared = topics.declared[0]
+    external = Topic(declared.name, 1, external=True)
+    assert topic_admin.apply(topics.kafka, [external])[0].kind is StepKind.UNCHANGED
+    set_topic(topics.bootstrap, declared.name, "message.timestamp.type", "CreateTime")
+
+    def refusal() -> str:
+        try:
+            topic_admin.apply(topics.kafka, [external])
+        except ConfigError as error:
+            return str(error)
+        return ""
+
+    said = until(refusal, "the broker shows the setting")
+    assert f"{declared.name}: message.timestamp.type is CreateTime, declared LogAppendTime (an external topic" in said
+    missing = Topic(f"{topics.prefix}nowhere", 1, external=True)
+    with pytest.raises(ConfigError, match="the topic is missing, declared external"):
+        topic_admin.apply(topics.kafka, [missing])
 
 
 def test_a_setting_kafka_does_not_know_is_refused(topics: OwnTopics) -> None:

@@ -11,9 +11,9 @@ from fraud_control.domain.read_models import EpochMs, ReadModel
 from fraud_control.web.schemas.base import Document, Request, ResponseModel, RuleText
 
 __all__ = [
-    "AlarmShown", "Alarms", "DetectorState", "Fault", "GroupingLateness", "LateTransaction", "Liveness",
-    "OpenTransactionShown", "Progress", "ProgressPoint", "Quarantined", "ReaderShown", "Traffic", "VerdictShown",
-    "Views", "WhatIf", "WhatIfRequest", "WhatIfStarted",
+    "AlarmShown", "Alarms", "BatchModeShown", "DetectorState", "Fault", "GroupingLateness", "LateTransaction",
+    "Liveness", "OpenTransactionShown", "Progress", "ProgressPoint", "Quarantined", "ReaderShown", "Traffic",
+    "VerdictShown", "Views", "WhatIf", "WhatIfRequest", "WhatIfStarted",
 ]  # fmt: skip
 
 
@@ -41,7 +41,7 @@ class Views(ResponseModel):
     rebuilds: int
 
 
-class BatchMode(ResponseModel):
+class BatchModeShown(ResponseModel):
     """How batches are evaluated: large ones with many tasks, small ones with one evaluator. `since` is the time of the
     first batch after the last change."""
 
@@ -68,7 +68,7 @@ class DetectorState(ResponseModel):
     recent: Traffic | None
     since_start: Traffic | None
     views_since_start: Views | None
-    mode: BatchMode | None = Field(description="Null for a detector of an earlier version.")
+    mode: BatchModeShown | None = Field(description="Null for a detector of an earlier version.")
     cpu_ns: int | None = Field(description="The estimated CPU time of all rules for each transaction, in ns.")
 
 
