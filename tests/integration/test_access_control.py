@@ -31,6 +31,7 @@ from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.consume import read_topic
 from fraud_rules.kafka.declared import load_topics
 from fraud_rules.kafka.scram_users import user_of
+from fraud_rules.kafka.writer import keep_until_exit
 from fraud_rules.runtime.clock import now_ms
 from tests.support.control_plane.scene import ADA, ANN, Scene, empty_store, rule_input
 from tests.support.kafka.locked_broker import (
@@ -238,6 +239,7 @@ def forbidden_ids(broker: LockedBroker) -> list[str]:
 def opens(kafka: KafkaConnection, transactional_id: str) -> bool:
     """Whether a producer may open an id, and so fence its earlier writer."""
     producer = Producer(kafka.confluent({"transactional.id": transactional_id, "log_level": 0}))
+    keep_until_exit(producer)  # the next one fences it
     try:
         producer.init_transactions(20)
     except KafkaException as error:

@@ -23,6 +23,7 @@ from fraud_rules.codec.transactions.raw import RawTransactions
 from fraud_rules.configuration.project import Project
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.errors import DayNotArchived
+from fraud_rules.kafka.consume import await_settled
 from fraud_rules.kafka.reader import topic_ids
 from fraud_rules.kafka.writer import BatchWriter
 from fraud_rules.logs.quarantine import read_quarantine
@@ -91,6 +92,7 @@ def test_new_records_of_the_logs_are_archived_once(
     writer = BatchWriter(topics.kafka, f"{topics.prefix}quarantine")
     writer.open()
     writer.write(quarantine_records(refused, topics.names, 1_000))
+    await_settled(topics.kafka, [topics.names.quarantine])
 
     first = jobs.archive(installation)
     assert archive_of(installation).latest().topic_ids.items() >= topic_ids(topics.kafka, [topics.names.rules]).items()

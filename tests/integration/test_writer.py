@@ -152,7 +152,7 @@ for _ in range(12):
 
 
 def test_a_process_survives_its_fenced_writers(topics: OwnTopics) -> None:
-    """librdkafka corrupts the heap if it destroys a fenced producer: without `_keep`, the process aborts."""
+    """librdkafka corrupts the heap if it destroys a fenced producer: without `keep_until_exit`, the process aborts."""
     names = topics.names
     command = [sys.executable, "-c", FENCED_OFTEN, topics.bootstrap, topics.prefix, names.transactions, names.rules]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=600)

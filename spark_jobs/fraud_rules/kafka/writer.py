@@ -19,7 +19,7 @@ from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.consume import ends_of
 from fraud_rules.kafka.reader import Record, TopicReader, describe
 
-__all__ = ["MAX_RECORD_BYTES", "BatchWriter", "OutRecord", "last_record", "newest_record"]
+__all__ = ["MAX_RECORD_BYTES", "BatchWriter", "OutRecord", "keep_until_exit", "last_record", "newest_record"]
 
 MAX_RECORD_BYTES: Final = 8_388_608
 """The largest record that this product writes. Hosted Kafka services allow no more."""
@@ -150,7 +150,7 @@ class BatchWriter:
     def _named(self, error: KafkaException) -> Fenced | BrokerUnavailable | TopicUnsuitable:
         cause = error.args[0]
         if isinstance(cause, KafkaError) and (cause.fatal() or cause.code() in (KafkaError._FATAL, *_FENCED)):
-            _keep(self._producer)
+            keep_until_exit(self._producer)
         if isinstance(cause, KafkaError) and cause.txn_requires_abort() and cause.code() == _TOO_LARGE:
             return TopicUnsuitable(
                 f"a topic refuses a record, raise its max.message.bytes (fraud kafka topics apply): {cause.str()}"
@@ -169,7 +169,7 @@ class BatchWriter:
         return BrokerUnavailable(f"the transaction of {self._id} at {self._kafka} failed: {describe(error)}")
 
 
-def _keep(producer: Producer) -> None:
+def keep_until_exit(producer: Producer) -> None:
     """Keep a producer with a fatal error until its process ends, by a reference that nothing releases.
 
     librdkafka (2.8 to 2.16) may corrupt the heap if such a producer is destroyed while its requests fail, and the

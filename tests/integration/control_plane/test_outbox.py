@@ -35,7 +35,7 @@ from fraud_rules.kafka.consume import await_settled
 from fraud_rules.kafka.reader import TopicReader
 from fraud_rules.kafka.record_writer import append_records
 from fraud_rules.kafka.takeovers import MOST_TAKEOVERS
-from fraud_rules.kafka.writer import BatchWriter, OutRecord
+from fraud_rules.kafka.writer import BatchWriter, OutRecord, keep_until_exit
 from fraud_rules.logs.rule_log import RuleLog
 from tests.support.control_plane.hostile import HOSTILE
 from tests.support.control_plane.processes import PublisherProcess
@@ -158,6 +158,7 @@ def test_a_new_publisher_aborts_the_open_transaction_of_the_last_one(scene: Scen
     changes(scene, 2)
     mine = publisher(scene, topics)
     zombie = Producer({"bootstrap.servers": topics.bootstrap, "transactional.id": scene.settings.name})
+    keep_until_exit(zombie)
     zombie.init_transactions(10)
     zombie.begin_transaction()
     left = waiting(scene, topics)[0]

@@ -20,6 +20,7 @@ from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.kafka.ends import TopicEnds
 from fraud_rules.kafka.topics import delete
 from fraud_rules.kafka.transactional_ids import detector_id
+from fraud_rules.kafka.writer import keep_until_exit
 from fraud_rules.model.open_transaction import OpenTransaction
 from fraud_rules.monitoring.liveness import Liveness, Severity
 from fraud_rules.monitoring.liveness_reader import LivenessReader
@@ -59,6 +60,7 @@ def hung_producer(topics: OwnTopics, topic: str, *, age_s: int, transactional_id
     """Open a transaction with one record that is `age_s` old, in a topic with producer timestamps."""
     name, since_ms = transactional_id or f"{topics.prefix}gateway", now_ms() - age_s * 1_000
     producer = Producer({"bootstrap.servers": topics.bootstrap, "transactional.id": name, "linger.ms": 0})
+    keep_until_exit(producer)
     producer.init_transactions(30)
     producer.begin_transaction()
     producer.produce(topic, b"{}", partition=0, timestamp=since_ms)

@@ -15,6 +15,7 @@ from fraud_rules.codec.transactions.quarantine import QuarantinedRecord, decode_
 from fraud_rules.configuration.project import Project
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.errors import Fenced, InputInvalid
+from fraud_rules.kafka.consume import await_settled
 from fraud_rules.kafka.writer import BatchWriter, OutRecord
 from fraud_rules.logs import quarantine
 from fraud_rules.logs.quarantine import read_marks, read_quarantine, replay
@@ -42,6 +43,7 @@ def refuse(topics: OwnTopics, *records: tuple[str, bytes], limit: int = 1_000) -
     writer = BatchWriter(topics.kafka, f"{topics.prefix}quarantine")
     writer.open()
     writer.write(quarantine_records(refused, topics.names, limit))
+    await_settled(topics.kafka, [topics.names.quarantine])
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ import pytest
 from fraud_rules.configuration.project import Project
 from fraud_rules.kafka import topics as topic_admin
 from fraud_rules.kafka.broker import Broker
+from fraud_rules.kafka.consume import await_settled
 from fraud_rules.kafka.writer import BatchWriter, OutRecord
 from fraud_rules.logs.state_topic import HEAD, StateTopic
 from fraud_rules.runtime.compression import compress
@@ -30,6 +31,7 @@ class Written:
 
     def __init__(self, topics: OwnTopics) -> None:
         self.topic = StateTopic(topics.kafka, topics.names.detector_state, "cards", PARTITIONS)
+        self._kafka = topics.kafka
         self._writer = BatchWriter(topics.kafka, "cards")
         self._writer.open()
         for batch in range(BATCHES):
@@ -38,6 +40,7 @@ class Written:
     def write(self, batch: int) -> None:
         """A batch replaces each head, adds a chunk, and deletes the chunk of two batches ago."""
         self._writer.write(each for group in KEY_GROUPS for each in self._records(group, batch))
+        await_settled(self._kafka, [self.topic.topic])
 
     def _records(self, group: int, batch: int) -> Iterator[OutRecord]:
         chunk = compress(os.urandom(1_000))

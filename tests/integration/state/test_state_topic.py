@@ -31,7 +31,7 @@ from fraud_rules.kafka import topics as topic_admin
 from fraud_rules.kafka.broker import Broker
 from fraud_rules.kafka.consume import await_settled
 from fraud_rules.kafka.suitable import check_topics, faults_of_state
-from fraud_rules.kafka.writer import OutRecord, last_record
+from fraud_rules.kafka.writer import OutRecord, keep_until_exit, last_record
 from fraud_rules.logs.state_topic import HEAD
 from fraud_rules.model.output import ViewRefresh
 from fraud_rules.stream.checkpoint.marker import Marker
@@ -291,6 +291,7 @@ def begin_transaction(driver: StateDriver, records: list[OutRecord]) -> Producer
     producer = Producer(
         {**driver.kafka.confluent({}), "transactional.id": f"fraud-rules-{driver.settings.detector}", "log_level": 0}
     )
+    keep_until_exit(producer)
     producer.init_transactions()
     producer.begin_transaction()
     for record in records:
