@@ -10,7 +10,11 @@ from typing import Any
 from fraud_rules.model.schema import TransactionSchema
 from tests.support.places import CASES, ROOT
 
-SCHEMAS = {"default": ROOT / "config" / "schema.yaml", "nullable": CASES / "nullable.yaml"}
+SCHEMAS = {
+    "default": ROOT / "config" / "schema.yaml",
+    "nullable": CASES / "nullable.yaml",
+    "third_edition": CASES / "third_edition.yaml",
+}
 PARTS = (
     "alerts", "decisions", "late", "quarantine", "duplicates", "conflictingDuplicates", "nullKeys", "rejected",
 )  # fmt: skip

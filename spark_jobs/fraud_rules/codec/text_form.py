@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Final
-
-import numpy as np
 
 from fraud_rules.model.schema import TextStep
 from fraud_rules.model.transaction import Column
@@ -31,10 +28,4 @@ def normalized(text: str, steps: Sequence[TextStep]) -> str:
 
 def normalized_column(column: Column, steps: Sequence[TextStep]) -> Column:
     """The column of strings with each text normalized. Texts that become equal get one code."""
-    texts = column.dictionary or ()
-    changed = [normalized(text, steps) for text in texts] if steps else texts
-    if not texts or tuple(changed) == texts:
-        return column
-    codes = {text: code for code, text in enumerate(dict.fromkeys(changed))}
-    code_of = np.array([codes[text] for text in changed], np.int64)
-    return replace(column, values=code_of[column.values], dictionary=tuple(codes))
+    return column.map_texts(lambda text: normalized(text, steps)) if steps else column

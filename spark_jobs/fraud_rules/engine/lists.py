@@ -12,7 +12,8 @@ from fraud_rules.model.list_history import Lists
 from fraud_rules.model.predicate import ListMembership, Predicate
 from fraud_rules.model.ruleset import RuleTimeline
 from fraud_rules.model.transaction import Column, TransactionBatch
-from fraud_rules.model.value_list import ListType, ValueList
+from fraud_rules.model.unscaled import as_int64
+from fraud_rules.model.value_list import ValueList
 
 Ints = NDArray[np.int64]
 
@@ -32,15 +33,23 @@ def list_columns(
     points, inverse = distinct(counts)
     lists = [timeline.lists_at(point) for point in points.tolist()]
     return {
-        each.column: _column(batch.columns[each.field.name], [_suitable(each, known) for known in lists], inverse)
+        each.column: _column(_values(each, batch), [_suitable(each, known) for known in lists], inverse)
         for each in needed
     }
 
 
+def _values(membership: ListMembership, batch: TransactionBatch) -> Column:
+    """The values that the condition looks up, one for each row."""
+    n = len(batch)
+    column = membership.item.evaluate(batch.columns, n)
+    valid = None if column.valid is None else np.broadcast_to(column.valid, n)
+    return Column(np.broadcast_to(column.values, n), valid, column.dictionary)
+
+
 def _suitable(membership: ListMembership, lists: Lists) -> ValueList | None:
-    """The list that the condition names. None if it is missing, or has another type than the field."""
+    """The list that the condition names. None if it is missing, or has another type than the item."""
     found = lists.get(membership.list_name)
-    return found if found is not None and found.type is ListType(membership.field.type) else None
+    return found if found is not None and found.type is membership.list_type else None
 
 
 def list_versions(names: Iterable[str], timeline: RuleTimeline, count: int) -> dict[str, int]:
@@ -75,6 +84,8 @@ def _looked_up(column: Column, version: ValueList | None) -> Column:
     if version is None:
         return Column(np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.bool_), None)
     if column.dictionary is None:
-        return Column(version.contains_longs(column.values).astype(np.int64), column.valid, None)
+        values, fits = as_int64(column.values)
+        listed = version.contains_longs(values)
+        return Column((listed if fits is None else listed & fits).astype(np.int64), column.valid, None)
     table = np.array([version.contains(text) for text in column.dictionary] or [False], dtype=np.int64)
     return Column(table[column.values], column.valid, None)

@@ -10,8 +10,9 @@ import operator
 from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal
 from fractions import Fraction
+from functools import lru_cache
 from math import floor
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,8 +21,9 @@ if TYPE_CHECKING:
     from fraud_rules.model.transaction import Column
 
 Mask: TypeAlias = NDArray[np.bool_]
+Entry = TypeVar("Entry", np.bool_, np.int64)
 
-COMPARE: dict[str, Callable[[NDArray[np.int64], NDArray[np.int64] | int], Mask]] = {
+COMPARE: dict[str, Callable[[NDArray[Any], NDArray[Any] | int | Fraction], Mask]] = {
     "=": operator.eq,
     "!=": operator.ne,
     ">=": operator.ge,
@@ -52,6 +54,7 @@ def both_valid(a: Mask | None, b: Mask | None) -> Mask | None:
     return a & b
 
 
+@lru_cache(4_096)
 def _unscaled(literal: Decimal, scale: int) -> Fraction:
     return Fraction(literal) * int(10**scale)
 
@@ -60,11 +63,13 @@ def _is_int64(number: Fraction) -> bool:
     return number.denominator == 1 and _INT64.min <= number.numerator <= _INT64.max
 
 
-def compare_number(values: NDArray[np.int64], sign: str, literal: Decimal, scale: int) -> Mask:
+def compare_number(values: NDArray[Any], sign: str, literal: Decimal, scale: int) -> Mask:
     """Compare unscaled values with a literal of any size and number of digits, exactly."""
     bound = _unscaled(literal, scale)
     if _is_int64(bound):
         return COMPARE[sign](values, bound.numerator)
+    if values.dtype == object:
+        return COMPARE[sign](values, bound)
     if sign in ("=", "!="):
         return np.full(len(values), sign == "!=", dtype=np.bool_)
     # No value equals the bound, so `<` is `<=` its floor, and `>` is the opposite.
@@ -76,28 +81,22 @@ def compare_number(values: NDArray[np.int64], sign: str, literal: Decimal, scale
     return under if sign in ("<", "<=") else ~under
 
 
-def is_one_of(values: NDArray[np.int64], literals: Iterable[Decimal], scale: int) -> Mask:
+def is_one_of(values: NDArray[Any], literals: Iterable[Decimal], scale: int) -> Mask:
     """Whether unscaled values equal any of the literals, exactly."""
     bounds = [_unscaled(literal, scale) for literal in literals]
+    if values.dtype == object:
+        return np.fromiter(map(frozenset(bounds).__contains__, values), dtype=np.bool_, count=len(values))
     return np.isin(values, np.array([bound.numerator for bound in bounds if _is_int64(bound)], dtype=np.int64))
-
-
-def compare_scaled(a: NDArray[np.int64], a_scale: int, sign: str, b: NDArray[np.int64], b_scale: int) -> Mask:
-    """Compare unscaled values of two scales without overflow: the finer side is divided by the power of ten."""
-    if a_scale == b_scale:
-        return COMPARE[sign](a, b)
-    if a_scale > b_scale:
-        mirrored = {">": "<", "<": ">", ">=": "<=", "<=": ">="}.get(sign, sign)
-        return compare_scaled(b, b_scale, mirrored, a, a_scale)
-    whole, rest = np.divmod(b, np.int64(10 ** (b_scale - a_scale)))
-    order = np.where(a != whole, np.where(a < whole, -1, 1), np.where(rest > 0, -1, 0)).astype(np.int64)
-    return COMPARE[sign](order, 0)
 
 
 def of_strings(column: Column, holds: Callable[[str], bool]) -> Mask:
     """Evaluate each distinct string once, then look up each row. A column of nulls has an empty dictionary."""
-    table = np.fromiter((holds(text) for text in column.dictionary or ()), dtype=np.bool_)
-    return table[column.values] if len(table) else np.zeros(len(column.values), dtype=np.bool_)
+    return _looked_up(column, np.fromiter(map(holds, column.dictionary or ()), dtype=np.bool_))
+
+
+def lengths(column: Column) -> NDArray[np.int64]:
+    """The number of code points of each text."""
+    return _looked_up(column, np.fromiter(map(len, column.dictionary or ()), dtype=np.int64))
 
 
 def ranks(a: Column, b: Column) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -108,5 +107,9 @@ def ranks(a: Column, b: Column) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
 
 
 def _ranked(column: Column, rank: Mapping[str, int]) -> NDArray[np.int64]:
-    table = np.array([rank[text] for text in column.dictionary or ()], dtype=np.int64)
-    return table[column.values] if len(table) else np.zeros(len(column.values), dtype=np.int64)
+    return _looked_up(column, np.fromiter(map(rank.__getitem__, column.dictionary or ()), dtype=np.int64))
+
+
+def _looked_up(column: Column, table: NDArray[Entry]) -> NDArray[Entry]:
+    """The entry of each row's text. `table` has an entry for each text of the dictionary."""
+    return table[column.values] if len(table) else np.zeros(len(column.values), dtype=table.dtype)

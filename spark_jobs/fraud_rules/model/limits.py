@@ -17,8 +17,10 @@ class RuleLimits:
     """Bounds on one rule record and its filter, and on lists, all inclusive.
 
     Depth counts nested parentheses. Tokens are the words, literals and signs of a filter; their number bounds the time
-    to parse it. The digits of a limit are those of the number without an exponent. The last four bound list records,
-    lists, and the text of one value.
+    to parse it. The digits of a limit are those of the number without an exponent. `max_list_*` and `max_lists` bound
+    list records, lists, and the text of one value. With `old_forms`, a condition may have the forms that only earlier
+    editions of the language allowed, because a rule in the log keeps its meaning: a plus before a number, a fraction of
+    a millisecond, and fields that are called `true`, `false` or `like`.
     """
 
     max_window_minutes: int = 43_200
@@ -36,6 +38,7 @@ class RuleLimits:
     max_list_values: int = 1_000_000
     max_lists: int = 100
     max_list_value_chars: int = constant(256)
+    old_forms: bool = constant(False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""The typed tree of a rule's filter, and its evaluation over columns.
+"""Conditions: the expressions that are true, false or unknown, and their evaluation over columns.
 
 Logic is three-valued, as in SQL: a comparison with a null is neither true nor false, and a row passes only if the
 filter is true. So each node computes two masks: the rows where it is true, and the rows where it is false. `and`, `or`
@@ -10,12 +10,11 @@ equal tree.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from abc import abstractmethod
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import reduce
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
@@ -25,161 +24,173 @@ from fraud_rules.model.columnwise import (
     Mask,
     both_valid,
     compare_number,
-    compare_scaled,
     is_one_of,
     of_strings,
     ranks,
     where_known,
 )
-from fraud_rules.model.schema import FieldType
+from fraud_rules.model.expression import (
+    Columns,
+    Constant,
+    Expression,
+    ExpressionType,
+    FieldRef,
+    Rank,
+    literal_text,
+)
+from fraud_rules.model.text_pattern import like_expression
+from fraud_rules.model.transaction import Column
+from fraud_rules.model.unscaled import compare_scaled
+from fraud_rules.model.value_list import ListType
 
-if TYPE_CHECKING:
-    from fraud_rules.model.transaction import Column
+__all__ = [
+    "And", "Comparison", "FieldRef", "Flag", "IsNull", "Like", "ListMembership", "Literal", "Membership", "Not", "Or",
+    "Predicate", "truth_of", "value_of_condition",
+]  # fmt: skip
 
 Literal: TypeAlias = Decimal | str
-Columns: TypeAlias = "Mapping[str, Column]"
 
 
-@dataclass(frozen=True, slots=True)
-class FieldRef:
-    """A declared field in a filter: canonical name, type, and scale (0 unless decimal)."""
-
-    name: str
-    type: FieldType
-    scale: int = 0
-
-    def __str__(self) -> str:
-        return self.name
-
-
-class Predicate(ABC):
-    """A condition on one transaction. Predicates are frozen and hashable, and equal if their trees are equal."""
+class Predicate(Expression):
+    """A condition on one transaction."""
 
     __slots__ = ()
 
     def mask(self, columns: Columns, n: int) -> Mask:
         """The rows where the condition is true: bool[n], read-only. `columns` holds each of `fields` with n rows."""
-        return self.truth_masks(columns, n)[0]
+        true = self.truth_masks(columns, n)[0]
+        return true if len(true) == n else np.broadcast_to(true, n)
 
     @abstractmethod
     def truth_masks(self, columns: Columns, n: int) -> tuple[Mask, Mask]:
         """The rows where the condition is true, and the rows where it is false. In all other rows it is unknown. Both
-        masks are read-only."""
+        masks are read-only. They have one row if all rows are alike."""
+
+    def evaluate(self, columns: Columns, n: int) -> Column:
+        true, false = self.truth_masks(columns, n)
+        return Column(true.astype(np.int64), true | false, None)
 
     @property
-    @abstractmethod
-    def fields(self) -> frozenset[str]:
-        """All fields that the condition reads."""
+    def kind(self) -> ExpressionType:
+        return ExpressionType.BOOLEAN
 
     @property
-    def memberships(self) -> frozenset[ListMembership]:
-        """The conditions on lists in this condition."""
-        return frozenset()
+    def rank(self) -> Rank:
+        return Rank.CONDITION
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison(Predicate):
-    """`field <op> literal`. The literal is a str for a string field, otherwise a number (epoch ms for a timestamp)."""
+    """`left <op> right`, of two values of one type; booleans with `=` and `!=` only. A literal is on the right."""
 
-    field: FieldRef
+    left: Expression
     operator: str
-    literal: Literal
+    right: Expression
 
     def truth_masks(self, columns: Columns, n: int) -> tuple[Mask, Mask]:
-        column = columns[self.field.name]
-        if isinstance(self.literal, str):
-            holds = of_strings(column, lambda text: COMPARE_TEXT[self.operator](text, str(self.literal)))
+        left, right = self.left.evaluate(columns, n), self.right
+        if isinstance(right, Constant):
+            return where_known(self._compared_with(left, right), left.valid)
+        other = right.evaluate(columns, n)
+        if self.left.kind is ExpressionType.TEXT:
+            holds = COMPARE[self.operator](*ranks(left, other))
         else:
-            holds = compare_number(column.values, self.operator, self.literal, self.field.scale)
-        return where_known(holds, column.valid)
+            scale, other_scale = self.left.digits.after, right.digits.after
+            holds = compare_scaled(left.values, scale, self.operator, other.values, other_scale)
+        return where_known(holds, both_valid(left.valid, other.valid))
+
+    def _compared_with(self, left: Column, right: Constant) -> Mask:
+        literal = right.value
+        if isinstance(literal, str):
+            compare = COMPARE_TEXT[self.operator]
+            return of_strings(left, lambda text: compare(text, literal))
+        return compare_number(left.values, self.operator, Decimal(literal), self.left.digits.after)
 
     @property
-    def fields(self) -> frozenset[str]:
-        return frozenset((self.field.name,))
+    def operands(self) -> tuple[Expression, ...]:
+        return (self.left, self.right)
 
     def __str__(self) -> str:
-        return f"{self.field} {self.operator} {literal_text(self.literal)}"
+        return f"{self.left.text(Rank.SUM)} {self.operator} {self.right.text(Rank.SUM)}"
 
 
 @dataclass(frozen=True, slots=True)
 class Flag(Predicate):
-    """A boolean field as a condition by itself: true or false as the field is, unknown where it is null."""
+    """A boolean value as a condition: true or false as the value is, unknown where it is null. The value is no
+    condition itself."""
 
-    field: FieldRef
+    item: Expression
 
     def truth_masks(self, columns: Columns, n: int) -> tuple[Mask, Mask]:
-        column = columns[self.field.name]
+        column = self.item.evaluate(columns, n)
         return where_known(column.values != 0, column.valid)
 
     @property
-    def fields(self) -> frozenset[str]:
-        return frozenset((self.field.name,))
+    def operands(self) -> tuple[Expression, ...]:
+        return (self.item,)
 
     def __str__(self) -> str:
-        return str(self.field)
-
-
-@dataclass(frozen=True, slots=True)
-class FieldComparison(Predicate):
-    """`field <op> field`. The fields are two strings, two timestamps, two booleans (`=` and `!=` only), or two numbers
-    of any scale."""
-
-    left: FieldRef
-    operator: str
-    right: FieldRef
-
-    def truth_masks(self, columns: Columns, n: int) -> tuple[Mask, Mask]:
-        left, right = columns[self.left.name], columns[self.right.name]
-        if self.left.type is FieldType.STRING:
-            holds = COMPARE[self.operator](*ranks(left, right))
-        else:
-            holds = compare_scaled(left.values, self.left.scale, self.operator, right.values, self.right.scale)
-        return where_known(holds, both_valid(left.valid, right.valid))
-
-    @property
-    def fields(self) -> frozenset[str]:
-        return frozenset((self.left.name, self.right.name))
-
-    def __str__(self) -> str:
-        return f"{self.left} {self.operator} {self.right}"
+        return str(self.item)
 
 
 @dataclass(frozen=True, slots=True)
 class Membership(Predicate):
-    """`field in (...)`, or `field not in (...)` if negated. The literals are distinct and sorted."""
+    """`item in (...)`, or `item not in (...)` if negated. The literals are distinct and sorted."""
 
-    field: FieldRef
+    item: Expression
     literals: tuple[Literal, ...]
     negated: bool = False
 
     def truth_masks(self, columns: Columns, n: int) -> tuple[Mask, Mask]:
-        column = columns[self.field.name]
+        column = self.item.evaluate(columns, n)
         texts = frozenset(literal for literal in self.literals if isinstance(literal, str))
         if texts:
             holds = of_strings(column, texts.__contains__)
         else:
             numbers = [literal for literal in self.literals if isinstance(literal, Decimal)]
-            holds = is_one_of(column.values, numbers, self.field.scale)
+            holds = is_one_of(column.values, numbers, self.item.digits.after)
         return where_known(~holds if self.negated else holds, column.valid)
 
     @property
-    def fields(self) -> frozenset[str]:
-        return frozenset((self.field.name,))
+    def operands(self) -> tuple[Expression, ...]:
+        return (self.item,)
 
     def __str__(self) -> str:
         listed = ", ".join(map(literal_text, self.literals))
-        return f"{self.field} {'not in' if self.negated else 'in'} ({listed})"
+        return f"{self.item.text(Rank.SUM)} {'not in' if self.negated else 'in'} ({listed})"
+
+
+@dataclass(frozen=True, slots=True)
+class Like(Predicate):
+    """`item like 'pattern'`, or `item not like 'pattern'` if negated. The pattern is valid."""
+
+    item: Expression
+    pattern: str
+    negated: bool = False
+
+    def truth_masks(self, columns: Columns, n: int) -> tuple[Mask, Mask]:
+        column = self.item.evaluate(columns, n)
+        matches = like_expression(self.pattern).fullmatch
+        holds = of_strings(column, lambda text: matches(text) is not None)
+        return where_known(~holds if self.negated else holds, column.valid)
+
+    @property
+    def operands(self) -> tuple[Expression, ...]:
+        return (self.item,)
+
+    def __str__(self) -> str:
+        return f"{self.item.text(Rank.SUM)} {'not like' if self.negated else 'like'} {literal_text(self.pattern)}"
 
 
 @dataclass(frozen=True, slots=True)
 class ListMembership(Predicate):
-    """`field in list('name')`, or `field not in list('name')` if negated.
+    """`item in list('name')`, or `item not in list('name')` if negated. The item is a text or a whole number.
 
-    The columns must contain the column `column`, whose values are 1 where the field's value is listed. It is null where
-    the field is, because the rows of a batch may have different versions of the list.
+    The columns must contain the column `column`, whose values are 1 where the item's value is listed. It is null where
+    the item is, because the rows of a batch may have different versions of the list.
     """
 
-    field: FieldRef
+    item: Expression
     list_name: str
     negated: bool = False
 
@@ -189,40 +200,45 @@ class ListMembership(Predicate):
         return where_known(~holds if self.negated else holds, listed.valid)
 
     @property
-    def fields(self) -> frozenset[str]:
-        return frozenset((self.field.name,))
+    def operands(self) -> tuple[Expression, ...]:
+        return (self.item,)
 
     @property
     def memberships(self) -> frozenset[ListMembership]:
         return frozenset((self,))
 
     @property
+    def list_type(self) -> ListType:
+        """The type of the list."""
+        return ListType.STRING if self.item.kind is ExpressionType.TEXT else ListType.LONG
+
+    @property
     def column(self) -> str:
         """The name of the column with the result of the lookup. It is no field's name."""
-        return f"{self.field} in list('{self.list_name}')"
+        return f"{self.item.text(Rank.SUM)} in list('{self.list_name}')"
 
     def __str__(self) -> str:
-        return f"{self.field} {'not in' if self.negated else 'in'} list('{self.list_name}')"
+        return f"{self.item.text(Rank.SUM)} {'not in' if self.negated else 'in'} list('{self.list_name}')"
 
 
 @dataclass(frozen=True, slots=True)
 class IsNull(Predicate):
-    """`field is null`, or `field is not null` if negated. It is never unknown."""
+    """`item is null`, or `item is not null` if negated. It is never unknown."""
 
-    field: FieldRef
+    item: Expression
     negated: bool = False
 
     def truth_masks(self, columns: Columns, n: int) -> tuple[Mask, Mask]:
-        valid = columns[self.field.name].valid
+        valid = self.item.evaluate(columns, n).valid
         present = np.ones(n, dtype=np.bool_) if valid is None else valid
         return (present, ~present) if self.negated else (~present, present)
 
     @property
-    def fields(self) -> frozenset[str]:
-        return frozenset((self.field.name,))
+    def operands(self) -> tuple[Expression, ...]:
+        return (self.item,)
 
     def __str__(self) -> str:
-        return f"{self.field} {'is not null' if self.negated else 'is null'}"
+        return f"{self.item.text(Rank.SUM)} {'is not null' if self.negated else 'is null'}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,12 +248,8 @@ class _Combination(Predicate):
     items: tuple[Predicate, ...]
 
     @property
-    def fields(self) -> frozenset[str]:
-        return frozenset().union(*(item.fields for item in self.items))
-
-    @property
-    def memberships(self) -> frozenset[ListMembership]:
-        return frozenset().union(*(item.memberships for item in self.items))
+    def operands(self) -> tuple[Expression, ...]:
+        return self.items
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,19 +287,18 @@ class Not(Predicate):
         return false, true
 
     @property
-    def fields(self) -> frozenset[str]:
-        return self.item.fields
-
-    @property
-    def memberships(self) -> frozenset[ListMembership]:
-        return self.item.memberships
+    def operands(self) -> tuple[Expression, ...]:
+        return (self.item,)
 
     def __str__(self) -> str:
         return f"not ({self.item})"
 
 
-def literal_text(literal: Literal) -> str:
-    """Format a literal in the filter language: quoted text with doubled quotes, or a number without an exponent."""
-    if isinstance(literal, str):
-        return "'" + literal.replace("'", "''") + "'"
-    return format(literal, "f")
+def truth_of(value: Expression) -> Predicate:
+    """A boolean value as a condition."""
+    return value if isinstance(value, Predicate) else Flag(value)
+
+
+def value_of_condition(condition: Expression) -> Expression:
+    """A condition as a boolean value, the opposite of `truth_of`. Every other value stays as it is."""
+    return condition.item if isinstance(condition, Flag) else condition

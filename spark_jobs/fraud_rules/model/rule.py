@@ -160,7 +160,7 @@ class Rule:
     def lists(self) -> Mapping[str, ListType]:
         """The lists that the rule names, by name, with the type that the rule needs."""
         memberships = self.when.memberships if self.when is not None else frozenset()
-        return {each.list_name: ListType(each.field.type) for each in memberships}
+        return {each.list_name: each.list_type for each in memberships}
 
     @property
     def fields(self) -> frozenset[str]:

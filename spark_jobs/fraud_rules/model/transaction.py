@@ -5,7 +5,7 @@ Every value of every type is an int64, so that one compiled kernel serves every 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Final
@@ -44,6 +44,18 @@ class Column:
             used, values = _renumbered(values)
             dictionary = tuple([dictionary[code] for code in used])
         return Column(values, valid, dictionary)
+
+    def map_texts(self, change: Callable[[str], str]) -> Column:
+        """The column of strings with each text changed."""
+        return self.with_texts(tuple(map(change, self.dictionary or ())))
+
+    def with_texts(self, texts: tuple[str, ...]) -> Column:
+        """The column with these texts in place of those of the dictionary. Equal texts get one code."""
+        codes = {text: code for code, text in enumerate(dict.fromkeys(texts))}
+        if len(codes) == len(texts):
+            return Column(self.values, self.valid, texts)
+        code_of = np.array([codes[text] for text in texts], np.int64)
+        return Column(code_of[self.values], self.valid, tuple(codes))
 
 
 @dataclass(frozen=True, slots=True)

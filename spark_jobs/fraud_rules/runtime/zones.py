@@ -7,11 +7,17 @@ operating system.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
+from datetime import datetime, timedelta
 from functools import lru_cache
 from importlib import resources
+from typing import Final
 from zoneinfo import ZoneInfo
 
-__all__ = ["is_zone", "zone_of"]
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["CALENDAR_END_MS", "is_zone", "utc_offsets", "zone_of"]
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_+-]*(?:/[A-Za-z][A-Za-z0-9_+-]*){0,2}", re.ASCII)
 
@@ -33,3 +39,30 @@ def is_zone(name: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+CALENDAR_END_MS: Final = 4_102_444_800_000
+"""2100-01-01T00:00:00Z. The offsets of zones are known from 1970 to 2099."""
+
+_STEP_S: Final = 5 * 86_400
+"""Shorter than the time between any two changes of a zone, of which the shortest is a week."""
+
+
+@lru_cache(maxsize=64)
+def utc_offsets(name: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The offsets of a zone from UTC in the years 1970 to 2099: the times from which each applies in epoch ms,
+    ascending from 0, and the offsets in ms. Raises ValueError without the zone."""
+    zone = zone_of(name)
+
+    def offset_s(epoch_s: int) -> int:
+        return int((datetime.fromtimestamp(epoch_s, zone).utcoffset() or timedelta()).total_seconds())
+
+    changes = [(0, offset_s(0))]
+    for end_s in range(_STEP_S, CALENDAR_END_MS // 1_000 + _STEP_S, _STEP_S):
+        before_s = changes[-1][1]
+        if offset_s(end_s) != before_s:
+            moments = range(end_s - _STEP_S, end_s + 1)
+            change_s = moments[bisect_left(moments, True, key=lambda moment: offset_s(moment) != before_s)]
+            changes.append((change_s, offset_s(change_s)))
+    starts_ms, offsets_ms = np.array(changes, dtype=np.int64).T * 1_000
+    return starts_ms, offsets_ms

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from fraud_rules.codec.rules.filter import parse_filter
 from fraud_rules.errors import RuleRejected
-from fraud_rules.model.limits import RuleLimits
+from fraud_rules.model.limits import UNBOUNDED, RuleLimits
 from fraud_rules.model.schema import Field, FieldType, TransactionSchema
 from fraud_rules.model.transaction import Column
 from tests.support.places import ROOT
@@ -232,12 +232,10 @@ def test_the_fields_a_filter_reads() -> None:
         ("payeeId = null", "write `is null`"),
         ("payeeId = 1e3", "cannot be read"),
         ("payeeId = 0x10", "cannot be read"),
-        ("payeeId + 1 = 2", "cannot be read"),
         ("payeeId = 1; drop table rules", "from character 12 on"),
         ("paymentType = \"CSH\"", "cannot be read"),
         ("paymentType = 'CSH", "cannot be read"),
         ("paymentType = 'C\x00'", "NUL"),
-        ("paymentType like 'C%'", "cannot be read"),
         ("nowhere = 1", "'nowhere' is not a declared field; the declared fields are transactionId"),
         ("PayeeId = 1", "'PayeeId' is not a declared field"),
         ("paymentType = 1", "paymentType is a string, it cannot be compared with '1'"),
@@ -290,7 +288,8 @@ def test_every_wrong_field_and_type_is_named_at_once() -> None:
         ("paymentTyp = CSH and", ["'paymentTyp'", "'CSH'"]),
         ("amount > 5 and amount =", ["'amount'"]),
         ("nowhere = 1 payeeId = other", ["'nowhere'"]),
-        ("paymentType like 'C%'", []),
+        ("hour(nowhere) = our(1) and", ["'nowhere'", "'our'"]),
+        ("paymentType like C", []),
     ],
 )
 def test_unknown_fields_are_named_up_to_a_syntax_error(text: str, unknown: list[str]) -> None:
@@ -474,9 +473,22 @@ def test_another_use_of_a_boolean_is_refused_with_a_reason(text: str, message: s
     assert message in rejected.value.reasons[0].message
 
 
-def test_a_field_may_have_the_name_of_a_literal() -> None:
-    schema = TransactionSchema((*SCHEMA.fields, Field("true", FieldType.LONG)))
-    assert passing("true = 3", {"true": 3}, {"true": 4}, schema=schema) == [True, False]
+WORDS_AS_FIELDS = TransactionSchema((*SCHEMA.fields, Field("true", FieldType.LONG), Field("like", FieldType.LONG)))
+
+
+@pytest.mark.parametrize("text", ["true = 3", "like = 3", "payeeId > +3", "eventTime > 1.5"])
+def test_only_a_rule_in_the_log_has_an_old_form(text: str) -> None:
+    with pytest.raises(RuleRejected):
+        parse_filter(text, WORDS_AS_FIELDS, LIMITS)
+    tree = parse_filter(text, WORDS_AS_FIELDS, replace(LIMITS, old_forms=True))
+    assert parse_filter(str(tree), WORDS_AS_FIELDS, UNBOUNDED) == tree
+
+
+def test_a_word_of_the_language_names_no_field() -> None:
+    rows: list[Row] = [{"payeeId": 3}]
+    assert passing("coalesce(payeeId > 1, FALSE) = True", *rows, schema=WORDS_AS_FIELDS) == [True]
+    with pytest.raises(RuleRejected, match="'like' is a word of the language"):
+        parse_filter("like > 1", WORDS_AS_FIELDS, LIMITS)
 
 
 def test_a_boolean_is_in_no_list() -> None:

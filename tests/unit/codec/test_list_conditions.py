@@ -25,6 +25,8 @@ def _problems(text: str, member: str = "when") -> list[str]:
         ("beneficiaryId in list('mules')", "beneficiaryId in list('mules')"),
         ("payerId NOT IN LIST ( 'a-1_b' )", "payeeId not in list('a-1_b')"),
         ("not (paymentType in list('types')) or payeeId = 1", "not (paymentType in list('types')) or payeeId = 1"),
+        ("lower(paymentType) in list('a')", "lower(paymentType) in list('a')"),
+        ("coalesce(payeeId*2 in list('a'), false)", "coalesce(payeeId * 2 in list('a'), false)"),
     ],
 )
 def test_a_condition_on_a_list_has_a_canonical_text(text: str, canonical: str) -> None:
@@ -36,7 +38,7 @@ def test_a_condition_on_a_list_has_a_canonical_text(text: str, canonical: str) -
 def test_the_lists_of_a_condition_are_known() -> None:
     text = "not (payeeId in list('a') and (paymentType in list('b') or payeeId not in list('c')))"
     found = parse_filter(text, SCHEMA, RuleLimits(), "when").memberships
-    assert {(each.field.name, each.list_name, each.negated) for each in found} == {
+    assert {(str(each.item), each.list_name, each.negated) for each in found} == {
         ("payeeId", "a", False),
         ("paymentType", "b", False),
         ("payeeId", "c", True),
@@ -45,7 +47,9 @@ def test_the_lists_of_a_condition_are_known() -> None:
 
 
 def test_lists_are_allowed_in_when_only() -> None:
-    assert _problems("payeeId in list('a')", "filter") == ["filter: names the list 'a'; lists are allowed in when only"]
+    assert _problems("payeeId in list('a')", "filter") == [
+        "filter: names the list 'a'; lists are allowed in when only (at character 17)"
+    ]
 
 
 @pytest.mark.parametrize(
@@ -57,6 +61,8 @@ def test_lists_are_allowed_in_when_only() -> None:
         ("payeeId in list('a') and paymentType in list('a')", "with fields of two types"),
         ("unknown in list('a')", "is not a declared field"),
         ("1 in list('a')", "is a literal"),
+        ("1 + 1 in list('a')", "'1 + 1' contains no field"),
+        ("payeeId / 2 in list('a')", "'payeeId / 2' is a number; lists have values of type long or string"),
         ("payeeId in list(a)", "cannot be read"),
         ("payeeId in list('a', 'b')", "cannot be read"),
         ("payeeId in list()", "cannot be read"),

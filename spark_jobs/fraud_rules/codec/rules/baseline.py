@@ -56,7 +56,7 @@ def _read(members: MemberReader) -> Baseline | None:
     if function is not None and function not in COMPARABLE:
         members.reject("aggregatorFunctionType", f"must be one of {', '.join(COMPARABLE)}, not {function}")
     aggregate_field = members.aggregate_field(function)
-    row_filter = members.optional_filter()
+    row_filter = members.filter()
     min_count = members.integer("minCount", 1, MAX_RULE_ID)
     deviations = members.flag("deviations")
     if deviations and function is not None and function is not AggregateFunction.AVG:

@@ -10,6 +10,8 @@ A record of any content costs at most a few milliseconds, because sizes are chec
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
+from functools import lru_cache
 
 import msgspec
 
@@ -64,11 +66,16 @@ def read_entry(
 
 
 def read_outcome(value: bytes | None, schema: TransactionSchema, limits: RuleLimits) -> RecordOutcome:
-    """Decode and validate a record. Never raises."""
+    """Decode and validate a record of the log. Never raises. Its conditions may have old forms."""
     try:
-        return RecordOutcome(parse_rule_record(value, schema, limits))
+        return RecordOutcome(parse_rule_record(value, schema, _with_old_forms(limits)))
     except RuleRejected as rejected:
         return RecordOutcome(None, tuple(rejected.reasons), rejected.rule_id, rejected.list_name)
+
+
+@lru_cache
+def _with_old_forms(limits: RuleLimits) -> RuleLimits:
+    return replace(limits, old_forms=True)
 
 
 def encode_document(document: Mapping[str, object]) -> bytes:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from fraud_rules.errors import Reason
-from fraud_rules.model.predicate import And, Comparison, Membership, Not, Or, Predicate
+from fraud_rules.model.expression import Constant, Expression, FieldRef
+from fraud_rules.model.predicate import Comparison, Membership
 from fraud_rules.model.rule import Rule
 from fraud_rules.model.schema import TransactionSchema
 
@@ -26,15 +27,13 @@ def unknown_values(rule: Rule, schema: TransactionSchema) -> list[Reason]:
     return list(dict.fromkeys(warnings))
 
 
-def _texts(condition: Predicate) -> Iterator[tuple[str, str]]:
+def _texts(condition: Expression) -> Iterator[tuple[str, str]]:
     """Yield the fields and the texts with which a condition compares them for equality."""
     match condition:
-        case Comparison(field, "=" | "!=", str() as text):
-            yield field.name, text
-        case Membership(field, literals):
-            yield from ((field.name, text) for text in literals if isinstance(text, str))
-        case Not(item):
-            yield from _texts(item)
-        case And(items) | Or(items):
-            for item in items:
-                yield from _texts(item)
+        case Comparison(FieldRef(name), "=" | "!=", Constant(str() as text)):
+            yield name, text
+        case Membership(FieldRef(name), literals):
+            yield from ((name, text) for text in literals if isinstance(text, str))
+        case _:
+            for part in condition.operands:
+                yield from _texts(part)

@@ -223,26 +223,23 @@ class MemberReader:
         return weight_of(self.integer("weight", 0, MAX_WEIGHT), self._document.get("severity"))
 
     def filter(self) -> Predicate | None:
-        """`filter` as a typed tree; None for a rule without a filter."""
-        return self._predicate("filter")
+        """`filter` as a typed tree; None without a filter. An empty text is none, also in an object whose rule has a
+        filter."""
+        return None if self._document.get("filter") == "" else self._predicate("filter")
 
     def when(self) -> Predicate | None:
         """`when` as a typed tree; None for a rule that evaluates the transactions that pass its filter."""
         return self._predicate("when")
 
-    def _predicate(self, name: str, none: str | None = None) -> Predicate | None:
+    def _predicate(self, name: str) -> Predicate | None:
         text = self._text(name)
-        if text is None or text == none:
+        if text is None:
             return None
         try:
             return parse_filter(text, self._schema, self._limits, self._within + name)
         except RuleRejected as rejected:
             self._reasons.extend(rejected.reasons)
             return None
-
-    def optional_filter(self) -> Predicate | None:
-        """`filter` of a nested object: "" means no filter, also if the rule has one."""
-        return self._predicate("filter", none="")
 
     def check_reach(self, reach_ms: int) -> None:
         """Check that window and baseline together are not longer than the longest window."""

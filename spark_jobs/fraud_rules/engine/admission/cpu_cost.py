@@ -15,7 +15,9 @@ from typing import Final, TypeAlias
 
 from fraud_rules.engine.window.aggregates import aggregate_of
 from fraud_rules.errors import Reason
-from fraud_rules.model.predicate import And, FieldComparison, ListMembership, Membership, Not, Or, Predicate
+from fraud_rules.model.expression import Arithmetic, Constant, Expression, FieldRef, Negation
+from fraud_rules.model.functions import FUNCTIONS, FunctionCall
+from fraud_rules.model.predicate import And, Comparison, ListMembership, Membership, Not, Or
 from fraud_rules.model.rule import Baseline, Rule
 from fraud_rules.model.ruleset import RuleInForce
 
@@ -35,6 +37,8 @@ _COMPARISON_NS: Final = 20
 _FIELD_COMPARISON_NS: Final = 30
 _LITERAL_NS: Final = 2
 _LIST_NS: Final = 100
+_ARITHMETIC_NS: Final = 5
+_DIVISION_NS: Final = 10
 
 _Part: TypeAlias = tuple[Hashable, ...]
 """A part of the work that rules share: its kind, its grouping, and what distinguishes it from others of the kind."""
@@ -130,7 +134,7 @@ def _shared_parts(rule: Rule) -> Iterator[tuple[_Part, int]]:
     yield ("grouping", fields), GROUPING_NS
     yield ("window", fields, rule.window_ms), _WINDOW_NS
     if rule.when is not None:
-        yield ("condition", fields, rule.when), _predicate_ns(rule.when)
+        yield ("condition", fields, rule.when), _expression_ns(rule.when)
     if aggregate_of(rule).is_distinct:
         yield ("distinct", fields, rule.filter, rule.window_ms, rule.unique), _DISTINCT_NS
     yield from _source_parts(fields, rule, rule.window_ms)
@@ -143,7 +147,7 @@ def _source_parts(fields: tuple[str, ...], of: Rule | Baseline, window_ms: int) 
     """The parts from which an aggregate is computed: its filter, and the totals or the tree of its field."""
     aggregate = aggregate_of(of)
     if of.filter is not None:
-        yield ("filter", fields, of.filter), _predicate_ns(of.filter) + _FILTER_TOTALS_NS
+        yield ("filter", fields, of.filter), _expression_ns(of.filter) + _FILTER_TOTALS_NS
     if aggregate.extreme is not None:
         yield ("extreme", fields, aggregate.extreme, of.aggregate_field, of.filter, window_ms), _EXTREME_NS
     elif aggregate.totals:
@@ -151,16 +155,25 @@ def _source_parts(fields: tuple[str, ...], of: Rule | Baseline, window_ms: int) 
         yield ("totals", fields, cost_ns, of.aggregate_field, of.filter), cost_ns
 
 
-def _predicate_ns(predicate: Predicate) -> int:
-    """The evaluation of a condition for one row of a large batch."""
-    match predicate:
-        case And(items=items) | Or(items=items):
-            return sum(map(_predicate_ns, items))
-        case Not(item=item):
-            return _predicate_ns(item)
+def _expression_ns(expression: Expression) -> int:
+    """The evaluation of an expression for one row of a large batch."""
+    return _own_ns(expression) + sum(map(_expression_ns, expression.operands))
+
+
+def _own_ns(expression: Expression) -> int:
+    """The evaluation of an expression without its operands."""
+    match expression:
+        case FieldRef() | Constant() | And() | Or() | Not():
+            return 0
+        case Arithmetic(operator="/"):
+            return _DIVISION_NS
+        case Arithmetic() | Negation():
+            return _ARITHMETIC_NS
+        case FunctionCall(name=name):
+            return FUNCTIONS[name].cost_ns
         case Membership(literals=literals):
             return _COMPARISON_NS + _LITERAL_NS * len(literals)
-        case FieldComparison():
+        case Comparison(right=right) if not isinstance(right, Constant):
             return _FIELD_COMPARISON_NS
         case ListMembership():
             return _LIST_NS

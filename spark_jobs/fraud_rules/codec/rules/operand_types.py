@@ -1,0 +1,327 @@
+"""Checks the types of operands: literals, fields, arithmetic and functions. `condition_types` has the conditions."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import Final, NamedTuple, TypeVar
+
+from lark import Token, Transformer_NonRecursive, v_args
+
+from fraud_rules.codec.scalar import (
+    TIMESTAMP_MAX_MS,
+    TIMESTAMP_MIN_MS,
+    format_timestamp,
+    literal_hint,
+    parse_timestamp,
+)
+from fraud_rules.codec.text_form import normalized
+from fraud_rules.model.expression import (
+    MAX_DIGITS,
+    Arithmetic,
+    Constant,
+    Expression,
+    ExpressionType,
+    FieldRef,
+    Negation,
+)
+from fraud_rules.model.functions import FUNCTIONS, Function, FunctionCall, Parameter, Setting
+from fraud_rules.model.limits import RuleLimits
+from fraud_rules.model.predicate import value_of_condition
+from fraud_rules.model.schema import TIME_FIELD, TransactionSchema
+from fraud_rules.runtime.safe_text import quote
+from fraud_rules.runtime.zones import is_zone
+
+__all__ = ["USES_OF_BOOLEANS", "OperandBuilder", "Part", "shown", "text_of", "with_type", "with_type_in_brackets"]
+
+USES_OF_BOOLEANS: Final = (
+    "it can be a condition by itself, or compared with true, false or a boolean field, with = or !="
+)
+
+_FINER: Final = re.compile(r"\.[0-9]{3}[0-9]*[1-9]")
+_BOOLEANS: Final = {"true": True, "false": False}
+_RESERVED: Final = "like"
+_MAX_SUGGESTIONS: Final = 5
+_MAX_NAME_CHARS: Final = 64
+_TIMES: Final = " or two timestamps"
+
+
+Node = TypeVar("Node", bound=Expression)
+
+
+class Part(NamedTuple):
+    """A part of a text: its expression, and the position of its first character. The expression is None if it has a
+    problem."""
+
+    node: Expression | None
+    at: int
+
+
+@v_args(inline=True)
+class OperandBuilder(Transformer_NonRecursive[Token, Part]):
+    """Builds typed nodes from grammar nodes, bottom up. It collects all problems instead of stopping at the first."""
+
+    def __init__(self, schema: TransactionSchema, limits: RuleLimits) -> None:
+        super().__init__()
+        self._schema = schema
+        self._limits = limits
+        self._positions: dict[str, int] = {}
+        self._suggestions = 0
+
+    @property
+    def problems(self) -> list[str]:
+        """All problems in order, each once with the position of its first occurrence."""
+        return [f"{message} (at character {at + 1})" for message, at in self._positions.items()]
+
+    # Operands
+
+    def name(self, token: Token) -> Part:
+        at, word = token.start_pos or 0, token.lower()
+        declared = self._schema.field(str(token))
+        is_reserved = not self._limits.old_forms or declared is None
+        if word in _BOOLEANS and is_reserved:
+            return Part(Constant(_BOOLEANS[word], ExpressionType.BOOLEAN), at)
+        if word == _RESERVED and is_reserved:
+            self._problem(f"{quote(str(token))} is a word of the language, so it cannot name a field", at)
+        elif declared is not None:
+            return Part(FieldRef(declared.name, declared.type, declared.scale, declared.precision), at)
+        elif word == "null":
+            self._problem("null cannot be compared; write `is null`", at)
+        else:
+            names = [name for field in self._schema.fields for name in field.member_names]
+            self._unknown(token, "a declared field", names, f"the declared fields are {', '.join(self._schema.names)}")
+        return Part(None, at)
+
+    def number(self, token: Token) -> Part:
+        at = token.start_pos or 0
+        if sum(map(str.isdigit, token)) > self._limits.max_limit_digits:
+            self._problem(f"{quote(str(token))} has more than {self._limits.max_limit_digits} digits", at)
+            return Part(None, at)
+        return Part(Constant(_normal(Decimal(str(token))), ExpressionType.NUMBER), at)
+
+    def negative_number(self, sign: Token, token: Token) -> Part:
+        return self.negative(sign, self.number(token))
+
+    def positive_number(self, sign: Token, token: Token) -> Part:
+        """A number with a plus, which only earlier editions of the language allowed."""
+        at = sign.start_pos or 0
+        if not self._limits.old_forms:
+            self._problem(f"{quote(sign + token)} has a plus; write the number without it", at)
+        return self.number(token)._replace(at=at)
+
+    def text(self, token: Token) -> Part:
+        return Part(Constant(text_of(token), ExpressionType.TEXT), token.start_pos or 0)
+
+    def literals(self, *parts: Part) -> tuple[Part, ...]:
+        return parts
+
+    # Arithmetic
+
+    def negative(self, sign: Token, part: Part) -> Part:
+        at = sign.start_pos or 0
+        node = self._number_for("-", part)
+        if isinstance(node, Constant):
+            return Part(Constant(_normal(Decimal(node.value).copy_negate()), ExpressionType.NUMBER), at)
+        if node is None:
+            return Part(None, at)
+        return Part(node.item if isinstance(node, Negation) else Negation(node), at)
+
+    def arithmetic(self, left: Part, sign: Token, right: Part) -> Part:
+        if left.node is None or right.node is None:
+            return Part(None, left.at)
+        if sign == "-" and ExpressionType.TIMESTAMP in (left.node.kind, right.node.kind):
+            times = self._time_beside(left, right.node), self._time_beside(right, left.node)
+        else:
+            times = self._number_for(sign, left), self._number_for(sign, right)
+        if times[0] is None or times[1] is None:
+            return Part(None, left.at)
+        return self._within_digits(Arithmetic(times[0], str(sign), times[1]), left.at)
+
+    def call(self, token: Token, *arguments: Part) -> Part:
+        name, function, at = token.lower(), self.function(token), token.start_pos or 0
+        if function is None or any(part.node is None for part in arguments):
+            return Part(None, at)
+        parameters = function.parameters
+        required = sum(each.default is None for each in parameters)
+        if not required <= len(arguments) <= len(parameters):
+            self._problem(f"{name}({function.signature}) cannot have {len(arguments)} arguments", at)
+            return Part(None, at)
+        pairs = list(zip(parameters, arguments, strict=False))
+        settings = [self._setting(name, each, part) for each, part in pairs if each.literal is not None]
+        settings += [each.default for each in parameters[len(arguments) :]]
+        operands = self._operands(name, [(each, part) for each, part in pairs if each.literal is None])
+        if operands is None or None in settings:
+            return Part(None, at)
+        call = FunctionCall(name, operands, tuple(each for each in settings if each is not None))
+        return self._within_digits(call, at)
+
+    def function(self, token: Token) -> Function | None:
+        """The function of this name. Records a problem and returns None if there is no such function."""
+        found = FUNCTIONS.get(token.lower())
+        if found is None:
+            self._unknown(token, "a function", list(FUNCTIONS), f"the functions are {', '.join(FUNCTIONS)}")
+        return found
+
+    # Types of operands
+
+    def _number_for(self, sign: str, part: Part) -> Expression | None:
+        node, at = part
+        if node is not None and node.kind is not ExpressionType.NUMBER:
+            self._problem(f"{with_type(node)}; {sign} needs numbers{_TIMES if sign == '-' else ''}", at)
+            return None
+        return node
+
+    def _operands(self, name: str, pairs: Sequence[tuple[Parameter, Part]]) -> tuple[Expression, ...] | None:
+        """The arguments of a function that are expressions; None with a problem."""
+        nodes = [value_of_condition(part.node) for _, part in pairs if part.node is not None]
+        if all(parameter.kind is None for parameter, _ in pairs):
+            return self._alike(name, nodes, [part.at for _, part in pairs])
+        fitting = True
+        for (parameter, part), node in zip(pairs, nodes, strict=True):
+            if node.kind is not parameter.kind:
+                self._problem(f"{with_type(node)}; {name} needs a {parameter.kind} as {parameter.name}", part.at)
+                fitting = False
+        return tuple(nodes) if fitting else None
+
+    def _alike(self, name: str, nodes: Sequence[Expression], at: Sequence[int]) -> tuple[Expression, ...] | None:
+        """Arguments of one type. A literal beside a timestamp is a time."""
+        if ExpressionType.TIMESTAMP in (each.kind for each in nodes):
+            others = (*nodes[1:], nodes[0])
+            pairs = zip(nodes, at, others, strict=True)
+            times = [self._time_beside(Part(node, place), other) for node, place, other in pairs]
+            return tuple(each for each in times if each is not None) if None not in times else None
+        if len({each.kind for each in nodes}) > 1:
+            self._problem(
+                f"{' and '.join(map(with_type_in_brackets, nodes))} are of two types; {name} needs one", at[0]
+            )
+            return None
+        return tuple(self._normalized(node, other) for node, other in zip(nodes, reversed(nodes), strict=True))
+
+    def _setting(self, name: str, parameter: Parameter, part: Part) -> Setting | None:
+        """The value of a parameter that is a literal; None with a problem."""
+        value = part.node.value if isinstance(part.node, Constant) else None
+        if not parameter.literal:
+            if isinstance(value, str) and is_zone(value):
+                return value
+            wrong = "needs the name of a time zone, such as 'Europe/Berlin'"
+        else:
+            if isinstance(value, Decimal) and value == value.to_integral_value() and int(value) in parameter.literal:
+                return int(value)
+            wrong = f"needs a whole number from {parameter.literal[0]} to {parameter.literal[-1]} as {parameter.name}"
+        self._problem(f"{name} {wrong}, not {'' if part.node is None else shown(part.node)}", part.at)
+        return None
+
+    def _within_digits(self, node: Expression, at: int) -> Part:
+        before, after = node.digits
+        if before + after <= MAX_DIGITS:
+            return Part(node, at)
+        digits = f"{before + after} digits, {before} before and {after} after the point"
+        self._problem(f"{shown(node)} can have {digits}; at most {MAX_DIGITS} are allowed", at)
+        return Part(None, at)
+
+    # Literals
+
+    def _beside(self, literal: Constant, other: Expression, at: int) -> Constant | None:
+        """Convert a literal to the type of the expression beside it. Records a problem and returns None if this is
+        impossible."""
+        value = literal.value
+        if other.kind is ExpressionType.TIMESTAMP and not isinstance(value, bool):
+            return self._time(value, other, at)
+        if literal.kind is not other.kind or other.kind is ExpressionType.BOOLEAN:
+            self._refuse_literal(other, literal, at)
+            return None
+        return self._normalized(literal, other)
+
+    def _normalized(self, node: Node, other: Expression) -> Node | Constant:
+        """A text literal beside a field in the form of the field's texts. Every other expression stays as it is."""
+        declared = self._schema.field(other.name) if isinstance(other, FieldRef) else None
+        if declared is None or not isinstance(node, Constant) or not isinstance(node.value, str):
+            return node
+        return Constant(normalized(node.value, declared.normalize), node.kind)
+
+    def _time(self, value: Decimal | str, other: Expression, at: int) -> Constant | None:
+        if isinstance(value, Decimal):
+            # Another unit than that of the times of payments, which begin after 1970.
+            hint = literal_hint(int(value)) if isinstance(other, FieldRef) and other.name == TIME_FIELD else ""
+            if hint:
+                self._problem(f"{value:f} is {format_timestamp(int(value))} in epoch milliseconds{hint}", at)
+            if value != value.to_integral_value() and not self._limits.old_forms:
+                self._problem(f"{value:f} is no whole number of milliseconds", at)
+            return Constant(value, ExpressionType.TIMESTAMP)
+        epoch_ms = parse_timestamp(value)
+        if epoch_ms is None:
+            self._problem(f"{quote(value)} is not a time such as 2024-05-01T10:00:00Z", at)
+            return None
+        if _FINER.search(value):
+            self._problem(f"{quote(value)} is finer than a millisecond", at)
+            return None
+        return Constant(_normal(Decimal(epoch_ms)), ExpressionType.TIMESTAMP)
+
+    def _time_beside(self, part: Part, other: Expression) -> Expression | None:
+        """The timestamp of a part beside another expression, of which one is a timestamp."""
+        node = part.node
+        if isinstance(node, Constant) and other.kind is ExpressionType.TIMESTAMP:
+            node = self._beside(node, other, part.at)
+            if node is None:
+                return None
+            whole = Decimal(node.value)
+            if whole == whole.to_integral_value() and TIMESTAMP_MIN_MS <= whole <= TIMESTAMP_MAX_MS:
+                return node
+            self._problem(f"{whole:f} is no time in epoch milliseconds", part.at)
+            return None
+        if node is not None and node.kind is not ExpressionType.TIMESTAMP:
+            self._problem(f"{with_type_in_brackets(node)} and {with_type_in_brackets(other)} are of two types", part.at)
+            return None
+        return node
+
+    def _refuse_literal(self, value: Expression, literal: Constant, at: int) -> None:
+        uses = f"; {USES_OF_BOOLEANS}" if value.kind is ExpressionType.BOOLEAN else ""
+        self._problem(f"{with_type(value)}, it cannot be compared with {shown(literal)}{uses}", at)
+
+    # Problems
+
+    def _unknown(self, token: Token, what: str, names: Sequence[str], otherwise: str) -> None:
+        self._suggestions += 1
+        by_word = {name.lower(): name for name in names}
+        word = token.lower()[:_MAX_NAME_CHARS]
+        similar = difflib.get_close_matches(word, by_word, n=1) if self._suggestions <= _MAX_SUGGESTIONS else []
+        hint = f"did you mean {by_word[similar[0]]}?" if similar else otherwise
+        self._problem(f"{quote(str(token))} is not {what}; {hint}", token.start_pos or 0)
+
+    def _problem(self, message: str, at: int) -> None:
+        self._positions.setdefault(message, at)
+
+
+def text_of(token: Token) -> str:
+    """The text of a text literal."""
+    return str(token)[1:-1].replace("''", "'")
+
+
+def shown(node: Expression) -> str:
+    """An expression in a message: the name of a field, otherwise quoted text."""
+    if isinstance(node, FieldRef):
+        return str(node)
+    return quote(node.value if isinstance(node, Constant) and isinstance(node.value, str) else str(node))
+
+
+def with_type(node: Expression) -> str:
+    """An expression and its type in a message."""
+    return f"{shown(node)} is a {_type_name(node)}"
+
+
+def with_type_in_brackets(node: Expression) -> str:
+    """An expression and its type in a message that names two."""
+    return f"{shown(node)} ({_type_name(node)})"
+
+
+def _type_name(node: Expression) -> str:
+    return node.type.value if isinstance(node, FieldRef) else node.kind.value
+
+
+def _normal(number: Decimal) -> Decimal:
+    """Remove trailing zeros, the exponent and a negative zero, so that equal numbers have the same text."""
+    text = format(number, "f")
+    text = text.rstrip("0").rstrip(".") if "." in text else text
+    return Decimal(text) or Decimal(0)
