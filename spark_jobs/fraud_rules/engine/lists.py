@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fraud_rules.engine.distinct import distinct
+from fraud_rules.model.expressions.predicate import ListMembership, Predicate
+from fraud_rules.model.expressions.unscaled import as_int64
 from fraud_rules.model.list_history import Lists
-from fraud_rules.model.predicate import ListMembership, Predicate
 from fraud_rules.model.ruleset import RuleTimeline
 from fraud_rules.model.transaction import Column, TransactionBatch
-from fraud_rules.model.unscaled import as_int64
 from fraud_rules.model.value_list import ValueList
 
 Ints = NDArray[np.int64]

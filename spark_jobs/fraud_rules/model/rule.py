@@ -10,8 +10,8 @@ from typing import TypeAlias
 
 from fraud_rules.model.aggregate import AggregateFunction
 from fraud_rules.model.decision import DEFAULT_WEIGHT
+from fraud_rules.model.expressions.predicate import Predicate
 from fraud_rules.model.limits import RuleLimits
-from fraud_rules.model.predicate import Predicate
 from fraud_rules.model.value_list import ListChange, ListType
 
 __all__ = [

@@ -6,8 +6,8 @@ import pytest
 
 from fraud_rules.codec.rules.filter import parse_filter
 from fraud_rules.errors import RuleRejected
+from fraud_rules.model.expressions.predicate import ListMembership
 from fraud_rules.model.limits import RuleLimits
-from fraud_rules.model.predicate import ListMembership
 from tests.support.conformance import load_schema
 
 SCHEMA = load_schema("default")

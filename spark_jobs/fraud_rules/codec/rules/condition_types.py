@@ -19,9 +19,8 @@ from fraud_rules.codec.rules.operand_types import (
     with_type,
     with_type_in_brackets,
 )
-from fraud_rules.model.expression import Constant, Expression, ExpressionType, FieldRef
-from fraud_rules.model.limits import RuleLimits
-from fraud_rules.model.predicate import (
+from fraud_rules.model.expressions.expression import Constant, Expression, ExpressionType, FieldRef
+from fraud_rules.model.expressions.predicate import (
     And,
     Comparison,
     IsNull,
@@ -34,8 +33,9 @@ from fraud_rules.model.predicate import (
     truth_of,
     value_of_condition,
 )
+from fraud_rules.model.expressions.text_pattern import like_expression
+from fraud_rules.model.limits import RuleLimits
 from fraud_rules.model.schema import FieldType, TransactionSchema
-from fraud_rules.model.text_pattern import like_expression
 from fraud_rules.runtime.safe_text import quote
 
 __all__ = ["ConditionBuilder"]

@@ -20,8 +20,8 @@ from lark.exceptions import UnexpectedEOF, UnexpectedInput, UnexpectedToken
 
 from fraud_rules.codec.rules.condition_types import ConditionBuilder
 from fraud_rules.errors import Reason, RuleRejected
+from fraud_rules.model.expressions.predicate import Predicate
 from fraud_rules.model.limits import RuleLimits
-from fraud_rules.model.predicate import Predicate
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.runtime.safe_text import is_unprintable, quote
 

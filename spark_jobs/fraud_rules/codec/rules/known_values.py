@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from fraud_rules.errors import Reason
-from fraud_rules.model.expression import Constant, Expression, FieldRef
-from fraud_rules.model.predicate import Comparison, Membership
+from fraud_rules.model.expressions.expression import Constant, Expression, FieldRef
+from fraud_rules.model.expressions.predicate import Comparison, Membership
 from fraud_rules.model.rule import Rule
 from fraud_rules.model.schema import TransactionSchema
 

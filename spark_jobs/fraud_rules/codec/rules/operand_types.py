@@ -18,7 +18,7 @@ from fraud_rules.codec.scalar import (
     parse_timestamp,
 )
 from fraud_rules.codec.text_form import normalized
-from fraud_rules.model.expression import (
+from fraud_rules.model.expressions.expression import (
     MAX_DIGITS,
     Arithmetic,
     Constant,
@@ -27,9 +27,9 @@ from fraud_rules.model.expression import (
     FieldRef,
     Negation,
 )
-from fraud_rules.model.functions import FUNCTIONS, Function, FunctionCall, Parameter, Setting
+from fraud_rules.model.expressions.functions import FUNCTIONS, Function, FunctionCall, Parameter, Setting
+from fraud_rules.model.expressions.predicate import value_of_condition
 from fraud_rules.model.limits import RuleLimits
-from fraud_rules.model.predicate import value_of_condition
 from fraud_rules.model.schema import TIME_FIELD, TransactionSchema
 from fraud_rules.runtime.safe_text import quote
 from fraud_rules.runtime.zones import is_zone

@@ -19,7 +19,7 @@ from typing import Any, Final, TypeAlias
 from fraud_rules.engine.admission.event_rate import EventRate
 from fraud_rules.engine.window.aggregates import aggregate_of
 from fraud_rules.errors import Reason
-from fraud_rules.model.predicate import Predicate
+from fraud_rules.model.expressions.predicate import Predicate
 from fraud_rules.model.rule import Rule
 from fraud_rules.model.ruleset import Grouping, RuleInForce
 

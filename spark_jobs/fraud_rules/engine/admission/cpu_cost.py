@@ -15,9 +15,9 @@ from typing import Final, TypeAlias
 
 from fraud_rules.engine.window.aggregates import aggregate_of
 from fraud_rules.errors import Reason
-from fraud_rules.model.expression import Arithmetic, Constant, Expression, FieldRef, Negation
-from fraud_rules.model.functions import FUNCTIONS, FunctionCall
-from fraud_rules.model.predicate import And, Comparison, ListMembership, Membership, Not, Or
+from fraud_rules.model.expressions.expression import Arithmetic, Constant, Expression, FieldRef, Negation
+from fraud_rules.model.expressions.functions import FUNCTIONS, FunctionCall
+from fraud_rules.model.expressions.predicate import And, Comparison, ListMembership, Membership, Not, Or
 from fraud_rules.model.rule import Baseline, Rule
 from fraud_rules.model.ruleset import RuleInForce
 

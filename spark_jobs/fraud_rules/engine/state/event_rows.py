@@ -13,7 +13,7 @@ from fraud_rules.engine.state.rule_sample import RuleSample
 from fraud_rules.engine.window import layout as at
 from fraud_rules.engine.window.bundles import Ints
 from fraud_rules.engine.window.plan import GroupingPlan, Measures
-from fraud_rules.model.predicate import Predicate
+from fraud_rules.model.expressions.predicate import Predicate
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.model.transaction import Column, TransactionBatch
 

@@ -21,7 +21,7 @@ from fraud_rules.engine.window import layout as at
 from fraud_rules.engine.window.aggregates import KIND_RESET, aggregate_of
 from fraud_rules.engine.window.bundles import Ints, RuleArrays
 from fraud_rules.engine.window.plan import NO_MEASURES, GroupingPlan, Measures, compile_plan
-from fraud_rules.model.predicate import Predicate
+from fraud_rules.model.expressions.predicate import Predicate
 from fraud_rules.model.ruleset import GroupingInForce, RuleInForce
 from fraud_rules.model.schema import TransactionSchema
 

@@ -22,8 +22,8 @@ from fraud_rules.codec.rules.filter import parse_filter
 from fraud_rules.engine.window import layout as at
 from fraud_rules.engine.window.aggregates import KIND_RESET, SQUARES, SUMS, aggregate_of
 from fraud_rules.engine.window.bundles import RuleArrays
+from fraud_rules.model.expressions.predicate import Predicate
 from fraud_rules.model.limits import UNBOUNDED
-from fraud_rules.model.predicate import Predicate
 from fraud_rules.model.rule import Baseline, Operator, Rule, RuleState
 from fraud_rules.model.ruleset import GroupingInForce, RuleInForce
 from fraud_rules.model.schema import TransactionSchema

@@ -101,6 +101,25 @@ def test_each_feature_of_a_rule_costs_something() -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "more_ns"),
+    [
+        ("paymentAmount = 1", 20),
+        ("paymentAmount = payeeId", 30),
+        ("payeeId in (1, 2)", 24),
+        ("payeeId * 2 - 1 = 3", 20 + 2 * 5),
+        ("-payeeId / 2 = 3", 20 + 5 + 10),
+        ("lower(paymentType) like 'c%' and hour(eventTime) < 6", 20 + 20 + 10 + 20),
+        ("coalesce(abs(payeeId), 1) is null", 20 + 10 + 5),
+        ("distance_m(payeeId, 1, 2, 3) > 5", 20 + 200),
+        ("round(payeeId, -2) in list('a')", 100 + 10),
+    ],
+)
+def test_each_part_of_an_expression_costs(text: str, more_ns: int) -> None:
+    bare, with_when = rule(1), replace(rule(1), when=parse_filter(text, SCHEMA, LIMITS, "when"))
+    assert estimate_cpu_ns(with_when) - estimate_cpu_ns(bare) == more_ns
+
+
+@pytest.mark.parametrize(
     ("before", "added", "budget_ns", "refused"),
     [
         pytest.param([], rule(1), alone_ns(rule(1)), False, id="just fits"),

@@ -16,13 +16,21 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 import numpy as np
 
-from fraud_rules.model.columnwise import both_valid
+from fraud_rules.model.expressions.columnwise import both_valid
+from fraud_rules.model.expressions.unscaled import (
+    added,
+    constant,
+    divided_half_even,
+    multiplied,
+    negated,
+    rescaled,
+    subtracted,
+)
 from fraud_rules.model.schema import FieldType
 from fraud_rules.model.transaction import Column
-from fraud_rules.model.unscaled import added, constant, divided_half_even, multiplied, negated, rescaled, subtracted
 
 if TYPE_CHECKING:
-    from fraud_rules.model.predicate import ListMembership
+    from fraud_rules.model.expressions.predicate import ListMembership
 
 __all__ = [
     "MAX_DIGITS", "Arithmetic", "Columns", "Constant", "Digits", "Expression", "ExpressionType", "FieldRef",

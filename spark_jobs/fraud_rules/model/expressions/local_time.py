@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from fraud_rules.model.columnwise import both_valid
+from fraud_rules.model.expressions.columnwise import both_valid
 from fraud_rules.model.transaction import Column
 from fraud_rules.runtime.zones import CALENDAR_END_MS, utc_offsets
 

@@ -13,7 +13,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from fraud_rules.model.columnwise import COMPARE, Mask
+from fraud_rules.model.expressions.columnwise import COMPARE, Mask
 
 __all__ = [
     "Integers",

@@ -18,7 +18,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from fraud_rules.model.columnwise import (
+from fraud_rules.model.expressions.columnwise import (
     COMPARE,
     COMPARE_TEXT,
     Mask,
@@ -29,7 +29,7 @@ from fraud_rules.model.columnwise import (
     ranks,
     where_known,
 )
-from fraud_rules.model.expression import (
+from fraud_rules.model.expressions.expression import (
     Columns,
     Constant,
     Expression,
@@ -38,9 +38,9 @@ from fraud_rules.model.expression import (
     Rank,
     literal_text,
 )
-from fraud_rules.model.text_pattern import like_expression
+from fraud_rules.model.expressions.text_pattern import like_expression
+from fraud_rules.model.expressions.unscaled import compare_scaled
 from fraud_rules.model.transaction import Column
-from fraud_rules.model.unscaled import compare_scaled
 from fraud_rules.model.value_list import ListType
 
 __all__ = [

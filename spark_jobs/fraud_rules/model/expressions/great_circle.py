@@ -18,8 +18,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from fraud_rules.model.columnwise import Mask
-from fraud_rules.model.unscaled import Integers
+from fraud_rules.model.expressions.columnwise import Mask
+from fraud_rules.model.expressions.unscaled import Integers
 
 __all__ = ["distance_m", "is_within"]
 

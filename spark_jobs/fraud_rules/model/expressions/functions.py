@@ -9,12 +9,12 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
-from fraud_rules.model import local_time
-from fraud_rules.model.columnwise import both_valid, lengths
-from fraud_rules.model.expression import Columns, Digits, Expression, ExpressionType
-from fraud_rules.model.great_circle import distance_m, is_within
+from fraud_rules.model.expressions import local_time
+from fraud_rules.model.expressions.columnwise import both_valid, lengths
+from fraud_rules.model.expressions.expression import Columns, Digits, Expression, ExpressionType
+from fraud_rules.model.expressions.great_circle import distance_m, is_within
+from fraud_rules.model.expressions.unscaled import absolute, constant, divided_half_even, rescaled
 from fraud_rules.model.transaction import Column
-from fraud_rules.model.unscaled import absolute, constant, divided_half_even, rescaled
 
 __all__ = ["FUNCTIONS", "Function", "FunctionCall", "Parameter", "Setting"]
 
