@@ -57,5 +57,7 @@ class RecordLimits:
 MOST_REJECTED: Final = 0.01
 """The default share of a history file's records that may be refused. A wrong column or unit refuses nearly all."""
 
-UNBOUNDED: Final = RuleLimits(**{field.name: sys.maxsize for field in fields(RuleLimits)})
+_LARGEST: Final[dict[str, Any]] = {field.name: sys.maxsize for field in fields(RuleLimits)}
+
+UNBOUNDED: Final = RuleLimits(**{**_LARGEST, "old_forms": True})
 """Limits for text that this product wrote itself, from rules that were within their limits."""

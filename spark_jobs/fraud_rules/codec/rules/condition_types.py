@@ -19,7 +19,7 @@ from fraud_rules.codec.rules.operand_types import (
     with_type,
     with_type_in_brackets,
 )
-from fraud_rules.model.expressions.expression import Constant, Expression, ExpressionType, FieldRef
+from fraud_rules.model.expressions.expression import Constant, Expression, ExpressionType
 from fraud_rules.model.expressions.predicate import (
     And,
     Comparison,
@@ -187,7 +187,7 @@ class ConditionBuilder(OperandBuilder):
         if node is None:
             return None
         list_type = _LIST_TYPES.get(node.kind)
-        if list_type is None or node.digits.after or (isinstance(node, FieldRef) and node.type is not list_type):
+        if list_type is None or node.digits.after:
             self._problem(f"{with_type(node)}; lists have values of type {' or '.join(_LIST_TYPES.values())}", part.at)
             return None
         if self._lists.setdefault(name, list_type) is not list_type:
