@@ -30,15 +30,14 @@ COMPARE: dict[str, Callable[[Any, Any], bool]] = {
 }
 
 
-def compare_with_limit(rule: Rule, window: Sequence[Values]) -> tuple[bool, str] | None:
-    """Compare the aggregate of the window with the rule's limit; return the result and the aggregate as text.
+def compare_with_limit(rule: Rule, window: Sequence[Values], limit: Fraction) -> tuple[bool, str] | None:
+    """Compare the aggregate of the window with the limit; return the result and the aggregate as text.
 
     None without a value in the aggregated field. The counts of an empty window are 0. COUNT_DISTINCT is 0 if every row
     is null in one of the `unique` fields. A rule without a field (AVG, MIN, MAX of COUNT_FLINK) aggregates a 1 for each
     row.
     """
     compare = COMPARE[rule.operator.value]
-    limit = Fraction(rule.limit)
     if rule.aggregate_function in (AggregateFunction.COUNT, AggregateFunction.COUNT_WITH_RESET):
         return compare(len(window), limit), str(len(window))
     if rule.aggregate_function is AggregateFunction.COUNT_DISTINCT:
@@ -53,18 +52,18 @@ def compare_with_limit(rule: Rule, window: Sequence[Values]) -> tuple[bool, str]
     n, total = len(values), sum(values, Fraction())
     match rule.aggregate_function:
         case AggregateFunction.AVG:
-            return compare(total, limit * n), _text(Fraction(round(total / n * 10**6), 10**6))
+            return compare(total, limit * n), text_of_number(Fraction(round(total / n * 10**6), 10**6))
         case AggregateFunction.STDDEV:
             spread = n * sum(value * value for value in values) - total * total
             holds = compare(spread, limit * limit * n * n) if limit >= 0 else compare(0, limit)
-            return holds, _text(_sqrt_half_even(spread / n**2, 6))
+            return holds, text_of_number(_sqrt_half_even(spread / n**2, 6))
         case AggregateFunction.SUM:
             aggregate = Fraction(total)
         case AggregateFunction.MIN:
             aggregate = min(values)
         case AggregateFunction.MAX:
             aggregate = max(values)
-    return compare(aggregate, limit), _text(aggregate)
+    return compare(aggregate, limit), text_of_number(aggregate)
 
 
 def compare_with_baseline(rule: Rule, window: Sequence[Values], before: Sequence[Values]) -> tuple[bool, str] | None:
@@ -76,7 +75,7 @@ def compare_with_baseline(rule: Rule, window: Sequence[Values], before: Sequence
     if len(before) < baseline.min_count or not past or (not now and rule.aggregate_function is not COUNT):
         return None
     aggregate = _aggregate(rule.aggregate_function, now)
-    text = _text(Fraction(round(aggregate * 10**6), 10**6) if rule.aggregate_function == "AVG" else aggregate)
+    text = text_of_number(Fraction(round(aggregate * 10**6), 10**6) if rule.aggregate_function == "AVG" else aggregate)
     limit = Fraction(rule.limit)
     if not baseline.deviations:
         return COMPARE[rule.operator.value](aggregate, limit * _usual(rule, past)), text
@@ -95,7 +94,7 @@ def baseline_text(rule: Rule, before: Sequence[Values]) -> str:
     baseline = rule.baseline
     assert baseline is not None
     past = _values(baseline.aggregate_function, baseline.aggregate_field, before)
-    return _text(Fraction(round(_usual(rule, past) * 10**6), 10**6))
+    return text_of_number(Fraction(round(_usual(rule, past) * 10**6), 10**6))
 
 
 def _usual(rule: Rule, past: Sequence[Fraction]) -> Fraction:
@@ -136,7 +135,7 @@ def _sqrt_half_even(square: Fraction, digits: int) -> Fraction:
     return Fraction(root, 10**digits)
 
 
-def _text(value: Fraction) -> str:
+def text_of_number(value: Fraction) -> str:
     """A decimal fraction without exponent and without trailing zeros; zero has no sign."""
     digits = 0
     while value * 10**digits % 1:

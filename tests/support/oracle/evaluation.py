@@ -15,14 +15,22 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 from fraud_rules.model.aggregate import AggregateFunction
 from fraud_rules.model.rule import Rule
 from fraud_rules.model.schema import TransactionSchema
-from tests.support.oracle.arithmetic import Value, Values, baseline_text, compare_with_baseline, compare_with_limit
+from tests.support.oracle.arithmetic import (
+    Value,
+    Values,
+    baseline_text,
+    compare_with_baseline,
+    compare_with_limit,
+    text_of_number,
+)
 from tests.support.oracle.decisions import decision
-from tests.support.oracle.filters import Condition, list_key, parse_when
+from tests.support.oracle.filters import Condition, Limit, is_expression, list_key, parse_limit, parse_when
 from tests.support.oracle.key_groups import key_group
 from tests.support.oracle.stream import (
     LONG_AGO_MS,
@@ -160,6 +168,7 @@ class _Evaluator:
         self._bounds: dict[tuple[_Place, int], _Bounds] = {}
         self._marks: dict[tuple[int, tuple[Value, ...], int], _Marks] = {}
         self._conditions: dict[str, Condition] = {}
+        self._limits: dict[str, Limit] = {}
 
     def accept_everywhere(self, row: Row) -> None:
         """Evaluate a transaction in every grouping in force: alerts by rule id, late and duplicates once each."""
@@ -330,8 +339,11 @@ class _Evaluator:
                 and not (resets and x.arrival <= marks.reset_arrival)
             ]
             before = self._baseline(rule, candidates, start_ms)
-            if before is None:
-                verdict = compare_with_limit(rule, [x.values for x in window])
+            limit = self._limit(rule, e)
+            if limit is None:
+                verdict = None
+            elif before is None:
+                verdict = compare_with_limit(rule, [x.values for x in window], limit)
             else:
                 verdict = compare_with_baseline(rule, [x.values for x in window], before)
             if verdict is None or not verdict[0]:
@@ -354,6 +366,9 @@ class _Evaluator:
                 "windowComplete": e.event_ms - _reach_ms(rule) >= history_start_ms,
                 "suppressed": marks.suppressed,
             }
+            if is_expression(rule.document["limit"]):
+                assert limit is not None
+                alert["limit"] = text_of_number(limit)
             if before is not None:
                 alert["baseline"] = {
                     "value": baseline_text(rule, before),
@@ -388,8 +403,16 @@ class _Evaluator:
         lists = {list_key(name): known.values for name, known in folded.lists.items()}
         return self._satisfies(rule.document["when"], {**e.values, **lists})
 
+    def _limit(self, rule: Rule, e: Row) -> Fraction | None:
+        """The limit for the evaluated row. With None the condition does not hold."""
+        raw = rule.document["limit"]
+        if str(raw) not in self._limits:
+            self._limits[str(raw)] = parse_limit(raw, self._schema)
+        return self._limits[str(raw)](e.values)
+
     def _satisfies(self, text: Any, values: Mapping[str, Any]) -> bool:
-        if text is None:
+        """Check a row against a condition. An empty filter is none."""
+        if text is None or not text.strip():
             return True
         if text not in self._conditions:
             self._conditions[text], _ = parse_when(text, self._schema)

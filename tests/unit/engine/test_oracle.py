@@ -39,6 +39,10 @@ def _rule(aggregator: str, sign: str, limit: str, unique: tuple[str, ...] = ()) 
     )
 
 
+def _compared(rule: Rule, window: list[dict[str, Any]]) -> tuple[bool, str] | None:
+    return compare_with_limit(rule, window, Fraction(rule.limit))
+
+
 @pytest.mark.parametrize(
     ("aggregator", "values", "text"),
     [
@@ -62,7 +66,7 @@ def _rule(aggregator: str, sign: str, limit: str, unique: tuple[str, ...] = ()) 
     ],
 )
 def test_writes_aggregates_exactly(aggregator: str, values: list[str], text: str) -> None:
-    verdict = compare_with_limit(_rule(aggregator, ">", "-1000"), [{"v": Decimal(value)} for value in values])
+    verdict = _compared(_rule(aggregator, ">", "-1000"), [{"v": Decimal(value)} for value in values])
     assert verdict == (True, text)
 
 
@@ -78,22 +82,22 @@ def test_writes_aggregates_exactly(aggregator: str, values: list[str], text: str
     ],
 )
 def test_compares_no_deviation_with_limits_of_any_sign(sign: str, limit: str, holds: bool) -> None:
-    verdict = compare_with_limit(_rule("STDDEV", sign, limit), [{"v": Decimal(5)}])
+    verdict = _compared(_rule("STDDEV", sign, limit), [{"v": Decimal(5)}])
     assert verdict == (holds, "0")
 
 
 def test_compares_a_mean_beyond_any_float() -> None:
     window: list[dict[str, Any]] = [{"v": Decimal("0.1")}, {"v": Decimal("0.1")}, {"v": Decimal("0.2")}]
-    assert compare_with_limit(_rule("AVG", ">", "0.1333333333333333333333"), window) == (True, "0.133333")
-    assert compare_with_limit(_rule("AVG", ">", "0.1333333333333333333334"), window) == (False, "0.133333")
+    assert _compared(_rule("AVG", ">", "0.1333333333333333333333"), window) == (True, "0.133333")
+    assert _compared(_rule("AVG", ">", "0.1333333333333333333334"), window) == (False, "0.133333")
 
 
 def test_aggregates_of_nothing_give_no_verdict() -> None:
     window: list[dict[str, Any]] = [{"v": None, "u": None}]
     for aggregator in ("SUM", "AVG", "MIN", "MAX", "STDDEV"):
-        assert compare_with_limit(_rule(aggregator, "<", "10"), window) is None
-    assert compare_with_limit(_rule("COUNT_DISTINCT", "<", "10", ("u",)), window) == (True, "0")
-    assert compare_with_limit(_rule("COUNT", "<", "10"), window) == (True, "1")
+        assert _compared(_rule(aggregator, "<", "10"), window) is None
+    assert _compared(_rule("COUNT_DISTINCT", "<", "10", ("u",)), window) == (True, "0")
+    assert _compared(_rule("COUNT", "<", "10"), window) == (True, "1")
 
 
 @pytest.mark.parametrize(
@@ -134,6 +138,6 @@ def test_differences_name_each_part() -> None:
 
 
 def test_fractions_never_meet_floats() -> None:
-    verdict = compare_with_limit(_rule("SUM", "=", "0.3"), [{"v": Decimal("0.1")}, {"v": Decimal("0.2")}])
+    verdict = _compared(_rule("SUM", "=", "0.3"), [{"v": Decimal("0.1")}, {"v": Decimal("0.2")}])
     assert verdict == (True, "0.3")
     assert Fraction(Decimal("0.3")) != Fraction(0.3)
