@@ -17,13 +17,12 @@ from fraud_rules.codec.rules.filter import parse_filter
 from fraud_rules.engine.keygroup import hash_text, key_groups_of
 from fraud_rules.errors import RuleRejected
 from fraud_rules.model.limits import RuleLimits
-from fraud_rules.model.schema import Field, FieldType
-from fraud_rules.model.transaction import Column
 from tests.support.conformance import load_cases, load_schema
 from tests.support.oracle import filters
 from tests.support.oracle.key_groups import key_group
 from tests.support.places import ROOT
 from tests.support.streams import generated, long
+from tests.support.streams.columns import columns_of
 
 SCHEMA = load_schema("nullable")
 ROOMY = RuleLimits(max_filter_chars=20_000, max_filter_depth=200, max_filter_tokens=5_000)
@@ -47,24 +46,13 @@ def rows_of(seed: int) -> list[dict[str, Any]]:
     return [{name: chance.choice(values) for name, values in _VALUES.items()} for _ in range(ROWS)]
 
 
-def column(field: Field, cells: list[Any]) -> Column:
-    """The cells of a field as the codec lays them out: nulls as zeros, decimals unscaled, strings as codes."""
-    valid = np.array([cell is not None for cell in cells])
-    if field.type is FieldType.STRING:
-        words = tuple(dict.fromkeys(cell for cell in cells if cell is not None))
-        return Column(np.array([0 if cell is None else words.index(cell) for cell in cells]), valid, words)
-    unscaled = [0 if cell is None else int(Decimal(cell).scaleb(field.scale)) for cell in cells]
-    return Column(np.array(unscaled, dtype=np.int64), valid, None)
-
-
 def by_product(text: str, rows: list[dict[str, Any]]) -> list[bool] | None:
     """The rows that pass, or None for a text that is refused."""
     try:
         tree = parse_filter(text, SCHEMA, ROOMY)
     except RuleRejected:
         return None
-    columns = {field.name: column(field, [row[field.name] for row in rows]) for field in SCHEMA.fields}
-    return [bool(passes) for passes in tree.mask(columns, len(rows))]
+    return [bool(passes) for passes in tree.mask(columns_of(SCHEMA, rows), len(rows))]
 
 
 def by_oracle(text: str, rows: list[dict[str, Any]]) -> list[bool] | None:
