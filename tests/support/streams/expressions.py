@@ -291,11 +291,11 @@ def _clock(draw: Draw, depth: int) -> Drawn:
 @cache
 @st.composite
 def _degrees(draw: Draw, depth: int) -> Drawn:
-    literals = ["0", "1", "90", "180", "-179.999999", "52.520008", "90.000001"]
-    plain = st.sampled_from(
-        [Drawn("latitude"), Drawn("longitude"), *(Drawn(each, names_field=False) for each in literals)]
-    )
-    return draw(st.one_of(plain, plain, plain, _numbers(depth)))
+    if draw(st.integers(0, 3)) == 0:
+        return draw(_numbers(depth))
+    if draw(st.booleans()):
+        return Drawn(_one_of(draw, ["latitude", "longitude"]))
+    return Drawn(_one_of(draw, DEGREES), names_field=False)
 
 
 # Timestamps, texts
@@ -359,7 +359,8 @@ def _booleans(draw: Draw, depth: int) -> Drawn:
             return Drawn(f"{left.inside(binds)} {word} {right.inside(binds)}", binds)
         case 3:
             literal = st.sampled_from([Drawn("true"), Drawn("False")])
-            return _call(draw, "coalesce", draw(_booleans(depth - 1)), draw(_booleans(depth - 1) | literal))
+            first, second = _shuffled(draw, [draw(_booleans(depth - 1)), draw(_booleans(depth - 1) | literal)])
+            return _call(draw, "coalesce", first, second)
     return draw(_comparisons(depth))
 
 
@@ -399,6 +400,7 @@ def _of_kind(draw: Draw, operands: SearchStrategy[Drawn], literals: SearchStrate
     right = draw(operands | literals)
     if not left.names_field:
         right = _named(draw, right, names)
+    left, right = _shuffled(draw, [left, right])
     blank = _one_of(draw, ["", " "])
     return Drawn(f"{left.inside(SUM)}{blank}{_one_of(draw, SIGNS)}{blank}{right.inside(SUM)}", COMPARISON)
 
