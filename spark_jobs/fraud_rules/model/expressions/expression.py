@@ -143,19 +143,16 @@ class FieldRef(Expression):
     type: FieldType
     scale: int = 0
     precision: int = 0
+    kind: ExpressionType = field(init=False, compare=False, repr=False)
+    digits: Digits = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        precision = _LONG_DIGITS if self.type is FieldType.LONG else self.precision
+        object.__setattr__(self, "kind", _TYPES[self.type])
+        object.__setattr__(self, "digits", Digits(precision - self.scale, self.scale))
 
     def evaluate(self, columns: Columns, n: int) -> Column:
         return columns[self.name]
-
-    @property
-    def kind(self) -> ExpressionType:
-        return _TYPES[self.type]
-
-    @property
-    def digits(self) -> Digits:
-        return (
-            Digits(_LONG_DIGITS, 0) if self.type is FieldType.LONG else Digits(self.precision - self.scale, self.scale)
-        )
 
     @property
     def fields(self) -> frozenset[str]:

@@ -85,7 +85,9 @@ def divided_half_even(a: Integers, b: Integers) -> Integers:
 
 def compare_scaled(a: Integers, a_scale: int, sign: str, b: Integers, b_scale: int) -> Mask:
     """Compare unscaled values of two scales."""
-    return COMPARE[sign](rescaled(a, b_scale - a_scale), rescaled(b, a_scale - b_scale)).astype(np.bool_, copy=False)
+    if a_scale != b_scale:
+        a, b = rescaled(a, b_scale - a_scale), rescaled(b, a_scale - b_scale)
+    return COMPARE[sign](a, b)
 
 
 def constant(number: int) -> Integers:
