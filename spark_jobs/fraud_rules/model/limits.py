@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass, field, fields
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 
 def constant(value: int) -> Any:
@@ -17,10 +17,8 @@ class RuleLimits:
     """Bounds on one rule record and its filter, and on lists, all inclusive.
 
     Depth counts nested parentheses. Tokens are the words, literals and signs of a filter; their number bounds the time
-    to parse it. The digits of a limit are those of the number without an exponent. `max_list_*` and `max_lists` bound
-    list records, lists, and the text of one value. With `old_forms`, a condition may have the forms that only earlier
-    editions of the language allowed, because a rule in the log keeps its meaning: a plus before a number, a fraction of
-    a millisecond, and fields that are called `true`, `false` or `like`.
+    to parse it. The digits of a limit are those of the number without an exponent. The last four bound list records,
+    lists, and the text of one value.
     """
 
     max_window_minutes: int = 43_200
@@ -38,7 +36,22 @@ class RuleLimits:
     max_list_values: int = 1_000_000
     max_lists: int = 100
     max_list_value_chars: int = constant(256)
-    old_forms: bool = constant(False)
+
+    has_old_forms: ClassVar[bool] = False
+    """Whether a condition may have forms that only earlier editions of the language allowed: a plus before a number, a
+    fraction of a millisecond, and fields that are called `true`, `false` or `like`."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedRuleLimits(RuleLimits):
+    """Bounds on a record of the rule log. A rule in the log keeps its meaning, so its conditions may have old forms."""
+
+    has_old_forms: ClassVar[bool] = True
+
+    @classmethod
+    def of(cls, limits: RuleLimits) -> LoggedRuleLimits:
+        """The same bounds for a record of the log."""
+        return cls(**{each.name: getattr(limits, each.name) for each in fields(limits)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +70,5 @@ class RecordLimits:
 MOST_REJECTED: Final = 0.01
 """The default share of a history file's records that may be refused. A wrong column or unit refuses nearly all."""
 
-_LARGEST: Final[dict[str, Any]] = {field.name: sys.maxsize for field in fields(RuleLimits)}
-
-UNBOUNDED: Final = RuleLimits(**{**_LARGEST, "old_forms": True})
+UNBOUNDED: Final = LoggedRuleLimits(**{field.name: sys.maxsize for field in fields(RuleLimits)})
 """Limits for text that this product wrote itself, from rules that were within their limits."""

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from fraud_rules.codec.rules.filter import parse_filter
 from fraud_rules.errors import RuleRejected
-from fraud_rules.model.limits import UNBOUNDED, RuleLimits
+from fraud_rules.model.limits import UNBOUNDED, LoggedRuleLimits, RuleLimits
 from fraud_rules.model.schema import Field, FieldType, TransactionSchema
 from fraud_rules.model.transaction import Column
 from tests.support.places import ROOT
@@ -480,7 +480,7 @@ WORDS_AS_FIELDS = TransactionSchema((*SCHEMA.fields, Field("true", FieldType.LON
 def test_only_a_rule_in_the_log_has_an_old_form(text: str) -> None:
     with pytest.raises(RuleRejected):
         parse_filter(text, WORDS_AS_FIELDS, LIMITS)
-    tree = parse_filter(text, WORDS_AS_FIELDS, replace(LIMITS, old_forms=True))
+    tree = parse_filter(text, WORDS_AS_FIELDS, LoggedRuleLimits())
     assert parse_filter(str(tree), WORDS_AS_FIELDS, UNBOUNDED) == tree
 
 

@@ -22,6 +22,7 @@ from fraud_control.web.routing import least, router
 from fraud_control.web.schemas import admin as schemas
 from fraud_rules.codec.rules.members import MEMBERS
 from fraud_rules.model.aggregate import AggregateFunction
+from fraud_rules.model.expressions.functions import FUNCTIONS
 from fraud_rules.model.rule import Operator, RuleAction
 from fraud_rules.model.schema import Field, FieldType
 from fraud_rules.runtime.clock import now_ms
@@ -59,10 +60,11 @@ def me(plane: CurrentPlane, user: CurrentUser) -> Response:
 
 @routes.get("/schema", response_model=schemas.SchemaShown, openapi_extra=least("viewer"))
 def schema(plane: CurrentPlane) -> Response:
-    """Read the fields, aggregators, operators and limits for rules."""
+    """Read the fields, functions, aggregators, operators and limits for rules."""
     return answer(
         schemas.SchemaShown(
             fields=[_field(each) for each in plane.schema.fields],
+            functions=[schemas.FunctionShown(name=name, parameters=each.signature) for name, each in FUNCTIONS.items()],
             aggregators=[each.value for each in AggregateFunction],
             operators=[each.value for each in Operator],
             actions=[each.value for each in RuleAction],

@@ -13,7 +13,7 @@ from fraud_control.web.schemas.base import Request, ResponseModel
 
 __all__ = [
     "Audits", "BindingRequest", "Bindings", "Drift",
-    "FieldShown", "Me", "NewProgramToken", "ProgramTokenRequest", "ProgramTokens", "SchemaShown",
+    "FieldShown", "FunctionShown", "Me", "NewProgramToken", "ProgramTokenRequest", "ProgramTokens", "SchemaShown",
 ]  # fmt: skip
 
 
@@ -44,10 +44,19 @@ class FieldShown(ResponseModel):
     minimum: int | None = Field(description="The smallest number that occurs; null if unknown.")
 
 
+class FunctionShown(ResponseModel):
+    """A function of conditions."""
+
+    name: str
+    parameters: str = Field(description="The parameters as text; those in brackets can be left out.")
+
+
 class SchemaShown(ResponseModel):
-    """The fields, aggregators, operators and members that rules may use. `limits` has inclusive bounds by name."""
+    """The fields, functions, aggregators, operators and members that rules may use. `limits` has inclusive bounds by
+    name."""
 
     fields: list[FieldShown]
+    functions: list[FunctionShown]
     aggregators: list[str]
     operators: list[str]
     actions: list[str]

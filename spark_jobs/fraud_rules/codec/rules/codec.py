@@ -10,7 +10,6 @@ A record of any content costs at most a few milliseconds, because sizes are chec
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import lru_cache
 
 import msgspec
@@ -22,7 +21,7 @@ from fraud_rules.codec.rules.members import MemberReader
 from fraud_rules.codec.rules.numbers import readable_id, with_whole_numbers
 from fraud_rules.codec.rules.text import read_text_form
 from fraud_rules.errors import Reason, RuleRejected
-from fraud_rules.model.limits import RuleLimits
+from fraud_rules.model.limits import LoggedRuleLimits, RuleLimits
 from fraud_rules.model.log_entry import LogEntry, RecordOutcome
 from fraud_rules.model.rule import Control, ControlType, LogChange, Rule, RuleChange, RuleDeletion, RuleState
 from fraud_rules.model.schema import TransactionSchema
@@ -31,6 +30,7 @@ __all__ = ["RuleLimits", "encode_document", "parse_rule_document", "parse_rule_r
 
 _STATES = {state: state for state in (*RuleState, "DELETE", "CONTROL")}
 _CONTROLS = {control.value: control for control in ControlType}
+_logged = lru_cache(LoggedRuleLimits.of)
 _ENCODER = msgspec.json.Encoder(decimal_format="number")
 
 
@@ -68,14 +68,9 @@ def read_entry(
 def read_outcome(value: bytes | None, schema: TransactionSchema, limits: RuleLimits) -> RecordOutcome:
     """Decode and validate a record of the log. Never raises. Its conditions may have old forms."""
     try:
-        return RecordOutcome(parse_rule_record(value, schema, _with_old_forms(limits)))
+        return RecordOutcome(parse_rule_record(value, schema, _logged(limits)))
     except RuleRejected as rejected:
         return RecordOutcome(None, tuple(rejected.reasons), rejected.rule_id, rejected.list_name)
-
-
-@lru_cache
-def _with_old_forms(limits: RuleLimits) -> RuleLimits:
-    return replace(limits, old_forms=True)
 
 
 def encode_document(document: Mapping[str, object]) -> bytes:

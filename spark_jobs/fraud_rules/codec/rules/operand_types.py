@@ -80,7 +80,7 @@ class OperandBuilder(Transformer_NonRecursive[Token, Part]):
     def name(self, token: Token) -> Part:
         at, word = token.start_pos or 0, token.lower()
         declared = self._schema.field(str(token))
-        is_reserved = not self._limits.old_forms or declared is None
+        is_reserved = not self._limits.has_old_forms or declared is None
         if word in _BOOLEANS and is_reserved:
             return Part(Constant(_BOOLEANS[word], ExpressionType.BOOLEAN), at)
         if word == _RESERVED and is_reserved:
@@ -107,7 +107,7 @@ class OperandBuilder(Transformer_NonRecursive[Token, Part]):
     def positive_number(self, sign: Token, token: Token) -> Part:
         """A number with a plus, which only earlier editions of the language allowed."""
         at = sign.start_pos or 0
-        if not self._limits.old_forms:
+        if not self._limits.has_old_forms:
             self._problem(f"{quote(sign + token)} has a plus; write the number without it", at)
         return self.number(token)._replace(at=at)
 
@@ -247,7 +247,7 @@ class OperandBuilder(Transformer_NonRecursive[Token, Part]):
             hint = literal_hint(int(value)) if isinstance(other, FieldRef) and other.name == TIME_FIELD else ""
             if hint:
                 self._problem(f"{value:f} is {format_timestamp(int(value))} in epoch milliseconds{hint}", at)
-            if value != value.to_integral_value() and not self._limits.old_forms:
+            if value != value.to_integral_value() and not self._limits.has_old_forms:
                 self._problem(f"{value:f} is no whole number of milliseconds", at)
             return Constant(value, ExpressionType.TIMESTAMP)
         epoch_ms = parse_timestamp(value)

@@ -58,7 +58,7 @@ test("other completions", () => {
   expect(labels("yaml", "aggregatorFunctionType: ")).toEqual(SCHEMA.aggregators);
   expect(labels("yaml", "limitOperatorType: ")).toEqual(SCHEMA.operators);
   expect(labels("yaml", "filter: paymentType = 'CSH' ")).toEqual(
-    expect.arrayContaining(["and", "is null", "paymentAmount", "cardPresent", "true", "false"]),
+    expect.arrayContaining(["and", "is null", "like", "paymentAmount", "cardPresent", "true", "false", "hour("]),
   );
   expect(labels("line", "1,(")).toEqual(SCHEMA.states);
   expect(labels("line", "1,(active),(payeeId),,(paymentAmount),(")).toEqual(SCHEMA.aggregators);

@@ -13,7 +13,7 @@ export type KnownList = Pick<ListRow, "name" | "type">;
 const FIELD_MEMBERS = new Set(["groupingKeyNames", "unique", "aggregateFieldName"]);
 const NUMBERS = new Set(["long", "decimal"]);
 const TRUTHS = ["true", "false"];
-const KEYWORDS = ["and", "or", "not", "in", "between", "is null", "is not null"];
+const KEYWORDS = ["and", "or", "not", "in", "between", "like", "is null", "is not null"];
 const BASELINE_MEMBERS = [
   "windowMinutes",
   "windowSeconds",
@@ -67,7 +67,7 @@ export function filterSuggestions(schema: Schema, before: string): Suggestion[] 
   );
   const truths = schema.fields.some(({ type }) => type === "boolean") ? TRUTHS : [];
   const words = [...truths, ...KEYWORDS].map((label) => ({ label, detail: "" }));
-  return isQuoted ? values : [...fields(schema), ...values, ...words];
+  return isQuoted ? values : [...fields(schema), ...values, ...words, ...functions(schema)];
 }
 
 function lineSuggestions(before: string, schema: Schema): Suggestion[] {
@@ -114,5 +114,7 @@ function fields(schema: Schema, suits: (field: Schema["fields"][number]) => bool
 }
 
 const states = (schema: Schema) => schema.states.map((label) => ({ label, detail: "state" }));
+const functions = (schema: Schema) =>
+  schema.functions.map(({ name, parameters }) => ({ label: `${name}(`, detail: `${parameters})` }));
 const aggregators = (schema: Schema) => schema.aggregators.map((label) => ({ label, detail: "aggregate" }));
 const operators = (schema: Schema) => schema.operators.map((label) => ({ label, detail: "comparison" }));
