@@ -42,6 +42,13 @@ CONDITIONS = [
     f"eventTime >= {START_MS + 2000}",
     "cardPresent",
     "cardPresent != true",
+    "paymentAmount * 2 - points > 1",
+    "round(paymentAmount) = paymentAmount",
+    "paymentAmount / points >= 0.5",
+    "coalesce(points, 3) + 1 in (4, 5)",
+    "lower(paymentType) like 'c_h'",
+    "weekday(eventTime, 'Europe/Berlin') < 4 and minute_of_day(eventTime) between 1 and 1438",
+    "(cardPresent or points is null) = (payeeId = 1)",
 ]
 LIST_CONDITIONS = [
     "beneficiaryId in list('longs')",
