@@ -1,4 +1,7 @@
-"""Identifies the code by a digest, equal for a checkout, an installation and a wheel of the same sources."""
+"""Identifies the code by a digest, equal for a checkout, an installation and a wheel of the same sources.
+
+The digest also depends on the release of the time zones, because conditions depend on it like on the code.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from fraud_rules.errors import ReleaseInvalid
+from fraud_rules.runtime.zones_release import zones_release
 
 __all__ = ["ENTRY", "code_digest", "code_digest_of_wheel", "code_root"]
 
@@ -46,7 +50,7 @@ def _is_source(name: str) -> bool:
 
 
 def _digest(files: Iterable[tuple[str, bytes]]) -> str:
-    digest = hashlib.sha256()
+    digest = hashlib.sha256(f"tzdata {zones_release()}\n".encode())
     for name, content in sorted(files):
         digest.update(f"{name}\n{len(content)}\n".encode())
         digest.update(content)

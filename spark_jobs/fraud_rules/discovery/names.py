@@ -11,7 +11,7 @@ from fraud_rules.model.schema import MAX_FIELDS, MAX_NAME_LENGTH
 
 __all__ = ["name_of"]
 
-_RESERVED: Final = frozenset({"and", "or", "not", "between", "true", "false", "null", "in", "is", "list"})
+_RESERVED: Final = frozenset({"and", "or", "not", "between", "true", "false", "null", "in", "is", "like", "list"})
 """Words of filters."""
 
 _GENERIC: Final = frozenset(

@@ -29,7 +29,8 @@ class Pin(msgspec.Struct, frozen=True, rename="camel"):
     partition that lags, in a rebuild and in a re-evaluation. `digest` is the digest of the records below `rules_end`,
     empty if an earlier version wrote the pin. `warm_ups` has the results of warm-ups that end with this batch, and for
     each grouping the newest one that its history includes, by the version of the rule record (as text). Every result
-    below the offset `warm_ups_end` of its topic has ended.
+    below the offset `warm_ups_end` of its topic has ended. `time_zones` is the release of the time zones, empty if an
+    earlier version wrote the pin.
     """
 
     batch_id: int
@@ -39,6 +40,7 @@ class Pin(msgspec.Struct, frozen=True, rename="camel"):
     warm_ups: dict[str, WarmUpRef] = {}
     warm_ups_end: int = 0
     live_end: int | None = None
+    time_zones: str = ""
 
     @property
     def reported_end(self) -> int:

@@ -18,6 +18,7 @@ from fraud_rules.kafka.reader import Record
 from fraud_rules.logs.rule_log import RuleLog
 from fraud_rules.model.limits import RuleLimits
 from fraud_rules.model.schema import TransactionSchema
+from fraud_rules.runtime.zones_release import zones_release
 from fraud_rules.stream.checkpoint.marker import Marker
 from fraud_rules.stream.driver.rule_pinning import RulePinner
 from fraud_rules.stream.pins import NO_PIN, Pin
@@ -309,6 +310,7 @@ def test_a_record_within_the_tolerance_is_reported_when_its_time_has_come(schema
     first = pinner.rules_of(0, log.end)
     assert [(each.version, each.change is None) for each in first.decided] == [(0, False), (3, True)]
     assert (list(first.live.rules), first.live.stopped_at, first.pin.live_end) == ([1], None, 1)
+    assert first.pin.time_zones == zones_release()
     assert list(first.timeline.latest.rules) == [1, 2, 3], "its pin has them, so payments from then on count"
 
     clock.now_ms += TOLERANCE_MS - 1

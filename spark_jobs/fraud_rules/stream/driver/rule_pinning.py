@@ -21,6 +21,7 @@ from fraud_rules.model.rule import Control, ControlType, Rule
 from fraud_rules.model.ruleset import GrowingRules, LogEntry, RuleSet, RuleTimeline
 from fraud_rules.model.warm_up import request_at, shortest_reaches_ms
 from fraud_rules.runtime import clock
+from fraud_rules.runtime.zones_release import zones_release
 from fraud_rules.stream.driver.warm_ups import WarmUpWatch
 from fraud_rules.stream.pins import NO_PIN, Pin
 
@@ -129,6 +130,7 @@ class RulePinner:
             warm_ups,
             warm_ups_end,
             _live_end(timeline, previous, now_ms),
+            zones_release(),
         )
         return pin, timeline
 
