@@ -93,6 +93,13 @@ STREAMS = {
         [*every(HOUR, 3, amount="4000"), Pay(4 * HOUR, "500", to=12)],
         [*every(HOUR, 3, amount="4000"), Pay(4 * HOUR, "499.99", to=12), Pay(5 * HOUR, "500", to=11)],
     ),
+    121: Streams(
+        [Pay(0, "100"), Pay(MINUTE, "1200"), Pay(DAY, "300")], [Pay(0, "100"), Pay(MINUTE, "1250"), Pay(DAY, "300")]
+    ),
+    122: Streams(
+        [Pay(0, "500"), Pay(3 * HOUR, "200")],  # 23:13 and 02:13 in Berlin
+        [Pay(3 * HOUR, "50"), Pay(4 * HOUR, "500"), Pay(12 * HOUR, "900")],
+    ),
 }
 
 
@@ -124,8 +131,8 @@ def document(rule_id: int, stream: Sequence[Pay]) -> dict[str, Any]:
     return {"steps": steps}
 
 
-def test_the_page_has_twenty_rules() -> None:
-    assert list(RULES) == list(range(101, 121)) == list(STREAMS)
+def test_the_page_has_all_rules() -> None:
+    assert list(RULES) == list(range(101, 123)) == list(STREAMS)
 
 
 @pytest.mark.parametrize("rule_id", RULES, ids=lambda rule_id: RULES[rule_id]["name"])
