@@ -132,12 +132,12 @@ class OperandBuilder(Transformer_NonRecursive[Token, Part]):
         if left.node is None or right.node is None:
             return Part(None, left.at)
         if sign == "-" and ExpressionType.TIMESTAMP in (left.node.kind, right.node.kind):
-            times = self._time_beside(left, right.node), self._time_beside(right, left.node)
+            a, b = self._time_beside(left, right.node), self._time_beside(right, left.node)
         else:
-            times = self._number_for(sign, left), self._number_for(sign, right)
-        if times[0] is None or times[1] is None:
+            a, b = self._number_for(sign, left), self._number_for(sign, right)
+        if a is None or b is None:
             return Part(None, left.at)
-        return self._within_digits(Arithmetic(times[0], str(sign), times[1]), left.at)
+        return self._within_digits(Arithmetic(a, str(sign), b), left.at)
 
     def call(self, token: Token, *arguments: Part) -> Part:
         name, function, at = token.lower(), self.function(token), token.start_pos or 0
