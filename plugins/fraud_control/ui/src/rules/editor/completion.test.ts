@@ -84,6 +84,7 @@ test.each([
   ["yaml", "when: paymentType = 'CSH' and paymentType in list( '", ["types"]],
   ["yaml", "when: |\n  paymentType = 'CSH'\n  and paymentType IN LIST('", ["types"]],
   ["yaml", "when: unknown in list('", ["mules", "types"]],
+  ["yaml", "when: lower(paymentType) in list('", ["mules", "types"]],
   ["yaml", "when: paymentAmount in list('", []],
   ["json", '{\n  "when": "beneficiaryId in list(\'', ["mules"]],
 ] as const)("the names of the lists that fit the field in %s after %j", (form, before, names) => {

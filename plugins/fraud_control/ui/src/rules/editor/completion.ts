@@ -28,8 +28,8 @@ const IN_BASELINE = /baseline"?:\s*(?:\{[^}]*|\n(?:[ \t][^\n]*\n)*[ \t]+\w*)$/u;
 /** Text that ends inside a predicate over several indented lines of YAML. */
 const IN_FOLDED_PREDICATE =
   /(?:^|\n)([ \t]*)(filter|when):[ \t]*[|>][-+]?[ \t]*\n(?:\1[ \t]+\S[^\n]*\n|[ \t]*\n)*\1[ \t]+[^\n]*$/u;
-/** Text that ends inside the name of a list: the field, and the begun name. */
-const IN_LIST_NAME = /(\w+)\s+(?:not\s+)?in\s+list\s*\(\s*'[^']*$/iu;
+/** Text that ends inside the name of a list: the field or the end of an expression, and the begun name. */
+const IN_LIST_NAME = /(\w+|\))\s+(?:not\s+)?in\s+list\s*\(\s*'[^']*$/iu;
 
 /** The completions at the end of `before`, the text from the start of the rule to the cursor. */
 export function suggestions(
@@ -50,7 +50,7 @@ export function whenSuggestions(schema: Schema, lists: readonly KnownList[], bef
   return isQuoted ? offered : [...offered, ...lists.map(({ name, type }) => listed(`list('${name}')`, type))];
 }
 
-/** The lists with values of the type of the field. */
+/** The lists with values of the type of the field; all lists for an expression. */
 function fittingLists(schema: Schema, lists: readonly KnownList[], name: string): readonly KnownList[] {
   const field = schema.fields.find((each) => each.name === name || each.aliases.includes(name));
   return field === undefined ? lists : lists.filter(({ type }) => type === field.type);
