@@ -190,20 +190,22 @@ def await_ends(processes: Iterable[psutil.Process], within_s: float) -> list[psu
     """Wait for the end of the processes. Returns those that still run after `within_s`.
 
     An ended process that its parent does not reap counts as ended. In a container without an init process, its id stays
-    for as long as the container runs.
+    for as long as the container runs. A killed process shows the state of an ended one before its last thread has
+    ended; until then, its ports are in use and its files are open.
     """
     deadline_s, alive = time.monotonic() + within_s, list(processes)
     while True:
         remaining_s = max(0.0, deadline_s - time.monotonic())
         _, left = psutil.wait_procs(alive, timeout=min(remaining_s, _POLL_S))
-        alive = [process for process in left if not _is_zombie(process)]
+        alive = [process for process in left if not _has_ended(process)]
         if not alive or remaining_s == 0:
             return alive
 
 
-def _is_zombie(process: psutil.Process) -> bool:
+def _has_ended(process: psutil.Process) -> bool:
+    """Whether a process has ended with all its threads."""
     try:
-        return bool(process.status() == psutil.STATUS_ZOMBIE)
+        return bool(process.status() == psutil.STATUS_ZOMBIE and process.num_threads() <= 1)
     except psutil.NoSuchProcess:
         return True
 

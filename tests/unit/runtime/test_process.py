@@ -14,6 +14,7 @@ import pytest
 
 from fraud_rules.runtime.process import (
     ProcessHandle,
+    await_ends,
     end_processes,
     end_tree,
     environment_of,
@@ -187,3 +188,23 @@ def test_killing_a_session_ends_the_children_in_it(log: Path) -> None:
     process.wait()
     until(lambda: not processes_with(VARIABLE, str(log)), "both processes have ended")
     kill_session(process)
+
+
+FIRST_THREAD_ENDS = """
+import ctypes, threading, time
+threading.Thread(target=time.sleep, args=(600,)).start()
+print("ready", flush=True)
+ctypes.CDLL(None).pthread_exit(None)
+"""
+
+
+def test_a_process_whose_first_thread_has_ended_still_runs() -> None:
+    """A killed JVM is in this state until its last thread has ended, and keeps its port for so long."""
+    with subprocess.Popen([sys.executable, "-c", FIRST_THREAD_ENDS], stdout=subprocess.PIPE) as started:
+        assert started.stdout is not None
+        assert started.stdout.readline() == b"ready\n"
+        process = psutil.Process(started.pid)
+        until(lambda: process.status() == psutil.STATUS_ZOMBIE, "the first thread has ended")
+        left = await_ends([process], 0.3)
+        assert end_processes([process], 0) == []
+    assert left == [process]
