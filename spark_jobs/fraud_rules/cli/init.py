@@ -177,5 +177,6 @@ def _next_steps(found: Understanding, topic: str | None) -> None:
     key = next(iter(found.proposal.keys), None)
     if topic:
         print(f"next: below `transactions:` in config/topics.yaml, write only `name: {topic}` and `external: true`")
+        print("then: fraud kafka topics apply, fraud kafka topics check")
     if amount and key:
         print(f"a rule to begin with: the sum of {amount} per {key} over 20 minutes, see docs/connect.md")
