@@ -1,4 +1,4 @@
-"""Declared topics, except external ones, as a table, as JSON and as Terraform. Pure."""
+"""Declared topics as a table, as JSON and as Terraform. Pure."""
 
 from __future__ import annotations
 
@@ -30,7 +30,6 @@ def as_table(topics: Sequence[Topic]) -> str:
             " ".join(f"{name}={value}" for name, value in topic.kafka_settings.items()),
         )
         for topic in topics
-        if not topic.external
     ]
     widths = [max(len(row[column]) for row in rows) for column in range(3)]
     return "".join(
@@ -49,16 +48,14 @@ def as_json(topics: Sequence[Topic]) -> str:
             "settings": topic.kafka_settings,
         }
         for topic in topics
-        if not topic.external
     ]
     return json.dumps(documents, indent=2) + "\n"
 
 
 def as_terraform(topics: Sequence[Topic]) -> str:
     """Resources `kafka_topic` of the provider Mongey/kafka."""
-    own = [topic for topic in topics if not topic.external]
-    variable = [] if all(topic.replication for topic in own) else [_VARIABLE]
-    return "\n".join([*variable, *("".join(f"{line}\n" for line in _resource(topic)) for topic in own)])
+    variable = [] if all(topic.replication for topic in topics) else [_VARIABLE]
+    return "\n".join([*variable, *("".join(f"{line}\n" for line in _resource(topic)) for topic in topics)])
 
 
 def _resource(topic: Topic) -> Iterator[str]:

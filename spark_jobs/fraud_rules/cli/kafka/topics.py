@@ -131,7 +131,7 @@ def register() -> None:
 def print_topics(
     shown: Annotated[TopicFormat, typer.Option("--format", help="The format of the output.")] = TopicFormat.TABLE,
 ) -> None:
-    """Print the declared topics with all settings, as apply would create them. Needs no broker.
+    """Print the declared topics with all settings, as apply would create them, except external ones. Needs no broker.
 
     Terraform gets resources of the provider Mongey/kafka.
 
@@ -147,7 +147,7 @@ def print_topics(
         TopicFormat.JSON: topic_texts.as_json,
         TopicFormat.TERRAFORM: topic_texts.as_terraform,
     }
-    print(texts[shown](_declared()), end="")
+    print(texts[shown]([topic for topic in _declared() if not topic.external]), end="")
 
 
 def _declared() -> Sequence[Topic]:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 Mask: TypeAlias = NDArray[np.bool_]
 Entry = TypeVar("Entry", np.bool_, np.int64)
 
-COMPARE: dict[str, Callable[[NDArray[Any], NDArray[Any] | int | Fraction], Mask]] = {
+_SIGNS: Mapping[str, Callable[[Any, Any], Any]] = {
     "=": operator.eq,
     "!=": operator.ne,
     ">=": operator.ge,
@@ -31,14 +31,8 @@ COMPARE: dict[str, Callable[[NDArray[Any], NDArray[Any] | int | Fraction], Mask]
     ">": operator.gt,
     "<": operator.lt,
 }
-COMPARE_TEXT: dict[str, Callable[[str, str], bool]] = {
-    "=": operator.eq,
-    "!=": operator.ne,
-    ">=": operator.ge,
-    "<=": operator.le,
-    ">": operator.gt,
-    "<": operator.lt,
-}
+COMPARE: Mapping[str, Callable[[NDArray[Any], NDArray[Any] | int | Fraction], Mask]] = _SIGNS
+COMPARE_TEXT: Mapping[str, Callable[[str, str], bool]] = _SIGNS
 _INT64 = np.iinfo(np.int64)
 
 

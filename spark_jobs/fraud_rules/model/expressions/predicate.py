@@ -80,6 +80,17 @@ class Predicate(Expression):
 
 
 @dataclass(frozen=True, slots=True)
+class _OfOne(Predicate):
+    """A condition on one value."""
+
+    item: Expression
+
+    @property
+    def operands(self) -> tuple[Expression, ...]:
+        return (self.item,)
+
+
+@dataclass(frozen=True, slots=True)
 class Comparison(Predicate):
     """`left <op> right`, of two values of one type; booleans with `=` and `!=` only. A literal is on the right."""
 
@@ -115,29 +126,22 @@ class Comparison(Predicate):
 
 
 @dataclass(frozen=True, slots=True)
-class Flag(Predicate):
+class Flag(_OfOne):
     """A boolean value as a condition: true or false as the value is, unknown where it is null. The value is no
     condition itself."""
-
-    item: Expression
 
     def truth_masks(self, columns: Columns, n: int) -> tuple[Mask, Mask]:
         column = self.item.evaluate(columns, n)
         return where_known(column.values != 0, column.valid)
-
-    @property
-    def operands(self) -> tuple[Expression, ...]:
-        return (self.item,)
 
     def __str__(self) -> str:
         return str(self.item)
 
 
 @dataclass(frozen=True, slots=True)
-class Membership(Predicate):
+class Membership(_OfOne):
     """`item in (...)`, or `item not in (...)` if negated. The literals are distinct and sorted."""
 
-    item: Expression
     literals: tuple[Literal, ...]
     negated: bool = False
 
@@ -151,20 +155,15 @@ class Membership(Predicate):
             holds = is_one_of(column.values, numbers, self.item.digits.after)
         return where_known(~holds if self.negated else holds, column.valid)
 
-    @property
-    def operands(self) -> tuple[Expression, ...]:
-        return (self.item,)
-
     def __str__(self) -> str:
         listed = ", ".join(map(literal_text, self.literals))
         return f"{self.item.text(Rank.SUM)} {'not in' if self.negated else 'in'} ({listed})"
 
 
 @dataclass(frozen=True, slots=True)
-class Like(Predicate):
+class Like(_OfOne):
     """`item like 'pattern'`, or `item not like 'pattern'` if negated. The pattern is valid."""
 
-    item: Expression
     pattern: str
     negated: bool = False
 
@@ -174,23 +173,18 @@ class Like(Predicate):
         holds = of_strings(column, lambda text: matches(text) is not None)
         return where_known(~holds if self.negated else holds, column.valid)
 
-    @property
-    def operands(self) -> tuple[Expression, ...]:
-        return (self.item,)
-
     def __str__(self) -> str:
         return f"{self.item.text(Rank.SUM)} {'not like' if self.negated else 'like'} {literal_text(self.pattern)}"
 
 
 @dataclass(frozen=True, slots=True)
-class ListMembership(Predicate):
+class ListMembership(_OfOne):
     """`item in list('name')`, or `item not in list('name')` if negated. The item is a text or a whole number.
 
     The columns must contain the column `column`, whose values are 1 where the item's value is listed. It is null where
     the item is, because the rows of a batch may have different versions of the list.
     """
 
-    item: Expression
     list_name: str
     negated: bool = False
 
@@ -198,10 +192,6 @@ class ListMembership(Predicate):
         listed = columns[self.column]
         holds = listed.values != 0
         return where_known(~holds if self.negated else holds, listed.valid)
-
-    @property
-    def operands(self) -> tuple[Expression, ...]:
-        return (self.item,)
 
     @property
     def memberships(self) -> frozenset[ListMembership]:
@@ -222,20 +212,15 @@ class ListMembership(Predicate):
 
 
 @dataclass(frozen=True, slots=True)
-class IsNull(Predicate):
+class IsNull(_OfOne):
     """`item is null`, or `item is not null` if negated. It is never unknown."""
 
-    item: Expression
     negated: bool = False
 
     def truth_masks(self, columns: Columns, n: int) -> tuple[Mask, Mask]:
         valid = self.item.evaluate(columns, n).valid
         present = np.ones(n, dtype=np.bool_) if valid is None else valid
         return (present, ~present) if self.negated else (~present, present)
-
-    @property
-    def operands(self) -> tuple[Expression, ...]:
-        return (self.item,)
 
     def __str__(self) -> str:
         return f"{self.item.text(Rank.SUM)} {'is not null' if self.negated else 'is null'}"
