@@ -11,10 +11,12 @@ from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from math import isqrt
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from fraud_rules.model.aggregate import AggregateFunction
-from fraud_rules.model.rule import Rule
+
+if TYPE_CHECKING:
+    from tests.support.oracle.rules import Aggregate, Baseline
 
 Value: TypeAlias = int | str | Decimal | None
 Values: TypeAlias = Mapping[str, Value]
@@ -30,13 +32,16 @@ COMPARE: dict[str, Callable[[Any, Any], bool]] = {
 }
 
 
-def compare_with_limit(rule: Rule, window: Sequence[Values], limit: Fraction) -> tuple[bool, str] | None:
+def compare_with_limit(rule: Aggregate, window: Sequence[Values], limit: Fraction | None) -> tuple[bool, str] | None:
     """Compare the aggregate of the window with the limit; return the result and the aggregate as text.
 
-    None without a value in the aggregated field. The counts of an empty window are 0. COUNT_DISTINCT is 0 if every row
-    is null in one of the `unique` fields. A rule without a field (AVG, MIN, MAX of COUNT_FLINK) aggregates a 1 for each
-    row.
+    The comparison with a limit that is null does not hold. None without a value in the aggregated field. The counts of
+    an empty window are 0. COUNT_DISTINCT is 0 if every row is null in one of the `unique` fields. A rule without a
+    field (AVG, MIN, MAX of COUNT_FLINK) aggregates a 1 for each row.
     """
+    if limit is None:
+        verdict = compare_with_limit(rule, window, Fraction())
+        return None if verdict is None else (False, verdict[1])
     compare = COMPARE[rule.operator.value]
     if rule.aggregate_function in (AggregateFunction.COUNT, AggregateFunction.COUNT_WITH_RESET):
         return compare(len(window), limit), str(len(window))
@@ -66,20 +71,19 @@ def compare_with_limit(rule: Rule, window: Sequence[Values], limit: Fraction) ->
     return compare(aggregate, limit), text_of_number(aggregate)
 
 
-def compare_with_baseline(rule: Rule, window: Sequence[Values], before: Sequence[Values]) -> tuple[bool, str] | None:
+def compare_with_baseline(
+    rule: Aggregate, baseline: Baseline, window: Sequence[Values], before: Sequence[Values], limit: Fraction
+) -> tuple[bool, str] | None:
     """Compare the aggregate of the window with that of the rows `before`; None if one of them has no value."""
-    baseline = rule.baseline
-    assert baseline is not None
     past = _values(baseline.aggregate_function, baseline.aggregate_field, before)
     now = _values(rule.aggregate_function, rule.aggregate_field, window)
     if len(before) < baseline.min_count or not past or (not now and rule.aggregate_function is not COUNT):
         return None
     aggregate = _aggregate(rule.aggregate_function, now)
     text = text_of_number(Fraction(round(aggregate * 10**6), 10**6) if rule.aggregate_function == "AVG" else aggregate)
-    limit = Fraction(rule.limit)
     if not baseline.deviations:
-        return COMPARE[rule.operator.value](aggregate, limit * _usual(rule, past)), text
-    excess = aggregate - _usual(rule, past)
+        return COMPARE[rule.operator.value](aggregate, limit * _usual(rule, baseline, past)), text
+    excess = aggregate - _usual(rule, baseline, past)
     mean = sum(past, Fraction()) / len(past)
     square = limit * limit * sum((value - mean) ** 2 for value in past) / len(past)
     if rule.operator.value.startswith("<"):
@@ -89,21 +93,17 @@ def compare_with_baseline(rule: Rule, window: Sequence[Values], before: Sequence
     return (excess >= 0 and COMPARE[sign](excess * excess, square)), text
 
 
-def baseline_text(rule: Rule, before: Sequence[Values]) -> str:
+def baseline_text(rule: Aggregate, baseline: Baseline, before: Sequence[Values]) -> str:
     """The value of the baseline in an alert, to six decimals."""
-    baseline = rule.baseline
-    assert baseline is not None
     past = _values(baseline.aggregate_function, baseline.aggregate_field, before)
-    return text_of_number(Fraction(round(_usual(rule, past) * 10**6), 10**6))
+    return text_of_number(Fraction(round(_usual(rule, baseline, past) * 10**6), 10**6))
 
 
-def _usual(rule: Rule, past: Sequence[Fraction]) -> Fraction:
+def _usual(rule: Aggregate, baseline: Baseline, past: Sequence[Fraction]) -> Fraction:
     """The value of the baseline. Sums and counts are those of a time as long as the window."""
-    baseline = rule.baseline
-    assert baseline is not None
     value = _aggregate(baseline.aggregate_function, past)
     if baseline.aggregate_function in (AggregateFunction.SUM, AggregateFunction.COUNT):
-        value *= Fraction(rule.window_ms, baseline.window_ms)
+        value *= Fraction(rule.window.length_ms, baseline.window_ms)
     return value
 
 

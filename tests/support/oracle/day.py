@@ -12,7 +12,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from fraud_rules.model.schema import TransactionSchema
-from tests.support.oracle.evaluation import MINUTE_MS, _Evaluator
+from tests.support.oracle.evaluation import _Evaluator, retention_of
+from tests.support.oracle.retention import Retention
+from tests.support.oracle.rule_log import read_rule_log
 from tests.support.oracle.stream import (
     Document,
     Grouping,
@@ -21,23 +23,22 @@ from tests.support.oracle.stream import (
     arrivals,
     batches,
     parse,
-    read_rule_log,
     records,
 )
 
 Alert = Mapping[str, Any]
 
 
-class _DayEvaluator(_Evaluator):
-    """The evaluator that accepts rows by event time.
+class _DayRetention(Retention):
+    """The rows of a day, accepted by event time.
 
     In this order a row may follow a row of a later batch that had seen more of the rule log. A boundary that the row's
     own batch had not seen lies in the row's future: rows after the boundary are not in its windows.
     """
 
     def connected(self, x: Row, e: Row, grouping: Grouping) -> bool:
-        known = self._standings[e.rules_seen].boundaries(grouping)
-        behind = [each for each in self._standings[x.rules_seen].boundaries(grouping) if each not in known]
+        known = self.standings[e.rules_seen].boundaries(grouping)
+        behind = [each for each in self.standings[x.rules_seen].boundaries(grouping) if each not in known]
         return not behind and super().connected(x, e, grouping)
 
 
@@ -51,16 +52,16 @@ def completed_decisions(document: Document, schema: TransactionSchema) -> list[M
     return list(_evaluated(document, schema).decisions)
 
 
-def _evaluated(document: Document, schema: TransactionSchema) -> _DayEvaluator:
+def _evaluated(document: Document, schema: TransactionSchema) -> _Evaluator:
     settings = document.get("settings", {})
     log = read_rule_log(document, schema)
-    court = _DayEvaluator(schema, log, document.get("keyGroups", 1), settings.get("maxOutOfOrdernessMs", 5 * MINUTE_MS))
+    court = _Evaluator(log, retention_of(document, schema, log, _DayRetention))
     accepted = list(_accepted(document, schema, len(log), settings))
     waiting = deque(sorted(_added(document, len(log)), key=lambda each: (each[0], each[1].version)))
     for position, row in enumerate(sorted(accepted, key=lambda row: (row.event_ms, row.arrival))):
         while waiting and waiting[0][0] <= row.event_ms:
             past = [(each, parse(each.tx, each.append_ms, schema, settings)) for each in records(document)]
-            court.add_history(waiting.popleft()[1], past)
+            court.retention.add_history(waiting.popleft()[1], past)
         row.arrival = position
         court.accept_everywhere(row)
     return court

@@ -52,9 +52,24 @@ from tests.support.oracle.expressions import (
     require,
     require_field,
 )
+from tests.support.oracle.needs import Formula, Needs, Scope, list_key
 from tests.support.oracle.refusal import FilterRefused
 
-__all__ = ["Condition", "FilterRefused", "Limit", "list_key", "parse_filter", "parse_limit", "parse_when"]
+__all__ = [
+    "Condition",
+    "FilterRefused",
+    "Formula",
+    "Limit",
+    "Needs",
+    "Scope",
+    "is_expression",
+    "list_key",
+    "parse_filter",
+    "parse_limit",
+    "parse_when",
+    "read_formula",
+    "read_limit",
+]
 
 Condition: TypeAlias = Callable[[Values], Truth]
 Limit: TypeAlias = Callable[[Values], Fraction | None]
@@ -69,10 +84,7 @@ _NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 
 def parse_filter(text: str, schema: TransactionSchema) -> Condition:
     """Compile a filter to a function of one row. Raises FilterRefused."""
-    found, lists = parse_when(text, schema)
-    if lists:
-        raise FilterRefused("a filter names no lists")
-    return found
+    return read_formula(text, schema, Scope.FILTER).read
 
 
 def parse_when(text: str, schema: TransactionSchema) -> tuple[Condition, Mapping[str, FieldType]]:
@@ -80,22 +92,36 @@ def parse_when(text: str, schema: TransactionSchema) -> tuple[Condition, Mapping
 
     The row holds the values of a list under `list_key`. Raises FilterRefused.
     """
-    parser = _Parser(text, schema)
-    return condition(parser.whole()).read, parser.lists
+    found = read_formula(text, schema, Scope.WHEN)
+    return found.read, found.needs.lists
 
 
 def parse_limit(raw: object, schema: TransactionSchema) -> Limit:
     """Compile the `limit` of a rule's document to a function of the evaluated row; None there never holds.
 
-    A number, or a text of one, is the same for every row. Any other text is a number expression. It cannot name lists:
-    no number depends on a boolean. Raises FilterRefused.
+    Raises FilterRefused.
+    """
+    return read_limit(raw, schema).read
+
+
+def read_formula(text: str, schema: TransactionSchema, scope: Scope) -> Formula:
+    """Compile a filter or a `when`. Raises FilterRefused."""
+    parser = _Parser(text, schema, scope)
+    return Formula(condition(parser.whole()).read, parser.needs)
+
+
+def read_limit(raw: object, schema: TransactionSchema, scope: Scope = Scope.LIMIT) -> Formula:
+    """Compile a `limit`. A number, or a text of one, is the same for every row. Any other text is a number expression.
+
+    It cannot name lists: no number depends on a boolean. Raises FilterRefused.
     """
     if not is_expression(raw):
         number = Fraction(str(raw))
-        return lambda _: number
-    found = _Parser(str(raw), schema).whole()
+        return Formula(lambda _: number, Needs())
+    parser = _Parser(str(raw), schema, scope)
+    found = parser.whole()
     require(Kind.NUMBER, found)
-    return found.read
+    return Formula(found.read, parser.needs)
 
 
 def is_expression(raw: object) -> bool:
@@ -103,19 +129,15 @@ def is_expression(raw: object) -> bool:
     return isinstance(raw, str) and not _NUMBER.fullmatch(raw)
 
 
-def list_key(name: str) -> str:
-    """The name under which a row holds the values of a list."""
-    return f"list('{name}')"
-
-
 class _Parser:
     """Reads tokens from left to right; one method for each line of the grammar."""
 
-    def __init__(self, text: str, schema: TransactionSchema) -> None:
+    def __init__(self, text: str, schema: TransactionSchema, scope: Scope) -> None:
         self._tokens = list(_tokens(text))
         self._schema = schema
+        self._scope = scope
         self._next = 0
-        self.lists: dict[str, FieldType] = {}
+        self.needs = Needs()
 
     def whole(self) -> Expression:
         found = self.expression()
@@ -183,10 +205,12 @@ class _Parser:
         self.expect("sign", "(")
         name = self.text()
         self.expect("sign", ")")
+        if self._scope is not Scope.WHEN:
+            raise FilterRefused("lists are for `when` only")
         if left.kind is not Kind.TEXT and (left.kind is not Kind.NUMBER or left.digits.after):
             raise FilterRefused("a list has whole numbers or texts")
         needed = FieldType.STRING if left.kind is Kind.TEXT else FieldType.LONG
-        if self.lists.setdefault(name, needed) is not needed:
+        if self.needs.lists.setdefault(name, needed) is not needed:
             raise FilterRefused(f"the list {name} is compared with expressions of two types")
 
         def read(row: Values) -> Truth:

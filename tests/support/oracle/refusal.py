@@ -1,7 +1,11 @@
-"""The oracle's refusal of a filter."""
+"""The oracle's refusals of a rule record."""
 
 from __future__ import annotations
 
 
-class FilterRefused(Exception):
-    """The text is no filter, or its types do not fit."""
+class Refused(Exception):
+    """The record is not valid, whatever the log before it."""
+
+
+class FilterRefused(Refused):
+    """The text is no expression, or its types do not fit."""

@@ -1,0 +1,51 @@
+"""The reads of an expression beside the fields of its row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+from fraud_rules.model.schema import FieldType
+from tests.support.oracle.expressions import Values
+
+
+class Scope(Enum):
+    """The member of a rule that an expression stands in."""
+
+    FILTER = "filter"
+    WHEN = "when"
+    LIMIT = "limit"
+
+
+@dataclass
+class Needs:
+    """The lists that an expression names, with the types that it needs."""
+
+    lists: dict[str, FieldType] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, parts: Sequence[Needs]) -> Needs:
+        """The needs of all parts."""
+        together = cls()
+        for part in parts:
+            together.lists |= part.lists
+        return together
+
+
+@dataclass(frozen=True)
+class Formula:
+    """A compiled expression: a function of one row, and its needs. The row holds these under keys of their own."""
+
+    read: Callable[[Values], Any]
+    needs: Needs
+
+    def holds(self, row: Mapping[str, Any]) -> bool:
+        """Whether a condition is true, not false or unknown."""
+        return self.read(row) is True
+
+
+def list_key(name: str) -> str:
+    """The name under which a row holds the values of a list."""
+    return f"list('{name}')"
