@@ -14,6 +14,7 @@ from math import isqrt
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from fraud_rules.model.aggregate import AggregateFunction
+from tests.support.oracle.windows import FixedWindow
 
 if TYPE_CHECKING:
     from tests.support.oracle.rules import Aggregate, Baseline
@@ -103,6 +104,7 @@ def _usual(rule: Aggregate, baseline: Baseline, past: Sequence[Fraction]) -> Fra
     """The value of the baseline. Sums and counts are those of a time as long as the window."""
     value = _aggregate(baseline.aggregate_function, past)
     if baseline.aggregate_function in (AggregateFunction.SUM, AggregateFunction.COUNT):
+        assert isinstance(rule.window, FixedWindow)
         value *= Fraction(rule.window.length_ms, baseline.window_ms)
     return value
 

@@ -19,7 +19,7 @@ from tests.support.oracle.needs import Formula, list_key
 from tests.support.oracle.retention import Key
 from tests.support.oracle.rollout import is_in_rollout
 from tests.support.oracle.rule_log import ActiveRule, FoldedRules
-from tests.support.oracle.rules import Rule
+from tests.support.oracle.rules import Aggregate, Rule
 from tests.support.oracle.stream import Row
 
 
@@ -48,7 +48,7 @@ class Outcome:
     holds: bool
     value: str | None
     count: int
-    window_start_ms: int
+    window_start_ms: int | None
     is_complete: bool
     members: Mapping[str, Any]
     """Further members of an alert."""
@@ -63,25 +63,31 @@ def judge(in_force: ActiveRule, scene: Scene, reset_arrival: int) -> Outcome | N
     if not _passes(rule.filter if rule.when is None else rule.when, row):
         return None
     start_ms = rule.aggregate.window.start_ms(e.event_ms)
-    window = rows_between(scene.rows, start_ms, e.event_ms, rule.filter)
+    window = rows_of(rule.aggregate, scene)
     if rule.aggregate.aggregate_function is AggregateFunction.COUNT_WITH_RESET:
         window = [x for x in window if x.arrival > reset_arrival]
     limit = rule.aggregate.limit.read(row)
-    before = _baseline_rows(rule, scene.rows, start_ms)
+    before = None if start_ms is None else _baseline_rows(rule, scene.rows, start_ms)
     members = _versions_of_lists(rule, scene.folded)
     if rule.aggregate.says_limit:
         members["limit"] = None if limit is None else text_of_number(limit)
-    verdict = _compared(rule, window, before, limit)
-    if before is not None and verdict is not None:
+    verdict = None if start_ms is None else _compared(rule, window, before, limit)
+    if before is not None and verdict is not None and start_ms is not None:
         members["baseline"] = _baseline_member(rule, before, start_ms)
     return Outcome(
         verdict is not None and verdict[0],
         None if verdict is None else verdict[1],
         len(window),
         start_ms,
-        e.event_ms - rule.reach_ms >= scene.history_start_ms,
+        start_ms is None or start_ms - rule.baseline_ms >= scene.history_start_ms,
         members,
     )
+
+
+def rows_of(aggregate: Aggregate, scene: Scene) -> list[Row]:
+    """The rows of the window of an aggregate. A calendar window outside its years has none."""
+    start_ms = aggregate.window.start_ms(scene.e.event_ms)
+    return [] if start_ms is None else rows_between(scene.rows, start_ms, scene.e.event_ms, aggregate.filter)
 
 
 def rows_between(rows: Sequence[Row], first_ms: int, last_ms: int, passing: Formula | None) -> list[Row]:

@@ -15,7 +15,7 @@ from fraud_rules.model.rule import Control, ControlType, RuleDeletion
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.model.value_list import ListChange, ListOperation, ListType
 from tests.support.oracle.refusal import Refused
-from tests.support.oracle.rules import Change, Rule, read_record
+from tests.support.oracle.rules import Change, Limits, Rule, read_record
 from tests.support.oracle.stream import LONG_AGO_MS, Document, Grouping
 
 
@@ -38,6 +38,7 @@ def read_rule_log(document: Document, schema: TransactionSchema) -> list[LogEntr
         for batch in document.get("batches", [])
         for version, reasons in batch.get("refused", {}).items()
     }
+    limits = Limits.of(document.get("settings", {}))
     log: list[LogEntry] = []
     time_ms = LONG_AGO_MS
     for step in document["steps"]:
@@ -47,7 +48,7 @@ def read_rule_log(document: Document, schema: TransactionSchema) -> list[LogEntr
             time_ms = max(time_ms, step["at"])
         record = step["rule"] if isinstance(step["rule"], str) else json.dumps(step["rule"])
         try:
-            change = read_record(record, schema)
+            change = read_record(record, schema, limits)
             reasons = against_log(change, fold(log))
         except (RuleRejected, Refused) as refusal:
             change, reasons = None, [str(refusal)]

@@ -17,11 +17,28 @@ from fraud_rules.model.aggregate import AggregateFunction
 from fraud_rules.model.limits import RuleLimits
 from fraud_rules.model.rule import Operator, RuleChange
 from fraud_rules.model.schema import TransactionSchema
+from tests.support.oracle.calendars import Calendar, CalendarWindow
 from tests.support.oracle.filters import Formula, Needs, Scope, is_expression, read_formula, read_limit
+from tests.support.oracle.moments import zone_named
 from tests.support.oracle.refusal import Refused
-from tests.support.oracle.windows import Window
+from tests.support.oracle.windows import FixedWindow, Window
 
 Members: TypeAlias = Mapping[str, Any]
+
+_LENGTHS = ("windowMinutes", "windowSeconds")
+_REPLACED = frozenset({"rolloutPercent", "windowCalendar", "zone"})
+
+
+@dataclass(frozen=True)
+class Limits:
+    """The settings that bound rules."""
+
+    max_calendar_window: Calendar = Calendar.MONTH
+
+    @classmethod
+    def of(cls, settings: Members) -> Limits:
+        """The limits in the settings of a recorded stream."""
+        return cls(Calendar(settings.get("maxCalendarWindow", "MONTH")))
 
 
 @dataclass(frozen=True)
@@ -69,9 +86,14 @@ class Rule:
     document: Members = field(repr=False)
 
     @property
+    def baseline_ms(self) -> int:
+        """The length of its baseline."""
+        return self.baseline.window_ms if self.baseline is not None else 0
+
+    @property
     def reach_ms(self) -> int:
         """How far back from a transaction its windows reach."""
-        return self.aggregate.window.reach_ms + (self.baseline.window_ms if self.baseline is not None else 0)
+        return self.aggregate.window.reach_ms + self.baseline_ms
 
     @property
     def needs(self) -> Needs:
@@ -84,21 +106,22 @@ Change: TypeAlias = RuleChange | Rule
 """The content of a record. The product's `Rule` is none of its cases."""
 
 
-def read_record(record: str, schema: TransactionSchema) -> Change:
+def read_record(record: str, schema: TransactionSchema, limits: Limits) -> Change:
     """The content of a record of the rule log. Raises RuleRejected (a reason of the product) or Refused."""
     members = _members_of(record)
     if members is None or "listName" in members:
         change = parse_rule_record(record.encode(), schema, RuleLimits())
-        return read_rule(change, change.document, schema) if isinstance(change, product.Rule) else change
+        return read_rule(change, change.document, schema, limits) if isinstance(change, product.Rule) else change
     stand_in = _stand_in(members)
     text = record if stand_in == members else json.dumps(stand_in)
     change = parse_rule_record(text.encode(), schema, RuleLimits())
     if not isinstance(change, product.Rule):
         return change
-    return read_rule(change, {**change.document, **_third_edition(members, stand_in)}, schema)
+    given = {name: value for name, value in change.document.items() if name in members}
+    return read_rule(change, {**given, **_third_edition(members, stand_in)}, schema, limits)
 
 
-def read_rule(plain: product.Rule, document: Members, schema: TransactionSchema) -> Rule:
+def read_rule(plain: product.Rule, document: Members, schema: TransactionSchema, limits: Limits) -> Rule:
     """The rule of a document. The product has read `plain`, its stand-in. Raises Refused."""
     filter_text = document.get("filter")
     aggregate = Aggregate(
@@ -108,7 +131,7 @@ def read_rule(plain: product.Rule, document: Members, schema: TransactionSchema)
         plain.operator,
         read_limit(document["limit"], schema),
         is_expression(document["limit"]),
-        Window(plain.window_ms),
+        _window(plain, document, limits),
         _filter(filter_text, schema),
     )
     baseline = _baseline(plain, document, schema)
@@ -149,7 +172,9 @@ def _members_of(record: str) -> dict[str, Any] | None:
 
 def _stand_in(members: Members) -> dict[str, Any]:
     """The record without the members of the third edition."""
-    plain = {name: value for name, value in members.items() if name != "rolloutPercent"}
+    plain = {name: value for name, value in members.items() if name not in _REPLACED}
+    if "windowCalendar" in members and not any(name in members for name in _LENGTHS):
+        plain["windowMinutes"] = 1
     if is_expression(members.get("limit")):
         plain["limit"] = "0"
     return plain
@@ -163,6 +188,22 @@ def _third_edition(members: Members, stand_in: Members) -> Members:
 def _filter(text: Any, schema: TransactionSchema) -> Formula | None:
     """The filter of a text. An empty filter is none."""
     return read_formula(text, schema, Scope.FILTER) if text is not None and text.strip() else None
+
+
+def _window(plain: product.Rule, document: Members, limits: Limits) -> Window:
+    if "windowCalendar" not in document:
+        if "zone" in document:
+            raise Refused("zone: is for calendar windows")
+        return FixedWindow(plain.window_ms)
+    if any(name in document for name in _LENGTHS):
+        raise Refused("windowCalendar: replaces windowMinutes and windowSeconds")
+    if "baseline" in document:
+        raise Refused("windowCalendar: a calendar window has no baseline")
+    allowed = list(Calendar)[: list(Calendar).index(limits.max_calendar_window) + 1]
+    calendar = next((each for each in allowed if each.value == document["windowCalendar"]), None)
+    if calendar is None:
+        raise Refused(f"windowCalendar: is one of {[each.value for each in allowed]}")
+    return CalendarWindow(calendar, zone_named(str(document.get("zone", "UTC"))))
 
 
 def _baseline(plain: product.Rule, document: Members, schema: TransactionSchema) -> Baseline | None:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeAlias
+
+from tests.support.oracle.calendars import CalendarWindow
 
 
 @dataclass(frozen=True)
-class Window:
+class FixedWindow:
     """A window of fixed length, both ends included."""
 
     length_ms: int
@@ -19,3 +22,7 @@ class Window:
     def start_ms(self, event_ms: int) -> int:
         """The first instant of the window of a transaction."""
         return event_ms - self.length_ms
+
+
+Window: TypeAlias = FixedWindow | CalendarWindow
+"""A calendar window has no start outside the years 1970 to 2099."""
