@@ -16,7 +16,9 @@ so that an error in them shows up as a difference:
     sum          product, or products joined by `+` and `-`
     product      unary, or unaries joined by `*` and `/`
     unary        `-` unary, or a primary
-    primary      `(` expression `)`, a field, a number, a text, `true`, `false`, or name `(` expression `,` ... `)`
+    primary      `(` expression `)`, a field, a number, a text, `true`, `false`, or one of
+                 name `(` expression `,` ... `)`
+                 `map` or `map_text` `(` text `,` expression `)`, in `when` and `limit` only
     literal      a number, `-` number, or a text
 
 The bounds on length, depth and words are the product's alone.
@@ -31,7 +33,7 @@ from fractions import Fraction
 from typing import TypeAlias
 
 from fraud_rules.model.schema import FieldType, TransactionSchema
-from tests.support.oracle import functions
+from tests.support.oracle import functions, lookups
 from tests.support.oracle.expressions import (
     COMPARE,
     MOST_DIGITS,
@@ -200,24 +202,11 @@ class _Parser:
         return any_of(equal)
 
     def listed(self, left: Expression) -> Expression:
-        """The type of the list is that of the expression: a text, or a whole number."""
         require_field(left)
         self.expect("sign", "(")
         name = self.text()
         self.expect("sign", ")")
-        if self._scope is not Scope.WHEN:
-            raise FilterRefused("lists are for `when` only")
-        if left.kind is not Kind.TEXT and (left.kind is not Kind.NUMBER or left.digits.after):
-            raise FilterRefused("a list has whole numbers or texts")
-        needed = FieldType.STRING if left.kind is Kind.TEXT else FieldType.LONG
-        if self.needs.lists.setdefault(name, needed) is not needed:
-            raise FilterRefused(f"the list {name} is compared with expressions of two types")
-
-        def read(row: Values) -> Truth:
-            value = left.read(row)
-            return None if value is None else value in row[list_key(name)]
-
-        return Expression(Kind.BOOLEAN, read)
+        return lookups.in_list(left, name, self._scope, self.needs)
 
     def sum(self) -> Expression:
         left = self.product()
@@ -256,11 +245,21 @@ class _Parser:
 
     def function(self, name: str) -> Expression:
         """The arguments of a function, after its parenthesis."""
+        if name in ("map", "map_text"):
+            return self.lookup(name)
         arguments = [self.expression()]
         while self.accept("sign", ","):
             arguments.append(self.expression())
         self.expect("sign", ")")
         return functions.call(name, arguments)
+
+    def lookup(self, function: str) -> Expression:
+        """The value of a key in a map, with the name of the map first."""
+        name = self.text()
+        self.expect("sign", ",")
+        key = self.expression()
+        self.expect("sign", ")")
+        return lookups.in_map(function, name, key, self._scope, self.needs)
 
     def literal(self) -> Expression:
         if self.accept("sign", "-"):

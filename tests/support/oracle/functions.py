@@ -1,7 +1,6 @@
 """The oracle's functions of expressions, by name. They read nothing but their arguments.
 
-A function that reads more than its row (`map`, `map_text`, `previous`, `own`) belongs into `_Parser.function` of
-`filters`, as a value that the row holds under a key of its own, like the values of a list.
+`lookups` has the functions that read more.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from tests.support.oracle.arithmetic import (
     compare_with_limit,
     text_of_number,
 )
-from tests.support.oracle.needs import Formula, list_key
+from tests.support.oracle.needs import Formula, list_key, map_key
 from tests.support.oracle.retention import Key
 from tests.support.oracle.rollout import is_in_rollout
 from tests.support.oracle.rule_log import ActiveRule, FoldedRules
@@ -37,8 +37,11 @@ class Scene:
 
     @property
     def lookups(self) -> Mapping[str, Any]:
-        """The values of `e` and those that expressions read beside its fields: lists as of its append time."""
-        return {**self.e.values, **{list_key(name): known.values for name, known in self.folded.lists.items()}}
+        """The values of `e` and those that expressions read beside its fields: lists and maps as of its
+        append time."""
+        lists = {list_key(name): known.values for name, known in self.folded.lists.items()}
+        maps = {map_key(name): known.entries for name, known in self.folded.maps.items()}
+        return {**self.e.values, **lists, **maps}
 
 
 @dataclass(frozen=True)
@@ -68,7 +71,7 @@ def judge(in_force: ActiveRule, scene: Scene, reset_arrival: int) -> Outcome | N
         window = [x for x in window if x.arrival > reset_arrival]
     limit = rule.aggregate.limit.read(row)
     before = None if start_ms is None else _baseline_rows(rule, scene.rows, start_ms)
-    members = _versions_of_lists(rule, scene.folded)
+    members = _versions(rule, scene.folded)
     if rule.aggregate.says_limit:
         members["limit"] = None if limit is None else text_of_number(limit)
     verdict = None if start_ms is None else _compared(rule, window, before, limit)
@@ -129,6 +132,8 @@ def _baseline_member(rule: Rule, before: Sequence[Values], end_ms: int) -> dict[
     }
 
 
-def _versions_of_lists(rule: Rule, folded: FoldedRules) -> dict[str, Any]:
-    named = sorted(rule.needs.lists)
-    return {"lists": {name: folded.lists[name].version for name in named}} if named else {}
+def _versions(rule: Rule, folded: FoldedRules) -> dict[str, Any]:
+    """The versions of the lists and maps that the rule names."""
+    lists = {name: folded.lists[name].version for name in sorted(rule.needs.lists)}
+    maps = {name: folded.maps[name].version for name in sorted(rule.needs.maps)}
+    return {**({"lists": lists} if lists else {}), **({"maps": maps} if maps else {})}

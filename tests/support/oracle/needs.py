@@ -21,9 +21,15 @@ class Scope(Enum):
 
 @dataclass
 class Needs:
-    """The lists that an expression names, with the types that it needs."""
+    """The lists and maps that an expression names, with the types of list, or of key and value, that it needs."""
 
     lists: dict[str, FieldType] = field(default_factory=dict)
+    maps: dict[str, tuple[FieldType, FieldType]] = field(default_factory=dict)
+
+    @property
+    def reads_more(self) -> bool:
+        """Whether it reads more than fields and lists: a member of the third edition."""
+        return bool(self.maps)
 
     @classmethod
     def of(cls, parts: Sequence[Needs]) -> Needs:
@@ -31,6 +37,7 @@ class Needs:
         together = cls()
         for part in parts:
             together.lists |= part.lists
+            together.maps |= part.maps
         return together
 
 
@@ -49,3 +56,8 @@ class Formula:
 def list_key(name: str) -> str:
     """The name under which a row holds the values of a list."""
     return f"list('{name}')"
+
+
+def map_key(name: str) -> str:
+    """The name under which a row holds the entries of a map."""
+    return f"map('{name}')"

@@ -14,6 +14,9 @@ from fraud_rules.model.limits import RuleLimits
 from fraud_rules.model.rule import Control, ControlType, RuleDeletion
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.model.value_list import ListChange, ListOperation, ListType
+from tests.support.oracle import maps
+from tests.support.oracle.maps import FoldedMap, MapChange
+from tests.support.oracle.needs import Needs
 from tests.support.oracle.refusal import Refused
 from tests.support.oracle.rules import Change, Limits, Rule, read_record
 from tests.support.oracle.stream import LONG_AGO_MS, Document, Grouping
@@ -85,10 +88,11 @@ class FoldedList:
 
 @dataclass
 class FoldedRules:
-    """The rules and lists in force after a number of records. `starts` also keeps the starts of ended groupings."""
+    """What is in force after a number of records. `starts` also keeps the starts of ended groupings."""
 
     rules: dict[int, ActiveRule] = field(default_factory=dict)
     lists: dict[str, FoldedList] = field(default_factory=dict)
+    maps: dict[str, FoldedMap] = field(default_factory=dict)
     starts: dict[Grouping, list[Boundary]] = field(default_factory=dict)
     clears: list[Boundary] = field(default_factory=list)
 
@@ -129,6 +133,8 @@ def fold(log: Sequence[LogEntry]) -> FoldedRules:
                 folded.rules.pop(rule_id, None)
             case ListChange() as change:
                 _apply_to_lists(folded.lists, entry.version, change)
+            case MapChange() as change:
+                maps.apply(folded.maps, entry.version, change)
             case Control(ControlType.DELETE_RULES_ALL):
                 folded.rules.clear()
             case Control(ControlType.CLEAR_STATE_ALL | ControlType.CLEAR_STATE_ALL_STOP):
@@ -140,17 +146,26 @@ def fold(log: Sequence[LogEntry]) -> FoldedRules:
 
 
 def against_log(change: Change, folded: FoldedRules) -> list[str]:
-    """The reasons why the log before a record speaks against it: lists that are missing, in use, or of another type."""
+    """The reasons why the log before a record speaks against it."""
     match change:
         case Rule():
-            return [
-                f"when: {name}"
-                for name, needed in change.needs.lists.items()
-                if name not in folded.lists or folded.lists[name].type.value != needed.value
-            ]
+            return _missing(change.needs, folded)
         case ListChange():
             return [] if _list_fits(change, folded) else [f"listName: {change.name}"]
+        case MapChange():
+            used = any(change.name in each.rule.needs.maps for each in folded.rules.values())
+            return maps.reasons_against(change, folded.maps, used=used)
     return []
+
+
+def _missing(needs: Needs, folded: FoldedRules) -> list[str]:
+    """The lists and maps that a rule names, and that are not there or of another type."""
+    lists = {name: known.type.value for name, known in folded.lists.items()}
+    there = {name: (known.key_type, known.value_type) for name, known in folded.maps.items()}
+    return [
+        *(f"when: {name}" for name, needed in needs.lists.items() if lists.get(name) != needed.value),
+        *(f"map: {name}" for name, needed in needs.maps.items() if there.get(name) != needed),
+    ]
 
 
 def _list_fits(change: ListChange, folded: FoldedRules) -> bool:

@@ -7,7 +7,7 @@ hands the product a stand-in for the record, in which they are left out or repla
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -18,7 +18,8 @@ from fraud_rules.model.limits import RuleLimits
 from fraud_rules.model.rule import Operator, RuleChange
 from fraud_rules.model.schema import TransactionSchema
 from tests.support.oracle.calendars import Calendar, CalendarWindow
-from tests.support.oracle.filters import Formula, Needs, Scope, is_expression, read_formula, read_limit
+from tests.support.oracle.filters import FilterRefused, Formula, Needs, Scope, is_expression, read_formula, read_limit
+from tests.support.oracle.maps import MapChange, read_map
 from tests.support.oracle.moments import zone_named
 from tests.support.oracle.refusal import Refused
 from tests.support.oracle.windows import FixedWindow, Window
@@ -102,7 +103,7 @@ class Rule:
         return Needs.of([each.needs for each in formulas if each is not None])
 
 
-Change: TypeAlias = RuleChange | Rule
+Change: TypeAlias = RuleChange | Rule | MapChange
 """The content of a record. The product's `Rule` is none of its cases."""
 
 
@@ -112,7 +113,9 @@ def read_record(record: str, schema: TransactionSchema, limits: Limits) -> Chang
     if members is None or "listName" in members:
         change = parse_rule_record(record.encode(), schema, RuleLimits())
         return read_rule(change, change.document, schema, limits) if isinstance(change, product.Rule) else change
-    stand_in = _stand_in(members)
+    if "mapName" in members:
+        return read_map(members)
+    stand_in = _stand_in(members, schema)
     text = record if stand_in == members else json.dumps(stand_in)
     change = parse_rule_record(text.encode(), schema, RuleLimits())
     if not isinstance(change, product.Rule):
@@ -164,20 +167,37 @@ def whole(document: Members, name: str, least: int, greatest: int) -> int:
 def _members_of(record: str) -> dict[str, Any] | None:
     """The members of a JSON record that are not null; None for any other record."""
     try:
-        found = json.loads(record, parse_float=str)
+        found = json.loads(record, parse_float=str, object_pairs_hook=_object)
     except ValueError:
         return None
     return {name: value for name, value in found.items() if value is not None} if isinstance(found, dict) else None
 
 
-def _stand_in(members: Members) -> dict[str, Any]:
+def _object(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    if len(dict(pairs)) < len(pairs):
+        raise ValueError("a name occurs twice")
+    return dict(pairs)
+
+
+def _stand_in(members: Members, schema: TransactionSchema) -> dict[str, Any]:
     """The record without the members of the third edition."""
     plain = {name: value for name, value in members.items() if name not in _REPLACED}
     if "windowCalendar" in members and not any(name in members for name in _LENGTHS):
         plain["windowMinutes"] = 1
     if is_expression(members.get("limit")):
         plain["limit"] = "0"
+    if _reads_more(members.get("when"), schema, Scope.WHEN):
+        del plain["when"]
     return plain
+
+
+def _reads_more(text: Any, schema: TransactionSchema, scope: Scope) -> bool:
+    """Whether an expression reads more than fields and lists. One that is refused is left to the product to refuse."""
+    try:
+        needs = read_formula(text, schema, scope).needs if isinstance(text, str) else Needs()
+    except FilterRefused:
+        return False
+    return needs.reads_more
 
 
 def _third_edition(members: Members, stand_in: Members) -> Members:

@@ -1,0 +1,44 @@
+"""The oracle's expressions that read more than the fields of their row: a list, or an entry of a map."""
+
+from __future__ import annotations
+
+from fraud_rules.model.schema import FieldType
+from tests.support.oracle.expressions import NO_DIGITS, Digits, Expression, Kind, Truth, Values
+from tests.support.oracle.needs import Needs, Scope, list_key, map_key
+from tests.support.oracle.refusal import FilterRefused
+
+
+def in_list(left: Expression, name: str, scope: Scope, needs: Needs) -> Expression:
+    """`left in list('name')`."""
+    if scope is not Scope.WHEN:
+        raise FilterRefused("lists are for `when` only")
+    needed = _stored_type(left)
+    if needs.lists.setdefault(name, needed) is not needed:
+        raise FilterRefused(f"the list {name} is compared with expressions of two types")
+
+    def read(row: Values) -> Truth:
+        value = left.read(row)
+        return None if value is None else value in row[list_key(name)]
+
+    return Expression(Kind.BOOLEAN, read)
+
+
+def in_map(function: str, name: str, key: Expression, scope: Scope, needs: Needs) -> Expression:
+    """`map('name', key)`, a number, or `map_text('name', key)`, a text: null without an entry."""
+    if scope is Scope.FILTER:
+        raise FilterRefused("maps are for `when` and `limit` only")
+    value_type = FieldType.DECIMAL if function == "map" else FieldType.STRING
+    needed = (_stored_type(key), value_type)
+    if needs.maps.setdefault(name, needed) != needed:
+        raise FilterRefused(f"the map {name} is read with two types")
+    kind, digits = (Kind.NUMBER, Digits(12, 6)) if function == "map" else (Kind.TEXT, NO_DIGITS)
+    return Expression(kind, lambda row: row[map_key(name)].get(key.read(row)), digits, names_field=key.names_field)
+
+
+def _stored_type(expression: Expression) -> FieldType:
+    """The type of list or of key that an expression needs: a text, or a whole number."""
+    if expression.kind is Kind.TEXT:
+        return FieldType.STRING
+    if expression.kind is not Kind.NUMBER or expression.digits.after:
+        raise FilterRefused("lists and the keys of maps are whole numbers or texts")
+    return FieldType.LONG
