@@ -251,6 +251,8 @@ class _Parser:
         while self.accept("sign", ","):
             arguments.append(self.expression())
         self.expect("sign", ")")
+        if name == "previous":
+            return lookups.previous(arguments, self._scope, self.needs)
         return functions.call(name, arguments)
 
     def lookup(self, function: str) -> Expression:

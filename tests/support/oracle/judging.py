@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
 from fraud_rules.model.aggregate import AggregateFunction
 from tests.support.oracle.arithmetic import (
+    Value,
     Values,
     baseline_text,
     compare_with_baseline,
     compare_with_limit,
     text_of_number,
 )
-from tests.support.oracle.needs import Formula, list_key, map_key
+from tests.support.oracle.needs import PREVIOUS, Formula, list_key, map_key
 from tests.support.oracle.retention import Key
 from tests.support.oracle.rollout import is_in_rollout
 from tests.support.oracle.rule_log import ActiveRule, FoldedRules
@@ -62,7 +64,8 @@ def judge(in_force: ActiveRule, scene: Scene, reset_arrival: int) -> Outcome | N
     rule, e = in_force.rule, scene.e
     if rule.state == "PAUSE" or not is_in_rollout(rule.rule_id, scene.key, rule.rollout_percent):
         return None
-    row = scene.lookups
+    before_e = _previous_row(rule, scene) if rule.needs.previous else None
+    row = {**scene.lookups, PREVIOUS: None if before_e is None else before_e.values}
     if not _passes(rule.filter if rule.when is None else rule.when, row):
         return None
     start_ms = rule.aggregate.window.start_ms(e.event_ms)
@@ -72,6 +75,8 @@ def judge(in_force: ActiveRule, scene: Scene, reset_arrival: int) -> Outcome | N
     limit = rule.aggregate.limit.read(row)
     before = None if start_ms is None else _baseline_rows(rule, scene.rows, start_ms)
     members = _versions(rule, scene.folded)
+    if rule.needs.previous:
+        members["previous"] = _previous_member(rule, before_e)
     if rule.aggregate.says_limit:
         members["limit"] = None if limit is None else text_of_number(limit)
     verdict = None if start_ms is None else _compared(rule, window, before, limit)
@@ -85,6 +90,23 @@ def judge(in_force: ActiveRule, scene: Scene, reset_arrival: int) -> Outcome | N
         start_ms is None or start_ms - rule.baseline_ms >= scene.history_start_ms,
         members,
     )
+
+
+def _previous_row(rule: Rule, scene: Scene) -> Row | None:
+    """The row in the rule's window, other than the transaction itself, with the largest (event time, arrival)."""
+    rows = [x for x in rows_of(rule.aggregate, scene) if x is not scene.e]
+    return max(rows, key=lambda x: (x.event_ms, x.arrival), default=None)
+
+
+def _previous_member(rule: Rule, previous: Row | None) -> dict[str, Any] | None:
+    """The previous payment in an alert: its id, and the fields that the rule names."""
+    if previous is None:
+        return None
+    return {name: _shown(previous.values[name]) for name in ("transactionId", *rule.needs.previous)}
+
+
+def _shown(value: Value) -> Value:
+    return text_of_number(Fraction(value)) if isinstance(value, Decimal) else value
 
 
 def rows_of(aggregate: Aggregate, scene: Scene) -> list[Row]:

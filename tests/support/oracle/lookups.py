@@ -1,10 +1,14 @@
-"""The oracle's expressions that read more than the fields of their row: a list, or an entry of a map."""
+"""The oracle's expressions that read more than the fields of their row: a list, an entry of a map, or the previous
+payment."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 from fraud_rules.model.schema import FieldType
 from tests.support.oracle.expressions import NO_DIGITS, Digits, Expression, Kind, Truth, Values
-from tests.support.oracle.needs import Needs, Scope, list_key, map_key
+from tests.support.oracle.needs import PREVIOUS, Needs, Scope, list_key, map_key
 from tests.support.oracle.refusal import FilterRefused
 
 
@@ -33,6 +37,18 @@ def in_map(function: str, name: str, key: Expression, scope: Scope, needs: Needs
         raise FilterRefused(f"the map {name} is read with two types")
     kind, digits = (Kind.NUMBER, Digits(12, 6)) if function == "map" else (Kind.TEXT, NO_DIGITS)
     return Expression(kind, lambda row: row[map_key(name)].get(key.read(row)), digits, names_field=key.names_field)
+
+
+def previous(arguments: Sequence[Expression], scope: Scope, needs: Needs) -> Expression:
+    """`previous(field)`: the field in the previous payment, null without one."""
+    if scope is Scope.FILTER:
+        raise FilterRefused("previous is for `when` and `limit` only")
+    if len(arguments) != 1 or arguments[0].field is None:
+        raise FilterRefused("previous takes a field")
+    named = arguments[0]
+    if named.field.name not in needs.previous:
+        needs.previous.append(named.field.name)
+    return replace(named, read=lambda row: None if row[PREVIOUS] is None else named.read(row[PREVIOUS]), field=None)
 
 
 def _stored_type(expression: Expression) -> FieldType:

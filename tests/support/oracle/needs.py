@@ -21,15 +21,18 @@ class Scope(Enum):
 
 @dataclass
 class Needs:
-    """The lists and maps that an expression names, with the types of list, or of key and value, that it needs."""
+    """The lists and maps that an expression names, with the types of list, or of key and value, that it needs, and the
+    fields of the previous payment.
+    """
 
     lists: dict[str, FieldType] = field(default_factory=dict)
     maps: dict[str, tuple[FieldType, FieldType]] = field(default_factory=dict)
+    previous: list[str] = field(default_factory=list)
 
     @property
     def reads_more(self) -> bool:
         """Whether it reads more than fields and lists: a member of the third edition."""
-        return bool(self.maps)
+        return bool(self.maps or self.previous)
 
     @classmethod
     def of(cls, parts: Sequence[Needs]) -> Needs:
@@ -38,6 +41,7 @@ class Needs:
         for part in parts:
             together.lists |= part.lists
             together.maps |= part.maps
+            together.previous += [name for name in part.previous if name not in together.previous]
         return together
 
 
@@ -61,3 +65,7 @@ def list_key(name: str) -> str:
 def map_key(name: str) -> str:
     """The name under which a row holds the entries of a map."""
     return f"map('{name}')"
+
+
+PREVIOUS = "previous()"
+"""The name under which a row holds the values of the previous payment, or None."""

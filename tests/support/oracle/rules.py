@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, TypeAlias
 
 from fraud_rules.codec.rules.codec import parse_rule_record
@@ -96,7 +97,7 @@ class Rule:
         """How far back from a transaction its windows reach."""
         return self.aggregate.window.reach_ms + self.baseline_ms
 
-    @property
+    @cached_property
     def needs(self) -> Needs:
         """What the expressions of the rule read beside the row."""
         formulas = [self.when, self.aggregate.limit]

@@ -88,9 +88,12 @@ def batches(document: Document, rules_end: int) -> Iterator[Batch]:
 
 
 def records(document: Document) -> list[Row]:
-    """Every transaction record by (append time, partition, offset)."""
+    """Every transaction record by (append time, partition, offset). All of them arrive before any row of a batch."""
     rows = [row for log in _logs(document, 0).values() for row in log]
-    return sorted(rows, key=lambda row: (row.append_ms, row.partition, row.offset))
+    rows.sort(key=lambda row: (row.append_ms, row.partition, row.offset))
+    for position, row in enumerate(rows):
+        row.arrival = position - len(rows)
+    return rows
 
 
 def _logs(document: Document, rules_end: int) -> dict[int, list[Row]]:
