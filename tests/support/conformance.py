@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 from fraud_rules.model.schema import TransactionSchema
@@ -82,10 +83,12 @@ def _alert_differences(wanted: Sequence[Mapping[str, Any]], got: Sequence[Mappin
 
 
 def _shown(wanted: Any, actual: Any) -> Any:
-    """A member of an alert; of a baseline, only the members that the case gives."""
-    if isinstance(wanted, Mapping) and isinstance(actual, Mapping) and "windowStart" not in wanted:
-        return {name: actual.get(name) for name in wanted} if "count" in wanted else actual
-    return actual
+    """A member of an alert; of a baseline, only the members that the case gives. A case has decimals as texts."""
+    if isinstance(wanted, Mapping) and isinstance(actual, Mapping):
+        shown = {name: _shown(wanted.get(name), value) for name, value in actual.items()}
+        partial = "count" in wanted and "windowStart" not in wanted
+        return {name: shown.get(name) for name in wanted} if partial else shown
+    return f"{actual:f}" if isinstance(wanted, str) and isinstance(actual, Decimal) else actual
 
 
 def _plain(part: str, items: Iterable[Any]) -> list[Any]:

@@ -11,15 +11,15 @@ These docstrings record the decisions that the specification leaves open: `_Eval
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from fraud_rules.model.aggregate import AggregateFunction
 from fraud_rules.model.schema import TransactionSchema
 from tests.support.oracle.arithmetic import Value
 from tests.support.oracle.decisions import decision
-from tests.support.oracle.judging import Outcome, Scene, judge
+from tests.support.oracle.judging import Outcome, Outcomes, Scene, judge
 from tests.support.oracle.retention import Key, Retention
 from tests.support.oracle.rule_log import ActiveRule, FoldedRules, LogEntry, read_rule_log
 from tests.support.oracle.stream import LONG_AGO_MS, Document, Grouping, Row, batches, parse, records
@@ -86,6 +86,15 @@ class _Marks:
     suppressed: int = 0
 
 
+@dataclass
+class _Visit:
+    """A transaction in one grouping: the verdict, and if it was evaluated, its scene and the outcomes by rule id."""
+
+    verdict: str
+    scene: Scene | None = None
+    outcomes: dict[int, Outcome] = field(default_factory=dict)
+
+
 class _Evaluator:
     """Evaluates transactions in arrival order and keeps all of them."""
 
@@ -104,10 +113,11 @@ class _Evaluator:
         """Evaluate a transaction in every grouping in force: alerts by rule id, late and duplicates once each."""
         row.rules_seen = sum(entry.time_ms <= row.append_ms for entry in self._log[: row.pin])
         folded = self.retention.standings[row.rules_seen]
-        verdicts: set[str] = set()
         alerts: list[dict[str, Any]] = []
-        for grouping in sorted(folded.groupings):
-            verdicts.add(self.accept(row, grouping, folded, alerts))
+        visits = {grouping: self.visit(row, grouping, folded, alerts) for grouping in sorted(folded.groupings)}
+        for rule_id in sorted(folded.rules):
+            alerts += self._alerts_of_naming(folded.rules[rule_id], visits)
+        verdicts = {visit.verdict for visit in visits.values()}
         self.alerts += sorted(alerts, key=lambda alert: int(alert["ruleId"]))
         decided = decision(row.id, row.event_ms, alerts, self._log)
         if decided is not None:
@@ -121,58 +131,75 @@ class _Evaluator:
         if "null key" in verdicts:
             self.null_keys.append(row.id)
 
-    def accept(self, row: Row, grouping: Grouping, folded: FoldedRules, alerts: list[dict[str, Any]]) -> str:
+    def visit(self, row: Row, grouping: Grouping, folded: FoldedRules, alerts: list[dict[str, Any]]) -> _Visit:
         """Evaluate a transaction in one grouping: null key, duplicate, late, evaluation, then watermark and H."""
         key = tuple(row.values[name] for name in grouping)
         if None in key:
-            return "null key"
+            return _Visit("null key")
         place = self.retention.place(grouping, key)
         bounds = self.retention.bounds(place, folded)
         retained = self.retention.retained(place, key, row, bounds)
         first = next((x for x in retained if x.id == row.id), None)
         if first is not None:
-            return "duplicate" if first.values == row.values else "conflicting duplicate"
-        late = row.event_ms < bounds.watermark_ms
+            return _Visit("duplicate" if first.values == row.values else "conflicting duplicate")
+        visit = _Visit("late" if row.event_ms < bounds.watermark_ms else "evaluated")
         self.retention.add(place, key, row, folded)
-        if not late:
+        if visit.verdict == "evaluated":
             start_ms = self.retention.history_start_ms(place, folded)
-            scene = Scene(row, key, [*retained, row], start_ms, folded)
+            visit.scene = Scene(row, key, [*retained, row], start_ms, folded)
             for in_force in folded.of(grouping):
-                alerts += self._alerts_of(in_force, scene, grouping)
+                if not in_force.rule.named:
+                    alerts += self._alerts_of(in_force, visit.scene, {}, visit.outcomes)
         self.retention.advance(bounds, row, max(in_force.rule.reach_ms for in_force in folded.of(grouping)))
-        return "late" if late else "evaluated"
+        return visit
 
-    def _alerts_of(self, in_force: ActiveRule, scene: Scene, grouping: Grouping) -> Iterator[dict[str, Any]]:
-        """The alert of one rule, if its outcome holds and no cool-down suppresses it.
+    def _alerts_of_naming(self, in_force: ActiveRule, visits: Mapping[Grouping, _Visit]) -> Iterator[dict[str, Any]]:
+        """The alert of a rule that names rules, if neither its grouping nor theirs has the payment late or twice."""
+        rule = in_force.rule
+        visit = visits[rule.grouping]
+        if not rule.named or visit.scene is None:
+            return
+        rules = visit.scene.folded.rules
+        others = [visits[rules[rule_id].rule.grouping] for rule_id in rule.named]
+        if any(other.verdict not in ("evaluated", "null key") for other in others):
+            return
+        outcomes = {rule_id: outcome for other in others for rule_id, outcome in other.outcomes.items()}
+        yield from self._alerts_of(in_force, visit.scene, outcomes, visit.outcomes)
+
+    def _alerts_of(
+        self, in_force: ActiveRule, scene: Scene, others: Outcomes, outcomes: dict[int, Outcome]
+    ) -> Iterator[dict[str, Any]]:
+        """The alert of one rule, if its outcome holds and no cool-down suppresses it. Adds to `outcomes`.
 
         Marks and cool-downs belong to the rule's incarnation, the key and the epoch. A clear, a delete and a change of
         the grouping discard them.
         """
         rule, e = in_force.rule, scene.e
-        marks_of = (in_force.incarnation, scene.key, scene.folded.epoch(grouping))
+        marks_of = (in_force.incarnation, scene.key, scene.folded.epoch(rule.grouping))
         marks = self._marks.setdefault(marks_of, _Marks())
-        outcome = judge(in_force, scene, marks.reset_arrival)
-        if outcome is None or not outcome.holds:
+        outcome = judge(in_force, scene, marks.reset_arrival, others)
+        if outcome is None:
+            return
+        outcomes[rule.rule_id] = outcome
+        if not outcome.holds or rule.state == "SIGNAL":
             return
         if rule.cooldown_ms is not None and e.event_ms < marks.cool_from_ms + rule.cooldown_ms:
             marks.suppressed += 1
             return
-        yield _alert(in_force, scene, dict(zip(grouping, scene.key, strict=True)), outcome, marks.suppressed)
+        yield _alert(in_force, scene, outcome, marks.suppressed)
         marks.suppressed = 0
         marks.cool_from_ms = max(marks.cool_from_ms, e.event_ms)
-        if rule.aggregate.aggregate_function is AggregateFunction.COUNT_WITH_RESET:
+        if rule.aggregate is not None and rule.aggregate.aggregate_function is AggregateFunction.COUNT_WITH_RESET:
             marks.reset_arrival = e.arrival
 
 
-def _alert(
-    in_force: ActiveRule, scene: Scene, key: dict[str, Value], outcome: Outcome, suppressed: int
-) -> dict[str, Any]:
+def _alert(in_force: ActiveRule, scene: Scene, outcome: Outcome, suppressed: int) -> dict[str, Any]:
     return {
         **outcome.members,
         "ruleId": in_force.rule.rule_id,
         "ruleVersion": in_force.version,
         "shadow": in_force.rule.state == "SHADOW",
-        "key": key,
+        "key": dict(zip(in_force.rule.grouping, scene.key, strict=True)),
         "transactionId": scene.e.id,
         "triggeringValue": outcome.value,
         "windowStart": outcome.window_start_ms,

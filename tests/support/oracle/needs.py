@@ -17,6 +17,7 @@ class Scope(Enum):
     FILTER = "filter"
     WHEN = "when"
     LIMIT = "limit"
+    CONDITION_LIMIT = "limit of a condition"
 
 
 @dataclass

@@ -17,8 +17,9 @@ from fraud_rules.model.value_list import ListChange, ListOperation, ListType
 from tests.support.oracle import maps
 from tests.support.oracle.maps import FoldedMap, MapChange
 from tests.support.oracle.needs import Needs
+from tests.support.oracle.reading import Change, read_record
 from tests.support.oracle.refusal import Refused
-from tests.support.oracle.rules import Change, Limits, Rule, read_record
+from tests.support.oracle.rules import Limits, Rule
 from tests.support.oracle.stream import LONG_AGO_MS, Document, Grouping
 
 
@@ -149,7 +150,9 @@ def against_log(change: Change, folded: FoldedRules) -> list[str]:
     """The reasons why the log before a record speaks against it."""
     match change:
         case Rule():
-            return _missing(change.needs, folded)
+            return [*_missing(change.needs, folded), *_naming(change, folded)]
+        case RuleDeletion(rule_id):
+            return [f"ruleId: rule {other} names it" for other in _naming_rules(rule_id, folded)]
         case ListChange():
             return [] if _list_fits(change, folded) else [f"listName: {change.name}"]
         case MapChange():
@@ -166,6 +169,20 @@ def _missing(needs: Needs, folded: FoldedRules) -> list[str]:
         *(f"when: {name}" for name, needed in needs.lists.items() if lists.get(name) != needed.value),
         *(f"map: {name}" for name, needed in needs.maps.items() if there.get(name) != needed),
     ]
+
+
+def _naming(rule: Rule, folded: FoldedRules) -> list[str]:
+    """What the rules in force say about the rules that a rule names, and about naming rules while being named."""
+    plain = [rule_id for rule_id, other in folded.rules.items() if not other.rule.named]
+    wrong = [f"conditions: rule {rule_id} is missing or names rules" for rule_id in rule.named if rule_id not in plain]
+    if rule.named:
+        wrong += [f"conditions: rule {other} names this rule" for other in _naming_rules(rule.rule_id, folded)]
+    return wrong
+
+
+def _naming_rules(rule_id: int, folded: FoldedRules) -> list[int]:
+    """The rules in force that name a rule."""
+    return [other for other, in_force in folded.rules.items() if rule_id in in_force.rule.named]
 
 
 def _list_fits(change: ListChange, folded: FoldedRules) -> bool:

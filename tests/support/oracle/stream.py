@@ -157,9 +157,7 @@ def _value(raw: Any, declared: Field) -> Value:
             stamp = stamp if stamp.tzinfo else stamp.replace(tzinfo=UTC)
             return int((stamp - datetime(1970, 1, 1, tzinfo=UTC)).total_seconds() * 1000)
         case FieldType.DECIMAL:
-            amount = Decimal(str(raw))
-            unscaled(amount, declared)
-            return amount
+            return Decimal(unscaled(Decimal(str(raw)), declared)).scaleb(-declared.scale)
 
 
 def unscaled(amount: Decimal, declared: Field) -> int:

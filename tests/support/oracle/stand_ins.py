@@ -1,0 +1,81 @@
+"""Stand-ins for rule records: the product's parser reads the members of the first two editions from them.
+
+The members of the third edition are left out, or replaced by members of an earlier edition, so that the oracle can read
+them whether the product can or not.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from fraud_rules.model.schema import TransactionSchema
+from tests.support.oracle.filters import FilterRefused, Needs, Scope, is_expression, read_formula
+from tests.support.oracle.rules import Members
+
+LENGTHS = ("windowMinutes", "windowSeconds")
+WINDOW = (*LENGTHS, "windowCalendar", "zone")
+OWN_AGGREGATE = frozenset(
+    {"aggregatorFunctionType", "aggregateFieldName", "unique", "limitOperatorType", "limit", "baseline"} | {*WINDOW}
+)
+_LEFT_OUT = frozenset({"rolloutPercent", "windowCalendar", "zone", "conditions", "require"})
+_NO_AGGREGATE = {"aggregatorFunctionType": "COUNT", "limitOperatorType": ">=", "limit": 0, "windowMinutes": 1}
+
+
+def members_of(record: str) -> dict[str, Any] | None:
+    """The members of a JSON record that are not null; None for any other record."""
+    try:
+        found = json.loads(record, parse_float=str, object_pairs_hook=_object)
+    except ValueError:
+        return None
+    return without_nulls(found) if isinstance(found, dict) else None
+
+
+def without_nulls(members: Members) -> dict[str, Any]:
+    """The members without those that are null: a null member is absent."""
+    return {name: value for name, value in members.items() if value is not None}
+
+
+def stand_in(members: Members, schema: TransactionSchema) -> dict[str, Any]:
+    """The record without the members of the third edition."""
+    plain = {name: value for name, value in members.items() if name not in _LEFT_OUT}
+    if plain.get("ruleState") == "SIGNAL":
+        plain["ruleState"] = "ACTIVE"
+    if not has_aggregate(members):
+        plain |= _NO_AGGREGATE
+    if "windowCalendar" in members and not any(name in members for name in LENGTHS):
+        plain["windowMinutes"] = 1
+    if is_expression(members.get("limit")):
+        plain["limit"] = "0"
+    if _reads_more(members.get("when"), schema, Scope.WHEN):
+        del plain["when"]
+    return plain
+
+
+def restored(document: Members, members: Members, plain: Members) -> dict[str, Any]:
+    """The record as the product normalizes it, with the members that the stand-in leaves out or replaces."""
+    return {
+        **{name: value for name, value in document.items() if name in members},
+        **{name: value for name, value in members.items() if name not in plain or plain[name] != value},
+    }
+
+
+def has_aggregate(members: Members) -> bool:
+    """Whether the rule has an aggregate of its own, or has to: it may only be left out beside conditions."""
+    return "conditions" not in members or any(members.get(name, []) != [] for name in OWN_AGGREGATE)
+
+
+def _object(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    if len(dict(pairs)) < len(pairs):
+        raise ValueError("a name occurs twice")
+    return dict(pairs)
+
+
+def _reads_more(text: Any, schema: TransactionSchema, scope: Scope) -> bool:
+    """Whether an expression reads more than fields and lists. One that is refused is left to the product to refuse."""
+    try:
+        needs = read_formula(text, schema, scope).needs if isinstance(text, str) else Needs()
+    except FilterRefused:
+        return False
+    return needs.reads_more
