@@ -20,7 +20,7 @@ from fraud_rules.model.schema import TransactionSchema
 from tests.support.oracle.arithmetic import Value
 from tests.support.oracle.decisions import decision
 from tests.support.oracle.judging import Outcome, Outcomes, Scene, judge
-from tests.support.oracle.retention import Key, Retention
+from tests.support.oracle.retention import Key, Place, Retention
 from tests.support.oracle.rule_log import ActiveRule, FoldedRules, LogEntry, read_rule_log
 from tests.support.oracle.stream import LONG_AGO_MS, Document, Grouping, Row, batches, parse, records
 
@@ -142,16 +142,34 @@ class _Evaluator:
         first = next((x for x in retained if x.id == row.id), None)
         if first is not None:
             return _Visit("duplicate" if first.values == row.values else "conflicting duplicate")
+        self.retention.begin_series(place, folded)
         visit = _Visit("late" if row.event_ms < bounds.watermark_ms else "evaluated")
         self.retention.add(place, key, row, folded)
         if visit.verdict == "evaluated":
-            start_ms = self.retention.history_start_ms(place, folded)
-            visit.scene = Scene(row, key, [*retained, row], start_ms, folded)
+            visit.scene = self._scene(row, key, place, folded, retained)
             for in_force in folded.of(grouping):
                 if not in_force.rule.named:
                     alerts += self._alerts_of(in_force, visit.scene, {}, visit.outcomes)
         self.retention.advance(bounds, row, max(in_force.rule.reach_ms for in_force in folded.of(grouping)))
+        self.retention.advance_series(place, folded)
         return visit
+
+    def _scene(self, row: Row, key: Key, place: Place, folded: FoldedRules, retained: Sequence[Row]) -> Scene:
+        """A transaction among the retained rows of its key and those of the series."""
+        retention = self.retention
+        h_ms = retention.bounds(place, folded).retained_from_ms
+        series = {
+            in_force.rule.rule_id: Scene(
+                row,
+                key,
+                retention.series_rows(place, key, row, in_force, h_ms),
+                retention.series_start_ms(place, in_force, folded),
+                folded,
+            )
+            for in_force in folded.of(place[1])
+            if in_force.rule.long_window is not None
+        }
+        return Scene(row, key, [*retained, row], retention.history_start_ms(place, folded), folded, series)
 
     def _alerts_of_naming(self, in_force: ActiveRule, visits: Mapping[Grouping, _Visit]) -> Iterator[dict[str, Any]]:
         """The alert of a rule that names rules, if neither its grouping nor theirs has the payment late or twice."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -23,12 +23,13 @@ from tests.support.oracle.rollout import is_in_rollout
 from tests.support.oracle.rule_log import ActiveRule, FoldedRules
 from tests.support.oracle.rules import Aggregate, Baseline, NamedRule, Rule
 from tests.support.oracle.stream import Row
+from tests.support.oracle.windows import FixedWindow
 
 
 @dataclass(frozen=True)
 class Scene:
     """One transaction in one grouping: the rows of its key in order of arrival, itself among them, and the start of the
-    retained history.
+    retained history. `series` has the same for the series of each rule with a resolution, by rule id.
     """
 
     e: Row
@@ -36,6 +37,7 @@ class Scene:
     rows: Sequence[Row]
     history_start_ms: int
     folded: FoldedRules
+    series: Mapping[int, Scene] = field(default_factory=dict)
 
     @property
     def lookups(self) -> Mapping[str, Any]:
@@ -97,6 +99,7 @@ def _own(rule: Rule, scene: Scene, row: Values, reset_arrival: int) -> Outcome:
     aggregate, event_ms = rule.aggregate, scene.e.event_ms
     if aggregate is None:
         return Outcome(True, None, 0, event_ms, event_ms >= scene.history_start_ms, {})
+    scene = scene.series.get(rule.rule_id, scene)
     if rule.baseline is not None:
         return _beside_baseline(aggregate, rule.baseline, scene, row)
     window = _rows_of(aggregate, scene)
@@ -144,8 +147,8 @@ def _measured(aggregate: Aggregate, scene: Scene, window: Sequence[Row], row: Va
 def _beside_baseline(aggregate: Aggregate, baseline: Baseline, scene: Scene, row: Values) -> Outcome:
     """The aggregate of the window, compared with that of the time right before it."""
     end_ms = aggregate.window.start_ms(scene.e.event_ms)
-    assert end_ms is not None
-    start_ms = end_ms - baseline.window_ms
+    assert isinstance(aggregate.window, FixedWindow) and end_ms is not None
+    start_ms = aggregate.window.start_ms(scene.e.event_ms - baseline.window_ms)
     window = [x.values for x in _rows_of(aggregate, scene)]
     before = [x.values for x in _rows_between(scene.rows, start_ms, end_ms - 1, baseline.filter)]
     verdict = compare_with_baseline(aggregate, baseline, window, before, aggregate.limit.read(row))

@@ -7,6 +7,7 @@ hands the product a stand-in for the record, in which they are left out or repla
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 from fraud_rules.codec.rules.codec import parse_rule_record
@@ -26,6 +27,8 @@ from tests.support.oracle.stand_ins import LENGTHS, WINDOW, has_aggregate, membe
 from tests.support.oracle.windows import FixedWindow, Window
 
 MOST_CONDITIONS = 8
+MOST_STEPS = 10_000
+SUMMABLE = frozenset(AggregateFunction[name] for name in ("SUM", "COUNT", "AVG", "MIN", "MAX", "STDDEV"))
 
 Change: TypeAlias = RuleChange | Rule | MapChange
 """The content of a record. The product's `Rule` is none of its cases."""
@@ -79,10 +82,21 @@ class _Reader:
             forbids,
             plain.cooldown_ms,
             self.rollout_percent(plain.grouping),
+            self._limits.detail_ms,
+            self.meaning(plain, aggregate, baseline),
             document,
         )
         _check(rule)
         return rule
+
+    def meaning(self, plain: product.Rule, aggregate: Aggregate | None, baseline: Baseline | None) -> object:
+        """The part of the rule that decides its series. The product's trees say whether two filters are the same."""
+        members: list[object] = [plain.grouping, plain.filter, plain.aggregate_field, plain.aggregate_function]
+        if aggregate is not None and isinstance(aggregate.window, FixedWindow):
+            members.append(aggregate.window.step_ms)
+        if baseline is not None and plain.baseline is not None:
+            members += [replace(baseline, filter=None), plain.baseline.filter]
+        return members
 
     def aggregate(self, plain: product.Rule, document: Members, scope: Scope) -> Aggregate:
         """The aggregate of the rule or of a condition."""
@@ -105,16 +119,37 @@ class _Reader:
         if "windowCalendar" not in document:
             if "zone" in document:
                 raise Refused("zone: is for calendar windows")
-            return FixedWindow(plain.window_ms)
+            return self.fixed_window(plain, document)
         if any(name in document for name in LENGTHS):
             raise Refused("windowCalendar: replaces windowMinutes and windowSeconds")
-        if "baseline" in document:
-            raise Refused("windowCalendar: a calendar window has no baseline")
+        if "baseline" in document or "resolutionSeconds" in document:
+            raise Refused("windowCalendar: a calendar window has neither baseline nor resolution")
         allowed = list(Calendar)[: list(Calendar).index(self._limits.max_calendar_window) + 1]
         calendar = next((each for each in allowed if each.value == document["windowCalendar"]), None)
         if calendar is None:
             raise Refused(f"windowCalendar: is one of {[each.value for each in allowed]}")
         return CalendarWindow(calendar, zone_named(str(document.get("zone", "UTC"))))
+
+    def fixed_window(self, plain: product.Rule, document: Members) -> FixedWindow:
+        """A window of fixed length, long if the rule has a resolution."""
+        if "resolutionSeconds" not in document:
+            return FixedWindow(plain.window_ms)
+        if plain.aggregate_function not in SUMMABLE:
+            raise Refused("resolutionSeconds: is for functions that add up")
+        step_ms = whole(document, "resolutionSeconds", 1, 86_400) * 1000
+        window = FixedWindow(_length_ms(document), step_ms)
+        total_ms = window.length_ms + (self.baseline_ms(plain) if plain.baseline is not None else 0)
+        if step_ms > window.length_ms:
+            raise Refused("resolutionSeconds: is longer than the window")
+        if total_ms > min(self._limits.max_long_window_ms, MOST_STEPS * step_ms):
+            raise Refused("resolutionSeconds: the window is too long")
+        return window
+
+    def baseline_ms(self, plain: product.Rule) -> int:
+        """The length of the baseline."""
+        assert plain.baseline is not None
+        long = "resolutionSeconds" in self._document
+        return _length_ms(self._document["baseline"]) if long else plain.baseline.window_ms
 
     def baseline(self, plain: product.Rule) -> Baseline | None:
         if plain.baseline is None:
@@ -124,7 +159,7 @@ class _Reader:
             plain.baseline.aggregate_function,
             plain.baseline.aggregate_field,
             self.filter(text),
-            plain.baseline.window_ms,
+            self.baseline_ms(plain),
             plain.baseline.min_count,
             plain.baseline.deviations,
         )
@@ -195,13 +230,19 @@ class _Reader:
 
 def _check(rule: Rule) -> None:
     """Refuse what the members of a rule say about each other."""
-    if rule.needs.previous and rule.aggregate is None:
-        raise Refused("when: previous needs a window of the rule's own")
+    if rule.needs.previous and (rule.aggregate is None or rule.long_window is not None):
+        raise Refused("when: previous needs a window of the rule's own, without a resolution")
     if rule.rule_id in rule.named or len(set(rule.named)) < len(rule.named):
         raise Refused("conditions: a rule names neither itself nor a rule twice")
     resets = rule.aggregate is not None and rule.aggregate.aggregate_function is AggregateFunction.COUNT_WITH_RESET
     if rule.named and resets:
         raise Refused("conditions: COUNT_WITH_RESET names no rules")
+
+
+def _length_ms(members: Members) -> int:
+    """The length of a window in minutes or seconds."""
+    name = "windowMinutes" if "windowMinutes" in members else "windowSeconds"
+    return whole(members, name, 1, 2**63) * (60_000 if name == "windowMinutes" else 1000)
 
 
 def whole(members: Members, name: str, least: int, greatest: int) -> int:

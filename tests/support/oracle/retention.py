@@ -13,8 +13,9 @@ from decimal import Decimal
 from fraud_rules.model.schema import TransactionSchema
 from tests.support.oracle.arithmetic import Value
 from tests.support.oracle.key_groups import key_group
-from tests.support.oracle.rule_log import FoldedRules, LogEntry, fold
+from tests.support.oracle.rule_log import ActiveRule, Boundary, FoldedRules, LogEntry, fold
 from tests.support.oracle.rules import Rule
+from tests.support.oracle.series import Series
 from tests.support.oracle.stream import LONG_AGO_MS, Grouping, Row, WarmUp, unscaled
 
 Key = tuple[Value, ...]
@@ -79,6 +80,7 @@ class Retention:
         self._of_key: dict[tuple[Place, Key], list[RetainedRow]] = {}
         self._history_starts: dict[tuple[Place, int], int] = {}
         self._bounds: dict[tuple[Place, int], Bounds] = {}
+        self._series: dict[tuple[Place, int], Series] = {}
 
     def place(self, grouping: Grouping, key: Sequence[Value]) -> Place:
         """The key group of a key by the documented hash, and the grouping."""
@@ -108,6 +110,9 @@ class Retention:
         accepted = self._accepted.setdefault(place, [])
         accepted.append(RetainedRow(row, bounds))
         self._of_key.setdefault((place, key), []).append(accepted[-1])
+        for (of_place, _), series in self._series.items():
+            if of_place == place:
+                series.rows.append((row, key))
         epoch = folded.epoch(place[1])
         if (place, epoch) not in self._history_starts:
             self._begin_history(accepted, row, (place, epoch))
@@ -116,6 +121,38 @@ class Retention:
         """The event time at which the retained history starts."""
         start_ms = self._history_starts[place, folded.epoch(place[1])]
         return max(start_ms, self.bounds(place, folded).retained_from_ms)
+
+    def begin_series(self, place: Place, folded: FoldedRules) -> None:
+        """Begin the series that have begun since the last transaction of the key group, with the retained rows."""
+        bounds = self.bounds(place, folded)
+        for in_force in folded.of(place[1]):
+            if in_force.rule.long_window is not None and (place, in_force.series) not in self._series:
+                rows = [
+                    (kept.row, key)
+                    for (of_place, key), of_key in self._of_key.items()
+                    for kept in of_key
+                    if of_place == place and kept.is_retained and kept.row.event_ms >= bounds.retained_from_ms
+                ]
+                self._series[place, in_force.series] = Series(folded.epoch(place[1]), bounds.retained_from_ms, rows)
+
+    def series_rows(self, place: Place, key: Key, e: Row, in_force: ActiveRule, h_ms: int) -> list[Row]:
+        """The rows of the key that count in the rule's series and that no boundary separates from `e`."""
+        rows = self._series[place, in_force.series].counting(h_ms)
+        return [x for x, of_x in rows if of_x == key and self.connected(x, e, place[1])]
+
+    def series_start_ms(self, place: Place, in_force: ActiveRule, folded: FoldedRules) -> int:
+        """The event time at which the history of the rule's series starts."""
+        epoch = folded.epoch(place[1])
+        h_ms = self.bounds(place, folded).retained_from_ms
+        return self._series[place, in_force.series].start_ms(epoch, self._history_starts[place, epoch], h_ms)
+
+    def advance_series(self, place: Place, folded: FoldedRules) -> None:
+        """Advance B of the series in force, after the watermark."""
+        for in_force in folded.of(place[1]):
+            window = in_force.rule.long_window
+            if window is not None:
+                oldest_ms = window.start_ms(self.bounds(place, folded).watermark_ms - in_force.rule.baseline_ms)
+                self._series[place, in_force.series].advance(oldest_ms)
 
     def connected(self, x: Row, e: Row, grouping: Grouping) -> bool:
         """Check that no boundary of the grouping lies between the append times of two accepted rows.
@@ -164,6 +201,7 @@ class Retention:
             self._merge(place, histories.get(place, History()), folded)
 
     def _merge(self, place: Place, history: History, folded: FoldedRules) -> None:
+        self._merge_into_series(place, history, folded)
         grouping = place[1]
         widest_ms = max(each.rule.reach_ms for each in folded.of(grouping))
         epoch = folded.epoch(grouping)
@@ -194,6 +232,21 @@ class Retention:
                 row.append_ms, row.rules_seen = max(row.append_ms, boundary_ms), epoch + 1
                 of_key.append(RetainedRow(row, bounds))
                 accepted.append(of_key[-1])
+
+    def _merge_into_series(self, place: Place, history: History, folded: FoldedRules) -> None:
+        """Add the rows that each series would count had it existed all along."""
+        self.begin_series(place, folded)
+        grouping, epoch = place[1], folded.epoch(place[1])
+        boundary_ms = max(each.time_ms for each in folded.boundaries(grouping) if each.version == epoch)
+        h_ms = self.bounds(place, folded).retained_from_ms
+        for in_force in folded.of(grouping):
+            window = in_force.rule.long_window
+            if window is not None and history.rows:
+                oldest_ms = window.start_ms(history.bounds.watermark_ms - in_force.rule.baseline_ms)
+                from_ms = min(history.bounds.retained_from_ms, oldest_ms)
+                start_ms = self._history_starts.get((place, epoch))
+                series = self._series[place, in_force.series]
+                series.add_history(history.rows, from_ms, Boundary(epoch, boundary_ms), start_ms, h_ms)
 
     def _begin_history(self, accepted: Sequence[RetainedRow], row: Row, epoch: tuple[Place, int]) -> None:
         """Set the eventTime at which the retained history of a key group starts, at the first row of an epoch.

@@ -63,11 +63,15 @@ def read_rule_log(document: Document, schema: TransactionSchema) -> list[LogEntr
 
 @dataclass(frozen=True)
 class ActiveRule:
-    """A rule in force. `incarnation` is the version that added the rule or moved it to its grouping."""
+    """A rule in force. `incarnation` is the version that added the rule or moved it to its grouping.
+
+    `series` is the version with which the series of a rule with a resolution began.
+    """
 
     rule: Rule
     version: int
     incarnation: int
+    series: int
 
 
 @dataclass(frozen=True)
@@ -128,8 +132,7 @@ def fold(log: Sequence[LogEntry]) -> FoldedRules:
                 stays = known is not None and known.rule.grouping == rule.grouping
                 if not stays and rule.grouping not in folded.groupings:
                     folded.starts.setdefault(rule.grouping, []).append(here)
-                incarnation = known.incarnation if known is not None and stays else entry.version
-                folded.rules[rule.rule_id] = ActiveRule(rule, entry.version, incarnation)
+                folded.rules[rule.rule_id] = _edited(known if stays else None, rule, entry.version)
             case RuleDeletion(rule_id):
                 folded.rules.pop(rule_id, None)
             case ListChange() as change:
@@ -141,6 +144,14 @@ def fold(log: Sequence[LogEntry]) -> FoldedRules:
             case Control(ControlType.CLEAR_STATE_ALL | ControlType.CLEAR_STATE_ALL_STOP):
                 folded.clears.append(here)
     return folded
+
+
+def _edited(known: ActiveRule | None, rule: Rule, version: int) -> ActiveRule:
+    """A version of a rule; `known` is the one before in the same grouping."""
+    if known is None:
+        return ActiveRule(rule, version, version, version)
+    same = known.rule.meaning == rule.meaning
+    return ActiveRule(rule, version, known.incarnation, known.series if same else version)
 
 
 # What the log before a record speaks against

@@ -11,9 +11,11 @@ from fraud_rules.model.aggregate import AggregateFunction
 from fraud_rules.model.rule import Operator
 from tests.support.oracle.calendars import Calendar
 from tests.support.oracle.needs import Formula, Needs
-from tests.support.oracle.windows import Window
+from tests.support.oracle.windows import FixedWindow, Window
 
 Members: TypeAlias = Mapping[str, Any]
+
+MINUTE_MS = 60_000
 
 
 @dataclass(frozen=True)
@@ -21,11 +23,17 @@ class Limits:
     """The settings that bound rules."""
 
     max_calendar_window: Calendar = Calendar.MONTH
+    max_long_window_ms: int = 576_000 * MINUTE_MS
+    detail_ms: int = 1440 * MINUTE_MS
 
     @classmethod
     def of(cls, settings: Members) -> Limits:
         """The limits in the settings of a recorded stream."""
-        return cls(Calendar(settings.get("maxCalendarWindow", "MONTH")))
+        return cls(
+            Calendar(settings.get("maxCalendarWindow", "MONTH")),
+            settings.get("maxLongWindowMinutes", 576_000) * MINUTE_MS,
+            settings.get("detailMinutes", 1440) * MINUTE_MS,
+        )
 
 
 @dataclass(frozen=True)
@@ -69,7 +77,8 @@ class Rule:
     """A valid rule. `document` has the members of its record.
 
     `aggregate` is None if only conditions decide. `needed` is the number of conditions that `require` asks for, and
-    `forbids` says that none may hold.
+    `forbids` says that none may hold. With a resolution, the grouping retains rows for `detail_ms` at most, and two
+    versions of the rule have the same series if their `meaning` is equal.
     """
 
     rule_id: int
@@ -84,6 +93,8 @@ class Rule:
     forbids: bool
     cooldown_ms: int | None
     rollout_percent: int
+    detail_ms: int
+    meaning: object
     document: Members = field(repr=False)
 
     @property
@@ -103,11 +114,19 @@ class Rule:
         return self.baseline.window_ms if self.baseline is not None else 0
 
     @property
+    def long_window(self) -> FixedWindow | None:
+        """The window of a rule with a resolution."""
+        window = self.aggregate.window if self.aggregate is not None else None
+        return window if isinstance(window, FixedWindow) and window.step_ms > 1 else None
+
+    @property
     def reach_ms(self) -> int:
-        """How far back from a transaction its windows reach. Only its own aggregate has a baseline."""
+        """How far back from a transaction the rows are retained for it. Only its own aggregate has a baseline."""
         reaches = [each.window.reach_ms for each in self.aggregates]
         if self.aggregate is not None:
             reaches[0] += self.baseline_ms
+        if self.long_window is not None:
+            reaches[0] = min(reaches[0], self.detail_ms)
         return max(reaches, default=0)
 
     @cached_property

@@ -17,9 +17,18 @@ from tests.support.oracle.rules import Members
 LENGTHS = ("windowMinutes", "windowSeconds")
 WINDOW = (*LENGTHS, "windowCalendar", "zone")
 OWN_AGGREGATE = frozenset(
-    {"aggregatorFunctionType", "aggregateFieldName", "unique", "limitOperatorType", "limit", "baseline"} | {*WINDOW}
+    {
+        "aggregatorFunctionType",
+        "aggregateFieldName",
+        "unique",
+        "limitOperatorType",
+        "limit",
+        "baseline",
+        "resolutionSeconds",
+        *WINDOW,
+    }
 )
-_LEFT_OUT = frozenset({"rolloutPercent", "windowCalendar", "zone", "conditions", "require"})
+_LEFT_OUT = frozenset({"rolloutPercent", "windowCalendar", "zone", "conditions", "require", "resolutionSeconds"})
 _NO_AGGREGATE = {"aggregatorFunctionType": "COUNT", "limitOperatorType": ">=", "limit": 0, "windowMinutes": 1}
 
 
@@ -46,6 +55,10 @@ def stand_in(members: Members, schema: TransactionSchema) -> dict[str, Any]:
         plain |= _NO_AGGREGATE
     if "windowCalendar" in members and not any(name in members for name in LENGTHS):
         plain["windowMinutes"] = 1
+    if "resolutionSeconds" in members:
+        plain = _with_short_windows(plain)
+        if isinstance(plain.get("baseline"), dict):
+            plain["baseline"] = _with_short_windows(plain["baseline"])
     if is_expression(members.get("limit")):
         plain["limit"] = "0"
     if _reads_more(members.get("when"), schema, Scope.WHEN):
@@ -64,6 +77,11 @@ def restored(document: Members, members: Members, plain: Members) -> dict[str, A
 def has_aggregate(members: Members) -> bool:
     """Whether the rule has an aggregate of its own, or has to: it may only be left out beside conditions."""
     return "conditions" not in members or any(members.get(name, []) != [] for name in OWN_AGGREGATE)
+
+
+def _with_short_windows(members: Members) -> dict[str, Any]:
+    """The members with a window that is short enough for a rule without a resolution."""
+    return {name: 1 if name in LENGTHS else value for name, value in members.items()}
 
 
 def _object(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
