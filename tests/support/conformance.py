@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 from fraud_rules.model.schema import TransactionSchema
@@ -43,7 +44,12 @@ def load_schema(name: str) -> TransactionSchema:
 
 def load_cases(pattern: str = "*.json") -> list[Case]:
     """Load every case of the files in `tests/cases` whose name matches."""
-    return [_case(raw) for path in sorted(CASES.glob(pattern)) for raw in json.loads(path.read_text())["cases"]]
+    return [case for path in sorted(CASES.glob(pattern)) for case in load_cases_of(path)]
+
+
+def load_cases_of(path: Path) -> list[Case]:
+    """Load the cases of a file."""
+    return [_case(raw) for raw in json.loads(path.read_text())["cases"]]
 
 
 def _case(raw: Mapping[str, Any]) -> Case:

@@ -88,4 +88,10 @@ def _accepted(document: Document, schema: TransactionSchema, pin: int, settings:
 
 def identity(alert: Alert) -> tuple[Any, ...]:
     """The members that identify an alert."""
-    return alert["ruleId"], alert["ruleVersion"], tuple(sorted(alert["key"].items())), alert["transactionId"]
+    return (
+        alert["ruleId"],
+        alert["ruleVersion"],
+        tuple(sorted(alert["key"].items())),
+        alert["transactionId"],
+        alert.get("role"),
+    )

@@ -39,7 +39,7 @@ def decision(
             counted.append({"ruleId": alert["ruleId"], "ruleVersion": alert["ruleVersion"], "weight": weighed})
     if not counted:
         return None
-    score = sum(each["weight"] for each in counted)
+    score = sum({each["ruleId"]: each["weight"] for each in counted}.values())  # each rule once
     outcome = "DECLINE" if score >= DECLINE else "REVIEW" if score >= REVIEW else "NOTE"
     return {
         "transactionId": transaction_id,

@@ -13,16 +13,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from fraud_rules.model.aggregate import AggregateFunction
 from fraud_rules.model.schema import TransactionSchema
 from tests.support.oracle.arithmetic import Value
 from tests.support.oracle.decisions import decision
+from tests.support.oracle.entities import entities_of
 from tests.support.oracle.judging import Outcome, Outcomes, Scene, judge
 from tests.support.oracle.retention import Key, Place, Retention
 from tests.support.oracle.rule_log import ActiveRule, FoldedRules, LogEntry, read_rule_log
-from tests.support.oracle.stream import LONG_AGO_MS, Document, Grouping, Row, batches, parse, records
+from tests.support.oracle.stream import LONG_AGO_MS, ROLE, Document, Grouping, Row, batches, parse, records
 
 MINUTE_MS = 60_000
 
@@ -69,7 +70,13 @@ def retention_of(
 ) -> AnyRetention:
     """The retention with the settings of a recorded stream, without rows."""
     settings = document.get("settings", {})
-    return kind(schema, log, document.get("keyGroups", 1), settings.get("maxOutOfOrdernessMs", 5 * MINUTE_MS))
+    return kind(
+        schema,
+        entities_of(document, schema),
+        log,
+        document.get("keyGroups", 1),
+        settings.get("maxOutOfOrdernessMs", 5 * MINUTE_MS),
+    )
 
 
 @dataclass
@@ -94,6 +101,15 @@ class _Visit:
     scene: Scene | None = None
     outcomes: dict[int, Outcome] = field(default_factory=dict)
 
+    @property
+    def is_judged(self) -> bool:
+        """Whether the transaction is neither late nor a duplicate."""
+        return self.verdict in ("evaluated", "null key")
+
+
+Visits: TypeAlias = dict[Grouping, list[_Visit]]
+"""The visits of one transaction: in a grouping by an entity one for each row, in order of arrival."""
+
 
 class _Evaluator:
     """Evaluates transactions in arrival order and keeps all of them."""
@@ -114,10 +130,13 @@ class _Evaluator:
         row.rules_seen = sum(entry.time_ms <= row.append_ms for entry in self._log[: row.pin])
         folded = self.retention.standings[row.rules_seen]
         alerts: list[dict[str, Any]] = []
-        visits = {grouping: self.visit(row, grouping, folded, alerts) for grouping in sorted(folded.groupings)}
+        visits: Visits = {}
+        for grouping in sorted(folded.groupings):
+            rows = self.retention.rows_in(row, grouping)
+            visits[grouping] = [self.visit(each, grouping, folded, alerts) for each in rows] or [_Visit("null key")]
         for rule_id in sorted(folded.rules):
             alerts += self._alerts_of_naming(folded.rules[rule_id], visits)
-        verdicts = {visit.verdict for visit in visits.values()}
+        verdicts = {visit.verdict for of_grouping in visits.values() for visit in of_grouping}
         self.alerts += sorted(alerts, key=lambda alert: int(alert["ruleId"]))
         decided = decision(row.id, row.event_ms, alerts, self._log)
         if decided is not None:
@@ -139,7 +158,7 @@ class _Evaluator:
         place = self.retention.place(grouping, key)
         bounds = self.retention.bounds(place, folded)
         retained = self.retention.retained(place, key, row, bounds)
-        first = next((x for x in retained if x.id == row.id), None)
+        first = next((x for x in retained if x.identity == row.identity), None)
         if first is not None:
             return _Visit("duplicate" if first.values == row.values else "conflicting duplicate")
         self.retention.begin_series(place, folded)
@@ -171,18 +190,16 @@ class _Evaluator:
         }
         return Scene(row, key, [*retained, row], retention.history_start_ms(place, folded), folded, series)
 
-    def _alerts_of_naming(self, in_force: ActiveRule, visits: Mapping[Grouping, _Visit]) -> Iterator[dict[str, Any]]:
-        """The alert of a rule that names rules, if neither its grouping nor theirs has the payment late or twice."""
+    def _alerts_of_naming(self, in_force: ActiveRule, visits: Visits) -> Iterator[dict[str, Any]]:
+        """The alerts of a rule that names rules, if neither its grouping nor theirs has the payment late or twice."""
         rule = in_force.rule
-        visit = visits[rule.grouping]
-        if not rule.named or visit.scene is None:
-            return
-        rules = visit.scene.folded.rules
-        others = [visits[rules[rule_id].rule.grouping] for rule_id in rule.named]
-        if any(other.verdict not in ("evaluated", "null key") for other in others):
-            return
-        outcomes = {rule_id: outcome for other in others for rule_id, outcome in other.outcomes.items()}
-        yield from self._alerts_of(in_force, visit.scene, outcomes, visit.outcomes)
+        for visit in visits[rule.grouping] if rule.named else []:
+            if visit.scene is not None:
+                rules = visit.scene.folded.rules
+                others = {rule_id: _visits_of(rules[rule_id], visit, in_force, visits) for rule_id in rule.named}
+                if all(other.is_judged for of_rule in others.values() for other in of_rule):
+                    outcomes = _outcomes(others)
+                    yield from self._alerts_of(in_force, visit.scene, outcomes, visit.outcomes)
 
     def _alerts_of(
         self, in_force: ActiveRule, scene: Scene, others: Outcomes, outcomes: dict[int, Outcome]
@@ -211,9 +228,26 @@ class _Evaluator:
             marks.reset_arrival = e.arrival
 
 
+def _visits_of(named: ActiveRule, visit: _Visit, naming: ActiveRule, visits: Visits) -> list[_Visit]:
+    """The visits that decide the outcome of a named rule: in the same grouping that of the same row, elsewhere all."""
+    return [visit] if named.rule.grouping == naming.rule.grouping else visits[named.rule.grouping]
+
+
+def _outcomes(others: Mapping[int, Sequence[_Visit]]) -> dict[int, Outcome]:
+    """The outcome of each named rule: that of the first row for which it holds, else of the first that it evaluated."""
+    found: dict[int, Outcome] = {}
+    for rule_id, visits in others.items():
+        outcomes = [visit.outcomes[rule_id] for visit in visits if rule_id in visit.outcomes]
+        if outcomes:
+            found[rule_id] = next((each for each in outcomes if each.holds), outcomes[0])
+    return found
+
+
 def _alert(in_force: ActiveRule, scene: Scene, outcome: Outcome, suppressed: int) -> dict[str, Any]:
+    role = scene.e.values.get(ROLE)
     return {
         **outcome.members,
+        **({} if role is None else {"role": role}),
         "ruleId": in_force.rule.rule_id,
         "ruleVersion": in_force.version,
         "shadow": in_force.rule.state == "SHADOW",

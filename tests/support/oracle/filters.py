@@ -19,6 +19,7 @@ so that an error in them shows up as a difference:
     primary      `(` expression `)`, a field, a number, a text, `true`, `false`, or one of
                  name `(` expression `,` ... `)`
                  `map` or `map_text` `(` text `,` expression `)`, in `when` and `limit` only
+                 `own` `(` `)`, in the limits of conditions only, or `role`, in a rule that groups by an entity
     literal      a number, `-` number, or a text
 
 The bounds on length, depth and words are the product's alone.
@@ -37,6 +38,8 @@ from tests.support.oracle import functions, lookups
 from tests.support.oracle.expressions import (
     COMPARE,
     MOST_DIGITS,
+    NO_DIGITS,
+    Digits,
     Expression,
     Kind,
     Truth,
@@ -106,21 +109,29 @@ def parse_limit(raw: object, schema: TransactionSchema) -> Limit:
     return read_limit(raw, schema).read
 
 
-def read_formula(text: str, schema: TransactionSchema, scope: Scope) -> Formula:
-    """Compile a filter or a `when`. Raises FilterRefused."""
-    parser = _Parser(text, schema, scope)
+def read_formula(text: str, schema: TransactionSchema, scope: Scope, *, has_role: bool = False) -> Formula:
+    """Compile a filter or a `when`. `has_role` says whether the rule groups by an entity. Raises FilterRefused."""
+    parser = _Parser(text, schema, scope, has_role)
     return Formula(condition(parser.whole()).read, parser.needs)
 
 
-def read_limit(raw: object, schema: TransactionSchema, scope: Scope = Scope.LIMIT) -> Formula:
+def read_limit(
+    raw: object,
+    schema: TransactionSchema,
+    scope: Scope = Scope.LIMIT,
+    *,
+    has_role: bool = False,
+    own: Digits = NO_DIGITS,
+) -> Formula:
     """Compile a `limit`. A number, or a text of one, is the same for every row. Any other text is a number expression.
 
-    It cannot name lists: no number depends on a boolean. Raises FilterRefused.
+    It cannot name lists: no number depends on a boolean. `own` has the digits of the rule's own aggregate. Raises
+    FilterRefused.
     """
     if not is_expression(raw):
         number = Fraction(str(raw))
         return Formula(lambda _: number, Needs())
-    parser = _Parser(str(raw), schema, scope)
+    parser = _Parser(str(raw), schema, scope, has_role, own)
     found = parser.whole()
     require(Kind.NUMBER, found)
     return Formula(found.read, parser.needs)
@@ -134,10 +145,14 @@ def is_expression(raw: object) -> bool:
 class _Parser:
     """Reads tokens from left to right; one method for each line of the grammar."""
 
-    def __init__(self, text: str, schema: TransactionSchema, scope: Scope) -> None:
+    def __init__(
+        self, text: str, schema: TransactionSchema, scope: Scope, has_role: bool, own: Digits = NO_DIGITS
+    ) -> None:
         self._tokens = list(_tokens(text))
         self._schema = schema
         self._scope = scope
+        self._has_role = has_role
+        self._own = own
         self._next = 0
         self.needs = Needs()
 
@@ -238,6 +253,8 @@ class _Parser:
             raise FilterRefused(f"{text} is a reserved word")
         if self.accept("sign", "("):
             return self.function(text.lower())
+        if text == "role" and self._has_role:
+            return lookups.role(self.needs)
         field = next((each for each in self._schema.fields if text in (each.name, *each.aliases)), None)
         if field is None:
             raise FilterRefused(f"{text} is not declared")
@@ -247,6 +264,9 @@ class _Parser:
         """The arguments of a function, after its parenthesis."""
         if name in ("map", "map_text"):
             return self.lookup(name)
+        if name == "own":
+            self.expect("sign", ")")
+            return lookups.own(self._own, self._scope)
         arguments = [self.expression()]
         while self.accept("sign", ","):
             arguments.append(self.expression())

@@ -17,7 +17,7 @@ from tests.support.oracle.arithmetic import (
     compare_with_limit,
     text_of_number,
 )
-from tests.support.oracle.needs import PREVIOUS, Formula, list_key, map_key
+from tests.support.oracle.needs import OWN, PREVIOUS, Formula, list_key, map_key
 from tests.support.oracle.retention import Key
 from tests.support.oracle.rollout import is_in_rollout
 from tests.support.oracle.rule_log import ActiveRule, FoldedRules
@@ -74,6 +74,7 @@ def judge(in_force: ActiveRule, scene: Scene, reset_arrival: int, others: Outcom
     if not _passes(rule.filter if rule.when is None else rule.when, row):
         return None
     own = _own(rule, scene, row, reset_arrival)
+    row[OWN] = None if own.value is None else Fraction(own.value)
     members = {**_versions(rule, scene.folded), **own.members}
     if rule.needs.previous:
         members["previous"] = _previous_member(rule, before_e)

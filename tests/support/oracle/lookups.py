@@ -1,5 +1,6 @@
-"""The oracle's expressions that read more than the fields of their row: a list, an entry of a map, or the previous
-payment."""
+"""The oracle's expressions that read more than the fields of their row: a list, an entry of a map, the previous
+payment, the rule's own aggregate, or the role of the row.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +9,9 @@ from dataclasses import replace
 
 from fraud_rules.model.schema import FieldType
 from tests.support.oracle.expressions import NO_DIGITS, Digits, Expression, Kind, Truth, Values
-from tests.support.oracle.needs import PREVIOUS, Needs, Scope, list_key, map_key
+from tests.support.oracle.needs import OWN, PREVIOUS, Needs, Scope, list_key, map_key
 from tests.support.oracle.refusal import FilterRefused
+from tests.support.oracle.stream import ROLE
 
 
 def in_list(left: Expression, name: str, scope: Scope, needs: Needs) -> Expression:
@@ -49,6 +51,19 @@ def previous(arguments: Sequence[Expression], scope: Scope, needs: Needs) -> Exp
     if named.field.name not in needs.previous:
         needs.previous.append(named.field.name)
     return replace(named, read=lambda row: None if row[PREVIOUS] is None else named.read(row[PREVIOUS]), field=None)
+
+
+def own(digits: Digits, scope: Scope) -> Expression:
+    """`own()`: the value of the rule's own aggregate, null without one."""
+    if scope is not Scope.CONDITION_LIMIT:
+        raise FilterRefused("own is for the limits of conditions only")
+    return Expression(Kind.NUMBER, lambda row: row[OWN], digits, names_field=False)
+
+
+def role(needs: Needs) -> Expression:
+    """`role`: the name of the role of an entity's row."""
+    needs.role = True
+    return Expression(Kind.TEXT, lambda row: row[ROLE])
 
 
 def _stored_type(expression: Expression) -> FieldType:

@@ -23,17 +23,18 @@ class Scope(Enum):
 @dataclass
 class Needs:
     """The lists and maps that an expression names, with the types of list, or of key and value, that it needs, and the
-    fields of the previous payment.
+    fields of the previous payment. `role` says whether it names the role of the row.
     """
 
     lists: dict[str, FieldType] = field(default_factory=dict)
     maps: dict[str, tuple[FieldType, FieldType]] = field(default_factory=dict)
     previous: list[str] = field(default_factory=list)
+    role: bool = False
 
     @property
     def reads_more(self) -> bool:
         """Whether it reads more than fields and lists: a member of the third edition."""
-        return bool(self.maps or self.previous)
+        return bool(self.maps or self.previous or self.role)
 
     @classmethod
     def of(cls, parts: Sequence[Needs]) -> Needs:
@@ -42,6 +43,7 @@ class Needs:
         for part in parts:
             together.lists |= part.lists
             together.maps |= part.maps
+            together.role |= part.role
             together.previous += [name for name in part.previous if name not in together.previous]
         return together
 
@@ -67,6 +69,9 @@ def map_key(name: str) -> str:
     """The name under which a row holds the entries of a map."""
     return f"map('{name}')"
 
+
+OWN = "own()"
+"""The name under which a row holds the value of the rule's own aggregate, or None."""
 
 PREVIOUS = "previous()"
 """The name under which a row holds the values of the previous payment, or None."""

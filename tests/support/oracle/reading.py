@@ -7,6 +7,7 @@ hands the product a stand-in for the record, in which they are left out or repla
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
 
@@ -18,6 +19,8 @@ from fraud_rules.model.limits import RuleLimits
 from fraud_rules.model.rule import RuleChange
 from fraud_rules.model.schema import TransactionSchema
 from tests.support.oracle.calendars import Calendar, CalendarWindow
+from tests.support.oracle.entities import Entity
+from tests.support.oracle.expressions import NO_DIGITS, Digits, field_of
 from tests.support.oracle.filters import Formula, Scope, is_expression, read_formula, read_limit
 from tests.support.oracle.maps import MapChange, read_map
 from tests.support.oracle.moments import zone_named
@@ -38,50 +41,58 @@ _OF_A_CONDITION = frozenset(
 )
 
 
-def read_record(record: str, schema: TransactionSchema, limits: Limits) -> Change:
+def read_record(record: str, schema: TransactionSchema, limits: Limits, entities: Sequence[Entity]) -> Change:
     """The content of a record of the rule log. Raises RuleRejected (a reason of the product) or Refused."""
     members = members_of(record)
     if members is None or "listName" in members:
         change = parse_rule_record(record.encode(), schema, RuleLimits())
-        return _Reader(change.document, schema, limits).rule(change) if isinstance(change, product.Rule) else change
+        return _Reader(change.document, schema, limits, ()).rule(change) if isinstance(change, product.Rule) else change
     if "mapName" in members:
         return read_map(members)
-    plain = stand_in(members, schema)
+    plain = stand_in(members, schema, entities)
     change = parse_rule_record((record if plain == members else json.dumps(plain)).encode(), schema, RuleLimits())
     if not isinstance(change, product.Rule):
         return change
-    return _Reader(restored(change.document, members, plain), schema, limits).rule(change)
+    return _Reader(restored(change.document, members, plain), schema, limits, entities).rule(change)
 
 
 class _Reader:
     """Reads one rule from its document, with the rule that the product has read from the stand-in. Raises Refused."""
 
-    def __init__(self, document: Members, schema: TransactionSchema, limits: Limits) -> None:
+    def __init__(
+        self, document: Members, schema: TransactionSchema, limits: Limits, entities: Sequence[Entity]
+    ) -> None:
         self._document = document
         self._schema = schema
         self._limits = limits
+        names = [entity.name for entity in entities]
+        self._entity = [name for name in document["groupingKeyNames"] if name in names]
+        if len(self._entity) > 1:
+            raise Refused("groupingKeyNames: has one entity at most")
 
     def rule(self, plain: product.Rule) -> Rule:
         document = self._document
-        aggregate = self.aggregate(plain, document, Scope.LIMIT) if has_aggregate(document) else None
+        grouping = tuple(sorted([*plain.grouping, *self._entity]))
+        aggregate = self.aggregate(plain, document, Scope.LIMIT, NO_DIGITS) if has_aggregate(document) else None
         baseline = self.baseline(plain)
         if baseline is not None and aggregate is not None and aggregate.says_limit:
             raise Refused("limit: a rule with a baseline has a number")
-        conditions = self.conditions(plain)
+        own = NO_DIGITS if aggregate is None else own_digits(aggregate, self._schema)
+        conditions = self.conditions(plain, own)
         needed, forbids = self.required(len(conditions))
         rule = Rule(
             plain.rule_id,
             "SIGNAL" if document.get("ruleState") == "SIGNAL" else plain.state.value,
-            plain.grouping,
+            grouping,
             aggregate,
             baseline,
             self.filter(document.get("filter")),
-            read_formula(document["when"], self._schema, Scope.WHEN) if "when" in document else None,
+            self.condition_of(document["when"], Scope.WHEN) if "when" in document else None,
             conditions,
             needed,
             forbids,
             plain.cooldown_ms,
-            self.rollout_percent(plain.grouping),
+            self.rollout_percent(grouping),
             self._limits.detail_ms,
             self.meaning(plain, aggregate, baseline),
             document,
@@ -90,22 +101,28 @@ class _Reader:
         return rule
 
     def meaning(self, plain: product.Rule, aggregate: Aggregate | None, baseline: Baseline | None) -> object:
-        """The part of the rule that decides its series. The product's trees say whether two filters are the same."""
-        members: list[object] = [plain.grouping, plain.filter, plain.aggregate_field, plain.aggregate_function]
+        """The part of the rule that decides its series. The product's trees say whether two filters are the same.
+
+        In a grouping by an entity, where the product may not see them, their texts say so, too.
+        """
+        members: list[object] = [plain.grouping, self._entity, plain.filter]
+        members += [plain.aggregate_field, plain.aggregate_function]
         if aggregate is not None and isinstance(aggregate.window, FixedWindow):
             members.append(aggregate.window.step_ms)
         if baseline is not None and plain.baseline is not None:
             members += [replace(baseline, filter=None), plain.baseline.filter]
+        if self._entity:
+            members += [each.get("filter") for each in (self._document, self._document.get("baseline", {}))]
         return members
 
-    def aggregate(self, plain: product.Rule, document: Members, scope: Scope) -> Aggregate:
-        """The aggregate of the rule or of a condition."""
+    def aggregate(self, plain: product.Rule, document: Members, scope: Scope, own: Digits) -> Aggregate:
+        """The aggregate of the rule or of a condition. `own` has the digits of `own()`."""
         return Aggregate(
             plain.aggregate_function,
             plain.aggregate_field,
             plain.unique,
             plain.operator,
-            read_limit(document["limit"], self._schema, scope),
+            read_limit(document["limit"], self._schema, scope, has_role=bool(self._entity), own=own),
             is_expression(document["limit"]),
             self.window(plain, document),
             self.filter(document.get("filter")),
@@ -113,7 +130,13 @@ class _Reader:
 
     def filter(self, text: Any) -> Formula | None:
         """The filter of a text. An empty filter is none."""
-        return read_formula(text, self._schema, Scope.FILTER) if text is not None and text.strip() else None
+        if not isinstance(text, str | None):
+            raise Refused(f"filter: {text!r} is no text")
+        return self.condition_of(text, Scope.FILTER) if text is not None and text.strip() else None
+
+    def condition_of(self, text: str, scope: Scope) -> Formula:
+        """The condition of a text."""
+        return read_formula(text, self._schema, scope, has_role=bool(self._entity))
 
     def window(self, plain: product.Rule, document: Members) -> Window:
         if "windowCalendar" not in document:
@@ -171,7 +194,7 @@ class _Reader:
             raise Refused("rolloutPercent: an empty grouping has one key")
         return whole(self._document, "rolloutPercent", 1, 100)
 
-    def conditions(self, plain: product.Rule) -> list[Aggregate | NamedRule]:
+    def conditions(self, plain: product.Rule, own: Digits) -> list[Aggregate | NamedRule]:
         """The conditions, in order."""
         if "conditions" not in self._document:
             return []
@@ -181,12 +204,12 @@ class _Reader:
         found: list[Aggregate | NamedRule] = []
         for position, each in enumerate(given):
             try:
-                found.append(self.condition(each, plain))
+                found.append(self.condition(each, plain, own))
             except (Refused, RuleRejected) as refusal:
                 raise Refused(f"conditions[{position}].{refusal}") from refusal
         return found
 
-    def condition(self, given: Any, plain: product.Rule) -> Aggregate | NamedRule:
+    def condition(self, given: Any, plain: product.Rule, own: Digits) -> Aggregate | NamedRule:
         """One condition: an aggregate, or the id of another rule."""
         if not isinstance(given, dict):
             raise Refused("is no object")
@@ -199,18 +222,18 @@ class _Reader:
         if unknown:
             raise Refused(f"{min(unknown)}: is no member of a condition")
         defaults = {name: self._document[name] for name in ("aggregateFieldName", "filter") if name in self._document}
-        return self.aggregate_condition({**defaults, **members}, plain)
+        return self.aggregate_condition({**defaults, **members}, plain, own)
 
-    def aggregate_condition(self, members: Members, plain: product.Rule) -> Aggregate:
+    def aggregate_condition(self, members: Members, plain: product.Rule, own: Digits) -> Aggregate:
         """A condition that is an aggregate. The product reads its members as those of a rule."""
         of_rule = {"ruleId": plain.rule_id, "ruleState": "ACTIVE", "groupingKeyNames": list(plain.grouping)}
-        as_rule = stand_in({**of_rule, **members}, self._schema)
+        as_rule = stand_in({**of_rule, **members}, self._schema, ())
         as_rule.pop("filter", None)
         read = parse_rule_record(json.dumps(as_rule).encode(), self._schema, RuleLimits())
         assert isinstance(read, product.Rule)
         if read.aggregate_function is AggregateFunction.COUNT_WITH_RESET:
             raise Refused("aggregatorFunctionType: a condition has no COUNT_WITH_RESET")
-        return self.aggregate(read, members, Scope.CONDITION_LIMIT)
+        return self.aggregate(read, members, Scope.CONDITION_LIMIT, own)
 
     def required(self, conditions: int) -> tuple[int, bool]:
         """The number of conditions that have to hold, and whether none may."""
@@ -237,6 +260,23 @@ def _check(rule: Rule) -> None:
     resets = rule.aggregate is not None and rule.aggregate.aggregate_function is AggregateFunction.COUNT_WITH_RESET
     if rule.named and resets:
         raise Refused("conditions: COUNT_WITH_RESET names no rules")
+
+
+def own_digits(aggregate: Aggregate, schema: TransactionSchema) -> Digits:
+    """The most digits of `own()`: those of an alert's value, and for a sum ten digits more than its field has.
+
+    The specification gives no digits. These let `0.8 * own()` pass, as its example needs.
+    """
+    field = None if aggregate.aggregate_field is None else schema.field(aggregate.aggregate_field)
+    digits = Digits(1, 0) if field is None else field_of(field).digits
+    match aggregate.aggregate_function.value:
+        case "MIN" | "MAX":
+            return digits
+        case "AVG" | "STDDEV":
+            return Digits(min(digits.before, 32), 6)
+        case "SUM":
+            return Digits(min(digits.before + 10, 38 - digits.after), digits.after)
+    return Digits(19, 0)
 
 
 def _length_ms(members: Members) -> int:

@@ -12,6 +12,7 @@ from decimal import Decimal
 
 from fraud_rules.model.schema import TransactionSchema
 from tests.support.oracle.arithmetic import Value
+from tests.support.oracle.entities import Entity, entity_of, rows_of
 from tests.support.oracle.key_groups import key_group
 from tests.support.oracle.rule_log import ActiveRule, Boundary, FoldedRules, LogEntry, fold
 from tests.support.oracle.rules import Rule
@@ -58,7 +59,7 @@ class History:
     def accept(self, row: Row, key: tuple[Value, ...]) -> bool:
         """Accept a row that is neither a duplicate of a retained row nor below H. Returns whether it moves H."""
         from_ms = self.bounds.retained_from_ms
-        if any(x.id == row.id and of_x == key and x.event_ms >= from_ms for x, of_x in self.rows):
+        if any(x.identity == row.identity and of_x == key and x.event_ms >= from_ms for x, of_x in self.rows):
             return False
         if row.event_ms >= from_ms:
             self.rows.append((row, key))
@@ -69,10 +70,16 @@ class Retention:
     """Keeps every accepted row, and says which of them a grouping still retains."""
 
     def __init__(
-        self, schema: TransactionSchema, log: Sequence[LogEntry], key_groups: int, max_out_of_orderness_ms: int
+        self,
+        schema: TransactionSchema,
+        entities: Sequence[Entity],
+        log: Sequence[LogEntry],
+        key_groups: int,
+        max_out_of_orderness_ms: int,
     ) -> None:
         self.standings = [fold(log[:count]) for count in range(len(log) + 1)]
         self._schema = schema
+        self._entities = entities
         self._log = log
         self._key_groups = key_groups
         self._max_out_of_orderness_ms = max_out_of_orderness_ms
@@ -88,6 +95,10 @@ class Retention:
             return 0, grouping
         hashed = [self._hashable(name, value) for name, value in zip(grouping, key, strict=True)]
         return key_group(grouping, hashed, self._key_groups), grouping
+
+    def rows_in(self, row: Row, grouping: Grouping) -> list[Row]:
+        """The rows of a transaction in a grouping."""
+        return rows_of(row, entity_of(grouping, self._entities))
 
     def bounds(self, place: Place, folded: FoldedRules) -> Bounds:
         """Watermark and H of the current incarnation of the grouping."""
@@ -190,15 +201,18 @@ class Retention:
             if not since_ms <= row.append_ms < entry.time_ms:
                 continue
             row.values = values
-            key = tuple(values[name] for name in grouping)
-            if None not in key:
-                place = self.place(grouping, key)
-                history = histories.setdefault(place, History())
-                if history.accept(row, key):
-                    self.advance(history.bounds, row, reach_ms)
+            for of_key in self.rows_in(row, grouping):
+                self._accept_past(of_key, grouping, histories, reach_ms)
         for number in range(self._key_groups):
             place = (number, grouping)
             self._merge(place, histories.get(place, History()), folded)
+
+    def _accept_past(self, row: Row, grouping: Grouping, histories: dict[Place, History], reach_ms: int) -> None:
+        key = tuple(row.values[name] for name in grouping)
+        if None not in key:
+            history = histories.setdefault(self.place(grouping, key), History())
+            if history.accept(row, key):
+                self.advance(history.bounds, row, reach_ms)
 
     def _merge(self, place: Place, history: History, folded: FoldedRules) -> None:
         self._merge_into_series(place, history, folded)
@@ -226,8 +240,8 @@ class Retention:
         from_ms = max(bounds.retained_from_ms, history.bounds.retained_from_ms)
         for row, key in history.rows:
             of_key = self._of_key.setdefault((place, key), [])
-            known_ids = {kept.row.id for kept in of_key if kept.row.append_ms >= boundary_ms and kept.is_retained}
-            if row.event_ms >= from_ms and row.id not in known_ids:
+            known_ids = {kept.row.identity for kept in of_key if kept.row.append_ms >= boundary_ms and kept.is_retained}
+            if row.event_ms >= from_ms and row.identity not in known_ids:
                 # The row counts for the rows of this epoch, as if it had been appended at the epoch's beginning.
                 row.append_ms, row.rules_seen = max(row.append_ms, boundary_ms), epoch + 1
                 of_key.append(RetainedRow(row, bounds))
@@ -266,6 +280,7 @@ class Retention:
         bounds.retained_from_ms = max(bounds.retained_from_ms, bounds.watermark_ms - widest_window_ms)
 
     def _hashable(self, name: str, value: Value) -> int | str:
-        declared = self._schema.field(name)
+        entity = entity_of((name,), self._entities)
+        declared = self._schema.field(name if entity is None else next(iter(entity.roles.values())))
         assert value is not None and declared is not None
         return unscaled(value, declared) if isinstance(value, Decimal) else value

@@ -15,6 +15,7 @@ from fraud_rules.model.rule import Control, ControlType, RuleDeletion
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.model.value_list import ListChange, ListOperation, ListType
 from tests.support.oracle import maps
+from tests.support.oracle.entities import entities_of
 from tests.support.oracle.maps import FoldedMap, MapChange
 from tests.support.oracle.needs import Needs
 from tests.support.oracle.reading import Change, read_record
@@ -42,7 +43,7 @@ def read_rule_log(document: Document, schema: TransactionSchema) -> list[LogEntr
         for batch in document.get("batches", [])
         for version, reasons in batch.get("refused", {}).items()
     }
-    limits = Limits.of(document.get("settings", {}))
+    limits, entities = Limits.of(document.get("settings", {})), entities_of(document, schema)
     log: list[LogEntry] = []
     time_ms = LONG_AGO_MS
     for step in document["steps"]:
@@ -52,7 +53,7 @@ def read_rule_log(document: Document, schema: TransactionSchema) -> list[LogEntr
             time_ms = max(time_ms, step["at"])
         record = step["rule"] if isinstance(step["rule"], str) else json.dumps(step["rule"])
         try:
-            change = read_record(record, schema, limits)
+            change = read_record(record, schema, limits, entities)
             reasons = against_log(change, fold(log))
         except (RuleRejected, Refused) as refusal:
             change, reasons = None, [str(refusal)]

@@ -48,9 +48,9 @@ class Series:
         starts = [max(history[0][0].event_ms, from_ms)]
         if history_start_ms is not None:
             starts.append(self.start_ms(epoch.version, history_start_ms, h_ms))
-        known = {(x.id, key) for x, key in self.counting(h_ms) if x.append_ms >= epoch.time_ms}
+        known = {(x.identity, key) for x, key in self.counting(h_ms) if x.append_ms >= epoch.time_ms}
         for row, key in history:
-            if row.event_ms >= from_ms and (row.id, key) not in known:
+            if row.event_ms >= from_ms and (row.identity, key) not in known:
                 row.append_ms, row.rules_seen = max(row.append_ms, epoch.time_ms), epoch.version + 1
                 self.rows.append((row, key))
         self.epoch, self.warm_start_ms = epoch.version, min(starts)

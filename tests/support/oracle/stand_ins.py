@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from fraud_rules.model.schema import TransactionSchema
-from tests.support.oracle.filters import FilterRefused, Needs, Scope, is_expression, read_formula
+from tests.support.oracle.entities import Entity
+from tests.support.oracle.filters import FilterRefused, Scope, is_expression, read_formula
 from tests.support.oracle.rules import Members
 
 LENGTHS = ("windowMinutes", "windowSeconds")
@@ -46,7 +47,7 @@ def without_nulls(members: Members) -> dict[str, Any]:
     return {name: value for name, value in members.items() if value is not None}
 
 
-def stand_in(members: Members, schema: TransactionSchema) -> dict[str, Any]:
+def stand_in(members: Members, schema: TransactionSchema, entities: Sequence[Entity]) -> dict[str, Any]:
     """The record without the members of the third edition."""
     plain = {name: value for name, value in members.items() if name not in _LEFT_OUT}
     if plain.get("ruleState") == "SIGNAL":
@@ -61,8 +62,15 @@ def stand_in(members: Members, schema: TransactionSchema) -> dict[str, Any]:
             plain["baseline"] = _with_short_windows(plain["baseline"])
     if is_expression(members.get("limit")):
         plain["limit"] = "0"
-    if _reads_more(members.get("when"), schema, Scope.WHEN):
-        del plain["when"]
+    names = plain.get("groupingKeyNames")
+    named = [entity.name for entity in entities if isinstance(names, list) and entity.name in names]
+    if named:
+        plain["groupingKeyNames"] = [name for name in names if name not in named]
+    _leave_out(plain, "when", schema, Scope.WHEN, has_role=bool(named))
+    _leave_out(plain, "filter", schema, Scope.FILTER, has_role=bool(named))
+    if isinstance(plain.get("baseline"), dict):
+        plain["baseline"] = dict(plain["baseline"])
+        _leave_out(plain["baseline"], "filter", schema, Scope.FILTER, has_role=bool(named))
     return plain
 
 
@@ -90,10 +98,14 @@ def _object(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     return dict(pairs)
 
 
-def _reads_more(text: Any, schema: TransactionSchema, scope: Scope) -> bool:
-    """Whether an expression reads more than fields and lists. One that is refused is left to the product to refuse."""
+def _leave_out(members: dict[str, Any], name: str, schema: TransactionSchema, scope: Scope, *, has_role: bool) -> None:
+    """Leave out an expression that reads more than fields and lists. The product refuses those that are refused."""
+    text = members.get(name)
+    if not isinstance(text, str):
+        return
     try:
-        needs = read_formula(text, schema, scope).needs if isinstance(text, str) else Needs()
+        needs = read_formula(text, schema, scope, has_role=has_role).needs
     except FilterRefused:
-        return False
-    return needs.reads_more
+        return
+    if needs.reads_more:
+        del members[name]

@@ -19,6 +19,9 @@ LONG_AGO_MS = -(10**18)
 FLOOR_MS = 946_684_800_000  # 2000-01-01T00:00:00Z
 TOLERANCE_MS = 300_000
 
+ROLE = "role()"
+"""The name under which a row of an entity has the name of its role."""
+
 Document = Mapping[str, Any]
 Grouping = tuple[str, ...]
 
@@ -42,6 +45,11 @@ class Row:
     @property
     def id(self) -> Value:
         return self.values["transactionId"]
+
+    @property
+    def identity(self) -> tuple[Value, Value]:
+        """What identifies the row within a key: the transaction, and the role of an entity's row."""
+        return self.id, self.values.get(ROLE)
 
     @property
     def event_ms(self) -> int:
