@@ -14,10 +14,10 @@ from math import isqrt
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from fraud_rules.model.aggregate import AggregateFunction
-from tests.support.oracle.windows import FixedWindow
+from tests.support.oracle.rules.windows import FixedWindow
 
 if TYPE_CHECKING:
-    from tests.support.oracle.rules import Aggregate, Baseline
+    from tests.support.oracle.rules.rule import Aggregate, Baseline
 
 Value: TypeAlias = int | str | Decimal | None
 Values: TypeAlias = Mapping[str, Value]

@@ -14,7 +14,7 @@ from typing import Any
 from fraud_rules.model.schema import TransactionSchema
 from tests.support.oracle.evaluation import _Evaluator, retention_of
 from tests.support.oracle.retention import Retention
-from tests.support.oracle.rule_log import read_rule_log
+from tests.support.oracle.rules.log import read_rule_log
 from tests.support.oracle.stream import (
     Document,
     Grouping,

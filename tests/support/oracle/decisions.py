@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tests.support.oracle.arithmetic import Value
-from tests.support.oracle.rule_log import LogEntry
+from tests.support.oracle.rules.log import LogEntry
 
 DECLINE = 100
 REVIEW = 50

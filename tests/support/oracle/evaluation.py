@@ -2,11 +2,11 @@
 
 The oracle is written from the specification alone. It keeps every accepted transaction, scans all of them for each new
 one, and adds fractions. It also keeps every epoch, while the engine keeps a superseded epoch for ten minutes of append
-time, for partitions that lag behind. It shares the parser of rule records with the product, and no code that filters,
-hashes, reads the third edition, windows, orders, retains, aggregates or folds the rule log.
+time, for partitions that lag behind. It shares with the product the parser of rule records, for the members of the
+first two editions only, and no code that filters, hashes, windows, orders, retains, aggregates or folds the rule log.
 
 These docstrings record the decisions that the specification leaves open: `_Evaluator._alerts_of`, `_Marks`,
-`stream._cut`, and those of `retention`.
+`_visits_of`, `_outcomes`, `stream._cut`, `rules.reading.own_digits`, and those of `retention` and `series`.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from fraud_rules.model.aggregate import AggregateFunction
 from fraud_rules.model.schema import TransactionSchema
 from tests.support.oracle.arithmetic import Value
 from tests.support.oracle.decisions import decision
-from tests.support.oracle.entities import entities_of
 from tests.support.oracle.judging import Outcome, Outcomes, Scene, judge
 from tests.support.oracle.retention import Key, Place, Retention
-from tests.support.oracle.rule_log import ActiveRule, FoldedRules, LogEntry, read_rule_log
+from tests.support.oracle.rules.entities import entities_of
+from tests.support.oracle.rules.log import ActiveRule, FoldedRules, LogEntry, read_rule_log
 from tests.support.oracle.stream import LONG_AGO_MS, ROLE, Document, Grouping, Row, batches, parse, records
 
 MINUTE_MS = 60_000

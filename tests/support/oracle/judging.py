@@ -19,11 +19,11 @@ from tests.support.oracle.arithmetic import (
 )
 from tests.support.oracle.needs import OWN, PREVIOUS, Formula, list_key, map_key
 from tests.support.oracle.retention import Key
-from tests.support.oracle.rollout import is_in_rollout
-from tests.support.oracle.rule_log import ActiveRule, FoldedRules
-from tests.support.oracle.rules import Aggregate, Baseline, NamedRule, Rule
+from tests.support.oracle.rules.log import ActiveRule, FoldedRules
+from tests.support.oracle.rules.rollout import is_in_rollout
+from tests.support.oracle.rules.rule import Aggregate, Baseline, NamedRule, Rule
+from tests.support.oracle.rules.windows import FixedWindow
 from tests.support.oracle.stream import Row
-from tests.support.oracle.windows import FixedWindow
 
 
 @dataclass(frozen=True)

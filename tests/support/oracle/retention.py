@@ -12,10 +12,10 @@ from decimal import Decimal
 
 from fraud_rules.model.schema import TransactionSchema
 from tests.support.oracle.arithmetic import Value
-from tests.support.oracle.entities import Entity, entity_of, rows_of
 from tests.support.oracle.key_groups import key_group
-from tests.support.oracle.rule_log import ActiveRule, Boundary, FoldedRules, LogEntry, fold
-from tests.support.oracle.rules import Rule
+from tests.support.oracle.rules.entities import Entity, entity_of, rows_of
+from tests.support.oracle.rules.log import ActiveRule, Boundary, FoldedRules, LogEntry, fold
+from tests.support.oracle.rules.rule import Rule
 from tests.support.oracle.series import Series
 from tests.support.oracle.stream import LONG_AGO_MS, Grouping, Row, WarmUp, unscaled
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tests.support.oracle.arithmetic import Value
-from tests.support.oracle.rule_log import Boundary
+from tests.support.oracle.rules.log import Boundary
 from tests.support.oracle.stream import LONG_AGO_MS, Row
 
 KeyedRow = tuple[Row, tuple[Value, ...]]

@@ -17,7 +17,7 @@ from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.replay.replay import alert_members, decode_exactly
 from tests.support import oracle
 from tests.support.kafka.records import read_all
-from tests.support.oracle.rule_log import fold, read_rule_log
+from tests.support.oracle.rules.log import fold, read_rule_log
 from tests.support.processes.running_detector import Installation
 
 Documents = Mapping[bytes, dict[str, Any] | None]

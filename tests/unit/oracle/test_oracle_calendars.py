@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.oracle.calendars import Calendar, CalendarWindow
 from tests.support.oracle.moments import epoch_ms, zone_named
+from tests.support.oracle.rules.calendars import Calendar, CalendarWindow
 
 
 @pytest.mark.parametrize(

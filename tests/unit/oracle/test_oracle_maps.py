@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.support.conformance import load_schema
-from tests.support.oracle.rule_log import fold, read_rule_log
+from tests.support.oracle.rules.log import fold, read_rule_log
 
 SCHEMA = load_schema("third_edition")
 LIMITS = {

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from fraud_rules.model.schema import TransactionSchema
-from tests.support.oracle.entities import Entity
 from tests.support.oracle.filters import FilterRefused, Scope, is_expression, read_formula
-from tests.support.oracle.rules import Members
+from tests.support.oracle.rules.entities import Entity
+from tests.support.oracle.rules.rule import Members
 
 LENGTHS = ("windowMinutes", "windowSeconds")
 WINDOW = (*LENGTHS, "windowCalendar", "zone")

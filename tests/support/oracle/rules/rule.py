@@ -9,9 +9,9 @@ from typing import Any, TypeAlias
 
 from fraud_rules.model.aggregate import AggregateFunction
 from fraud_rules.model.rule import Operator
-from tests.support.oracle.calendars import Calendar
 from tests.support.oracle.needs import Formula, Needs
-from tests.support.oracle.windows import FixedWindow, Window
+from tests.support.oracle.rules.calendars import Calendar
+from tests.support.oracle.rules.windows import FixedWindow, Window
 
 Members: TypeAlias = Mapping[str, Any]
 

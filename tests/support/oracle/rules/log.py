@@ -14,13 +14,13 @@ from fraud_rules.model.limits import RuleLimits
 from fraud_rules.model.rule import Control, ControlType, RuleDeletion
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.model.value_list import ListChange, ListOperation, ListType
-from tests.support.oracle import maps
-from tests.support.oracle.entities import entities_of
-from tests.support.oracle.maps import FoldedMap, MapChange
 from tests.support.oracle.needs import Needs
-from tests.support.oracle.reading import Change, read_record
 from tests.support.oracle.refusal import Refused
-from tests.support.oracle.rules import Limits, Rule
+from tests.support.oracle.rules import maps
+from tests.support.oracle.rules.entities import entities_of
+from tests.support.oracle.rules.maps import FoldedMap, MapChange
+from tests.support.oracle.rules.reading import Change, read_record
+from tests.support.oracle.rules.rule import Limits, Rule
 from tests.support.oracle.stream import LONG_AGO_MS, Document, Grouping
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from tests.support.oracle.calendars import CalendarWindow
+from tests.support.oracle.rules.calendars import CalendarWindow
 
 
 @dataclass(frozen=True)

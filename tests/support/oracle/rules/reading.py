@@ -18,16 +18,24 @@ from fraud_rules.model.aggregate import AggregateFunction
 from fraud_rules.model.limits import RuleLimits
 from fraud_rules.model.rule import RuleChange
 from fraud_rules.model.schema import TransactionSchema
-from tests.support.oracle.calendars import Calendar, CalendarWindow
-from tests.support.oracle.entities import Entity
 from tests.support.oracle.expressions import NO_DIGITS, Digits, field_of
 from tests.support.oracle.filters import Formula, Scope, is_expression, read_formula, read_limit
-from tests.support.oracle.maps import MapChange, read_map
 from tests.support.oracle.moments import zone_named
 from tests.support.oracle.refusal import Refused
-from tests.support.oracle.rules import Aggregate, Baseline, Limits, Members, NamedRule, Rule
-from tests.support.oracle.stand_ins import LENGTHS, WINDOW, has_aggregate, members_of, restored, stand_in, without_nulls
-from tests.support.oracle.windows import FixedWindow, Window
+from tests.support.oracle.rules.calendars import Calendar, CalendarWindow
+from tests.support.oracle.rules.entities import Entity
+from tests.support.oracle.rules.maps import MapChange, read_map
+from tests.support.oracle.rules.rule import Aggregate, Baseline, Limits, Members, NamedRule, Rule
+from tests.support.oracle.rules.stand_ins import (
+    LENGTHS,
+    WINDOW,
+    has_aggregate,
+    members_of,
+    restored,
+    stand_in,
+    without_nulls,
+)
+from tests.support.oracle.rules.windows import FixedWindow, Window
 
 MOST_CONDITIONS = 8
 MOST_STEPS = 10_000
