@@ -9,11 +9,13 @@ from typing import Any
 import pytest
 
 from fraud_rules.model.aggregate import AggregateFunction
-from fraud_rules.model.rule import Operator, Rule, RuleState
+from fraud_rules.model.rule import Operator
 from tests.support import oracle
 from tests.support.conformance import Case, differences, load_cases, load_schema, same_answer
 from tests.support.oracle.arithmetic import compare_with_limit
-from tests.support.oracle.filters import parse_filter
+from tests.support.oracle.filters import parse_filter, read_limit
+from tests.support.oracle.rules.rule import Aggregate
+from tests.support.oracle.rules.windows import FixedWindow
 from tests.support.streams.generated import START_MS
 
 NULLABLE = load_schema("nullable")
@@ -25,22 +27,13 @@ def test_answers_every_case(case: Case) -> None:
     assert not differences(case.expect, answer), case.shows
 
 
-def _rule(aggregator: str, sign: str, limit: str, unique: tuple[str, ...] = ()) -> Rule:
-    return Rule(
-        1,
-        RuleState.ACTIVE,
-        ("payeeId",),
-        AggregateFunction[aggregator],
-        "v",
-        unique,
-        Operator(sign),
-        Decimal(limit),
-        1000,
-    )
+def _rule(aggregator: str, sign: str, limit: str, unique: tuple[str, ...] = ()) -> Aggregate:
+    function, operator, number = AggregateFunction[aggregator], Operator(sign), read_limit(limit, NULLABLE)
+    return Aggregate(function, "v", unique, operator, number, says_limit=False, window=FixedWindow(1000), filter=None)
 
 
-def _compared(rule: Rule, window: list[dict[str, Any]]) -> tuple[bool, str] | None:
-    return compare_with_limit(rule, window, Fraction(rule.limit))
+def _compared(rule: Aggregate, window: list[dict[str, Any]]) -> tuple[bool, str] | None:
+    return compare_with_limit(rule, window, rule.limit.read({}))
 
 
 @pytest.mark.parametrize(
@@ -135,6 +128,11 @@ def test_differences_name_each_part() -> None:
     assert [text.split(":")[0] for text in same_answer(answer, wrong)] == ["alert 0", "late"]
     assert [text.split(":")[0] for text in same_answer(answer, {**answer, "alerts": []})] == ["alert 0"]
     assert [text.split(":")[0] for text in same_answer({**answer, "alerts": []}, answer)] == ["alert 0"]
+
+
+def test_a_limit_that_is_null_never_holds() -> None:
+    for sign in ("=", "!=", "<", ">="):
+        assert compare_with_limit(_rule("SUM", sign, "0"), [{"v": Decimal("-1.5")}], None) == (False, "-1.5")
 
 
 def test_fractions_never_meet_floats() -> None:
