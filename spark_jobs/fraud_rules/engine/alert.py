@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import hashlib
 import uuid
-from collections.abc import Mapping, Sequence
-from typing import Final, Literal
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, Literal, NamedTuple
 
 import msgspec
+import numpy as np
 from msgspec import UNSET
 
 from fraud_rules.engine.window import layout as at
@@ -75,26 +76,43 @@ def _baseline(
     )
 
 
-class AlertBuilder:
-    """Builds the alerts of one batch of transactions. `fields` are the fields of the grouping."""
+class _Payment(NamedTuple):
+    """A transaction of the batch with its JSON, append time, partition and offset."""
 
-    def __init__(self, batch: TransactionBatch, schema: TransactionSchema, fields: Sequence[str], detection_ms: int):
-        self._batch = batch
+    event: dict[str, object]
+    encoded: bytes
+    append_ms: int
+    partition: int
+    offset: int
+
+
+class AlertBuilder:
+    """Builds the alerts of one batch of transactions. `fields` are the fields of the grouping, and `output` are the
+    rows of the kernel from which it may build."""
+
+    def __init__(
+        self,
+        batch: TransactionBatch,
+        schema: TransactionSchema,
+        fields: Sequence[str],
+        detection_ms: int,
+        output: Iterable[Sequence[int]],
+    ) -> None:
         self._schema = schema
         self._fields = fields
         self._detection_ms = detection_ms
-        self._last: tuple[int, dict[str, object], msgspec.Raw] | None = None
+        self._payments = _payments(batch, list(dict.fromkeys([row[at.O_ROW] for row in output])), schema)
 
     def build(self, in_force: RuleInForce, row: Sequence[int], lists: Mapping[str, int] | None = None) -> AlertRecord:
         """Build the alert of an output row. Its O_ROW is the position of the transaction in the batch.
 
         `lists` has the versions of the lists that the rule names, by name.
         """
-        rule, i = in_force.rule, row[at.O_ROW]
-        event, encoded = self._event(i)
+        rule, (event, encoded, append_ms, partition, offset) = in_force.rule, self._payments[row[at.O_ROW]]
         key = {name: event[name] for name in self._fields}
-        identity = alert_id(rule.rule_id, in_force.version, key, event[ID_FIELD])  # type: ignore[arg-type]
-        time_ms = int(self._batch.columns[TIME_FIELD].values[i])
+        transaction_id: int | str = event[ID_FIELD]  # type: ignore[assignment]
+        time_ms: int = event[TIME_FIELD]  # type: ignore[assignment]
+        identity = alert_id(rule.rule_id, in_force.version, key, transaction_id)
         start_ms = time_ms - rule.window_ms
         alert = AlertDocument(
             alert_id=identity,
@@ -104,14 +122,14 @@ class AlertBuilder:
             violated_rule=_document(in_force),
             key=key,
             triggering_value=triggering_value(in_force, row, self._schema),
-            triggering_event=encoded,
+            triggering_event=msgspec.Raw(encoded),
             window_start=start_ms,
             window_end=time_ms,
             window_count=row[at.O_COUNT],
             window_complete=bool(row[at.O_COMPLETE]),
             suppressed=row[at.O_SUPPRESSED],
             event_time=time_ms,
-            ingestion_time=int(self._batch.append_ms[i]),
+            ingestion_time=append_ms,
             detection_time=self._detection_ms,
             baseline=UNSET if rule.baseline is None else _baseline(rule, rule.baseline, row, start_ms, self._schema),
             lists=UNSET if lists is None else lists,
@@ -122,9 +140,9 @@ class AlertBuilder:
         if rule.action is RuleAction.RESTRICT and not rule.shadow:
             restriction = _encoder.encode(RestrictionDocument(key, time_ms, identity, rule.rule_id))
         return AlertRecord(
-            append_ms=int(self._batch.append_ms[i]),
-            partition=int(self._batch.partition[i]),
-            offset=int(self._batch.offset[i]),
+            append_ms=append_ms,
+            partition=partition,
+            offset=offset,
             rule_id=rule.rule_id,
             alert_id=identity,
             shadow=rule.shadow,
@@ -132,15 +150,15 @@ class AlertBuilder:
             restriction=restriction,
             rule_version=in_force.version,
             weight=rule.weight,
-            transaction_id=event[ID_FIELD],  # type: ignore[arg-type]
+            transaction_id=transaction_id,
             event_ms=time_ms,
             transaction_at=transaction_at,
-            transaction_end=transaction_at + len(bytes(encoded)),
+            transaction_end=transaction_at + len(encoded),
         )
 
     def encode_evaluation(self, in_force: RuleInForce, row: Sequence[int]) -> bytes:
         """Encode the evaluation of one rule for one transaction as JSON, for debugging."""
-        event = self._batch.row(row[at.O_ROW], self._schema)
+        event = self._payments[row[at.O_ROW]].event
         has_value = row[at.O_VALUES] or aggregate_of(in_force.rule).has_value_of_empty_window
         value = triggering_value(in_force, row, self._schema) if has_value else None
         return _encoder.encode(
@@ -156,12 +174,16 @@ class AlertBuilder:
             )
         )
 
-    def _event(self, i: int) -> tuple[dict[str, object], msgspec.Raw]:
-        """A transaction of the batch, and its JSON. Several rules often fire on one transaction, one after another."""
-        if self._last is None or self._last[0] != i:
-            event = self._batch.row(i, self._schema)
-            self._last = i, event, msgspec.Raw(_encoder.encode(event))
-        return self._last[1:]
+
+def _payments(batch: TransactionBatch, indices: Sequence[int], schema: TransactionSchema) -> dict[int, _Payment]:
+    """The transactions at these positions, by position. Several rules often fire on one transaction."""
+    if not indices:
+        return {}
+    events = batch.rows(indices, schema)
+    rows = np.array(indices, np.int64)
+    places = [each[rows].tolist() for each in (batch.append_ms, batch.partition, batch.offset)]
+    encoded = map(_encoder.encode, events)
+    return dict(zip(indices, map(_Payment, events, encoded, *places), strict=True))
 
 
 _documents: dict[int, tuple[RuleInForce, msgspec.Raw]] = {}

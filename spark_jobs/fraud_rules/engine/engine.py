@@ -363,8 +363,9 @@ class _BatchEvaluation:
         if self._engine.observer is not None:
             self._engine.observer(batch, head.fields, plan, result)
             return
-        builder = AlertBuilder(batch, self._engine.schema, head.fields, self._detection_ms)
-        for row in result.output.tolist():
+        output = result.output.tolist()
+        builder = AlertBuilder(batch, self._engine.schema, head.fields, self._detection_ms, output)
+        for row in output:
             in_force = plan.in_force[row[at.O_RULE]]
             if row[at.O_FIRED] == at.FIRED_YES:
                 names = in_force.rule.lists

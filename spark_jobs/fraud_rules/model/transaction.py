@@ -146,11 +146,16 @@ class TransactionBatch:
 
     def row(self, i: int, schema: TransactionSchema) -> dict[str, object]:
         """Row `i` by field name, in schema order: timestamps in epoch ms, decimals at their field's scale, no nulls."""
-        return {
-            field.name: value_of(self.columns[field.name], i, field)
-            for field in schema.fields
-            if field.name in self.columns and is_valid(self.columns[field.name], i)
-        }
+        return self.rows([i], schema)[0]
+
+    def rows(self, indices: Sequence[int], schema: TransactionSchema) -> list[dict[str, object]]:
+        """The rows at these positions, each as `row` returns it."""
+        fields = [field for field in schema.fields if field.name in self.columns]
+        names = [field.name for field in fields]
+        cells = zip(*[cells_of(self.columns[field.name], indices, field) for field in fields], strict=True)
+        if all(self.columns[name].valid is None for name in names):
+            return [dict(zip(names, row, strict=True)) for row in cells]
+        return [{name: cell for name, cell in zip(names, row, strict=True) if cell is not None} for row in cells]
 
 
 class _Packed(msgspec.Struct, array_like=True, gc=False):
@@ -203,19 +208,21 @@ def _renumbered(codes: Ints) -> tuple[list[int], Ints]:
     return few, np.array([few.index(code) for code in known], np.int64)
 
 
-def is_valid(column: Column, i: int) -> bool:
-    """Whether row `i` is not null."""
-    return column.valid is None or bool(column.valid[i])
-
-
-def value_of(column: Column, i: int, field: Field) -> int | str | bool | Decimal:
-    """The value of row `i`, which must not be null."""
-    value = int(column.values[i])
+def cells_of(column: Column, indices: Sequence[int], field: Field) -> list[Any]:
+    """The values of the rows at these positions, None for a null."""
+    at = np.array(indices, np.int64)
+    values = column.values[at].tolist()
+    cells: list[Any] = values
     if column.dictionary is not None:
-        return column.dictionary[value]
-    if field.type is FieldType.BOOLEAN:
-        return value != 0
-    return Decimal(value).scaleb(-field.scale) if field.type is FieldType.DECIMAL else value
+        texts = column.dictionary or ("",)  # a column without texts has only nulls
+        cells = [texts[value] for value in values]
+    elif field.type is FieldType.BOOLEAN:
+        cells = [value != 0 for value in values]
+    elif field.type is FieldType.DECIMAL:
+        cells = [Decimal(value).scaleb(-field.scale) for value in values]
+    if column.valid is None:
+        return cells
+    return [cell if is_known else None for cell, is_known in zip(cells, column.valid[at].tolist(), strict=True)]
 
 
 def _concat_columns(columns: Sequence[Column | None], sizes: Sequence[int]) -> Column:

@@ -14,7 +14,7 @@ from fraud_rules.batch.entity.rows import EntityQuery, EntityRows
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.model.ruleset import RuleTimeline
 from fraud_rules.model.schema import ID_FIELD, TIME_FIELD, Field, FieldType, TransactionSchema
-from fraud_rules.model.transaction import TransactionBatch, value_of
+from fraud_rules.model.transaction import TransactionBatch, cells_of
 
 __all__ = ["Counterparty", "EntityPeriod", "EntityReport", "entity_report"]
 
@@ -134,15 +134,10 @@ def _of_field(batch: TransactionBatch, field: Field, amount: Field | None) -> li
     np.maximum.at(last, inverse, batch.columns[TIME_FIELD].values)
     sums = _sums(batch, amount, inverse, len(values))
     most = np.lexsort((-last, -counts))[:_SHOWN_COUNTERPARTIES].tolist()
+    names = cells_of(column, first[most].tolist(), field)
     return [
-        Counterparty(
-            field.name,
-            value_of(column, int(first[i]), field),  # type: ignore[arg-type]
-            int(counts[i]),
-            sums[i],
-            int(last[i]),
-        )
-        for i in most
+        Counterparty(field.name, name, int(counts[i]), sums[i], int(last[i]))
+        for i, name in zip(most, names, strict=True)
     ]
 
 
