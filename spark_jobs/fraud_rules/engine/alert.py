@@ -113,7 +113,8 @@ class AlertBuilder:
         transaction_id: int | str = event[ID_FIELD]  # type: ignore[assignment]
         time_ms: int = event[TIME_FIELD]  # type: ignore[assignment]
         identity = alert_id(rule.rule_id, in_force.version, key, transaction_id)
-        start_ms = time_ms - rule.window_ms
+        start_ms = rule.window.start_ms(time_ms)
+        assert start_ms is not None  # a rule does not fire without its window
         alert = AlertDocument(
             alert_id=identity,
             rule_id=rule.rule_id,

@@ -28,6 +28,7 @@ from fraud_rules.model.ruleset import Grouping, GroupingInForce, RuleInForce
 from fraud_rules.model.schema import ID_FIELD, TransactionSchema
 from fraud_rules.model.transaction import TransactionBatch
 from fraud_rules.model.warm_up import WarmUpRequest
+from fraud_rules.model.window import Window
 
 __all__ = [
     "HistoryMerge",
@@ -151,7 +152,7 @@ def _unevaluated(request: WarmUpRequest) -> GroupingInForce:
         unique=(),
         operator=Operator.GREATER,
         limit=Decimal(0),
-        window_ms=request.reach_ms,
+        window=Window(request.reach_ms),
     )
     in_force = RuleInForce(rule, request.version, request.version)
     return GroupingInForce(request.fields, request.version, request.version, 0, (in_force,), request.reach_ms)

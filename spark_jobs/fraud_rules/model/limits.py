@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, Final
@@ -10,6 +11,9 @@ from typing import Any, ClassVar, Final
 def constant(value: int) -> Any:
     """Declare a bound that no settings file and no variable sets. Only tests have another one."""
     return field(default=value, metadata={"constant": True})
+
+
+_CALENDAR: Final = {"pattern": re.compile("DAY|WEEK|MONTH"), "what": "DAY, WEEK or MONTH"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +26,7 @@ class RuleLimits:
     """
 
     max_window_minutes: int = 43_200
+    max_calendar_window: str = field(default="MONTH", metadata=_CALENDAR)
     max_cooldown_seconds: int = 31_622_400
     max_record_bytes: int = constant(32_768)
     max_members: int = constant(64)
@@ -70,5 +75,7 @@ class RecordLimits:
 MOST_REJECTED: Final = 0.01
 """The default share of a history file's records that may be refused. A wrong column or unit refuses nearly all."""
 
-UNBOUNDED: Final = LoggedRuleLimits(**{field.name: sys.maxsize for field in fields(RuleLimits)})
+_NUMBERS: Final = tuple(each.name for each in fields(RuleLimits) if isinstance(each.default, int))
+
+UNBOUNDED: Final = LoggedRuleLimits(**dict.fromkeys(_NUMBERS, sys.maxsize))
 """Limits for text that this product wrote itself, from rules that were within their limits."""

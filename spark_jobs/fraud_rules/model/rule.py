@@ -13,6 +13,7 @@ from fraud_rules.model.decision import DEFAULT_WEIGHT
 from fraud_rules.model.expressions.predicate import Predicate
 from fraud_rules.model.limits import RuleLimits
 from fraud_rules.model.value_list import ListChange, ListType
+from fraud_rules.model.window import Window
 
 __all__ = [
     "Baseline",
@@ -109,7 +110,7 @@ class Rule:
     `grouping` and `unique` hold sorted canonical field names. The sorted names identify a grouping. An empty grouping
     has one key for all transactions. COUNT_DISTINCT counts the distinct values of the `unique` fields.
     `aggregate_field` is None for the three counts, and for a field of ones (`aggregates_ones`). `filter` selects the
-    rows of a window. `when` selects the transactions that are evaluated; without it, these are the rows that pass the
+    rows of a `window`. `when` selects the transactions that are evaluated; without it, these are the rows that pass the
     filter. `source` names the writer of the rule record. `force` admits a rule over a budget. An alert adds
     `weight` to the score of its transaction's decision. `warm_up` requests the transactions before the rule (see
     `model.warm_up`). `document` is the rule record, ready for JSON: without null members, whole numbers as integers,
@@ -124,7 +125,7 @@ class Rule:
     unique: tuple[str, ...]
     operator: Operator
     limit: Decimal
-    window_ms: int
+    window: Window
     cooldown_ms: int | None = None
     action: RuleAction = RuleAction.ALERT
     filter: Predicate | None = None
@@ -139,7 +140,7 @@ class Rule:
     @property
     def reach_ms(self) -> int:
         """How far before a transaction its evaluation reads: the window, and the baseline before it."""
-        return self.window_ms + (0 if self.baseline is None else self.baseline.window_ms)
+        return self.window.reach_ms + (0 if self.baseline is None else self.baseline.window_ms)
 
     @property
     def evaluated(self) -> bool:

@@ -42,7 +42,11 @@ def is_zone(name: str) -> bool:
 
 
 CALENDAR_END_MS: Final = 4_102_444_800_000
-"""2100-01-01T00:00:00Z. The offsets of zones are known from 1970 to 2099."""
+"""2100-01-01T00:00:00Z. Local times are known from 1970 to 2099."""
+
+_FIRST_S: Final = -50 * 86_400
+"""The first offset applies from 1969-11-12 on, because the local month of a time in January 1970 may begin in
+1969."""
 
 _STEP_S: Final = 5 * 86_400
 """Shorter than the time between any two changes of a zone, of which the shortest is a week."""
@@ -50,15 +54,15 @@ _STEP_S: Final = 5 * 86_400
 
 @lru_cache(maxsize=64)
 def utc_offsets(name: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The offsets of a zone from UTC in the years 1970 to 2099: the times from which each applies in epoch ms,
-    ascending from 0, and the offsets in ms. Raises ValueError without the zone."""
+    """The offsets of a zone from UTC until 2099: the times from which each applies in epoch ms, ascending from November
+    1969, and the offsets in ms. Raises ValueError without the zone."""
     zone = zone_of(name)
 
     def offset_s(epoch_s: int) -> int:
         return int((datetime.fromtimestamp(epoch_s, zone).utcoffset() or timedelta()).total_seconds())
 
-    changes = [(0, offset_s(0))]
-    for end_s in range(_STEP_S, CALENDAR_END_MS // 1_000 + _STEP_S, _STEP_S):
+    changes = [(_FIRST_S, offset_s(_FIRST_S))]
+    for end_s in range(_FIRST_S + _STEP_S, CALENDAR_END_MS // 1_000 + _STEP_S, _STEP_S):
         before_s = changes[-1][1]
         if offset_s(end_s) != before_s:
             moments = range(end_s - _STEP_S, end_s + 1)

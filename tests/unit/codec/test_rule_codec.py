@@ -21,6 +21,7 @@ from fraud_rules.model.rule import (
     RuleDeletion,
     RuleState,
 )
+from fraud_rules.model.window import Window
 from tests.support.places import CASES
 from tests.support.rules import DEMO_RULE, LEFT_OUT, LIMITS, SCHEMA, record
 
@@ -50,7 +51,7 @@ def test_a_rule_of_the_demo_is_accepted_as_it_is() -> None:
         unique=(),
         operator=Operator.GREATER,
         limit=Decimal(20),
-        window_ms=1_200_000,
+        window=Window(1_200_000),
         document=DEMO_RULE,
     )
 
@@ -66,7 +67,7 @@ def test_every_rule_of_the_conformance_cases_is_accepted() -> None:
 def test_a_baseline_inherits_the_members_that_it_does_not_have() -> None:
     rule = parse(record(filter="paymentType = 'CSH'", baseline={"windowMinutes": "60", "minCount": "3"}))
     assert rule.baseline == Baseline(3_600_000, AggregateFunction.SUM, "paymentAmount", rule.filter, 3)
-    assert rule.reach_ms == rule.window_ms + 3_600_000
+    assert rule.reach_ms == rule.window.reach_ms + 3_600_000
     assert rule.document["baseline"] == {"windowMinutes": 60, "minCount": 3}
 
 
@@ -91,7 +92,7 @@ def test_the_nulls_of_the_demos_own_serializer_count_as_absent(member: str) -> N
             "1,(pause),(paymentType),,(COUNT_FLINK),(SUM),(>=),(300),(1440)",
             {"aggregate_function": AggregateFunction.COUNT},
         ),
-        ("1,active,payeeId,,paymentAmount,AVG,<,-5,1", {"limit": Decimal(-5), "window_ms": 60_000}),
+        ("1,active,payeeId,,paymentAmount,AVG,<,-5,1", {"limit": Decimal(-5), "window": Window(60_000)}),
         ("1,(active),,,(paymentAmount),(SUM),(>),(50),(20)", {"grouping": ()}),
         (
             "1,(active),(payeeId),,(COUNT_FLINK),(MAX),(>),(50),(20)",
@@ -150,8 +151,8 @@ def test_deletions_and_controls(value: bytes, change: object) -> None:
             {"aggregateFieldName": "COUNT_FLINK", "aggregatorFunctionType": "AVG"},
             {"aggregate_function": AggregateFunction.AVG, "aggregate_field": None, "aggregates_ones": True},
         ),
-        ({"windowMinutes": LEFT_OUT, "windowSeconds": 7}, {"window_ms": 7_000}),
-        ({"windowMinutes": 43_200}, {"window_ms": 2_592_000_000}),
+        ({"windowMinutes": LEFT_OUT, "windowSeconds": 7}, {"window": Window(7_000)}),
+        ({"windowMinutes": 43_200}, {"window": Window(2_592_000_000)}),
         ({"cooldownSeconds": 60}, {"cooldown_ms": 60_000}),
         ({"action": "RESTRICT"}, {"action": RuleAction.RESTRICT}),
         ({"weight": 0}, {"weight": 0}),

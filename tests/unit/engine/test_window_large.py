@@ -105,7 +105,9 @@ def test_every_evaluation_is_exact(n: int, keys: int, window_s: int, seed: int) 
         assert set(result.outcomes.tolist()) == {at.ROW_ACCEPTED}
         for row in result.output[:: 37 if keys == 1 else 11].tolist():
             i, rule = start + row[at.O_ROW], plan.in_force[row[at.O_RULE]].rule
-            wanted = list(plain_values(batch, i, rule.window_ms, rule.aggregate_function, rule.filter is not None))
+            wanted = list(
+                plain_values(batch, i, rule.window.reach_ms, rule.aggregate_function, rule.filter is not None)
+            )
             assert kernel_values(row, rule.aggregate_function) == wanted, (i, rule.aggregate_function)
             compared += 1
     assert compared > n // 20

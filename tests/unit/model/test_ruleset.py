@@ -27,6 +27,7 @@ from fraud_rules.model.rule import (
     RuleState,
 )
 from fraud_rules.model.ruleset import GroupingInForce, GrowingRules, RuleInForce, RuleSet, RuleTimeline
+from fraud_rules.model.window import Window
 
 A, B = ("payeeId",), ("beneficiaryId", "payeeId")
 MINUTE = 60_000
@@ -45,7 +46,7 @@ def rule(rule_id: int, grouping: tuple[str, ...] = A, minutes: int = 20, state: 
         unique=(),
         operator=Operator.GREATER,
         limit=Decimal(1),
-        window_ms=minutes * MINUTE,
+        window=Window(minutes * MINUTE),
     )
 
 
@@ -149,7 +150,7 @@ def test_the_ends_of_groupings_are_bounded() -> None:
 
 def test_a_groupings_rules_are_by_id_in_all_states() -> None:
     rules = after(rule(9), rule(2, state=RuleState.PAUSE), rule(5, state=RuleState.SHADOW), rule(2, minutes=7))
-    assert [(in_force.rule.rule_id, in_force.rule.window_ms) for in_force in rules.groupings[A].rules] == [
+    assert [(in_force.rule.rule_id, in_force.rule.window.reach_ms) for in_force in rules.groupings[A].rules] == [
         (2, 7 * MINUTE),
         (5, 20 * MINUTE),
         (9, 20 * MINUTE),
@@ -244,7 +245,7 @@ def folded_naively(log: Sequence[LogEntry]) -> RuleSet:
             n for n in range(begun, len(log)) if isinstance(log[n].change, Control) and log[n].change.type.clears_state
         ]
         boundary = log[clears[-1] if clears else begun]
-        widest = max(known.rule.window_ms for known in members)
+        widest = max(known.rule.window.reach_ms for known in members)
         groupings[fields] = GroupingInForce(
             fields, log[begun].version, boundary.version, boundary.time_ms, members, widest
         )

@@ -92,7 +92,7 @@ def _baseline_values(rule: Rule, baseline: Baseline, output: Ints, schema: Trans
         return np.ones(len(output))
     totals = _totals(output, at.O_BASE_HIGH, _scale(baseline, schema))
     if baseline.is_proportional:
-        return totals * (rule.window_ms / baseline.window_ms)
+        return totals * (rule.window.reach_ms / baseline.window_ms)
     if baseline.aggregate_function is AggregateFunction.AVG:
         return totals / np.maximum(output[:, at.O_BASE_VALUES], 1)
     return totals

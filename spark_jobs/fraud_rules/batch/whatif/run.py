@@ -170,7 +170,7 @@ def _work(
 def _windows(variants: Variants, fires: Fires) -> list[tuple[int, int]]:
     counts = fires.by_rule.sum(axis=0).tolist()
     others = list(zip(variants.windows_ms, counts[len(counts) - len(variants.windows_ms) :], strict=True))
-    return sorted([*others, (variants.draft.window_ms, counts[0])]) if others else []
+    return sorted([*others, (variants.draft.window.reach_ms, counts[0])]) if others else []
 
 
 def _key(draft: Rule, key: Sequence[object]) -> dict[str, int | str | Decimal]:

@@ -14,6 +14,7 @@ from fraud_rules.model.rule import Rule, RuleState
 from fraud_rules.model.ruleset import LogEntry, RuleTimeline
 from fraud_rules.model.schema import ID_FIELD, TIME_FIELD, TransactionSchema
 from fraud_rules.model.value_list import ListChange
+from fraud_rules.model.window import Window
 
 __all__ = ["Variants", "limits_of", "probe_of", "variants_of"]
 
@@ -48,15 +49,14 @@ class Variants:
         drafts = [
             self.draft,
             *(replace(self.draft, limit=limit) for limit in (() if self.share_evaluations else self.limits)),
-            *(replace(self.draft, window_ms=window_ms) for window_ms in self.windows_ms),
+            *(replace(self.draft, window=Window(window_ms)) for window_ms in self.windows_ms),
         ]
         return tuple(replace(rule, rule_id=i, state=RuleState.ACTIVE) for i, rule in enumerate(drafts, 1))
 
     @property
     def reach_ms(self) -> int:
         """The time before the first day in which transactions can still count."""
-        baseline_ms = self.draft.reach_ms - self.draft.window_ms
-        return max((self.draft.window_ms, *self.windows_ms)) + baseline_ms + (self.draft.cooldown_ms or 0)
+        return max(rule.reach_ms for rule in self.rules) + (self.draft.cooldown_ms or 0)
 
     def timeline(self) -> RuleTimeline:
         """A rule log that has all evaluated rules from the beginning, and the changes of lists at their times."""
@@ -79,11 +79,13 @@ def variants_of(
     windows: bool = True,
     log: Iterable[LogEntry] = (),
 ) -> Variants:
-    """The draft with these limits and other windows. `log` are the entries of the rule log, from a timeline."""
-    baseline_ms = draft.reach_ms - draft.window_ms
-    longest_ms = bounds.max_window_minutes * 60_000
-    scaled = [int(draft.window_ms * factor) // 1_000 * 1_000 for factor in _WINDOWS] if windows else []
-    widths = tuple(each for each in scaled if 1_000 <= each <= longest_ms - baseline_ms)
+    """The draft with these limits and other windows; a calendar window has none. `log` are the entries of the rule log,
+    from a timeline."""
+    window_ms = draft.window.reach_ms
+    longest_ms = bounds.max_window_minutes * 60_000 - (draft.reach_ms - window_ms)
+    factors = _WINDOWS if windows and draft.window.calendar is None else ()
+    scaled = [int(window_ms * factor) // 1_000 * 1_000 for factor in factors]
+    widths = tuple(each for each in scaled if 1_000 <= each <= longest_ms)
     lists = tuple(entry for entry in log if draft.lists and isinstance(entry.change, ListChange))
     return Variants(draft, tuple(sorted(set(limits))), widths, lists)
 

@@ -9,6 +9,7 @@ from fraud_rules.codec.rules.members import MemberReader
 from fraud_rules.codec.rules.numbers import MAX_RULE_ID
 from fraud_rules.model.aggregate import COMPARABLE, LEVELS, AggregateFunction
 from fraud_rules.model.rule import Baseline, Operator
+from fraud_rules.model.window import Window
 
 __all__ = ["read_baseline"]
 
@@ -30,7 +31,7 @@ def read_baseline(
     function: AggregateFunction | None,
     operator: Operator | None,
     limit: Decimal | None,
-    window_ms: int | None,
+    window: Window | None,
 ) -> Baseline | None:
     """Read the baseline of a rule with this function, operator, limit and window; None without a valid baseline."""
     members = reader.nested("baseline", _INHERITED)
@@ -44,8 +45,10 @@ def read_baseline(
     # A fault of an inherited member is a fault of the rule, not of its baseline.
     own = [reason for reason in members.reasons if not _is_inherited_fault(reader, reason.field)]
     reader.add_reasons(own)
-    if baseline is not None and window_ms is not None:
-        reader.check_reach(window_ms + baseline.window_ms)
+    if window is not None and window.calendar is not None:
+        reader.reject("baseline", "needs windowMinutes or windowSeconds, not windowCalendar")
+    elif window is not None and baseline is not None:
+        reader.check_reach(window.reach_ms + baseline.window_ms)
     return baseline
 
 

@@ -116,15 +116,15 @@ def _read_rule(reader: MemberReader, state: RuleState | None, document: Mapping[
     function = reader.aggregate_function()
     aggregate_field, unique = reader.aggregate_field(function), reader.unique(function)
     operator, limit = reader.operator(), reader.limit()
-    window_ms, cooldown_ms = reader.window_ms(), reader.cooldown_ms()
+    window, cooldown_ms = reader.window(), reader.cooldown_ms()
     action, row_filter, when = reader.action(), reader.filter(), reader.when()
     source, force, weight = reader.source(), reader.flag("force"), reader.weight()
-    baseline = read_baseline(reader, function, operator, limit, window_ms)
+    baseline = read_baseline(reader, function, operator, limit, window)
     warm_up = reader.flag("warmUp")
     reader.check_remarks()
     if rule_id is None or state is None or grouping is None or function is None:
         return None
-    if operator is None or limit is None or window_ms is None:
+    if operator is None or limit is None or window is None:
         return None
     return Rule(
         rule_id=rule_id,
@@ -135,7 +135,7 @@ def _read_rule(reader: MemberReader, state: RuleState | None, document: Mapping[
         unique=unique,
         operator=operator,
         limit=limit,
-        window_ms=window_ms,
+        window=window,
         cooldown_ms=cooldown_ms,
         action=action,
         filter=row_filter,

@@ -14,10 +14,13 @@ from fraud_rules.codec.rules.numbers import MAX_RULE_ID, decimal_of, digits_of
 from fraud_rules.errors import Reason, RuleRejected
 from fraud_rules.model.aggregate import LEVELS, AggregateFunction, AggregateInput
 from fraud_rules.model.decision import MAX_WEIGHT, weight_of
+from fraud_rules.model.expressions.local_time import UTC_ZONE
 from fraud_rules.model.limits import RuleLimits
 from fraud_rules.model.rule import Operator, RuleAction
 from fraud_rules.model.schema import TransactionSchema
+from fraud_rules.model.window import Calendar, Window
 from fraud_rules.runtime.safe_text import describe_value, quote
+from fraud_rules.runtime.zones import is_zone
 
 T = TypeVar("T")
 
@@ -32,6 +35,8 @@ MEMBERS = (
     "limit",
     "windowMinutes",
     "windowSeconds",
+    "windowCalendar",
+    "zone",
     "controlType",
     "cooldownSeconds",
     "action",
@@ -57,6 +62,7 @@ REMARKS = ("name", "description", "severity", "owner")
 _OPERATORS = {key: operator for operator in Operator for key in (operator.value, operator.name)}
 _FUNCTIONS = {function.value: function for function in AggregateFunction}
 _OF_UNIQUE = tuple(each for each in AggregateFunction if each.traits.input is AggregateInput.UNIQUE)
+_CALENDARS = {calendar.value: calendar for calendar in Calendar}
 _ACTIONS = {action.value: action for action in RuleAction}
 _COUNT_FIELDS = {"COUNT_FLINK": AggregateFunction.COUNT, "COUNT_WITH_RESET_FLINK": AggregateFunction.COUNT_WITH_RESET}
 _MAX_REASONS = 50
@@ -195,8 +201,27 @@ class MemberReader:
             return Decimal(format(number, "f")) if number else Decimal(0)
         return None
 
+    def window(self) -> Window | None:
+        """`windowCalendar`, or else `window_ms`."""
+        if "windowCalendar" not in self._document:
+            if "zone" in self._document:
+                self.reject("zone", "is for windowCalendar only")
+            length_ms = self.window_ms()
+            return None if length_ms is None else Window(length_ms)
+        others = [name for name in ("windowMinutes", "windowSeconds") if name in self._document]
+        if others:
+            self.reject("windowCalendar", f"is given beside {others[0]}; give one of the two")
+        calendar, zone = self.choice("windowCalendar", _CALENDARS), self._text("zone")
+        longest = Calendar(self._limits.max_calendar_window)
+        if calendar is not None and calendar.reach_ms > longest.reach_ms:
+            self.reject("windowCalendar", f"must be at most {longest}, not {calendar}")
+        if zone is not None and not is_zone(zone):
+            self.reject("zone", f"must be a time zone such as Europe/Berlin, not {quote(zone)}")
+            return None
+        return None if calendar is None else Window.of_calendar(calendar, zone or UTC_ZONE)
+
     def window_ms(self) -> int | None:
-        """`windowMinutes` or `windowSeconds`; a rule must have exactly one of the two."""
+        """`windowMinutes` or `windowSeconds`; exactly one of the two."""
         longest = self._limits.max_window_minutes
         minutes = self.integer("windowMinutes", 1, longest)
         seconds = self.integer("windowSeconds", 1, longest * 60)

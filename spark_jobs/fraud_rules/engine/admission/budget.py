@@ -22,6 +22,7 @@ from fraud_rules.errors import Reason
 from fraud_rules.model.expressions.predicate import Predicate
 from fraud_rules.model.rule import Rule
 from fraud_rules.model.ruleset import Grouping, RuleInForce
+from fraud_rules.model.window import Window
 
 BYTES_PER_MARK: Final = 192
 """The bytes of one mark in a view: a row of seven words, an entry of the hash table, and the free room of both. With
@@ -35,8 +36,8 @@ in the key's list, and the free room of all three. 300 multisets over 5,000 tran
 _LEAST_EVENTS: Final = 10_000
 """The strings of fewer transactions count as those of so many, because strings leave later than their transactions."""
 
-_Multiset: TypeAlias = tuple[Predicate | None, int, tuple[str, ...]]
-"""The filter, the window in ms and the fields of a COUNT_DISTINCT. Rules that have these in common share a multiset."""
+_Multiset: TypeAlias = tuple[Predicate | None, Window, tuple[str, ...]]
+"""The filter, the window and the fields of a COUNT_DISTINCT. Rules that have these in common share a multiset."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +159,7 @@ class _Users:
         self._need = None
         _count(self.reaches_ms, rule.reach_ms, count)
         if aggregate_of(rule).is_distinct:
-            _count(self._multisets, (rule.filter, rule.window_ms, rule.unique), count)
+            _count(self._multisets, (rule.filter, rule.window, rule.unique), count)
 
     def need(self) -> _GroupingNeed:
         if self._need is None:

@@ -20,6 +20,7 @@ from fraud_rules.model.expressions.functions import FUNCTIONS, FunctionCall
 from fraud_rules.model.expressions.predicate import And, Comparison, ListMembership, Membership, Not, Or
 from fraud_rules.model.rule import Baseline, Rule
 from fraud_rules.model.ruleset import RuleInForce
+from fraud_rules.model.window import Window
 
 __all__ = ["GROUPING_NS", "CpuLoad", "estimate_cpu_ns", "over_cpu_budget"]
 
@@ -27,6 +28,7 @@ GROUPING_NS: Final = 1_500
 """The fan-out of a transaction to a grouping, the duplicate check, and the storage of its row."""
 
 _WINDOW_NS: Final = 25
+_CALENDAR_NS: Final = 10
 _FILTER_TOTALS_NS: Final = 10
 _SQUARE_TOTALS_NS: Final = 20
 _EXTREME_NS: Final = 80
@@ -132,24 +134,30 @@ def _shared_parts(rule: Rule) -> Iterator[tuple[_Part, int]]:
     """The parts of the rule's work that other rules of its grouping can share, each with its cost in ns."""
     fields = rule.grouping
     yield ("grouping", fields), GROUPING_NS
-    yield ("window", fields, rule.window_ms), _WINDOW_NS
+    yield ("window", fields, rule.window), _window_ns(rule.window)
     if rule.when is not None:
         yield ("condition", fields, rule.when), _expression_ns(rule.when)
     if aggregate_of(rule).is_distinct:
-        yield ("distinct", fields, rule.filter, rule.window_ms, rule.unique), _DISTINCT_NS
-    yield from _source_parts(fields, rule, rule.window_ms)
+        yield ("distinct", fields, rule.filter, rule.window, rule.unique), _DISTINCT_NS
+    yield from _source_parts(fields, rule, rule.window)
     if rule.baseline is not None:
-        yield ("window", fields, rule.reach_ms), _WINDOW_NS
-        yield from _source_parts(fields, rule.baseline, rule.reach_ms)
+        reach = Window(rule.reach_ms)
+        yield ("window", fields, reach), _window_ns(reach)
+        yield from _source_parts(fields, rule.baseline, reach)
 
 
-def _source_parts(fields: tuple[str, ...], of: Rule | Baseline, window_ms: int) -> Iterator[tuple[_Part, int]]:
+def _window_ns(window: Window) -> int:
+    """The search of a window's left end. The start of a calendar window is computed first."""
+    return _WINDOW_NS if window.calendar is None else _WINDOW_NS + _CALENDAR_NS
+
+
+def _source_parts(fields: tuple[str, ...], of: Rule | Baseline, window: Window) -> Iterator[tuple[_Part, int]]:
     """The parts from which an aggregate is computed: its filter, and the totals or the tree of its field."""
     aggregate = aggregate_of(of)
     if of.filter is not None:
         yield ("filter", fields, of.filter), _expression_ns(of.filter) + _FILTER_TOTALS_NS
     if aggregate.extreme is not None:
-        yield ("extreme", fields, aggregate.extreme, of.aggregate_field, of.filter, window_ms), _EXTREME_NS
+        yield ("extreme", fields, aggregate.extreme, of.aggregate_field, of.filter, window), _EXTREME_NS
     elif aggregate.totals:
         cost_ns = _SQUARE_TOTALS_NS if aggregate.needs_squares else _FILTER_TOTALS_NS
         yield ("totals", fields, cost_ns, of.aggregate_field, of.filter), cost_ns

@@ -17,7 +17,7 @@ from fraud_rules.model.expressions.predicate import Predicate
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.model.transaction import Column, TransactionBatch
 
-__all__ = ["PredicateMasks", "event_rows", "filter_masks", "null_bit", "predicate_masks"]
+__all__ = ["PredicateMasks", "calendar_starts", "event_rows", "filter_masks", "null_bit", "predicate_masks"]
 
 
 class PredicateMasks(NamedTuple):
@@ -41,6 +41,15 @@ def event_rows(batch: TransactionBatch, schema: TransactionSchema) -> Ints:
         if column.valid is not None:
             rows[~column.valid, at.E_NULLS] |= null_bit(i)
     return rows
+
+
+def calendar_starts(measures: Measures, times: Column) -> Ints:
+    """The start of each calendar window for n times, int64[n, calendars] in epoch ms; NONE for a time without one."""
+    starts = np.empty((len(times.values), len(measures.calendars)), dtype=np.int64)
+    for number, window in enumerate(measures.calendars):
+        column = window.starts(times)
+        starts[:, number] = column.values if column.valid is None else np.where(column.valid, column.values, at.NONE)
+    return starts
 
 
 def null_bit(i: int) -> int:

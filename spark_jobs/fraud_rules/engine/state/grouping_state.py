@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from fraud_rules.engine.state.arrays import Arrays
 from fraud_rules.engine.state.displaced_rows import DisplacedRows
-from fraud_rules.engine.state.event_rows import event_rows, filter_masks, predicate_masks
+from fraud_rules.engine.state.event_rows import calendar_starts, event_rows, filter_masks, predicate_masks
 from fraud_rules.engine.state.plans import PLANS, shared_measures
 from fraud_rules.engine.state.rule_sample import NOT_TIMED, RuleSample
 from fraud_rules.engine.state.spent import Horizon, find_spent
@@ -205,14 +205,15 @@ class GroupingState:
         self._strings.drop_unused(self._text_columns)
         rows = self._rows_of(batch, events)
         outcomes, lateness_ms = np.zeros(n, dtype=np.int8), np.zeros(n, dtype=np.int64)
-        lefts, ahead = np.empty(2 * len(plan.measures.windows_ms), dtype=np.int64), np.empty(n, dtype=np.int64)
+        lefts, ahead = np.empty(2 * len(plan.measures.windows), dtype=np.int64), np.empty(n, dtype=np.int64)
+        starts = calendar_starts(plan.measures, batch.columns[TIME_FIELD])
         shared = np.full((plan.rules.shared, 2), -1, dtype=np.int64)
         self.header[at.H_OUT] = 0
         every, timings = (0, NOT_TIMED) if sample is None else (sample.every, sample.timings)
         displaced = DisplacedRows(self._view)
         start, done, end = 0, 0, min(n, _ROWS_PER_CALL)
         while True:
-            arrivals = Arrivals(rows[:end], passes[:end], versions[:end])
+            arrivals = Arrivals(rows[:end], passes[:end], versions[:end], starts[:end])
             results = ResultArrays(
                 outcomes, lateness_ms, self._output, lefts, shared, ahead, self._limbs, every, timings
             )

@@ -236,7 +236,7 @@ def _is_wasteful(plan: GroupingPlan) -> bool:
         for known, used in (
             (measures.trees, np.concatenate([rows[:, at.R_TREE], plan.rules.baselines[:, at.B_TREE]])),
             (measures.distincts, rows[:, at.R_DISTINCT]),
-            (measures.windows_ms, np.concatenate([rows[:, at.R_WINDOW], plan.rules.baselines[:, at.B_REACH]])),
+            (measures.windows, np.concatenate([rows[:, at.R_WINDOW], plan.rules.baselines[:, at.B_REACH]])),
         )
     )
 

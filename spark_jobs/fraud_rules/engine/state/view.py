@@ -130,7 +130,7 @@ class View:
             key_columns=self._key_columns,
             time_column=self._time_column,
             id_column=self._id_column,
-            key_at=at.S_WIDTH + len(measures.windows_ms) + 3 * len(measures.distincts),
+            key_at=at.S_WIDTH + len(measures.windows) + 3 * len(measures.distincts),
         )
 
     def _open(self, rows: int, slots: int, pool: int, marks: int) -> None:

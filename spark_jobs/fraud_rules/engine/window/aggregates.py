@@ -149,7 +149,7 @@ def baseline_value(rule: Rule, row: Sequence[int], scale: int) -> str:
         return "1"
     value, parts = (row[O_BASE_HIGH] << 32) + row[O_BASE_LOW], 10**scale
     if baseline.is_proportional:
-        value, parts = value * rule.window_ms, parts * baseline.window_ms
+        value, parts = value * rule.window.reach_ms, parts * baseline.window_ms
     elif baseline.aggregate_function is AggregateFunction.AVG:
         parts *= row[O_BASE_VALUES]
     return _decimal_text(_divide(value * 10**_RATIO_DECIMALS, parts), _RATIO_DECIMALS)

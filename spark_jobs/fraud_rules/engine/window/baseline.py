@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from fraud_rules.engine.window import extremes
 from fraud_rules.engine.window.aggregates import KIND_AVG, KIND_COUNT, KIND_EXTREME, KIND_ONE, KIND_SUM
-from fraud_rules.engine.window.bundles import Ints, MeasureArrays, ResultArrays, RuleArrays, StateArrays
+from fraud_rules.engine.window.bundles import Arrivals, Ints, MeasureArrays, ResultArrays, RuleArrays, StateArrays
 from fraud_rules.engine.window.compiler import compiled, inlined
 from fraud_rules.engine.window.condition import holds
 from fraud_rules.engine.window.displaced import sum_of_both
@@ -109,6 +109,7 @@ def evaluate(
     side: StateArrays,
     measures: MeasureArrays,
     rules: RuleArrays,
+    arrivals: Arrivals,
     results: ResultArrays,
     explain: int,
     i: int,
@@ -158,8 +159,9 @@ def evaluate(
             s3 = sum_of_both(state, side, slot, run, reach_first, end, side_reach_first, side_end, column + 5)
     met = _is_met(rules, r, results.limbs, values, high, low, before, past, base_high, base_low, s0, s1, s2, s3)
     at = report(
-        state, measures, rules, results, explain, i, r, slot, base[r, B_REACH], time, met, count, values, high, low
-    )
+        state, measures, rules, arrivals, results, explain, i, r, slot, base[r, B_REACH], time, met, count, values,
+        high, low,
+    )  # fmt: skip
     if at >= 0:
         output = results.output
         output[at, O_BASE_COUNT] = before

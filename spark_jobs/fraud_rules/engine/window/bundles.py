@@ -66,7 +66,7 @@ class MeasureArrays(NamedTuple):
     trees: Ints
     """[tree, 3]: filter, column, 1 for the largest and 0 for the smallest."""
     windows: Ints
-    """Width in ms of each window class."""
+    """Per window class, its length in ms; for a calendar window, -1 - its column of `Arrivals.calendar_starts`."""
     distincts: Ints
     """[measure, 3 + n]: filter, window class, number of fields, their columns."""
     key_columns: Ints
@@ -108,6 +108,8 @@ class Arrivals(NamedTuple):
     """Per row: `StateArrays.passes` of the row, then whether it satisfies each condition of the plan."""
     versions: Ints
     """Per row, the plan's version that evaluates it."""
+    calendar_starts: Ints
+    """Per row and calendar window, its start in epoch ms; NONE: the row has no such window."""
 
 
 class ResultArrays(NamedTuple):

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from fraud_rules.engine.window.aggregates import KIND_RESET, KIND_STDDEV
-from fraud_rules.engine.window.bundles import Ints, MeasureArrays, ResultArrays, RuleArrays, StateArrays
+from fraud_rules.engine.window.bundles import Arrivals, Ints, MeasureArrays, ResultArrays, RuleArrays, StateArrays
 from fraud_rules.engine.window.compiler import compiled, inlined
 from fraud_rules.engine.window.condition import is_met
 from fraud_rules.engine.window.hash_tables import ensure_mark
+from fraud_rules.engine.window.key_rows import opening
 from fraud_rules.engine.window.layout import (
     FIRED_NO,
     FIRED_SUPPRESSED,
@@ -46,6 +47,7 @@ def conclude(
     state: StateArrays,
     measures: MeasureArrays,
     rules: RuleArrays,
+    arrivals: Arrivals,
     results: ResultArrays,
     explain: int,
     i: int,
@@ -65,7 +67,9 @@ def conclude(
     (high << 32) + low, and the limbs of a sum of squares."""
     met = is_met(rules, r, results.limbs, high, low, values, s0, s1, s2, s3)
     window = rules.rows[r, R_WINDOW]
-    at = report(state, measures, rules, results, explain, i, r, slot, window, time, met, count, values, high, low)
+    at = report(
+        state, measures, rules, arrivals, results, explain, i, r, slot, window, time, met, count, values, high, low
+    )
     if at >= 0 and rules.rows[r, R_KIND] == KIND_STDDEV:
         results.output[at, O_SQUARE] = s0
         results.output[at, O_SQUARE + 1] = s1
@@ -78,6 +82,7 @@ def report(
     state: StateArrays,
     measures: MeasureArrays,
     rules: RuleArrays,
+    arrivals: Arrivals,
     results: ResultArrays,
     explain: int,
     i: int,
@@ -101,7 +106,7 @@ def report(
         fired, suppressed = _fire(state, rules.rows, r, slot, time)
     if fired == FIRED_NO and explain == 0:
         return -1
-    opens = time - measures.windows[reach]
+    opens = opening(measures, arrivals, i, reach, time)
     at = state.header[H_OUT]
     state.header[H_OUT] = at + 1
     results.output[at, O_ROW] = i

@@ -43,7 +43,15 @@ from fraud_rules.engine.window.hash_tables import (
     make_slot,
 )
 from fraud_rules.engine.window.instructions import fetch, read_cycles
-from fraud_rules.engine.window.key_rows import LOW_MASK, insert, insert_offset, make_room, move_left, sum_between
+from fraud_rules.engine.window.key_rows import (
+    LOW_MASK,
+    insert,
+    insert_offset,
+    make_room,
+    move_left,
+    opening,
+    sum_between,
+)
 from fraud_rules.engine.window.layout import (
     B_REACH,
     DONE,
@@ -312,7 +320,7 @@ def _evaluate_all(
     for r in range(rules.starts[version], rules.starts[version + 1]):
         began = read_cycles() if timed else 0
         if rules.rows[r, R_MODE] != MODE_PAUSED and arrivals.passes[i, rules.rows[r, R_WHEN]] != 0:
-            _evaluate_rule(state, side, measures, rules, results, explain, i, r, slot, at, time)
+            _evaluate_rule(state, side, measures, rules, arrivals, results, explain, i, r, slot, at, time)
         if timed:
             results.timings[r, 0] += min(read_cycles() - began, INTERRUPTED_CYCLES)
             results.timings[r, 1] += 1
@@ -324,6 +332,7 @@ def _evaluate_rule(
     side: StateArrays,
     measures: MeasureArrays,
     rules: RuleArrays,
+    arrivals: Arrivals,
     results: ResultArrays,
     explain: int,
     i: int,
@@ -332,22 +341,27 @@ def _evaluate_rule(
     at: int,
     time: int,
 ) -> None:
-    """Evaluate rule r at row i. The first rule of a window moves the left end of the window."""
+    """Evaluate rule r at row i, if the row has the rule's window. The first rule of a window moves its left end."""
     bound = state.header[H_BOUND]
     w = rules.rows[r, R_WINDOW]
     first = results.lefts[w]
     if first < 0:
-        first = results.lefts[w] = move_left(state, slot, w, max(time - measures.windows[w], bound))
+        opens = opening(measures, arrivals, i, w, time)
+        if opens == NONE:
+            return
+        first = results.lefts[w] = move_left(state, slot, w, max(opens, bound))
     if rules.rows[r, R_MODE] == MODE_BASELINE:
         reach = rules.baselines[r, B_REACH]
         before = results.lefts[reach]
         if before < 0:
-            before = results.lefts[reach] = move_left(state, slot, reach, max(time - measures.windows[reach], bound))
+            opens = max(opening(measures, arrivals, i, reach, time), bound)
+            before = results.lefts[reach] = move_left(state, slot, reach, opens)
         baseline.evaluate(
-            state, side, measures, rules, results, explain, i, r, slot, NO_RUN, first, at, 0, -1, before, 0, time
-        )
+            state, side, measures, rules, arrivals, results, explain, i, r, slot, NO_RUN, first, at, 0, -1, before, 0,
+            time,
+        )  # fmt: skip
     else:
-        _evaluate(state, measures, rules, results, explain, i, r, slot, first, at, time)
+        _evaluate(state, measures, rules, arrivals, results, explain, i, r, slot, first, at, time)
 
 
 @inlined
@@ -355,6 +369,7 @@ def _evaluate(
     state: StateArrays,
     measures: MeasureArrays,
     rules: RuleArrays,
+    arrivals: Arrivals,
     results: ResultArrays,
     explain: int,
     i: int,
@@ -398,7 +413,9 @@ def _evaluate(
         s1 = sum_between(pool, base, first, last, column + 3)
         s2 = sum_between(pool, base, first, last, column + 4)
         s3 = sum_between(pool, base, first, last, column + 5)
-    conclude(state, measures, rules, results, explain, i, r, slot, time, count, values, high, low, s0, s1, s2, s3)
+    conclude(
+        state, measures, rules, arrivals, results, explain, i, r, slot, time, count, values, high, low, s0, s1, s2, s3
+    )
 
 
 @inlined

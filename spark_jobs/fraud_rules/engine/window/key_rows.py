@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fraud_rules.engine.window import extremes, multiset
-from fraud_rules.engine.window.bundles import Ints, MeasureArrays, StateArrays
+from fraud_rules.engine.window.bundles import Arrivals, Ints, MeasureArrays, StateArrays
 from fraud_rules.engine.window.compiler import compiled, inlined
 from fraud_rules.engine.window.hash_tables import find_event, index_events
 from fraud_rules.engine.window.layout import (
@@ -69,6 +69,15 @@ def sum_of_part(state: StateArrays, slot: int, first: int, last: int, column: in
     if last < first:
         return 0
     return sum_between(state.pool, state.slots[slot, S_BASE], first, last, column)
+
+
+@inlined
+def opening(measures: MeasureArrays, arrivals: Arrivals, i: int, w: int, time: int) -> int:
+    """The start of window `w` of row i, whose event time is `time`. NONE if the row has no such window."""
+    length = measures.windows[w]
+    if length >= 0:
+        return time - length
+    return arrivals.calendar_starts[i, -1 - length]
 
 
 @inlined

@@ -27,6 +27,7 @@ from fraud_rules.model.limits import UNBOUNDED
 from fraud_rules.model.rule import Baseline, Operator, Rule, RuleState
 from fraud_rules.model.ruleset import GroupingInForce, RuleInForce
 from fraud_rules.model.schema import TransactionSchema
+from fraud_rules.model.window import Window
 
 _OPERATORS = {
     Operator.EQUAL: at.OP_EQ,
@@ -42,10 +43,10 @@ _FAR = 1 << 93
 Item = TypeVar("Item", bound=Hashable)
 Total = tuple[int, int, int]  # TOTAL_*, filter, column of `events`
 Tree = tuple[int, int, int]  # filter, column, SMALLEST or LARGEST
-Distinct = tuple[int, int, tuple[int, ...]]  # filter, window_ms, columns
+Distinct = tuple[int, Window, tuple[int, ...]]  # filter, window, columns
 _CompiledLimit = tuple[float, NDArray[np.uint64], NDArray[np.uint64]]
 _CompiledRule = tuple[list[int], list[int], float, NDArray[np.uint64], NDArray[np.uint64]]
-_Encoded = tuple[tuple[str, ...], tuple[Total, ...], tuple[Tree, ...], tuple[int, ...], tuple[Distinct, ...]]
+_Encoded = tuple[tuple[str, ...], tuple[Total, ...], tuple[Tree, ...], tuple[Window, ...], tuple[Distinct, ...]]
 
 
 def _array(rows: Sequence[tuple[int, ...]], width: int) -> NDArray[np.int64]:
@@ -57,20 +58,20 @@ class Measures:
     """The measures of a grouping state.
 
     The position of a measure in its tuple is its index in the kernel's arrays. Filter 0 means all rows, so a filter's
-    number is its position plus one. `windows_ms` has the width of each window class. A state rebuilds its arrays only
-    if its measures change.
+    number is its position plus one. `windows` has the window of each window class. A state rebuilds its arrays only if
+    its measures change.
     """
 
     filters: tuple[Predicate, ...]
     totals: tuple[Total, ...]
     trees: tuple[Tree, ...]
-    windows_ms: tuple[int, ...]
+    windows: tuple[Window, ...]
     distincts: tuple[Distinct, ...]
 
     def encode(self) -> bytes:
         """Encode the measures as text for other processes."""
         filters = [str(predicate) for predicate in self.filters]
-        return msgspec.json.encode((filters, self.totals, self.trees, self.windows_ms, self.distincts))
+        return msgspec.json.encode((filters, self.totals, self.trees, self.windows, self.distincts))
 
     @classmethod
     def decode(cls, text: bytes, schema: TransactionSchema) -> Measures:
@@ -78,9 +79,9 @@ class Measures:
 
         The limits on rules do not apply, because the canonical text of a filter can be longer than its author's text.
         """
-        filters, totals, trees, windows_ms, distincts = msgspec.json.decode(text, type=_Encoded)
+        filters, totals, trees, windows, distincts = msgspec.json.decode(text, type=_Encoded)
         predicates = tuple(parse_filter(each, schema, UNBOUNDED) for each in filters)
-        return cls(predicates, totals, trees, windows_ms, distincts)
+        return cls(predicates, totals, trees, windows, distincts)
 
     def totals_array(self) -> NDArray[np.int64]:
         """The totals as int64[totals, 3]: TOTAL_*, filter, column of `events`."""
@@ -90,16 +91,23 @@ class Measures:
         """The trees as int64[trees, 3]: filter, column, SMALLEST or LARGEST."""
         return _array(self.trees, 3)
 
+    @property
+    def calendars(self) -> tuple[Window, ...]:
+        """The calendar windows, in the order of the columns of `Arrivals.calendar_starts`."""
+        return tuple(each for each in self.windows if each.calendar is not None)
+
     def windows_array(self) -> NDArray[np.int64]:
-        """The widths of the windows as int64[windows], in ms."""
-        return np.array(self.windows_ms, dtype=np.int64)
+        """The windows as int64[windows], as in `MeasureArrays.windows`."""
+        column = {window: number for number, window in enumerate(self.calendars)}
+        words = [-1 - column[each] if each in column else each.reach_ms for each in self.windows]
+        return np.array(words, dtype=np.int64)
 
     def distincts_array(self) -> NDArray[np.int64]:
         """The distinct measures as int64[distincts, 3 + widest]: filter, window class, number of fields, columns."""
         width = max((len(columns) for _, _, columns in self.distincts), default=0)
         rows = [
-            (number, self.windows_ms.index(window_ms), len(columns), *columns, *([0] * (width - len(columns))))
-            for number, window_ms, columns in self.distincts
+            (number, self.windows.index(window), len(columns), *columns, *([0] * (width - len(columns))))
+            for number, window, columns in self.distincts
         ]
         return _array(rows, 3 + width)
 
@@ -141,7 +149,7 @@ class _Collector:
     filters: _Numbering[Predicate] = field(default_factory=_Numbering)
     totals: _Numbering[Total] = field(default_factory=_Numbering)
     trees: _Numbering[Tree] = field(default_factory=_Numbering)
-    windows: _Numbering[int] = field(default_factory=_Numbering)
+    windows: _Numbering[Window] = field(default_factory=_Numbering)
     distincts: _Numbering[Distinct] = field(default_factory=_Numbering)
     conditions: _Numbering[Predicate] = field(default_factory=_Numbering)
     shared: _Numbering[tuple[int, int, int]] = field(default_factory=_Numbering)
@@ -164,7 +172,7 @@ class _Collector:
             _Numbering.of_items(known.filters),
             _Numbering.of_items(known.totals),
             _Numbering.of_items(known.trees),
-            _Numbering.of_items(known.windows_ms),
+            _Numbering.of_items(known.windows),
             _Numbering.of_items(known.distincts),
         )
 
@@ -304,7 +312,7 @@ def _compile_rule(
     aggregate, source = aggregate_of(rule), _source_of(rule, schema, columns, collector)
     row = [0] * at.R_WIDTH
     row[at.R_KIND] = aggregate.kind
-    row[at.R_WINDOW] = collector.windows.number_of(rule.window_ms)
+    row[at.R_WINDOW] = collector.windows.number_of(rule.window)
     row[at.R_FILTER] = source.filter
     row[at.R_COOLDOWN] = rule.cooldown_ms or 0
     row[at.R_RULE] = each.incarnation
@@ -314,7 +322,7 @@ def _compile_rule(
     row[at.R_TREE], row[at.R_LOW] = source.tree, source.low
     if aggregate.is_distinct:
         fields = tuple(columns[name] for name in rule.unique)
-        row[at.R_DISTINCT] = collector.distincts.number_of((source.filter, rule.window_ms, fields))
+        row[at.R_DISTINCT] = collector.distincts.number_of((source.filter, rule.window, fields))
     if aggregate.is_shared:
         row[at.R_SHARED] = collector.shared.number_of(
             (aggregate.kind, row[at.R_TREE] + row[at.R_DISTINCT], row[at.R_WINDOW])
@@ -329,7 +337,7 @@ def _compile_rule(
 
 def _baseline_row(rule: Rule, baseline: Baseline, source: _Source, past: _Source, collector: _Collector) -> list[int]:
     row = [0] * at.B_WIDTH
-    row[at.B_REACH] = collector.windows.number_of(rule.reach_ms)
+    row[at.B_REACH] = collector.windows.number_of(Window(rule.reach_ms))
     row[at.B_KIND] = aggregate_of(baseline).kind
     row[at.B_COUNT], row[at.B_VALUES] = past.count, past.values
     row[at.B_LOW], row[at.B_TREE] = past.low, past.tree
@@ -348,7 +356,7 @@ def _compile_factor(rule: Rule, row: list[int], source: _Source, past: _Source) 
     if not baseline.deviations:
         factor *= Fraction(10) ** (source.scale - past.scale)
         if baseline.is_proportional:
-            factor *= Fraction(rule.window_ms, baseline.window_ms)
+            factor *= Fraction(rule.window.reach_ms, baseline.window_ms)
     row[at.R_LIMIT_NEGATIVE] = int(factor < 0)
     return float(factor), _limbs(factor.denominator), _limbs(abs(factor.numerator))
 

@@ -21,7 +21,7 @@ from fraud_rules.engine.window.compiler import compiled
 from fraud_rules.engine.window.displaced import sum_of_both
 from fraud_rules.engine.window.firing import conclude
 from fraud_rules.engine.window.hash_tables import find_mark
-from fraud_rules.engine.window.key_rows import LOW_MASK, insert_offset, move_left
+from fraud_rules.engine.window.key_rows import LOW_MASK, insert_offset, move_left, opening
 from fraud_rules.engine.window.layout import (
     B_REACH,
     H_BOUND,
@@ -70,24 +70,28 @@ def evaluate_all(
             continue
         w = rules.rows[r, R_WINDOW]
         if results.lefts[w] < 0:
-            opens = max(time - measures.windows[w], bound)
+            opens = opening(measures, arrivals, i, w, time)
+            if opens == NONE:
+                continue
+            opens = max(opens, bound)
             results.lefts[w] = move_left(state, slot, w, opens)
             results.lefts[windows + w] = move_left(side, run, w, opens)
         first, side_first = results.lefts[w], results.lefts[windows + w]
         if rules.rows[r, R_MODE] == MODE_BASELINE:
             reach = rules.baselines[r, B_REACH]
             if results.lefts[reach] < 0:
-                opens = max(time - measures.windows[reach], bound)
+                opens = max(opening(measures, arrivals, i, reach, time), bound)
                 results.lefts[reach] = move_left(state, slot, reach, opens)
                 results.lefts[windows + reach] = move_left(side, run, reach, opens)
             baseline.evaluate(
-                state, side, measures, rules, results, explain, i, r, slot, run, first, last, side_first, side_last,
-                results.lefts[reach], results.lefts[windows + reach], time,
+                state, side, measures, rules, arrivals, results, explain, i, r, slot, run, first, last, side_first,
+                side_last, results.lefts[reach], results.lefts[windows + reach], time,
             )  # fmt: skip
             continue
         _evaluate(
-            state, side, measures, rules, results, explain, i, r, slot, run, first, last, side_first, side_last, time
-        )
+            state, side, measures, rules, arrivals, results, explain, i, r, slot, run, first, last, side_first,
+            side_last, time,
+        )  # fmt: skip
 
 
 @compiled
@@ -96,6 +100,7 @@ def _evaluate(
     side: StateArrays,
     measures: MeasureArrays,
     rules: RuleArrays,
+    arrivals: Arrivals,
     results: ResultArrays,
     explain: int,
     i: int,
@@ -150,7 +155,9 @@ def _evaluate(
         s1 = sum_of_both(state, side, slot, run, first, last, side_first, side_last, column + 3)
         s2 = sum_of_both(state, side, slot, run, first, last, side_first, side_last, column + 4)
         s3 = sum_of_both(state, side, slot, run, first, last, side_first, side_last, column + 5)
-    conclude(state, measures, rules, results, explain, i, r, slot, time, count, values, high, low, s0, s1, s2, s3)
+    conclude(
+        state, measures, rules, arrivals, results, explain, i, r, slot, time, count, values, high, low, s0, s1, s2, s3
+    )
 
 
 @compiled

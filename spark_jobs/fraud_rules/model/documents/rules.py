@@ -9,6 +9,7 @@ from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 from fraud_rules.model.aggregate import AggregateFunction
 from fraud_rules.model.rule import RuleAction, RuleState
 from fraud_rules.model.value_list import ListType
+from fraud_rules.model.window import Calendar
 
 __all__ = ["BaselineOfRuleDocument", "ExportedListDocument", "ExportedRuleDocument", "RuleDocument"]
 
@@ -41,6 +42,8 @@ class RuleDocument(Struct, rename="camel", kw_only=True):
     unique: list[str] | UnsetType = UNSET
     window_minutes: int | UnsetType = UNSET
     window_seconds: int | UnsetType = UNSET
+    window_calendar: Calendar | UnsetType = UNSET
+    zone: str | UnsetType = UNSET
     cooldown_seconds: int | UnsetType = UNSET
     action: RuleAction | UnsetType = UNSET
     disabled: bool | UnsetType = UNSET

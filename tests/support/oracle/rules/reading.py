@@ -164,7 +164,7 @@ class _Reader:
     def fixed_window(self, plain: product.Rule, document: Members) -> FixedWindow:
         """A window of fixed length, long if the rule has a resolution."""
         if "resolutionSeconds" not in document:
-            return FixedWindow(plain.window_ms)
+            return FixedWindow(plain.window.reach_ms)
         if plain.aggregate_function not in SUMMABLE:
             raise Refused("resolutionSeconds: is for functions that add up")
         step_ms = whole(document, "resolutionSeconds", 1, 86_400) * 1000

@@ -14,6 +14,7 @@ from fraud_rules.engine.admission.cpu_cost import GROUPING_NS, CpuLoad, estimate
 from fraud_rules.model.aggregate import AggregateFunction
 from fraud_rules.model.rule import Baseline, Operator, Rule, RuleState
 from fraud_rules.model.ruleset import LogEntry, RuleSet, RuleTimeline
+from fraud_rules.model.window import Window
 from tests.support.rules import LIMITS, SCHEMA
 
 A, B = ("payeeId",), ("beneficiaryId",)
@@ -31,7 +32,7 @@ def rule(rule_id: int, grouping: tuple[str, ...] = A, minutes: int = 20) -> Rule
         unique=(),
         operator=Operator.GREATER,
         limit=Decimal(1),
-        window_ms=minutes * 60_000,
+        window=Window(minutes * 60_000),
     )
 
 

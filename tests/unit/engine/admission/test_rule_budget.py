@@ -22,6 +22,7 @@ from fraud_rules.engine.admission.event_rate import EventRate
 from fraud_rules.model.aggregate import AggregateFunction
 from fraud_rules.model.rule import Baseline, Operator, Rule, RuleState
 from fraud_rules.model.ruleset import LogEntry, RuleInForce, RuleTimeline
+from fraud_rules.model.window import Window
 from tests.support.rules import LIMITS, SCHEMA
 
 A, B = ("payeeId",), ("beneficiaryId",)
@@ -51,7 +52,7 @@ def rule(rule_id: int, grouping: tuple[str, ...], minutes: int, *, force: bool =
         unique=(),
         operator=Operator.GREATER,
         limit=Decimal(1),
-        window_ms=minutes * 60_000,
+        window=Window(minutes * 60_000),
         force=force,
     )
 

@@ -151,7 +151,7 @@ def test_edits_of_a_rule_leave_no_measures_behind(members: dict[str, Any]) -> No
         return {**members, **texts, **seconds}
 
     for measures in edited(change, 60):
-        assert len(measures.windows_ms) <= 2
+        assert len(measures.windows) <= 2
         assert max(len(measures.filters), len(measures.trees), len(measures.distincts)) <= 1
 
 

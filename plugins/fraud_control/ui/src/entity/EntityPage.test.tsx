@@ -26,6 +26,8 @@ function aggregate(members: Partial<Entity["aggregates"][number]> = {}): Entity[
     unit: "EUR",
     windowCount: 2,
     windowMs: 1_200_000,
+    windowPeriod: "",
+    windowOverMs: AT + 1_200_001,
     windowComplete: true,
     eventTime: AT,
     transactionId: 2,

@@ -81,10 +81,10 @@ function AggregateRow({ aggregate, field, fields }: { aggregate: Aggregate; fiel
           </>
         )}
       </Table.Td>
-      <Table.Td>{formatDuration(aggregate.windowMs)}</Table.Td>
+      <Table.Td>{aggregate.windowPeriod || formatDuration(aggregate.windowMs)}</Table.Td>
       <Table.Td>
         <Timestamp ms={aggregate.eventTime} />
-        {isOver(aggregate) && " (the window has passed)"}
+        {Date.now() >= aggregate.windowOverMs && " (the window has passed)"}
       </Table.Td>
     </Table.Tr>
   );
@@ -103,10 +103,6 @@ function boundText({ operator, limit, limitIs, baseline, bound }: Aggregate, mea
   if (baseline === null || bound === null) return "Too few payments before";
   const rule = { limitOperatorType: operator, limit, baseline: { deviations: limitIs === "DEVIATIONS" } };
   return `${comparisonText(rule, { value: formatMeasure(baseline, measure) })} (${withUnit(bound, measure)})`;
-}
-
-function isOver({ eventTime, windowMs }: Aggregate): boolean {
-  return Date.now() > eventTime + windowMs;
 }
 
 function OtherRules({ entity, fields }: Props) {

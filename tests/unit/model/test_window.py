@@ -1,0 +1,118 @@
+"""Calendar windows, against the definition of their start for one time."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, timedelta
+from importlib import resources
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fraud_rules.model.transaction import Column
+from fraud_rules.model.window import Calendar, Window
+from fraud_rules.runtime.zones import CALENDAR_END_MS, utc_offsets, zone_of
+
+HOUR_MS = 3_600_000
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+ZONES = ["UTC", "Europe/Berlin", "America/St_Johns", "America/Sao_Paulo", "Pacific/Apia", "Asia/Kathmandu"]
+
+
+def at(text: str) -> int:
+    return round(datetime.fromisoformat(text).timestamp() * 1_000)
+
+
+def local_date(time_ms: int, zone: str) -> date:
+    return (EPOCH + timedelta(milliseconds=time_ms)).astimezone(zone_of(zone)).date()
+
+
+def period(time_ms: int, window: Window) -> object:
+    local = local_date(time_ms, window.zone)
+    match window.calendar:
+        case Calendar.WEEK:
+            return local.isocalendar()[:2]
+        case Calendar.MONTH:
+            return local.year, local.month
+        case _:
+            return local
+
+
+def starts(window: Window, times_ms: list[int]) -> list[int | None]:
+    found = window.starts(Column(np.array(times_ms, dtype=np.int64), None, None))
+    valid = [True] * len(times_ms) if found.valid is None else found.valid.tolist()
+    return [value if known else None for value, known in zip(found.values.tolist(), valid, strict=True)]
+
+
+@given(st.sampled_from(list(Calendar)), st.sampled_from(ZONES), st.integers(0, CALENDAR_END_MS - 1), st.data())
+def test_a_calendar_window_starts_where_its_period_begins(
+    calendar: Calendar, zone: str, time_ms: int, data: st.DataObject
+) -> None:
+    window = Window.of_calendar(calendar, zone)
+    changes_ms = [each for each in utc_offsets(zone)[0].tolist() if each > 0]
+    if changes_ms and data.draw(st.booleans()):
+        time_ms = data.draw(st.sampled_from(changes_ms)) + data.draw(st.integers(-30 * HOUR_MS, 30 * HOUR_MS))
+    start_ms = window.start_ms(time_ms)
+    assert start_ms is not None
+    assert start_ms <= time_ms < window.over_ms(time_ms)
+    assert time_ms - start_ms <= window.reach_ms
+    of_payment = period(time_ms, window)
+    between = [*range(start_ms, time_ms, HOUR_MS // 4), *(e for e in changes_ms if start_ms <= e <= time_ms)]
+    assert {period(each, window) for each in between} <= {of_payment}
+    assert period(start_ms - 1, window) != of_payment
+    assert window.start_ms(start_ms) == start_ms
+
+
+@pytest.mark.parametrize(
+    ("calendar", "zone", "payment", "start"),
+    [
+        (Calendar.DAY, "Europe/Berlin", "2024-03-31T21:59:59.999Z", "2024-03-30T23:00Z"),  # 23 hours
+        (Calendar.DAY, "America/Sao_Paulo", "2018-11-04T12:00Z", "2018-11-04T03:00Z"),  # a day without midnight
+        (Calendar.DAY, "America/St_Johns", "2006-10-29T02:30Z", "2006-10-29T02:30Z"),  # one minute of the next day
+        (Calendar.DAY, "America/St_Johns", "2006-10-29T03:00Z", "2006-10-29T02:31Z"),  # the rest of the first day
+        (Calendar.WEEK, "UTC", "2023-11-13T00:00Z", "2023-11-13T00:00Z"),
+        (Calendar.WEEK, "UTC", "2023-11-12T23:59:59.999Z", "2023-11-06T00:00Z"),
+        (Calendar.WEEK, "Pacific/Apia", "2012-01-01T00:00Z", "2011-12-26T10:00Z"),  # without its Friday
+        (Calendar.MONTH, "Europe/Berlin", "2023-10-31T22:59:59.999Z", "2023-09-30T22:00Z"),  # 745 hours
+        (Calendar.MONTH, "America/New_York", "1970-01-01T04:00Z", "1969-12-01T05:00Z"),
+        (Calendar.MONTH, "Asia/Kathmandu", "2099-12-31T23:59Z", "2099-12-31T18:15Z"),
+    ],
+)
+def test_the_start_of_a_calendar_window(calendar: Calendar, zone: str, payment: str, start: str) -> None:
+    window = Window.of_calendar(calendar, zone)
+    assert window.start_ms(at(payment)) == at(start)
+
+
+def test_times_of_many_periods_and_outside_the_calendar_have_their_own_starts() -> None:
+    window = Window.of_calendar(Calendar.DAY, "Europe/Berlin")
+    times_ms = [at("2024-03-31T12:00Z"), -1, at("2024-03-30T12:00Z"), CALENDAR_END_MS, at("2024-03-31T22:00Z")]
+    assert starts(window, times_ms) == [
+        at("2024-03-30T23:00Z"), None, at("2024-03-29T23:00Z"), None, at("2024-03-31T22:00Z"),
+    ]  # fmt: skip
+    assert starts(window, []) == []
+    assert window.start_ms(CALENDAR_END_MS) is None
+
+
+def test_a_window_with_a_length_starts_so_long_before_its_payment() -> None:
+    assert starts(Window(5), [7, -9]) == [2, -14]
+    assert (Window(5).start_ms(7), Window(5).over_ms(7)) == (2, 13)
+
+
+def test_no_period_of_any_zone_is_longer_than_its_reach() -> None:
+    names = resources.files("tzdata").joinpath("zones").read_text(encoding="utf-8").split()
+    of_zone = {utc_offsets(name)[0].tobytes() + utc_offsets(name)[1].tobytes(): name for name in names}
+    for calendar in Calendar:
+        windows = [Window.of_calendar(calendar, name) for name in of_zone.values()]
+        longest_ms = max(_longest_ms(window) for window in windows)
+        assert 1 + longest_ms <= calendar.reach_ms
+
+
+def _longest_ms(window: Window) -> int:
+    """The greatest time from the start of a window to its payment, in the years from 1970 on."""
+    found, time_ms = [], 0
+    while time_ms < CALENDAR_END_MS:
+        start_ms, over_ms = window.start_ms(time_ms), window.over_ms(time_ms)
+        assert start_ms is not None
+        found.append(over_ms - 1 - start_ms)
+        time_ms = over_ms
+    return max(found)
