@@ -36,7 +36,8 @@ class Calendar(StrEnum):
 
     @property
     def reach_ms(self) -> int:
-        """A bound on the length of the period in every zone: changes of the clock make it up to three hours longer."""
+        """A bound on the length of the period: changes of the clock make it up to three hours longer. Since 1970, only
+        one day of one zone was longer: 1994-02-01 in Antarctica/Vostok, with 31 hours. Retention cuts it."""
         return {Calendar.DAY: 27, Calendar.WEEK: 171, Calendar.MONTH: 747}[self] * _HOUR_MS
 
     def number(self, days: Ints) -> Ints:
@@ -52,8 +53,7 @@ class Calendar(StrEnum):
 class Window:
     """A window of `reach_ms`, or with `calendar` the part of the period of `zone` up to the payment.
 
-    No window starts earlier than `reach_ms` before its payment. Retention, budgets and jobs that read history use the
-    reach.
+    Retention, budgets and jobs that read history use the reach: a window starts at most `reach_ms` before its payment.
     """
 
     reach_ms: int

@@ -9,13 +9,15 @@ Times fall on the limits of windows, lateness, cool-downs and retention. A drawn
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from datetime import datetime
 from itertools import permutations
 from typing import Any, NamedTuple
 
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
-START_MS = 1_700_000_000_000
+START_MS = 1_704_059_997_000
+"""Three seconds before a day, a week, a month and a year begin in Athens."""
 BIG = "9999999999999999.99"
 AGGREGATORS = ["COUNT", "SUM", "COUNT_WITH_RESET", "AVG", "MIN", "MAX", "COUNT_DISTINCT", "STDDEV"]
 GROUPINGS = [
@@ -47,7 +49,7 @@ CONDITIONS = [
     "paymentAmount / points >= 0.5",
     "coalesce(points, 3) + 1 in (4, 5)",
     "lower(paymentType) like 'c_h'",
-    "weekday(eventTime, 'Europe/Berlin') < 4 and minute_of_day(eventTime) between 1 and 1438",
+    "weekday(eventTime, 'Europe/Athens') < 4 and minute_of_day(eventTime) between 1 and 1438",
     "(cardPresent or points is null) = (payeeId = 1)",
 ]
 LIST_CONDITIONS = [
@@ -64,6 +66,24 @@ TYPED_CONDITIONS = [
     "payeeId in list('texts')",
     "paymentType not in list('texts') or points in list('longs')",
 ]
+CALENDARS = [
+    {"windowCalendar": "DAY", "zone": "Europe/Athens"},
+    {"windowCalendar": "WEEK", "zone": "Europe/Athens"},
+    {"windowCalendar": "MONTH", "zone": "Europe/Athens"},
+    {"windowCalendar": "DAY"},
+    {"windowCalendar": "MONTH", "zone": "Asia/Kathmandu"},
+    {"windowCalendar": "DAY", "windowMinutes": 1},
+]
+MOMENTS = [
+    ("Europe/Berlin", "2024-03-30T23:00Z"),  # the beginning of a day of 23 hours, and its end
+    ("Europe/Berlin", "2024-03-31T22:00Z"),
+    ("Atlantic/Azores", "2024-03-31T01:00Z"),  # a day begins without its first hour
+    ("America/St_Johns", "2006-10-29T02:30Z"),  # a minute of the next day, then the first day again
+    ("America/St_Johns", "2010-11-07T02:31Z"),
+    ("America/New_York", "2010-11-01T04:00Z"),  # a month that begins on a Monday
+    ("Pacific/Apia", "2011-12-30T10:00Z"),  # a Saturday follows a Thursday
+]
+"""Zones, and moments in which periods of their calendar begin or end."""
 UNREADABLE_AMOUNTS = ["6.005", "1e18", "x"]
 
 
@@ -82,6 +102,7 @@ class Palette(NamedTuple):
     aggregators: list[str]
     groupings: list[list[str]]
     windows_s: list[int]
+    calendars: list[dict[str, Any] | None]
     operators: list[str]
     limits: list[str]
     states: list[str]
@@ -145,6 +166,7 @@ def palettes() -> SearchStrategy[Palette]:
         aggregators=_some([*AGGREGATORS, "COUNT_WITH_RESET"], 3),
         groupings=_some(GROUPINGS, 2),
         windows_s=_some([2, 3, 1, 20, 60], 3),
+        calendars=_some(CALENDARS, 3).map(lambda calendars: [None, None, None, *calendars]),
         operators=_some([">=", ">", ">=", "!=", "<=", "<", "="], 2),
         limits=_some(["1", "2", "0", "1", "2", "3", "2.5", "-1", "1.333333", BIG, "9223372036854775807"], 3),
         states=_some(["ACTIVE", "SHADOW", "PAUSE"], 2).map(lambda states: ["ACTIVE", "ACTIVE", *states]),
@@ -188,6 +210,8 @@ def rules(draw: st.DrawFn, palette: Palette) -> dict[str, Any]:
         "weight": draw(st.sampled_from([None, None, 0, 10, 50, 1000])),
         "severity": draw(st.sampled_from([None, "low", "medium", "high", "critical", "odd"])),
     }
+    if rule["baseline"] is None and (calendar := draw(st.sampled_from(palette.calendars))) is not None:
+        rule |= {"windowSeconds": None, **calendar}
     if rule["aggregatorFunctionType"] == "STDDEV" and rule["aggregateFieldName"] == "COUNT_FLINK":
         rule["aggregateFieldName"] = "points"
     if rule["aggregatorFunctionType"] == "COUNT_DISTINCT":
@@ -344,6 +368,25 @@ def changing_documents(draw: st.DrawFn) -> dict[str, Any]:
     rows = st.tuples(st.integers(0, 9), st.integers(0, 9))
     cuts = draw(st.lists(st.builds(Cut, rows, st.sampled_from([99, 0, 3])), max_size=2))
     document["batches"] = _batches(document, cuts, 2)
+    return document
+
+
+@st.composite
+def calendar_documents(draw: st.DrawFn) -> dict[str, Any]:
+    """Draw a document around a moment in which a period of some zone begins or ends. Most windows are calendar windows
+    of this zone."""
+    document = draw(documents())
+    zone, moment = draw(st.sampled_from(MOMENTS))
+    begins_ms = round(datetime.fromisoformat(moment).timestamp() * 1_000) - draw(st.sampled_from([3_000, 0, 40_000]))
+    for step in document["steps"]:
+        step["at"] += begins_ms - START_MS
+        if "tx" in step:
+            step["tx"]["eventTime"] += begins_ms - START_MS
+        elif "groupingKeyNames" in step["rule"] and "baseline" not in step["rule"] and draw(st.integers(0, 3)):
+            rule = {
+                name: value for name, value in step["rule"].items() if name not in ("windowSeconds", "windowMinutes")
+            }
+            step["rule"] = {**rule, "windowCalendar": draw(st.sampled_from(["DAY", "WEEK", "MONTH"])), "zone": zone}
     return document
 
 

@@ -25,7 +25,13 @@ from fraud_rules.replay.replay import replay_recording
 from tests.support.conformance import Case, load_cases, load_schema
 from tests.support.nightly.cuts import cuts_of_ends
 from tests.support.oracle.day import completed, identity
-from tests.support.streams.generated import changing_documents, documents, documents_of_every_order, in_order
+from tests.support.streams.generated import (
+    calendar_documents,
+    changing_documents,
+    documents,
+    documents_of_every_order,
+    in_order,
+)
 from tests.support.streams.long import long_document
 from tests.support.streams.runs import SHRINKS, STREAMS, check_long, check_stream, described, stream_seeds
 
@@ -114,6 +120,12 @@ def test_the_corrected_alerts_of_a_conformance_case_are_the_oracles(case: Case) 
 @stream_seeds(STREAMS)
 def test_live_alerts_corrected_are_the_oracles(stream_seed: int) -> None:
     check_stream(stream_seed, documents(), check)
+
+
+@SHRINKS
+@stream_seeds(STREAMS // 4)
+def test_live_alerts_corrected_are_the_oracles_where_calendars_turn(stream_seed: int) -> None:
+    check_stream(stream_seed, calendar_documents(), check)
 
 
 def test_a_night_reads_changes_of_a_rule_and_its_list_in_every_order() -> None:
