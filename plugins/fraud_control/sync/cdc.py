@@ -60,6 +60,8 @@ _EMPTY_MEANS_ABSENT: Final = frozenset(
         "groupingKeyNames",
         "windowSeconds",
         "windowMinutes",
+        "windowCalendar",
+        "zone",
         "cooldownSeconds",
         "weight",
         "filter",

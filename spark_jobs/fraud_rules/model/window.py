@@ -66,7 +66,7 @@ class Window:
         return cls(calendar.reach_ms, calendar, zone)
 
     @property
-    def period(self) -> str:
+    def calendar_text(self) -> str:
         """The words for a calendar window, such as `one calendar day (Europe/Berlin)`; empty for a length of time."""
         return "" if self.calendar is None else f"one calendar {self.calendar.lower()} ({self.zone})"
 
@@ -84,7 +84,7 @@ class Window:
             valid = both_valid(valid, (ms >= 0) & (ms < CALENDAR_END_MS))
             ms = np.clip(ms, 0, CALENDAR_END_MS - 1)
             first_ms, last_ms = int(ms.min()), int(ms.max())
-        starts_ms = _period_starts(self.calendar, self.zone)
+        starts_ms = _calendar_starts(self.calendar, self.zone)
         first, last = (np.searchsorted(starts_ms, (first_ms, last_ms), "right") - 1).tolist()
         # Most batches are within one period, or two.
         number = np.searchsorted(starts_ms[first + 1 : last + 1], ms, "right")
@@ -101,13 +101,13 @@ class Window:
         """The first time whose window does not contain a payment of this time."""
         if self.calendar is None or not 0 <= time_ms < CALENDAR_END_MS:
             return time_ms + self.reach_ms + 1
-        starts_ms = _period_starts(self.calendar, self.zone)
+        starts_ms = _calendar_starts(self.calendar, self.zone)
         following = starts_ms[np.searchsorted(starts_ms, time_ms, "right") :]
         return int(following[0]) if len(following) else CALENDAR_END_MS
 
 
 @lru_cache(maxsize=64)
-def _period_starts(calendar: Calendar, zone: str) -> Ints:
+def _calendar_starts(calendar: Calendar, zone: str) -> Ints:
     """The starts of the periods that have a time in the years 1970 to 2099 (UTC), ascending.
 
     A period is a longest run of instants whose local dates are in one day, week or month. If the clock goes back over

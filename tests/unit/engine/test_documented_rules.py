@@ -100,6 +100,10 @@ STREAMS = {
         [Pay(0, "500"), Pay(3 * HOUR, "200")],  # 23:13 and 02:13 in Berlin
         [Pay(3 * HOUR, "50"), Pay(4 * HOUR, "500"), Pay(12 * HOUR, "900")],
     ),
+    123: Streams(
+        [Pay(HOUR, "9000"), Pay(24 * HOUR, "1000.01")],  # 00:13 and 23:13 in Berlin
+        [Pay(0, "9000"), Pay(HOUR, "2000"), Pay(24 * HOUR, "8000")],
+    ),
 }
 
 

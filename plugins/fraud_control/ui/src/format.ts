@@ -2,7 +2,7 @@ import { aggregateOf } from "./aggregates";
 import { toText } from "./api/exactJson";
 import type { Liveness, RuleDocument } from "./api/types";
 import { fieldLabel, type Fields } from "./fields";
-import { groupDigits } from "./ruleSentence";
+import { calendarText, groupDigits } from "./ruleSentence";
 
 const whole = new Intl.NumberFormat("en");
 const short = new Intl.NumberFormat("en", { maximumFractionDigits: 1 });
@@ -161,6 +161,8 @@ const WINDOW_UNITS = [
 
 /** The window of a rule, in the largest unit that divides it. */
 export function windowText(rule: RuleDocument): string {
+  const calendar = calendarText(rule);
+  if (calendar !== null) return calendar;
   const [text, unit] =
     rule["windowSeconds"] === undefined ? [toText(rule["windowMinutes"]), 60] : [toText(rule["windowSeconds"]), 1];
   const seconds = Number(text) * unit;

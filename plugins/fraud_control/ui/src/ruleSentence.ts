@@ -129,7 +129,15 @@ function labelOf(name: string, fields: Fields): string {
   return label === "" ? name : label.charAt(0).toLowerCase() + label.slice(1);
 }
 
+/** The calendar window of a rule: one calendar day (Europe/Berlin). Null for a window with a length. */
+export function calendarText(rule: RuleDocument): string | null {
+  const calendar = toText(rule["windowCalendar"]);
+  return calendar === "" ? null : `one calendar ${calendar.toLowerCase()} (${toText(rule["zone"]) || "UTC"})`;
+}
+
 function windowWords(rule: RuleDocument): string | null {
+  const calendar = calendarText(rule);
+  if (calendar !== null) return calendar;
   const [text, unit] =
     rule["windowSeconds"] === undefined ? [toText(rule["windowMinutes"]), 60] : [toText(rule["windowSeconds"]), 1];
   const seconds = Number(text) * unit;

@@ -44,7 +44,7 @@ class EntityAggregateShown(ResponseModel):
     unit: str = Field(description="The unit of value, bound and baseline. Empty for counts.")
     window_count: int
     window_ms: int = Field(description="The length of the window; the greatest one of a calendar window.")
-    window_period: str = Field(description="The calendar window in words. Empty for a window with a length.")
+    window_calendar: str = Field(description="The calendar window in words. Empty for a window with a length.")
     window_over_ms: EpochMs = Field(description="The time from which windows no longer contain the payment.")
     window_complete: bool
     event_time: EpochMs

@@ -33,7 +33,7 @@ class EntityAggregate(msgspec.Struct, frozen=True, rename="camel"):
     `says` is the rule in words. `value` is an exact decimal as text, in `unit` (empty for counts), and so is `bound`,
     with which the rule compares it. `bound` is the `limit` itself, or follows from the limit and the `baseline` as
     `limit_is` says: VALUE, FACTOR or DEVIATIONS. `bound` and `baseline` are None if the key has too few payments for a
-    baseline. `window_period` is the calendar window in words, empty for a window of `window_ms`. From `window_over_ms`
+    baseline. `window_calendar` is a calendar window in words, empty for a window of `window_ms`. From `window_over_ms`
     on, windows do not contain the payment. `share` is the value as a share of the bound, for rules that fire above a
     positive bound. `outcome` is alert, suppressed or none.
     """
@@ -48,7 +48,7 @@ class EntityAggregate(msgspec.Struct, frozen=True, rename="camel"):
     unit: str
     window_count: int
     window_ms: int
-    window_period: str
+    window_calendar: str
     window_over_ms: int
     window_complete: bool
     event_time: int
@@ -115,7 +115,7 @@ def _aggregate(found: LastEvaluation, schema: TransactionSchema) -> EntityAggreg
         unit=_unit(rule, schema),
         window_count=row[at.O_COUNT],
         window_ms=rule.window.reach_ms,
-        window_period=rule.window.period,
+        window_calendar=rule.window.calendar_text,
         window_over_ms=rule.window.over_ms(payment[TIME_FIELD]),
         window_complete=bool(row[at.O_COMPLETE]),
         event_time=payment[TIME_FIELD],

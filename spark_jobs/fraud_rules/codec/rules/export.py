@@ -59,7 +59,7 @@ def describe(rule: Rule) -> str:
     limit = f"{rule.limit:f}" if rule.baseline is None else _compared_with(rule.baseline, rule.limit, rule.operator)
     condition = f"{rule.aggregate_function.value}({of}) {rule.operator.value} {limit}"
     keys = f"per {', '.join(rule.grouping)}" if rule.grouping else "over all transactions"
-    sentence = f"{condition} in {rule.window.period or duration(rule.window.reach_ms)} {keys}"
+    sentence = f"{condition} in {rule.window.calendar_text or duration(rule.window.reach_ms)} {keys}"
     if rule.filter is not None:
         sentence += f" where {rule.filter}"
     return sentence if rule.when is None else f"{sentence}, evaluated when {rule.when}"

@@ -32,7 +32,7 @@ def rule_sentence(rule: Rule, schema: TransactionSchema) -> str:
     words = _Words(schema)
     verb = "Alert and restrict" if rule.action is RuleAction.RESTRICT else "Alert"
     subject = f"{words.subject(rule.grouping)} has" if rule.grouping else "all payments together have"
-    window = rule.window.period or _length(rule.window.reach_ms)
+    window = rule.window.calendar_text or _length(rule.window.reach_ms)
     if rule.baseline is None:
         condition = f"{words.condition(rule)} within {window}"
     else:

@@ -26,7 +26,7 @@ function aggregate(members: Partial<Entity["aggregates"][number]> = {}): Entity[
     unit: "EUR",
     windowCount: 2,
     windowMs: 1_200_000,
-    windowPeriod: "",
+    windowCalendar: "",
     windowOverMs: AT + 1_200_001,
     windowComplete: true,
     eventTime: AT,

@@ -81,7 +81,7 @@ function AggregateRow({ aggregate, field, fields }: { aggregate: Aggregate; fiel
           </>
         )}
       </Table.Td>
-      <Table.Td>{aggregate.windowPeriod || formatDuration(aggregate.windowMs)}</Table.Td>
+      <Table.Td>{aggregate.windowCalendar || formatDuration(aggregate.windowMs)}</Table.Td>
       <Table.Td>
         <Timestamp ms={aggregate.eventTime} />
         {Date.now() >= aggregate.windowOverMs && " (the window has passed)"}

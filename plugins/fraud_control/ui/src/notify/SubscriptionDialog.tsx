@@ -4,13 +4,13 @@ import { SEVERITIES } from "../alerts/alertSearch";
 import { useApiMutation, useRuleNames } from "../api/hooks";
 import { keys } from "../api/keys";
 import type { Subscription, SubscriptionRequest } from "../api/types";
+import { TIME_ZONES } from "../calendar";
 import { Dialog } from "../components/Dialog";
 import { ErrorAlert } from "../components/ErrorAlert";
 import { EVENTS } from "./subscriptionText";
 import { useReceivers } from "./useNotifications";
 
 const HERE = Intl.DateTimeFormat().resolvedOptions().timeZone;
-const ZONES = ["UTC", ...Intl.supportedValuesOf("timeZone").filter((zone) => zone !== "UTC")];
 
 const NEW: SubscriptionRequest = {
   name: "",
@@ -169,7 +169,7 @@ function QuietFields({ terms, change }: FieldsProps) {
         label="Time zone"
         searchable
         limit={100}
-        data={ZONES}
+        data={TIME_ZONES}
         value={terms.timeZone ?? "UTC"}
         allowDeselect={false}
         onChange={(zone) => change({ timeZone: zone ?? "UTC" })}

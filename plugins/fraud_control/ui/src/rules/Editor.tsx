@@ -223,6 +223,8 @@ const MEMBER_NAMES: Record<string, string> = {
   limit: "limit",
   windowMinutes: "window",
   windowSeconds: "window",
+  windowCalendar: "window",
+  zone: "time zone",
 };
 
 /** The members of the reasons by their labels in the form: grouping keys, limit. */

@@ -4,7 +4,6 @@ import {
   Group,
   InputWrapper,
   MultiSelect,
-  NativeSelect,
   Select,
   Textarea,
   TextInput,
@@ -19,6 +18,7 @@ import { CodeEditor } from "./CodeEditor";
 import { BaselineFields } from "./BaselineFields";
 import { filterSuggestions, type KnownList, whenSuggestions } from "./completion";
 import { DecimalInput } from "./DecimalInput";
+import { WindowFields } from "./WindowFields";
 
 interface Props {
   document: RuleDocument | null;
@@ -60,7 +60,6 @@ export function RuleForm({ document, schema, lists, reasons, warnings = [], read
   const warningOf = (member: string) => warnings.find((each) => each.field === member)?.message ?? null;
   const aggregator = toText(rule["aggregatorFunctionType"]);
   const input = aggregateOf(rule)?.input;
-  const inSeconds = rule["windowSeconds"] !== undefined;
 
   return (
     <fieldset style={{ border: 0, margin: 0, padding: 0, minWidth: 0, display: "grid", gap: "0.625rem" }}>
@@ -159,26 +158,7 @@ export function RuleForm({ document, schema, lists, reasons, warnings = [], read
           readOnly={disabled}
           change={change}
         />
-        <DecimalInput
-          name={inSeconds ? "windowSeconds" : "windowMinutes"}
-          label="Window"
-          rule={rule}
-          error={errorOf("windowMinutes", "windowSeconds")}
-          readOnly={disabled}
-          change={change}
-        />
-        <NativeSelect
-          label="Unit"
-          data={["minutes", "seconds"]}
-          value={inSeconds ? "seconds" : "minutes"}
-          disabled={disabled}
-          onChange={(event) => {
-            const value = rule["windowMinutes"] ?? rule["windowSeconds"];
-            const seconds = event.currentTarget.value === "seconds";
-            change({ windowMinutes: seconds ? undefined : value, windowSeconds: seconds ? (value ?? "") : undefined });
-          }}
-          style={{ flexBasis: "6rem" }}
-        />
+        <WindowFields rule={rule} errorOf={errorOf} readOnly={disabled} change={change} />
       </Group>
       <InputWrapper
         label="Filter"

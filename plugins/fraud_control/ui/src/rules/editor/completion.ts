@@ -1,4 +1,5 @@
 import type { ListRow, Schema } from "../../api/types";
+import { CALENDARS, TIME_ZONES } from "../../calendar";
 import { SEVERITIES } from "../../severity";
 import type { TextFormat } from "./draft";
 
@@ -101,6 +102,8 @@ function valueSuggestions(member: string, schema: Schema, lists: readonly KnownL
   if (member === "limitOperatorType") return operators(schema);
   if (member === "action") return schema.actions.map((label) => ({ label, detail: "action" }));
   if (member === "ruleState") return states(schema);
+  if (member === "windowCalendar") return CALENDARS.map((label) => ({ label, detail: "window" }));
+  if (member === "zone") return TIME_ZONES.map((label) => ({ label, detail: "time zone" }));
   return member === "severity" ? SEVERITIES.map((label) => ({ label, detail: "severity" })) : [];
 }
 
