@@ -1,0 +1,1 @@
+var e=[`UTC`,...Intl.supportedValuesOf(`timeZone`).filter(e=>e!==`UTC`)],t=[`DAY`,`WEEK`,`MONTH`];export{e as n,t};
