@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, Final
 
@@ -75,7 +76,9 @@ class RecordLimits:
 MOST_REJECTED: Final = 0.01
 """The default share of a history file's records that may be refused. A wrong column or unit refuses nearly all."""
 
-_NUMBERS: Final = tuple(each.name for each in fields(RuleLimits) if isinstance(each.default, int))
+_LARGEST: Final[Mapping[str, Any]] = {
+    each.name: sys.maxsize for each in fields(RuleLimits) if isinstance(each.default, int)
+}
 
-UNBOUNDED: Final = LoggedRuleLimits(**dict.fromkeys(_NUMBERS, sys.maxsize))
+UNBOUNDED: Final = LoggedRuleLimits(**_LARGEST)
 """Limits for text that this product wrote itself, from rules that were within their limits."""

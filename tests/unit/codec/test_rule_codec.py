@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -21,9 +22,11 @@ from fraud_rules.model.rule import (
     RuleDeletion,
     RuleState,
 )
-from fraud_rules.model.window import Window
+from fraud_rules.model.window import Calendar, Window
 from tests.support.places import CASES
 from tests.support.rules import DEMO_RULE, LEFT_OUT, LIMITS, SCHEMA, record
+
+IN_CALENDAR = {"windowMinutes": LEFT_OUT, "windowCalendar": "WEEK"}
 
 
 def parse(value: bytes | None) -> Any:
@@ -153,6 +156,8 @@ def test_deletions_and_controls(value: bytes, change: object) -> None:
         ),
         ({"windowMinutes": LEFT_OUT, "windowSeconds": 7}, {"window": Window(7_000)}),
         ({"windowMinutes": 43_200}, {"window": Window(2_592_000_000)}),
+        (IN_CALENDAR, {"window": Window(171 * 3_600_000, Calendar.WEEK, "UTC"), "reach_ms": 171 * 3_600_000}),
+        ({**IN_CALENDAR, "zone": "Asia/Tokyo"}, {"window": Window.of_calendar(Calendar.WEEK, "Asia/Tokyo")}),
         ({"cooldownSeconds": 60}, {"cooldown_ms": 60_000}),
         ({"action": "RESTRICT"}, {"action": RuleAction.RESTRICT}),
         ({"weight": 0}, {"weight": 0}),
@@ -180,6 +185,13 @@ def test_deletions_and_controls(value: bytes, change: object) -> None:
 def test_members(changes: dict[str, object], expected: dict[str, object]) -> None:
     rule = parse(record(**changes))
     assert {name: getattr(rule, name) for name in expected} == expected
+
+
+def test_a_setting_bounds_calendar_windows() -> None:
+    limits = replace(LIMITS, max_calendar_window="WEEK")
+    assert parse_rule_record(record(**IN_CALENDAR), SCHEMA, limits)
+    with pytest.raises(RuleRejected, match="must be at most WEEK, not MONTH"):
+        parse_rule_record(record(**{**IN_CALENDAR, "windowCalendar": "MONTH"}), SCHEMA, limits)
 
 
 def test_the_fields_a_rule_reads() -> None:
@@ -238,8 +250,14 @@ def test_the_fields_a_rule_reads() -> None:
         ({"windowMinutes": 43_201}, "windowMinutes", "from 1 to 43200"),
         ({"windowMinutes": 10**30}, "windowMinutes", "from 1 to 43200"),
         ({"windowMinutes": "20.0"}, "windowMinutes", "not '20.0'"),
-        ({"windowMinutes": LEFT_OUT}, "windowMinutes", "is required (or windowSeconds)"),
+        ({"windowMinutes": LEFT_OUT}, "windowMinutes", "is required (or windowSeconds or windowCalendar)"),
         ({"windowSeconds": 60}, "windowSeconds", "is given beside windowMinutes"),
+        ({"windowCalendar": "DAY"}, "windowCalendar", "is given beside windowMinutes"),
+        ({**IN_CALENDAR, "windowCalendar": "YEAR"}, "windowCalendar", "must be one of DAY, WEEK, MONTH, not 'YEAR'"),
+        ({**IN_CALENDAR, "zone": "Berlin"}, "zone", "must be a time zone such as Europe/Berlin, not 'Berlin'"),
+        ({**IN_CALENDAR, "zone": 1}, "zone", "must be text"),
+        ({"zone": "UTC"}, "zone", "is for windowCalendar only"),
+        ({**IN_CALENDAR, "baseline": {"windowMinutes": 60}}, "baseline", "needs windowMinutes or windowSeconds"),
         ({"cooldownSeconds": -1}, "cooldownSeconds", "must be a whole number from 1"),
         ({"weight": 1_001}, "weight", "must be a whole number from 0 to 1000, not 1001"),
         ({"weight": -1}, "weight", "must be a whole number from 0 to 1000"),

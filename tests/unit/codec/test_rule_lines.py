@@ -78,5 +78,7 @@ def test_the_text_form_expresses_a_member_or_refuses_it_by_name(member: str, pro
     elif member == "source":
         assert export_rules([rule], RuleFormat.TEXT) == LINE, "the tool that reads the file names the source"
     else:
-        with pytest.raises(InputInvalid, match=f"rule 1 has (windowCalendar, )?{member}, which cannot be expressed in one line"):
+        with pytest.raises(
+            InputInvalid, match=f"rule 1 has (windowCalendar, )?{member}, which cannot be expressed in one line"
+        ):
             export_rules([rule], RuleFormat.TEXT)

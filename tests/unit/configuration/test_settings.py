@@ -116,6 +116,7 @@ def test_the_file_sets_and_the_environment_overrides() -> None:
         ({"topics": ["alerts"]}, {}, "topics must be a mapping of settings"),
         ({"limits": {"max_lists": -1}}, {}, "limits.max_lists must be a whole number from 1"),
         ({"limits": {"max_fields": 2}}, {}, "limits.max_fields is not a setting; known are max_window_minutes"),
+        ({"limits": {"max_calendar_window": "day"}}, {}, "limits.max_calendar_window must be DAY, WEEK or MONTH"),
         ({"decisions": {"review": 101}}, {}, "decisions.review is 101, but must be at most decisions.decline, 100"),
         ({"decisions": {"decline": 0}}, {}, "decisions.decline must be a whole number from 1 to 1000000, not 0"),
         ({}, {"FRAUD_DECISIONS_DECLINE": "49"}, "decisions.review is 50, but must be at most decisions.decline, 49"),

@@ -229,7 +229,8 @@ class MemberReader:
         if len(present) == 2:
             self.reject("windowSeconds", "is given beside windowMinutes; give one of the two")
         elif not present:
-            self.reject("windowMinutes", "is required (or windowSeconds)")
+            others = "windowSeconds" if self._within else "windowSeconds or windowCalendar"
+            self.reject("windowMinutes", f"is required (or {others})")
         if minutes is not None:
             return minutes * 60_000
         return None if seconds is None else seconds * 1_000
