@@ -33,13 +33,6 @@ from tests.support.control_plane.memory_log import MemoryLog
 from tests.support.control_plane.postgres import Postgres, binaries
 from tests.support.control_plane.scene import ADA, ANN, REASON, RULE, Scene, rule_input
 from tests.support.control_plane.scene import SCHEMA as ALERT_SCHEMA
-from tests.support.control_plane.upgrades import (
-    EXPECTED,
-    cases_after_upgrade,
-    check_version_18,
-    fill_version_6,
-    fill_version_18,
-)
 from tests.support.waiting import until
 
 
@@ -110,28 +103,6 @@ def test_a_rule_has_transitions_and_the_mirror_applies_them(scene: Scene) -> Non
     with pytest.raises(DBAPIError, match="append-only"), scene.database.writing() as session:
         session.execute(text("TRUNCATE audit"))
     assert scene.service.verify_audit().whole
-
-
-def test_an_upgrade_opens_cases_for_alerts_that_are_not_reviewed(postgres: Postgres) -> None:
-    engine = create_engine(postgres.url, connect_args={"options": "-csearch_path=before_cases"})
-    with engine.begin() as connection:
-        connection.execute(text("CREATE SCHEMA before_cases"))
-        fill_version_6(connection)
-        assert cases_after_upgrade(connection) == EXPECTED
-        connection.execute(text("DROP SCHEMA before_cases CASCADE"))
-    engine.dispose()
-
-
-def test_an_upgrade_keeps_all_rules_lists_requests_and_hashes(postgres: Postgres) -> None:
-    engine = create_engine(postgres.url, connect_args={"options": f"-csearch_path={SCHEMA}"})
-    with engine.begin() as connection:
-        connection.execute(text(f"DROP SCHEMA IF EXISTS {SCHEMA} CASCADE"))
-        connection.execute(text(f"CREATE SCHEMA {SCHEMA}"))
-        fill_version_18(connection)
-    engine.dispose()
-    upgraded = Database.open(postgres.url)
-    check_version_18(Scene(upgraded, ControlPlaneSettings(database=postgres.url)))
-    upgraded.close()
 
 
 def test_cases_are_listed_changed_and_marked(scene: Scene) -> None:

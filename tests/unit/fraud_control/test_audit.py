@@ -18,7 +18,7 @@ from tests.support.control_plane.scene import ABE, ANN, Scene, rule_input
 TRIGGERS = ("audit_no_update", "audit_no_delete")
 
 COPIED = """
-INSERT INTO audit SELECT 0, at_ms, who, action, subject, before, after, previous_hash, hash, NULL, kind, item_key
+INSERT INTO audit SELECT 0, at_ms, who, action, subject, program, before, after, previous_hash, hash, kind, item_key
 FROM audit WHERE seq = 1
 """
 

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
-from sqlalchemy import select
 
 from fraud_control.domain.errors import Conflict, Invalid, RefusalCause, RequestRefused
 from fraud_control.domain.lifecycle import StateName
@@ -15,8 +13,6 @@ from fraud_control.domain.list_models import ListInput, StoredList
 from fraud_control.domain.read_models import Approval
 from fraud_control.domain.roles import Actor
 from fraud_control.service.rules.approved_content import content_of
-from fraud_control.store.database import Database
-from fraud_control.store.models import ApprovalRow, ItemHead, RevisionRow
 from fraud_control.sync.expiry import Expiry
 from fraud_rules.codec.rules.codec import encode_document, parse_rule_record
 from fraud_rules.model.rule import Rule
@@ -24,7 +20,6 @@ from fraud_rules.model.value_list import ListOperation, ListType
 from tests.support.control_plane.desk import Desk, ListDesk
 from tests.support.control_plane.memory_log import MemoryLog
 from tests.support.control_plane.scene import ABE, ADA, ANN, LIMITS, PAT, PIA, REASON, RULE, SCHEMA, Scene, rule_input
-from tests.support.control_plane.upgrades import copy_as_version
 
 SHADOW, ACTIVE, PAUSE, DELETE = StateName.SHADOW, StateName.ACTIVE, StateName.PAUSE, StateName.DELETE
 
@@ -235,24 +230,6 @@ def test_a_rollback_to_force_needs_the_right_to_force(service: Desk) -> None:
     assert pending(rolled.row.pending).document["force"] is True
 
 
-def test_a_store_of_the_first_version_gets_its_contributors(scene: Scene, tmp_path: Path) -> None:
-    service = scene.another(four_eyes=True)
-    service.create(ANN, rule_input())
-    service.change_state(ANN, 1, 1, SHADOW)
-    edit(service, PAT, limit=1)
-    edit(service, ABE, limit=1, name="Money mules")
-    approve(service, PIA, request(service, ABE))
-    scene.clock.now_ms += 1
-    edited = pending(
-        service.edit(ANN, 1, service.rule(1).row.revision, rule_input(limit=30), comment=REASON).row.pending
-    )
-    service.create(PAT, rule_input(ruleId=2))
-    again = Database.open(copy_as_version(scene.database, tmp_path / "old.db", "1"))
-    assert contributors(again) == contributors(scene.database)
-    assert edited.contributors == ["abe", "ann"]
-    again.close()
-
-
 NAMES_MULES = {"name": "Mules", "limit": 20, "when": "beneficiaryId in list('mules')"}
 
 
@@ -399,29 +376,6 @@ def test_a_new_list_with_the_name_of_a_deleted_one_has_its_own_contributors(serv
             service.lists.change(PAT, "mules", made.revision, ListInput(ListOperation.DELETE))
     edit(service, ANN, **NAMES_MULES)
     approve(service, PAT, request(service, ANN))
-
-
-def test_a_store_of_the_fourth_version_counts_every_author_of_a_list(
-    lists: ListDesk, scene: Scene, tmp_path: Path
-) -> None:
-    add(lists, PAT, 2)
-    upgraded = Database.open(copy_as_version(scene.database, tmp_path / "old.db", "4"))
-    service = Scene(upgraded, scene.settings, scene.clock).another(four_eyes=True)
-    requested = request(service, ABE)
-    assert requested.contributors == ["ann", "pat"]
-    refuse(service, PAT, requested)
-    upgraded.close()
-
-
-def contributors(database: Database) -> list[list[tuple[object, ...]]]:
-    """The contributors of all rules, revisions and requests."""
-    queries = (
-        select(ItemHead.item_key, ItemHead.contributors),
-        select(RevisionRow.item_key, RevisionRow.revision, RevisionRow.contributors),
-        select(ApprovalRow.id, ApprovalRow.contributors),
-    )
-    with database.reading() as session:
-        return [[(*each[:-1], json.loads(each[-1])) for each in session.execute(query)] for query in queries]
 
 
 def test_a_request_needs_a_reason(service: Desk) -> None:

@@ -14,7 +14,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from sqlalchemy import create_engine, select
+from sqlalchemy import select
 
 from fraud_control import store
 from fraud_control.domain.errors import StoreBusy, StoreTooNew, Unavailable
@@ -26,13 +26,6 @@ from fraud_control.store.models import Base, Fact
 from fraud_rules.configuration.project import Project
 from fraud_rules.errors import ConfigError
 from tests.support.control_plane.scene import ADA, Scene, empty_store, rule_input
-from tests.support.control_plane.upgrades import (
-    EXPECTED,
-    cases_after_upgrade,
-    check_version_18,
-    fill_version_6,
-    fill_version_18,
-)
 
 
 def test_many_open_a_new_file_at_once(tmp_path: Path) -> None:
@@ -57,24 +50,6 @@ def test_the_migrations_make_the_tables_of_the_models(scene: Scene) -> None:
     with scene.database.reading() as session:
         context = MigrationContext.configure(session.connection(), opts={"version_table": "fraud_control_version"})
         assert compare_metadata(context, Base.metadata) == []
-
-
-def test_an_upgrade_opens_cases_for_alerts_that_are_not_reviewed(tmp_path: Path) -> None:
-    engine = create_engine(f"sqlite:///{tmp_path / 'control.db'}")
-    with engine.begin() as connection:
-        fill_version_6(connection)
-        assert cases_after_upgrade(connection) == EXPECTED
-    engine.dispose()
-
-
-def test_an_upgrade_keeps_all_rules_lists_requests_and_hashes(scene: Scene, tmp_path: Path) -> None:
-    engine = create_engine(f"sqlite:///{tmp_path / 'old.db'}")
-    with engine.begin() as connection:
-        fill_version_18(connection)
-    engine.dispose()
-    upgraded = Database.open(f"sqlite:///{tmp_path / 'old.db'}")
-    check_version_18(Scene(upgraded, scene.settings, scene.clock))
-    upgraded.close()
 
 
 def test_writers_take_turns_and_lose_nothing(scene: Scene) -> None:

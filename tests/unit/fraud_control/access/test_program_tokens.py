@@ -7,20 +7,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from sqlalchemy import create_engine, text
+from sqlalchemy import text
 
 from fraud_control.domain.errors import NotFound, RefusalCause, RequestRefused
 from fraud_control.domain.lifecycle import StateName
 from fraud_control.domain.roles import Actor, Role, lesser
-from fraud_control.service.audit import FIRST, hash_of
 from fraud_control.service.program_tokens import CACHED_S, MOST_OF_OWNER, ProgramLogins, TokenInvalid
 from fraud_control.service.role_cache import RoleCache
-from fraud_control.store.database import Database
-from fraud_control.store.models import AuditEntry
 from fraud_ops.token_secrets import digest_of, secret_in
 from fraud_rules.model.day import DAY_MS
 from tests.support.control_plane.scene import ABE, ADA, ANN, PAT, PIA, REASON, VIC, Scene, rule_input
-from tests.support.control_plane.upgrades import upgrade_to
 
 
 @dataclass
@@ -240,27 +236,3 @@ def test_the_chain_covers_the_program(scene: Scene, change: str) -> None:
         session.execute(text("DROP TRIGGER audit_no_update"))
         session.execute(text(f"UPDATE audit SET {change}"))
     assert not scene.service.verify_audit().whole
-
-
-def test_rows_from_before_an_upgrade_stay_valid(scene: Scene, tmp_path: Path) -> None:
-    old = AuditEntry(
-        seq=1, at_ms=7, who="ann", action="rule.create", subject="rule 1", kind="rule", item_key="1", before="null",
-        after="{}", previous_hash=FIRST,
-    )  # fmt: skip
-    url = f"sqlite:///{tmp_path}/old.db"
-    engine = create_engine(url)
-    with engine.begin() as connection:
-        upgrade_to(connection, "17")
-        connection.execute(
-            text(
-                "INSERT INTO audit (seq, at_ms, who, action, subject, rule_id, before, after, previous_hash, hash) "
-                f"VALUES (1, 7, 'ann', 'rule.create', 'rule 1', 1, 'null', '{{}}', '{FIRST}', '{hash_of(old)}')"
-            )
-        )
-    engine.dispose()
-    upgraded = Scene(Database.open(url), scene.settings, scene.clock)
-    upgraded.service.create(Actor("ann", Role.ANALYST, "ci"), rule_input())
-    verdict = upgraded.service.verify_audit()
-    assert (verdict.whole, verdict.rows) == (True, 2)
-    assert [row.program for row in upgraded.service.audit_rows().items] == ["ci", None]
-    upgraded.database.close()
