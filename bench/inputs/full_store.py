@@ -164,13 +164,13 @@ class _Month:
     def audit(self, number: int) -> _Rows:
         entry = AuditEntry(
             seq=number + 1, at_ms=self._append_ms(number), who=f"user{number % 20}", action="alert.mark",
-            subject=f"alert {alert_id(number)}", rule_id=_rule_id(number), list_name=None, before="null",
+            subject=f"alert {alert_id(number)}", kind="rule", item_key=str(_rule_id(number)), before="null",
             after='{"verdict":"FRAUD"}', previous_hash=self.previous, hash="",
         )  # fmt: skip
         self.previous = hash_of(entry)
         yield (
-            entry.seq, entry.at_ms, entry.who, entry.action, entry.subject, entry.rule_id, entry.list_name,
-            entry.before, entry.after, entry.previous_hash, self.previous,
+            entry.seq, entry.at_ms, entry.who, entry.action, entry.subject, None, entry.before, entry.after,
+            entry.previous_hash, self.previous, entry.kind, entry.item_key,
         )  # fmt: skip
 
     def _append_ms(self, number: int) -> int:

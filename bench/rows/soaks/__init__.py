@@ -1,1 +1,0 @@
-"""Long runs: whether memory, files and the time of a step stay flat."""
