@@ -1,6 +1,6 @@
 """Records that are lost before the detector reads them. A start names the loss, and continues if a user accepts it.
 
-The markers are handmade; Kafka is real. test_wrong_starts has a whole detector with two kinds of loss.
+The markers are handmade; Kafka is real.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import pytest
 
 from fraud_rules.configuration.project import Project
 from fraud_rules.engine.statelog import EMPTY_LOG
-from fraud_rules.errors import CheckpointDamaged, CheckpointForeign, HistoryLost
+from fraud_rules.errors import CheckpointDamaged, CheckpointForeign, DetectorStopped, HistoryLost
 from fraud_rules.kafka.broker import Broker
 from fraud_rules.kafka.consume import await_settled
 from fraud_rules.kafka.reader import TopicReader
@@ -26,7 +26,7 @@ from fraud_rules.stream.checkpoint.identity import declared_fields
 from fraud_rules.stream.driver import admission
 from fraud_rules.stream.driver.admission import check
 from fraud_rules.stream.driver.job import RebuildOrder
-from fraud_rules.stream.pins import NO_PIN
+from fraud_rules.stream.pins import NO_PIN, Pin
 from tests.support.kafka.open_transaction import open_transaction
 from tests.support.kafka.records import produce
 from tests.support.recovery.handmade import READ, THERE, HandmadeSite, handmade_site, later
@@ -298,3 +298,16 @@ def test_a_rebuild_is_executed_once(site: HandmadeSite, monkeypatch: pytest.Monk
     monkeypatch.setattr(admission, "replace_state", fails)
     assert site.start(rebuild=order).marker == later(rebuilt)
     assert site.start().marker == later(rebuilt, 2)
+
+
+def test_a_stop_in_the_rule_log_holds_until_an_explicit_start(site: HandmadeSite) -> None:
+    names, detector = site.topics.names, site.job.settings.detector.encode()
+    stop = b'{"ruleState": "CONTROL", "controlType": "CLEAR_STATE_ALL_STOP"}'
+    produce(site.topics.bootstrap, names.rules, [stop])
+    read = msgspec.structs.replace(site.marker(), pin=Pin(1, 1))
+    produce(site.topics.bootstrap, names.detector_marker, [read.encode()], key=detector)
+    for _ in range(2):
+        with pytest.raises(DetectorStopped, match="at offset 0 of the rule log: start again with --resume"):
+            site.start()
+    assert site.start(resume=True).marker.resumed_at == 0
+    assert site.start().marker.resumed_at == 0, "the stop stays lifted"

@@ -1,7 +1,7 @@
 """A zombie, a takeover, a kill between chunks and transaction, a full disk, a lost state and a rebuild, each once, in
 one run of one detector. The broker compacts the topic of the state all the time.
 
-The variants of each are in test_takeover, test_state_writes, test_checkpoint and test_rebuild, which are long tests.
+The variants of each are in test_takeover, test_state_writes, test_empty_host and test_rebuild, which are long tests.
 """
 
 from __future__ import annotations

@@ -3,7 +3,6 @@ topics, and outputs are complete and without duplicates."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,14 +12,12 @@ import pytest
 import yaml
 
 from fraud_rules.configuration.project import Project
-from fraud_rules.errors import CheckpointDamaged, CheckpointForeign, StateDamaged
+from fraud_rules.errors import CheckpointForeign, StateDamaged
 from fraud_rules.kafka.consume import topic_ends
-from fraud_rules.kafka.writer import last_record
 from fraud_rules.model.schema import TransactionSchema
 from tests.support import oracle
 from tests.support.kafka.own_topics import OwnTopics
-from tests.support.kafka.records import produce
-from tests.support.kafka.state_damage import recreate, recreate_state
+from tests.support.kafka.state_damage import recreate_state
 from tests.support.processes.running_detector import Installation
 from tests.support.recovery.site import Site
 from tests.support.recovery.verdict import Run, differences, recorded_stream
@@ -68,56 +65,6 @@ def test_a_lost_state_is_rebuilt_also_after_a_kill(project: Project, topics: Own
         found, counts = differences(site.installation, site.load.traffic.documents)
         assert not found, "\n".join(found)
         assert counts["alerts"] > 0
-
-
-def test_a_lost_marker_is_replaced_by_a_rebuild(project: Project, topics: OwnTopics, tmp_path: Path) -> None:
-    """The rebuild continues after the last batch of the progress, so no alert is lost or written twice."""
-    with RebuildSite(tmp_path, project, topics, seed=8, key_groups=4).working(ROWS) as site:
-        site.start()
-        site.await_batches(20)
-        site.starts[-1].kill()
-        recreate(topics, topics.names.detector_marker)
-        refused = site.start()
-        assert refused.wait_end() == CheckpointDamaged.exit_code
-        assert "fraud detector rebuild" in refused.said()
-        site.load.allow(ROWS)
-        site.start("--rebuild=once")
-        site.await_batches(20)
-        site.starts[-1].kill()
-        site.start()
-        site.await_batches(3)
-        site.finish()
-        found, counts = differences(site.installation, site.load.traffic.documents)
-        assert not found, "\n".join(found)
-        assert counts["alerts"] > 0
-
-
-def test_the_checkpoint_of_a_version_with_its_state_elsewhere_is_rebuilt(
-    project: Project, topics: OwnTopics, tmp_path: Path
-) -> None:
-    with RebuildSite(tmp_path, project, topics, seed=7, key_groups=4).working(ROWS) as site:
-        site.start()
-        site.await_batches(20)
-        assert site.starts[-1].stop() == 0
-        write_as_before(site.installation, topics)
-        assert site.start().wait_end() == StateDamaged.exit_code
-        site.load.allow(ROWS)
-        site.start("--rebuild=upgrade")
-        site.await_batches(20)
-        site.finish()
-        found, counts = differences(site.installation, site.load.traffic.documents)
-        assert not found, "\n".join(found)
-        assert counts["alerts"] > 0
-
-
-def write_as_before(installation: Installation, topics: OwnTopics) -> None:
-    """Leave marker and topics as a version leaves them that keeps the state in files."""
-    key = installation.settings.detector.encode()
-    text = last_record(topics.kafka, topics.names.detector_marker, key)
-    kept = ("queryId", "batchId", "endOffsets", "pin")
-    marker = {name: value for name, value in json.loads(text or b"").items() if name in kept}
-    produce(topics.bootstrap, topics.names.detector_marker, [json.dumps(marker).encode()], key=key)
-    recreate_state(topics)
 
 
 def test_the_number_of_key_groups_changes_and_changes_back(project: Project, topics: OwnTopics, tmp_path: Path) -> None:
