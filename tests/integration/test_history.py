@@ -78,25 +78,18 @@ def test_the_history_has_every_batch_with_its_transactions(past: Past) -> None:
     assert past.batches(past.history(("a", 1))) == [(0, 1), (1, 1)]
 
 
-def test_a_rebuilt_checkpoint_continues_the_previous_history(past: Past) -> None:
-    past.batch("a", 0)
-    past.batch("b", 0, rebuilt=True)
-    past.batch("b", 1, rebuilt=True)
-    assert past.batches(past.history()) == [(0, 1), (0, 1), (0, 1)]
-
-
 def test_a_checkpoint_without_state_starts_a_history(past: Past) -> None:
     past.batch("a", 0)
     past.batch("b", 0)
-    past.batch("c", 0, rebuilt=True)
+    past.batch("b", 1)
     assert past.batches(past.history()) == [(0, 1), (0, 1)]
 
 
 def test_a_recording_begins_with_the_last_checkpoint_without_state(past: Past) -> None:
     counts = ("rows", "quarantined", "alerts", "shadowAlerts", "late", "duplicates", "rulesInForce", "retainedEvents")
     members: dict[str, Any] = {**dict.fromkeys(counts, 0), "rulesRefused": []}
-    for query_id, batch_id, rebuilt in (("a", 0, False), ("a", 1, False), ("b", 0, False), ("c", 0, True)):
-        past.batch(query_id, batch_id, rebuilt=rebuilt, **members)
+    for query_id, batch_id in (("a", 0), ("a", 1), ("b", 0), ("b", 1)):
+        past.batch(query_id, batch_id, **members)
     recording = record_run(past.topics.kafka, past.settings, load_schema("default"))
     assert [dict(each.ends) for each in recording.batches] == [{0: 2, 1: 1}, {0: 2, 1: 2}]
     assert [each.value for each in recording.transactions] == [b"2", b"3"]
@@ -122,8 +115,8 @@ def test_only_the_needed_batches_are_read(past: Past) -> None:
     for batch_id in range(4):
         past.batch("a", batch_id)
     from_ms = past.later()
-    past.batch("b", 0, rebuilt=True)
-    past.batch("b", 1, rebuilt=True)
+    past.batch("a", 4)
+    past.batch("a", 5)
     history = past.history(need=HistoryNeed(from_ms, marks=False))
     assert past.batches(history) == [(0, 1), (0, 1)]
     assert (history.lost, history.known_from_ms) == ((), from_ms)

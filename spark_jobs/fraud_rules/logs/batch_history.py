@@ -1,7 +1,6 @@
 """The evaluated transactions of a detector and their batches, from which a rebuild recomputes the state.
 
-Each batch recorded its end offsets and its rules in `detector-progress`. Records of earlier versions also say
-`rebuilt`: their query continues the batches of the previous one.
+Each batch recorded its end offsets and its rules in `detector-progress`.
 """
 
 from __future__ import annotations
@@ -42,7 +41,6 @@ class WrittenBatch(msgspec.Struct, rename="camel"):
     end_offsets: dict[str, dict[Partition, Whole]]
     rules_end: Whole
     rules_rejected: RejectedRuns = msgspec.field(name="rulesRefused", default_factory=list)
-    rebuilt: bool = False
     lost: list[LostRecords] = []
     watermark: Whole | None = None
     warm_ups: list[BatchWarmUp] = []
@@ -119,15 +117,15 @@ def read_history(
         begin = first if need is None or need.marks else _batch_before(reader, need.from_ms, settings)
         for record, batch in _batches_of(reader, begin, end, settings):
             offset = record.offset
-            begins = last is None or (batch.query_id != last.query_id and not batch.rebuilt)
-            if last is None and begin > first and batch.batch_id == 0 and not batch.rebuilt:
+            begins = last is None or batch.query_id != last.query_id
+            if last is None and begin > first and batch.batch_id == 0:
                 # This batch began a history, and the batch before it has the start offsets.
                 everything = None if need is None else need._replace(marks=True)
                 return read_history(kafka, settings, until, reached, recreated=recreated, need=everything)
             if begins:
                 starts = {**({} if last is None else last.ends_of(topic)), **_restart_offsets(batch, topic)}
                 history = History(offset, end, starts, {}, ())
-                if batch.batch_id > 0 or (last is None and batch.rebuilt):
+                if batch.batch_id > 0:
                     # The start of the first known batch is unknown, so the history begins at its end.
                     history = History(offset + 1, end, batch.ends_of(topic), {})
                     if need is not None and record.append_ms < need.from_ms:
@@ -136,7 +134,7 @@ def read_history(
                         lost = f"the batches before offset {offset} of {settings.topics.detector_progress}"
                         history = replace(history, lost=(lost,))
             elif last is not None:
-                if batch.batch_id != (last.batch_id + 1 if batch.query_id == last.query_id else 0):
+                if batch.batch_id != last.batch_id + 1:
                     raise FraudError(f"{settings.topics.detector_progress} lacks batches before {batch.batch_id}")
                 if _changes_offsets(batch, topic):
                     starts = {**last.ends_of(topic), **_restart_offsets(batch, topic)}

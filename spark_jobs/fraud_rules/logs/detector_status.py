@@ -134,16 +134,15 @@ class BatchProgress(msgspec.Struct, frozen=True, rename="camel"):
 
     `late` counts a transaction once for each grouping in which it was late; `late_transactions` counts it once.
     `duplicates`, `conflicting_duplicates` and `null_keys` count a transaction once (see `TrafficCounts`).
-    `since_start` counts the records read since this start of the detector. `rebuilt`: the query continues
-    the batches of the previous one; only earlier versions write it. `attempt` is the id of the intent that the detector
-    executes, if it executes one. `lost` lists the records that the detector skips from this batch on, because a person
-    has accepted the loss. `retained_marks` counts the marks that alerts leave for cool-downs and resets, once per rule
-    and key. `view_catch_ups` and `view_rebuilds` count the views that were not current (see `ViewCounts`), and
+    `since_start` counts the records read since this start of the detector. `attempt` is the id of the intent that the
+    detector executes, if it executes one. `lost` lists the records that the detector skips from this batch on, because
+    a person has accepted the loss. `retained_marks` counts the marks that alerts leave for cool-downs and resets, once
+    per rule and key. `view_catch_ups` and `view_rebuilds` count the views that were not current (see `ViewCounts`), and
     `views_since_start` counts them since this start. `cpu_ns` is the estimated CPU time of the rules in force for each
     transaction. `rule_cpu` has the measured CPU time of rules, the most expensive first; a batch has it every ten
     seconds, and only the most expensive 500. `rules_rejected` has the offsets of the rejected records of the rule log,
-    and the first and last offset of consecutive ones. `lag` counts the transactions that no batch has read, also
-    those behind an open transaction. `quarantine_reasons` counts the quarantined records by reason.
+    and the first and last offset of consecutive ones. `lag` counts the transactions that no batch has read, also those
+    behind an open transaction. `quarantine_reasons` counts the quarantined records by reason.
     `mode` is how the batch was evaluated.
     `time` is the detector's clock right before the record is written, in epoch ms, so its append time shows how far the
     clock is off.
@@ -166,7 +165,6 @@ class BatchProgress(msgspec.Struct, frozen=True, rename="camel"):
     retained_bytes: Whole = 0
     watermark: Whole | None = None
     previous: BatchLatency | None = None
-    rebuilt: bool = False
     attempt: str | None = None
     late_transactions: Whole = 0
     conflicting_duplicates: Whole = 0
