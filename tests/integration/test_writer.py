@@ -28,6 +28,11 @@ from tests.support.kafka.timed_topics import date_by_producer, set_topic
 from tests.support.processes.ends import await_end
 from tests.support.waiting import until
 
+TOPIC_ROLES = (
+    "alerts", "decisions", "detector_marker", "detector_state", "quarantine", "rules", "rules_cdc", "transactions",
+    "warm_ups",
+)  # fmt: skip
+
 
 def values(topics: OwnTopics, topic: str) -> list[bytes | None]:
     await_settled(topics.kafka, [topic])

@@ -26,6 +26,8 @@ from tests.support.control_plane.scene import ANN, SCHEMA, Scene
 from tests.support.kafka.own_topics import OwnTopics
 from tests.support.waiting import until
 
+TOPIC_ROLES = ("alert_corrections", "alerts", "shadow_alerts")
+
 
 def indexer(scene: Scene, topics: OwnTopics, clock_ms: Callable[[], int] = now_ms) -> AlertIndexer:
     return AlertIndexer(scene.database, topics.kafka, topics.names, SCHEMA, 30, AlertNotifications(30), clock_ms)

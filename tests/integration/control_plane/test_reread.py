@@ -26,6 +26,7 @@ from tests.support.kafka.own_topics import OwnTopics
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.integration
+TOPIC_ROLES = ("rules_cdc",)
 
 
 @contextmanager

@@ -9,6 +9,8 @@ from tests.support.kafka.own_topics import OwnTopics
 from tests.support.kafka.records import produce
 from tests.support.waiting import until
 
+TOPIC_ROLES = ("detector_intents", "detector_progress")
+
 
 def test_a_tail_of_a_growing_topic_ends(topics: OwnTopics) -> None:
     """The next read continues there: each record once, in order, also in a topic that is empty at first."""
