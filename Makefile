@@ -9,6 +9,8 @@ ifneq ($(wildcard .tools/java/bin/java),)
 export JAVA_HOME := $(CURDIR)/.tools/java
 endif
 export UV_PYTHON_DOWNLOADS := never
+# Tests and benchmarks start some hundred Python processes. With this variable set, each would compile all its modules.
+export PYTHONDONTWRITEBYTECODE :=
 
 SECONDS ?=
 WORKERS ?= 4
@@ -29,9 +31,6 @@ demo: ## broker, Airflow, detector, traffic with planted frauds, alerts on the s
 stop: setup ## stop the processes of a demo, and the local broker of `fraud kafka broker start`
 	@$(BIN)/fraud demo --stop
 	@$(BIN)/fraud kafka broker stop
-
-# Tests start some hundred Python processes. With this variable set, each of them would compile all its modules again.
-test: export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: test
 test: browser ## format, lint, types, then all tests except the long ones; ARGS="-k name" passes options to pytest
