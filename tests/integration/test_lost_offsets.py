@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from pyspark.sql import SparkSession
 
 from fraud_rules.configuration.project import Project
 from fraud_rules.engine.statelog import EMPTY_LOG
@@ -29,12 +30,14 @@ from fraud_rules.stream.driver.job import RebuildOrder
 from fraud_rules.stream.pins import NO_PIN, Pin
 from tests.support.kafka.open_transaction import open_transaction
 from tests.support.kafka.records import produce
-from tests.support.recovery.handmade import READ, THERE, HandmadeSite, handmade_site, later
+from tests.support.recovery.handmade import READ, THERE, HandmadeSite, handmade_site, later, session
+
+__all__ = ["session"]
 
 
 @pytest.fixture
-def site(broker: Broker, project: Project) -> Iterator[HandmadeSite]:
-    with handmade_site(broker, project) as site:
+def site(broker: Broker, project: Project, session: Callable[[], SparkSession]) -> Iterator[HandmadeSite]:
+    with handmade_site(broker, project, session) as site:
         yield site
 
 

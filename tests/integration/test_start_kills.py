@@ -5,7 +5,7 @@ The markers are handmade; Kafka is real. A killed process leaves its transaction
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 import pytest
 from confluent_kafka import KafkaException
+from pyspark.sql import SparkSession
 
 from fraud_rules.configuration.project import Project
 from fraud_rules.errors import Fenced
@@ -24,7 +25,9 @@ from fraud_rules.stream.checkpoint.marker import marker_record, read_marker
 from fraud_rules.stream.driver.admission import check
 from fraud_rules.stream.driver.job import RebuildOrder
 from tests.support.kafka.open_transaction import open_transaction
-from tests.support.recovery.handmade import READ, HandmadeSite, handmade_site
+from tests.support.recovery.handmade import READ, HandmadeSite, handmade_site, session
+
+__all__ = ["session"]
 
 
 class Killed(BaseException):
@@ -65,8 +68,8 @@ class Kills:
 
 
 @pytest.fixture
-def site(broker: Broker, project: Project) -> Iterator[HandmadeSite]:
-    with handmade_site(broker, project) as site:
+def site(broker: Broker, project: Project, session: Callable[[], SparkSession]) -> Iterator[HandmadeSite]:
+    with handmade_site(broker, project, session) as site:
         yield site
 
 

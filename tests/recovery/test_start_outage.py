@@ -33,7 +33,7 @@ def own_broker(project: Project, tmp_path_factory: pytest.TempPathFactory) -> It
 
 @pytest.fixture(scope="module")
 def site(own_broker: Broker, project: Project) -> Iterator[HandmadeSite]:
-    with handmade_site(own_broker, project) as site:
+    with handmade_site(own_broker, project, pytest.fail) as site:
         site.start()  # the marker now has all members
         yield site
 

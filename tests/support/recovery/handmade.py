@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import fields, replace
 from typing import Any, Final
@@ -50,9 +50,8 @@ _READ_AND_WRITTEN: Final = (
 class HandmadeSite:
     """A detector that has read `READ` of `THERE` transactions in two batches, and was stopped."""
 
-    def __init__(self, topics: OwnTopics, project: Project) -> None:
-        self.topics = topics
-        self._spark: SparkSession | None = None
+    def __init__(self, topics: OwnTopics, project: Project, session: Callable[[], SparkSession]) -> None:
+        self.topics, self._session = topics, session
         settings = DetectorSettings(detector=topics.prefix.rstrip("-"), topics=topics.names)
         schema = TransactionSchema.load(project.config / "schema.yaml")
         self.job = DetectorJob(settings, schema, topics.kafka, SparkOptions())
@@ -104,16 +103,7 @@ class HandmadeSite:
     def start(self, **options: Any) -> Admission:
         job = replace(self.job, **options)
         with TopicReader(job.kafka, job.settings.topics.rules) as rules:
-            try:
-                return admit(job, rules, WorkReport(), lambda: self._session(job.spark))
-            finally:
-                if self._spark is not None:
-                    stop_spark(self._spark)
-                    self._spark = None
-
-    def _session(self, options: SparkOptions) -> SparkSession:
-        self._spark = build_session(options)
-        return self._spark
+            return admit(job, rules, WorkReport(), self._session)
 
     def refusal(self, error: type[FraudError] = OffsetsLost, **options: Any) -> str:
         """The reason why a start and its check are refused. Neither changes anything."""
@@ -137,13 +127,28 @@ def later(marker: Marker, starts: int = 1) -> Marker:
     return msgspec.structs.replace(marker, starts=marker.starts + starts)
 
 
+@pytest.fixture(scope="module")
+def session() -> Iterator[Callable[[], SparkSession]]:
+    """A session for all rebuilds of a module, which the first one builds."""
+    built: list[SparkSession] = []
+
+    def spark() -> SparkSession:
+        if not built:
+            built.append(build_session(SparkOptions()))
+        return built[0]
+
+    yield spark
+    for each in built:
+        stop_spark(each)
+
+
 @contextmanager
-def handmade_site(broker: Broker, project: Project) -> Iterator[HandmadeSite]:
-    """A detector on its own topics, which are deleted at the end of the block."""
+def handmade_site(broker: Broker, project: Project, session: Callable[[], SparkSession]) -> Iterator[HandmadeSite]:
+    """A detector on its own topics, which are deleted at the end of the block. Only its rebuilds use Spark."""
     prefix = f"l{uuid.uuid4().hex[:8]}-"
     wanted = {prefix + name for name in _READ_AND_WRITTEN}
     declared = [topic for topic in load_topics(project.config / "topics.yaml", prefix) if topic.name in wanted]
     names = TopicNames(**{field.name: prefix + str(field.default) for field in fields(TopicNames)})
     topic_admin.apply(broker.kafka, declared)
-    yield HandmadeSite(OwnTopics(broker.bootstrap, prefix, names, tuple(declared)), project)
+    yield HandmadeSite(OwnTopics(broker.bootstrap, prefix, names, tuple(declared)), project, session)
     topic_admin.delete(broker.kafka, declared)
