@@ -342,3 +342,9 @@ def test_the_command_publishes_checks_and_reports(
     assert process.run("verify").returncode == 0
     cut = process.run("verify", "--log")
     assert (cut.returncode, "names row 5" in cut.stderr) == (38, True)
+
+    with scene.database.writing() as session:
+        session.execute(text("DROP TRIGGER audit_no_update"))
+        session.execute(text("UPDATE audit SET who = 'bob' WHERE seq = 2"))
+    altered = process.run("verify")
+    assert (altered.returncode, altered.stderr) == (38, "fraud: the audit log is broken at row 2 of 4\n")
