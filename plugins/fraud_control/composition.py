@@ -66,7 +66,7 @@ from fraud_ops.hooks.observer import DetectorObserver
 from fraud_ops.notifications import Receiver
 from fraud_rules.batch.archive.place import ArchivePath
 from fraud_rules.batch.entity.answer import EntitySource
-from fraud_rules.codec.rules.list_files import SeedList, read_seed_lists
+from fraud_rules.codec.rules.collections.list_files import SeedList, read_seed_lists
 from fraud_rules.configuration.project import Project
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.errors import FraudError

@@ -8,7 +8,8 @@ from __future__ import annotations
 from typing import Final
 
 from fraud_rules.codec.rules.codec import encode_document
-from fraud_rules.codec.rules.lists import list_key
+from fraud_rules.codec.rules.collections.records import collection_key
+from fraud_rules.model.value_list import CollectionKind
 
 __all__ = ["LISTED_MULES", "RULE_ID", "list_and_rule"]
 
@@ -45,4 +46,7 @@ def list_and_rule() -> list[tuple[bytes, bytes]]:
         "windowSeconds": 1,
         "when": f"beneficiaryId in list('{_LIST}')",
     }
-    return [(list_key(_LIST), encode_document(mules)), (str(RULE_ID).encode(), encode_document(rule))]
+    return [
+        (collection_key(CollectionKind.LIST, _LIST), encode_document(mules)),
+        (str(RULE_ID).encode(), encode_document(rule)),
+    ]

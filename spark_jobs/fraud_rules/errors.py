@@ -42,15 +42,22 @@ class Reason:
 
 
 class RuleRejected(FraudError):
-    """A record of the rule log is not a valid change. The error has all reasons, and the `rule_id` or `list_name`
-    in the record, if it has one."""
+    """A record of the rule log is not a valid change. The error has all reasons, and the `rule_id`, `list_name` or
+    `map_name` in the record, if it has one."""
 
     exit_code = 4
 
-    def __init__(self, reasons: Iterable[Reason], rule_id: int | None = None, list_name: str | None = None) -> None:
+    def __init__(
+        self,
+        reasons: Iterable[Reason],
+        rule_id: int | None = None,
+        list_name: str | None = None,
+        map_name: str | None = None,
+    ) -> None:
         self.reasons: tuple[Reason, ...] = tuple(reasons)
         self.rule_id = rule_id
         self.list_name = list_name
+        self.map_name = map_name
         super().__init__("; ".join(map(str, self.reasons)))
 
     @classmethod
@@ -59,8 +66,8 @@ class RuleRejected(FraudError):
         parts = (reason.partition(": ") for reason in message.split("; "))
         return cls(Reason(field, text) for field, _, text in parts)
 
-    def __reduce__(self) -> tuple[type[RuleRejected], tuple[tuple[Reason, ...], int | None, str | None]]:
-        return (type(self), (self.reasons, self.rule_id, self.list_name))
+    def __reduce__(self) -> tuple[type[RuleRejected], tuple[tuple[Reason, ...], int | None, str | None, str | None]]:
+        return (type(self), (self.reasons, self.rule_id, self.list_name, self.map_name))
 
 
 class RecordRejected(FraudError):

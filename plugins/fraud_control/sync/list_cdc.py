@@ -26,7 +26,7 @@ from fraud_control.service.lists.content import ListContent
 from fraud_control.service.lists.expiries import expiries_of
 from fraud_control.service.lists.faults import check_change
 from fraud_control.sync.table_columns import UNCHANGED, members_in, plain_name
-from fraud_rules.codec.rules.lists import read_list_change
+from fraud_rules.codec.rules.collections.lists import read_list_change
 from fraud_rules.errors import Reason, RuleRejected
 from fraud_rules.model.value_list import ListChange, ListOperation, ListType, ListValue
 

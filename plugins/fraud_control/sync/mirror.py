@@ -34,7 +34,7 @@ from fraud_control.store.facts import store_id
 from fraud_control.store.models import ItemHead, OutboxRow, RevisionRow
 from fraud_control.sync.topic_consumer import ConsumedTopic, TopicConsumer
 from fraud_rules.codec.rules.codec import read_entry
-from fraud_rules.codec.rules.lists import SOURCE_NAME
+from fraud_rules.codec.rules.collections.records import SOURCE_NAME
 from fraud_rules.errors import RuleRejected
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.decoding import UNDECODABLE
@@ -104,7 +104,10 @@ def _apply_record(work: UnitOfWork, record: Record, own_store: bytes) -> None:
     if isinstance(entry.change, Control):
         _apply_foreign_control(work, entry, entry.change.type, source)
         return
-    kind = KINDS[KIND_OF_CHANGE[type(entry.change)]]
+    kind_name = KIND_OF_CHANGE.get(type(entry.change))
+    if kind_name is None:
+        return
+    kind = KINDS[kind_name]
     found = kind.foreign(work, entry)
     if found is None:
         return

@@ -28,7 +28,7 @@ from fraud_control.service.store_access import StoreAccess
 from fraud_control.store.database import Database
 from fraud_control.store.models import ItemHead, RevisionRow
 from fraud_rules.codec.rules.apply import validate_files
-from fraud_rules.codec.rules.list_files import SeedList
+from fraud_rules.codec.rules.collections.list_files import SeedList
 from fraud_rules.model.limits import RuleLimits
 from fraud_rules.model.rule import Rule
 from fraud_rules.model.schema import TransactionSchema

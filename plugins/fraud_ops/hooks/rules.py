@@ -11,7 +11,7 @@ from fraud_ops.hooks.connections import KAFKA, connection, kafka_of
 from fraud_ops.verdicts.list_seeding import seed_lists
 from fraud_ops.verdicts.seeding import SeedPlan, seed_plan
 from fraud_rules.codec.rules.apply import validate_files
-from fraud_rules.codec.rules.list_files import read_seed_lists
+from fraud_rules.codec.rules.collections.list_files import read_seed_lists
 from fraud_rules.configuration.project import Project
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.kafka.connection import KafkaConnection

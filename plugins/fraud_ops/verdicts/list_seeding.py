@@ -8,13 +8,14 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from fraud_ops.verdicts.seeding import SEED, SeedChange, SeedEffect, approvers_of
 from fraud_rules.codec.rules.apply import ValidatedRecord
-from fraud_rules.codec.rules.list_files import SeedList
-from fraud_rules.codec.rules.list_plan import plan_set
-from fraud_rules.codec.rules.lists import encode_list_records, list_key
+from fraud_rules.codec.rules.collections.list_files import SeedList
+from fraud_rules.codec.rules.collections.list_plan import plan_set
+from fraud_rules.codec.rules.collections.lists import encode_list_records
+from fraud_rules.codec.rules.collections.records import collection_key
 from fraud_rules.model.limits import RuleLimits
 from fraud_rules.model.rule import Rule
 from fraud_rules.model.ruleset import RuleTimeline
-from fraud_rules.model.value_list import ListChange, ListOperation, ValueList
+from fraud_rules.model.value_list import CollectionKind, ListChange, ListOperation, ValueList
 
 __all__ = ["seed_lists"]
 
@@ -46,13 +47,17 @@ def _of_file(
         return SeedChange(subject, SeedEffect.UNCHANGED, "")
     effect = SeedEffect.CREATE if known is None else SeedEffect.CHANGE
     details = f"{len(set(seed.values))} values" + ("" if known is None else f", before: {known.size}")
-    key, approvers = list_key(seed.name), approvers_of(*documents)
+    key, approvers = collection_key(CollectionKind.LIST, seed.name), approvers_of(*documents)
     return SeedChange(subject, effect, details, key, tuple(records), approvers, frozenset({seed.name}))
 
 
 def _deletion(known: ValueList, documents: Iterable[Mapping[str, object]], limits: RuleLimits) -> SeedChange:
     records = encode_list_records(known.name, ListOperation.DELETE, None, [], SEED, limits.max_list_record_bytes)
-    key, approvers, details = list_key(known.name), approvers_of(*documents), f"{known.size} values"
+    key, approvers, details = (
+        collection_key(CollectionKind.LIST, known.name),
+        approvers_of(*documents),
+        f"{known.size} values",
+    )
     names = frozenset({known.name})
     return SeedChange(f"list {known.name}", SeedEffect.DELETE, details, key, tuple(records), approvers, names)
 

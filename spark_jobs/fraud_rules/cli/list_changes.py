@@ -11,9 +11,9 @@ from urllib.parse import quote
 
 from fraud_rules.cli.display.api_answers import read_file
 from fraud_rules.codec.rules.apply import DEFAULT_SOURCE
-from fraud_rules.codec.rules.list_files import parse_values, read_values
-from fraud_rules.codec.rules.list_plan import plan_change, plan_set
-from fraud_rules.codec.rules.lists import encode_list_records
+from fraud_rules.codec.rules.collections.list_files import parse_values, read_values
+from fraud_rules.codec.rules.collections.list_plan import plan_change, plan_set
+from fraud_rules.codec.rules.collections.lists import encode_list_records
 from fraud_rules.errors import InputInvalid, NotFound, RuleUnknown
 from fraud_rules.model.limits import RuleLimits
 from fraud_rules.model.value_list import ListOperation, ListType, ListValue, ValueList

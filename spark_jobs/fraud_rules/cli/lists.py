@@ -33,12 +33,12 @@ from fraud_rules.cli.options import (
     refuse,
 )
 from fraud_rules.cli.rule_log import append, await_live, check_against_log, read_rule_log
+from fraud_rules.codec.rules.collections.list_files import export_lists, parse_values, read_seed_lists
+from fraud_rules.codec.rules.collections.list_plan import plan_set
+from fraud_rules.codec.rules.collections.records import collection_key
 from fraud_rules.codec.rules.export import RuleFormat
-from fraud_rules.codec.rules.list_files import export_lists, parse_values, read_seed_lists
-from fraud_rules.codec.rules.list_plan import plan_set
-from fraud_rules.codec.rules.lists import list_key
 from fraud_rules.kafka.connection import KafkaConnection
-from fraud_rules.model.value_list import ListOperation, ListType
+from fraud_rules.model.value_list import CollectionKind, ListOperation, ListType
 
 if TYPE_CHECKING:
     from fraud_rules.model.ruleset import RuleTimeline
@@ -215,7 +215,7 @@ def show_list(name: Name, kafka: Kafka, url: Url = None, direct: Direct = False,
     client = control_plane(url, direct=direct)
     if client is None:
         log = _read_log(load_context(), kafka)
-        show.print_list(known_list(log, name), log.rules_by_list.get(name, ()), as_json)
+        show.print_list(known_list(log, name), log.rules_naming(CollectionKind.LIST).get(name, ()), as_json)
         return
     content = client.text(f"{list_path(name)}/export")
     if not as_json:
@@ -237,7 +237,9 @@ def list_lists(kafka: Kafka, url: Url = None, direct: Direct = False, as_json: A
     client = control_plane(url, direct=direct)
     if client is None:
         log = _read_log(load_context(), kafka)
-        show.print_lists([log.lists[name] for name in sorted(log.lists)], log.rules_by_list, as_json)
+        show.print_lists(
+            [log.lists[name] for name in sorted(log.lists)], log.rules_naming(CollectionKind.LIST), as_json
+        )
         return
     found = client.get("/lists")["items"]
     if as_json:
@@ -302,7 +304,7 @@ def _save_directly(paths: list[Path], kafka: KafkaConnection, wait: float, *, dr
 
 def _append(context: CommandContext, kafka: KafkaConnection, name: str, records: Sequence[bytes]) -> list[int]:
     """Write the records of a list, and return their versions."""
-    versions = append(context, kafka, [(list_key(name), record) for record in records])
+    versions = append(context, kafka, [(collection_key(CollectionKind.LIST, name), record) for record in records])
     print(f"list {name}: version {versions[-1]}" if versions else f"list {name} is unchanged")
     return versions
 

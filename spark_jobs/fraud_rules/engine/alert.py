@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final, Literal, NamedTuple
+from typing import Final, Literal, NamedTuple, TypeAlias
 
 import msgspec
 import numpy as np
@@ -23,6 +23,7 @@ from fraud_rules.model.rule import Baseline, Rule, RuleAction
 from fraud_rules.model.ruleset import RuleInForce
 from fraud_rules.model.schema import ID_FIELD, TIME_FIELD, TransactionSchema
 from fraud_rules.model.transaction import TransactionBatch
+from fraud_rules.model.value_list import CollectionKind
 
 ALERT_NAMESPACE = uuid.UUID("6f0c9a52-2f5e-5b0c-9a53-8f6f7c1d2e40")
 """The namespace of alert ids (UUID version 5)."""
@@ -76,6 +77,10 @@ def _baseline(
     )
 
 
+UsedVersions: TypeAlias = Mapping[CollectionKind, Mapping[str, int]]
+_NOTHING: Final[UsedVersions] = {}
+
+
 class _Payment(NamedTuple):
     """A transaction of the batch with its JSON, append time, partition and offset."""
 
@@ -103,10 +108,10 @@ class AlertBuilder:
         self._detection_ms = detection_ms
         self._payments = _payments(batch, list(dict.fromkeys([row[at.O_ROW] for row in output])), schema)
 
-    def build(self, in_force: RuleInForce, row: Sequence[int], lists: Mapping[str, int] | None = None) -> AlertRecord:
+    def build(self, in_force: RuleInForce, row: Sequence[int], used: UsedVersions = _NOTHING) -> AlertRecord:
         """Build the alert of an output row. Its O_ROW is the position of the transaction in the batch.
 
-        `lists` has the versions of the lists that the rule names, by name.
+        `used` has the versions of the lists and maps that the rule names, by kind and name.
         """
         rule, (event, encoded, append_ms, partition, offset) = in_force.rule, self._payments[row[at.O_ROW]]
         key = {name: event[name] for name in self._fields}
@@ -133,7 +138,8 @@ class AlertBuilder:
             ingestion_time=append_ms,
             detection_time=self._detection_ms,
             baseline=UNSET if rule.baseline is None else _baseline(rule, rule.baseline, row, start_ms, self._schema),
-            lists=UNSET if lists is None else lists,
+            lists=used.get(CollectionKind.LIST, UNSET),
+            maps=used.get(CollectionKind.MAP, UNSET),
         )
         text = _encoder.encode(alert)
         transaction_at = text.index(_TRANSACTION) + len(_TRANSACTION) - 1

@@ -21,7 +21,7 @@ from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.engine.alert import AlertBuilder
 from fraud_rules.engine.distinct import distinct
 from fraud_rules.engine.fanout import in_arrival_order
-from fraud_rules.engine.lists import list_columns, list_versions
+from fraud_rules.engine.lookups import collection_versions, lookup_columns
 from fraud_rules.engine.rule_matches import matches_of_rows, matches_of_versions
 from fraud_rules.engine.rule_meter import RuleMeter
 from fraud_rules.engine.state.event_rows import predicate_masks
@@ -238,8 +238,8 @@ class _BatchEvaluation:
         if rows is not None and (sample is None or rows.is_whole):
             passes = rows.rows.masks(plan, self._timeline, sample).passes[rows.start : rows.end]
         else:
-            lists = list_columns(plan.conditions, self._timeline, batch, entry_counts)
-            passes = predicate_masks(plan, {**batch.columns, **lists}, len(batch), sample).passes
+            looked_up = lookup_columns(plan.conditions, self._timeline, batch, entry_counts)
+            passes = predicate_masks(plan, {**batch.columns, **looked_up}, len(batch), sample).passes
         if self._engine.observer is None and rows is not None:
             self._matches += matches_of_rows(plan, rows, self._timeline)
         elif self._engine.observer is None:
@@ -368,11 +368,10 @@ class _BatchEvaluation:
         for row in output:
             in_force = plan.in_force[row[at.O_RULE]]
             if row[at.O_FIRED] == at.FIRED_YES:
-                names = in_force.rule.lists
                 count = int(entry_counts[row[at.O_ROW]])
-                lists = list_versions(names, self._timeline, count) if names else None
+                used = collection_versions(in_force.rule, self._timeline, count)
                 with nullcontext() if sample is None else sample.alert_of(row[at.O_RULE]):
-                    self._alerts.append(builder.build(in_force, row, lists))
+                    self._alerts.append(builder.build(in_force, row, used))
             if self._engine.settings.evaluations:
                 self._evaluations.append(builder.encode_evaluation(in_force, row))
         self._report_unevaluated(batch, head, result)

@@ -14,7 +14,7 @@ import numpy as np
 
 from fraud_rules.engine.distinct import distinct
 from fraud_rules.engine.fanout import Ints, in_arrival_order, targets_of, unpack_blobs
-from fraud_rules.engine.lists import list_columns
+from fraud_rules.engine.lookups import lookup_columns
 from fraud_rules.engine.state.event_rows import PredicateMasks, event_rows, predicate_masks
 from fraud_rules.engine.state.rule_sample import RuleSample
 from fraud_rules.engine.window.plan import GroupingPlan
@@ -62,8 +62,8 @@ class GroupingRows:
     def masks(self, plan: GroupingPlan, timeline: RuleTimeline, sample: RuleSample | None = None) -> PredicateMasks:
         """The masks of the plan's predicates. With a sample, they are evaluated again."""
         if self._masks is None or self._masks[0] is not plan or sample is not None:
-            lists = list_columns(plan.conditions, timeline, self.batch, self.versions(timeline).entry_counts)
-            self._masks = plan, predicate_masks(plan, {**self.batch.columns, **lists}, len(self.batch), sample)
+            looked_up = lookup_columns(plan.conditions, timeline, self.batch, self.versions(timeline).entry_counts)
+            self._masks = plan, predicate_masks(plan, {**self.batch.columns, **looked_up}, len(self.batch), sample)
         return self._masks[1]
 
 

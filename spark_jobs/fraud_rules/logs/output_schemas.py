@@ -19,7 +19,7 @@ from fraud_rules.logs.data_health import HealthHour
 from fraud_rules.logs.detector_status import BatchProgress
 from fraud_rules.logs.rule_status import RuleReportDocument
 from fraud_rules.model.documents.alerts import AlertDocument, CorrectionDocument, RestrictionDocument
-from fraud_rules.model.documents.rules import ExportedListDocument, ExportedRuleDocument
+from fraud_rules.model.documents.rules import ExportedListDocument, ExportedMapDocument, ExportedRuleDocument
 from fraud_rules.model.documents.transactions import DecisionDocument, EvaluationDocument, LateTransactionDocument
 
 __all__ = ["DOCUMENTS", "schema_files", "schema_of", "subjects"]
@@ -33,7 +33,7 @@ DOCUMENTS: Final[Mapping[str, tuple[type, ...]]] = MappingProxyType(
         "restrictions": (RestrictionDocument,),
         "late_transactions": (LateTransactionDocument,),
         "rule_operations": (RuleReportDocument,),
-        "current_rules": (ExportedRuleDocument, ExportedListDocument),
+        "current_rules": (ExportedRuleDocument, ExportedListDocument, ExportedMapDocument),
         "detector_progress": (BatchProgress,),
         "data_health": (HealthHour,),
         "evaluations": (EvaluationDocument,),

@@ -52,10 +52,11 @@ class WarmUpReport(msgspec.Struct, rename="camel", omit_defaults=True):
 
 
 class RuleReportDocument(msgspec.Struct, rename="camel", frozen=True):
-    """A report on one record of the rule log, as the topic `rule-operations` has it. A record about a list or a control
-    has no rule id. `operation` is the rule's state, DELETE, the control, or the operation of a list, and null for a
-    rejected record. `cpuNs` is the estimated CPU time of the rule for a transaction. `refusedInPin`: the pin of a batch
-    rejected the record, and not the record or the log before it. Further reports on a warm-up have a shorter form."""
+    """A report on one record of the rule log, as the topic `rule-operations` has it. A record about a list, a map or a
+    control has no rule id. `operation` is the rule's state, DELETE, the control, or the operation of a list
+    or map, and null for a rejected record. `cpuNs` is the estimated CPU time of the rule for a transaction.
+    `refusedInPin`: the pin of a batch rejected the record, and not the record or the log before it. Further reports on
+    a warm-up have a shorter form."""
 
     rule_id: int | None
     rule_version: int
@@ -65,6 +66,7 @@ class RuleReportDocument(msgspec.Struct, rename="camel", frozen=True):
     operation: str | msgspec.UnsetType | None = msgspec.UNSET
     append_time: int | msgspec.UnsetType = msgspec.UNSET
     list_name: str | msgspec.UnsetType = msgspec.UNSET
+    map_name: str | msgspec.UnsetType = msgspec.UNSET
     cpu_ns: int | msgspec.UnsetType = msgspec.UNSET
     warm_up: WarmUpReport | msgspec.UnsetType = msgspec.UNSET
     reasons: list[RejectionReason] | msgspec.UnsetType = msgspec.UNSET
@@ -85,6 +87,7 @@ class RuleOperation(msgspec.Struct, rename="camel"):
     time: Annotated[int, msgspec.Meta(ge=0, le=2**53)]
     rule_id: Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)] | None = None
     list_name: str | None = None
+    map_name: str | None = None
     reasons: list[RejectionReason] = []
     rejected_in_pin: bool | None = msgspec.field(name="refusedInPin", default=None)
     warm_up: WarmUpReport | None = None

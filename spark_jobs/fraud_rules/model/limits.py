@@ -19,11 +19,11 @@ _CALENDAR: Final = {"pattern": re.compile("DAY|WEEK|MONTH"), "what": "DAY, WEEK 
 
 @dataclass(frozen=True, slots=True)
 class RuleLimits:
-    """Bounds on one rule record and its filter, and on lists, all inclusive.
+    """Bounds on one rule record and its filter, and on lists and maps, all inclusive.
 
     Depth counts nested parentheses. Tokens are the words, literals and signs of a filter; their number bounds the time
-    to parse it. The digits of a limit are those of the number without an exponent. The last four bound list records,
-    lists, and the text of one value.
+    to parse it. The digits of a limit are those of the number without an exponent. `max_list_record_bytes` bounds
+    records of lists and maps, `max_list_value_chars` a text in them, `max_map_bytes` the entries of all maps.
     """
 
     max_window_minutes: int = 43_200
@@ -42,6 +42,9 @@ class RuleLimits:
     max_list_values: int = 1_000_000
     max_lists: int = 100
     max_list_value_chars: int = constant(256)
+    max_map_entries: int = 1_000_000
+    max_maps: int = 100
+    max_map_bytes: int = 268_435_456
 
     has_old_forms: ClassVar[bool] = False
     """Whether a condition may have forms that only earlier editions of the language allowed: a plus before a number, a

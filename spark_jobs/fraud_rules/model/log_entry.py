@@ -11,6 +11,7 @@ from typing import TypeVar, overload
 from fraud_rules.errors import Reason
 from fraud_rules.model.rule import LogChange, Rule, RuleDeletion
 from fraud_rules.model.value_list import ListChange
+from fraud_rules.model.value_map import MapChange
 
 __all__ = ["Grouping", "LogEntry", "LogPrefix", "RecordOutcome", "Rejections", "UndecodedRule", "with_rejections"]
 
@@ -27,17 +28,19 @@ Rejections = Mapping[int, Iterable[Reason]]
 class RecordOutcome:
     """The outcome of a record's validation: its change, or the reasons for its rejection.
 
-    `rejected_id` is the rule id in a rejected record, and `rejected_list` the name of the list, if the record has one.
+    `rejected_id` is the rule id in a rejected record, `rejected_list` the name of the list, and `rejected_map` that of
+    the map, if the record has one.
     """
 
     change: LogChange | None
     reasons: tuple[Reason, ...] = ()
     rejected_id: int | None = None
     rejected_list: str | None = None
+    rejected_map: str | None = None
 
     @property
     def rule_id(self) -> int | None:
-        """The rule id in the record; None for a control or a list, and for a rejected record without id."""
+        """The rule id in the record; None for a control, a list or a map, and for a rejected record without id."""
         return self.change.rule_id if isinstance(self.change, Rule | RuleDeletion) else self.rejected_id
 
     @property
@@ -45,19 +48,24 @@ class RecordOutcome:
         """The name of the list in a list record; None for every other record."""
         return self.change.name if isinstance(self.change, ListChange) else self.rejected_list
 
+    @property
+    def map_name(self) -> str | None:
+        """The name of the map in a map record; None for every other record."""
+        return self.change.name if isinstance(self.change, MapChange) else self.rejected_map
+
 
 @dataclass(frozen=True, slots=True)
 class UndecodedRule:
     """The content of a record that is a rule with this id and grouping, or invalid. `decode` finds out.
 
-    A rule without `may_name_lists` names no list.
+    A rule without `may_name_collections` names no list and no map.
     """
 
     rule_id: int
     grouping: Grouping
     value: bytes
     decode: Callable[[bytes], RecordOutcome] = field(repr=False, compare=False)
-    may_name_lists: bool = True
+    may_name_collections: bool = True
 
     @property
     def outcome(self) -> RecordOutcome:
@@ -91,7 +99,7 @@ class LogEntry:
     def as_rejected(self, reasons: Iterable[Reason]) -> LogEntry:
         """The entry of the same record, rejected because of the log before it."""
         why = tuple(dict.fromkeys((*self.reasons, *reasons)))
-        return replace(self, content=RecordOutcome(None, why, self.rule_id, self.list_name))
+        return replace(self, content=RecordOutcome(None, why, self.rule_id, self.list_name, self.map_name))
 
     def rejected_by_pin(self, reasons: Iterable[Reason]) -> LogEntry:
         """The entry of the same record, which a pin names as rejected."""
@@ -134,6 +142,11 @@ class LogEntry:
     def list_name(self) -> str | None:
         """The name of the list in a list record; None for every other record."""
         return self.outcome.list_name
+
+    @property
+    def map_name(self) -> str | None:
+        """The name of the map in a map record; None for every other record."""
+        return self.outcome.map_name
 
 
 def with_rejections(entries: Iterable[LogEntry], rejections: Rejections) -> list[LogEntry]:

@@ -55,8 +55,11 @@ class LongTable:
 
     def contains(self, values: Ints) -> Mask:
         """Which of the n values are in the set: bool[n]."""
-        found = self._places[self._places_of(values)]
-        listed: Mask = (found == values) & (values >= LOWEST)
+        return self.has_at(self.places_of(values), values)
+
+    def has_at(self, places: Ints, values: Ints) -> Mask:
+        """Which of the n values are at their places."""
+        listed: Mask = (self._places[places] == values) & (values >= LOWEST)
         return listed
 
     def __contains__(self, value: int) -> bool:
@@ -79,7 +82,7 @@ class LongTable:
             kept = kept[~np.isin(kept, removed)] if len(removed) else kept
             return LongTable.of(np.concatenate([kept, added]))
         places = self._places.copy()
-        at = self._places_of(removed)
+        at = self.places_of(removed)
         at = np.unique(at[(places[at] == removed) & (removed >= LOWEST)])
         places[at] = _REMOVED
         new = np.unique(added[~self.contains(added)])
@@ -95,8 +98,8 @@ class LongTable:
         """The size in bytes."""
         return self._places.nbytes
 
-    def _places_of(self, values: Ints) -> Ints:
-        """For each value its place, or the empty place that ends the search for it."""
+    def places_of(self, values: Ints) -> Ints:
+        """For each value its place in the table, or the empty place that ends the search for it."""
         mask = len(self._places) - 1
         at = _first_places(values, len(self._places))
         found = self._places[at]
@@ -149,6 +152,39 @@ def _insert(places: Ints, values: Ints) -> None:
         places[at[empty]] = values[empty]
         pending = places[at] != values
         values, at = values[pending], (at[pending] + 1) & mask
+
+
+class LongMap:
+    """An immutable map of int64 keys from `LOWEST` on to int64 values: a `LongTable` with a word beside each place."""
+
+    __slots__ = ("_keys", "_values")
+
+    def __init__(self, keys: LongTable, values: Ints) -> None:
+        """`values` has the value of each place of the table. `of` creates maps."""
+        self._keys, self._values = keys, values
+
+    @classmethod
+    def of(cls, keys: Ints, values: Ints) -> LongMap:
+        """The map of these distinct keys to these values."""
+        table = LongTable.of(keys)
+        words = np.zeros(table.nbytes // _EMPTY.itemsize, dtype=np.int64)
+        words[table.places_of(keys)] = values
+        return cls(table, words)
+
+    def find(self, keys: Ints) -> tuple[Ints, Mask]:
+        """The values of n keys, and which of the keys are in the map. The value of a missing key is 0."""
+        at = self._keys.places_of(keys)
+        return self._values[at], self._keys.has_at(at, keys)
+
+    def items(self) -> tuple[Ints, Ints]:
+        """All keys and their values, in any order."""
+        keys = self._keys.values()
+        return keys, self._values[self._keys.places_of(keys)]
+
+    @property
+    def nbytes(self) -> int:
+        """The size in bytes."""
+        return self._keys.nbytes + self._values.nbytes
 
 
 _NO_TABLE: Final = LongTable.of(np.zeros(0, dtype=np.int64))

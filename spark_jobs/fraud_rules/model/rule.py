@@ -10,9 +10,12 @@ from typing import TypeAlias
 
 from fraud_rules.model.aggregate import AggregateFunction
 from fraud_rules.model.decision import DEFAULT_WEIGHT
+from fraud_rules.model.expressions.expression import Expression
+from fraud_rules.model.expressions.lookups import ListMembership, Lookup, MapLookup
 from fraud_rules.model.expressions.predicate import Predicate
 from fraud_rules.model.limits import RuleLimits
-from fraud_rules.model.value_list import ListChange, ListType
+from fraud_rules.model.value_list import CollectionName, ListChange, ListType
+from fraud_rules.model.value_map import MapChange, MapType
 from fraud_rules.model.window import Window
 
 __all__ = [
@@ -160,8 +163,27 @@ class Rule:
     @property
     def lists(self) -> Mapping[str, ListType]:
         """The lists that the rule names, by name, with the type that the rule needs."""
-        memberships = self.when.memberships if self.when is not None else frozenset()
-        return {each.list_name: each.list_type for each in memberships}
+        return {each.name: each.type for _, each in self.lookups if isinstance(each, ListMembership)}
+
+    @property
+    def maps(self) -> Mapping[str, MapType]:
+        """The maps that the rule names, by name, with the types that the rule needs."""
+        return {each.name: each.type for _, each in self.lookups if isinstance(each, MapLookup)}
+
+    @property
+    def collections(self) -> frozenset[CollectionName]:
+        """The lists and maps that the rule names."""
+        return frozenset(each.collection for _, each in self.lookups)
+
+    @property
+    def lookups(self) -> list[tuple[str, Lookup]]:
+        """The look-ups in lists and maps, each with the member of the rule that has it."""
+        return [(member, each) for member, expression in self.judged_once for each in expression.lookups]
+
+    @property
+    def judged_once(self) -> tuple[tuple[str, Expression], ...]:
+        """The members with an expression that is computed once for a transaction, so that it may look values up."""
+        return () if self.when is None else (("when", self.when),)
 
     @property
     def fields(self) -> frozenset[str]:
@@ -187,5 +209,5 @@ class Control:
 
 
 RuleChange: TypeAlias = Rule | RuleDeletion | Control
-LogChange: TypeAlias = RuleChange | ListChange
+LogChange: TypeAlias = RuleChange | ListChange | MapChange
 """The change that a record of the rule log makes."""

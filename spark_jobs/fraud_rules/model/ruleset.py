@@ -14,10 +14,18 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from fraud_rules.model.list_history import ListAdmission, ListHistory, Lists, changes_rules
+from fraud_rules.model.collection_history import (
+    CollectionAdmission,
+    CollectionHistory,
+    Collections,
+    Lists,
+    Maps,
+    changes_rules,
+)
 from fraud_rules.model.log_entry import Grouping, LogEntry, LogPrefix
 from fraud_rules.model.rule_fold import GroupingInForce, RuleFold, RuleInForce, RuleSet
 from fraud_rules.model.transaction import TransactionBatch
+from fraud_rules.model.value_list import CollectionKind
 
 __all__ = [
     "Grouping",
@@ -38,7 +46,7 @@ class GrowingRules:
 
     def __init__(self, timeline: RuleTimeline) -> None:
         self._fold = RuleFold(timeline.latest)
-        self._admission = timeline.list_admission()
+        self._admission = timeline.admission()
 
     @property
     def rules(self) -> Mapping[int, RuleInForce]:
@@ -57,12 +65,12 @@ class RuleTimeline:
     A timeline is immutable. It caches a bounded number of rule sets, so that a log of any length needs little memory.
     """
 
-    __slots__ = ("_cache", "_lists", "_rule_counts", "end", "entries")
+    __slots__ = ("_cache", "_collections", "_rule_counts", "end", "entries")
 
     def __init__(self, entries: Iterable[LogEntry] = (), end: int | None = None, *, hypothetical: bool = False) -> None:
-        """A log of these entries. A hypothetical log accepts rules whose lists are missing."""
-        history = ListHistory(hypothetical=hypothetical)
-        admitted, self._lists = history.admit(0, _with_rule_times(None, entries))
+        """A log of these entries. A hypothetical log accepts rules whose lists and maps are missing."""
+        history = CollectionHistory(hypothetical=hypothetical)
+        admitted, self._collections = history.admit(0, _with_rule_times(None, entries))
         self.entries = LogPrefix[LogEntry].empty().extended(admitted)
         self._rule_counts = LogPrefix[int].empty().extended([0, *_counts_with_rules(0, admitted)])
         self.end = _end_after(self.entries, 0, end)
@@ -76,16 +84,16 @@ class RuleTimeline:
         self.rule_set(len(self.entries))  # cache it now, so that the longer log folds only the new entries
         longer = RuleTimeline.__new__(RuleTimeline)
         timed = _with_rule_times(self.entries[-1] if self.entries else None, entries)
-        timed, longer._lists = self._lists.admit(len(self.entries), timed)
+        timed, longer._collections = self._collections.admit(len(self.entries), timed)
         longer.entries = self.entries.extended(timed)
         longer._rule_counts = self._rule_counts.extended(_counts_with_rules(len(self.entries), timed))
         longer.end = _end_after(longer.entries, self.end, end)
         longer._cache = dict(self._cache)
         return longer
 
-    def list_admission(self) -> ListAdmission:
+    def admission(self) -> CollectionAdmission:
         """The admission of the entries that follow this log."""
-        return self._lists.admission(len(self.entries))
+        return self._collections.admission(len(self.entries))
 
     def entry_counts_at(self, append_ms: NDArray[np.int64]) -> NDArray[np.int64]:
         """For each append time, the number of log entries that apply: those whose rule time is not later."""
@@ -102,7 +110,7 @@ class RuleTimeline:
     def rule_counts(self, counts: NDArray[np.int64]) -> NDArray[np.int64]:
         """Reduce numbers of entries to those that end with a change of the rule set.
 
-        `rule_set` gives the same rules for both, so that changes of lists cause no further rule sets.
+        `rule_set` gives the same rules for both, so that changes of lists and maps cause no further rule sets.
         """
         if len(counts) == 0:
             return counts
@@ -110,26 +118,36 @@ class RuleTimeline:
         found = np.array(self._rule_counts[first - 1 : end], dtype=np.int64)
         return found[np.searchsorted(found, counts, side="right") - 1]
 
-    def lists_at(self, count: int) -> Lists:
-        """The lists after the first `count` entries, by name."""
-        return self._lists.at(count, self.entries)
+    def collections_at(self, count: int) -> Collections:
+        """The lists and maps after the first `count` entries."""
+        return self._collections.at(count, self.entries)
 
     def position_of(self, version: int) -> int:
         """The number of entries before the offset `version`."""
         return bisect_left(self.entries, version, key=lambda entry: entry.version)
 
     @property
-    def lists(self) -> Lists:
-        """The lists after all entries, by name."""
-        return self.lists_at(len(self.entries))
+    def collections(self) -> Collections:
+        """The lists and maps after all entries."""
+        return self.collections_at(len(self.entries))
 
     @property
-    def rules_by_list(self) -> Mapping[str, tuple[int, ...]]:
-        """The ids of the rules in force that name a list, by list."""
+    def lists(self) -> Lists:
+        """The lists after all entries, by name."""
+        return self.collections.lists
+
+    @property
+    def maps(self) -> Maps:
+        """The maps after all entries, by name."""
+        return self.collections.maps
+
+    def rules_naming(self, kind: CollectionKind) -> Mapping[str, tuple[int, ...]]:
+        """The ids of the rules in force that name a list, or those that name a map, by its name."""
         found: dict[str, list[int]] = {}
-        for rule_id, names in sorted(self._lists.naming.items()):
-            for name in names:
-                found.setdefault(name, []).append(rule_id)
+        for rule_id, names in sorted(self._collections.naming.items()):
+            for each, name in names:
+                if each is kind:
+                    found.setdefault(name, []).append(rule_id)
         return {name: tuple(ids) for name, ids in found.items()}
 
     def grouping_to_warm(self, fields: Grouping, version: int) -> GroupingInForce | None:

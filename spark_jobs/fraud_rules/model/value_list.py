@@ -13,16 +13,17 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
 from itertools import groupby
-from typing import Final
+from typing import ClassVar, Final, TypeAlias
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from fraud_rules.errors import Reason
 from fraud_rules.model.limits import RuleLimits
 from fraud_rules.model.long_table import LayeredLongs
 
-__all__ = ["ListChange", "ListOperation", "ListType", "ListValue", "ValueList"]
+__all__ = ["CollectionKind", "CollectionName", "ListChange", "ListOperation", "ListType", "ListValue", "ValueList"]
 
 ListValue = int | str
 Ints = NDArray[np.int64]
@@ -34,15 +35,26 @@ _NO_VALUES: Ints = np.zeros(0, dtype=np.int64)
 _decode_values = msgspec.json.Decoder(list[int | str]).decode
 
 
+class CollectionKind(StrEnum):
+    """The kinds of collections: lists, and maps, which are lists whose members carry a value."""
+
+    LIST = "list"
+    MAP = "map"
+
+
+CollectionName: TypeAlias = tuple[CollectionKind, str]
+"""A list or map: its kind and its name. A list and a map may share a name."""
+
+
 class ListType(StrEnum):
-    """The type of a list's values. A field of the same type can be looked up in the list."""
+    """The type of a list's values, and of a map's keys. Values of the same type can be looked up."""
 
     LONG = "long"
     STRING = "string"
 
 
 class ListOperation(StrEnum):
-    """The operation of a list record. `SET` creates or replaces a list, and `DELETE` removes it."""
+    """The operation of a record about a collection. `SET` creates or replaces it, and `DELETE` removes it."""
 
     SET = "SET"
     ADD = "ADD"
@@ -62,6 +74,9 @@ class ListChange:
     limits under which the record was read.
     """
 
+    kind: ClassVar[CollectionKind] = CollectionKind.LIST
+    content_member: ClassVar[str] = "values"
+
     name: str
     operation: ListOperation
     type: ListType | None
@@ -77,6 +92,34 @@ class ListChange:
         """An upper bound of the number of values, without decoding them."""
         return self.encoded.count(b",") + 1
 
+    @property
+    def most_of_kind(self) -> int:
+        """The largest number of lists."""
+        return self.limits.max_lists
+
+    @property
+    def most_members(self) -> int:
+        """The largest number of values of a list."""
+        return self.limits.max_list_values
+
+    def members(self, _: ListType) -> list[ListValue]:
+        """The distinct values of the change."""
+        return list(dict.fromkeys(self.values()))
+
+    def type_member(self, _: ListType) -> str:
+        """The member of the record with the type."""
+        return "listType"
+
+    def type_faults(self, known: ListType) -> list[Reason]:
+        """The reasons why the change does not fit the type of the list."""
+        if self.type in (None, known):
+            return []
+        return [Reason("listType", f"is {self.type}; the list has {known} values")]
+
+    def begin(self, known: ListType, version: int) -> ValueList:
+        """The list after this SET."""
+        return ValueList.of(self.name, known, version, self.values())
+
 
 @dataclass(frozen=True)
 class ValueList:
@@ -85,6 +128,8 @@ class ValueList:
     `version` is the offset of the last accepted record of the list. `delta` has the changes since the base: whether the
     value is in the list. `size` is the number of values.
     """
+
+    kind: ClassVar[CollectionKind] = CollectionKind.LIST
 
     name: str
     type: ListType

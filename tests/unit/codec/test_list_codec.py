@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fraud_rules.codec.rules.codec import parse_rule_record, read_entry
+from fraud_rules.codec.rules.collections.lists import encode_list_records, read_list_change
 from fraud_rules.codec.rules.lazy import EntryReader
-from fraud_rules.codec.rules.lists import encode_list_records, read_list_change
 from fraud_rules.errors import RuleRejected
 from fraud_rules.model.limits import RuleLimits
 from fraud_rules.model.value_list import ListChange, ListOperation, ListType

@@ -6,7 +6,7 @@ import pytest
 
 from fraud_rules.codec.rules.filter import parse_filter
 from fraud_rules.errors import RuleRejected
-from fraud_rules.model.expressions.predicate import ListMembership
+from fraud_rules.model.expressions.lookups import ListMembership
 from fraud_rules.model.limits import RuleLimits
 from tests.support.conformance import load_schema
 
@@ -37,8 +37,8 @@ def test_a_condition_on_a_list_has_a_canonical_text(text: str, canonical: str) -
 
 def test_the_lists_of_a_condition_are_known() -> None:
     text = "not (payeeId in list('a') and (paymentType in list('b') or payeeId not in list('c')))"
-    found = parse_filter(text, SCHEMA, RuleLimits(), "when").memberships
-    assert {(str(each.item), each.list_name, each.negated) for each in found} == {
+    found = parse_filter(text, SCHEMA, RuleLimits(), "when").lookups
+    assert {(str(each.item), each.name, each.negated) for each in found} == {
         ("payeeId", "a", False),
         ("paymentType", "b", False),
         ("payeeId", "c", True),
@@ -58,7 +58,7 @@ def test_lists_are_allowed_in_when_only() -> None:
         ("payeeId in list('Mules')", "'Mules' is not a list's name"),
         ("paymentAmount in list('a')", "paymentAmount is a decimal"),
         ("eventTime in list('a')", "eventTime is a timestamp"),
-        ("payeeId in list('a') and paymentType in list('a')", "with fields of two types"),
+        ("payeeId in list('a') and paymentType in list('a')", "with two types"),
         ("unknown in list('a')", "is not a declared field"),
         ("1 in list('a')", "is a literal"),
         ("1 + 1 in list('a')", "'1 + 1' contains no field"),

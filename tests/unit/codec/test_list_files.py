@@ -8,8 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fraud_rules.codec.rules.collections.list_files import (
+    RejectedList,
+    SeedList,
+    export_lists,
+    read_list_text,
+    read_seed_lists,
+)
 from fraud_rules.codec.rules.export import RuleFormat
-from fraud_rules.codec.rules.list_files import RejectedList, SeedList, export_lists, read_list_text, read_seed_lists
 from fraud_rules.errors import InputInvalid
 from fraud_rules.model.limits import RuleLimits
 from fraud_rules.model.value_list import ListType, ListValue, ValueList

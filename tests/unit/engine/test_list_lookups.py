@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fraud_rules.codec.rules.filter import parse_filter
-from fraud_rules.engine.lists import list_columns
+from fraud_rules.engine.lookups import lookup_columns
 from fraud_rules.model.limits import RuleLimits
 from fraud_rules.model.ruleset import LogEntry, RuleTimeline
 from fraud_rules.model.transaction import Column, TransactionBatch
@@ -32,7 +32,7 @@ def passing(text: str, entry_counts: list[int]) -> list[bool]:
     places = np.arange(ROWS, dtype=np.int64)
     batch = TransactionBatch(places, places.astype(np.int32), places, {"payeeId": payees, "country": countries})
     tree = parse_filter(text, SCHEMA, RuleLimits(), "when")
-    columns = list_columns([tree], TIMELINE, batch, np.array(entry_counts, dtype=np.int64))
+    columns = lookup_columns([tree], TIMELINE, batch, np.array(entry_counts, dtype=np.int64))
     return tree.mask({**batch.columns, **columns}, ROWS).tolist()
 
 

@@ -12,7 +12,7 @@ from fraud_control.domain.lifecycle import StateName
 from fraud_control.domain.list_models import ListInput
 from fraud_control.sync.cdc import apply_record
 from fraud_control.sync.unapproved import seed_documents, unapproved_lists, unapproved_rules
-from fraud_rules.codec.rules.list_files import SeedList
+from fraud_rules.codec.rules.collections.list_files import SeedList
 from fraud_rules.configuration.project import Project
 from fraud_rules.kafka.reader import Record
 from fraud_rules.model.value_list import ListOperation, ListType

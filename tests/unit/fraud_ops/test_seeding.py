@@ -10,7 +10,7 @@ from fraud_ops.verdicts.list_seeding import seed_lists
 from fraud_ops.verdicts.seeding import SeedEffect, SeedPlan, seed_plan
 from fraud_rules.codec.rules.apply import RulesRejected, ValidatedRecord
 from fraud_rules.codec.rules.codec import encode_document, parse_rule_record, read_entry
-from fraud_rules.codec.rules.list_files import SeedList
+from fraud_rules.codec.rules.collections.list_files import SeedList
 from fraud_rules.configuration.project import Project
 from fraud_rules.model.limits import RuleLimits
 from fraud_rules.model.ruleset import RuleSet, RuleTimeline

@@ -16,7 +16,7 @@ from fraud_rules.codec.rules.lazy import EntryReader
 from fraud_rules.model.limits import RuleLimits
 from fraud_rules.model.long_table import LOWEST, LayeredLongs, LongTable
 from fraud_rules.model.ruleset import LogEntry, RuleTimeline
-from fraud_rules.model.value_list import ListChange, ListOperation, ListType, ValueList
+from fraud_rules.model.value_list import CollectionKind, ListChange, ListOperation, ListType, ValueList
 from tests.support.conformance import load_schema
 
 SCHEMA = load_schema("default")
@@ -137,7 +137,8 @@ def test_the_log_before_a_record_decides_whether_it_fits() -> None:
         5: ["values: the list would have 11 values, at most 10 are allowed"],
         9: ["listName: there is no list 'mules'"],
     }
-    found = [(at.get("mules") and (at["mules"].version, at["mules"].size)) for at in map(timeline.lists_at, range(11))]
+    lists = [timeline.collections_at(count).lists for count in range(11)]
+    found = [at.get("mules") and (at["mules"].version, at["mules"].size) for at in lists]
     assert found == [None, None, (1, 2), (1, 2), (1, 2), (4, 10), (4, 10), (6, 10), (7, 1), None, None]
 
 
@@ -166,7 +167,7 @@ def test_lists_do_not_depend_on_how_the_log_was_read() -> None:
         extended, at = extended.extended(log[at : at + step]), at + step
     points = [*range(301), *rng.sample(range(301), 301)]
     for count in points:
-        one, other = whole.lists_at(count), extended.lists_at(count)
+        one, other = whole.collections_at(count).lists, extended.collections_at(count).lists
         assert {name: (each.version, each.values()) for name, each in one.items()} == {
             name: (each.version, each.values()) for name, each in other.items()
         }
@@ -208,7 +209,7 @@ def test_a_list_in_use_stays_as_it_is(lazily: bool) -> None:
         9: [in_use + "rule 2 uses it"],
         12: ["when: there is no list 'mules'"],
     }
-    assert (timeline.rules_by_list, dict(timeline.lists)) == ({}, {})
+    assert (timeline.rules_naming(CollectionKind.LIST), dict(timeline.lists)) == ({}, {})
 
 
 DELETE_ALL: dict[str, object] = {"ruleState": "CONTROL", "controlType": "DELETE_RULES_ALL"}

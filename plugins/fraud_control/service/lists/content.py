@@ -30,10 +30,11 @@ from fraud_control.service.lists.faults import check_change, check_foreign_chang
 from fraud_control.service.lists.summary import ListSummary, summary_of
 from fraud_control.service.lists.values import ListContents
 from fraud_control.store.models import ApprovalRow, ItemHead
-from fraud_rules.codec.rules.list_plan import plan_set
-from fraud_rules.codec.rules.lists import encode_list_records, list_key, read_list_change
+from fraud_rules.codec.rules.collections.list_plan import plan_set
+from fraud_rules.codec.rules.collections.lists import encode_list_records, read_list_change
+from fraud_rules.codec.rules.collections.records import collection_key
 from fraud_rules.model.ruleset import LogEntry, RuleTimeline
-from fraud_rules.model.value_list import ListChange, ListOperation, ListValue, ValueList
+from fraud_rules.model.value_list import CollectionKind, ListChange, ListOperation, ListValue, ValueList
 
 __all__ = [
     "ListContent", "apply", "approved", "described", "equal", "facts", "foreign", "in_log", "in_store", "inherited",
@@ -66,7 +67,7 @@ def name_of(content: ListContent) -> ItemName:
 
 def log_key(head: ItemHead) -> bytes:
     """The key of the list's records."""
-    return list_key(head.item_key)
+    return collection_key(CollectionKind.LIST, head.item_key)
 
 
 def facts(head: ItemHead) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from fraud_control.service.changes import UnitOfWork
 from fraud_control.service.lists.summary import summary_of
 from fraud_control.service.lists.uses import in_force
 from fraud_rules.errors import Reason, RuleRejected
-from fraud_rules.model.list_history import change_faults
+from fraud_rules.model.collection_history import change_faults
 from fraud_rules.model.value_list import ListChange, ListOperation, ListType, ValueList
 
 __all__ = ["check_change", "check_foreign_change"]

@@ -22,8 +22,8 @@ from fraud_control.service.lists.transitions import plan, put
 from fraud_control.service.store_access import StoreAccess
 from fraud_control.settings import Bounds
 from fraud_control.store.models import ItemHead
+from fraud_rules.codec.rules.collections.list_files import RejectedList, SeedList, read_list_text
 from fraud_rules.codec.rules.export import RuleFormat
-from fraud_rules.codec.rules.list_files import RejectedList, SeedList, read_list_text
 from fraud_rules.errors import InputInvalid, Reason
 from fraud_rules.model.limits import RuleLimits
 from fraud_rules.model.value_list import ListChange

@@ -32,8 +32,8 @@ from fraud_control.service.lists.uses import uses_of, uses_of_lists
 from fraud_control.service.pages import newest_first
 from fraud_control.service.store_access import StoreAccess
 from fraud_control.store.models import ItemHead, RevisionRow
+from fraud_rules.codec.rules.collections.list_files import export_lists
 from fraud_rules.codec.rules.export import RuleFormat
-from fraud_rules.codec.rules.list_files import export_lists
 from fraud_rules.errors import InputInvalid, Reason
 from fraud_rules.model.value_list import ListOperation, ListType, ListValue, ValueList
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Final
 
@@ -17,12 +17,15 @@ from fraud_control.domain.rule_input import RuleReader
 from fraud_control.service.items.heads import in_use
 from fraud_control.service.lists.summary import type_of
 from fraud_control.store.models import ItemHead
-from fraud_rules.model.list_history import list_faults
+from fraud_rules.errors import Reason
+from fraud_rules.model.collection_history import collection_faults
 from fraud_rules.model.rule import Rule
-from fraud_rules.model.value_list import ListChange, ListOperation, ListType
+from fraud_rules.model.value_list import CollectionKind, CollectionName, ListChange, ListOperation, ListType
+from fraud_rules.model.value_map import MapType
 
 __all__ = [
     "check_lists",
+    "faults_of_lists",
     "in_force",
     "named_lists",
     "strongest_state",
@@ -69,9 +72,20 @@ def strongest_state(uses: Sequence[ListUse]) -> StateName:
     return next((state for state in _STRONGEST_FIRST if state in states), StateName.DRAFT)
 
 
+def faults_of_lists(rule: Rule, list_type: Callable[[str], ListType | None]) -> list[Reason]:
+    """The reasons why a rule does not fit the lists. The store has no maps, so only the rule log decides about them."""
+    maps = rule.maps
+
+    def type_of_collection(named: CollectionName) -> ListType | MapType | None:
+        kind, name = named
+        return list_type(name) if kind is CollectionKind.LIST else maps[name]
+
+    return collection_faults(rule, type_of_collection)
+
+
 def check_lists(session: Session, rule: Rule) -> None:
     """Raise Invalid if the rule names a list that is missing or that has another type."""
-    faults = list_faults(rule, lambda name: type_of(session, name))
+    faults = faults_of_lists(rule, lambda name: type_of(session, name))
     if faults:
         raise Invalid(faults, rule.rule_id)
 

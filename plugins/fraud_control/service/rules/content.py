@@ -18,13 +18,12 @@ from fraud_control.service.changes import UnitOfWork
 from fraud_control.service.items.contributors import contributors_of
 from fraud_control.service.items.kind import Foreign, NewRevision, Place, Sent, Side
 from fraud_control.service.items.saving import revision_row
-from fraud_control.service.lists.uses import check_lists
+from fraud_control.service.lists.uses import check_lists, faults_of_lists
 from fraud_control.service.lists.values import ListContents
 from fraud_control.store.alert_models import SnoozeRow
 from fraud_control.store.models import ApprovalRow, ItemHead
 from fraud_rules.codec.rules.codec import encode_document
 from fraud_rules.errors import RuleRejected
-from fraud_rules.model.list_history import list_faults
 from fraud_rules.model.rule import Rule, RuleDeletion
 from fraud_rules.model.ruleset import LogEntry, RuleTimeline
 
@@ -111,7 +110,7 @@ def foreign(work: UnitOfWork, entry: LogEntry) -> Foreign | None:
     """The rule or the deletion. The lists that the log has before a rule decide whether it accepts the rule."""
     if isinstance(entry.change, Rule):
         rule = entry.change
-        faults = list_faults(rule, lambda name: work.lists.type_before(name, entry.version)) if rule.lists else []
+        faults = faults_of_lists(rule, lambda name: work.lists.type_before(name, entry.version))
         if faults:
             raise RuleRejected(faults, rule.rule_id)
         document = encode_document(rule.document).decode()

@@ -29,7 +29,7 @@ from fraud_control.web.load.lanes import LaneName, Lanes
 from fraud_control.web.routing import least, router
 from fraud_control.web.schemas import admin as schemas
 from fraud_control.web.schemas.base import MAX_ID
-from fraud_rules.codec.rules.lists import LIST_NAME
+from fraud_rules.codec.rules.collections.records import COLLECTION_NAME
 from fraud_rules.runtime.clock import now_ms, utc
 from fraud_rules.runtime.safe_text import without_formula
 
@@ -48,7 +48,7 @@ class AuditQuery(BaseModel):
     model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, frozen=True)
 
     rule_id: Annotated[int | None, Field(ge=1, le=MAX_ID)] = None
-    list_name: Annotated[str | None, Field(pattern=f"^{LIST_NAME}$")] = None
+    list_name: Annotated[str | None, Field(pattern=f"^{COLLECTION_NAME}$")] = None
     user: Annotated[str | None, Field(max_length=100)] = None
     action: Annotated[
         str | None,

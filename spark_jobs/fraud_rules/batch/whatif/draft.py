@@ -7,8 +7,8 @@ from pathlib import Path
 from fraud_rules.codec.rules.codec import parse_rule_record
 from fraud_rules.codec.rules.files import read_rule_file
 from fraud_rules.errors import RuleRejected, RuleUnknown
+from fraud_rules.model.collection_history import collection_faults
 from fraud_rules.model.limits import RuleLimits
-from fraud_rules.model.list_history import list_faults
 from fraud_rules.model.rule import Rule
 from fraud_rules.model.ruleset import RuleTimeline
 from fraud_rules.model.schema import TransactionSchema
@@ -19,8 +19,8 @@ __all__ = ["find_draft"]
 def find_draft(named: str, log: RuleTimeline, schema: TransactionSchema, limits: RuleLimits) -> Rule:
     """Find the rule. Raises RuleUnknown, RuleRejected with every fault, InputInvalid for an unreadable file."""
     draft = _draft(named, log, schema, limits)
-    lists = log.lists
-    faults = list_faults(draft, lambda name: lists[name].type if name in lists else None)
+    known = log.collections.by_name()
+    faults = collection_faults(draft, lambda name: known[name].type if name in known else None)
     if faults:
         raise RuleRejected(faults, draft.rule_id)
     return draft
@@ -43,7 +43,7 @@ def _draft(named: str, log: RuleTimeline, schema: TransactionSchema, limits: Rul
 def _rule(text: bytes, where: str, schema: TransactionSchema, limits: RuleLimits) -> Rule:
     change = parse_rule_record(text, schema, limits)
     if not isinstance(change, Rule):
-        raise RuleUnknown(f"{where} is a deletion, a control or a list: a what-if needs a rule")
+        raise RuleUnknown(f"{where} is a deletion, a control, a list or a map: a what-if needs a rule")
     return change
 
 

@@ -14,6 +14,7 @@ from fraud_rules.model.rule import Rule, RuleState
 from fraud_rules.model.ruleset import LogEntry, RuleTimeline
 from fraud_rules.model.schema import ID_FIELD, TIME_FIELD, TransactionSchema
 from fraud_rules.model.value_list import ListChange
+from fraud_rules.model.value_map import MapChange
 from fraud_rules.model.window import Window
 
 __all__ = ["Variants", "limits_of", "probe_of", "variants_of"]
@@ -26,14 +27,14 @@ _WINDOWS = (Decimal("0.25"), Decimal("0.5"), Decimal(2), Decimal(4))
 class Variants:
     """The draft with other `limits` (ascending) and other `windows_ms`.
 
-    `list_changes` are the accepted list records of the rule log. A transaction is evaluated with the lists as of its
-    append time.
+    `collection_changes` are the accepted records of lists and maps of the rule log. A transaction
+    is evaluated with the lists and maps as of its append time.
     """
 
     draft: Rule
     limits: tuple[Decimal, ...]
     windows_ms: tuple[int, ...]
-    list_changes: tuple[LogEntry, ...] = ()
+    collection_changes: tuple[LogEntry, ...] = ()
 
     @property
     def share_evaluations(self) -> bool:
@@ -59,10 +60,10 @@ class Variants:
         return max(rule.reach_ms for rule in self.rules) + (self.draft.cooldown_ms or 0)
 
     def timeline(self) -> RuleTimeline:
-        """A rule log that has all evaluated rules from the beginning, and the changes of lists at their times."""
+        """A rule log that has all evaluated rules from the beginning, and the changes of lists and maps."""
         rules = self.rules
         entries = [LogEntry.accepted(i, 0, rule) for i, rule in enumerate(rules)]
-        entries += [replace(each, version=each.version + len(rules)) for each in self.list_changes]
+        entries += [replace(each, version=each.version + len(rules)) for each in self.collection_changes]
         return RuleTimeline(entries, hypothetical=True)
 
     def schema(self, schema: TransactionSchema) -> TransactionSchema:
@@ -86,8 +87,8 @@ def variants_of(
     factors = _WINDOWS if windows and draft.window.calendar is None else ()
     scaled = [int(window_ms * factor) // 1_000 * 1_000 for factor in factors]
     widths = tuple(each for each in scaled if 1_000 <= each <= longest_ms)
-    lists = tuple(entry for entry in log if draft.lists and isinstance(entry.change, ListChange))
-    return Variants(draft, tuple(sorted(set(limits))), widths, lists)
+    changes = tuple(entry for entry in log if draft.lookups and isinstance(entry.change, ListChange | MapChange))
+    return Variants(draft, tuple(sorted(set(limits))), widths, changes)
 
 
 def probe_of(variants: Variants, limits: Sequence[Decimal]) -> Variants:

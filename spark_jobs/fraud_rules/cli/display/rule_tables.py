@@ -121,6 +121,7 @@ def _print_rejected(rejected: Sequence[RuleOperation]) -> None:
     for report in rejected[:_REJECTED_SHOWN]:
         rule_id = "unreadable" if report.rule_id is None else str(report.rule_id)
         rule_id = rule_id if report.list_name is None else f"list {report.list_name}"
+        rule_id = rule_id if report.map_name is None else f"map {report.map_name}"
         reasons = "\n".join(f"{reason.field}: {reason.message}" for reason in report.reasons)
         table.add_row(str(report.rule_version), rule_id, utc_text(report.time), _cell(reasons))
     console().print(table)

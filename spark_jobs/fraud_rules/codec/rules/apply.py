@@ -18,6 +18,7 @@ from fraud_rules.model.rule import Control, Rule, RuleChange, RuleDeletion
 from fraud_rules.model.ruleset import RuleSet, RuleTimeline
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.model.value_list import ListChange
+from fraud_rules.model.value_map import MapChange
 
 DEFAULT_SOURCE = "cli"
 RULE_SUFFIXES = frozenset({".json", ".jsonl", ".yaml", ".yml", ".txt"})
@@ -116,8 +117,9 @@ def _validated(where: str, value: bytes, schema: TransactionSchema, limits: Rule
         change = parse_rule_record(value, schema, limits)
     except RuleRejected as rejected:
         return ValidatedRecord(where, None, rejected.reasons)
-    if isinstance(change, ListChange):
-        return ValidatedRecord(where, None, (Reason("listName", "belongs to a list; write lists with `fraud lists`"),))
+    if isinstance(change, ListChange | MapChange):
+        problem = f"belongs to a {change.kind}; write {change.kind}s with `fraud {change.kind}s`"
+        return ValidatedRecord(where, None, (Reason(f"{change.kind}Name", problem),))
     return ValidatedRecord(where, change)
 
 

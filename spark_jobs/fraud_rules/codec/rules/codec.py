@@ -15,8 +15,10 @@ from functools import lru_cache
 import msgspec
 
 from fraud_rules.codec.rules.baseline import read_baseline
+from fraud_rules.codec.rules.collections.lists import read_list_change
+from fraud_rules.codec.rules.collections.maps import read_map_change
+from fraud_rules.codec.rules.collections.records import kind_of_record
 from fraud_rules.codec.rules.json import DecodedObject, decode_object, faults_of
-from fraud_rules.codec.rules.lists import is_list_record, read_list_change
 from fraud_rules.codec.rules.members import MemberReader
 from fraud_rules.codec.rules.numbers import readable_id, with_whole_numbers
 from fraud_rules.codec.rules.text import read_text_form
@@ -25,6 +27,7 @@ from fraud_rules.model.limits import LoggedRuleLimits, RuleLimits
 from fraud_rules.model.log_entry import LogEntry, RecordOutcome
 from fraud_rules.model.rule import Control, ControlType, LogChange, Rule, RuleChange, RuleDeletion, RuleState
 from fraud_rules.model.schema import TransactionSchema
+from fraud_rules.model.value_list import CollectionKind
 
 __all__ = ["RuleLimits", "encode_document", "parse_rule_document", "parse_rule_record", "read_entry", "read_outcome"]
 
@@ -38,8 +41,9 @@ def parse_rule_record(value: bytes | None, schema: TransactionSchema, limits: Ru
     """Decode a record into its change. Raises `RuleRejected`, and no other error, for an invalid record."""
     if value is None or not value.strip():
         raise RuleRejected([Reason("record", "is empty; to delete a rule, write it with ruleState DELETE")])
-    if is_list_record(value):
-        return read_list_change(value, limits)
+    kind = kind_of_record(value)
+    if kind is not None:
+        return (read_list_change if kind is CollectionKind.LIST else read_map_change)(value, limits)
     if len(value) > limits.max_record_bytes:
         problem = f"has {len(value)} bytes, at most {limits.max_record_bytes} are allowed"
         raise RuleRejected([Reason("record", problem)])
@@ -70,7 +74,7 @@ def read_outcome(value: bytes | None, schema: TransactionSchema, limits: RuleLim
     try:
         return RecordOutcome(parse_rule_record(value, schema, _logged(limits)))
     except RuleRejected as rejected:
-        return RecordOutcome(None, tuple(rejected.reasons), rejected.rule_id, rejected.list_name)
+        return RecordOutcome(None, tuple(rejected.reasons), rejected.rule_id, rejected.list_name, rejected.map_name)
 
 
 def encode_document(document: Mapping[str, object]) -> bytes:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from decimal import Decimal
+from functools import partial
 from typing import Final
 
 from lark import Token, v_args
 
-from fraud_rules.codec.rules.lists import LIST_NAME
 from fraud_rules.codec.rules.operand_types import (
     USES_OF_BOOLEANS,
     OperandBuilder,
@@ -20,12 +19,12 @@ from fraud_rules.codec.rules.operand_types import (
     with_type_in_brackets,
 )
 from fraud_rules.model.expressions.expression import Constant, Expression, ExpressionType
+from fraud_rules.model.expressions.lookups import ListMembership
 from fraud_rules.model.expressions.predicate import (
     And,
     Comparison,
     IsNull,
     Like,
-    ListMembership,
     Membership,
     Not,
     Or,
@@ -34,26 +33,18 @@ from fraud_rules.model.expressions.predicate import (
     value_of_condition,
 )
 from fraud_rules.model.expressions.text_pattern import like_expression
-from fraud_rules.model.limits import RuleLimits
-from fraud_rules.model.schema import FieldType, TransactionSchema
+from fraud_rules.model.value_list import CollectionKind
 from fraud_rules.runtime.safe_text import quote
 
 __all__ = ["ConditionBuilder"]
 
 _MIRRORED: Final = {">": "<", "<": ">", ">=": "<=", "<=": ">="}
 _EQUALITY: Final = ("=", "!=")
-_LIST_NAME: Final = re.compile(LIST_NAME, re.ASCII)
-_LIST_TYPES: Final = {ExpressionType.NUMBER: FieldType.LONG, ExpressionType.TEXT: FieldType.STRING}
 
 
 @v_args(inline=True)
 class ConditionBuilder(OperandBuilder):
     """Builds typed nodes from grammar nodes, bottom up. It collects all problems instead of stopping at the first."""
-
-    def __init__(self, schema: TransactionSchema, limits: RuleLimits, lists_allowed: bool) -> None:
-        super().__init__(schema, limits)
-        self._lists_allowed = lists_allowed
-        self._lists: dict[str, FieldType] = {}
 
     def condition(self, part: Part) -> Predicate | None:
         """The part as a condition; None with a problem."""
@@ -178,22 +169,8 @@ class ConditionBuilder(OperandBuilder):
         return Membership(node, (*texts, *numbers), negated)
 
     def _listed(self, part: Part, token: Token, *, negated: bool) -> Predicate | None:
-        node, name, at = self._subject(part), text_of(token), token.start_pos or 0
-        if not self._lists_allowed:
-            self._problem(f"names the list {quote(name)}; lists are allowed in when only", at)
-        if not _LIST_NAME.fullmatch(name):
-            self._problem(f"{quote(name)} is not a list's name, which has the form {LIST_NAME}", at)
-            return None
-        if node is None:
-            return None
-        list_type = _LIST_TYPES.get(node.kind)
-        if list_type is None or node.digits.after:
-            self._problem(f"{with_type(node)}; lists have values of type {' or '.join(_LIST_TYPES.values())}", part.at)
-            return None
-        if self._lists.setdefault(name, list_type) is not list_type:
-            self._problem(f"compares the list '{name}' with fields of two types", at)
-            return None
-        return ListMembership(node, name, negated)
+        item, of = Part(self._subject(part), part.at), partial(ListMembership, negated=negated)
+        return self._lookup(CollectionKind.LIST, text_of(token), token.start_pos or 0, item, of)
 
     def _like(self, part: Part, token: Token, *, negated: bool) -> Predicate | None:
         node, pattern = self._subject(part), text_of(token)

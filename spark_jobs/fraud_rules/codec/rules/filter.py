@@ -19,6 +19,7 @@ from lark import Lark, Token
 from lark.exceptions import UnexpectedEOF, UnexpectedInput, UnexpectedToken
 
 from fraud_rules.codec.rules.condition_types import ConditionBuilder
+from fraud_rules.codec.rules.operand_types import LOOKUP_MEMBERS
 from fraud_rules.errors import Reason, RuleRejected
 from fraud_rules.model.expressions.predicate import Predicate
 from fraud_rules.model.limits import RuleLimits
@@ -90,9 +91,6 @@ _REMEMBERED_FILTERS: Final = 512
 _WORDS_AS_NAMES: Final = ("in", "is", "like")
 """Words that the lexer takes for names where the grammar expects an operand."""
 
-LIST_MEMBER: Final = "when"
-"""The member of a rule whose condition may name lists."""
-
 
 @lru_cache(_REMEMBERED_FILTERS)
 def parse_filter(text: str, schema: TransactionSchema, limits: RuleLimits, member: str = "filter") -> Predicate:
@@ -105,7 +103,7 @@ def parse_filter(text: str, schema: TransactionSchema, limits: RuleLimits, membe
     excess = _excess(text, limits)
     if excess is not None:
         raise RuleRejected([Reason(member, excess)])
-    builder = ConditionBuilder(schema, limits, lists_allowed=member == LIST_MEMBER)
+    builder = ConditionBuilder(schema, limits, lookups_allowed=member in LOOKUP_MEMBERS)
     try:
         tree = builder.condition(builder.transform(_PARSER.parse(text)))
     except UnexpectedInput as error:

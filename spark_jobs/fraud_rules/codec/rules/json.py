@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from decimal import Decimal
 
@@ -36,10 +36,10 @@ class DecodedObject:
     reasons: list[Reason] = field(default_factory=list)
 
 
-def decode_object(text: str, limits: RuleLimits, long_member: str | None = None) -> DecodedObject:
+def decode_object(text: str, limits: RuleLimits, long_members: Collection[str] = ()) -> DecodedObject:
     """Decode the text of one JSON object. Raises `RuleRejected` if the text yields no object with members to check.
 
-    The faults exclude those inside the list `long_member`, which the caller checks.
+    The faults exclude those inside a list or object of `long_members`, which the caller checks.
     """
     if is_deep(text):
         raise RuleRejected([Reason("record", "is nested too deep")])
@@ -63,7 +63,9 @@ def decode_object(text: str, limits: RuleLimits, long_member: str | None = None)
         problem = f"has {len(decoded)} members, at most {limits.max_members} are allowed"
         raise RuleRejected([Reason("record", problem)])
     reasons = [Reason(_named(name), "is given twice") for name in repeated[: limits.max_members]]
-    checked = {name: value for name, value in decoded.items() if name != long_member or not isinstance(value, list)}
+    checked = {
+        name: value for name, value in decoded.items() if name not in long_members or not isinstance(value, list | dict)
+    }
     return DecodedObject(decoded, [*reasons, *faults_of(checked, limits)])
 
 

@@ -7,14 +7,15 @@ record of any other kind is decoded at once: a deletion, a control, the text for
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import lru_cache, partial
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 import msgspec
 
 from fraud_rules.codec.rules.codec import read_outcome
-from fraud_rules.codec.rules.lists import is_list_record
+from fraud_rules.codec.rules.collections.records import is_collection_record
 from fraud_rules.codec.rules.numbers import MAX_RULE_ID
 from fraud_rules.model.limits import RuleLimits
 from fraud_rules.model.log_entry import Grouping, LogEntry, RecordOutcome, UndecodedRule
@@ -24,6 +25,8 @@ __all__ = ["EntryReader"]
 
 _REMEMBERED_OUTCOMES = 1_024
 _REMEMBERED_GROUPINGS = 1_024
+_LOOKUP: Final = re.compile(rb"list|map|\\u", re.IGNORECASE)
+"""Words of a rule that looks values up. An escape can hide them."""
 
 
 class _Head(msgspec.Struct, frozen=True, gc=False, rename="camel"):
@@ -56,7 +59,7 @@ class EntryReader:
         return LogEntry(version, append_ms, append_ms, self._content(value or b""))
 
     def _content(self, value: bytes) -> RecordOutcome | UndecodedRule:
-        if is_list_record(value):
+        if is_collection_record(value):
             return self._read(value)  # not remembered, because its change holds no more than the record
         if len(value) > self._max_bytes:
             return self._decode(value)
@@ -67,8 +70,7 @@ class EntryReader:
         grouping = self._grouping(head.grouping_key_names)
         if head.disabled or grouping is None:
             return self._decode(value)
-        may_name_lists = b"list" in value.lower() or b"\\u" in value  # an escape can hide the word
-        return UndecodedRule(head.rule_id, grouping, value, self._decode, may_name_lists)
+        return UndecodedRule(head.rule_id, grouping, value, self._decode, _LOOKUP.search(value) is not None)
 
 
 def _canonical(schema: TransactionSchema, names: tuple[str, ...]) -> Grouping | None:

@@ -7,9 +7,9 @@ from collections.abc import Collection, Iterable, Mapping
 from decimal import Decimal
 from typing import TypeVar
 
+from fraud_rules.codec.rules.collections.records import SOURCE_NAME
 from fraud_rules.codec.rules.filter import Predicate, parse_filter
 from fraud_rules.codec.rules.json import UnusableNumber
-from fraud_rules.codec.rules.lists import SOURCE_NAME
 from fraud_rules.codec.rules.numbers import MAX_RULE_ID, decimal_of, digits_of
 from fraud_rules.errors import Reason, RuleRejected
 from fraud_rules.model.aggregate import LEVELS, AggregateFunction, AggregateInput

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from decimal import Decimal
+from functools import partial
 from typing import Final, NamedTuple, TypeVar
 
 from lark import Token, Transformer_NonRecursive, v_args
 
+from fraud_rules.codec.rules.collections.records import COLLECTION_NAME
 from fraud_rules.codec.scalar import (
     TIMESTAMP_MAX_MS,
     TIMESTAMP_MIN_MS,
@@ -28,13 +30,28 @@ from fraud_rules.model.expressions.expression import (
     Negation,
 )
 from fraud_rules.model.expressions.functions import FUNCTIONS, Function, FunctionCall, Parameter, Setting
+from fraud_rules.model.expressions.lookups import MAP_FUNCTIONS, ListMembership, MapLookup
 from fraud_rules.model.expressions.predicate import value_of_condition
 from fraud_rules.model.limits import RuleLimits
 from fraud_rules.model.schema import TIME_FIELD, TransactionSchema
+from fraud_rules.model.value_list import CollectionKind, CollectionName, ListType
+from fraud_rules.model.value_map import MapType
 from fraud_rules.runtime.safe_text import quote
 from fraud_rules.runtime.zones import is_zone
 
-__all__ = ["USES_OF_BOOLEANS", "OperandBuilder", "Part", "shown", "text_of", "with_type", "with_type_in_brackets"]
+__all__ = [
+    "LOOKUP_MEMBERS",
+    "USES_OF_BOOLEANS",
+    "OperandBuilder",
+    "Part",
+    "shown",
+    "text_of",
+    "with_type",
+    "with_type_in_brackets",
+]
+
+LOOKUP_MEMBERS: Final = ("when",)
+"""The members of a rule whose expressions may look values up in lists and maps."""
 
 USES_OF_BOOLEANS: Final = (
     "it can be a condition by itself, or compared with true, false or a boolean field, with = or !="
@@ -46,9 +63,11 @@ _RESERVED: Final = "like"
 _MAX_SUGGESTIONS: Final = 5
 _MAX_NAME_CHARS: Final = 64
 _TIMES: Final = " or two timestamps"
+_COLLECTION_NAME: Final = re.compile(COLLECTION_NAME, re.ASCII)
 
 
 Node = TypeVar("Node", bound=Expression)
+LookupNode = TypeVar("LookupNode", ListMembership, MapLookup)
 
 
 class Part(NamedTuple):
@@ -63,9 +82,12 @@ class Part(NamedTuple):
 class OperandBuilder(Transformer_NonRecursive[Token, Part]):
     """Builds typed nodes from grammar nodes, bottom up. It collects all problems instead of stopping at the first."""
 
-    def __init__(self, schema: TransactionSchema, limits: RuleLimits) -> None:
+    def __init__(self, schema: TransactionSchema, limits: RuleLimits, lookups_allowed: bool) -> None:
+        """`lookups_allowed`: whether the text may look values up in lists and maps."""
         super().__init__()
         self._schema = schema
+        self._lookups_allowed = lookups_allowed
+        self._named: dict[CollectionName, ListType | MapType] = {}
         self._limits = limits
         self._positions: dict[str, int] = {}
         self._suggestions = 0
@@ -140,7 +162,10 @@ class OperandBuilder(Transformer_NonRecursive[Token, Part]):
         return self._within_digits(Arithmetic(a, str(sign), b), left.at)
 
     def call(self, token: Token, *arguments: Part) -> Part:
-        name, function, at = token.lower(), self.function(token), token.start_pos or 0
+        name, at = token.lower(), token.start_pos or 0
+        if name in MAP_FUNCTIONS:
+            return self._map(name, arguments, at)
+        function = self.function(token)
         if function is None or any(part.node is None for part in arguments):
             return Part(None, at)
         parameters = function.parameters
@@ -159,10 +184,51 @@ class OperandBuilder(Transformer_NonRecursive[Token, Part]):
 
     def function(self, token: Token) -> Function | None:
         """The function of this name. Records a problem and returns None if there is no such function."""
-        found = FUNCTIONS.get(token.lower())
-        if found is None:
-            self._unknown(token, "a function", list(FUNCTIONS), f"the functions are {', '.join(FUNCTIONS)}")
+        found, names = FUNCTIONS.get(token.lower()), (*FUNCTIONS, *MAP_FUNCTIONS)
+        if found is None and token.lower() not in MAP_FUNCTIONS:
+            self._unknown(token, "a function", names, f"the functions are {', '.join(names)}")
         return found
+
+    # Look-ups
+
+    def _map(self, name: str, arguments: Sequence[Part], at: int) -> Part:
+        if len(arguments) != 2:
+            self._problem(f"{name}('name', key) cannot have {len(arguments)} arguments", at)
+            return Part(None, at)
+        named, key = arguments
+        if named.node is None:
+            return Part(None, at)
+        if not isinstance(named.node, Constant) or not isinstance(named.node.value, str):
+            self._problem(f"{name} needs the name of a map as text, not {shown(named.node)}", named.at)
+            return Part(None, at)
+        if key.node is not None:
+            key = Part(value_of_condition(key.node), key.at)
+        of = partial(MapLookup, value_type=MAP_FUNCTIONS[name])
+        return Part(self._lookup(CollectionKind.MAP, named.node.value, named.at, key, of), at)
+
+    def _lookup(
+        self, kind: CollectionKind, name: str, at: int, item: Part, of: Callable[[Expression, str], LookupNode]
+    ) -> LookupNode | None:
+        """The look-up of an item in a list or map; None with a problem."""
+        node = item.node
+        if not self._lookups_allowed:
+            self._problem(
+                f"names the {kind} {quote(name)}; {kind}s are allowed in {' and '.join(LOOKUP_MEMBERS)} only", at
+            )
+        if not _COLLECTION_NAME.fullmatch(name):
+            self._problem(f"{quote(name)} is not a {kind}'s name, which has the form {COLLECTION_NAME}", at)
+            return None
+        if node is None:
+            return None
+        if node.kind not in (ExpressionType.NUMBER, ExpressionType.TEXT) or node.digits.after:
+            members = "values" if kind is CollectionKind.LIST else "keys"
+            self._problem(f"{with_type(node)}; {kind}s have {members} of type {' or '.join(ListType)}", item.at)
+            return None
+        lookup = of(node, name)
+        if self._named.setdefault(lookup.collection, lookup.type) != lookup.type:
+            self._problem(f"uses the {kind} '{name}' with two types", at)
+            return None
+        return lookup
 
     # Types of operands
 

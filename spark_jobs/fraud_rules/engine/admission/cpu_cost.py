@@ -17,7 +17,8 @@ from fraud_rules.engine.window.aggregates import aggregate_of
 from fraud_rules.errors import Reason
 from fraud_rules.model.expressions.expression import Arithmetic, Constant, Expression, FieldRef, Negation
 from fraud_rules.model.expressions.functions import FUNCTIONS, FunctionCall
-from fraud_rules.model.expressions.predicate import And, Comparison, ListMembership, Membership, Not, Or
+from fraud_rules.model.expressions.lookups import ListMembership, MapLookup
+from fraud_rules.model.expressions.predicate import And, Comparison, Membership, Not, Or
 from fraud_rules.model.rule import Baseline, Rule
 from fraud_rules.model.ruleset import RuleInForce
 from fraud_rules.model.window import Window
@@ -38,7 +39,7 @@ _BASELINE_NS: Final = 40
 _COMPARISON_NS: Final = 20
 _FIELD_COMPARISON_NS: Final = 30
 _LITERAL_NS: Final = 2
-_LIST_NS: Final = 100
+_LOOKUP_NS: Final = 100
 _ARITHMETIC_NS: Final = 5
 _DIVISION_NS: Final = 10
 
@@ -183,8 +184,8 @@ def _own_ns(expression: Expression) -> int:
             return _COMPARISON_NS + _LITERAL_NS * len(literals)
         case Comparison(right=right) if not isinstance(right, Constant):
             return _FIELD_COMPARISON_NS
-        case ListMembership():
-            return _LIST_NS
+        case ListMembership() | MapLookup():
+            return _LOOKUP_NS
         case _:
             return _COMPARISON_NS
 

@@ -26,7 +26,7 @@ class BaselineDocument(Struct, rename="camel", gc=False, frozen=True):
 
 class AlertDocument(Struct, rename="camel", gc=False, frozen=True):
     """An alert of a rule for a transaction. `triggeringValue` is the aggregate as a decimal text, `ingestionTime` the
-    append time of the transaction. `lists` has the versions of the lists that the rule names."""
+    append time of the transaction. `lists` and `maps` have the versions of the lists and maps that the rule names."""
 
     alert_id: str
     rule_id: int
@@ -46,6 +46,7 @@ class AlertDocument(Struct, rename="camel", gc=False, frozen=True):
     detection_time: int
     baseline: BaselineDocument | UnsetType = UNSET
     lists: Mapping[str, int] | UnsetType = UNSET
+    maps: Mapping[str, int] | UnsetType = UNSET
 
 
 class RestrictionDocument(Struct, rename="camel", gc=False, frozen=True):

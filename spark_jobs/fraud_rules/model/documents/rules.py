@@ -1,4 +1,4 @@
-"""Documents about rules and lists: the content of a rule record, and the records of an export."""
+"""Documents about rules, lists and maps: the content of a rule record, and the records of an export."""
 
 from __future__ import annotations
 
@@ -9,9 +9,12 @@ from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 from fraud_rules.model.aggregate import AggregateFunction
 from fraud_rules.model.rule import RuleAction, RuleState
 from fraud_rules.model.value_list import ListType
+from fraud_rules.model.value_map import MapValueType
 from fraud_rules.model.window import Calendar
 
-__all__ = ["BaselineOfRuleDocument", "ExportedListDocument", "ExportedRuleDocument", "RuleDocument"]
+__all__ = [
+    "BaselineOfRuleDocument", "ExportedListDocument", "ExportedMapDocument", "ExportedRuleDocument", "RuleDocument",
+]  # fmt: skip
 
 _Number: TypeAlias = Annotated[Raw, Meta(extra_json_schema={"type": ["number", "string"]})]
 """A decimal number, which a record may contain as text."""
@@ -80,3 +83,15 @@ class ExportedListDocument(Struct, rename="camel", frozen=True):
     list_version: int
     export: int
     lists: int
+
+
+class ExportedMapDocument(Struct, rename="camel", frozen=True):
+    """A map in force at the control EXPORT_RULES_CURRENT whose version is `export`. `maps` is their number."""
+
+    map_name: str
+    key_type: ListType
+    value_type: MapValueType
+    size: int
+    map_version: int
+    export: int
+    maps: int

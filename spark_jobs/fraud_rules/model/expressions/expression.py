@@ -30,7 +30,7 @@ from fraud_rules.model.schema import FieldType
 from fraud_rules.model.transaction import Column
 
 if TYPE_CHECKING:
-    from fraud_rules.model.expressions.predicate import ListMembership
+    from fraud_rules.model.expressions.lookups import Lookup
 
 __all__ = [
     "MAX_DIGITS", "Arithmetic", "Columns", "Constant", "Digits", "Expression", "ExpressionType", "FieldRef",
@@ -121,9 +121,9 @@ class Expression(ABC):
         return frozenset().union(*(each.fields for each in self.operands))
 
     @property
-    def memberships(self) -> frozenset[ListMembership]:
-        """The conditions on lists in this expression."""
-        return frozenset().union(*(each.memberships for each in self.operands))
+    def lookups(self) -> frozenset[Lookup]:
+        """The look-ups in lists and maps of this expression."""
+        return frozenset().union(*(each.lookups for each in self.operands))
 
     @property
     def rank(self) -> Rank:

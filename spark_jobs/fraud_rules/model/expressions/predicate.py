@@ -41,10 +41,9 @@ from fraud_rules.model.expressions.expression import (
 from fraud_rules.model.expressions.text_pattern import like_expression
 from fraud_rules.model.expressions.unscaled import compare_scaled
 from fraud_rules.model.transaction import Column
-from fraud_rules.model.value_list import ListType
 
 __all__ = [
-    "And", "Comparison", "FieldRef", "Flag", "IsNull", "Like", "ListMembership", "Literal", "Membership", "Not", "Or",
+    "And", "Comparison", "FieldRef", "Flag", "IsNull", "Like", "Literal", "Membership", "Not", "OfOne", "Or",
     "Predicate", "truth_of", "value_of_condition",
 ]  # fmt: skip
 
@@ -80,7 +79,7 @@ class Predicate(Expression):
 
 
 @dataclass(frozen=True, slots=True)
-class _OfOne(Predicate):
+class OfOne(Predicate):
     """A condition on one value."""
 
     item: Expression
@@ -126,7 +125,7 @@ class Comparison(Predicate):
 
 
 @dataclass(frozen=True, slots=True)
-class Flag(_OfOne):
+class Flag(OfOne):
     """A boolean value as a condition: true or false as the value is, unknown where it is null. The value is no
     condition itself."""
 
@@ -139,7 +138,7 @@ class Flag(_OfOne):
 
 
 @dataclass(frozen=True, slots=True)
-class Membership(_OfOne):
+class Membership(OfOne):
     """`item in (...)`, or `item not in (...)` if negated. The literals are distinct and sorted."""
 
     literals: tuple[Literal, ...]
@@ -161,7 +160,7 @@ class Membership(_OfOne):
 
 
 @dataclass(frozen=True, slots=True)
-class Like(_OfOne):
+class Like(OfOne):
     """`item like 'pattern'`, or `item not like 'pattern'` if negated. The pattern is valid."""
 
     pattern: str
@@ -178,41 +177,7 @@ class Like(_OfOne):
 
 
 @dataclass(frozen=True, slots=True)
-class ListMembership(_OfOne):
-    """`item in list('name')`, or `item not in list('name')` if negated. The item is a text or a whole number.
-
-    The columns must contain the column `column`, whose values are 1 where the item's value is listed. It is null where
-    the item is, because the rows of a batch may have different versions of the list.
-    """
-
-    list_name: str
-    negated: bool = False
-
-    def truth_masks(self, columns: Columns, n: int) -> tuple[Mask, Mask]:
-        listed = columns[self.column]
-        holds = listed.values != 0
-        return where_known(~holds if self.negated else holds, listed.valid)
-
-    @property
-    def memberships(self) -> frozenset[ListMembership]:
-        return frozenset((self,))
-
-    @property
-    def list_type(self) -> ListType:
-        """The type of the list."""
-        return ListType.STRING if self.item.kind is ExpressionType.TEXT else ListType.LONG
-
-    @property
-    def column(self) -> str:
-        """The name of the column with the result of the lookup. It is no field's name."""
-        return f"{self.item.text(Rank.SUM)} in list('{self.list_name}')"
-
-    def __str__(self) -> str:
-        return f"{self.item.text(Rank.SUM)} {'not in' if self.negated else 'in'} list('{self.list_name}')"
-
-
-@dataclass(frozen=True, slots=True)
-class IsNull(_OfOne):
+class IsNull(OfOne):
     """`item is null`, or `item is not null` if negated. It is never unknown."""
 
     negated: bool = False

@@ -10,7 +10,7 @@ from typing import Final, TypeAlias
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from fraud_rules.codec.rules.lists import list_key
+from fraud_rules.codec.rules.collections.records import collection_key
 from fraud_rules.codec.transactions.quarantine import own_headers
 from fraud_rules.codec.transactions.raw import Headers
 from fraud_rules.configuration.settings import DetectorSettings, TopicNames
@@ -20,12 +20,14 @@ from fraud_rules.kafka.writer import OutRecord
 from fraud_rules.logs.rule_status import RejectionReason, RuleReportDocument, WarmUpReport, WarmUpState
 from fraud_rules.logs.state_topic import StateTopic
 from fraud_rules.logs.warm_up_log import WarmUpRef, WarmUpResult
-from fraud_rules.model.documents.rules import ExportedListDocument
+from fraud_rules.model.documents.rules import ExportedListDocument, ExportedMapDocument
 from fraud_rules.model.documents.transactions import LateGroupingDocument, LateTransactionDocument
+from fraud_rules.model.log_entry import RecordOutcome
 from fraud_rules.model.output import AlertRecord, KeyGroupOutput, LateRecord
 from fraud_rules.model.rule import Control, ControlType, LogChange, Rule, RuleDeletion
 from fraud_rules.model.ruleset import Grouping, LogEntry, RuleTimeline
-from fraud_rules.model.value_list import ListChange, ListType
+from fraud_rules.model.value_list import CollectionKind, ListChange
+from fraud_rules.model.value_map import MapChange
 from fraud_rules.model.warm_up import is_current, request_at
 from fraud_rules.stream.pins import Pin
 from fraud_rules.stream.worker.state_log import StateDelta
@@ -133,7 +135,7 @@ def rule_operation_records(
     warmed: Mapping[Grouping, tuple[int, WarmUpRef]] | None = None
     for entry in entries:
         outcome = entry.outcome
-        change, rule_id, list_name = outcome.change, outcome.rule_id, outcome.list_name
+        change, rule_id = outcome.change, outcome.rule_id
         warm_up: WarmUpReport | UnsetType = UNSET
         if isinstance(change, Rule) and change.warm_up:
             warmed = pin.warmed(timeline) if warmed is None else warmed
@@ -141,7 +143,8 @@ def rule_operation_records(
         document = RuleReportDocument(
             rule_id=rule_id,
             rule_version=entry.version,
-            list_name=list_name if list_name is not None else UNSET,
+            list_name=UNSET if outcome.list_name is None else outcome.list_name,
+            map_name=UNSET if outcome.map_name is None else outcome.map_name,
             operation=_operation(change),
             status="REJECTED" if change is None else "LIVE",
             batch_id=at.batch_id,
@@ -154,9 +157,16 @@ def rule_operation_records(
             else [RejectionReason(each.field, each.message) for each in outcome.reasons],
             rejected_in_pin=entry.rejected_in_pin if change is None else UNSET,
         )
-        key = RULE_KEY_CONTROL if rule_id is None else str(rule_id).encode()
-        key = key if list_name is None else list_key(list_name)
-        yield OutRecord(topics.rule_operations, _encode(document), key)
+        yield OutRecord(topics.rule_operations, _encode(document), _key_of(outcome))
+
+
+def _key_of(outcome: RecordOutcome) -> bytes:
+    """The key of a report on a record: the rule, list or map."""
+    if outcome.list_name is not None:
+        return collection_key(CollectionKind.LIST, outcome.list_name)
+    if outcome.map_name is not None:
+        return collection_key(CollectionKind.MAP, outcome.map_name)
+    return RULE_KEY_CONTROL if outcome.rule_id is None else str(outcome.rule_id).encode()
 
 
 def _new_warm_up(
@@ -201,8 +211,8 @@ def export_records(new: Sequence[LogEntry], timeline: RuleTimeline, topics: Topi
     """For each EXPORT_RULES_CURRENT among the new entries, yield the rules in force there, one record per rule by id.
 
     A record has the rule's members at its top level, as the Flink demo writes them, and in addition the version of the
-    export, the rule's position in it, the number of rules, and the rule's version. The lists follow, by name, each with
-    its type, size and version.
+    export, the rule's position in it, the number of rules, and the rule's version. The lists and the maps follow, by
+    name, each with its type, size and version.
     """
     for entry in new:
         if entry.change != Control(ControlType.EXPORT_RULES_CURRENT):
@@ -219,13 +229,15 @@ def export_records(new: Sequence[LogEntry], timeline: RuleTimeline, topics: Topi
                 "ruleVersion": rule.version,
             }
             yield OutRecord(topics.current_rules, _encode(document), str(rule_id).encode())
-        lists = timeline.lists_at(count)
-        for name in sorted(lists):
-            known = lists[name]
-            exported = ExportedListDocument(
-                name, ListType(known.type), known.size, known.version, entry.version, len(lists)
+        known = timeline.collections_at(count)
+        for name, each in sorted(known.lists.items()):
+            of_list = ExportedListDocument(name, each.type, each.size, each.version, entry.version, len(known.lists))
+            yield OutRecord(topics.current_rules, _encode(of_list), collection_key(CollectionKind.LIST, name))
+        for name, mapped in sorted(known.maps.items()):
+            of_map = ExportedMapDocument(
+                name, *mapped.type, mapped.size, mapped.version, entry.version, len(known.maps)
             )
-            yield OutRecord(topics.current_rules, _encode(exported), list_key(name))
+            yield OutRecord(topics.current_rules, _encode(of_map), collection_key(CollectionKind.MAP, name))
 
 
 def _operation(change: LogChange | None) -> str | None:
@@ -236,7 +248,7 @@ def _operation(change: LogChange | None) -> str | None:
             return "DELETE"
         case Control(control):
             return control.value
-        case ListChange(operation=operation):
+        case ListChange(operation=operation) | MapChange(operation=operation):
             return operation.value
         case _:
             return None

@@ -15,9 +15,7 @@ from typing import Final
 import msgspec
 
 from fraud_rules.codec.rules.apply import rule_files
-from fraud_rules.codec.rules.export import RuleFormat
-from fraud_rules.codec.rules.files import MAX_FILE_BYTES, YAML_SUFFIXES, read_file_text, read_rule_text
-from fraud_rules.codec.rules.list_lines import (
+from fraud_rules.codec.rules.collections.list_lines import (
     WHOLE_NUMBER,
     LinesOfList,
     content_lines,
@@ -25,7 +23,9 @@ from fraud_rules.codec.rules.list_lines import (
     line_reasons,
     lists_of_lines,
 )
-from fraud_rules.codec.rules.lists import read_list_change
+from fraud_rules.codec.rules.collections.lists import read_list_change
+from fraud_rules.codec.rules.export import RuleFormat
+from fraud_rules.codec.rules.files import MAX_FILE_BYTES, YAML_SUFFIXES, read_file_text, read_rule_text
 from fraud_rules.errors import InputInvalid, Reason, RuleRejected
 from fraud_rules.model.limits import RuleLimits
 from fraud_rules.model.value_list import ListOperation, ListType, ListValue, ValueList

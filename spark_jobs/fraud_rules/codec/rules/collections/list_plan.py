@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from fraud_rules.codec.rules.lists import encode_list_records
+from fraud_rules.codec.rules.collections.lists import encode_list_records
 from fraud_rules.model.limits import RuleLimits
 from fraud_rules.model.value_list import ListOperation, ListType, ListValue, ValueList
 

@@ -12,7 +12,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from fraud_rules.codec.rules.lists import LIST_NAME, value_fault
+from fraud_rules.codec.rules.collections.lists import value_fault
+from fraud_rules.codec.rules.collections.records import COLLECTION_NAME
 from fraud_rules.errors import InputInvalid, Reason
 from fraud_rules.model.limits import RuleLimits
 from fraud_rules.model.value_list import ListType, ListValue, ValueList
@@ -23,7 +24,7 @@ __all__ = ["WHOLE_NUMBER", "LinesOfList", "as_value", "content_lines", "format_l
 WHOLE_NUMBER: Final = re.compile(r"[+-]?[0-9]{1,19}", re.ASCII)
 
 _FORM: Final = "a line has the form name,type,value"
-_NAME: Final = re.compile(LIST_NAME, re.ASCII)
+_NAME: Final = re.compile(COLLECTION_NAME, re.ASCII)
 _TYPES: Final = {each.value: each for each in ListType}
 _QUOTED: Final = re.compile(r'[",]|^\s|\s$|^$')
 _MAX_REASONS: Final = 20
@@ -120,7 +121,7 @@ def _fault(fields: Sequence[str]) -> str | None:
     if not 2 <= len(fields) <= 3:
         return _FORM
     if not _NAME.fullmatch(fields[0]):
-        return f"has the list name {quote(fields[0])}; a list's name has the form {LIST_NAME}"
+        return f"has the list name {quote(fields[0])}; a list's name has the form {COLLECTION_NAME}"
     if fields[1] not in _TYPES:
         return f"has the type {quote(fields[1])}; a type is one of {', '.join(_TYPES)}"
     return None

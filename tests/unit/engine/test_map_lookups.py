@@ -1,0 +1,105 @@
+"""Expressions read the version of a map that applies to each row."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from fraud_rules.codec.rules.filter import parse_filter
+from fraud_rules.engine.lookups import lookup_columns
+from fraud_rules.errors import RuleRejected
+from fraud_rules.model.limits import RuleLimits
+from fraud_rules.model.ruleset import LogEntry, RuleTimeline
+from fraud_rules.model.transaction import Column, TransactionBatch
+from fraud_rules.model.value_list import ListOperation, ListType
+from fraud_rules.model.value_map import MapChange, MapValueType
+from tests.support.conformance import load_schema
+
+SCHEMA = load_schema("third_edition")
+BIG = 2**62
+SET, ADD = ListOperation.SET, ListOperation.ADD
+Types = tuple[ListType, MapValueType]
+TO_NUMBER: Types = (ListType.LONG, MapValueType.DECIMAL)
+TO_TEXT: Types = (ListType.STRING, MapValueType.STRING)
+
+
+def _entry(version: int, name: str, operation: ListOperation, types: Types, of: bytes) -> LogEntry:
+    return LogEntry.accepted(version, version, MapChange(name, operation, *types, of))
+
+
+TIMELINE = RuleTimeline(
+    [
+        _entry(0, "limits", SET, TO_NUMBER, b'{"4":"1.5","-2":"-3"}'),
+        _entry(1, "regions", SET, TO_TEXT, b'{"de":"low","d":"high"}'),
+        _entry(2, "limits", ADD, TO_NUMBER, b'{"4":"2"}'),
+        _entry(3, "regions", ADD, TO_TEXT, b'{"de":"embargo"}'),
+    ]
+)
+ROWS = 4
+
+
+def passing(text: str, entry_counts: list[int]) -> list[bool]:
+    """Which rows pass, if so many entries of the log apply to each."""
+    payees = Column(np.array([4, -2, BIG, 4]), np.array([True, True, True, False]), None)
+    countries = Column(np.array([0, 1, 0, 0]), np.array([True, True, False, True]), ("DE", "d"))
+    places = np.arange(ROWS, dtype=np.int64)
+    batch = TransactionBatch(places, places.astype(np.int32), places, {"payeeId": payees, "country": countries})
+    tree = parse_filter(text, SCHEMA, RuleLimits(), "when")
+    assert parse_filter(str(tree), SCHEMA, RuleLimits(), "when") == tree
+    columns = lookup_columns([tree], TIMELINE, batch, np.array(entry_counts, dtype=np.int64))
+    return tree.mask({**batch.columns, **columns}, ROWS).tolist()
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("map('limits', payeeId) = 1.5", [True, False, False, False]),
+        ("MAP('limits', payeeId) < 0", [False, True, False, False]),
+        ("map('limits', payeeId) is null", [False, False, True, True]),
+        ("map('limits', payeeId * 4) is null", [True, True, True, True]),  # 2**64 is no key
+        ("map('limits', payeeId) * 2 + 1 = 4", [True, False, False, False]),
+        ("coalesce(map('limits', payeeId), 100) >= 100", [False, False, True, True]),
+        ("map_text('regions', lower(country)) in ('low', 'high')", [True, True, False, True]),
+        ("map_text('regions', lower(country)) = 'high'", [False, True, False, False]),
+        ("map_text('regions', country) is null", [True, False, True, True]),
+        ("map('limits', length(map_text('regions', lower(country))) + 1) = 1.5", [True, False, False, True]),
+        ("map('limits', payeeId) = map('limits', 4)", [True, False, False, False]),
+    ],
+)
+def test_an_expression_is_looked_up_in_a_map(text: str, expected: list[bool]) -> None:
+    assert passing(text, [2] * ROWS) == expected
+
+
+def test_each_row_has_its_version_of_the_map() -> None:
+    assert passing("map('limits', payeeId) = 2", [2, 3, 3, 3]) == [False, False, False, False]
+    assert passing("map('limits', payeeId) = 2", [3, 3, 3, 3]) == [True, False, False, False]
+    assert passing("map_text('regions', lower(country)) = 'embargo'", [4, 4, 4, 3]) == [True, False, False, False]
+    assert passing("map_text('regions', lower(country)) = 'low'", [4, 1, 2, 3]) == [False, False, False, True]
+    assert passing("map('limits', payeeId) is not null", [0, 1, 1, 1]) == [False, True, False, False]
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("map('limits') > 1", "map('name', key) cannot have 1 arguments"),
+        ("map(payeeId, payeeId) > 1", "map needs the name of a map as text, not payeeId"),
+        ("map('Limits', payeeId) > 1", "'Limits' is not a map's name"),
+        ("map('limits', paymentAmount) > 1", "paymentAmount is a decimal; maps have keys of type long or string"),
+        ("map('limits', eventTime) > 1", "eventTime is a timestamp; maps have keys"),
+        ("map('limits', cardPresent) > 1", "cardPresent is a boolean; maps have keys"),
+        ("map('limits', payeeId) = 'x'", "cannot be compared"),
+        ("map('limits', 4) > 1", "contains no field"),
+        ("map('limits', payeeId) > map('limits', country)", "uses the map 'limits' with two types"),
+        ("mapp('limits', payeeId) > 1", "did you mean map?"),
+    ],
+)
+def test_a_wrong_look_up_is_rejected(text: str, says: str) -> None:
+    with pytest.raises(RuleRejected) as rejected:
+        parse_filter(text, SCHEMA, RuleLimits(), "when")
+    assert says in str(rejected.value)
+
+
+def test_a_filter_names_no_map() -> None:
+    with pytest.raises(RuleRejected) as rejected:
+        parse_filter("map('limits', payeeId) > 1", SCHEMA, RuleLimits(), "filter")
+    assert str(rejected.value).startswith("filter: names the map 'limits'; maps are allowed in when only")
